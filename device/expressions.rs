@@ -1,10 +1,11 @@
-//! Expression macros, which name the types that carry constants by themselves.
+//! Expression macros, which name the types of constants for the author.
 
 use crate::layout::Layout;
 use crate::tensor::StaticLayout;
 use moye_macros::layout;
 
-/// The layout `(M, N)`, column-major and compact: a tile, or a layout of threads, that is written as an expression.
+/// The layout `(M, N)`, column-major and compact: a tile, or a layout of threads, that is written
+/// as an expression.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<const M: i64, const N: i64>;
 
@@ -12,10 +13,12 @@ impl<const M: i64, const N: i64> StaticLayout for Shape<M, N> {
     const LAYOUT: Layout = layout!((M, N));
 }
 
-/// A matrix in global memory: `tensor!(a, (m, k), (1, m))`, of a pointer, its extents and its strides in elements.
+/// A matrix in global memory: `tensor!(a, (m, k), (1, m))`, of a pointer, its extents and its
+/// strides in elements.
 ///
-/// A stride written as `1` is known to be 1. `align = 16` promises that the pointer and the other stride are multiples of 16
-/// bytes, so that accesses may be that wide: see [`Aligned`](crate::tensor::Aligned).
+/// A stride written as `1` is known to be 1. `align = 16` promises that the pointer and the other
+/// stride are multiples of 16 bytes, so that accesses may be that wide: see
+/// [`Aligned`](crate::tensor::Aligned).
 ///
 /// ```
 /// use moye_device::memory::Global;
@@ -51,7 +54,8 @@ macro_rules! tensor {
     };
 }
 
-/// A tile of a matrix: `tile!(m_a, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for every tile along an axis.
+/// A tile of a matrix: `tile!(m_a, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for
+/// every tile along an axis.
 ///
 /// MoYe.jl's `@tile`. The extents are constants; a generic one is a parameter alone, or in braces.
 #[doc(alias = "@tile")]
@@ -71,10 +75,11 @@ macro_rules! tile {
     };
 }
 
-/// A thread's part of a tile: `partition!(g_a, (32, 8), thread)`, or `partition!(g_a, Threads, thread)` by a type.
+/// A thread's part of a tile: `partition!(g_a, (32, 8), thread)`, or
+/// `partition!(g_a, Threads, thread)` by a type.
 ///
-/// A projection leaves modes of the threads' layout out: `partition!(s_a, Threads, thread, (1, X))` goes by the first alone,
-/// CuTe's `Step<_1, X>`. MoYe.jl's `@parallelize`.
+/// A projection leaves modes of the threads' layout out: `partition!(s_a, Threads, thread, (1, X))`
+/// goes by the first alone, CuTe's `Step<_1, X>`. MoYe.jl's `@parallelize`.
 #[doc(alias = "@parallelize")]
 #[macro_export]
 macro_rules! partition {
@@ -98,7 +103,8 @@ macro_rules! partition {
     };
 }
 
-/// A loop over an array of constants, written out: no array is left in memory, whatever the optimiser does.
+/// A loop over an array of constants, written out: no array is left in memory, whatever the
+/// optimiser does.
 ///
 /// ```
 /// use moye_device::unroll;
@@ -120,8 +126,8 @@ macro_rules! unroll {
     }};
 }
 
-/// The named barriers of a kernel, numbered from 1 on: each with the threads that come to it, those that only arrive included.
-/// (Barrier 0 is [`sync_threads`](crate::arch::sync_threads).)
+/// The named barriers of a kernel, numbered from 1 on: each with the number of threads that arrive,
+/// with or without a wait. (Barrier 0 is [`sync_threads`](crate::arch::sync_threads).)
 ///
 /// ```
 /// use moye_device::named_barriers;

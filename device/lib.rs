@@ -1,9 +1,10 @@
-//! The device side of moye: the layout algebra, tensors over global, shared and register memory, tiled copies and
-//! tiled matrix instructions, pipelines. Kernels are built from them: your own, and those of the crate `moye-kernels`.
+//! The device side of moye: the layout algebra, tensors over global, shared and register memory,
+//! tiled copies and tiled matrix instructions, pipelines. Kernels are built from them: your own,
+//! and those of the crate `moye-kernels`.
 //!
-//! The crate is `no_std` and is compiled twice from the same source: to PTX for a GPU (target `nvptx64-nvidia-cuda`),
-//! and for the host, where `moye-sim` stands in for the GPU. [`arch`] is the only module that knows which of the two
-//! it is in.
+//! The crate is `no_std` and is compiled twice from the same source: to PTX for a GPU (target
+//! `nvptx64-nvidia-cuda`), and for the host, where `moye-sim` replaces the GPU. Only [`arch`]
+//! distinguishes the two.
 #![no_std]
 #![deny(missing_docs)]
 #![cfg_attr(

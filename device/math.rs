@@ -1,8 +1,9 @@
 //! Functions of f32 beyond the four operations.
 //!
-//! Those of this module are made of instructions that round as IEEE 754 says (and of no other), so that a GPU and the
-//! simulator give the same bits. Those of [`fast`] are one approximate instruction each, or few: there the simulator rounds
-//! the exact value, and a GPU is off by as much as each says.
+//! The functions of this module consist of instructions that round by IEEE 754 only, so that a GPU
+//! and the simulator give the same bits. The functions of [`fast`] are one approximate instruction
+//! each, or few: there the simulator rounds the exact value, and a GPU is within the documented
+//! error.
 //!
 //! ```
 //! use moye_device::math;
@@ -72,7 +73,8 @@ pub fn exp(x: f32) -> f32 {
     if x.is_nan() { x } else { scaled(p, n) }
 }
 
-/// The logarithm to base 2, within 3 units in the last place; -infinity of 0 and NaN of what is below.
+/// The logarithm to base 2, within 3 units in the last place; -infinity of 0 and NaN of what is
+/// below.
 #[inline(always)]
 #[must_use]
 pub fn log2(x: f32) -> f32 {
@@ -158,7 +160,7 @@ pub fn erf(x: f32) -> f32 {
     }
 }
 
-/// Approximations by the special function unit. Errors are those that NVIDIA's "PTX ISA" states for the instruction.
+/// Approximations by the special function unit. The error bounds are from NVIDIA's "PTX ISA".
 pub mod fast {
     use crate::arch::{Fma, ex2_approx_f32, rcp_approx_f32};
     pub use crate::arch::{
@@ -173,8 +175,8 @@ pub mod fast {
         ex2_approx_f32(x * core::f32::consts::LOG2_E)
     }
 
-    /// The error function, within 1e-6 absolutely: formula 7.1.26 of Abramowitz and Stegun, "Handbook of Mathematical
-    /// Functions", and what the two instructions are off by.
+    /// The error function, within 1e-6 absolutely: formula 7.1.26 of Abramowitz and Stegun,
+    /// "Handbook of Mathematical Functions", and what the two instructions are off by.
     #[inline(always)]
     #[must_use]
     pub fn erf(x: f32) -> f32 {

@@ -1,7 +1,7 @@
-//! What a panic does on the GPU: the thread traps, and the launch fails with an error.
+//! A panic on the GPU: the thread traps, and the launch fails with an error.
 //!
-//! `moye-build` compiles `core` so that a panic site is a trap by itself and no message is ever formatted. The
-//! compiler still wants a handler to be there.
+//! `moye-build` compiles `core` so that a panic site is a trap and no message is ever formatted.
+//! The compiler still requires a handler.
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {

@@ -1,4 +1,4 @@
-//! What a kernel needs, at one stroke: `use moye_device::prelude::*;`.
+//! The usual imports of a kernel: `use moye_device::prelude::*;`.
 //!
 //! ```
 //! use moye_device::prelude::*;

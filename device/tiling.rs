@@ -1,4 +1,4 @@
-//! What goes wrong when an atom is tiled, in words that carry the values.
+//! The errors of tilings, in words that carry the values.
 
 use crate::layout::{IntTuple, Layout, LayoutError, Text};
 use core::fmt;
@@ -6,10 +6,11 @@ use core::fmt;
 /// The longest message of a [`TilingError`], in bytes.
 const MESSAGE: usize = 900;
 
-/// Why an atom cannot be tiled, or a tensor not partitioned, as asked for: the numbers that clash, and what would do.
+/// Why an atom cannot be tiled, or a tensor cannot be partitioned: the conflicting numbers, and
+/// what would work.
 ///
-/// The forms that do not return it panic with its text, so in a `const` it is a compile error that carries the values. Kernels make
-/// one for their own conditions:
+/// The forms that do not return it panic with its text, so in a `const` it is a compile error that
+/// carries the values. Kernels make one for their own conditions:
 ///
 /// ```compile_fail
 /// use moye_device::atom::TilingError;

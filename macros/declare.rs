@@ -1,4 +1,5 @@
-//! `static_layout!`, `swizzled_layout!`, `tiled_mma!` and `tiled_copy!`: types with one constant, generic ones too.
+//! `static_layout!`, `swizzled_layout!`, `tiled_mma!` and `tiled_copy!`: types with one constant,
+//! generic ones too.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};

@@ -1,4 +1,5 @@
-//! The attribute `#[kernel]`: one function in, an entry point for the GPU and a typed value for the host out.
+//! The attribute `#[kernel]`: one function in, an entry point for the GPU and a typed value for the
+//! host out.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -33,7 +34,8 @@ pub fn expand(bounds: TokenStream, function: TokenStream) -> Result<TokenStream>
 /// A kernel that is no generic text.
 fn one(bounds: Result<Bounds>, function: &ItemFn) -> Result<TokenStream> {
     let params = check_function(function);
-    // Both halves are checked before either is reported, so that one compilation shows all that is wrong.
+    // Both halves are checked before either is reported, so that one compilation shows all that is
+    // wrong.
     let (bounds, params) = match (bounds, params) {
         (Ok(bounds), Ok(params)) => (bounds, params),
         (Err(mut first), Err(second)) => {
@@ -229,8 +231,8 @@ fn set<T>(slot: &mut Option<T>, name: &Ident, value: T) -> Result<()> {
     Ok(())
 }
 
-/// A bound that is written as a number is checked here, where the message can point at it; any other constant
-/// expression is checked by the compiler ([`checks`]).
+/// A bound that is written as a number is checked here, where the message can point at it; any
+/// other constant expression is checked by the compiler ([`checks`]).
 fn check_literal(value: &Expr, max: u64, rule: &str) -> Result<()> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Int(number), .. }) => match number.base10_parse::<u64>() {
@@ -375,9 +377,10 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
     // A byte, of which the host says that it is 0 or 1: a parameter of one bit is not in the PTX.
     let passed = params.iter().map(|p| if is_bool(p.ty) { quote!(u8) } else { p.ty.to_token_stream() });
     let cfgs: Vec<_> = attrs.iter().filter(|a| is_cfg(a)).collect();
-    // A parameter that instructions take by its address is known to LLVM as a value alone, and reading it would copy it. Its
-    // name in the PTX is its address. All names that the expansion adds start with `__moye_`: the parameters have the user's,
-    // and a macro's locals are in the same scope.
+    // A parameter that instructions take by its address is known to LLVM as a value alone, and
+    // reading it would copy it. Its name in the PTX is its address. All names that the expansion
+    // adds start with `__moye_`: the parameters have the user's, and a macro's locals are in the
+    // same scope.
     let received = params.iter().enumerate().map(|(i, p)| {
         let Param { pattern, ty } = p;
         let value = &pattern.ident;
@@ -388,7 +391,8 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
         quote! {
             let #pattern = if const { <#ty as ::moye_device::kernel::KernelParam>::TYPE.is_constant() } {
                 let __moye_address: u64;
-                // SAFETY: it takes the address of this entry's parameter, which is there as long as the kernel runs.
+                // SAFETY: it takes the address of this entry's parameter, which is there as long as
+                // the kernel runs.
                 unsafe {
                     ::core::arch::asm!(#address, out(reg64) __moye_address, options(pure, nomem, nostack, preserves_flags))
                 };
@@ -398,8 +402,8 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
             };
         }
     });
-    // rustc has no attribute for launch bounds. They travel as a comment in the module's assembly, which link-time
-    // optimisation keeps, and moye-build writes them into the PTX as directives.
+    // rustc has no attribute for launch bounds. They travel as a comment in the module's assembly,
+    // which link-time optimisation keeps, and moye-build writes them into the PTX as directives.
     let mut marker = format!("//.moye.kernel {name}");
     let mut operands = TokenStream::new();
     let threads = bounds.threads.as_ref().map(ToTokens::to_token_stream);
@@ -443,10 +447,11 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
     let name_text = name.to_string();
     let types: Vec<_> = params.iter().map(|p| p.ty).collect();
     let patterns = params.iter().map(|p| p.pattern);
-    // Counted, not named: a parameter may have the kernel's own name, which the call needs. What is wrong with one is told where the
-    // parameter stands.
+    // Counted, not named: a parameter may have the kernel's own name, which the call needs. An
+    // error of a parameter is reported at the parameter.
     let passed = params.iter().enumerate().map(|(i, param)| {
-        // By the place of the parameter and the scope of this function's own names: a parameter may come out of another macro.
+        // By the place of the parameter and the scope of this function's own names: a parameter may
+        // come out of another macro.
         let span = Span::call_site().located_at(param.pattern.ident.span());
         let field = Index { index: i as u32, span };
         quote_spanned!(span=> __moye_arguments.#field)

@@ -56,7 +56,8 @@ impl Parse for Element {
     }
 }
 
-/// Whether the parentheses that come next are a tuple, and not the beginning of an expression such as `(a + b) * c`.
+/// Whether the parentheses that come next are a tuple, and not the beginning of an expression such
+/// as `(a + b) * c`.
 fn tuple_is_next(input: ParseStream) -> bool {
     let ahead = input.fork();
     let parsed = (|| {
@@ -67,7 +68,8 @@ fn tuple_is_next(input: ParseStream) -> bool {
     parsed.is_ok() && (ahead.is_empty() || ahead.peek(Token![,]) || ahead.peek(Token![:]))
 }
 
-/// An integer expression. Literals that are no integers are refused here, where the message can say what is wrong.
+/// An integer expression. Literals that are no integers are refused here, where the message can say
+/// what is wrong.
 fn integer(input: ParseStream) -> Result<Expr> {
     let expr: Expr = input.parse().map_err(|error| {
         Error::new(error.span(), "expected an integer expression, `_`, or a tuple of them such as (4,(2,2))")
@@ -89,7 +91,8 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-/// The expression as an `i64`. The `| 0` refuses what is no integer, which a cast alone would take (floats).
+/// The expression as an `i64`. The `| 0` refuses what is no integer, which a cast alone would take
+/// (floats).
 fn as_i64(expr: &Expr) -> TokenStream {
     let suffixed = matches!(expr, Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) if !lit.suffix().is_empty());
     if is_literal(expr) && !suffixed {

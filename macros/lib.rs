@@ -1,4 +1,5 @@
-//! The macros of moye: the attribute [`macro@kernel`], the derive macro [`macro@KernelParam`] and, with the layout algebra, `layout!`.
+//! The macros of moye: the attribute [`macro@kernel`], the derive macro [`macro@KernelParam`] and,
+//! with the layout algebra, `layout!`.
 
 mod declare;
 mod kernel;
@@ -31,27 +32,31 @@ use proc_macro::TokenStream;
 ///
 /// # Arguments
 /// All are optional; each is a constant expression or a type:
-/// - `threads = N`: the threads of a block (PTX `.maxntid`). The compiler may then use as many registers as that many
-///   threads leave. A launch with more or fewer is refused: the kernel divides its work by that number.
+/// - `threads = N`: the threads of a block (PTX `.maxntid`). The compiler may then use as many
+///   registers as that many threads leave. A launch with more or fewer is refused: the kernel
+///   divides its work by that number.
 /// - `max_threads = N`, instead: the most threads of a block, for a kernel that reads `block_dim`.
-/// - `min_blocks = N`: blocks that must fit on one multiprocessor at a time (PTX `.minnctapersm`); needs `threads`.
-/// - `shared = (sA: SharedArray<f32, SmemA>, sB: ...)`: the block's shared memory, of which the body has the tensors `sA` and
-///   `sB`. With `shared = Type` it is laid out alike and the body takes the tensors itself (`Type::take()`).
-/// - `instances = (scale_f32<f32>, scale_f64<f64>)`: the entry points of a generic function. Each is a kernel under its own
-///   name, and the function stays a function.
+/// - `min_blocks = N`: blocks that must fit on one multiprocessor at a time (PTX `.minnctapersm`);
+///   needs `threads`.
+/// - `shared = (sA: SharedArray<f32, SmemA>, sB: ...)`: the block's shared memory, of which the
+///   body has the tensors `sA` and `sB`. With `shared = Type` it is laid out alike and the body
+///   takes the tensors itself (`Type::take()`).
+/// - `instances = (scale_f32<f32>, scale_f64<f64>)`: the entry points of a generic function. Each
+///   is a kernel under its own name, and the function stays a function.
 ///
 /// # The function
-/// It is an `unsafe fn` that returns nothing, without generics where it has no `instances`, with at most 16 named parameters
-/// of types that implement `KernelParam`. Its `# Safety` section is the kernel's contract, stated once: the body is under it
-/// and needs no `unsafe` of its own. Compiled for the GPU it becomes an entry point under its own name. On the host the name
-/// stands for a constant of type `Kernel<(P1, P2, ...)>` instead, which a launch takes, and which carries the body
-/// for the simulator.
+/// It is an `unsafe fn` that returns nothing, without generics unless it has `instances`, with at
+/// most 16 named parameters of types that implement `KernelParam`. Its `# Safety` section is the
+/// kernel's contract, stated once: the body is under it and needs no `unsafe`. Compiled for the GPU
+/// it becomes an entry point under its own name. On the host the name is a constant of type
+/// `Kernel<(P1, P2, ...)>` instead, which a launch takes, and which has the body for the simulator.
 #[proc_macro_attribute]
 pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
     kernel::expand(bounds.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// Makes a struct a parameter of kernels: one value that a launch passes, instead of many numbers and pointers.
+/// Makes a struct a parameter of kernels: one value that a launch passes, instead of many numbers
+/// and pointers.
 ///
 /// ```
 /// use moye_device::kernel;
@@ -77,15 +82,18 @@ pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
 /// # fn main() {}
 /// ```
 ///
-/// The struct is `Copy` and `repr(C)`, aligned to at most 8 bytes, and each field may be passed to a kernel by itself: a number, a pointer to
-/// global memory, or another such struct. What instructions take by the address of the parameter, as a tensor map, stays a parameter
-/// of its own. Of a generic struct, a field whose type names a type parameter is required to be a parameter where the struct is used.
+/// The struct is `Copy` and `repr(C)`, aligned to at most 8 bytes, and each field can be a kernel
+/// parameter: a number, a pointer to global memory, or another such struct. A value that
+/// instructions take by the address of the parameter, such as a tensor map, must be a separate
+/// parameter. In a generic struct, a field whose type names a type parameter must be a parameter
+/// type where the struct is used.
 #[proc_macro_derive(KernelParam)]
 pub fn kernel_param(input: TokenStream) -> TokenStream {
     param::expand(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// A layout in CuTe's notation: `shape:stride`, or a shape alone for the compact column-major layout.
+/// A layout in CuTe's notation: `shape:stride`, or a shape alone for the compact column-major
+/// layout.
 ///
 /// ```ignore
 /// layout!((4, (2, 2)):(2, (1, 8)))
@@ -94,22 +102,24 @@ pub fn kernel_param(input: TokenStream) -> TokenStream {
 /// layout!((4, 3):(1@0, 1@1))        // strides along basis vectors
 /// ```
 ///
-/// Parentheses that stand alone are a tuple, so `(2)` is a tuple of one integer; write an expression in parentheses as
-/// `{ M + 1 }`. A layout of literals is made at compile time, and one that is wrong does not compile, wherever it
-/// stands. With run-time integers, it panics where `Layout::try_new` gives an error.
+/// Parentheses that stand alone are a tuple, so `(2)` is a tuple of one integer; write an
+/// expression in parentheses as `{ M + 1 }`. A layout of literals is made at compile time, and one
+/// that is wrong does not compile, wherever it stands. With run-time integers, it panics where
+/// `Layout::try_new` gives an error.
 #[proc_macro]
 pub fn layout(input: TokenStream) -> TokenStream {
     layout::layout(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// A tuple of integers in CuTe's notation, for shapes, strides and coordinates: `tuple!((4, (2, 2)))`, `tuple!(8)`,
-/// with `_` for the wildcard and `1@0` for a multiple of a basis vector.
+/// A tuple of integers in CuTe's notation, for shapes, strides and coordinates:
+/// `tuple!((4, (2, 2)))`, `tuple!(8)`, with `_` for the wildcard and `1@0` for a multiple of a
+/// basis vector.
 #[proc_macro]
 pub fn tuple(input: TokenStream) -> TokenStream {
     layout::tuple(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// What a layout is tiled by: a layout (`4:2`), an extent (`64`), the wildcard `_`, or a tuple with one of these for
+/// A tiler: a layout (`4:2`), an extent (`64`), the wildcard `_`, or a tuple with one of these for
 /// each mode: `tiler!((64, 16))`, `tiler!((8:4, _, (2, 2):(1, 8)))`.
 #[proc_macro]
 pub fn tiler(input: TokenStream) -> TokenStream {
@@ -207,7 +217,8 @@ fn declared(kind: declare::Kind, input: TokenStream) -> TokenStream {
     declare::expand(kind, input.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
-/// `for_each_wgmma!(each)` calls the macro `each` with one row for each shape and type of `wgmma.mma_async`:
+/// `for_each_wgmma!(each)` calls the macro `each` with one row for each shape and type of
+/// `wgmma.mma_async`:
 ///
 /// ```text
 /// wgmma {
@@ -217,9 +228,10 @@ fn declared(kind: declare::Kind, input: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
-/// First what may be chosen: `majors` (which mode of A and B is contiguous, and their signs), `scaled` (their signs) or
-/// `plain` (nothing). Then the atoms and functions with A in shared memory and in registers, the instruction's text, the PTX
-/// version that has it, its extents m, n and k, how products are summed, and the number types, of D with the registers of a thread.
+/// First what may be chosen: `majors` (which mode of A and B is contiguous, and their signs),
+/// `scaled` (their signs) or `plain` (nothing). Then the atoms and functions with A in shared
+/// memory and in registers, the instruction's text, the PTX version that has it, its extents m, n
+/// and k, how products are summed, and the number types, of D with the registers of a thread.
 #[proc_macro]
 pub fn for_each_wgmma(callback: TokenStream) -> TokenStream {
     wgmma::for_each(callback.into()).into()

@@ -18,7 +18,8 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
         .map(|parameter| parameter.ident.clone())
         .chain(generics.const_params().map(|parameter| parameter.ident.clone()))
         .collect();
-    // A type that names a parameter of the struct is required of those who use it; any other one is checked here.
+    // A type that names a parameter of the struct is required of those who use it; any other one is
+    // checked here.
     let (generic, plain): (Vec<&Type>, Vec<&Type>) = types.iter().partition(|ty| names_any(ty, &parameters));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let bounds = where_clause.map(|clause| &clause.predicates);
@@ -41,7 +42,8 @@ pub fn expand(input: TokenStream) -> Result<TokenStream> {
     });
     Ok(quote! {
         const _: () = { #(#checks)* };
-        // SAFETY: `repr(C)` and aligned to 8 bytes at most (asserted), of fields that mean the same on host and device.
+        // SAFETY: `repr(C)` and aligned to 8 bytes at most (asserted), of fields that mean the same
+        // on host and device.
         unsafe impl #impl_generics ::moye_device::kernel::KernelParam for #name #type_generics where #(#bounds),* {
             const TYPE: ::moye_device::kernel::ParamType = {
                 #(#of_generic)*

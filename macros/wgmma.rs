@@ -1,6 +1,7 @@
 //! The table of `wgmma` instructions: `for_each_wgmma!`.
 //!
-//! There are over a thousand, in a few families; so the table is computed, and nothing of it is written down.
+//! There are over a thousand, in a few families; so the table is computed, and nothing of it is
+//! written down.
 
 use proc_macro2::{Literal, TokenStream};
 use quote::{format_ident, quote};
@@ -25,7 +26,8 @@ struct Family {
     every_n: bool,
 }
 
-/// The N of integers: multiples of 8 up to 32, then of 16 (PTX ISA, "Asynchronous Warpgroup Level Matrix Shape").
+/// The N of integers: multiples of 8 up to 32, then of 16 (PTX ISA, "Asynchronous Warpgroup Level
+/// Matrix Shape").
 fn integer_n(n: usize) -> bool {
     n <= 32 || n.is_multiple_of(16)
 }

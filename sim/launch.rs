@@ -1,4 +1,5 @@
-//! A launch: a grid of blocks, spread over the host's cores as far as there are stacks for their threads.
+//! A launch: a grid of blocks, spread over the host's cores as far as there are stacks for their
+//! threads.
 
 use crate::Dim3;
 use crate::block::{
@@ -18,8 +19,9 @@ pub const MAX_THREADS: u32 = 1024;
 /// The most shared memory that a block may have, in bytes: 227 KiB, what Hopper gives one.
 pub const MAX_SHARED_BYTES: usize = 227 * 1024;
 
-/// The most blocks of this many threads that one launch runs at the same time: one on each core of the `rayon` pool that
-/// the caller is in, but no more than the process has stacks for, 12288 threads, so 12 blocks of 1024.
+/// The most blocks of this many threads that one launch runs at the same time: one on each core of
+/// the `rayon` pool that the caller is in, but no more than the process has stacks for, 12288
+/// threads, so 12 blocks of 1024.
 ///
 /// ```
 /// assert_eq!(moye_sim::blocks_at_once(1), rayon::current_num_threads().min(12288));
@@ -29,7 +31,8 @@ pub fn blocks_at_once(threads_per_block: u32) -> usize {
     (MAX_STACKS / threads_per_block.max(1) as usize).min(rayon::current_num_threads()).max(1)
 }
 
-/// A kernel launch: what a CUDA program gives between `<<<` and `>>>`, and how the simulator is to run it.
+/// A kernel launch: what a CUDA program gives between `<<<` and `>>>`, and how the simulator is to
+/// run it.
 ///
 /// ```
 /// use moye_sim::{GlobalMemory, Launch, intrinsics};
@@ -68,7 +71,7 @@ pub struct Launch<'a> {
 /// Told after every block: how many are done, and of how many.
 type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Told of threads that write the same value.
+/// Receives threads that write the same value.
 type SameValues<'a> = &'a (dyn Fn(&Fault) + Sync);
 
 /// What a launch did.
@@ -85,8 +88,8 @@ pub struct Report {
 }
 
 impl<'a> Launch<'a> {
-    /// A launch of `grid` blocks of `block` threads each, without shared memory. `kernel` is the name that faults
-    /// print.
+    /// A launch of `grid` blocks of `block` threads each, without shared memory. `kernel` is the
+    /// name that faults print.
     pub fn new(
         kernel: &'a str,
         grid: impl Into<Dim3>,
@@ -111,8 +114,8 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Groups the blocks of the grid into clusters of these extents, 16 blocks at most; the grid's extents are multiples of
-    /// them. The blocks of a cluster run together, on one core.
+    /// Groups the blocks of the grid into clusters of these extents, 16 blocks at most; the grid's
+    /// extents are multiples of them. The blocks of a cluster run together, on one core.
     ///
     /// ```
     /// use moye_sim::{GlobalMemory, Launch, intrinsics::*};
@@ -124,7 +127,7 @@ impl<'a> Launch<'a> {
     ///     cluster_wait();
     ///     let other = map_shared(shared_base(), 1 - cluster_rank());
     ///     assert_eq!(load_shared_cluster::<u32>(other), 101 - cluster_rank());
-    ///     // Nobody ends while its memory is read.
+    ///     // No block exits while its memory is read.
     ///     cluster_arrive();
     ///     cluster_wait();
     /// };
@@ -144,51 +147,54 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Gives every thread a stack of this size; 256 KiB if it is not called, and at least 32 KiB. Running over it is a
-    /// fault on Linux and x86-64, and ends the process elsewhere.
+    /// Gives every thread a stack of this size; 256 KiB if it is not called, and at least 32 KiB.
+    /// Running over it is a fault on Linux and x86-64, and ends the process elsewhere.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes.max(32 * 1024);
         self
     }
 
-    /// Faults a block whose threads make this many memory accesses while none of them comes to a barrier, a warp
-    /// operation or its end: they poll for something that does not happen. 2^32 if it is not called, which takes ten
-    /// seconds or more.
+    /// Faults a block whose threads make this many memory accesses while none of them comes to a
+    /// barrier, a warp operation or its end: they poll for something that does not happen. 2^32 if
+    /// it is not called, which takes ten seconds or more.
     #[must_use]
     pub fn access_budget(mut self, accesses: u64) -> Self {
         self.limits.accesses = accesses;
         self
     }
 
-    /// Faults a block that completes this many barriers and warp operations while none of its threads comes to its end.
-    /// 2^26 if it is not called.
+    /// Faults a block that completes this many barriers and warp operations while none of its
+    /// threads comes to its end. 2^26 if it is not called.
     #[must_use]
     pub fn rendezvous_budget(mut self, rendezvous: u64) -> Self {
         self.limits.rendezvous = rendezvous;
         self
     }
 
-    /// Calls `progress(done, total)` after every block, from the OS thread that ran it; calls may overlap.
+    /// Calls `progress(done, total)` after every block, from the OS thread that ran it; calls may
+    /// overlap.
     #[must_use]
     pub fn progress(mut self, progress: Progress<'a>) -> Self {
         self.progress = Some(progress);
         self
     }
 
-    /// Whether races are looked for, which takes time: accesses to the same bytes that nothing orders are faults then. If it
-    /// is not called, the environment variable `MOYE_SIM_RACES` decides, `0`, `1` or `values`, and without it whether the simulator was
-    /// compiled with debug assertions.
+    /// Whether races are looked for, which takes time: accesses to the same bytes that nothing
+    /// orders are faults then. If it is not called, the environment variable `MOYE_SIM_RACES`
+    /// decides, `0`, `1` or `values`, and without it whether the simulator was compiled with debug
+    /// assertions.
     #[must_use]
     pub fn races(mut self, races: bool) -> Self {
         self.races = Some(races);
         self
     }
 
-    /// Looks for races, and calls `tell` where several threads write the same value to the same bytes with no order: that is no
-    /// race, as the value does not depend on who comes last, but seldom meant. It is called when the launch has ended, once for
-    /// each two lines, with the fault that writes of other values would be. `MOYE_SIM_RACES=values` prints the same to the
-    /// standard error output, of all launches.
+    /// Looks for races, and calls `tell` if several threads write the same value to the same bytes
+    /// without an order: this is not a race, because the value does not depend on the order, but it
+    /// is seldom intended. It is called after the launch, once for each pair of lines, with the
+    /// fault that writes of different values would be. `MOYE_SIM_RACES=values` prints the same to
+    /// standard error, for all launches.
     ///
     /// ```
     /// use moye_sim::{GlobalMemory, Launch, intrinsics::*};
@@ -208,18 +214,19 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Says that the launch may begin before the one before it, on the same memory, has ended (programmatic dependent launch).
-    /// Both run one after the other nevertheless; but an access to what the launch before touches is a race unless the
-    /// thread has waited for that launch before ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)).
+    /// Says that the launch may begin before the one before it, on the same memory, has ended
+    /// (programmatic dependent launch). Both run one after the other nevertheless; but an access to
+    /// what the launch before touches is a race unless the thread has waited for that launch before
+    /// ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)).
     #[must_use]
     pub fn overlapping(mut self, overlaps: bool) -> Self {
         self.overlaps = overlaps;
         self
     }
 
-    /// Runs warps and blocks in an order that this number decides, the same one for the same number (for blocks: where one
-    /// runs at a time). If it is not called, the environment variable `MOYE_SIM_ORDER` decides, and without it they run in
-    /// the order of their numbers.
+    /// Runs warps and blocks in an order that this number decides, the same one for the same number
+    /// (for blocks: where one runs at a time). If it is not called, the environment variable
+    /// `MOYE_SIM_ORDER` decides, and without it they run in the order of their numbers.
     #[must_use]
     pub fn order(mut self, seed: u64) -> Self {
         self.order = Some(seed);
@@ -236,12 +243,14 @@ impl<'a> Launch<'a> {
 
     /// Runs the grid: calls `entry`, the kernel with its parameters bound, once for every thread.
     ///
-    /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core, [`blocks_at_once`] of them.
+    /// Blocks run in parallel on the `rayon` pool that the caller is in, each on one core,
+    /// [`blocks_at_once`] of them.
     ///
     /// # Errors
-    /// [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, or if a simulated thread
-    /// calls it. [`LaunchError::Fault`] if the kernel did something wrong; of several blocks with faults it is that of
-    /// the first in the grid, so the same launch tells the same fault.
+    /// [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, or if a
+    /// simulated thread calls it. [`LaunchError::Fault`] if the kernel did something wrong; of
+    /// several blocks with faults it is that of the first in the grid, so the same launch tells the
+    /// same fault.
     pub fn run(&self, entry: &(dyn Fn() + Sync)) -> Result<Report, LaunchError> {
         if let Some(reason) = self.misuse() {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
@@ -363,7 +372,7 @@ fn races_by_default() -> bool {
     })
 }
 
-/// Whether writes of the same value are told where a launch does not say so.
+/// Whether writes of the same value are reported by default.
 fn values_by_default() -> bool {
     static DEFAULT: OnceLock<bool> = OnceLock::new();
     *DEFAULT.get_or_init(|| std::env::var("MOYE_SIM_RACES").is_ok_and(|value| value == "values"))
@@ -380,7 +389,8 @@ struct Grid<'a> {
     launch: &'a Launch<'a>,
     entry: &'a (dyn Fn() + Sync),
     memory: Arc<Snapshot>,
-    /// What is known of accesses in this launch, and of those in the launch before if that may still run.
+    /// What is known of accesses in this launch, and of those in the launch before if that may
+    /// still run.
     races: [Option<Arc<GlobalRaces>>; 2],
     blocks: u64,
     /// The grid's extents in clusters.
@@ -388,7 +398,7 @@ struct Grid<'a> {
     /// What decides the order of threads, and that of the clusters.
     seed: Option<u64>,
     order: Permutation,
-    /// The next cluster that nobody has started.
+    /// The next cluster that no worker has started.
     next: AtomicU64,
     done: AtomicU64,
     accesses: AtomicU64,
@@ -399,8 +409,8 @@ struct Grid<'a> {
 impl Grid<'_> {
     /// Runs clusters until none is left or one has faulted.
     ///
-    /// They start in ascending order, if none is drawn, and one that has started is completed; so all below a faulted one are, and the lowest
-    /// fault is always the same.
+    /// They start in ascending order, if none is drawn, and one that has started is completed; so
+    /// all below a faulted one are, and the lowest fault is always the same.
     fn work(&self) {
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
             *self.launch;

@@ -1,8 +1,10 @@
-//! Runs a CUDA grid on the CPU: the same kernel source, without a GPU, and with its faults found and told.
+//! Runs a CUDA grid on the CPU: the same kernel source, without a GPU, and with its faults found
+//! and told.
 //!
-//! A kernel is a Rust function that calls [`intrinsics`] where GPU code has instructions of its own: its index, loads
-//! and stores, barriers, warp operations. [`Launch`] runs it once for every thread of a grid. What is not a plain
-//! success is a [`Fault`] that names kernel, block, thread and source line, never a crash or a hang.
+//! A kernel is a Rust function that calls [`intrinsics`] where GPU code has instructions of its
+//! own: its index, loads and stores, barriers, warp operations. [`Launch`] runs it once for every
+//! thread of a grid. What is not a plain success is a [`Fault`] that names kernel, block, thread
+//! and source line, never a crash or a hang.
 //!
 //! ```
 //! use moye_sim::{GlobalMemory, Launch, intrinsics::*};
@@ -33,47 +35,58 @@
 //!
 //! # The model
 //!
-//! - **Threads** are coroutines with stacks of their own. One OS thread runs a whole block, switching from one simulated
-//!   thread to the next where they wait: at a barrier, in a warp operation, for a condition, and after some thousand
-//!   memory accesses, so that a thread may poll for what another writes. Threads take turns within their warp, and warps
-//!   take turns when all their threads wait, or after some thousand switches. The order is always the same, so a block with
-//!   the same inputs does the same and faults the same.
-//! - **Blocks** run in parallel on the cores of the host, and start in the order of their index. What blocks do to each
-//!   other through global memory (atomics) happens in no particular order. A block that waits for another one
-//!   finds it running only if the host has a core for it and the process stacks for its threads: [`blocks_at_once`]
-//!   says how many run together, of blocks of 1024 threads 12 at most.
-//! - **Global memory** is [`GlobalMemory`]: host memory, known to kernels by address. An access that no allocation holds
-//!   whole, or that is not aligned to its size, is a fault. New memory holds NaNs.
-//! - **Shared memory** knows of every byte whether it was written. Reading one that was not is a fault, and so is
-//!   touching one that a `cp.async` is still writing. It starts at shared address 1024, not at 0.
+//! - **Threads** are coroutines with stacks of their own. One OS thread runs a whole block,
+//!   switching from one simulated thread to the next where they wait: at a barrier, in a warp
+//!   operation, for a condition, and after some thousand memory accesses, so that a thread may poll
+//!   for what another writes. Threads take turns within their warp, and warps take turns when all
+//!   their threads wait, or after some thousand switches. The order is always the same, so a block
+//!   with the same inputs does the same and faults the same.
+//! - **Blocks** run in parallel on the cores of the host, and start in the order of their index.
+//!   What blocks do to each other through global memory (atomics) happens in no particular order. A
+//!   block that waits for another one finds it running only if the host has a core for it and the
+//!   process stacks for its threads: [`blocks_at_once`] says how many run together, of blocks of
+//!   1024 threads 12 at most.
+//! - **Global memory** is [`GlobalMemory`]: host memory, known to kernels by address. An access
+//!   that no allocation holds whole, or that is not aligned to its size, is a fault. New memory
+//!   holds NaNs.
+//! - **Shared memory** knows of every byte whether it was written. Reading one that was not is a
+//!   fault, and so is touching one that a `cp.async` is still writing. It starts at shared address
+//!   1024, not at 0.
 //! - **`cp.async`** moves its data at the wait and not before: see [`intrinsics::cp_async`].
-//! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the group; so does **`st.async`**. A missing
-//!   `fence.proxy.async` is a fault (see [`intrinsics::tensor_load`]), and so are copies that are in flight when the block ends.
-//! - **`wgmma`** reads its operands by their descriptors, and gives its results after the wait: see [`intrinsics::Wgmma`].
-//! - **What they read** of shared memory may be written by a thread that *knows* that they have, and **what they brought** be read
-//!   by one that knows that they have, whatever the order is in which threads happen to run: it has waited itself, or what it has
-//!   waited for came behind such a wait. A stage that is released before `wgmma_wait_group` is a fault at the copy that fills it
-//!   again, also where that copy comes after the wait in the simulator's order; so is the use of a stage by a warp that did not
-//!   wait for its bytes, though another did. mbarriers, barriers of the block and the cluster and warp operations hand on what threads know, from
-//!   those who arrive to those who wait; atomic operations and fences do from whoever made one to whoever makes one later.
-//! - **Races** are faults: two accesses to the same bytes, at least one of which writes, that no barrier, fence or wait orders. They
-//!   are found whatever the order of the run is, within a warp too, in shared and in global memory; both threads and lines are named,
-//!   and what would order them. Writes of the same value race with nothing but reads of other threads. It is on with debug
-//!   assertions ([`Launch::races`], or the variable `MOYE_SIM_RACES`).
-//! - **Orders** of threads and blocks can be drawn: [`Launch::order`], or the variable `MOYE_SIM_ORDER`.
+//! - **Bulk copies and TMA** move theirs when a thread looks at the mbarrier, or waits for the
+//!   group; so does **`st.async`**. A missing `fence.proxy.async` is a fault (see
+//!   [`intrinsics::tensor_load`]), and so are copies that are in flight when the block ends.
+//! - **`wgmma`** reads its operands by their descriptors, and gives its results after the wait: see
+//!   [`intrinsics::Wgmma`].
+//! - **Asynchronous reads and writes** of shared memory: a thread may overwrite the source, or read
+//!   the destination, only if it *knows* that the operation is over, in any order of the threads:
+//!   it has waited itself, or has synchronised with a thread that has. A stage that is released
+//!   before `wgmma_wait_group` is a fault at the copy that fills it again, even if that copy comes
+//!   after the wait in the simulator's order; so is the use of a stage by a warp that did not wait
+//!   for its bytes, though another warp did. mbarriers, barriers of the block and the cluster and
+//!   warp operations pass knowledge on from arriving to waiting threads; atomic operations and
+//!   fences pass it on to threads that execute one later.
+//! - **Races** are faults: two accesses to the same bytes, at least one of which writes, that no
+//!   barrier, fence or wait orders. They are found whatever the order of the run is, within a warp
+//!   too, in shared and in global memory; both threads and lines are named, and what would order
+//!   them. Writes of the same value race with nothing but reads of other threads. It is on with
+//!   debug assertions ([`Launch::races`], or the variable `MOYE_SIM_RACES`).
+//! - **Orders** of threads and blocks can be drawn: [`Launch::order`], or the variable
+//!   `MOYE_SIM_ORDER`.
 //! - **Clusters** run their blocks together on one OS thread: see [`Launch::cluster`].
-//! - **Barriers** count threads. When no thread of a block can go on and some have not returned, that is told at once
-//!   with who waits where. A thread that returns without coming to a barrier that others wait at is a fault, also where
-//!   hardware would let it pass.
-//! - **Warp operations** gather the lanes of their mask, as PTX says of `.sync`; all are made of one primitive,
-//!   [`intrinsics::warp_collective`]. Lanes that have returned are ignored by shuffles, votes and reductions; reading
-//!   from one is a fault.
+//! - **Barriers** count threads. If no thread of a block can continue and some have not exited, the
+//!   fault lists what each thread waits for. A thread that exits without arriving at a barrier at
+//!   which others wait is a fault, even if hardware would let it pass.
+//! - **Warp operations** gather the lanes of their mask, as PTX says of `.sync`; all are made of
+//!   one primitive, [`intrinsics::warp_collective`]. Lanes that have returned are ignored by
+//!   shuffles, votes and reductions; reading from one is a fault.
 //!
 //! # What is not emulated
 //!
-//! Time and caches ([`profile`] counts sectors and bank conflicts, which cost nothing here); weak memory as such: what is not ordered is a fault, so no load needs to show an older value.
-//! A loop without end is not noticed where it calls no intrinsic at all. A thread that overruns its stack between two intrinsics is a
-//! fault on Linux on x86-64, and ends the process on other hosts.
+//! Time and caches ([`profile`] counts sectors and bank conflicts, which cost nothing here); weak
+//! memory as such: what is not ordered is a fault, so no load needs to show an older value. A loop
+//! without end is not noticed where it calls no intrinsic at all. A thread that overruns its stack
+//! between two intrinsics is a fault on Linux on x86-64, and ends the process on other hosts.
 #![warn(missing_docs)]
 
 mod block;

@@ -5,8 +5,8 @@ use half::{bf16, f16};
 /// A type that a simulated thread may load or store in one access.
 ///
 /// # Safety
-/// Every bit pattern of `size_of::<Self>()` bytes is a valid value and there is no padding. The size is 1, 2, 4, 8 or
-/// 16 bytes; a type of another size does not compile where it is accessed.
+/// Every bit pattern of `size_of::<Self>()` bytes is a valid value and there is no padding. The
+/// size is 1, 2, 4, 8 or 16 bytes; a type of another size does not compile where it is accessed.
 pub unsafe trait Pod: Copy + Send + Sync + 'static {}
 
 macro_rules! pod {
@@ -31,7 +31,7 @@ pub(crate) const fn access_size<T: Pod>() -> usize {
     size_of::<T>()
 }
 
-/// The value with all bits set: what memory that nobody wrote holds, a NaN for floats.
+/// The value with all bits set, which unwritten memory holds: a NaN for floats.
 pub(crate) fn poison<T: Pod>() -> T {
     from_bits(u128::MAX)
 }

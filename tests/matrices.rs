@@ -272,7 +272,7 @@ fn strides_that_lead_to_no_element_do_no_harm(#[values(On::Sim, On::Gpu)] on: On
     transpose(&device, &row, &mut MatrixMut::new(&mut moved, n, 1, (1, HUGE)).unwrap()).unwrap();
     assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row transposed");
 
-    // Nothing to add up, and strides that no buffer bounds.
+    // Nothing to accumulate, and strides that no buffer bounds.
     let (a, b) = (Matrix::new(&x, 3, 0, (HUGE, HUGE)).unwrap(), Matrix::new(&x, 0, 2, (HUGE, HUGE)).unwrap());
     let mut zeros = device.alloc_uninit::<f32>(6).unwrap();
     matmul(&device, &a, &b, &mut MatrixMut::row_major(&mut zeros, 3, 2).unwrap()).unwrap();

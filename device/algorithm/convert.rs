@@ -10,7 +10,8 @@ use crate::tensor::{
 use half::{bf16, f16};
 
 impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
-    /// A fragment of the same values as another type, each rounded as [`Convert`] has it: `scores.view().convert::<f16>()`.
+    /// A fragment of the same values as another type, each rounded as [`Convert`] has it:
+    /// `scores.view().convert::<f16>()`.
     ///
     /// Of f32 to f16 or bf16 one instruction converts two values (`cvt.rn.f16x2.f32`).
     ///
@@ -31,7 +32,8 @@ impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E
         T: Convert<U>,
     {
         let mut result = Fragment::zeros();
-        // SAFETY: the index is below both sizes, and the tensor's elements were written when it was made.
+        // SAFETY: the index is below both sizes, and the tensor's elements were written when it was
+        // made.
         unsafe { convert_into(self, &mut result) };
         result
     }
@@ -65,11 +67,11 @@ where
 }
 
 impl<P: GlobalPointer<Element: Element>, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
-    /// The thread's part in registers, each element converted to `U`, and `outside` for those beyond the edge of the matrix:
-    /// what a reduction of ragged rows starts from.
+    /// The thread's part in registers, each element converted to `U`, and `outside` for out of
+    /// bounds elements: the start of a reduction of ragged rows.
     ///
     /// # Safety
-    /// As [`copy`](super::copy()), for what is read.
+    /// As [`copy`](super::copy()), for the source.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -94,7 +96,8 @@ impl<P: GlobalPointer<Element: Element>, S: Strides, R, L: StaticLayout> GlobalT
     }
 }
 
-/// A type whose values [`copy`](super::copy()) stores as `U`: the type itself, or one with a conversion.
+/// A type whose values [`copy`](super::copy()) stores as `U`: the type itself, or one with a
+/// conversion.
 #[diagnostic::on_unimplemented(
     message = "elements `{Self}` are not copied as `{U}`",
     label = "no conversion from `{Self}` to `{U}`",

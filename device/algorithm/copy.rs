@@ -10,7 +10,7 @@ use crate::tensor::{
     Strided, Strides, Tensor, run_of,
 };
 
-/// The elements that one access can move: what both runs allow, in at most so many bits.
+/// The elements of one access: the largest number that both runs allow, in at most this many bits.
 const fn elements_per_access(source: usize, destination: usize, element_bits: i64, most_bits: i64) -> usize {
     let mut run = if source < destination { source } else { destination };
     while run > 1 && run as i64 * element_bits > most_bits {
@@ -48,22 +48,23 @@ const fn same_size(source: Layout, destination: Layout) {
             .layout(&destination)
             .str(" has ")
             .int(destination.size())
-            .str(": take tensors of as many, which go together index by index")
+            .str(": source and destination must have the same number of elements")
             .raise();
     }
 }
 
-/// Copies `source` to `destination`, index by index, with the widest loads and stores (up to 16 bytes) that both
-/// layouts, the element type and the known alignment allow.
+/// Copies `source` to `destination`, index by index, with the widest loads and stores (up to 16
+/// bytes) that both layouts, the element type and the known alignment allow.
 ///
-/// Elements outside a matrix read as zeros and are not written. The destination is a tensor in memory by value, or any by
-/// `&mut`. Its elements may be of another type, f32 stored as f16 or bf16 say: they are converted in registers, in pairs.
+/// Out of bounds elements of a matrix read as zeros and are not written. The destination is a
+/// tensor in memory by value, or any by `&mut`. Its elements may have another type, for example f32
+/// stored as f16 or bf16: they are converted in registers, in pairs.
 ///
 /// # Safety
-/// The source may be read and the destination written; no other thread writes elements of the source or touches those of the
-/// destination meanwhile.
-/// Of elements smaller than a byte whole bytes are copied: no other thread touches another element in the bytes of the destination
-/// meanwhile, nor what lies behind the end of a row in its last byte, which is read and written back.
+/// The source is readable and the destination writable; no other thread writes elements of the
+/// source or touches those of the destination meanwhile. Elements smaller than a byte are copied as
+/// whole bytes: no other thread touches another element in the bytes of the destination meanwhile,
+/// nor the padding after a row's end in its last byte, which is read and written back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy<S, D>(source: S, mut destination: D)
@@ -93,8 +94,8 @@ where
     unsafe { copy_where::<Always, S, LS, D, LD>(source, destination) }
 }
 
-/// Copies those elements `i` of `source`, counted through its coordinates, of which `predicate(i)` holds, one by one: CuTe's
-/// `copy_if(pred, src, dst)`. The others keep what they have.
+/// Copies the elements `i` of `source`, counted through its coordinates, for which `predicate(i)`
+/// holds, one by one: CuTe's `copy_if(pred, src, dst)`. The others keep their values.
 ///
 /// By the atom of a tiled copy, which moves several elements at once: [`copy_if`](super::copy_if).
 ///
@@ -121,8 +122,8 @@ where
 /// ```
 ///
 /// # Safety
-/// As [`copy`], for what is copied; elements smaller than a byte are written by reading their byte and writing it back, so
-/// that no other thread touches the byte meanwhile.
+/// As [`copy`], for the copied elements; elements smaller than a byte are written by reading their
+/// byte and writing it back, so that no other thread touches the byte meanwhile.
 #[doc(alias = "copy_if")]
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -140,7 +141,7 @@ pub unsafe fn copy_elements_if<S, LS, D, LD>(
     unsafe { elements_where::<Always, S, LS, D, LD>(predicate, source, destination) }
 }
 
-/// [`copy_elements_if`], where `R` says that it is reached.
+/// [`copy_elements_if`], if `R` says that it is reached.
 ///
 /// # Safety
 /// As [`copy_elements_if`].
@@ -170,7 +171,8 @@ pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
     }
 }
 
-/// Whether a copy is made at all: a call that is never reached is compiled too, and must not be checked.
+/// Whether a copy is made at all: a call that is never reached is compiled too, and must not be
+/// checked.
 pub(super) trait Where {
     /// Whether it is.
     const REACHED: bool;
@@ -185,7 +187,7 @@ impl Where for Always {
     const REACHED: bool = true;
 }
 
-/// [`copy`], where `R` says that it is reached.
+/// [`copy`], if `R` says that it is reached.
 ///
 /// # Safety
 /// As [`copy`].
@@ -249,13 +251,14 @@ where
     }
 }
 
-/// Starts copying `source`, in global memory, to `destination`, in shared memory, by `cp.async` of the widest size (4, 8
-/// or 16 bytes) that both layouts, the element type and the known alignment allow. Elements outside the matrix arrive
-/// as zeros.
+/// Starts copying `source`, in global memory, to `destination`, in shared memory, by `cp.async` of
+/// the widest size (4, 8 or 16 bytes) that both layouts, the element type and the known alignment
+/// allow. Elements outside the matrix arrive as zeros.
 ///
 /// The data are there after [`cp_async_commit`](crate::arch::cp_async_commit) and
-/// [`cp_async_wait`](crate::arch::cp_async_wait), for other threads after a barrier too. Elements so small or so far
-/// apart that no `cp.async` can move them (under 4 consecutive bytes) are copied at once, through registers.
+/// [`cp_async_wait`](crate::arch::cp_async_wait), for other threads after a barrier too. Elements
+/// so small or so far apart that no `cp.async` can move them (under 4 consecutive bytes) are copied
+/// at once, through registers.
 ///
 /// # Safety
 /// As [`copy`], until the wait.
@@ -281,7 +284,8 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     };
     for i in (0..Tensor::<Strided<P, S, R>, LS>::SIZE).step_by(count) {
         let valid = source.engine().existing::<LS>(i, count) * P::Element::BYTES as u32;
-        // SAFETY: the caller's contract; both runs allow accesses of this size, and what does not exist is not read.
+        // SAFETY: the caller's contract; both runs allow accesses of this size, and out of bounds
+        // elements are not read.
         unsafe {
             cp_async(size, destination.engine().address_of::<LD>(i), source.engine().address::<LS>(i), valid);
         }

@@ -15,20 +15,20 @@ use core::marker::PhantomData;
 /// An engine that a copy atom can read from, where its source is the side `S`.
 ///
 /// # Safety
-/// `input` gives what the side's contract asks for: the address of the element, or the words from it on.
+/// `input` satisfies the side's contract: the address of the element, or the words from it on.
 #[diagnostic::on_unimplemented(
     message = "the copy atom reads from `{S}`, and the source tensor's elements are in `{Self}`",
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
 pub unsafe trait CopySource<S: Side> {
-    /// Whether elements may lie outside of a matrix.
+    /// Whether elements may be out of bounds of a matrix.
     const CHECKED: bool = false;
 
-    /// What the atom's call takes for the elements from `index` on.
+    /// The operand of the atom's call for the elements from `index` on.
     ///
     /// # Safety
-    /// What exists may be read; the elements of one call lie next to each other.
+    /// Elements in bounds are readable; the elements of one call are contiguous.
     unsafe fn input<L: StaticLayout>(&self, index: usize) -> S::Input;
 
     /// How many of the `count` elements from `index` on exist.
@@ -48,13 +48,13 @@ pub unsafe trait CopySource<S: Side> {
             `stmatrix` the other way round; `UniversalCopy` goes between any two"
 )]
 pub unsafe trait CopyDestination<S: Side> {
-    /// Where the atom's call writes the elements from `index` on, if it does so by itself.
+    /// The destination of the elements from `index` on, if the atom's call writes them directly.
     fn place<L: StaticLayout>(&self, index: usize) -> S::Place;
 
-    /// Takes what the atom's call gives for the elements from `index` on.
+    /// Stores the result of the atom's call for the elements from `index` on.
     ///
     /// # Safety
-    /// They may be written; the elements of one call lie next to each other.
+    /// They are writable; the elements of one call are contiguous.
     unsafe fn accept<L: StaticLayout>(&mut self, index: usize, output: S::Output);
 }
 
@@ -73,9 +73,10 @@ unsafe impl<P: GlobalPointer, S: Strides, R> CopySource<GlobalMemory> for Stride
     }
 }
 
-/// An engine that the copy atom `A` reads from, whose source is the side `S`: `ReadBy<C::Atom, <C::Atom as CopyAtom>::Source>` of a
-/// tiled copy `C`. All that is [`CopySource<S>`]; it is for the atom's name in the compiler's message. Whether it is an [`Access`] and
-/// of which elements is asked for apart: a bound of a generic kernel that says so would hide what they are.
+/// An engine that the copy atom `A` reads from, whose source is the side `S`:
+/// `ReadBy<C::Atom, <C::Atom as CopyAtom>::Source>` for a tiled copy `C`. It equals
+/// [`CopySource<S>`], and puts the atom's name into the compiler's message. [`Access`] and the
+/// element type are separate bounds, since a combined bound of a generic kernel would hide them.
 #[diagnostic::on_unimplemented(
     message = "the copy atom `{A}` reads from `{S}`, and the source tensor's elements are in `{Self}`",
     label = "not in `{S}`, which `{A}` reads",
@@ -153,7 +154,7 @@ unsafe impl<W: Element, E: AccessMut> CopyDestination<AnySpace<W>> for E {
     }
 }
 
-// SAFETY: nothing is asked for: the copy without an atom does it all.
+// SAFETY: no contract: the copy without an atom is complete.
 unsafe impl<E: Access> CopySource<AnySpace<()>> for E {
     #[inline(always)]
     unsafe fn input<L: StaticLayout>(&self, _: usize) {}
@@ -245,8 +246,8 @@ const fn whole_words<T: Storable>(run: usize, fragment: Layout) {
     }
 }
 
-/// Source and destination have the same number of atoms, whose elements lie together, or the copy does not compile.
-/// Returns how many.
+/// Source and destination have the same number of atoms, whose elements are contiguous, or the copy
+/// does not compile. Returns the number.
 const fn atoms<C: StaticTiledCopy>(
     source: Layout,
     destination: Layout,
@@ -289,7 +290,7 @@ const fn atoms<C: StaticTiledCopy>(
     (source.size() / from) as usize
 }
 
-/// The elements of an atom lie next to each other on one side, from a multiple of their number on.
+/// The elements of an atom are contiguous on one side, from a multiple of their number on.
 const fn together<C: StaticTiledCopy>(
     what: &str,
     side: &str,
@@ -346,17 +347,18 @@ const fn takes_predicates<A: CopyAtom>() {
     }
 }
 
-/// Copies a thread's part of `source` to its part of `destination` by the atom of `C`, both partitioned by it:
-/// `(CPY, CPY_M, CPY_N, ...)`. CuTe's `copy(tiled_copy, src, dst)`.
+/// Copies a thread's part of `source` to its part of `destination` by the atom of `C`, both
+/// partitioned by it: `(CPY, CPY_M, CPY_N, ...)`. CuTe's `copy(tiled_copy, src, dst)`.
 ///
 /// Elements outside of a matrix arrive as zeros and are not written. A `cp.async` is complete after
 /// [`cp_async_wait`](crate::arch::cp_async_wait).
 ///
 /// # Safety
-/// The source may be read and the destination written; no other thread writes elements of the source or touches those of the
-/// destination meanwhile (until the wait, for `cp.async`). Of elements smaller than a byte whole bytes are copied, as by
-/// [`copy`](super::copy()): no other thread touches the rest of a row's last byte either. An atom of a warp (`ldmatrix`,
-/// `stmatrix`) is called by all its lanes together, and its architecture is there.
+/// The source may be read and the destination written; no other thread writes elements of the
+/// source or touches those of the destination meanwhile (until the wait, for `cp.async`). Of
+/// elements smaller than a byte whole bytes are copied, as by [`copy`](super::copy()): no other
+/// thread touches the rest of a row's last byte either. An atom of a warp (`ldmatrix`, `stmatrix`)
+/// is called by all its lanes together, and its architecture is there.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -379,20 +381,22 @@ where
         }
     };
     for i in 0..count {
-        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements lie together.
+        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
+        // contiguous.
         unsafe { one::<C, S, LS, D, LD>(source, destination, i, true) };
     }
 }
 
-/// [`copy_tiled`] of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`, of which `predicate(i)` holds.
-/// CuTe's `copy_if(tiled_copy, pred, src, dst)`.
+/// [`copy_tiled`] of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`, of which
+/// `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
 ///
-/// What the predicate leaves out keeps what it has, or becomes zeros where the atom's name ends in `ZFILL`. Of an atom that leaves
-/// its width to the tensors (`DefaultCopy`, `AutoVectorizingCopy`) a predicate is of one element, as its layouts say:
+/// Elements that the predicate excludes keep their values, or become zeros if the atom's name ends
+/// in `ZFILL`. For an atom that leaves its width to the tensors (`DefaultCopy`,
+/// `AutoVectorizingCopy`) a predicate is for one element, as its layouts say:
 /// [`copy_elements_if`](super::copy_elements_if).
 ///
 /// # Safety
-/// As [`copy_tiled`], for what is copied.
+/// As [`copy_tiled`], for the copied elements.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy_if<C, S, LS, D, LD>(
@@ -420,7 +424,8 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
         }
     };
     for i in 0..count {
-        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements lie together.
+        // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
+        // contiguous.
         unsafe { one::<C, S, LS, D, LD>(source, destination, i, predicate(i)) };
     }
 }
@@ -476,10 +481,12 @@ where
     }
 }
 
-/// Copies `count` elements smaller than a byte by loads and stores of bytes; those that do not exist arrive as zeros.
+/// Copies `count` elements smaller than a byte by loads and stores of bytes; out of bounds elements
+/// become zeros.
 ///
 /// # Safety
-/// As [`copy_tiled`]; they lie together on both sides from `source_index` and `destination_index` on.
+/// As [`copy_tiled`]; they are contiguous on both sides from `source_index` and `destination_index`
+/// on.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn copy_bytes<S, LS, D, LD>(

@@ -16,19 +16,20 @@ const fn same_size(what: &str, from: Layout, to: Layout) {
             .layout(&to)
             .str(" has ")
             .int(to.size())
-            .str(": take tensors of as many, which go together index by index")
+            .str(": both must have the same number of elements")
             .raise();
     }
 }
 
-/// Sets every element of `output` to `f` of the element of `input` at the same index, CuTe's `transform`.
+/// Sets every element of `output` to `f` of the element of `input` at the same index, CuTe's
+/// `transform`.
 ///
 /// The element types may differ: a conversion is a transform.
 ///
 /// # Safety
-/// The input may be read and the output written; no other thread writes elements of the input or touches those of the output
-/// meanwhile, nor, of output elements smaller than a byte, others in the same bytes: those are written by reading their byte and
-/// writing it back.
+/// The input may be read and the output written; no other thread writes elements of the input or
+/// touches those of the output meanwhile, nor, of output elements smaller than a byte, others in
+/// the same bytes: those are written by reading their byte and writing it back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn transform<A, LA, B, LB>(
@@ -50,12 +51,12 @@ pub unsafe fn transform<A, LA, B, LB>(
 
 /// `y = alpha * x + beta * y`, CuTe's `axpby`.
 ///
-/// With a `beta` of zero `y` is not read, so that what was there (not a number, say) does not matter. The product with
-/// `beta` is rounded, then the sum with `alpha * x` once more.
+/// With a `beta` of zero `y` is not read, so that its previous value (NaN, for example) has no
+/// effect. The product with `beta` is rounded, then the sum with `alpha * x` once more.
 ///
 /// # Safety
-/// `x` may be read and `y` read and written; no other thread writes elements of `x` or touches those of `y` meanwhile.
-/// (Types with a multiply-add have whole bytes, which nothing else is in.)
+/// `x` may be read and `y` read and written; no other thread writes elements of `x` or touches
+/// those of `y` meanwhile. (Types with a multiply-add have whole bytes, which nothing else is in.)
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn axpby<T, X, LX, Y, LY>(alpha: T, x: &Tensor<X, LX>, beta: T, y: &mut Tensor<Y, LY>)

@@ -7,8 +7,9 @@ use crate::tensor::{AccessMut, StaticLayout, Tensor};
 /// Sets every element to `value`.
 ///
 /// # Safety
-/// The tensor's memory may be written, and no other thread touches those elements meanwhile, nor, of elements smaller than a
-/// byte, others in the same bytes: those are written by reading their byte and writing it back.
+/// The tensor's memory may be written, and no other thread touches those elements meanwhile, nor,
+/// of elements smaller than a byte, others in the same bytes: those are written by reading their
+/// byte and writing it back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn fill<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>, value: E::Element) {

@@ -5,11 +5,12 @@ use crate::atom::TilingError;
 use crate::layout::Layout;
 use crate::tensor::{Access, Engine, Fragment, FragmentLike, ModeOf, StaticLayout, Tensor};
 
-/// `c(m, n) += a(m, k) * b(n, k)` over all `k`, by fused multiply-adds: `a` is `(M, K)`, `b` is `(N, K)` and the
-/// accumulator `c` is `(M, N)`.
+/// `c(m, n) += a(m, k) * b(n, k)` over all `k`, by fused multiply-adds: `a` is `(M, K)`, `b` is
+/// `(N, K)` and the accumulator `c` is `(M, N)`.
 ///
-/// For each `k` the thread reads its column of `a` and of `b` once and forms their outer product, so `M + N` reads
-/// serve `M * N` multiply-adds; the sums over `k` run in order, in the precision of the elements.
+/// For each `k` the thread reads its column of `a` and of `b` once and forms their outer product,
+/// so `M + N` reads serve `M * N` multiply-adds; the sums over `k` run in order, in the precision
+/// of the elements.
 ///
 /// # Safety
 /// `a` and `b` may be read, and no other thread writes them meanwhile.

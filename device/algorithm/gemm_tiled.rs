@@ -1,4 +1,5 @@
-//! `gemm_tiled` and `gemm_tiled_into`: a thread's part of a matrix product, by the MMA atom of a tiled MMA.
+//! `gemm_tiled` and `gemm_tiled_into`: a thread's part of a matrix product, by the MMA atom of a
+//! tiled MMA.
 
 use crate::arch::mma::Registers as AtomRegisters;
 use crate::atom::mma::{AddsInPlace, MmaAtom};
@@ -16,7 +17,7 @@ struct Extents {
     m: usize,
     n: usize,
     k: usize,
-    /// Values of A, B and what the products are added to.
+    /// Values of A, B and C.
     values: [usize; 3],
 }
 
@@ -103,7 +104,8 @@ const fn operands(sum: &str, why: &str, values: [i64; 3], a: Layout, b: Layout, 
         .raise()
 }
 
-/// The registers of one operand for all atoms of a step along K, one after the other: `count` registers.
+/// The registers of one operand for all atoms of a step along K, one after the other: `count`
+/// registers.
 struct Column<const OPERAND: usize, M, LA, LB, LC>(PhantomData<(M, LA, LB, LC)>);
 
 impl<const OPERAND: usize, M, LA, LB, LC> Clone for Column<OPERAND, M, LA, LB, LC> {
@@ -150,16 +152,17 @@ impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: S
     );
 }
 
-/// What the products of a thread are added to, and where the results go.
+/// The tensors C and D of a thread's products.
 trait Sums<M: StaticTiledMma<Atom: MmaAtom>> {
-    /// Adds the product of `a` and `b` to the values of one atom from `index` on; `first` is whether it is the first along K.
+    /// Adds the product of `a` and `b` to the values of one atom from `index` on; `first` is
+    /// whether it is the first along K.
     ///
     /// # Safety
     /// As [`gemm_tiled`].
     unsafe fn add(&mut self, first: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>);
 }
 
-/// Results take the place of what was added to.
+/// D replaces C.
 struct InPlace<'t, C, LC>(&'t mut Tensor<C, LC>);
 
 impl<M, C, LC> Sums<M> for InPlace<'_, C, LC>
@@ -183,7 +186,7 @@ where
     }
 }
 
-/// Results go elsewhere: the first product is added to what is there, the others to the results.
+/// D is separate: the first product is added to C, the others to D.
 struct Elsewhere<'t, D, LD, C, LC>(&'t mut Tensor<D, LD>, &'t Tensor<C, LC>);
 
 impl<M, D, LD, C, LC> Sums<M> for Elsewhere<'_, D, LD, C, LC>
@@ -214,12 +217,14 @@ where
     }
 }
 
-/// `c(m, n) += a(m, k) * b(n, k)` over all `k` by the atom of `M`: a thread's parts `(MMA, MMA_M, MMA_K)` of A,
-/// `(MMA, MMA_N, MMA_K)` of B and `(MMA, MMA_M, MMA_N)` of C. CuTe's `gemm(tiled_mma, a, b, c)`.
+/// `c(m, n) += a(m, k) * b(n, k)` over all `k` by the atom of `M`: a thread's parts
+/// `(MMA, MMA_M, MMA_K)` of A, `(MMA, MMA_N, MMA_K)` of B and `(MMA, MMA_M, MMA_N)` of C. CuTe's
+/// `gemm(tiled_mma, a, b, c)`.
 ///
-/// The operands may be in registers, where the compiler moves nothing, or in shared or global memory, from which each
-/// step along K loads its column once. They may also have fewer modes: see the ranks below. Along K the atoms run in
-/// order; over M and N they run to and fro, so that neighbours share an operand.
+/// The operands may be in registers, where the compiler moves nothing, or in shared or global
+/// memory, from which each step along K loads its column once. They may also have fewer modes: see
+/// the ranks below. Along K the atoms run in order; over M and N they run to and fro, so that
+/// neighbours share an operand.
 ///
 /// | a | b | c |
 /// | --- | --- | --- |
@@ -229,16 +234,16 @@ where
 /// | `(V, M)` | `(V, N)` | `(V, M, N)` |
 /// | `(V, M, K)` | `(V, N, K)` | `(V, M, N)` |
 ///
-/// The elements are the atom's. f32 stands for tf32, whose 19 bits are its upper ones, and an unsigned integer for the bits of a
-/// float; anything else does not compile.
+/// The elements are the atom's. f32 serves as tf32, whose 19 bits are its upper ones, and an
+/// unsigned integer as the bits of a float; other types do not compile.
 ///
-/// Atoms whose results have another type than what they add to (`SM70_8x8x4_F32F16F16F16_TN` and its like) cannot take their
-/// results' place: [`gemm_tiled_into`] has two tensors.
+/// Atoms whose D has another type than C (`SM70_8x8x4_F32F16F16F16_TN` and similar ones) cannot
+/// work in place: [`gemm_tiled_into`] has two tensors.
 ///
 /// # Safety
-/// `a` and `b` may be read, and no other thread writes them meanwhile. `c` may be read and written, and no other thread touches its
-/// elements meanwhile. All lanes of the warp execute this call together
-/// (for the atoms of a warp), on an architecture that has the instruction.
+/// `a` and `b` may be read, and no other thread writes them meanwhile. `c` may be read and written,
+/// and no other thread touches its elements meanwhile. All lanes of the warp execute this call
+/// together (for the atoms of a warp), on an architecture that has the instruction.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
@@ -260,12 +265,12 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }
 }
 
-/// `d(m, n) = c(m, n) + a(m, k) * b(n, k)`, summed over all `k`, by the atom of `M`: [`gemm_tiled`] with a result of its own,
-/// CuTe's `gemm(tiled_mma, d, a, b, c)`.
+/// `d(m, n) = c(m, n) + a(m, k) * b(n, k)`, summed over all `k`, by the atom of `M`: [`gemm_tiled`]
+/// with a result of its own, CuTe's `gemm(tiled_mma, d, a, b, c)`.
 ///
-/// `d` has the modes of `c`, and the element type that the atom gives: [`partition_fragment_d`] makes it, [`partition_d`] says
-/// where its elements belong. Of several steps along K the first adds to `c` and the others to `d`, in the type of `d`: an atom
-/// that takes f16 and gives f32 loses nothing between them.
+/// `d` has the modes of `c`, and the atom's result type: [`partition_fragment_d`] makes it,
+/// [`partition_d`] gives the places of its elements. Of several steps along K the first adds to `c`
+/// and the others to `d`, in the type of `d`: an atom from f16 to f32 loses nothing between them.
 ///
 /// ```
 /// use half::f16;
@@ -337,8 +342,8 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
 /// ```
 ///
 /// # Safety
-/// As [`gemm_tiled`] of `a` and `b`; `d` may be read and written, and no other thread touches its elements meanwhile; `c` may be
-/// read, and no other thread writes it.
+/// As [`gemm_tiled`] of `a` and `b`; `d` may be read and written, and no other thread touches its
+/// elements meanwhile; `c` may be read, and no other thread writes it.
 ///
 /// [`partition_fragment_d`]: crate::atom::ThrMma::partition_fragment_d
 /// [`partition_d`]: crate::atom::ThrMma::partition_d
@@ -375,8 +380,8 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, Elsewhere(d, c)) }
 }
 
-/// Whether the atom is a single thread's. Matrix instructions go by rows of sums, for each of which A's fragment is kept; a thread's own products
-/// go by columns where these are shorter (record 7).
+/// Whether the atom is a single thread's. Matrix instructions go by rows of sums, for each of which
+/// A's fragment is kept; a thread's own products go by columns where these are shorter (record 7).
 const fn one_thread<M: StaticTiledMma<Atom: MmaAtom>>() -> bool {
     M::Atom::THR_ID.size() == 1
 }
@@ -432,7 +437,8 @@ where
                 for step in 0..n {
                     // To and fro: the last column of a row is the first of the next.
                     let j = if i % 2 == 0 { step } else { n - 1 - step };
-                    // SAFETY: set above; inside the sums; the caller's contract for the instruction.
+                    // SAFETY: set above; inside the sums; the caller's contract for the
+                    // instruction.
                     unsafe { sums.add(k == 0, i + j * m, a, registers(&column_b, j)) };
                 }
             }
@@ -440,7 +446,8 @@ where
     }
 }
 
-/// The values that a thread gives to the atom fill its registers and are of its kind, or the product does not compile.
+/// The values that a thread gives to the atom fill its registers and are of its kind, or the
+/// product does not compile.
 const fn fills<R: AtomRegisters, T: Storable, N: Number>(operand: &str, values: i64) {
     let (bits, room) = (values * T::BITS, R::COUNT as i64 * 8 * <R::Register as Element>::BYTES as i64);
     if bits != room {
@@ -521,7 +528,7 @@ unsafe fn registers<R: AtomRegisters, L: StaticLayout>(column: &Fragment<R::Regi
 /// How a register of an atom holds elements of a tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Packing {
-    /// That many elements, which lie together.
+    /// That many contiguous elements.
     Together(usize),
     /// That many elements, which do not.
     Apart(usize),
@@ -569,8 +576,8 @@ unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: 
     #[cfg(not(target_arch = "nvptx64"))]
     engine.assert_written::<L>(index, 8 * size_of::<R>() / <E::Element as Storable>::BITS as usize);
     let mut whole = MaybeUninit::<E::Element>::uninit();
-    // SAFETY: the caller's contract; `packing` knows what lies together, and any bits are a register's value. The first part of
-    // an element comes before its others.
+    // SAFETY: the caller's contract; `packing` has checked what is contiguous, and any bits are a
+    // valid register. The first part of an element comes before its others.
     R::from_fn(|i| unsafe {
         match const { packing::<R, E, L>() } {
             Packing::Together(per) => R::Register::from_bits(engine.load::<L, _>(index + i * per)),
@@ -585,7 +592,7 @@ unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: 
     })
 }
 
-/// A register put together from elements that do not lie next to each other.
+/// A register assembled from elements that are not contiguous.
 ///
 /// # Safety
 /// As [`gemm_tiled`].
@@ -619,14 +626,15 @@ unsafe fn store<R: AtomRegisters, E: AccessMut, L: StaticLayout>(engine: &mut E,
     match const { packing::<R, E, L>() } {
         Packing::Together(per) => {
             for (i, register) in registers.as_slice().iter().enumerate() {
-                // SAFETY: the caller's contract; the register's elements lie together.
+                // SAFETY: the caller's contract; the register's elements are contiguous.
                 unsafe { engine.store::<L, _>(index + i * per, register.to_bits()) };
             }
         }
         Packing::Part(parts) => {
             let mut whole = MaybeUninit::<E::Element>::uninit();
             for (i, register) in registers.as_slice().iter().enumerate() {
-                // SAFETY: the caller's contract; an element is stored when all of its parts are there.
+                // SAFETY: the caller's contract; an element is stored when all of its parts are
+                // there.
                 unsafe {
                     whole.as_mut_ptr().cast::<R::Register>().add(i % parts).write_unaligned(*register);
                     if i % parts == parts - 1 {

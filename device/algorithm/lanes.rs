@@ -1,8 +1,8 @@
 //! Reductions and scans across the lanes of a quad or a warp, and across the warps of a block.
 //!
-//! The operation is any function of two values; the lanes get the same result wherever it is commutative and associative, as
-//! the maximum is. Sums of floats depend on the order, which is the same in every run: lanes at distance 16 are added first,
-//! neighbours last.
+//! The operation is any function of two values; the lanes get the same result wherever it is
+//! commutative and associative, as the maximum is. Sums of floats depend on the order, which is the
+//! same in every run: lanes at distance 16 are added first, neighbours last.
 
 use crate::arch::{
     FULL_WARP, ShuffleValue, lane_id, shuffle_up, shuffle_xor, simulator_assert, sync_threads, thread_idx,
@@ -10,7 +10,8 @@ use crate::arch::{
 use crate::memory::Element;
 use crate::tensor::{AcrossLanes, Fragment, SharedTensor, StaticLayout};
 
-/// `f` over the lanes whose numbers differ by the bits of `LANES`; all of them get the result.
+/// Reduces by `f` over the lanes whose numbers differ by the bits of `LANES`; all of them get the
+/// result.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn lanes_reduce<const LANES: u32, T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
@@ -78,7 +79,8 @@ pub fn warp_scan<T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
     value
 }
 
-/// `f` over the lanes below the calling one: an exclusive scan of the warp. The lowest lane gets `first`.
+/// `f` over the lanes below the calling one: an exclusive scan of the warp. The lowest lane gets
+/// `first`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warp_scan_exclusive<T: ShuffleValue>(value: T, first: T, f: impl Fn(T, T) -> T) -> T {
@@ -86,11 +88,11 @@ pub fn warp_scan_exclusive<T: ShuffleValue>(value: T, first: T, f: impl Fn(T, T)
     if lane_id() == 0 { first } else { below }
 }
 
-/// `f` over all threads of the block, each of which gets the result: across the lanes of each warp, then over the warps in
-/// order through `scratch`, which has an element for each warp.
+/// `f` over all threads of the block, each of which gets the result: across the lanes of each warp,
+/// then over the warps in order through `scratch`, which has an element for each warp.
 ///
-/// All threads of the block call it. Two barriers: the elements are written before the first, and `scratch` is free again
-/// behind the second.
+/// All threads of the block call it. It has two barriers: the elements are written before the
+/// first, and `scratch` is free again after the second.
 ///
 /// # Safety
 /// `scratch` belongs to this call while it runs, and has as many elements as the block has warps.
@@ -102,7 +104,8 @@ pub unsafe fn block_reduce<T: ShuffleValue + Element, L: StaticLayout>(
     f: impl Fn(T, T) -> T,
 ) -> T {
     let value = warp_reduce(value, &f);
-    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the barriers.
+    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the
+    // barriers.
     unsafe {
         publish(value, &mut scratch);
         let mut result = scratch.get(0usize);
@@ -135,14 +138,15 @@ unsafe fn publish<T: Element, L: StaticLayout>(value: T, scratch: &mut SharedTen
     sync_threads();
 }
 
-/// The warps of the block, of which `x` alone counts threads.
+/// The warps of the block, whose threads are all along `x`.
 #[inline(always)]
 fn warps() -> usize {
     crate::arch::block_dim().x.div_ceil(32) as usize
 }
 
-/// `f` over the four warps of a warpgroup, each of whose threads gets the result: as [`block_reduce`], through four elements of
-/// `scratch`, with `sync` as the barrier of the warpgroup's 128 threads (see [`named_barriers!`](crate::named_barriers)).
+/// Reduces by `f` over the four warps of a warpgroup; each of its threads gets the result: as
+/// [`block_reduce`], through four elements of `scratch`, with `sync` as the barrier of the
+/// warpgroup's 128 threads (see [`named_barriers!`](crate::named_barriers)).
 ///
 /// # Safety
 /// As [`block_reduce`], of the warpgroup; `sync` waits for all of its threads.
@@ -161,7 +165,8 @@ pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
     );
     let value = warp_reduce(value, &f);
     let thread = thread_idx().x;
-    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the barriers.
+    // SAFETY: the caller's contract: a warp writes its own element, and all are read between the
+    // barriers.
     unsafe {
         if thread.is_multiple_of(32) {
             scratch.set((thread / 32 % 4) as usize, value);
@@ -176,7 +181,8 @@ pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
     }
 }
 
-/// `f` over the threads of the block up to the calling one, counted by `x`: an inclusive scan. As [`block_reduce`].
+/// `f` over the threads of the block up to the calling one, counted by `x`: an inclusive scan. As
+/// [`block_reduce`].
 ///
 /// # Safety
 /// As [`block_reduce`].
@@ -222,8 +228,9 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
         self.across::<31>(f)
     }
 
-    /// Each element, combined across those lanes that have parts of the same row (or column): what completes a
-    /// [`reduce`](crate::tensor::Tensor::reduce) of a partitioned tile. The partition says which lanes these are.
+    /// Each element, combined across the lanes that have parts of the same row (or column): it
+    /// completes a [`reduce`](crate::tensor::Tensor::reduce) of a partitioned tile. The partition
+    /// gives the lanes.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

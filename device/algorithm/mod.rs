@@ -1,11 +1,13 @@
 //! Algorithms over tensors: `copy`, `gemm`, `fill` and their kin.
 //!
-//! [`copy()`], [`copy_elements_if`] and [`gemm()`] take tensors as they are; [`copy_tiled`], [`copy_if`], [`gemm_tiled`] and
-//! [`gemm_tiled_into`] go by the atom of a [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma), over
-//! tensors that were partitioned by it.
+//! [`copy()`], [`copy_elements_if`] and [`gemm()`] take tensors as they are; [`copy_tiled`],
+//! [`copy_if`], [`gemm_tiled`] and [`gemm_tiled_into`] go by the atom of a
+//! [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma), over tensors that
+//! were partitioned by it.
 //!
-//! They work on any memory: global, shared, registers. Here a block of 32 threads doubles and adds columns of a matrix, with a
-//! fragment between; [the guide](crate::guide::tiling) has tiled copies and products.
+//! They work on any memory: global, shared, registers. Here a block of 32 threads doubles and adds
+//! columns of a matrix, with a fragment between; [the guide](crate::guide::tiling) has tiled copies
+//! and products.
 //!
 //! ```
 //! use moye_device::algorithm::{axpby, copy, fill, transform};

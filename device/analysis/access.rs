@@ -5,7 +5,7 @@ use crate::layout::{ComposedLayout, Layout, LayoutErrorKind, Text, coalesce};
 use crate::tiling::TilingError;
 use core::fmt;
 
-/// What the requests of an access cost together.
+/// The total cost of an access's requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessReport {
     /// Requests: instructions times warps.
@@ -20,7 +20,7 @@ pub struct AccessReport {
     pub wavefronts: u32,
     /// The wavefronts that they would take without conflicts.
     pub fewest_wavefronts: u32,
-    /// The most words that one phase of a request asks of one bank.
+    /// The most words that one phase of a request needs from one bank.
     pub degree: u32,
 }
 
@@ -45,17 +45,19 @@ impl AccessReport {
         self.most_sectors
     }
 
-    /// The bank conflict degree: `n` where some phase of some request takes `n` wavefronts, 1 without conflicts.
+    /// The bank conflict degree: `n` where some phase of some request takes `n` wavefronts, 1
+    /// without conflicts.
     pub const fn conflict_degree(&self) -> u32 {
         self.degree
     }
 
-    /// Whether no two lanes of a phase ask a bank for different words.
+    /// Whether no two lanes of a phase need different words of a bank.
     pub const fn is_conflict_free(&self) -> bool {
         self.degree <= 1
     }
 
-    /// Every request moves no more sectors of global memory than its bytes need, or the kernel does not compile.
+    /// Every request moves no more sectors of global memory than its bytes need, or the kernel does
+    /// not compile.
     ///
     /// ```
     /// use moye_device::prelude::*;
@@ -81,7 +83,8 @@ impl AccessReport {
         }
     }
 
-    /// No phase of a request needs more than one word of a bank of shared memory, or the kernel does not compile.
+    /// No phase of a request needs more than one word of a bank of shared memory, or the kernel
+    /// does not compile.
     ///
     /// ```compile_fail
     /// use moye_device::prelude::*;
@@ -136,7 +139,7 @@ impl AccessReport {
     }
 }
 
-/// Why an access cannot be made as asked for.
+/// Why a requested access is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessError {
     /// The layout is not one of `(thread, value)`.
@@ -156,15 +159,17 @@ pub enum AccessError {
         /// Values of an access times the bits of an element.
         bits: i64,
     },
-    /// The values of one access are not next to each other, or do not start at a multiple of its size.
+    /// The values of one access are not next to each other, or do not start at a multiple of its
+    /// size.
     Scattered {
         /// The thread.
         thread: i64,
         /// The first value of the access.
         value: i64,
-        /// Where the first value lies, in elements.
+        /// The index of the first value, in elements.
         first: i64,
-        /// The offset of the value that lies elsewhere than right behind, or of the first itself where it is misaligned.
+        /// The offset of the first value that is not contiguous, or of the first value if it is
+        /// misaligned.
         other: i64,
     },
     /// The layout has no indices to look at: the algebra's error.
@@ -174,7 +179,7 @@ pub enum AccessError {
         /// The addresses.
         lanes: usize,
     },
-    /// A lane's access of so many bytes does not exist.
+    /// There is no lane access of this many bytes.
     Bytes {
         /// The bytes.
         bytes: i64,
@@ -205,7 +210,7 @@ pub enum AccessError {
 }
 
 impl AccessError {
-    /// What is wrong, with the numbers, and what would do.
+    /// What is wrong, with the numbers, and what would work.
     pub(crate) const fn message(&self) -> Text<400> {
         let mut text = Text::new();
         match *self {
@@ -220,7 +225,7 @@ impl AccessError {
                 text.int(per_access);
                 text.str(" of an access; a divisor of ");
                 text.int(values);
-                text.str(" would do");
+                text.str(" would work");
             }
             Self::Bits { bits } => {
                 text.str("values of an access times bits of an element are ");
@@ -241,23 +246,23 @@ impl AccessError {
                     text.int(other);
                     text.str(" beside it, where the next one should be");
                 }
-                text.str("; fewer values an access, or another value layout would do");
+                text.str("; fewer values an access, or another value layout would work");
             }
             Self::Layout(LayoutErrorKind::Overflow) => {
-                text.str("an address does not fit in 64 bits; smaller strides would do");
+                text.str("an address does not fit in 64 bits; smaller strides would work");
             }
             Self::Layout(_) => text.str(
                 "an index of the layout is negative, or a coordinate (such as 1@0); strides that lead to indices from \
-                 0 on would do",
+                 0 on would work",
             ),
             Self::Lanes { lanes } => {
                 text.size(lanes);
-                text.str(" addresses for a warp of 32 lanes; at most 32 would do");
+                text.str(" addresses for a warp of 32 lanes; at most 32 would work");
             }
             Self::Bytes { bytes } => {
                 text.str("a lane's access of ");
                 text.int(bytes);
-                text.str(" bytes; 1, 2, 4, 8 or 16 would do");
+                text.str(" bytes; 1, 2, 4, 8 or 16 would work");
             }
             Self::Address { lane, address, bytes } => {
                 text.str("the address ");
@@ -266,7 +271,7 @@ impl AccessError {
                 text.size(lane);
                 text.str(" is negative or no multiple of the ");
                 text.int(bytes);
-                text.str(" bytes of the access; a multiple from 0 on would do");
+                text.str(" bytes of the access; a multiple from 0 on would work");
             }
             Self::Rows { rows } => {
                 text.int(rows);
@@ -294,8 +299,8 @@ impl fmt::Display for AccessError {
 
 impl core::error::Error for AccessError {}
 
-/// The requests of an access to global memory: `layout` takes `(thread, value)` to the element, elements have
-/// `element_bits` bits, and each instruction moves `per_access` values of every lane.
+/// The requests of an access to global memory: `layout` takes `(thread, value)` to the element,
+/// elements have `element_bits` bits, and each instruction moves `per_access` values of every lane.
 ///
 /// # Panics
 /// In a `const`: does not compile. Where [`try_global_access`] gives an error.
@@ -310,7 +315,7 @@ pub const fn global_access(layout: Layout, element_bits: i64, per_access: i64) -
 /// [`global_access`] as a `Result`.
 ///
 /// # Errors
-/// Where the layout is not one of threads and values, or an access of so many values is not possible.
+/// If the layout does not map threads and values, or an access of this many values is impossible.
 pub const fn try_global_access(
     layout: Layout,
     element_bits: i64,
@@ -322,8 +327,8 @@ pub const fn try_global_access(
     }
 }
 
-/// The requests of an access to shared memory: as [`global_access`], with a swizzle where there is one
-/// ([`ComposedLayout::plain`] for a layout without).
+/// The requests of an access to shared memory: as [`global_access`], with a swizzle where there is
+/// one ([`ComposedLayout::plain`] for a layout without).
 ///
 /// # Panics
 /// In a `const`: does not compile. Where [`try_shared_access`] gives an error.
@@ -352,11 +357,12 @@ pub const fn try_shared_access(
 
 const WARP: i64 = 32;
 
-/// The requests of a layout of `(thread, value)` of which the first `lanes` threads of each warp take part.
+/// The requests of a layout of `(thread, value)` of which the first `lanes` threads of each warp
+/// take part.
 ///
-/// The constants of kernels are made by it, so it does no more than it must: a layout is linear, which makes an element the
-/// sum of the thread's and the value's, and requests that differ by a multiple of what banks, sectors and swizzle repeat
-/// after cost the same.
+/// The constants of kernels are made by it, so it does no more than it must: a layout is linear,
+/// which makes an element the sum of the thread's and the value's, and requests that differ by a
+/// multiple of what banks, sectors and swizzle repeat after cost the same.
 pub(crate) const fn requests(
     layout: &ComposedLayout,
     element_bits: i64,
@@ -386,7 +392,8 @@ pub(crate) const fn requests(
     let mut used = 0;
     let mut warp = 0;
     while warp < threads {
-        // What was seen of the warp before holds of this one, if its lanes lie to each other in the same way.
+        // What was seen of the warp before holds of this one, if its lanes lie to each other in the
+        // same way.
         let shift = layout.offset + lane_of.at(warp) - starts[0];
         let mut alike = used == min(min(threads - warp, WARP), lanes);
         used = min(min(threads - warp, WARP), lanes);
@@ -455,8 +462,8 @@ pub(crate) const fn requests(
     Ok(report)
 }
 
-/// An element of the access from `start` on that does not lie where a single access needs it; the first itself where the
-/// access is misaligned.
+/// An element of the access from `start` on that does not lie where a single access needs it; the
+/// first itself where the access is misaligned.
 const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted: bool) -> Option<i64> {
     let first = layout.swizzle.apply(start);
     if first % per_access != 0 {
@@ -473,8 +480,8 @@ const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted:
     None
 }
 
-/// Elements after which banks, sectors and swizzle repeat. Without a swizzle, what is moved by less than all banks asks
-/// them in turn for the same, so that sectors are enough.
+/// Elements after which banks, sectors and swizzle repeat. Without a swizzle, what is moved by less
+/// than all banks asks them in turn for the same, so that sectors are enough.
 const fn period(layout: &ComposedLayout, element_bits: i64) -> i64 {
     let swizzle = layout.swizzle;
     if swizzle.bits() == 0 {
@@ -522,8 +529,8 @@ const fn min(a: i64, b: i64) -> i64 {
     if a < b { a } else { b }
 }
 
-/// The requests of an `ldmatrix` or `stmatrix` of `rows.size() / 8` matrices (1, 2 or 4): `rows` takes the row of a lane
-/// to the element that it starts with, elements having `element_bits` bits.
+/// The requests of an `ldmatrix` or `stmatrix` of `rows.size() / 8` matrices (1, 2 or 4): `rows`
+/// takes the row of a lane to the element that it starts with, elements having `element_bits` bits.
 ///
 /// # Panics
 /// In a `const`: does not compile. Where [`try_matrix_access`] gives an error.

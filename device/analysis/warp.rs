@@ -1,4 +1,4 @@
-//! One request: what the lanes of a warp touch by one instruction.
+//! One request: the accesses of a warp's lanes by one instruction.
 
 use super::access::AccessError;
 
@@ -11,7 +11,8 @@ pub const BANKS: i64 = 32;
 pub(crate) const BANK_BYTES: i64 = 4;
 const LANES: usize = 32;
 
-/// The accesses of up to 32 lanes by one instruction: a byte address for each lane, and how many bytes each touches.
+/// The accesses of up to 32 lanes by one instruction: a byte address for each lane, and how many
+/// bytes each touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WarpAccess {
     addresses: [i64; LANES],
@@ -20,7 +21,8 @@ pub struct WarpAccess {
 }
 
 impl WarpAccess {
-    /// Lane `i` touches `bytes` bytes (1, 2, 4, 8 or 16) at `addresses[i]`; lanes without an address touch nothing.
+    /// Lane `i` touches `bytes` bytes (1, 2, 4, 8 or 16) at `addresses[i]`; lanes without an
+    /// address touch nothing.
     ///
     /// # Panics
     /// Where [`try_new`](Self::try_new) gives an error.
@@ -35,7 +37,8 @@ impl WarpAccess {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// With more than 32 addresses, another size, or an address that is negative or no multiple of the size.
+    /// With more than 32 addresses, another size, or an address that is negative or no multiple of
+    /// the size.
     pub const fn try_new(addresses: &[i64], bytes: i64) -> Result<Self, AccessError> {
         if addresses.len() > LANES {
             return Err(AccessError::Lanes { lanes: addresses.len() });
@@ -58,7 +61,7 @@ impl WarpAccess {
 
     /// The sectors of 32 bytes that the request moves.
     pub const fn sectors(&self) -> u32 {
-        // An access is aligned and at most 16 bytes, so it lies in one sector.
+        // An access is aligned and at most 16 bytes, so it is in one sector.
         self.distinct(0, self.lanes, SECTOR_BYTES)
     }
 
@@ -68,8 +71,8 @@ impl WarpAccess {
         ((bytes + SECTOR_BYTES - 1) / SECTOR_BYTES) as u32
     }
 
-    /// Phases in which shared memory serves the request when nothing conflicts: 1 up to 4 bytes a lane, 2 for 8, 4 for 16,
-    /// fewer where lanes are missing.
+    /// Phases in which shared memory serves the request when nothing conflicts: 1 up to 4 bytes a
+    /// lane, 2 for 8, 4 for 16, fewer where lanes are missing.
     pub const fn phases(&self) -> u32 {
         self.lanes.div_ceil(self.lanes_of_a_phase()) as u32
     }
@@ -82,17 +85,19 @@ impl WarpAccess {
         }
     }
 
-    /// The wavefronts in which shared memory serves the request: [`phases`](Self::phases) when nothing conflicts.
+    /// The wavefronts in which shared memory serves the request: [`phases`](Self::phases) when
+    /// nothing conflicts.
     pub const fn wavefronts(&self) -> u32 {
         self.served().0
     }
 
-    /// The most different words that one phase asks of one bank: 1 where nothing conflicts.
+    /// The most different words that one phase needs from one bank: 1 without conflicts.
     pub const fn conflict_degree(&self) -> u32 {
         self.served().1
     }
 
-    /// [`wavefronts`](Self::wavefronts) and [`conflict_degree`](Self::conflict_degree), phase by phase.
+    /// [`wavefronts`](Self::wavefronts) and [`conflict_degree`](Self::conflict_degree), phase by
+    /// phase.
     pub(crate) const fn served(&self) -> (u32, u32) {
         let step = self.lanes_of_a_phase();
         let (mut start, mut all, mut most) = (0, 0, 0);
@@ -116,8 +121,8 @@ impl WarpAccess {
         let mut last = -1;
         let mut lane = start;
         while lane < end {
-            // A word that an earlier lane asks for is given to both. Accesses are aligned, so two lanes share all of
-            // their words or none.
+            // Lanes that request the same word share it. Accesses are aligned, so two lanes share
+            // all of their words or none.
             if self.is_new(start, lane, shared, &mut last) {
                 let mut word = self.addresses[lane] / BANK_BYTES;
                 let end = word + words;
@@ -149,8 +154,9 @@ impl WarpAccess {
         count
     }
 
-    /// Whether no lane of `start..lane` touches the block of `block` bytes that `lane` does. `last` is the highest block of
-    /// those lanes, -1 before the first: addresses mostly rise, and then nothing has to be searched.
+    /// Whether no lane of `start..lane` touches the block of `block` bytes that `lane` does. `last`
+    /// is the highest block of those lanes, -1 before the first: addresses mostly rise, and then
+    /// nothing has to be searched.
     const fn is_new(&self, start: usize, lane: usize, block: i64, last: &mut i64) -> bool {
         let own = self.addresses[lane] / block;
         if own > *last {

@@ -1,15 +1,16 @@
 //! Atomic operations on global and shared memory, one `atom` or `red` each.
 //!
-//! All are relaxed, and of the GPU's scope but for those of [`AtomicAddOfBlock`]: each is one step to every thread of the
-//! device, and orders nothing else.
-//! Methods of the traits come in four: on global memory (a 64-bit address) and on shared memory (a 32-bit address), with
-//! the value from before (`atom`) and, for sums, without (`red`, which does not wait for it).
+//! All are relaxed, and of GPU scope except for [`AtomicAddOfBlock`]: each is one step for every
+//! thread of the device, and orders no other accesses. The methods of the traits are for global
+//! memory (a 64-bit address) and shared memory (a 32-bit address); they return the previous value
+//! (`atom`), and sums also have a form without it (`red`), which does not wait.
 //!
-//! Every GPU has those of integers and f32; sums of f64 need sm_60, of f16 pairs sm_60 and PTX 6.2, of bf16 pairs sm_90 and
-//! PTX 7.8 ("atom" in NVIDIA's "PTX ISA").
+//! Every GPU has those of integers and f32; sums of f64 need sm_60, of f16 pairs sm_60 and PTX 6.2,
+//! of bf16 pairs sm_90 and PTX 7.8 ("atom" in NVIDIA's "PTX ISA").
 //!
-//! Sums of floats depend on the order of the additions, which nobody knows. A sum of f32 in global memory flushes
-//! subnormal operands and results to zero, one in shared memory does not; so has the hardware it, and the simulator.
+//! Sums of floats depend on the order of the additions, which is not deterministic. A sum of f32 in
+//! global memory flushes subnormal operands and results to zero, one in shared memory does not; the
+//! hardware and the simulator agree.
 
 use super::half2::{Bf16x2, F16x2};
 use super::target::needs;
@@ -17,16 +18,20 @@ use crate::memory::Element;
 
 /// Numbers with atomic addition.
 pub trait AtomicAdd: Element {
-    /// Adds `value` to the number in global memory and gives what it was (`atom.global.add`).
+    /// Adds `value` to the number in global memory and returns the previous value
+    /// (`atom.global.add`).
     ///
     /// # Safety
-    /// `address` is that of a number in global memory that the kernel may write, aligned to its size.
+    /// `address` is that of a number in global memory that the kernel may write, aligned to its
+    /// size.
     unsafe fn atomic_add_global(address: u64, value: Self) -> Self;
 
-    /// Adds `value` to the number in shared memory and gives what it was (`atom.shared.add`).
+    /// Adds `value` to the number in shared memory and returns the previous value
+    /// (`atom.shared.add`).
     ///
     /// # Safety
-    /// `address` is that of a number in the block's shared memory that was written, aligned to its size.
+    /// `address` is that of a number in the block's shared memory that was written, aligned to its
+    /// size.
     unsafe fn atomic_add_shared(address: u32, value: Self) -> Self;
 
     /// Adds `value` to the number in global memory (`red.global.add`).
@@ -44,8 +49,9 @@ pub trait AtomicAdd: Element {
 
 /// Integers with atomic addition of the block's scope.
 pub trait AtomicAddOfBlock: Element {
-    /// Adds `value` to the number in global memory and gives what it was, in one step to the threads of the block alone
-    /// (`atom.cta.global.add`). No other block may access the number meanwhile, by an atomic operation either.
+    /// Adds `value` to the number in global memory and gives what it was, in one step to the
+    /// threads of the block alone (`atom.cta.global.add`). No other block may access the number
+    /// meanwhile, by an atomic operation either.
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
@@ -54,31 +60,33 @@ pub trait AtomicAddOfBlock: Element {
 
 /// Integers with atomic minimum, maximum and bit operations.
 pub trait AtomicInteger: Element {
-    /// Keeps the smaller of the number in global memory and `value`, and gives what it was (`atom.global.min`).
+    /// Stores the minimum of the number in global memory and `value`, and returns the previous
+    /// value (`atom.global.min`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_min_global(address: u64, value: Self) -> Self;
 
-    /// Keeps the larger of the number in global memory and `value`, and gives what it was (`atom.global.max`).
+    /// Stores the maximum of the number in global memory and `value`, and returns the previous
+    /// value (`atom.global.max`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_max_global(address: u64, value: Self) -> Self;
 
-    /// Keeps the bits that `value` has too, and gives what the number was (`atom.global.and`).
+    /// Stores the bitwise AND with `value`, and returns the previous value (`atom.global.and`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_and_global(address: u64, value: Self) -> Self;
 
-    /// Sets the bits of `value`, and gives what the number was (`atom.global.or`).
+    /// Stores the bitwise OR with `value`, and returns the previous value (`atom.global.or`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_or_global(address: u64, value: Self) -> Self;
 
-    /// Flips the bits of `value`, and gives what the number was (`atom.global.xor`).
+    /// Stores the bitwise XOR with `value`, and returns the previous value (`atom.global.xor`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
@@ -117,33 +125,35 @@ pub trait AtomicInteger: Element {
 
 /// Values of 32 or 64 bits that can be exchanged in one step.
 pub trait AtomicExchange: Element {
-    /// Puts `value` into global memory and gives what was there (`atom.global.exch`).
+    /// Stores `value` in global memory and returns the previous value (`atom.global.exch`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_exchange_global(address: u64, value: Self) -> Self;
 
-    /// Puts `value` into shared memory and gives what was there (`atom.shared.exch`).
+    /// Stores `value` in shared memory and returns the previous value (`atom.shared.exch`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_exchange_shared(address: u32, value: Self) -> Self;
 
-    /// Puts `value` into global memory if `expected` is there, bit for bit, and gives what was there (`atom.global.cas`).
+    /// Stores `value` in global memory if it holds `expected`, bit for bit, and returns the
+    /// previous value (`atom.global.cas`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_compare_exchange_global(address: u64, expected: Self, value: Self) -> Self;
 
-    /// Puts `value` into shared memory if `expected` is there, bit for bit, and gives what was there (`atom.shared.cas`).
+    /// Stores `value` in shared memory if it holds `expected`, bit for bit, and returns the
+    /// previous value (`atom.shared.cas`).
     ///
     /// # Safety
     /// As [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_compare_exchange_shared(address: u32, expected: Self, value: Self) -> Self;
 }
 
-/// One method that gives the old value: `atom` with the given operation, what it needs beyond every GPU's, and the simulator's
-/// expression.
+/// One method that gives the old value: `atom` with the given operation, what it needs beyond every
+/// GPU's, and the simulator's expression.
 macro_rules! atom {
     (
         $name:ident($address:ident: $address_class:ident $address_ty:ty, $($operand:ident),+),

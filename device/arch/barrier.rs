@@ -1,7 +1,7 @@
 //! Barriers of a block and of a warp.
 
-/// Waits until every thread of the block is here (`bar.sync 0`, CUDA's `__syncthreads`). What any of them wrote to
-/// shared or global memory before is then visible to all of them.
+/// Waits until every thread of the block has arrived (`bar.sync 0`, CUDA's `__syncthreads`).
+/// Earlier writes of all of them to shared or global memory are then visible to all of them.
 ///
 /// Every thread of the block must reach it; in the simulator, one that does not is a fault.
 #[inline(always)]
@@ -16,8 +16,9 @@ pub fn sync_threads() {
     moye_sim::intrinsics::sync_threads();
 }
 
-/// Waits until every lane of `mask` is here (`bar.warp.sync`, CUDA's `__syncwarp`), and makes their memory accesses
-/// visible to each other. The calling lane must be in `mask`, and each named lane must call with the same mask.
+/// Waits until every lane of `mask` is here (`bar.warp.sync`, CUDA's `__syncwarp`), and makes their
+/// memory accesses visible to each other. The calling lane must be in `mask`, and each named lane
+/// must call with the same mask.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn sync_warp(mask: u32) {
@@ -34,14 +35,14 @@ pub fn sync_warp(mask: u32) {
     moye_sim::intrinsics::sync_warp(mask);
 }
 
-/// Waits at the block's barrier `id`, 0 to 15, until `threads` threads have come to it, those that only arrive included
-/// (`bar.sync id, threads`). [`sync_threads`] is that of `id` 0 and all threads.
+/// Waits at the block's barrier `id`, 0 to 15, until `threads` threads have arrived, with or
+/// without a wait (`bar.sync id, threads`). [`sync_threads`] is that of `id` 0 and all threads.
 ///
-/// What any of them wrote before is then visible to those that waited.
+/// Earlier writes of the arriving threads are then visible to the waiting threads.
 ///
 /// # Safety
-/// All lanes of the warp call it together with the same numbers. `threads` is a multiple of 32, and all who use the barrier
-/// at one time give the same.
+/// All lanes of the warp call it together with the same numbers. `threads` is a multiple of 32, and
+/// all threads that use the barrier at one time pass the same number.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn sync_barrier(id: u32, threads: u32) {
@@ -58,7 +59,8 @@ pub unsafe fn sync_barrier(id: u32, threads: u32) {
     moye_sim::intrinsics::barrier_sync(id, threads);
 }
 
-/// Comes to the block's barrier `id` as one of `threads`, and goes on (`bar.arrive id, threads`).
+/// Arrives at the block's barrier `id` as one of `threads`, without a wait
+/// (`bar.arrive id, threads`).
 ///
 /// # Safety
 /// As [`sync_barrier`].

@@ -1,14 +1,16 @@
-//! Loads and stores of global memory that say what the caches are to do, and prefetches.
+//! Loads and stores of global memory with cache hints, and prefetches.
 //!
-//! None of this changes what a load gives, with one exception that the contracts name: a non-coherent load
-//! ([`Coherence::ReadOnly`]) may miss what the same kernel wrote, which the simulator tells as a fault.
+//! Hints do not change the loaded value, with one exception that the contracts name: a non-coherent
+//! load ([`Coherence::ReadOnly`]) may miss a write of the same kernel, which the simulator reports
+//! as a fault.
 
 use super::target::needs;
 use super::word::{Word, Word64x2, Word128};
 
-/// One form of an instruction out of several, as constants of a type. A form that came with a later PTX version than its
-/// instruction is a constant that does not compile for less: the instruction's function takes any of them, and only the
-/// constant knows which it is before the code is optimised.
+/// One form of an instruction out of several, as constants of a type. A form that came with a later
+/// PTX version than its instruction is a constant that does not compile for less: the instruction's
+/// function takes any of them, and only the constant knows which it is before the code is
+/// optimised.
 macro_rules! forms {
     (
         $(#[$doc:meta])* $name:ident of $form:ident {
@@ -50,9 +52,9 @@ macro_rules! forms {
 }
 
 forms! {
-    /// How much of the surrounding memory an access brings into L2 along with what it reads.
+    /// The size of the surrounding memory that an access brings into L2 as well.
     L2Prefetch of PrefetchSize {
-        /// Only what is read.
+        /// Only the accessed bytes.
         None,
         /// The aligned 64 bytes around it (`.L2::64B`).
         B64: "an access with .L2::64B" needs 75 7.4,
@@ -66,7 +68,7 @@ forms! {
 /// Which path a load takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Coherence {
-    /// `ld.global`: it sees what this thread, and after a barrier other threads, wrote.
+    /// `ld.global`: it sees this thread's writes and, after a barrier, other threads' writes.
     #[default]
     Coherent,
     /// `ld.global.nc`: for memory that nothing writes while the kernel runs.
@@ -74,7 +76,7 @@ pub enum Coherence {
 }
 
 forms! {
-    /// What the caches keep of a line that is loaded.
+    /// The cache policy of a loaded line.
     LoadCache of LoadForm {
         /// The GPU's default: in L1 and L2.
         Default,
@@ -98,7 +100,7 @@ forms! {
 }
 
 forms! {
-    /// What the caches keep of what is stored.
+    /// The cache policy of a store.
     StoreCache of StoreForm {
         /// The GPU's default.
         Default,
@@ -119,7 +121,7 @@ forms! {
     }
 }
 
-/// What a load asks of the caches. Make it a constant: the instruction is chosen by it.
+/// The cache hints of a load. Pass a constant: it selects the instruction.
 ///
 /// ```
 /// use moye_device::arch::{L2Prefetch, LoadCache, LoadHint};
@@ -130,9 +132,9 @@ forms! {
 pub struct LoadHint {
     /// The path.
     pub(super) coherence: Coherence,
-    /// What is kept.
+    /// The cache policy.
     pub(super) cache: LoadCache,
-    /// What comes along into L2.
+    /// The prefetch into L2.
     pub(super) prefetch: L2Prefetch,
 }
 
@@ -147,14 +149,15 @@ impl LoadHint {
     /// The same with another policy of the caches.
     ///
     /// # Panics
-    /// With [`LoadCache::Lu`] of a load by [`Coherence::ReadOnly`], which PTX does not have; in a constant it does not compile.
+    /// With [`LoadCache::Lu`] of a load by [`Coherence::ReadOnly`], which PTX does not have; in a
+    /// constant it does not compile.
     #[must_use]
     #[inline(always)]
     #[track_caller]
     pub const fn cache(self, cache: LoadCache) -> Self {
         assert!(
             !matches!((self.coherence, cache.0), (Coherence::ReadOnly, LoadForm::Lu)),
-            "LoadCache::Lu (ld.global.lu) and LoadHint::READ_ONLY (ld.global.nc) do not go together, PTX has no load that is \
+            "LoadCache::Lu (ld.global.lu) and LoadHint::READ_ONLY (ld.global.nc) exclude each other: PTX has no load that is \
              both: take LoadHint::PLAIN.cache(LoadCache::Lu), or LoadCache::Cs, data that are used once, with READ_ONLY"
         );
         Self { cache, ..self }
@@ -167,7 +170,7 @@ impl LoadHint {
     }
 }
 
-/// How long L2 is to keep what accesses with a [`CachePolicy`] touch.
+/// How long L2 should keep the lines of accesses with a [`CachePolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum L2Evict {
     /// Evicted after everything else.
@@ -219,12 +222,13 @@ impl CachePolicy {
     }
 }
 
-/// Words whose accesses may carry hints: all of them.
+/// Words whose accesses take hints: all of them.
 pub trait CachedAccess: Word {
     /// Loads the word with `hint`, a constant.
     ///
     /// # Safety
-    /// As [`Word::load_global`]. With [`Coherence::ReadOnly`] nothing writes the word while the kernel runs.
+    /// As [`Word::load_global`]. With [`Coherence::ReadOnly`] nothing writes the word while the
+    /// kernel runs.
     unsafe fn load_global_hint(hint: LoadHint, address: u64) -> Self;
 
     /// Loads the word with a policy for L2 (`.L2::cache_hint`). sm_80, PTX 7.4.
@@ -319,7 +323,8 @@ macro_rules! each_store {
     };
 }
 
-/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they make up the word.
+/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they make up
+/// the word.
 macro_rules! word {
     ($word:ty, $ptx:literal, $list:literal, $(($reg:ident: $class:ident $ty:ty = $part:expr)),+ => $join:expr, |$value:ident|) => {
         impl CachedAccess for $word {
@@ -329,7 +334,8 @@ macro_rules! word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
-                    // A load from memory that may be written must stay where it is; LLVM sees that by `readonly`.
+                    // A load from memory that may be written must stay where it is; LLVM sees that
+                    // by `readonly`.
                     macro_rules! load {
                         ($name:expr) => {
                             // SAFETY: the caller's contract.
@@ -442,11 +448,11 @@ word!(Word128, "v4.b32", "{{{a}, {b}, {c}, {d}}}",
     (a: reg32 u32 = value.0[0]), (b: reg32 u32 = value.0[1]), (c: reg32 u32 = value.0[2]), (d: reg32 u32 = value.0[3])
     => Word128([a, b, c, d]), |value|);
 
-/// Brings the line around a global address into L2 (`prefetch.global.L2`). Any address will do; one that is not
-/// mapped is passed over.
+/// Brings the line around a global address into L2 (`prefetch.global.L2`). Any address will do; one
+/// that is not mapped is passed over.
 ///
-/// Not a constant, though: the driver's compiler (seen in 580.159.04) ends the process with a segmentation fault where the
-/// address of a prefetch is known to be 0, which `ptxas` takes.
+/// Not a constant, though: the driver's compiler (seen in 580.159.04) ends the process with a
+/// segmentation fault where the address of a prefetch is known to be 0, which `ptxas` takes.
 #[inline(always)]
 pub fn prefetch_l2(address: u64) {
     #[cfg(target_arch = "nvptx64")]

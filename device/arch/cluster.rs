@@ -1,8 +1,10 @@
-//! Clusters: where a block is in its cluster, the cluster's barrier, and the shared memory of the other blocks.
+//! Clusters: where a block is in its cluster, the cluster's barrier, and the shared memory of the
+//! other blocks.
 //!
-//! The blocks of a cluster run at the same time, and each may touch the others' shared memory by addresses that
-//! [`map_shared`] gives. The block's own shared addresses are addresses of the cluster's shared memory too. A block must not
-//! end while others may touch its memory: all meet at the cluster's barrier before, or it has waited for all that they send.
+//! The blocks of a cluster run at the same time, and each may touch the others' shared memory by
+//! addresses that [`map_shared`] gives. The block's own shared addresses are addresses of the
+//! cluster's shared memory too. A block must not end while others may touch its memory: all meet at
+//! the cluster's barrier before, or it has waited for all that they send.
 //!
 //! A launch without clusters has clusters of one block.
 
@@ -100,14 +102,16 @@ macro_rules! barriers {
     )* };
 }
 barriers! {
-    /// Arrives at the cluster's barrier; what the thread wrote before is visible to those that wait for it
-    /// (`barrier.cluster.arrive.aligned`).
+    /// Arrives at the cluster's barrier; the thread's earlier writes are visible to the threads
+    /// that wait for it (`barrier.cluster.arrive.aligned`).
     cluster_arrive "llvm.nvvm.barrier.cluster.arrive.aligned" "barrier.cluster.arrive" 7.8;
-    /// Arrives at the cluster's barrier without telling of what the thread wrote (`barrier.cluster.arrive.relaxed.aligned`): enough behind
-    /// [`fence_mbarrier_init`](super::fence_mbarrier_init), and without the fence over the GPU that the compiler of PTX puts in front of
-    /// the other.
+    /// Arrives at the cluster's barrier without release semantics
+    /// (`barrier.cluster.arrive.relaxed.aligned`): enough after
+    /// [`fence_mbarrier_init`](super::fence_mbarrier_init), and without the GPU-wide fence that
+    /// `ptxas` emits for the other form.
     cluster_arrive_relaxed "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned" "barrier.cluster.arrive.relaxed" 8.0;
-    /// Waits until all threads of the cluster have arrived at its barrier (`barrier.cluster.wait.aligned`).
+    /// Waits until all threads of the cluster have arrived at its barrier
+    /// (`barrier.cluster.wait.aligned`).
     cluster_wait "llvm.nvvm.barrier.cluster.wait.aligned" "barrier.cluster.wait" 7.8;
 }
 
@@ -125,8 +129,8 @@ pub unsafe fn sync_cluster() {
     }
 }
 
-/// The address, in the cluster's shared memory, of what is at the shared address `address` in block `rank` of the cluster
-/// (`mapa.shared::cluster.u32`).
+/// The address, in the cluster's shared memory, of the shared address `address` in block `rank` of
+/// the cluster (`mapa.shared::cluster.u32`).
 #[inline(always)]
 #[must_use]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -149,20 +153,22 @@ pub fn map_shared(address: u32, rank: u32) -> u32 {
     moye_sim::intrinsics::map_shared(address, rank)
 }
 
-/// What one access to the cluster's shared memory moves.
+/// The word of an access to the cluster's shared memory.
 pub trait ClusterWord: Copy {
     /// `ld.shared::cluster`.
     ///
     /// # Safety
-    /// `address` is one of the cluster's shared memory, aligned to the word's size, in a block that has not ended; what
-    /// another thread wrote there is ordered before by a barrier of the cluster, say.
+    /// `address` is in the cluster's shared memory, aligned to the word's size, in a block that has
+    /// not exited; another thread's write there is ordered before, for example by a barrier of the
+    /// cluster.
     #[must_use]
     unsafe fn load_shared_cluster(address: u32) -> Self;
 
     /// `st.shared::cluster`.
     ///
     /// # Safety
-    /// As [`load_shared_cluster`](Self::load_shared_cluster), and no other thread touches the bytes meanwhile.
+    /// As [`load_shared_cluster`](Self::load_shared_cluster), and no other thread touches the bytes
+    /// meanwhile.
     unsafe fn store_shared_cluster(address: u32, value: Self);
 }
 

@@ -1,7 +1,7 @@
 //! Conversions: floats to narrower floats and to integers, one `cvt` each.
 //!
-//! Subnormals are kept. A NaN stays a NaN, with one exception ([`f32_to_tf32`]); which one is not specified (GPUs and the
-//! simulator give the canonical one for results narrower than 32 bits).
+//! Subnormals are kept. A NaN stays a NaN, with one exception ([`f32_to_tf32`]); which one is not
+//! specified (GPUs and the simulator give the canonical one for results narrower than 32 bits).
 
 use super::half2::{Bf16x2, F16x2};
 use half::{bf16, f16};
@@ -113,8 +113,9 @@ macro_rules! tf32 {
 tf32! {
     /// The nearest tf32 value; from half way the one of larger magnitude.
     ///
-    /// A NaN's low bits are cut off like a number's: of one with nothing above them, such as the bits `0x7f801001`, an infinity is
-    /// left. [`Tf32::from_f32`](crate::number::Tf32::from_f32) keeps every NaN.
+    /// A NaN's low bits are cut off like a number's: of one with nothing above them, such as the
+    /// bits `0x7f801001`, an infinity is left. [`Tf32::from_f32`](crate::number::Tf32::from_f32)
+    /// keeps every NaN.
     f32_to_tf32, "cvt.rna.tf32.f32" needs 80 7.0, NearestAway false
 }
 tf32! {
@@ -126,7 +127,8 @@ tf32! {
     f32_to_tf32_rz, "cvt.rz.tf32.f32" needs 90 7.8, Zero false
 }
 tf32! {
-    /// The nearest tf32 value, from half way the even one; 0 where the value is negative. From sm_90 on.
+    /// The nearest tf32 value, from half way the even one; 0 where the value is negative. From
+    /// sm_90 on.
     f32_to_tf32_rn_relu, "cvt.rn.relu.tf32.f32" needs 90 7.8, NearestEven true
 }
 
@@ -136,8 +138,8 @@ convert! {
     in reg16 a = value.to_bits(); out reg32 f32 |wide| wide; sim sim::cvt_f32_f16(value)
 }
 
-/// The same value as an f32: its bits are the upper half (`shl`, or `prmt`; `cvt.f32.bf16` exists from sm_90 on only,
-/// and gives the same).
+/// The same value as an f32: its bits are the upper half (`shl`, or `prmt`; `cvt.f32.bf16` exists
+/// from sm_90 on only, and gives the same).
 #[inline(always)]
 #[must_use]
 pub fn bf16_to_f32(value: bf16) -> f32 {
@@ -166,12 +168,13 @@ integer! {
     f32_to_i32_saturating -> i32, "cvt.rni.sat.s32.f32", cvt_rni_sat_s32
 }
 integer! {
-    /// The nearest unsigned 32-bit integer, ties to even; 0 or the last for values beyond, 0 for NaN.
+    /// The nearest unsigned 32-bit integer, ties to even; 0 or the last for values beyond, 0 for
+    /// NaN.
     f32_to_u32_saturating -> u32, "cvt.rni.sat.u32.f32", cvt_rni_sat_u32
 }
 
-/// A value of one number type as the nearest one of another, by one instruction: what an epilogue that is generic over
-/// its types calls. Integers saturate; ties go to even.
+/// The nearest value of another number type, by one instruction, for epilogues that are generic
+/// over their types. Integers saturate; ties go to even.
 pub trait Convert<To> {
     /// The nearest value of the other type.
     #[must_use]

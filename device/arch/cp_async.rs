@@ -1,8 +1,8 @@
-//! `cp.async`: copies from global to shared memory that run beside the threads (sm_80, PTX 7.0).
+//! `cp.async`: asynchronous copies from global to shared memory (sm_80, PTX 7.0).
 //!
-//! A thread issues copies, closes what it has issued into a group with [`cp_async_commit`], and waits until all but
-//! the newest `N` of its groups have arrived with [`cp_async_wait`]. Other threads see the data after a barrier that
-//! follows the wait.
+//! A thread issues copies, commits them as a group with [`cp_async_commit`], and waits until all
+//! but the newest `N` of its groups have arrived with [`cp_async_wait`]. Other threads see the data
+//! after a barrier that follows the wait.
 
 use super::cache::L2Prefetch;
 #[cfg(target_arch = "nvptx64")]
@@ -94,8 +94,8 @@ macro_rules! each_form {
     };
 }
 
-/// Starts a copy of `size` bytes from global to shared memory: the first `valid_bytes` from `source`, zeros for the
-/// rest. With `valid_bytes` of 0 the source is not read.
+/// Starts a copy of `size` bytes from global to shared memory: the first `valid_bytes` from
+/// `source`, zeros for the rest. With `valid_bytes` of 0 the source is not read.
 ///
 /// # Safety
 /// As [`cp_async_zfill`].
@@ -109,8 +109,8 @@ pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_b
 /// Starts a copy from global to shared memory (`cp.async`). `kind` and `prefetch` are constants.
 ///
 /// # Safety
-/// Both addresses are aligned to the copy's size; the destination lies in the block's shared memory; the source is
-/// readable. Nobody touches the destination before the wait.
+/// Both addresses are aligned to the copy's size; the destination is in the block's shared memory;
+/// the source is readable. No thread touches the destination before the wait.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destination: u32, source: u64) {
@@ -138,13 +138,14 @@ pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destinatio
     }
 }
 
-/// Starts a copy from global to shared memory of which the first `valid_bytes` come from `source` and the rest are
-/// zeros (`cp.async` with a source size). With `valid_bytes` of 0 the source is not read. `kind` and `prefetch` are
-/// constants.
+/// Starts a copy from global to shared memory of which the first `valid_bytes` come from `source`
+/// and the rest are zeros (`cp.async` with a source size). With `valid_bytes` of 0 the source is
+/// not read. `kind` and `prefetch` are constants.
 ///
 /// # Safety
-/// Both addresses are aligned to the copy's size; the destination lies in the block's shared memory; `valid_bytes`
-/// bytes at the source are readable, and no more than the copy's size. Nobody touches the destination before the wait.
+/// Both addresses are aligned to the copy's size; the destination is in the block's shared memory;
+/// `valid_bytes` bytes at the source are readable, and no more than the copy's size. No thread
+/// touches the destination before the wait.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_zfill(
@@ -178,7 +179,8 @@ pub unsafe fn cp_async_zfill(
     }
 }
 
-/// [`cp_async_plain`] where `valid`; otherwise nothing happens, the destination keeps what it has (`@p cp.async`).
+/// [`cp_async_plain`] if `valid`; otherwise it has no effect, and the destination keeps its
+/// contents (`@p cp.async`).
 ///
 /// # Safety
 /// As [`cp_async_plain`], where `valid`.
@@ -231,7 +233,8 @@ pub fn cp_async_commit() {
     moye_sim::intrinsics::cp_async_commit();
 }
 
-/// Waits until at most the newest `N` of the thread's groups are still on their way (`cp.async.wait_group N`).
+/// Waits until at most the newest `N` of the thread's groups are still on their way
+/// (`cp.async.wait_group N`).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cp_async_wait<const N: u32>() {

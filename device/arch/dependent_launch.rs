@@ -1,7 +1,9 @@
-//! Programmatic dependent launch: a kernel begins while the one before it in the stream still runs.
+//! Programmatic dependent launch (PDL): a kernel starts while the previous one in the stream still
+//! runs.
 //!
-//! The launch has to allow it; without, both instructions have no effect. The simulator runs one launch after the other, and
-//! tells an access to what the launch before touches, if the thread has not waited, as a race.
+//! The launch has to allow it; otherwise both instructions have no effect. The simulator runs
+//! launches in order, and reports an access to memory of the previous launch as a race if the
+//! thread has not waited.
 
 use super::target::needs;
 
@@ -14,7 +16,7 @@ macro_rules! control {
         pub fn $name() {
             needs!($text, 90 7.8);
             #[cfg(target_arch = "nvptx64")]
-            // SAFETY: waits, or tells that others may begin.
+            // SAFETY: it waits, or allows the next kernel to start.
             unsafe {
                 core::arch::asm!(concat!($text, ";"), options(nostack))
             }
@@ -24,17 +26,19 @@ macro_rules! control {
     )* };
 }
 control! {
-    /// Waits until the kernels that this one depends on have ended, and what they wrote is visible
+    /// Waits until the kernels on which this one depends have completed, and their writes are
+    /// visible
     wait_for_prior_kernels "griddepcontrol.wait", moye_sim::intrinsics::wait_for_prior_launch();
-    /// Says that the kernels that depend on this one may begin, once all blocks have said so or ended
+    /// Allows the dependent kernels to start once all blocks have done so or exited
     launch_dependents "griddepcontrol.launch_dependents", {};
 }
 
-/// Both, in front of all that touches memory: what comes behind may begin as multiprocessors are left, and waits as this one does. Nothing in a
-/// kernel that is compiled for an older architecture than sm_90, which has neither, and which the host launches behind the kernel in front,
-/// whatever GPU runs it.
+/// Both, before any access to memory: the next kernel may start as multiprocessors become free, and
+/// waits in the same way. Has no effect in a kernel that is compiled for an architecture older than
+/// sm_90, which lacks both; the host launches such a kernel after earlier ones have completed, on
+/// any GPU.
 ///
-/// No memory that another kernel touches may be touched in front of it.
+/// The kernel touches no memory of other kernels before it.
 #[inline(always)]
 pub fn overlap_launches() {
     #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]

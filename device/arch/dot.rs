@@ -33,7 +33,8 @@ macro_rules! dot {
 }
 
 dot! {
-    /// `c` plus the products of four signed bytes of `a` with those of `b` (`dp4a.s32.s32`), wrapping.
+    /// `c` plus the products of four signed bytes of `a` with those of `b` (`dp4a.s32.s32`),
+    /// wrapping.
     ///
     /// ```
     /// use moye_device::arch::dp4a_s32_s32;
@@ -42,8 +43,8 @@ dot! {
     dp4a_s32_s32, "dp4a.s32.s32", "SM61_DP4A", |a, b| core::array::from_fn(|i| byte(a, i) * byte(b, i))
 }
 dot! {
-    /// `c` plus the products of two signed 16-bit numbers of `a` with the lower two signed bytes of `b`
-    /// (`dp2a.lo.s32.s32`), wrapping.
+    /// `c` plus the products of two signed 16-bit numbers of `a` with the lower two signed bytes of
+    /// `b` (`dp2a.lo.s32.s32`), wrapping.
     ///
     /// ```
     /// use moye_device::arch::dp2a_lo_s32_s32;

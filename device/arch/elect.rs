@@ -2,11 +2,12 @@
 
 use super::target::needs;
 
-/// Whether the lane is the one that is chosen to act for those of `mask`; of these it is one, always the same
-/// (`elect.sync`). The calling lane must be in `mask`, and each named lane must call with the same mask.
+/// Whether the lane is the one that is chosen to act for those of `mask`; of these it is one,
+/// always the same (`elect.sync`). The calling lane must be in `mask`, and each named lane must
+/// call with the same mask.
 ///
-/// For what one thread issues: `if elect(FULL_WARP) { ... }` tells the compiler that a single lane goes there, as a
-/// comparison of the lane's number does not.
+/// For work of a single thread: `if elect(FULL_WARP) { ... }` tells the compiler that one lane
+/// enters, which a comparison of the lane's number does not.
 #[inline(always)]
 #[must_use]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -1,9 +1,10 @@
 //! Fences between the two proxies of memory, and between threads of a cluster or of the GPU.
 //!
-//! PTX calls *generic proxy* what loads and stores of threads go through, and *async proxy* what bulk copies, TMA and `wgmma`
-//! go through. Neither sees what the other wrote without a fence between, or, for what copies bring, a wait at their
-//! mbarrier. So threads that fill shared memory for `wgmma` or a TMA store each call [`fence_proxy_async_shared`], then meet
-//! at a barrier, and then one of them issues the operation.
+//! In PTX, loads and stores of threads use the *generic proxy*, bulk copies, TMA and `wgmma` the
+//! *async proxy*. Neither sees the other's writes without a fence between, or, for copies, a wait
+//! on their mbarrier. So each thread that fills shared memory for `wgmma` or a TMA store calls
+//! [`fence_proxy_async_shared`]; then the threads meet at a barrier, and one of them issues the
+//! operation.
 
 use super::target::needs;
 
@@ -26,20 +27,21 @@ macro_rules! fences {
     )* };
 }
 fences! {
-    /// Orders the thread's accesses to all memory before those of bulk copies, TMA and `wgmma` that follow, and the reverse
+    /// Orders the thread's accesses to all memory before those of bulk copies, TMA and `wgmma` that
+    /// follow, and the reverse
     fence_proxy_async "fence.proxy.async" needs 90 8.0, moye_sim::intrinsics::fence_proxy_async();
-    /// [`fence_proxy_async`] for the block's shared memory alone
+    /// [`fence_proxy_async`] for the block's shared memory only
     fence_proxy_async_shared "fence.proxy.async.shared::cta" needs 90 8.0, moye_sim::intrinsics::fence_proxy_async();
-    /// [`fence_proxy_async`] for global memory alone; the simulator has no such order to lose
+    /// [`fence_proxy_async`] for global memory only; the simulator has no such reordering
     fence_proxy_async_global "fence.proxy.async.global" needs 90 8.0, {};
-    /// Makes the mbarriers that the thread made visible to the cluster and to the async proxy; a barrier of the cluster
-    /// follows. The simulator's are visible at once
+    /// Makes the mbarriers that the thread made visible to the cluster and to the async proxy; a
+    /// barrier of the cluster follows. The simulator's are visible at once
     fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0, {};
     /// Orders the thread's accesses before the fence and after it, for all threads of the GPU
     fence_gpu "fence.acq_rel.gpu" needs 70 6.0, moye_sim::intrinsics::fence();
     /// Orders the thread's accesses before the fence and after it, for all threads of the cluster
     fence_cluster "fence.acq_rel.cluster" needs 90 7.8, moye_sim::intrinsics::fence_cluster();
-    /// Orders the thread's accesses before the fence and after it, for the threads of the block alone: it orders no accesses of
-    /// two blocks
+    /// Orders the thread's accesses before the fence and after it, for the threads of the block
+    /// alone: it orders no accesses of two blocks
     fence_block "fence.acq_rel.cta" needs 70 6.0, moye_sim::intrinsics::fence_block();
 }

@@ -1,7 +1,8 @@
 //! Fused multiply-add: one rounding, on the GPU and in the simulator.
 //!
-//! Of floats it is an instruction of its own. Integers have none: their product and sum wrap, and the compiler makes one
-//! `mad.lo` of both, or, where it sees operands that were widened from half as many bits, a `mul.wide` and an `add`.
+//! For floats it is a single instruction. Integers have none: their product and sum wrap, and the
+//! compiler emits one `mad.lo` for both, or, if the operands were widened from half the bits, a
+//! `mul.wide` and an `add`.
 
 use super::half2::{Bf16x2, F16x2};
 use crate::memory::Element;
@@ -11,14 +12,16 @@ use half::{bf16, f16};
 pub trait Fma: Element {
     /// The value 0.
     const ZERO: Self;
-    /// The instruction, as PTX names it: `fma.rn.f32`. Of integers what the compiler makes of operands of that width.
+    /// The instruction's name in PTX: `fma.rn.f32`. For integers the compiler's choice for operands
+    /// of that width.
     const INSTRUCTION: &'static str;
     /// The oldest architecture that has it, 53 for sm_53; 0 where all have it.
     const OLDEST_ARCH: u32;
     /// The oldest PTX version that has it, major and minor.
     const PTX_VERSION: (u32, u32);
 
-    /// `self * b + c`: of floats rounded once (`fma.rn`); of integers wrapping, a product and a sum (`mad.lo`).
+    /// `self * b + c`: of floats rounded once (`fma.rn`); of integers wrapping, a product and a sum
+    /// (`mad.lo`).
     #[must_use]
     fn fma(self, b: Self, c: Self) -> Self;
 }

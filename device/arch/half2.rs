@@ -152,8 +152,8 @@ macro_rules! operators {
         }
     )* };
 }
-// PTX has these three for bf16x2 from sm_90 on only. The fused instruction rounds the same everywhere: `a * 1 + b`,
-// and `a * b - 0`, whose -0 keeps the sign of a product that is 0.
+// PTX has these three for bf16x2 only from sm_90 on. The fused instruction rounds in the same way
+// everywhere: `a * 1 + b`, and `a * b - 0`, whose -0 keeps the sign of a product that is 0.
 operators! {
     F16x2: Self::add_rn, Self::sub_rn, Self::mul_rn;
     Bf16x2:

@@ -1,4 +1,4 @@
-//! Where a thread stands: indices and dimensions of thread, block and grid.
+//! Indices and dimensions of thread, block and grid.
 
 /// Three extents or indices, `x` running fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,8 +39,8 @@ pub fn max_nan_f32(a: f32, b: f32) -> f32 {
 
 /// The magnitude of a number.
 ///
-/// `ptxas` makes it a modifier of the instruction that uses it. [`f32::abs`] of a register that LLVM
-/// holds as an integer becomes an `and` instead, an instruction of its own.
+/// `ptxas` makes it a modifier of the instruction that uses it. [`f32::abs`] of a register that
+/// LLVM holds as an integer becomes an `and` instead, an instruction of its own.
 #[inline(always)]
 #[must_use]
 pub fn abs_f32(x: f32) -> f32 {

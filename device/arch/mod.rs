@@ -1,13 +1,15 @@
 //! One PTX instruction each, and what the simulator does for it.
 //!
-//! This is the only module whose code is another on a GPU: every function has two bodies, the instruction and its
-//! emulation, side by side. All that stands above calls these functions and nothing else. (Elsewhere a `cfg` leaves out
-//! what only the host has: the typed values of kernels, the fields of tensor maps.)
+//! This is the only module whose code is another on a GPU: every function has two bodies, the
+//! instruction and its emulation, side by side. All that stands above calls these functions and
+//! nothing else. (Elsewhere a `cfg` leaves out what only the host has: the typed values of kernels,
+//! the fields of tensor maps.)
 //!
-//! Two rules hold for the GPU bodies. Instructions that a warp executes together (barriers, shuffles, votes) go
-//! through LLVM's intrinsics, because those are marked convergent and inline assembly is not: the optimiser may copy
-//! an `asm!` into both arms of a branch. Everything else is one `asm!` per instruction, because there is no other way
-//! to name the shared address space, nor to keep a 16-byte access in one piece.
+//! Two rules hold for the GPU bodies. Instructions that a warp executes together (barriers,
+//! shuffles, votes) go through LLVM's intrinsics, because those are marked convergent and inline
+//! assembly is not: the optimiser may copy an `asm!` into both arms of a branch. Everything else is
+//! one `asm!` per instruction, because there is no other way to name the shared address space, nor
+//! to keep a 16-byte access in one piece.
 
 mod atomic;
 mod barrier;

@@ -1,9 +1,10 @@
 //! `movmatrix`: a matrix of 8 x 8 elements of 16 bits transposed within a warp's registers.
 
-/// The lane's part of the transpose of a matrix that lies over the warp as [`ldmatrix`](super::ldmatrix_x1) lays it:
+/// The lane's part of the transpose of a matrix in the layout of [`ldmatrix`](super::ldmatrix_x1):
 /// `movmatrix.sync.aligned.m8n8.trans.b16`.
 ///
-/// LLVM has no intrinsic for it in a form that Rust reaches, so it is `asm!`, under the conditions of `ldmatrix`.
+/// LLVM has no intrinsic for it in a form that Rust reaches, so it is `asm!`, under the conditions
+/// of `ldmatrix`.
 ///
 /// # Safety
 /// All 32 lanes of the warp call it together.

@@ -1,4 +1,4 @@
-//! `d = a * b + c` for operands of different types: what `UniversalFma` is made of.
+//! `d = a * b + c` for operands of different types: the operation of `UniversalFma`.
 
 use super::Fma;
 use crate::number::{Complex64, F8E4M3, F8E5M2, Number, Tf32};
@@ -6,8 +6,8 @@ use half::{bf16, f16};
 
 /// A type that sums products of an `A` and a `B` onto a `C`.
 ///
-/// Operands are widened to the result's type first, exactly, and the sum is rounded once (of complex numbers each part
-/// twice); integers wrap. `C` is the result's type:
+/// Operands are widened to the result's type first, exactly, and the sum is rounded once (of
+/// complex numbers each part twice); integers wrap. `C` is the result's type:
 ///
 /// | result | products of |
 /// | --- | --- |
@@ -19,11 +19,11 @@ use half::{bf16, f16};
 /// | i64 | i32 twice |
 /// | u64 | u32 twice |
 ///
-/// The constants are of the multiply-add alone: what widens its operands is a `cvt`, or shifts and the like, that every
-/// architecture has.
+/// The constants are for the multiply-add only: operands are widened by a `cvt`, or shifts and
+/// similar instructions, that every architecture has.
 pub trait MulAdd<A, B, C>: Number {
-    /// The instruction, as PTX names it: `fma.rn.f32`. Of integers what the compiler makes of these operands: `mad.lo.s32`, or
-    /// a `mul.wide` which an `add` comes after.
+    /// The instruction's name in PTX: `fma.rn.f32`. For integers the compiler's choice for these
+    /// operands: `mad.lo.s32`, or a `mul.wide` followed by an `add`.
     const INSTRUCTION: &'static str;
     /// How many of them: 1, but for complex numbers.
     const INSTRUCTION_COUNT: usize = 1;

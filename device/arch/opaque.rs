@@ -1,9 +1,9 @@
 //! A value that the compiler knows nothing of.
 
-/// The same value, of which the compiler takes for possible that it is another each time: what is computed from it stays where it
-/// is written, and does not take registers ahead of a loop.
+/// The same value, which the compiler must assume to differ each time: computations from it stay
+/// where they are written, and take no registers ahead of a loop.
 ///
-/// No instruction stands for it.
+/// It has no instruction.
 #[inline(always)]
 #[must_use]
 pub fn opaque(value: u32) -> u32 {

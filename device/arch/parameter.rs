@@ -1,9 +1,9 @@
-//! Where a parameter of a kernel lies that an instruction is told by its address.
+//! The address of a kernel parameter, for instructions that take it.
 
 /// The generic address of a tensor map that a kernel has as a parameter.
 ///
-/// On a GPU `#[kernel]` has put it into the first word, since the compiler cannot be asked for the address of a parameter; in the
-/// simulator it is that of the words, marked as a parameter's.
+/// On a GPU `#[kernel]` has stored it in the first word, because Rust cannot express the address of
+/// a parameter; in the simulator it is the address of the words, marked as a parameter's.
 #[inline(always)]
 pub(crate) fn parameter_address(words: &[u64; 16]) -> u64 {
     #[cfg(target_arch = "nvptx64")]

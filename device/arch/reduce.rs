@@ -1,8 +1,8 @@
-//! Reductions and matches over the lanes of a warp, one instruction each: reductions from sm_80 on (PTX 7.0),
-//! matches from sm_70 on (PTX 6.0).
+//! Reductions and matches over the lanes of a warp, one instruction each: reductions from sm_80 on
+//! (PTX 7.0), matches from sm_70 on (PTX 6.0).
 //!
-//! As in [`shuffle`](super::shuffle), every function names the lanes that take part by a mask; each of them must call it
-//! with the same mask.
+//! As in [`shuffle`](super::shuffle), every function names the lanes that take part by a mask; each
+//! of them must call it with the same mask.
 
 use super::target::needs;
 
@@ -16,7 +16,7 @@ pub trait ReduceInteger: Copy + 'static {
     fn reduce_max(mask: u32, value: Self) -> Self;
 }
 
-/// The body of a reduction: the intrinsic, or what the simulator does.
+/// The body of a reduction: the intrinsic, or the simulator's operation.
 macro_rules! redux {
     ($mask:ident, $value:ident as $t:ty, $intrinsic:literal, $sim:ident) => {{
         needs!("redux.sync", 80 7.0);

@@ -1,11 +1,12 @@
-//! `setmaxnreg`: a warpgroup gives registers back, or takes more of those that were.
+//! `setmaxnreg`: a warpgroup gives registers away, or takes registers that others gave away.
 //!
-//! A block starts with as many registers for each thread as its kernel was compiled for. A warpgroup that needs few (one that
-//! only issues copies) gives the rest back, and those that hold accumulators take them. The kernel declares its number of
-//! threads (`#[kernel(threads = N)]`), without which the instruction has no meaning.
+//! A block starts with the number of registers for each thread that its kernel was compiled for. A
+//! producer warpgroup, which only issues copies, gives registers away, and consumer warpgroups take
+//! them for accumulators. The kernel must declare its number of threads (`#[kernel(threads = N)]`),
+//! without which the instruction has no meaning.
 //!
-//! An H100 has 65,536 registers for a block: with two warpgroups of 240 and one of 24 for each thread,
-//! `128 * (240 + 240 + 24) = 64,512`.
+//! An H100 has 65,536 registers for a block: with two warpgroups of 240 and one of 24 for each
+//! thread, `128 * (240 + 240 + 24) = 64,512`.
 
 use super::target::needs;
 
@@ -26,8 +27,8 @@ macro_rules! set {
         /// `REGISTERS` is a multiple of 8, 24 to 256; another does not compile.
         ///
         /// # Safety
-        /// All warps of the warpgroup execute it, each with all its lanes, and none of them executes another `setmaxnreg`
-        /// before the others have executed this one.
+        /// All warps of the warpgroup execute it, each with all its lanes, and none of them
+        /// executes another `setmaxnreg` before the others have executed this one.
         #[inline(always)]
         pub unsafe fn $name<const REGISTERS: u32>() {
             const { check(REGISTERS) };

@@ -1,7 +1,9 @@
-//! Approximate functions of the special function unit (`ex2.approx`, `rcp.approx` and their like) and the exact square root.
+//! Approximate functions of the special function unit (`ex2.approx`, `rcp.approx` and their like)
+//! and the exact square root.
 //!
-//! The GPU's results are off by as much as each says ("Floating Point Instructions" in NVIDIA's "PTX ISA"); the simulator
-//! rounds the exact value to the nearest. Subnormal operands and results count as zeros (`ftz`) in both.
+//! Each documents the error bound of the GPU's results ("Floating Point Instructions" in NVIDIA's
+//! "PTX ISA"); the simulator rounds the exact value to the nearest. Subnormal operands and results
+//! count as zeros (`ftz`) in both.
 
 macro_rules! special {
     ($(#[$doc:meta])* $name:ident, $ptx:literal, |$x:ident| $simulated:expr) => {
@@ -51,11 +53,13 @@ special! {
     rsqrt_approx_f32, "rsqrt.approx.ftz.f32", |x| moye_sim::intrinsics::rsqrt_f32(x)
 }
 special! {
-    /// The logarithm to base 2, within 2^-22 of its value, between 1/2 and 2 within 2^-22 absolutely.
+    /// The logarithm to base 2, within 2^-22 of its value, between 1/2 and 2 within 2^-22
+    /// absolutely.
     lg2_approx_f32, "lg2.approx.ftz.f32", |x| moye_sim::intrinsics::log2_f32(x)
 }
 
-/// The hyperbolic tangent, within 2^-11 of its value (`tanh.approx.f32`, from sm_75 on). Subnormals are kept.
+/// The hyperbolic tangent, within 2^-11 of its value (`tanh.approx.f32`, from sm_75 on). Subnormals
+/// are kept.
 #[inline(always)]
 #[must_use]
 pub fn tanh_approx_f32(x: f32) -> f32 {

@@ -1,14 +1,16 @@
 //! `stmatrix`: the reverse of [`ldmatrix`](super::ldmatrix_x4), from sm_90 on (PTX 7.8).
 //!
-//! Registers and addresses are laid out as for `ldmatrix`, and it is called under the same conditions.
+//! Registers and addresses are laid out as for `ldmatrix`, and it is called under the same
+//! conditions.
 
 macro_rules! stmatrix {
     ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal $atom:literal: $first:ident $($next:ident)*;)*) => { $(
         $(#[$doc])*
         ///
         /// # Safety
-        /// All 32 lanes of the warp call it together. The address that counts is a multiple of 16 in the block's
-        /// shared memory; nobody else touches those 16 bytes, and others see them after a barrier.
+        /// All 32 lanes of the warp call it together. A lane's address, if it is used, is a
+        /// multiple of 16 in the block's shared memory; no other thread touches those 16 bytes, and
+        /// others see them after a barrier.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32, matrices: [u32; $count]) {

@@ -1,28 +1,32 @@
-//! Asynchronous stores to the shared memory of a block of the cluster: the value and its bytes at an mbarrier in one instruction.
+//! Asynchronous stores to the shared memory of a block of the cluster: the value and its bytes at
+//! an mbarrier in one instruction.
 //!
-//! A store of [`ClusterWord`](super::ClusterWord) is told by something else behind it, an arrival or a barrier of the cluster; this
-//! one tells of itself. It suits words that are in registers; what is in shared memory goes by
-//! [`bulk_copy_to_cluster`](super::bulk_copy_to_cluster).
+//! A plain store of [`ClusterWord`](super::ClusterWord) needs a later arrival or a barrier of the
+//! cluster to be visible; this one completes on an mbarrier itself. It is for words in registers;
+//! data in shared memory is copied by [`bulk_copy_to_cluster`](super::bulk_copy_to_cluster).
 
 use super::target::needs;
 use super::word::{Word64x2, Word128};
 
-/// What one asynchronous store moves: 4, 8 or 16 bytes, aligned to its size.
+/// The word of an asynchronous store: 4, 8 or 16 bytes, aligned to its size.
 pub trait AsyncWord: Copy {
-    /// Stores `value` at `address` and, when that is done, completes the word's bytes at the mbarrier at `barrier`: both
-    /// addresses of the cluster's shared memory ([`map_shared`](super::map_shared)), in one block
+    /// Stores `value` at `address` and, when that is done, completes the word's bytes at the
+    /// mbarrier at `barrier`: both addresses of the cluster's shared memory
+    /// ([`map_shared`](super::map_shared)), in one block
     /// (`st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`).
     ///
-    /// Who has waited for the mbarrier's phase by [`mbarrier_wait_parity_cluster`](super::mbarrier_wait_parity_cluster) sees the value, but
-    /// is told of nothing else that the thread wrote. Threads see it
-    /// without a fence; what `wgmma` or a bulk copy is to read of it needs
-    /// [`fence_proxy_async`](super::fence_proxy_async) behind the wait.
+    /// A thread that has waited for the mbarrier's phase by
+    /// [`mbarrier_wait_parity_cluster`](super::mbarrier_wait_parity_cluster) sees the value, but no
+    /// other write of the thread. Threads see it without a fence; `wgmma` and bulk copies need
+    /// [`fence_proxy_async`](super::fence_proxy_async) after the wait.
     ///
     /// # Safety
-    /// `address` is aligned to the word's size, and there is an mbarrier at `barrier`, whose phase that runs expects the bytes, or will before
-    /// its last arrival ([`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx) in its own block, say). Its block has begun and the mbarrier
-    /// has been made, which a barrier of the cluster tells, and it does not end before the phase is over. From the store until they
-    /// have waited for the phase, no other thread touches the bytes.
+    /// `address` is aligned to the word's size, and there is an mbarrier at `barrier`, whose
+    /// current phase expects the bytes, or will before its last arrival (for example by
+    /// [`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx) in its own block). Its block
+    /// has started and the mbarrier is initialised, which a barrier of the cluster ensures, and the
+    /// block does not exit before the phase is over. Other threads do not touch the bytes from the
+    /// store until they have waited for the phase.
     unsafe fn store_async(address: u32, value: Self, barrier: u32);
 }
 

@@ -3,7 +3,7 @@
 #[cfg(target_arch = "nvptx64")]
 use crate::layout::Text;
 
-/// What an instruction needs; [`needs`] implements it.
+/// The requirements of an instruction; [`needs`] implements them.
 #[cfg(target_arch = "nvptx64")]
 pub trait Needs {
     /// Its name, and that of its atom where it has one.
@@ -16,7 +16,8 @@ pub trait Needs {
     const PTX: u32;
 }
 
-/// Does not compile for a GPU that does not have the instruction: the message says what it needs, and what is compiled for.
+/// A compile error for a GPU that lacks the instruction: the message has the requirements, and the
+/// target of the compilation.
 ///
 /// Generic, so that only code which calls it is refused.
 #[cfg(target_arch = "nvptx64")]
@@ -30,7 +31,7 @@ pub const fn require<N: Needs>() {
     }
 }
 
-/// What is said where an instruction is not there.
+/// The message for a missing instruction.
 #[cfg(target_arch = "nvptx64")]
 const fn missing(instruction: &str, sm: u32, only_90a: bool, ptx: u32) -> Text<MESSAGE> {
     let mut text = Text::new();
@@ -73,8 +74,9 @@ const fn version(text: &mut Text<MESSAGE>, tenfold: u32) {
 #[cfg(target_arch = "nvptx64")]
 const MESSAGE: usize = 600;
 
-/// At the start of an instruction's function, or of a constant that stands for a form of one: `needs!("movmatrix", 75 7.8)`
-/// for sm_75 and PTX 7.8, literals all, or `needs!("wgmma", sm_90a 8.0)`. An instruction that is an atom's is named with it:
+/// At the start of an instruction's function, or of a constant for one of its forms:
+/// `needs!("movmatrix", 75 7.8)` for sm_75 and PTX 7.8, all literals, or
+/// `needs!("wgmma", sm_90a 8.0)`. An instruction of an atom is named with it:
 /// `ldmatrix.x4 (the atom SM75_U32x4_LDSM_N)`. The simulator has every instruction.
 macro_rules! needs {
     ($instruction:expr, sm_90a $ptx:literal) => {
@@ -99,22 +101,24 @@ macro_rules! needs {
 }
 pub(super) use needs;
 
-/// What the simulator checks in every build, released ones too, and no GPU does: where the condition does not hold, the
-/// launch ends with a fault that has the text. For what a caller promises, and what would be silently wrong otherwise.
+/// A check that the simulator makes in every build, release builds too, and no GPU does: if the
+/// condition does not hold, the launch ends with a fault with this text. For conditions that a
+/// caller promises, and whose violation would be silently wrong.
 macro_rules! simulator_assert {
     ($condition:expr, $($text:tt)+) => {
         #[cfg(not(target_arch = "nvptx64"))]
         {
             assert!($condition, $($text)+);
         }
-        // Never called: what it names counts as used.
+        // Never called: it marks the names as used.
         #[cfg(target_arch = "nvptx64")]
         let _ = || assert!($condition, $($text)+);
     };
 }
 pub(crate) use simulator_assert;
 
-/// The highest of the listed features that the code is compiled with. A feature implies those before it.
+/// The highest of the listed features that the code is compiled with. A feature implies those
+/// before it.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! highest {
     ($($feature:literal = $number:literal),* $(,)?) => {{
@@ -133,7 +137,7 @@ const TARGET_SM: u32 = highest! {
     "sm_101" = 101, "sm_120" = 120,
 };
 
-/// The PTX version that is compiled to: the one that was asked for, or the first that has the architecture.
+/// The PTX version of the compilation: the requested one, or the first that has the architecture.
 #[cfg(target_arch = "nvptx64")]
 const TARGET_PTX: u32 = {
     let least = match TARGET_SM {

@@ -1,6 +1,7 @@
-//! What the 32 lanes of a warp do together: shuffles and votes.
+//! Operations of the 32 lanes of a warp: shuffles and votes.
 //!
-//! Every function names the lanes that take part by a mask. Each of them must call it, with the same mask.
+//! Every function names the lanes that take part by a mask. Each of them must call it, with the
+//! same mask.
 
 /// All 32 lanes.
 pub const FULL_WARP: u32 = u32::MAX;
@@ -44,8 +45,8 @@ impl ShuffleValue for f32 {
     }
 }
 
-/// `shfl.sync` takes a clamp lane and a segment mask in one operand: over the whole warp the clamp is 31, or 0 for
-/// `up`, whose source lane counts downwards.
+/// `shfl.sync` takes a clamp lane and a segment mask in one operand: over the whole warp the clamp
+/// is 31, or 0 for `up`, whose source lane counts downwards.
 #[cfg(target_arch = "nvptx64")]
 const CLAMP_HIGH: i32 = 31;
 #[cfg(target_arch = "nvptx64")]
@@ -80,11 +81,13 @@ shuffle! {
     shuffle, lane, "llvm.nvvm.shfl.sync.idx.i32", CLAMP_HIGH, Idx
 }
 shuffle! {
-    /// The value of the lane `delta` below; the lowest `delta` lanes keep their own (`shfl.sync.up`).
+    /// The value of the lane `delta` below; the lowest `delta` lanes keep their own
+    /// (`shfl.sync.up`).
     shuffle_up, delta, "llvm.nvvm.shfl.sync.up.i32", CLAMP_LOW, Up
 }
 shuffle! {
-    /// The value of the lane `delta` above; the highest `delta` lanes keep their own (`shfl.sync.down`).
+    /// The value of the lane `delta` above; the highest `delta` lanes keep their own
+    /// (`shfl.sync.down`).
     shuffle_down, delta, "llvm.nvvm.shfl.sync.down.i32", CLAMP_HIGH, Down
 }
 shuffle! {

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-/// What one load or store instruction moves: 1, 2, 4, 8 or 16 bytes, aligned to its size.
+/// The word of a load or store instruction: 1, 2, 4, 8 or 16 bytes, aligned to its size.
 ///
 /// # Safety
 /// Plain bits: every pattern is a value, there is no padding, and `size_of` is the access's size.
@@ -37,7 +37,7 @@ pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// `ld.shared`.
     ///
     /// # Safety
-    /// `address` lies in the block's shared memory, aligned to the word's size.
+    /// `address` is in the block's shared memory, aligned to the word's size.
     unsafe fn load_shared(address: u32) -> Self;
 
     /// `st.shared`.
@@ -57,7 +57,8 @@ pub struct Word64x2(pub [u32; 2]);
 #[repr(C, align(16))]
 pub struct Word128(pub [u32; 4]);
 
-/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they make up the word.
+/// The bodies for one word type: its PTX suffix, the registers of the instruction, how they make up
+/// the word.
 macro_rules! word {
     (
         $word:ty, zero = $zero:expr, sim = $sim:ty, ptx = $ptx:literal, list = $list:literal, clear = $clear:literal,
@@ -96,7 +97,8 @@ macro_rules! word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
-                    // SAFETY: the caller's contract; the registers are cleared first, so they are always set.
+                    // SAFETY: the caller's contract; the registers are cleared first, so they are
+                    // always set.
                     unsafe {
                         core::arch::asm!(
                             "{{ .reg .pred p; setp.ne.b32 p, {valid}, 0;",

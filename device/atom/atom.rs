@@ -1,11 +1,11 @@
-//! What every matrix instruction has in common, whatever feeds it.
+//! The common part of all matrix instructions.
 
 use super::mma::MmaAtom;
 use crate::layout::Layout;
 use crate::number::Number;
 
-/// The shape of an atom and which thread holds which element: what a [`TiledMma`](super::TiledMma) is made of. CuTe's
-/// `MMA_Traits`.
+/// The shape and the thread-value layouts of an atom, from which a [`TiledMma`](super::TiledMma) is
+/// made. CuTe's `MMA_Traits`.
 #[derive(Clone, Copy, Debug)]
 pub struct AtomTraits {
     /// CuTe's name.
@@ -22,8 +22,8 @@ pub struct AtomTraits {
 
 /// A matrix instruction: an FMA, `mma.sync`, or `wgmma` with A in shared memory or in registers.
 ///
-/// An [`MmaAtom`] is one; so is each [`WgmmaAtom`](super::wgmma::WgmmaAtom). The trait says how operands are divided among threads;
-/// the two others say how the instruction is executed.
+/// An [`MmaAtom`] is one; so is each [`WgmmaAtom`](super::wgmma::WgmmaAtom). This trait says how
+/// operands are divided among threads; the two others say how the instruction is executed.
 pub trait Atom: Copy + Default + Send + Sync + 'static {
     /// The facts.
     const TRAITS: AtomTraits;

@@ -1,5 +1,5 @@
-//! Atoms: an instruction together with the thread-value layouts of what it does, and how atoms are tiled over the threads of a
-//! block. [The guide](crate::guide::tiling) walks through both by example.
+//! Atoms: an instruction together with its thread-value layouts, and how atoms are tiled over the
+//! threads of a block. [The guide](crate::guide::tiling) walks through both by example.
 
 #[allow(clippy::module_inception, reason = "the trait `Atom` is in the file of its name")]
 mod atom;

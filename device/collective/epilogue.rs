@@ -1,4 +1,4 @@
-//! Epilogues: what becomes of each accumulator before it is written, by its place in C.
+//! Epilogues: the result of each accumulator, by its coordinates in C.
 //!
 //! An epilogue is a value, and a tuple of epilogues is one that applies them in turn:
 //!
@@ -42,7 +42,7 @@ pub struct Coordinate {
     pub batch: u32,
 }
 
-/// What becomes of accumulators of type `S`.
+/// An epilogue for accumulators of type `S`.
 ///
 /// Elements beyond the edges of C have results too, which are not written. An epilogue that reads
 /// memory reads none there: [`Within`] leaves them out.
@@ -53,7 +53,7 @@ pub trait Epilogue<S = f32>: Copy {
     /// The result, given the value so far.
     ///
     /// # Safety
-    /// The epilogue may read what it points to.
+    /// The epilogue's pointers are valid.
     unsafe fn element(&self, value: S, at: Coordinate) -> S;
 }
 
@@ -89,7 +89,7 @@ tuples! {
     A B C D E;
 }
 
-/// An epilogue for the elements of C alone: beyond its edges values stay as they are.
+/// An epilogue only for elements in bounds of C: out of bounds values stay as they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Within<E> {
     /// Rows and columns of C.
@@ -113,7 +113,7 @@ impl<S, E: Epilogue<S>> Epilogue<S> for Within<E> {
     }
 }
 
-/// A function of the value alone: an activation.
+/// A function of the value only, such as an activation.
 #[derive(Clone, Copy, Debug)]
 pub struct Map<F>(pub F);
 
@@ -152,7 +152,7 @@ impl<T: Element> Vector<T> {
     unsafe fn at(&self, at: Coordinate) -> T {
         let index = if self.by_row { at.row } else { at.column };
         let element = self.pointer.offset(i64::from(at.batch) * self.batch + i64::from(index));
-        // SAFETY: the caller's contract; what is beyond the end is not read.
+        // SAFETY: the caller's contract; out of bounds elements are not read.
         unsafe { element.read_if(index < self.count) }
     }
 }
@@ -197,8 +197,8 @@ vectors! {
     Scales "A factor" |value, scale| value * scale;
 }
 
-/// A matrix of C's shape of which an element meets each of C: `f(value, element)`. Beta times what
-/// was in C is one, a residual and a gate are others.
+/// A matrix of C's shape, combined with C element by element: `f(value, element)`. Beta times the
+/// previous C is one example, a residual and a gate are others.
 #[derive(Clone, Copy, Debug)]
 pub struct With<T: Element, F> {
     pointer: Global<T>,
@@ -228,7 +228,7 @@ impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With
         let (row, column) = (i64::from(at.row) * self.strides.0, i64::from(at.column) * self.strides.1);
         let element = self.pointer.offset(i64::from(at.batch) * self.batch + row + column);
         let inside = at.row < self.shape.0 && at.column < self.shape.1;
-        // SAFETY: the caller's contract; what is outside is not read.
+        // SAFETY: the caller's contract; out of bounds elements are not read.
         (self.f)(value, unsafe { element.read_if(inside) }.convert())
     }
 }
@@ -236,7 +236,7 @@ impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With
 /// Applies an epilogue to the accumulators of a tile, of thread `thread` of the tiled MMA.
 ///
 /// # Safety
-/// The accumulators are complete; the epilogue may read what it points to.
+/// The accumulators are complete; the epilogue's pointers are valid.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn apply<M: Mainloop, E: Epilogue<M::Accumulator>>(

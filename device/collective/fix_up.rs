@@ -36,11 +36,11 @@ impl FixUp for i32 {
     }
 }
 
-/// Memory for partial accumulators, of one launch alone.
+/// Memory for partial accumulators, used by one launch only.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace {
-    /// The partial accumulators: the number of elements that the scheduler says
-    /// ([`SplitK::partials`], [`StreamK::partials`]), 4 bytes each, or 8 of f64.
+    /// The partial accumulators: [`SplitK::partials`] or [`StreamK::partials`] elements, 4 bytes
+    /// each, or 8 for f64.
     ///
     /// [`SplitK::partials`]: super::SplitK::partials
     /// [`StreamK::partials`]: super::StreamK::partials
@@ -61,8 +61,8 @@ pub(super) struct Piece {
 }
 
 impl Workspace {
-    /// Adds up the pieces of a tile, of which `slot` says where piece `i` is stored. Returns
-    /// whether this team has the sum.
+    /// Reduces the pieces of a tile; `slot` says where piece `i` is stored. Returns whether this
+    /// team has the sum.
     ///
     /// # Safety
     /// All threads of the team call it with the same piece; the slots belong to the tile's pieces.

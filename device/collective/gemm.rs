@@ -13,7 +13,7 @@ use crate::atom::StaticTiledMma as _;
 use crate::memory::SharedStorage;
 use crate::tensor::Fragment;
 
-/// What a kernel with the mainloop `M` and the sink `K` declares as `shared`.
+/// The `shared` declaration of a kernel with the mainloop `M` and the sink `K`.
 pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, TeamStorage);
 
 /// A sink's tensors in shared memory.
@@ -23,8 +23,8 @@ type StagingOf<M, K> = <<K as Sink<M>>::Storage as SharedStorage>::Tensors;
 ///
 /// # Safety
 /// The kernel declares [`StorageOf<M, K>`] and `M::THREADS` threads. Operands and epilogue point to
-/// memory that the kernel may read, the sink to memory that it may write; C overlaps no operand.
-/// Each tile of C has one worker, or as many as the scheduler brings together.
+/// readable memory, the sink to writable memory; C overlaps no operand. Each tile of C has one
+/// worker, or as many as the scheduler reduces.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
@@ -132,8 +132,8 @@ unsafe fn consume<M, S, E, K>(
 /// the other applies its epilogue and writes C.
 ///
 /// A team waits at its own barrier before it issues the products of a tile, and arrives at the
-/// other's when it has issued them. The first tile of all needs no turn, and the last one's turn is
-/// passed to no tile, so that every arrival has its wait. With the turn comes the order that
+/// other's when it has issued them. The first tile needs no turn, and the last tile hands over no
+/// turn, so that every arrival has its wait. The turn also gives the order that
 /// [`WarpSpecialised::skip`] needs.
 ///
 /// # Safety
@@ -202,7 +202,7 @@ unsafe fn give_registers(consumers: u32) {
     }
 }
 
-/// Takes what [`give_registers`] gives.
+/// Takes the registers that [`give_registers`] gives away.
 ///
 /// # Safety
 /// As [`increase_registers`].

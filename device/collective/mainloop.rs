@@ -1,4 +1,4 @@
-//! What a mainloop is: accumulators of a tile of C from its tiles along K.
+//! The trait of mainloops: the accumulators of a tile of C from its K tiles.
 
 use super::tiles::{Tiles, WorkTile, Worker};
 use crate::atom::{AccumulatorOf, StaticTiledMma};
@@ -39,13 +39,13 @@ pub type StagesOf<M> = <<M as Mainloop>::Storage as SharedStorage>::Tensors;
 /// [`TmaWarpSpecialised`](super::TmaWarpSpecialised). One of your own implements this trait, and
 /// [`WarpSpecialised`] where warps of their own fill its stages.
 pub trait Mainloop: Sized {
-    /// Which thread multiplies what.
+    /// The tiled MMA.
     type Mma: StaticTiledMma;
     /// A block's tile of C, (BLK_M, BLK_N).
     type TileC: StaticLayout;
     /// The accumulators' type.
     type Accumulator: Element;
-    /// What a block keeps in shared memory.
+    /// The block's shared memory.
     type Storage: SharedStorage;
     /// A and B in global memory, as the kernel was given them.
     type Operands: Copy;
@@ -56,7 +56,7 @@ pub trait Mainloop: Sized {
     const TILE: (u32, u32, u32);
     /// Teams that compute tiles in turn: 2 of [`PingPong`](super::PingPong), and otherwise one.
     const TEAMS: u32 = 1;
-    /// Blocks of a cluster, whose tiles of C are one below the other.
+    /// Blocks of a cluster, with tiles of C one below the other.
     const CLUSTER: u32 = 1;
 
     /// The tiles of products of extents (M, N, K): of clusters, where there are any.
@@ -79,12 +79,12 @@ pub trait Mainloop: Sized {
     ///
     /// # Safety
     /// All threads of the tiled MMA make one, once. The stages are the block's,
-    /// [initialised](WarpSpecialised::init) where the mainloop has that, and the operands as the
-    /// mainloop says.
+    /// [initialised](WarpSpecialised::init) if the mainloop requires that, and the operands satisfy
+    /// the mainloop's contract.
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self;
 
-    /// Issues the products of a tile's K tiles `[tile.k, tile.k_end)`. What the accumulators held
-    /// before has no meaning.
+    /// Issues the products of a tile's K tiles `[tile.k, tile.k_end)`. The previous accumulators
+    /// are ignored.
     ///
     /// # Safety
     /// All threads of the tiled MMA call it with the same tile, and [`complete`](Self::complete)

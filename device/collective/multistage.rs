@@ -1,10 +1,9 @@
 //! The mainloop of Ampere: all threads copy tiles into a ring of stages by `cp.async`, and multiply
 //! them by `mma.sync`.
 //!
-//! While the products of one tile along K run, the copies of the next `PIPE - 1` are on their way.
-//! Within a tile the fragments of step `k + 1` are read while step `k` multiplies. One barrier a
-//! tile orders both: it stands after the last read of a stage, and before the copies that overwrite
-//! it.
+//! While one K tile is multiplied, the copies of the next `PIPE - 1` are in flight. Within a tile
+//! the fragments of step `k + 1` are loaded while step `k` is multiplied. One barrier for each tile
+//! orders both: it is after the last read of a stage, and before the copies that overwrite it.
 
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf};
 use super::sink::Batches;
@@ -19,13 +18,13 @@ use crate::tensor::{
     All, AllButLast, Fragment, RegistersMut, SharedTensor, StaticLayout, Strided, Strides, WholeTiles,
 };
 
-/// What a block multiplies, and by which copies: the parameters of [`Multistage`], as a type.
+/// The tiles and copies of a block: the parameters of [`Multistage`], as a type.
 pub trait MultistageConfig: 'static {
     /// The elements of A and B.
     type Element: Element;
-    /// What is known of A's strides along (M, K).
+    /// The static part of A's strides along (M, K).
     type StridesA: Strides;
-    /// What is known of B's strides along (N, K).
+    /// The static part of B's strides along (N, K).
     type StridesB: Strides;
     /// Stages of A in shared memory, (BLK_M, BLK_K, PIPE).
     type SmemA: StaticLayout;
@@ -45,8 +44,7 @@ pub trait MultistageConfig: 'static {
 
 /// The mainloop of a [`MultistageConfig`].
 ///
-/// Its operands are the matrices of A, (M, K), and of B, (N, K); what lies beyond their edges is
-/// zero.
+/// Its operands are the matrices of A, (M, K), and of B, (N, K); out of bounds elements are zero.
 pub struct Multistage<C: MultistageConfig> {
     a: Batches<Global<C::Element>, C::StridesA>,
     b: Batches<Global<C::Element>, C::StridesB>,
@@ -248,8 +246,8 @@ where
         }
         wait(stages - 2);
         let (mut reading, mut writing) = (0, stages - 1);
-        // SAFETY: the stage that is read has arrived for all threads, which a barrier has told, and
-        // the one that is written was read by all.
+        // SAFETY: the stage that is read has arrived for all threads, after a barrier, and all
+        // threads have read the stage that is written.
         unsafe {
             read!(reading, 0);
             let mut k = tile.k;
@@ -263,8 +261,8 @@ where
                     read!(reading, next);
                     mma.gemm(&mut *tCrC, tCrA.at((.., .., step)), tCrB.at((.., .., step)));
                     if step == 0 {
-                        // All have read the tile before this one, whose stage is the next to be
-                        // written, and the tile after this one has arrived.
+                        // All threads have read the previous tile, whose stage is written next, and
+                        // the next tile has arrived.
                         wait(stages - 3);
                         if k + stages - 1 < tile.k_end {
                             load(k + stages - 1, writing);

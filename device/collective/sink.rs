@@ -45,10 +45,10 @@ impl<P: GlobalPointer, S: Strides> Batches<P, S> {
 
 /// Writes the tiles of a mainloop `M`.
 pub trait Sink<M: Mainloop>: Copy {
-    /// What it needs in shared memory, or `()`.
+    /// Its shared memory, or `()`.
     type Storage: SharedStorage;
 
-    /// Writes a tile. What lies beyond the edges of C is left out.
+    /// Stores a tile. Out of bounds elements of C are skipped.
     ///
     /// # Safety
     /// All threads of the team call it, each with its own accumulators of the tile, which are

@@ -9,8 +9,8 @@ use crate::tensor::{Fragment, StaticLayout};
 /// Split-K: K in slices of the same number of tiles, each slice of a tile of C by another worker. A
 /// persistent grid.
 ///
-/// For products of few tiles and much K. All tiles of one slice come before those of the next, so
-/// that workers that run at the same time read the same part of K.
+/// For products with few tiles and a large K. All tiles of one slice come before those of the next,
+/// so that concurrent workers read the same part of K.
 #[derive(Clone, Copy, Debug)]
 pub struct SplitK {
     bands: Bands,
@@ -78,9 +78,9 @@ impl TileScheduler for SplitK {
 /// Stream-K: whole tiles as long as each worker has one, and the K of the tiles that are left in
 /// equal shares.
 ///
-/// A persistent grid whose last wave is not full leaves workers idle. Here every worker has the
-/// same number of tiles along K, give or take one; a share may end within a tile, which then has a
-/// piece in each of two or three shares. (Osama et al., "Stream-K", PPoPP 2023.)
+/// A persistent grid with a partial last wave leaves workers idle. Here every worker has the same
+/// number of K tiles, plus or minus one; a share may end within a tile, which then has a piece in
+/// each of two or three shares. (Osama et al., "Stream-K", PPoPP 2023.)
 #[derive(Clone, Copy, Debug)]
 pub struct StreamK {
     bands: Bands,

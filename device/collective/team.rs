@@ -41,8 +41,8 @@ impl Team {
     /// team 1 those from 3 on.
     ///
     /// # Safety
-    /// All threads of the team make one, and of two teams each has one warpgroup. `storage` belongs
-    /// to the block's teams alone.
+    /// All threads of the team make one, and of two teams each has one warpgroup. Only the block's
+    /// teams use `storage`.
     #[inline(always)]
     #[must_use]
     pub const unsafe fn new(number: u32, thread: u32, threads: u32, storage: Shared<u32>) -> Self {
@@ -84,7 +84,7 @@ impl Team {
         unsafe { sync_barrier(self.barrier() + 1 + self.warpgroup(), WARPGROUP) }
     }
 
-    /// What thread 0 of the team gives, in all of its threads.
+    /// The value of thread 0 of the team, in all of its threads.
     ///
     /// # Safety
     /// All threads of the team call it.

@@ -1,4 +1,4 @@
-//! What a product is divided into: tiles of C, tiles along K, and the workers that share them.
+//! The division of a product: tiles of C, K tiles, and the workers that share them.
 
 use crate::arch::{block_idx, cluster_rank, grid_dim};
 
@@ -72,8 +72,7 @@ impl WorkTile {
     }
 }
 
-/// Which of the grid's workers this block is: a block, or a cluster of blocks whose tiles are one
-/// below the other.
+/// The number of this worker: a block, or a cluster of blocks whose tiles are one below the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Worker {
     /// The worker's number.

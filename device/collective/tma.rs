@@ -5,7 +5,7 @@
 //! before: when only the products of the new stage run, the older ones have read theirs.
 //!
 //! With a cluster of blocks, whose tiles are one below the other and need the same columns of B,
-//! each block loads its part of B's tile for all of them.
+//! each block loads its share of B's tile by multicast.
 
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
 use super::tiles::{WorkTile, Worker};
@@ -39,8 +39,8 @@ impl<M: StaticTiledMma> Readers for WarpsOf<M> {
 /// PIPE)` and `(BLK_N, BLK_K, PIPE)` with as many as `STAGES`, multiplied by `M` with both operands
 /// in shared memory.
 ///
-/// As [`Operands`](Mainloop::Operands) it takes the tensors of coordinates of two tensor maps, by
-/// [`LoadA`] and [`LoadB`]. The maps are those of A and B; what lies outside of them is loaded as
+/// Its [`Operands`](Mainloop::Operands) are the tensors of coordinates of two tensor maps, by
+/// [`LoadA`] and [`LoadB`]. The maps are those of A and B; out of bounds elements are loaded as
 /// zeros.
 pub struct TmaWarpSpecialised<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32 = 1, const R: usize = 2>
 where
@@ -142,8 +142,8 @@ where
     #[inline(always)]
     unsafe fn start(_: Self::Operands, stages: StagesOf<Self>, _thread: u32, warpgroup: u32) -> Self {
         let (sA, sB, pipeline) = stages; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
-        // Descriptors live in uniform registers: they come from the warpgroup's number, which is
-        // uniform.
+        // Descriptors are in uniform registers: they are computed from the warpgroup's number,
+        // which is uniform.
         let mma = M::get_slice(if M::THREADS == WARPGROUP { 0 } else { WARPGROUP * warpgroup });
         Self {
             consumer: pipeline.consumer(),
@@ -229,8 +229,8 @@ where
             let filling =
                 producer.acquire(const { LoadA::<T, LA, R>::BYTES + LoadB::<T, LB, R, CLUSTER>::BYTES });
             let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
-            // SAFETY: the stage is free and told of the bytes; the maps are as the caller of
-            // `producer` says.
+            // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
+            // `producer` promises.
             unsafe {
                 load_a.copy(a.tile(numbers(tile.m, k, tile.batch)), sA, &filling);
                 load_b.copy(gB, load_b.partition_d(sB), &filling);

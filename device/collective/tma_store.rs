@@ -1,4 +1,4 @@
-//! The sink through shared memory: `stmatrix` brings accumulators of `wgmma` into boxes, and TMA
+//! The sink through shared memory: `stmatrix` writes accumulators of `wgmma` into boxes, and TMA
 //! stores these.
 //!
 //! A box is 64 x 64 elements of 16 bits, swizzled by 128 bytes. Each warpgroup has two: while TMA
@@ -29,7 +29,7 @@ use core::marker::PhantomData;
 
 /// An element of C that boxes hold: f16 or bf16.
 pub trait Boxed: PackPair {
-    /// The instruction whose accumulators are a box.
+    /// The instruction whose accumulators fill a box.
     type Box: WgmmaAtom<D = f32>;
 }
 
@@ -65,7 +65,7 @@ pub type StoreC<T, const R: usize = 2> = TmaCopy<T, AllButLast<BoxLayout<1>>, R>
 /// The boxes of a mainloop's block: two for each consumer warpgroup, `(64, 64, boxes)`.
 pub struct BoxesOf<M>(PhantomData<M>);
 
-/// A warpgroup's accumulators as boxes beside each other: `(64, 64 * boxes)`.
+/// A warpgroup's accumulators as adjacent boxes: `(64, 64 * boxes)`.
 pub struct RowOfBoxes<M>(PhantomData<M>);
 
 macro_rules! marker {
@@ -139,8 +139,8 @@ const fn place<M: Mainloop>(b: u32, warpgroup: u32) -> (u32, u32) {
     (instruction % below * const { warpgroups::<M>() } + warpgroup, instruction / below * across + b % across)
 }
 
-/// Rounds accumulators to `T` and stores them by TMA, to the tensor behind a map by [`StoreC`]:
-/// what lies outside of it is left out.
+/// Rounds accumulators to `T` and stores them by TMA, to the tensor of a map by [`StoreC`]: out of
+/// bounds elements are skipped.
 #[derive(Clone, Copy)]
 pub struct ThroughTma<T: Boxed, const R: usize = 2>(TmaTensor<StoreC<T, R>, R>);
 

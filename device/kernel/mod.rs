@@ -1,5 +1,6 @@
-//! What the host knows of a kernel: [`Kernel`], a typed value with name, parameter types, launch bounds and
-//! shared-memory need, made by the attribute `#[kernel]`; and which types a kernel may take, [`KernelParam`].
+//! A kernel on the host's side: [`Kernel`], a typed value with name, parameter types, launch bounds
+//! and shared-memory size, made by the attribute `#[kernel]`; and [`KernelParam`], the types of
+//! parameters.
 
 mod param;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -10,12 +11,14 @@ pub use param::{KernelParam, ParamType, Scalar};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use typed::{Kernel, LaunchBounds, Params};
 
-/// Compiles only where every kernel parameter type is allowed; `#[kernel]` writes a call of it per parameter.
+/// Compiles only where every kernel parameter type is allowed; `#[kernel]` writes a call of it per
+/// parameter.
 #[doc(hidden)]
 #[inline(always)]
 pub const fn assert_param<P: KernelParam>() {}
 
-/// Compiles only where the type may be a field of a parameter; `#[derive(KernelParam)]` writes a call of it per field of the struct `of`.
+/// Compiles only where the type may be a field of a parameter; `#[derive(KernelParam)]` writes a
+/// call of it per field of the struct `of`.
 #[doc(hidden)]
 #[track_caller]
 pub const fn assert_field<P: KernelParam>(of: &str) {
@@ -26,7 +29,8 @@ pub const fn assert_field<P: KernelParam>(of: &str) {
     }
 }
 
-/// Bit `i` is set where parameter `i` is a [`ParamType::Constant`]; `#[kernel]` hands it to moye-build.
+/// Bit `i` is set where parameter `i` is a [`ParamType::Constant`]; `#[kernel]` hands it to
+/// moye-build.
 #[doc(hidden)]
 pub const fn constants(types: &[ParamType]) -> u32 {
     let mut mask = 0;

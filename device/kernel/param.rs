@@ -6,8 +6,8 @@ use half::{bf16, f16};
 /// A type that a kernel may take as a parameter.
 ///
 /// # Safety
-/// The type is passed by value, has the size and alignment (8 bytes at most) that the PTX parameter has, and means the same
-/// on host and device.
+/// The type is passed by value, has the size and alignment (8 bytes at most) that the PTX parameter
+/// has, and means the same on host and device.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed to a kernel",
     label = "not a kernel parameter type",
@@ -18,8 +18,9 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
     /// What the parameter is, for messages and checks.
     const TYPE: ParamType;
 
-    /// What the kernel's body sees of a parameter of type [`ParamType::Constant`] on a GPU, given the parameter's own address:
-    /// in the constant bank, as a generic address. `#[kernel]` writes a call of it.
+    /// What the kernel's body sees of a parameter of type [`ParamType::Constant`] on a GPU, given
+    /// the parameter's own address: in the constant bank, as a generic address. `#[kernel]` writes
+    /// a call of it.
     #[doc(hidden)]
     #[inline(always)]
     #[must_use]
@@ -40,8 +41,8 @@ pub enum ParamType {
         /// Whether the kernel may write through it.
         written: bool,
     },
-    /// A value that instructions take by the address of the parameter itself, at a multiple of 64 bytes: what CUDA C++ calls a
-    /// `__grid_constant__`.
+    /// A value that instructions take by the address of the parameter itself, at a multiple of 64
+    /// bytes: what CUDA C++ calls a `__grid_constant__`.
     Constant {
         /// What it is called.
         name: &'static str,

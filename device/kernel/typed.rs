@@ -6,11 +6,13 @@ use alloc::string::String;
 use core::ffi::c_void;
 use moye_sim::{Dim3, GlobalMemory, Launch, LaunchError, Report};
 
-/// A kernel: its name in the PTX, what it takes, how it may be launched, and its body for the simulator.
+/// A kernel: its name in the PTX, its parameters, its launch bounds, and its body for the
+/// simulator.
 ///
-/// `#[kernel]` makes one under the name of the function; the host launches it. `P` is the tuple of the parameter
-/// types, so a launch with other types does not compile.
-// `P` is bound where it is used and not here: `#[kernel]` reports a wrong parameter type at the type itself, and once.
+/// `#[kernel]` makes one under the name of the function; the host launches it. `P` is the tuple of
+/// the parameter types, so a launch with other types does not compile.
+// `P` is bound where it is used and not here: `#[kernel]` reports a wrong parameter type at the
+// type itself, and once.
 #[derive(Debug)]
 pub struct Kernel<P> {
     name: &'static str,
@@ -30,9 +32,11 @@ impl<P> Copy for Kernel<P> {}
 /// The launch bounds that a kernel was compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchBounds {
-    /// The most threads a block may have (`.maxntid`); `None`: no bound was declared, the device's limit holds.
+    /// The most threads a block may have (`.maxntid`); `None`: no bound was declared, the device's
+    /// limit holds.
     pub threads: Option<u32>,
-    /// Whether a block must have exactly `threads`, because the kernel divides its work by that number.
+    /// Whether a block must have exactly `threads`, because the kernel divides its work by that
+    /// number.
     pub exact: bool,
     /// Blocks that must fit on one multiprocessor (`.minnctapersm`).
     pub min_blocks: Option<u32>,
@@ -93,9 +97,11 @@ impl<P: Params> Kernel<P> {
         P::TYPES
     }
 
-    /// Runs the kernel on the simulator: `blocks` blocks of `threads` threads, with the shared memory that it declares.
+    /// Runs the kernel on the simulator: `blocks` blocks of `threads` threads, with the shared
+    /// memory that it declares.
     ///
-    /// A crate of kernels needs nothing else for its tests: neither a GPU nor the compilation to PTX.
+    /// A crate of kernels needs nothing else for its tests: neither a GPU nor the compilation to
+    /// PTX.
     ///
     /// ```
     /// use moye_device::arch::{block_idx, thread_idx};
@@ -132,7 +138,8 @@ impl<P: Params> Kernel<P> {
     /// ```
     ///
     /// # Errors
-    /// Other threads than the kernel declares (`threads`), or more (`max_threads`), what [`Launch::run`](moye_sim::Launch::run) refuses, and faults of the kernel.
+    /// Other threads than the kernel declares (`threads`), or more (`max_threads`), what
+    /// [`Launch::run`](moye_sim::Launch::run) refuses, and faults of the kernel.
     ///
     /// # Safety
     /// The kernel's own contract holds for these parameters and this grid.
@@ -168,7 +175,8 @@ pub trait Params: Copy + Send + Sync + 'static {
     /// The types, in order.
     const TYPES: &'static [ParamType];
 
-    /// Calls `f` with the address of each parameter, in order, as the driver's launch call takes them.
+    /// Calls `f` with the address of each parameter, in order, as the driver's launch call takes
+    /// them.
     fn with_addresses<R>(&self, f: impl FnOnce(&[*mut c_void]) -> R) -> R;
 }
 

@@ -1,25 +1,26 @@
-//! The kernels that moye ships, written with [`moye_device`]'s public API alone: any of these files can be copied into another crate
-//! and compiles there.
+//! The kernels that moye ships, written with [`moye_device`]'s public API only: any of these files
+//! can be copied into another crate and compiles there.
 //!
-//! Each is a page to read: tiles, partitions, copies, a product. All of them take any extents and strides; elements out of bounds are
-//! neither read nor written.
+//! Each is a page to read: tiles, partitions, copies, a product. All of them take any extents and
+//! strides; out of bounds elements are neither read nor written.
 //!
 //! # Features
-//! A cargo feature for each operation, and for each type of operands of a product, compiles its entry points; none is on by default. The generic
-//! texts (`mma::matmul`, `hopper::matmul`, ...) are always there. A crate that calls one in a kernel of its own has
-//! that kernel alone in its PTX.
+//! A cargo feature for each operation, and for each operand type of a product, compiles its entry
+//! points; none is on by default. The generic functions (`mma::matmul`, `hopper::matmul`, ...) are
+//! always available. A crate that calls one in its own kernel has only that kernel in its PTX.
 //!
 //! # Architectures
-//! They are compiled for sm_80 and for sm_90a. [`hopper`] is for sm_90a alone, and steps 2 to 6 of the [`ladder`] for sm_80 alone: they have nothing of Hopper's,
-//! its PTX would be the same to the letter, and the driver compiles the text for sm_80 on newer GPUs as well. To compile it twice
-//! would only make the build longer. So are those products of [`mma`] for which Hopper has faster kernels. The others are in both texts,
-//! since compiled for sm_90a they begin while the kernel in front still runs, and so are the kernels that move elements.
+//! They are compiled for sm_80 and for sm_90a. [`hopper`] is for sm_90a only. Steps 2 to 6 of the
+//! [`ladder`] are for sm_80 only: they use nothing of Hopper, so their PTX would be identical, and
+//! the driver compiles PTX for sm_80 on newer GPUs as well. The same holds for the [`mma`] products
+//! for which Hopper has faster kernels. The others, and the kernels that copy or transpose, are in
+//! both: compiled for sm_90a they start before the previous kernel has completed (PDL).
 #![no_std]
 #![deny(missing_docs)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
 pub mod attention;
-// Text and its tests alone: ordinary builds need not read it.
+// Only the kernel and its tests: ordinary builds need not compile it.
 #[cfg(any(doc, doctest))]
 pub mod guide;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]

@@ -1,13 +1,17 @@
-//! Copies and transposes as fast as memory: matrices whose lines are contiguous, with as much on its way as memory takes.
+//! Copies and transposes at memory bandwidth, for matrices with contiguous lines: as many bytes in
+//! flight as memory needs.
 //!
-//! A multiprocessor reads some 36 GB/s for each byte a nanosecond that it has asked for, so that an H200 (4.8 TB/s, 132
-//! multiprocessors, 700 to 800 ns from a request to its answer) is busy with 25 to 30 KB on their way in each. A multiprocessor's 2,048
-//! threads ask for 32 KB with 16 bytes each. More is not better: of 16384 x 16384 elements of 16 bytes, beside the driver's copy with 4,274 GB/s, threads
-//! that had 1, 2, 4 and 8 words copied 4,295, 4,267, 4,227 and 4,191 GB/s. Lines that are shorter than a block's threads need more of them, though:
-//! there a thread has a word of each of eight lines. In a transpose it has 16 elements, since what it reads is not what it writes.
+//! By Little's law, an H200 (4.8 TB/s, 132 multiprocessors, 700 to 800 ns of latency) needs 25 to
+//! 30 KB in flight on each multiprocessor. The 2,048 threads of a multiprocessor have 32 KB in
+//! flight with 16 bytes each. More is not better: for 16384 x 16384 elements of 16 bytes, threads
+//! with 1, 2, 4 and 8 vectors copied 4,295, 4,267, 4,227 and 4,191 GB/s, and the driver's copy
+//! 4,274 GB/s. Lines that are shorter than a block's threads need more bytes: there a thread has a
+//! vector of each of eight lines. In a transpose a thread has 16 elements, since its reads and its
+//! writes differ.
 //!
-//! In a transpose either what is read or what is written lies apart. An H200 takes it better from reads: 16384 x 16384 elements of 8 bytes went at
-//! 3,808 GB/s where blocks beside each other read beside each other, and at 4,124 where they write so.
+//! In a transpose either the reads or the writes of adjacent blocks are strided. An H200 is faster
+//! with strided reads: 16384 x 16384 elements of 8 bytes ran at 3,808 GB/s with adjacent reads, and
+//! at 4,124 GB/s with adjacent writes.
 
 use core::marker::PhantomData;
 use moye_device::algorithm::copy;
@@ -17,17 +21,17 @@ use moye_device::memory::{Element, Global, GlobalMut, SharedArray, SharedStorage
 use moye_device::tensor::{Matrix, StaticLayout, UnitStride};
 use moye_device::{kernel, layout, static_layout};
 
-/// The place of a block's tile, along a first mode that has so many, and a second one. The blocks of a grid are numbered along x alone, which
-/// has room for 2^31 - 1.
+/// The coordinates of a block's tile, with this many along the first mode. The blocks of a grid are
+/// numbered along x, which has room for 2^31 - 1.
 #[inline(always)]
 pub(super) fn tile_of(block: u32, tiles: u32) -> (u32, u32) {
     (block % tiles, block / tiles)
 }
 
 static_layout! {
-    /// A block's tile of long lines, (BLK_M, BLK_N), in words of 16 bytes.
+    /// A block's tile of long lines, (BLK_M, BLK_N), in 16-byte vectors.
     pub LongWords = layout!((256, 1));
-    /// The same of short lines.
+    /// The tile of short lines.
     pub Words = layout!((256, 8));
     /// (THR_M, THR_N)
     pub ThreadsAlongM = layout!((256, 1));
@@ -51,7 +55,8 @@ unsafe fn copy_tile<Tile: StaticLayout>(
     let m_dst = Matrix::new(dst, (m, n), UnitStride::<0>(dst_ld)); // (M, N)
     let t_g_src = m_src.local_tile::<Tile, _>(tile).local_partition::<ThreadsAlongM>(thread); // (THR_M, THR_N)
     let t_g_dst = m_dst.local_tile::<Tile, _>(tile).local_partition::<ThreadsAlongM>(thread); // (THR_M, THR_N)
-    // SAFETY: the caller's contract; each word belongs to one thread; all of a fragment is written before it is read.
+    // SAFETY: the caller's contract; each vector belongs to one thread; a fragment is fully written
+    // before it is read.
     unsafe {
         let mut words = t_g_src.make_fragment_like(); // (THR_M, THR_N)
         if (tile.0 + 1) * blk_m <= m && (tile.1 + 1) * blk_n <= n {
@@ -68,12 +73,14 @@ macro_rules! copy_lines {
     ($($(#[$doc:meta])* $name:ident $tile:ident, $lines:literal;)+) => { $(
         $(#[$doc])*
         ///
-        /// The leading dimensions, in words, are from line to line. A block of 256 threads along x for each tile of 256 words of
+        /// The leading dimensions, in vectors, are from line to line. A block of 256 threads
+        /// along x for each tile of 256 vectors of
         #[doc = concat!($lines, " lines: `ceil(m / 256) * ceil(n / ", $lines, ")` of them.")]
         ///
         /// # Safety
-        /// Both matrices lie in memory of the device inside the buffers that the pointers come from, start at multiples of 16 bytes, and
-        /// do not overlap. Both extents are at most 2^31 - 256.
+        /// Both matrices are in memory of the device, inside the buffers that the pointers belong
+        /// to, start at multiples of 16 bytes, and do not overlap. Both extents are at most
+        /// 2^31 - 256.
         #[kernel(threads = 256)]
         pub unsafe fn $name(src: Global<u128>, dst: GlobalMut<u128>, m: u32, n: u32, src_ld: i64, dst_ld: i64) {
             // SAFETY: the caller's contract.
@@ -82,13 +89,13 @@ macro_rules! copy_lines {
     )+ };
 }
 copy_lines! {
-    /// Copies `n` lines of `m` words of 16 bytes, fastest where a line has thousands of them.
+    /// Copies `n` lines of `m` vectors of 16 bytes, fastest if a line has thousands of them.
     copy_long_lines LongWords, 1;
-    /// Copies `n` lines of `m` words of 16 bytes.
+    /// Copies `n` lines of `m` vectors of 16 bytes.
     copy_lines Words, 8;
 }
 
-/// The square tile of a transpose, 64 x 64, or 32 x 32 of elements of 16 bytes.
+/// The square tile of a transpose: 64 x 64, or 32 x 32 for 16-byte elements.
 const fn extent<T: Element>() -> i64 {
     if T::BYTES == 16 { 32 } else { 64 }
 }
@@ -111,9 +118,9 @@ macro_rules! layouts {
 layouts! {
     /// A block's tile of the source, (BLK_M, BLK_N), and of the destination, (BLK_N, BLK_M).
     Tile<T> = Layout::new(IntTuple::flat(&[extent::<T>(), extent::<T>()]), IntTuple::flat(&[1, extent::<T>()]));
-    /// The tile in shared memory as the source has it: columns that start a bank later than the one before (of 16 bytes, which
-    /// a quarter of a warp has at a time, four banks), so that a warp that writes along M and one that reads along N meet no
-    /// bank twice.
+    /// The tile in shared memory as the source has it. Each column starts one bank after the
+    /// previous one (four banks for 16-byte elements, which a quarter of a warp accesses at a
+    /// time), so that a warp that writes along M and one that reads along N have no bank conflicts.
     Smem<T> = Layout::new(IntTuple::flat(&[extent::<T>(), extent::<T>()]), IntTuple::flat(&[1, padded::<T>()]));
     /// The same memory as the destination has it.
     SmemTransposed<T> = Layout::new(IntTuple::flat(&[extent::<T>(), extent::<T>()]), IntTuple::flat(&[padded::<T>(), 1]));
@@ -124,7 +131,7 @@ layouts! {
     );
 }
 
-/// From column to column in shared memory, in elements.
+/// The column stride in shared memory, in elements.
 const fn padded<T: Element>() -> i64 {
     extent::<T>() + if T::BYTES < 4 { 4 / T::BYTES as i64 } else { 1 }
 }
@@ -142,7 +149,7 @@ unsafe fn transpose_tile<T: Element>(
     overlap_launches();
     let (block, thread) = (block_idx().x, thread_idx().x);
     let block_extent = const { extent::<T>() as u32 };
-    // Blocks that run at the same time write beside each other, and read apart.
+    // Concurrent blocks write adjacent memory, and read strided.
     let (tile_n, tile_m) = tile_of(block, n.div_ceil(block_extent));
     let m_src = Matrix::new(src, (m, n), UnitStride::<0>(src_ld)); // (M, N)
     let m_dst = Matrix::new(dst, (n, m), UnitStride::<0>(dst_ld)); // (N, M)
@@ -157,8 +164,8 @@ unsafe fn transpose_tile<T: Element>(
     let t_s_dst = s_dst.local_partition::<Threads<T>>(thread); // (THR_N, THR_M)
     let mut t_g_dst = g_dst.local_partition::<Threads<T>>(thread); // (THR_N, THR_M)
     let whole = (tile_m + 1) * block_extent <= m && (tile_n + 1) * block_extent <= n;
-    // SAFETY: the caller's contract; the tile is read after the barrier that follows its writing; all of a fragment is written
-    // before it is read.
+    // SAFETY: the caller's contract; the tile is read after the barrier that follows the writes; a
+    // fragment is fully written before it is read.
     unsafe {
         if whole {
             let mut elements = t_g_src.make_fragment_like(); // (THR_M, THR_N)
@@ -179,12 +186,13 @@ unsafe fn transpose_tile<T: Element>(
 macro_rules! transpose {
     ($($name:ident $t:ty, $extent:literal, $doc:literal;)+) => { $(
         #[doc = concat!("`dst = transpose(src)` of ", $doc, " elements: `src` is `m x n` with M contiguous, `dst` is `n x m` with N")]
-        /// contiguous; the leading dimensions are from line to line, in elements. A block of 256 threads along x for each tile of
+        /// contiguous; the leading dimensions are from line to line, in elements. A block of 256
+        /// threads along x for each tile of
         #[doc = concat!($extent, " x ", $extent, ".")]
         ///
         /// # Safety
-        /// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not overlap.
-        /// Both extents are at most 2^31 - 64.
+        /// Both matrices are in memory of the device, inside the buffers that the pointers belong
+        /// to, and they do not overlap. Both extents are at most 2^31 - 64.
         #[kernel(threads = 256, shared = SharedArray<$t, Smem<$t>>)]
         pub unsafe fn $name(src: Global<$t>, dst: GlobalMut<$t>, m: u32, n: u32, src_ld: i64, dst_ld: i64) {
             // SAFETY: the caller's contract.

@@ -1,5 +1,5 @@
-//! Matrices rearranged for kernels that want K contiguous and rows that start at multiples of 16 bytes. These read whole words of as many
-//! bytes, so that what stands behind a row in its last word is written, too.
+//! Rearranges matrices for kernels that need K contiguous and 16-byte aligned rows. Those kernels
+//! read whole 16-byte vectors, so the padding after a row's end is written, too.
 
 use core::marker::PhantomData;
 use moye_device::algorithm::copy;
@@ -12,14 +12,15 @@ use moye_device::{kernel, layout, memory::SharedStorage, static_layout};
 static_layout! {
     /// A block's tile, (BLK_ROWS, BLK_K).
     pub Tile = layout!((64, 64));
-    /// (THR_ROWS, THR_K), neighbours along the rows.
+    /// (THR_ROWS, THR_K), contiguous along the rows.
     pub ThreadsAlongRows = layout!((64, 4));
-    /// (THR_ROWS, THR_K), neighbours along K.
+    /// (THR_ROWS, THR_K), contiguous along K.
     pub ThreadsAlongK = layout!((4, 64):(64, 1));
 }
 
-/// The tile in shared memory, (BLK_ROWS, BLK_K): columns that start a bank later than the one before, so that a warp which
-/// writes along the rows and one which reads along K meet no bank twice.
+/// The tile in shared memory, (BLK_ROWS, BLK_K): each column starts one bank after the previous
+/// one, so that a warp which writes along the rows and one which reads along K have no bank
+/// conflicts.
 pub struct Smem<T>(PhantomData<T>);
 
 impl<T> Clone for Smem<T> {
@@ -68,7 +69,7 @@ unsafe fn pack<T: Element>(
     let t_g_src = g_src.local_partition::<ThreadsAlongRows>(thread); // (THR_ROWS, THR_K)
     let mut t_s_src = smem.local_partition::<ThreadsAlongRows>(thread); // (THR_ROWS, THR_K)
     let t_s_dst = smem.local_partition::<ThreadsAlongK>(thread); // (THR_ROWS, THR_K)
-    // SAFETY: the tile is read after the barrier that follows its writing.
+    // SAFETY: the tile is read after the barrier that follows the writes.
     unsafe {
         copy(&t_g_src, &mut t_s_src);
         sync_threads();
@@ -78,14 +79,16 @@ unsafe fn pack<T: Element>(
 
 macro_rules! pack {
     ($($name:ident $t:ty, $doc:literal;)+) => { $(
-        #[doc = concat!("Copies a matrix of ", $doc, " elements; fastest where the rows of what is written are contiguous along K.")]
+        #[doc = concat!("Copies a matrix of ", $doc, " elements; fastest if the destination's rows are contiguous along K.")]
         ///
-        /// `rows x k` elements with strides in elements, and zeros behind them up to `rows x written`: a block of 256 threads for each tile of
-        /// 64 x 64 that is written along x, for each batch along y.
+        /// `rows x k` elements with strides in elements, and zeros after them up to
+        /// `rows x written`. A block of 256 threads for each tile of 64 x 64 of the destination
+        /// along x, and for each batch along y.
         ///
         /// # Safety
-        /// `written` is at least `k`. All batches of both matrices lie in memory of the device inside the buffers that the pointers come from, and they do
-        /// not overlap. Extents are at most 2^31 - 64.
+        /// `written` is at least `k`. All batches of both matrices are in memory of the device,
+        /// inside the buffers that the pointers belong to, and they do not overlap. Extents are at
+        /// most 2^31 - 64.
         #[kernel(threads = 256, shared = SharedArray<$t, Smem<$t>>)]
         pub unsafe fn $name(
             src: Global<$t>,

@@ -1,15 +1,16 @@
-//! Lines of bytes copied to where they begin at multiples of 16 bytes, from anywhere.
+//! Copies lines of bytes with any alignment to 16-byte aligned lines.
 //!
-//! A line that begins at no multiple of 16 bytes cannot be read by the words that are written: so each word of 16 bytes is cut out of
-//! two that are read, the lane's and the next lane's. Where a word begins is the same for all of a line:
+//! A line that is not aligned to 16 bytes cannot be loaded in the vectors that are stored. So each
+//! stored vector is cut out of two loaded ones, the lane's and the next lane's. The shift is the
+//! same for a whole line:
 //!
 //! ```text
 //! read      | . . a b | c d e f | g h i j | k l . . |
 //! written       | a b c d | e f g h | i j k l |
 //! ```
 //!
-//! Of the eight registers of two words, five are chosen by the distance in registers, and `shf` (a shift of two registers) cuts
-//! four out of them.
+//! Of the eight registers of two vectors, the register shift selects five, and `shf` (a shift of
+//! two registers) cuts four out of them.
 //!
 //! Both operands of a product are copied by one launch.
 
@@ -21,16 +22,17 @@ use moye_device::kernel;
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Global, GlobalMut};
 
-/// Bytes of a word.
+/// Bytes of a vector.
 const WORD: u32 = size_of::<Word128>() as u32;
-/// Words that a lane has on their way at a time.
+/// Vectors that a lane has in flight at a time.
 const AT_ONCE: u32 = 4;
-/// Bytes of a line that a warp copies, and so a lane all of its words at a time: of long lines there are many warps on their way.
+/// Bytes of a line that a warp copies, so that all vectors of a lane are in flight at once: long
+/// lines have many warps.
 pub const RUN: u32 = 32 * AT_ONCE * WORD;
 /// Runs of a block: one for each warp.
 pub const RUNS: u32 = 8;
 
-/// Runs of a line of so many bytes: of its whole words, since what is left goes with the first run.
+/// Runs of a line of this many bytes, by its whole vectors; the remainder belongs to the first run.
 #[inline(always)]
 #[must_use]
 pub const fn runs_of(bytes: u32) -> u32 {
@@ -38,40 +40,40 @@ pub const fn runs_of(bytes: u32) -> u32 {
     if runs == 0 { 1 } else { runs }
 }
 
-/// Not in L1: each word is read once, but for those at the ends of 32.
+/// Not in L1: each vector is read once, except at the ends of 32.
 const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
 
-/// Lines that are copied: `lines` of `bytes` bytes each, that begin so many bytes after each other on both sides.
+/// Lines to copy: `lines` of `bytes` bytes each, with a constant stride on both sides.
 ///
-/// Zeros are written behind each, up to `written` bytes, for those who read whole words of 16. All distances are in bytes; those of `dst`
-/// are multiples of 16, and it begins at one.
+/// Each line is padded with zeros up to `written` bytes, for kernels that read whole 16-byte
+/// vectors. All strides are in bytes; those of `dst` are multiples of 16, and so is its address.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Lines {
-    /// What is read, in a buffer that begins at a multiple of 16 bytes.
+    /// The source, in a buffer that starts at a multiple of 16 bytes.
     pub src: Global<u8>,
-    /// What is written.
+    /// The destination.
     pub dst: GlobalMut<u8>,
-    /// From a line of `src` to the next.
+    /// The line stride of `src`.
     pub src_line: i64,
-    /// From a line of `dst` to the next.
+    /// The line stride of `dst`.
     pub dst_line: i64,
-    /// Between the batches of `src`.
+    /// The batch stride of `src`.
     pub src_batch: i64,
-    /// Between the batches of `dst`.
+    /// The batch stride of `dst`.
     pub dst_batch: i64,
-    /// How many lines a batch has; none where it is 0.
+    /// The lines of a batch; nothing is copied if it is 0.
     pub lines: u32,
     /// Bytes of a line, at least 1.
     pub bytes: u32,
-    /// Bytes of a line that are written, as many, or up to the next multiple of 16.
+    /// Bytes of a line that are written: the same, or up to the next multiple of 16.
     pub written: u32,
-    /// How many batches there are.
+    /// The number of batches.
     pub batches: u32,
 }
 
 impl Lines {
-    /// Nothing.
+    /// Nothing to copy.
     pub const NONE: Self = Self {
         src: Global::from_address(0),
         dst: GlobalMut::from_address(0),
@@ -100,18 +102,21 @@ impl Lines {
     }
 }
 
-/// Copies the lines of two matrices, or of one. A warp copies a run of [`RUN`] bytes, the last one of a line shorter.
+/// Copies the lines of two matrices, or of one. A warp copies a run of [`RUN`] bytes; the last run
+/// of a line is shorter.
 ///
 /// # Safety
-/// The grid has the first matrix's [blocks](Lines::blocks) and then the second one's along x, and as many along y as either has batches at most. All batches of all
-/// matrices lie in memory of the device inside the buffers that the pointers come from, what is written overlaps nothing, and addresses and
-/// distances are such multiples as [`Lines`] says. `bytes` is at most 2^32 - 4096, and a matrix has at most 2^32 - 8 runs a batch.
+/// The grid has the first matrix's [blocks](Lines::blocks) and then the second one's along x, and
+/// the larger of both numbers of batches along y. All batches of all matrices are in memory of the
+/// device, inside the buffers that the pointers belong to, the destinations overlap nothing, and
+/// addresses and strides have the alignment that [`Lines`] requires. `bytes` is at most 2^32 -
+/// 4096, and a matrix has at most 2^32 - 8 runs for each batch.
 #[kernel(threads = 256)]
 pub unsafe fn realign(first: Lines, second: Lines) {
     let (block, of_first) = (block_idx().x, first.blocks() as u32);
     let (lines, block) = if block < of_first { (first, block) } else { (second, block - of_first) };
     let (batch, warp) = (block_idx().y, thread_idx().x / 32);
-    // What is to be computed of the place is, in front of what waits for other kernels.
+    // The coordinates are computed before the wait for other kernels.
     let runs = runs_of(lines.bytes);
     let number = RUNS * block + warp;
     let (line, run) = (number / runs, number % runs);
@@ -135,8 +140,8 @@ unsafe fn copy_run(from: u64, to: u64, (bytes, written): (u32, u32), run: u32) {
     let lane = thread_idx().x % 32;
     let shift = (from % u64::from(WORD)) as u32;
     let aligned = from - u64::from(shift);
-    // Words that are read end in the line; the first one may begin in front of it, in the same buffer. Those that are written are cut out of
-    // two each, where the line begins within one.
+    // Loaded vectors end in the line; the first one may start before it, in the same buffer. If the
+    // line is not aligned, each stored vector is cut out of two.
     let end = ((u64::from(bytes) + u64::from(shift)) / u64::from(WORD)) as u32;
     let whole = if shift == 0 { end } else { end.saturating_sub(1) };
     if end > 0 {
@@ -144,10 +149,10 @@ unsafe fn copy_run(from: u64, to: u64, (bytes, written): (u32, u32), run: u32) {
         let mut words = [Word128([0; 4]); AT_ONCE as usize + 1];
         let mut i = 0;
         while i <= AT_ONCE {
-            // Of the words behind the run, the first one is asked for; behind the line's last word there is none.
+            // Past the run one more vector is loaded; past the line's last vector there is none.
             let at = first + 32 * i + if i < AT_ONCE { lane } else { 0 };
             let at = if at < end { at } else { end - 1 };
-            // SAFETY: the word ends in the line, and begins in the buffer.
+            // SAFETY: the vector ends in the line, and starts in the buffer.
             words[i as usize] =
                 unsafe { Word128::load_global_hint(LOAD, aligned + u64::from(at) * u64::from(WORD)) };
             i += 1;
@@ -156,20 +161,21 @@ unsafe fn copy_run(from: u64, to: u64, (bytes, written): (u32, u32), run: u32) {
         while i < AT_ONCE {
             let at = first + 32 * i + lane;
             let low = words[i as usize];
-            // The last lane's next word is the first one's of the next 32.
+            // The last lane's next vector is the first lane's of the next 32.
             let told = if lane == 0 { words[i as usize + 1] } else { low };
             let high = Word128(told.0.map(|register| shuffle(FULL_WARP, register, (lane + 1) % 32)));
             let address = to + u64::from(at) * u64::from(WORD);
-            // SAFETY: the word is in the line that is written.
+            // SAFETY: the vector is in the destination's line.
             unsafe { Word128::store_global_if(at < whole, address, cut(low, high, shift)) };
             i += 1;
         }
     }
-    // The rest of the line, up to 31 bytes, with its first run, and the zeros behind it: two words at most.
+    // The remainder of the line, up to 31 bytes, with the first run, and the zeros after it: two
+    // vectors at most.
     let at = WORD * whole + lane;
     let rest = run == 0 && at < written;
     if rest {
-        // SAFETY: the byte is in both lines, or one of those that are written behind.
+        // SAFETY: the byte is in both lines, or in the destination's padding.
         unsafe {
             let byte = if at < bytes { u8::load_global_hint(LOAD, from + u64::from(at)) } else { 0 };
             u8::store_global(to + u64::from(at), byte);
@@ -177,7 +183,8 @@ unsafe fn copy_run(from: u64, to: u64, (bytes, written): (u32, u32), run: u32) {
     }
 }
 
-/// The word that begins `shift` bytes, less than 16, after the first of two that follow each other.
+/// The vector that starts `shift` bytes, less than 16, after the start of the first of two
+/// consecutive ones.
 #[inline(always)]
 fn cut(low: Word128, high: Word128, shift: u32) -> Word128 {
     let ([l0, l1, l2, l3], [h0, h1, h2, h3]) = (low.0, high.0);

@@ -1,7 +1,8 @@
-//! Transposes of elements of 1 and 2 bytes by words of 4.
+//! Transposes elements of 1 and 2 bytes in words of 4 bytes.
 //!
-//! Element by element a warp moves 32 or 64 bytes at a time, and its instructions take longer than memory. Here a thread reads a square of
-//! elements, a word of each of as many columns, turns it round in registers, and has a word of each of its rows:
+//! Element by element a warp moves 32 or 64 bytes at a time, and is limited by instructions, not by
+//! memory. Here a thread loads a square of elements, one word of each of its columns, transposes it
+//! in registers, and has a word of each of its rows:
 //!
 //! ```text
 //! 2 bytes:  | a0 a1 |      | a0 b0 |        1 byte:  | a0 a1 a2 a3 |      | a0 b0 c0 d0 |
@@ -10,8 +11,9 @@
 //!                                                    | d0 d1 d2 d3 |      | a3 b3 c3 d3 |
 //! ```
 //!
-//! What remains is a transpose of words by way of shared memory. A warp has 32 squares below each other, so that it writes to every second row
-//! there, or every fourth: behind as many rows a word is left free, so that these begin a bank later each.
+//! What remains is a transpose of words through shared memory. A warp has 32 squares below each
+//! other, so that it writes to every second or every fourth row there: after this many rows one
+//! word of padding makes the next rows start one bank later.
 
 use super::lines::tile_of;
 use core::marker::PhantomData;
@@ -26,14 +28,15 @@ use moye_device::{kernel, layout, static_layout};
 
 /// Words of a tile along M.
 const WORDS_M: i64 = 32;
-/// Words that a thread has at a time: 64 bytes on their way.
+/// Words of a thread at a time: 64 bytes in flight.
 const AT_ONCE: usize = 16;
 
-/// An element of which several are a word.
+/// An element type of which several fit in a word.
 trait Packed: Element {
-    /// How many: the extent of a square.
+    /// The elements of a word: the extent of a square.
     const PER_WORD: i64 = 4 / Self::BYTES as i64;
-    /// Words of a tile along N: a thread has [`AT_ONCE`] of them, one of each column of its squares.
+    /// Words of a tile along N: a thread has [`AT_ONCE`] of them, one for each column of its
+    /// squares.
     const WORDS_N: i64 = 8 * AT_ONCE as i64 / Self::PER_WORD;
     /// The tile in shared memory, as the destination has it: (WORDS_N, (PER_WORD, WORDS_M)).
     const SMEM: Layout;
@@ -79,9 +82,10 @@ static_layout! {
     Threads = layout!((32, 8));
 }
 
-/// Threads over the source: 32 words below each other a warp, squares of so many columns.
+/// Threads over the source: 32 words below each other for each warp, squares with this many
+/// columns.
 struct Read<T>(PhantomData<T>);
-/// The same threads over the destination: a word of each row of their squares.
+/// The same threads over the destination: one word of each row of their squares.
 struct Turned<T>(PhantomData<T>);
 
 macro_rules! tiled_copies {
@@ -110,14 +114,14 @@ tiled_copies! {
     Turned, layout!((8, 32):(32, 1));
 }
 
-/// The square whose columns are the `PER_WORD` words, by rows.
+/// The square with the `PER_WORD` words as columns, by rows.
 #[inline(always)]
 fn turned<T: Packed>(columns: [u32; 4]) -> [u32; 4] {
     let [a, b, c, d] = columns;
     if const { T::PER_WORD == 2 } {
         return [a & 0xFFFF | b << 16, a >> 16 | b & 0xFFFF_0000, 0, 0];
     }
-    // Pairs of columns first, two rows of them in a word; then pairs of these.
+    // First pairs of columns, two of their rows in a word; then pairs of these.
     let low = |x: u32, y: u32| x & 0xFF | (y & 0xFF) << 8 | (x & 0xFF00) << 8 | (y & 0xFF00) << 16;
     let halves = |x: u32, y: u32| [x & 0xFFFF | y << 16, x >> 16 | y & 0xFFFF_0000];
     let [[r0, r1], [r2, r3]] =
@@ -139,7 +143,7 @@ unsafe fn transpose_tile<T: Packed>(
     let (block, thread) = (block_idx().x, thread_idx().x);
     let per_word = const { T::PER_WORD as u32 };
     let (blk_m, blk_n) = const { (WORDS_M as u32 * T::PER_WORD as u32, (T::WORDS_N * T::PER_WORD) as u32) };
-    // As in `lines.rs`, and for its reason.
+    // As in `lines.rs`, for the same reason.
     let (tile_n, tile_m) = tile_of(block, n.div_ceil(blk_n));
     let per_line = i64::from(per_word);
     let m_src = Matrix::new(src, (m / per_word, n), UnitStride::<0>(src_ld / per_line)); // (M words, N)
@@ -154,8 +158,8 @@ unsafe fn transpose_tile<T: Packed>(
     let t_s_dst = s_dst.local_partition::<Threads>(thread); // (THR_N, THR_M)
     let t_g_dst = g_dst.local_partition::<Threads>(thread); // (THR_N, THR_M)
     let whole = (tile_m + 1) * blk_m <= m && (tile_n + 1) * blk_n <= n;
-    // SAFETY: the caller's contract; the tile is read after the barrier that follows its writing; all of a fragment is written
-    // before it is read.
+    // SAFETY: the caller's contract; the tile is read after the barrier that follows the writes; a
+    // fragment is fully written before it is read.
     unsafe {
         let mut columns = t_g_src.make_fragment_like(); // (CPY, 1, CPY_N)
         if whole {
@@ -191,11 +195,13 @@ unsafe fn transpose_tile<T: Packed>(
 macro_rules! transpose {
     ($($name:ident $t:ty, $blk_m:literal, $blk_n:literal, $of:literal, $doc:literal;)+) => { $(
         #[doc = concat!("`dst = transpose(src)` of ", $doc, " elements, ", $of, " in a word: `src` is `m x n` with M contiguous, `dst` is `n x m`")]
-        /// with N contiguous; extents and leading dimensions, from line to line, are in elements. A block of 256 threads along x for each
+        /// with N contiguous; extents and leading dimensions, from line to line, are in elements. A
+        /// block of 256 threads along x for each
         #[doc = concat!("tile of ", $blk_m, " x ", $blk_n, ".")]
         ///
         /// # Safety
-        /// Both matrices lie in memory of the device inside the buffers that the pointers come from, start at multiples of 4 bytes, and
+        /// Both matrices are in memory of the device, inside the buffers that the pointers belong
+        /// to, start at multiples of 4 bytes, and
         #[doc = concat!("do not overlap. Extents and leading dimensions are multiples of ", $of, ". Both extents are at most 2^31 - 256.")]
         #[kernel(threads = 256, shared = SharedArray<u32, Smem<$t>>)]
         pub unsafe fn $name(src: Global<u32>, dst: GlobalMut<u32>, m: u32, n: u32, src_ld: i64, dst_ld: i64) {

@@ -1,10 +1,11 @@
-//! Matrices turned round: rows of what is read are columns of what is written, by words of 16 bytes on both sides.
+//! Transposes matrices of 4-byte elements, in 16-byte vectors on both sides.
 //!
-//! A thread reads four numbers along K of each of four rows, and writes four neighbours along the rows for each of them: a block of
-//! registers, named in another order, as [`Turned`](super::mma::Turned) does. Nothing goes through shared memory, and no thread waits for another.
+//! A thread loads four numbers along K of each of four rows, and stores four neighbours along the
+//! rows for each of them: the transpose only renames registers, as in
+//! [`Turned`](super::mma::Turned). It uses no shared memory, and no thread waits for another.
 //!
-//! Both operands of a product are turned by one launch: each launch costs the product some microseconds, which is more than turning a small operand
-//! takes.
+//! One launch transposes both operands of a product, because a launch costs the product some
+//! microseconds, more than the transpose of a small operand.
 
 use super::mma::TurnedOf;
 use moye_device::algorithm::copy;
@@ -17,7 +18,7 @@ use moye_device::memory::{Global, GlobalMut};
 use moye_device::tensor::{Aligned, IdentityOf, Matrix, UnitStride};
 use moye_device::{kernel, static_layout, tiled_copy};
 
-/// Rows of a block's tile, and its columns.
+/// Rows and columns of a block's tile.
 pub const TILE: u32 = 64;
 
 static_layout! {
@@ -25,45 +26,48 @@ static_layout! {
     pub Tile = layout!((64, 64));
 }
 
-/// Threads over fours of rows and fours along K: a warp has 64 bytes of each of 32 rows, and writes 128 bytes of each of 16 columns.
+/// Threads over groups of four rows and of four along K: a warp has 64 bytes of each of 32 rows,
+/// and writes 128 bytes of each of 16 columns.
 const THREADS: Layout = layout!(((8, 2), (4, 4)):((1, 32), (8, 64)));
 tiled_copy! {
     /// Four along K of four rows.
     pub FoursAlongK: TiledCopy<UniversalCopy<u128>, u32> = TiledCopy::new(THREADS, layout!((4, 4):(4, 1)));
-    /// The same, as four neighbours along the rows of four columns.
+    /// The same values, as four neighbours along the rows of four columns.
     pub FoursAlongRows: TiledCopy<UniversalCopy<u128>, u32> = TiledCopy::new(THREADS, layout!((4, 4)));
 }
 
-/// What is turned round: element `(row, k)` of `src`, with K contiguous, becomes that of `dst`, whose rows are contiguous.
+/// A transpose: element `(row, k)` of `src`, with K contiguous, becomes that of `dst`, with the
+/// rows contiguous.
 ///
-/// Strides and distances are in elements, and multiples of 4; both begin at multiples of 16 bytes.
+/// Strides are in elements and multiples of 4; both matrices start at multiples of 16 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Turn {
-    /// What is read.
+    /// The source.
     pub src: Global<u32>,
-    /// What is written.
+    /// The destination.
     pub dst: GlobalMut<u32>,
-    /// From a row of `src` to the next.
+    /// The row stride of `src`.
     pub src_row: i64,
-    /// From a column of `dst` to the next.
+    /// The column stride of `dst`.
     pub dst_k: i64,
-    /// Between the batches of `src`.
+    /// The batch stride of `src`.
     pub src_batch: i64,
-    /// Between the batches of `dst`.
+    /// The batch stride of `dst`.
     pub dst_batch: i64,
     /// Rows of `src`.
     pub rows: u32,
     /// Elements of a row.
     pub k: u32,
-    /// Elements of a column of `dst` that are written, at least as many as there are rows: zeros behind those.
+    /// Elements of a column of `dst` that are written, at least the number of rows, padded with
+    /// zeros.
     pub written: u32,
-    /// How many there are; none where it is 0.
+    /// The number of batches; nothing is transposed if it is 0.
     pub batches: u32,
 }
 
 impl Turn {
-    /// Nothing.
+    /// Nothing to transpose.
     pub const NONE: Self = Self {
         src: Global::from_address(0),
         dst: GlobalMut::from_address(0),
@@ -84,12 +88,15 @@ impl Turn {
     }
 }
 
-/// Turns two matrices of numbers of 32 bits round, or one: a block of 256 threads for each tile of the first and then of the second one along x, for
-/// each batch of whichever has more along y.
+/// Transposes two matrices of 32-bit numbers, or one: a block of 256 threads for each tile of the
+/// first matrix and then of the second along x, and for each batch along y, for the larger number
+/// of batches.
 ///
 /// # Safety
-/// All batches of all matrices lie in memory of the device inside the buffers that the pointers come from, what is written overlaps nothing, and
-/// addresses, strides and distances are such multiples as [`Turn`] says. Extents are at most 2^31 - 64, `written` is at least `rows`, and there are fewer than 2^31 tiles of both.
+/// All batches of all matrices are in memory of the device, inside the buffers that the pointers
+/// belong to, the destinations overlap nothing, and addresses and strides have the alignment that
+/// [`Turn`] requires. Extents are at most 2^31 - 64, `written` is at least `rows`, and there are
+/// fewer than 2^31 tiles of both.
 #[kernel(threads = 256)]
 pub unsafe fn turn_u32(first: Turn, second: Turn) {
     let tiles = first.tiles() as u32;
@@ -107,12 +114,13 @@ pub unsafe fn turn_u32(first: Turn, second: Turn) {
     let thread = thread_idx().x;
     let t_g_src = FoursAlongK::get_slice(thread).partition_s(m_src.local_tile::<Tile, _>(tile)); // (CPY, CPY_ROWS, CPY_K)
     let mut t_g_dst = FoursAlongRows::get_slice(thread).partition_d(m_dst.local_tile::<Tile, _>(tile)); // (CPY, CPY_ROWS, CPY_K)
-    // All that is to be computed of the block's place is, in front of what waits for other kernels.
+    // The block's coordinates are computed before the wait for other kernels.
     overlap_launches();
     if batch >= turn.batches {
         return;
     }
-    // SAFETY: the caller's contract; each element belongs to one thread; all of a fragment is written before it is read.
+    // SAFETY: the caller's contract; each element belongs to one thread; a fragment is fully
+    // written before it is read.
     unsafe {
         let mut loaded = t_g_src.make_fragment_like(); // (CPY, CPY_ROWS, CPY_K)
         let mut turned = t_g_dst.make_fragment_like(); // (CPY, CPY_ROWS, CPY_K)

@@ -1,4 +1,5 @@
-//! Whether an operation has an answer with another number in an operand: what is advised is tried before it is said.
+//! Whether an operation has an answer with another number in an operand: what is advised is tried
+//! before it is said.
 
 use super::by_mode::{Each, by_mode};
 use super::complement::complement_of;
@@ -13,17 +14,18 @@ use super::tiler::Tiler;
 /// How many numbers above and below one are tried, until one has an answer.
 pub(crate) const TRIED: i64 = 64;
 
-/// How many values all the tries of a message may look at, more or less: a constant's evaluation ends after a time.
+/// How many values all the tries of a message may look at, more or less: a constant's evaluation
+/// ends after a time.
 const VALUES: i64 = 4096;
 
-/// The larger of two numbers of values. Of more than a search looks at there is none, which costs nothing, unless as few are near:
-/// `least` are those of the last number that is tried.
+/// The larger of two numbers of values. Of more than a search looks at there is none, which costs
+/// nothing, unless as few are near: `least` are those of the last number that is tried.
 const fn searched(most: i64, values: i64, least: i64) -> i64 {
     let values = if values > SEARCH && least <= SEARCH { SEARCH } else { values };
     if values > most && values <= SEARCH { values } else { most }
 }
 
-/// How many numbers are tried of operands of so many values.
+/// The number of candidates for operands of this many values.
 pub(crate) const fn tries(values: i64) -> i64 {
     let tries = VALUES / if values < 1 { 1 } else { values };
     if tries > TRIED {
@@ -42,11 +44,13 @@ pub(crate) struct Unfit {
     pub end: usize,
     /// Whether it is the complement of a tile, of these leaves, that does not fit.
     pub rest: bool,
-    /// Whether it is one leaf, and all of the layout that is composed with a layout or with a mode of it.
+    /// Whether it is one leaf, and all of the layout that is composed with a layout or with a mode
+    /// of it.
     pub by_itself: bool,
 }
 
-/// An operation by mode as a whole: what is advised of one mode of its tiler is to fit the others too.
+/// An operation by mode as a whole: what is advised of one mode of its tiler is to fit the others
+/// too.
 #[derive(Clone, Copy)]
 pub(crate) struct Whole {
     pub each: Each,
@@ -55,7 +59,8 @@ pub(crate) struct Whole {
     /// The leaves of the tiler that do not fit, or the one of them that does not.
     pub begin: usize,
     pub end: usize,
-    /// Whether it is the complement of a tile that does not fit, whose numbers nobody chose.
+    /// Whether it is the complement of a tile that does not fit, whose numbers the caller did not
+    /// choose.
     pub rest: bool,
     /// Whether it is a composition in which only the one leaf decides.
     pub alone: bool,
@@ -65,12 +70,13 @@ impl Whole {
     pub const fn of(each: Each, layout: &Layout, tiler: &Tiler, unfit: &Unfit) -> Self {
         let Unfit { begin, end, rest, .. } = *unfit;
         let mut whole = Self { each, layout: *layout, tiler: *tiler, begin, end, rest, alone: false };
-        // Modes of a layout add up; those of a tiler by mode do not.
+        // Offsets of a layout's modes are added; those of a tiler by mode are not.
         whole.alone = matches!(each, Each::Compose) && unfit.by_itself && whole.others_fit();
         whole
     }
 
-    /// Whether the operation as a whole has an answer where leaf `leaf` of the tiler is `extent:stride` instead.
+    /// Whether the operation as a whole has an answer where leaf `leaf` of the tiler is
+    /// `extent:stride` instead.
     pub const fn takes(&self, leaf: usize, extent: i64, stride: i64) -> bool {
         self.takes_tiles(with_leaf(&self.tiler.layout, leaf, extent, stride))
     }
@@ -87,7 +93,8 @@ impl Whole {
         tiler.layout.check().is_ok() && by_mode(self.each, &self.layout, &tiler).is_ok()
     }
 
-    /// How many values a try may look at: an extent of the tiler, or how often a tile goes into the layout or into a mode of it.
+    /// How many values a try may look at: an extent of the tiler, or how often a tile goes into the
+    /// layout or into a mode of it.
     pub const fn values(&self) -> i64 {
         let tiles = &self.tiler.layout;
         let mut most = 1;
@@ -116,7 +123,7 @@ impl Whole {
     }
 }
 
-/// An operation of which the first operand does not fit, by itself.
+/// An operation whose first operand alone does not fit.
 #[derive(Clone, Copy)]
 pub(crate) struct First {
     operation: Operation,
@@ -143,7 +150,8 @@ impl First {
         Self { operation, layout: *layout, begin, end }
     }
 
-    /// Whether the operation has an answer where a mode of stride `stride` has the stride `to` instead.
+    /// Whether the operation has an answer where a mode of stride `stride` has the stride `to`
+    /// instead.
     pub const fn takes(&self, stride: i64, to: i64) -> bool {
         let mut leaf = self.begin;
         while leaf < self.end {
@@ -157,7 +165,8 @@ impl First {
         false
     }
 
-    /// Whether the operation has an answer where a mode of stride `-stride` counts from its other end.
+    /// Whether the operation has an answer where a mode of stride `-stride` counts from its other
+    /// end.
     pub const fn takes_turned(&self, stride: i64) -> bool {
         let mut leaf = self.begin;
         while leaf < self.end {
@@ -232,7 +241,7 @@ impl Repeated {
         repeated
     }
 
-    /// Whether what is tried is the shape that was asked for but for one mode.
+    /// Whether the candidate is the requested shape except for one mode.
     pub const fn is_whole(&self) -> bool {
         self.whole
     }
@@ -266,7 +275,8 @@ impl Repeated {
         most
     }
 
-    /// The next smaller and larger extents of `mode` of which there is an answer, each 0 where none was found.
+    /// The next smaller and larger extents of `mode` of which there is an answer, each 0 where none
+    /// was found.
     pub const fn extents_around(&self, mode: usize) -> (i64, i64) {
         let part = self.block.extent(mode);
         let start = self.extent(mode) / part;

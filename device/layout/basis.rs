@@ -14,7 +14,8 @@ pub const MAX_BASIS: usize = 64;
 /// How many levels deep the place that a basis vector stands for may be.
 pub const MAX_BASIS_DEPTH: usize = 5;
 
-/// The code of the path without an index: the coordinate as a whole. CuTe's `E<>`, which is the integer 1.
+/// The code of the path without an index: the coordinate as a whole. CuTe's `E<>`, which is the
+/// integer 1.
 pub(crate) const WHOLE: u32 = 1;
 
 const INDEX_BITS: u32 = 6;
@@ -23,11 +24,11 @@ const INDEX: u32 = (1 << INDEX_BITS) - 1;
 const _: () = assert!(1 << INDEX_BITS == MAX_BASIS, "an index fills its bits");
 const _: () = assert!(INDEX_BITS as usize * MAX_BASIS_DEPTH < 31, "no path has the code of ANY or NO_BASIS");
 
-/// The place of a coordinate that a stride is along: element 1 of it, or element 0 of element 1, and so on. CuTe's
-/// `E<1>` and `E<1,0>`.
+/// The place of a coordinate that a stride is along: element 1 of it, or element 0 of element 1,
+/// and so on. CuTe's `E<1>` and `E<1,0>`.
 ///
-/// Its text is CuTe's, in which the innermost index is the first: 2 times `Basis::new(&[1, 0])` is `2@0@1`. So what stands
-/// behind the last `@` is always the mode of the whole coordinate.
+/// Its text is CuTe's, in which the innermost index is the first: 2 times `Basis::new(&[1, 0])` is
+/// `2@0@1`. So what stands behind the last `@` is always the mode of the whole coordinate.
 ///
 /// ```
 /// use moye_device::layout::{Basis, Leaf, tuple};
@@ -70,7 +71,8 @@ impl Basis {
         }
     }
 
-    /// The number of its indices: 1 for an element of the coordinate, 2 for an element of an element.
+    /// The number of its indices: 1 for an element of the coordinate, 2 for an element of an
+    /// element.
     pub const fn depth(&self) -> usize {
         depth(self.0)
     }
@@ -92,7 +94,8 @@ impl Basis {
         self.0
     }
 
-    /// What the macros `layout!` and `tuple!` expand a basis vector to: its indices as written, the innermost first.
+    /// What the macros `layout!` and `tuple!` expand a basis vector to: its indices as written, the
+    /// innermost first.
     #[doc(hidden)]
     #[track_caller]
     pub const fn from_macro(written: &[i64]) -> u32 {
@@ -146,7 +149,7 @@ pub(crate) const fn element(index: usize) -> u32 {
     WHOLE << INDEX_BITS | index as u32
 }
 
-/// What `code` is within element `outer`: the path with one more index in front.
+/// The basis vector `code` within element `outer`: the path with one more leading index.
 pub(crate) const fn within(outer: usize, code: u32) -> Result<u32, Fault> {
     if depth(code) == MAX_BASIS_DEPTH {
         return Err(Fault::BasisDepth);
@@ -236,7 +239,8 @@ impl<const N: usize> Text<N> {
     }
 }
 
-/// The place beside `within` that the place `whole`, in which it is, could be instead: one of the same tuple.
+/// The place beside `within` that the place `whole`, in which it is, could be instead: one of the
+/// same tuple.
 pub(crate) const fn beside(whole: u32, within: u32) -> u32 {
     let start = place_of(whole);
     let index = match below(within, start) {

@@ -1,8 +1,9 @@
 //! Puts layouts together, node by node.
 //!
-//! A layout under construction is a [`Layout`] of which what holds of every layout may not hold yet: `finish` checks it.
-//! The functions of the algebra write into one that their caller made, rather than return one: a layout is a value of
-//! over 600 bytes, and copies of it would take longer than the algebra itself.
+//! A layout under construction is a [`Layout`] of which what holds of every layout may not hold
+//! yet: `finish` checks it. The functions of the algebra write into one that their caller made,
+//! rather than return one: a layout is a value of over 600 bytes, and copies of it would take
+//! longer than the algebra itself.
 
 use super::error::{Fault, tri};
 use super::int_tuple::{ANY, NO_BASIS};
@@ -38,7 +39,8 @@ impl Layout {
         self.basis[leaf] = if stride == 0 && basis < ANY { NO_BASIS } else { basis };
     }
 
-    /// Opens a tuple of `rank` modes, which are added next. Returns its node, for [`set_rank`](Self::set_rank).
+    /// Opens a tuple of `rank` modes, which are added next. Returns its node, for
+    /// [`set_rank`](Self::set_rank).
     #[inline]
     pub(crate) const fn push_tuple(&mut self, rank: usize) -> Result<usize, Fault> {
         let node = self.profile.len();
@@ -71,8 +73,9 @@ impl Layout {
         self.push_copy(from, ROOT)
     }
 
-    /// Adds a mode to a run: the leaves from some leaf on, whose nesting [`close_run`](Self::close_run) adds when
-    /// their number is known. Until then no other node is added.
+    /// Adds a mode to a run: the leaves from some leaf on, whose nesting
+    /// [`close_run`](Self::close_run) adds when their number is known. Until then no other node is
+    /// added.
     #[inline]
     pub(crate) const fn push_to_run(&mut self, extent: i64, stride: i64, basis: u32) -> Result<(), Fault> {
         let leaf = self.profile.leaves();
@@ -81,8 +84,8 @@ impl Layout {
         Ok(())
     }
 
-    /// [`push_to_run`](Self::push_to_run) of a mode that joins the last one of the run, which begins at leaf `run`,
-    /// where it continues it.
+    /// [`push_to_run`](Self::push_to_run) of a mode that joins the last one of the run, which
+    /// begins at leaf `run`, where it continues it.
     #[inline]
     pub(crate) const fn join_to_run(
         &mut self,
@@ -112,7 +115,8 @@ impl Layout {
         self.profile.drop_leaves(run);
     }
 
-    /// Closes the run from leaf `run` on: `1:0` where it has no mode, an integer mode for one, otherwise a tuple.
+    /// Closes the run from leaf `run` on: `1:0` where it has no mode, an integer mode for one,
+    /// otherwise a tuple.
     #[inline]
     pub(crate) const fn close_run(&mut self, run: usize) -> Result<(), Fault> {
         if self.profile.leaves() == run {

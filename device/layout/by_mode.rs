@@ -24,8 +24,8 @@ pub(crate) const fn by_mode(each: Each, layout: &Layout, tiler: &Tiler) -> Resul
     out.finish()
 }
 
-/// Adds what `each` makes of the modes of `layout` and the layouts of `tiler`. Modes beyond the tiler stay as they are,
-/// except in a composition, which drops them.
+/// Adds what `each` makes of the modes of `layout` and the layouts of `tiler`. Modes beyond the
+/// tiler stay as they are, except in a composition, which drops them.
 pub(crate) const fn by_mode_into(
     out: &mut Layout,
     each: Each,
@@ -93,8 +93,8 @@ pub(crate) const fn gathered(
     out.finish()
 }
 
-/// A divide or product by `tiler`, with the tiles gathered in one mode and the rest in another, and these unpacked as
-/// `form` says. A mode under the wildcard counts as rest, with a tile of `1:0`.
+/// A divide or product by `tiler`, with the tiles gathered in one mode and the rest in another, and
+/// these unpacked as `form` says. A mode under the wildcard counts as rest, with a tile of `1:0`.
 pub(crate) const fn gathered_into(
     out: &mut Layout,
     each: Each,
@@ -120,7 +120,8 @@ pub(crate) const fn gathered_into(
     Ok(())
 }
 
-/// Adds `part` as one mode, or its modes where it is unpacked. A tuple of one mode stays a tuple, as in CuTe.
+/// Adds `part` as one mode, or its modes where it is unpacked. A tuple of one mode stays a tuple,
+/// as in CuTe.
 const fn unpacked_into(out: &mut Layout, part: &Layout, unpack: bool) -> Result<usize, Fault> {
     let rank = part.rank();
     if !unpack || rank == 1 {

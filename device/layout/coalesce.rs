@@ -7,8 +7,8 @@ use super::operation::operation;
 use super::profile::{At, ROOT};
 
 operation! {
-    /// The same function of an integer coordinate, flat and with as few modes as possible: extents of 1 go, and a
-    /// mode that continues the one before it joins it.
+    /// The same function of an integer coordinate, flat and with as few modes as possible: extents
+    /// of 1 go, and a mode that continues the one before it joins it.
     ///
     /// ```
     /// use moye_device::layout::{coalesce, layout};
@@ -16,8 +16,8 @@ operation! {
     /// ```
     coalesce / try_coalesce(layout: Layout) -> Layout => coalesce_into;
 
-    /// [`coalesce`] of each mode that `profile` has at a leaf (which leaf does not matter): `(1,1)` coalesces two
-    /// modes and keeps them two. Modes beyond the profile stay as they are.
+    /// [`coalesce`] of each mode that `profile` has at a leaf (which leaf does not matter): `(1,1)`
+    /// coalesces two modes and keeps them two. Modes beyond the profile stay as they are.
     ///
     /// ```
     /// use moye_device::layout::{coalesce_profile, layout, tuple};
@@ -31,13 +31,14 @@ operation! {
     /// The layout without the modes of stride 0 and of extent 1, coalesced: the same image.
     filter / try_filter(layout: Layout) -> Layout => filter_into;
 
-    /// [`filter`] of each mode that `profile` has at a leaf. Modes beyond the profile stay as they are.
+    /// [`filter`] of each mode that `profile` has at a leaf. Modes beyond the profile stay as they
+    /// are.
     filter_profile / try_filter_profile(layout: Layout, profile: IntTuple) -> Layout => filter_by_profile;
 }
 
 impl Layout {
-    /// Adds the modes of `layout` under `at` to the run from leaf `run` on, joined, without those of extent 1; without
-    /// those of stride 0 too unless `zeros`.
+    /// Adds the modes of `layout` under `at` to the run from leaf `run` on, joined, without those
+    /// of extent 1; without those of stride 0 too unless `zeros`.
     #[inline]
     pub(crate) const fn coalesce_to_run(
         &mut self,
@@ -107,7 +108,8 @@ pub(crate) const fn filter_by_profile(
     profile_into(out, &filtered, ROOT, profile, ROOT)
 }
 
-/// Sets the extents of stride 0 to 1 where `profile` has a leaf. Returns the node of the profile that follows.
+/// Sets the extents of stride 0 to 1 where `profile` has a leaf. Returns the node of the profile
+/// that follows.
 const fn filter_under(
     result: &mut Layout,
     layout: &Layout,

@@ -1,4 +1,4 @@
-//! What two layouts have in common, and what one maps to nothing.
+//! The common part of two layouts, and the null space of one.
 
 use super::coalesce::coalesce_into;
 use super::compose::{Left, SEARCH, composed};
@@ -12,7 +12,8 @@ use super::profile::{MAX_LEAVES, ROOT};
 use super::recast::gcd;
 
 operation! {
-    /// The layout of the coordinates that `layout` maps to 0 by its strides of 0; `1:0` where there is none.
+    /// The layout of the coordinates that `layout` maps to 0 by its strides of 0; `1:0` where there
+    /// is none.
     ///
     /// ```
     /// use moye_device::layout::{layout, nullspace};
@@ -20,16 +21,17 @@ operation! {
     /// ```
     nullspace / try_nullspace(layout: Layout) -> Layout = kernel;
 
-    /// A layout `R` with `a(R(i)) == i` and `b(R(i)) == i`: elements that are next to one another in both, in the same
-    /// order. It is the longest part of the right inverse of `b` that `a` follows, as in CuTe; where a layout maps
-    /// several coordinates to one index, another inverse may have led further.
+    /// A layout `R` with `a(R(i)) == i` and `b(R(i)) == i`: elements that are next to one another
+    /// in both, in the same order. It is the longest part of the right inverse of `b` that `a`
+    /// follows, as in CuTe; where a layout maps several coordinates to one index, another inverse
+    /// may have led further.
     ///
-    /// Two layouts whose composition is none, which CuTe refuses, have elements in common all the same. They are found
-    /// mode by mode; only where steps through `a` carry and the carries cancel, values are compared, 4,096 of them from
-    /// there on at most.
+    /// Two layouts that CuTe cannot compose still have elements in common. They are found mode by
+    /// mode; only where steps through `a` carry and the carries cancel, at most 4,096 values are
+    /// compared from there on.
     ///
-    /// Where `b` has more elements, `a` counts as unbounded along its last mode, as in CuTe: then `R` may lead beyond the
-    /// coordinates of `a`.
+    /// Where `b` has more elements, `a` counts as unbounded along its last mode, as in CuTe: then
+    /// `R` may lead beyond the coordinates of `a`.
     ///
     /// ```
     /// use moye_device::layout::{layout, max_common_layout};
@@ -37,11 +39,11 @@ operation! {
     /// ```
     max_common_layout / try_max_common_layout(a: Layout, b: Layout) -> Layout => common_into;
 
-    /// The number of elements that are next to one another in both layouts, in the same order: the size of
-    /// [`max_common_layout`], and how wide a vector a copy between them may move.
+    /// The number of elements that are next to one another in both layouts, in the same order: the
+    /// size of [`max_common_layout`], and how wide a vector a copy between them may move.
     ///
-    /// As there, and as in CuTe, the first layout counts as unbounded along its last mode: where `b` has more elements,
-    /// the number may be more than `a` has.
+    /// As there, and as in CuTe, the first layout counts as unbounded along its last mode: where
+    /// `b` has more elements, the number may be more than `a` has.
     ///
     /// ```
     /// use moye_device::layout::{layout, max_common_vector};
@@ -50,8 +52,8 @@ operation! {
     /// ```
     max_common_vector / try_max_common_vector(a: Layout, b: Layout) -> i64 = common_size;
 
-    /// A layout of up to `count` coordinates of a shape, spread over its modes from the first on, whose size divides
-    /// `count`, and each mode of which divides the shape's.
+    /// A layout of up to `count` coordinates of a shape, spread over its modes from the first on,
+    /// whose size divides `count`, and each mode of which divides the shape's.
     ///
     /// ```
     /// use moye_device::layout::{domain_distribute, layout, tuple};
@@ -107,8 +109,8 @@ const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
             let runs = modes.leaves() > 0 && modes.stride[0] == 1 && modes.basis[0] == NO_BASIS;
             if runs { modes.shape[0] } else { 1 }
         }
-        // Whatever is in the way of the composition as a whole, too large an index or too many modes too, a part of it
-        // may be there.
+        // Whatever is in the way of the composition as a whole, too large an index or too many
+        // modes too, a part of it may be there.
         Err(_) => compared(a, &inverse),
     };
     Ok((inverse, size))
@@ -116,9 +118,10 @@ const fn run(a: &Layout, b: &Layout) -> Result<(Layout, i64), Fault> {
 
 /// How far `a` follows `inverse`, of which it need not follow the whole.
 ///
-/// Mode by mode: as long as no digit of a coordinate of `a` carries, `a` is additive over the modes of the inverse, and
-/// follows one if it does so at its first step. Where a digit carries, the value is another as a rule; where it is not,
-/// since carries cancel, values are compared from there on, [`SEARCH`] of them at most.
+/// Mode by mode: as long as no digit of a coordinate of `a` carries, `a` is additive over the modes
+/// of the inverse, and follows one if it does so at its first step. Where a digit carries, the
+/// value is another as a rule; where it is not, since carries cancel, values are compared from
+/// there on, [`SEARCH`] of them at most.
 const fn compared(a: &Layout, inverse: &Layout) -> i64 {
     let Ok(left) = Left::of(a) else { return 1 };
     let modes = left.modes();
@@ -176,8 +179,8 @@ const fn follows(a: &Layout, coord: i64, value: i64) -> bool {
     matches!(linear(a, 0, a.leaves(), coord, None), Some(index) if index == value)
 }
 
-/// How far `a` follows `inverse` by comparing values, which it does up to `known`. A part of the inverse is a layout where
-/// it is whole runs of its first modes.
+/// How far `a` follows `inverse` by comparing values, which it does up to `known`. A part of the
+/// inverse is a layout where it is whole runs of its first modes.
 const fn listed(a: &Layout, inverse: &Layout, known: i64) -> i64 {
     let mut size = known;
     while size < inverse.size() && size - known < SEARCH && follows(a, inverse.at(size), size) {

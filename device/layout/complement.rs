@@ -1,4 +1,4 @@
-//! What a layout leaves out.
+//! The complement of a layout.
 
 use super::compose::ceil_div;
 use super::error::{Fault, tri};
@@ -9,18 +9,21 @@ use super::place;
 use super::profile::{At, ROOT};
 
 operation! {
-    /// The layout of what `layout` leaves out below `cotarget`: ordered (its strides grow), disjoint from `layout` (the
-    /// two side by side map no two coordinates to one index), and covering: with `layout` it reaches every index below
-    /// `cotarget`.
+    /// The layout of what `layout` leaves out below `cotarget`: ordered (its strides grow),
+    /// disjoint from `layout` (the two side by side map no two coordinates to one index), and
+    /// covering: with `layout` it reaches every index below `cotarget`.
     ///
-    /// It covers wherever any layout does. Where a stride is no multiple of what the modes of smaller stride reach, as in
-    /// the padded tile `(64,64):(1,72)`, no copies of the layout that do not meet reach the end of the gaps. The answer
-    /// is then CuTe's, which fills each gap with as many whole copies as it holds, if it keeps what CuTe promises of it:
-    /// ordered, disjoint, and with `layout` of a cosize of at least `cotarget`. The ends of the gaps are reached by
-    /// neither. [`logical_divide`](super::logical_divide), which would lose those elements, refuses such a tile.
+    /// It covers wherever any layout does. Where a stride is no multiple of what the modes of
+    /// smaller stride reach, as in the padded tile `(64,64):(1,72)`, no copies of the layout that
+    /// do not meet reach the end of the gaps. The answer is then CuTe's, which fills each gap with
+    /// as many whole copies as it holds, if it keeps what CuTe promises of it: ordered, disjoint,
+    /// and with `layout` of a cosize of at least `cotarget`. The ends of the gaps are reached by
+    /// neither. [`logical_divide`](super::logical_divide), which would lose those elements, refuses
+    /// such a tile.
     ///
     /// # Errors
-    /// Where modes overlap; where a stride is negative, as the complement counts from 0 upwards; where elements would be left out and the last of them is the end of a gap, so that not even
+    /// Where modes overlap; where a stride is negative, as the complement counts from 0 upwards;
+    /// where elements would be left out and the last of them is the end of a gap, so that not even
     /// the cosize reaches `cotarget`.
     ///
     /// ```
@@ -72,9 +75,10 @@ pub(crate) enum Gaps {
     Filled,
 }
 
-/// Adds the complement of the mode of `layout` at `at`, such that its first `places` places are free ones. A complement
-/// whose last mode is a gap between the strides of `layout` has no more places than its size: counting on would meet
-/// `layout` again. There, a mode `1:reach` at its end makes what lies beyond continue behind `layout`.
+/// Adds the complement of the mode of `layout` at `at`, such that its first `places` places are
+/// free ones. A complement whose last mode is a gap between the strides of `layout` has no more
+/// places than its size: counting on would meet `layout` again. There, a mode `1:reach` at its end
+/// makes what lies beyond continue behind `layout`.
 pub(crate) const fn places_into(
     out: &mut Layout,
     layout: &Layout,
@@ -98,7 +102,8 @@ pub(crate) const fn places_into(
         let turned = matches!(up, Ok(up) if places_into(&mut Layout::start(), &up, ROOT, cotarget, places, gaps).is_ok());
         return Err(Fault::Downwards { extent: out.shape[run], stride: out.stride[run], turned });
     }
-    // What is free takes the places of the modes: there is at most one gap in front of each, and they join nowhere.
+    // The gaps take the places of the modes: there is at most one gap before each, and no two are
+    // adjacent.
     out.drop_run(run);
     let mut reach = 1i64;
     let mut found = 1i64;
@@ -140,13 +145,14 @@ pub(crate) const fn places_into(
 }
 
 impl Layout {
-    /// The mode at `at` with each mode of negative stride counted from its other end: the same elements, moved so that
-    /// the smallest index is 0.
+    /// The mode at `at` with each mode of negative stride counted from its other end: the same
+    /// elements, moved so that the smallest index is 0.
     pub(crate) const fn turned(&self, at: At) -> Result<Self, Fault> {
         let mut up = self.sub(at);
         let mut i = 0;
         while i < up.leaves() {
-            // A layout's strides are above -2^63 where the extent is above 1; others count for nothing.
+            // A layout's strides are above -2^63 where the extent is above 1; others count for
+            // nothing.
             up.stride[i] = up.stride[i].saturating_abs();
             i += 1;
         }

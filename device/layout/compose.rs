@@ -10,15 +10,17 @@ use super::profile::{At, MAX_LEAVES, ROOT};
 use super::tiler::Tiler;
 
 operation! {
-    /// The layout `R` with `R(i) == a(b(i))`, with the shape of `b` (an integer of which becomes a flat tuple where
-    /// `a` breaks it up).
+    /// The layout `R` with `R(i) == a(b(i))`, with the shape of `b` (an integer of which becomes a
+    /// flat tuple where `a` breaks it up).
     ///
-    /// Where `b` reaches beyond `a`, the last extent of `a` counts as unbounded, as it does in evaluation. A stride of
-    /// `b` along basis vector `k` steps through mode `k` of `a`, one along `j@k` through mode `j` of that, and so on.
+    /// Where `b` reaches beyond `a`, the last extent of `a` counts as unbounded, as it does in
+    /// evaluation. A stride of `b` along basis vector `k` steps through mode `k` of `a`, one along
+    /// `j@k` through mode `j` of that, and so on.
     ///
-    /// Every layout that is returned has the function; where there is one it is found, except where carries from one mode
-    /// of `a` into the next cancel: then it is found among layouts of integers if a mode of `b` has 4,096 elements at
-    /// most, and among layouts of coordinates not at all.
+    /// Every layout that is returned has the function; where there is one it is found, except where
+    /// carries from one mode of `a` into the next cancel: then it is found among layouts of
+    /// integers if a mode of `b` has 4,096 elements at most, and among layouts of coordinates not
+    /// at all.
     ///
     /// ```
     /// use moye_device::layout::{composition, layout, try_composition};
@@ -78,8 +80,8 @@ pub(crate) const fn compose_into(
     }
 }
 
-/// The layout `R` with `a(offset) + R(i) == a(offset + b(i))`: where adding the offset carries in no digit, that is
-/// `a` after `b`.
+/// The layout `R` with `a(offset) + R(i) == a(offset + b(i))`: where adding the offset carries in
+/// no digit, that is `a` after `b`.
 pub(crate) const fn composed_at(a: &Layout, offset: i64, b: &Layout) -> Result<Layout, Fault> {
     let left = tri!(Left::of(a));
     let mut sum = Sum::new();
@@ -105,15 +107,17 @@ pub(crate) const fn composed_at(a: &Layout, offset: i64, b: &Layout) -> Result<L
     }
 }
 
-/// What the modes of the right operand add up to.
+/// The sum of the right operand's modes.
 ///
-/// A composition mode by mode is right only if the left operand is additive over the sums of their steps. It is where
-/// no digit of a sum, in the mixed radix of its extents, reaches the extent.
+/// A composition mode by mode is right only if the left operand is additive over the sums of their
+/// steps. It is where no digit of a sum, in the mixed radix of its extents, reaches the extent.
 struct Sum {
-    /// The largest digit of a sum, for each mode of the left operand. The modes are coalesced, within the whole
-    /// operand or within each mode of it; either way they come at most to its leaves.
+    /// The largest digit of a sum, for each mode of the left operand. The modes are coalesced,
+    /// within the whole operand or within each mode of it; either way they come at most to its
+    /// leaves.
     used: [i64; MAX_LEAVES],
-    /// Room for the largest digits of one leaf of the right operand, and for the digits of its step.
+    /// Room for the largest digits of one leaf of the right operand, and for the digits of its
+    /// step.
     reach: [i64; MAX_LEAVES],
     digit: [i64; MAX_LEAVES],
     /// The fault of the first digit that carries.
@@ -143,8 +147,8 @@ const fn steps_into(out: &mut Layout, sum: &mut Sum, left: &Left, b: &Layout, by
     Ok(())
 }
 
-/// Adds the mode of `a` at `at` after the mode of `b` at `by`, whose strides are along basis vectors: each steps
-/// through the mode of `a` at its place. `left` is room for the modes of that.
+/// Adds the mode of `a` at `at` after the mode of `b` at `by`, whose strides are along basis
+/// vectors: each steps through the mode of `a` at its place. `left` is room for the modes of that.
 const fn coordinates_into(
     out: &mut Layout,
     sum: &mut Sum,
@@ -177,7 +181,8 @@ const fn coordinates_into(
     Ok(())
 }
 
-/// Whether `a(offset) + result(i) == a(offset + b(i))`, by comparing all values: for what the digits do not prove.
+/// Whether `a(offset) + result(i) == a(offset + b(i))`, by comparing all values: for what the
+/// digits do not prove.
 const fn same_values(result: &Layout, a: &Layout, offset: i64, b: &Layout) -> bool {
     let size = b.size();
     if size > SEARCH || a.is_coordinate() || b.is_coordinate() || result.check().is_err() {
@@ -226,14 +231,15 @@ impl Left {
         &self.modes
     }
 
-    /// Takes the coalesced modes under `at`. The last extent of the layout stays even where it is 1, since what lies
-    /// beyond the layout continues along it.
+    /// Takes the coalesced modes under `at`. The last extent of the layout stays even where it is
+    /// 1, since what lies beyond the layout continues along it.
     const fn take(&mut self, layout: &Layout, at: At) -> Result<(), Fault> {
         self.modes.drop_run(0);
         tri!(self.modes.coalesce_to_run(0, layout, at, true));
         let end = layout.profile.next(at).leaf;
         if end > at.leaf && layout.shape[end - 1] == 1 {
-            // An extent of 1 here would be multiplied into a mode that it continues; both keep the extent's meaning.
+            // An extent of 1 here would be multiplied into a mode that it continues; both keep the
+            // extent's meaning.
             tri!(self.modes.join_to_run(0, 1, layout.stride[end - 1], layout.basis[end - 1]));
         }
         if self.modes.leaves() == 0 {
@@ -242,8 +248,8 @@ impl Left {
         Ok(())
     }
 
-    /// Adds the mode (a leaf or a flat tuple) whose element `i` is the left operand at `i * step`, `i < count`. The
-    /// digits of this operand are those from `first` on in `sum`.
+    /// Adds the mode (a leaf or a flat tuple) whose element `i` is the left operand at `i * step`,
+    /// `i < count`. The digits of this operand are those from `first` on in `sum`.
     const fn steps_into(
         &self,
         out: &mut Layout,
@@ -272,7 +278,8 @@ impl Left {
             return Err(Fault::NegativeStride { stride: step });
         }
         if count == 1 {
-            // One element needs no stride. CuTe gives it the one of the last mode, which is kept as it shows in the form.
+            // One element needs no stride. CuTe gives it the one of the last mode, which is kept as
+            // it shows in the form.
             let mut rest = step;
             let mut i = 0;
             while i < last {
@@ -311,11 +318,13 @@ impl Left {
         out.close_run(run)
     }
 
-    /// Adds the modes of the steps to a run, from the digits of the step in the mixed radix of the extents.
+    /// Adds the modes of the steps to a run, from the digits of the step in the mixed radix of the
+    /// extents.
     ///
-    /// As long as no digit carries, the left operand is additive, so steps with the same digits make one mode. The
-    /// first carry ends a mode; the next one steps by as much as the first has come. In the end every digit, at the
-    /// last element, must still be below its extent: then no sum of steps carries, which proves the result.
+    /// As long as no digit carries, the left operand is additive, so steps with the same digits
+    /// make one mode. The first carry ends a mode; the next one steps by as much as the first has
+    /// come. In the end every digit, at the last element, must still be below its extent: then no
+    /// sum of steps carries, which proves the result.
     const fn digits(&self, out: &mut Layout, sum: &mut Sum, count: i64, first: i64) -> Result<(), Fault> {
         let modes = &self.modes;
         let last = modes.leaves() - 1;
@@ -392,9 +401,11 @@ impl Left {
     }
 
     /// Adds the modes of the steps to a run, from all values; whether there are any. It finds what
-    /// [`digits`](Self::digits) does not: a layout that exists although digits carry, because the carries cancel.
+    /// [`digits`](Self::digits) does not: a layout that exists although digits carry, because the
+    /// carries cancel.
     ///
-    /// A layout's first mode is as long as its first run of equal differences, so that there is one candidate only.
+    /// A layout's first mode is as long as its first run of equal differences, so that there is one
+    /// candidate only.
     const fn search(&self, out: &mut Layout, count: i64, step: i64) -> Result<bool, Fault> {
         if count > SEARCH {
             return Ok(false);
@@ -461,7 +472,7 @@ impl Left {
         Some(sum)
     }
 
-    /// The first values of the function that was asked for, for a message.
+    /// The first values of the requested function, for a message.
     const fn values(&self, count: i64, step: i64) -> ([i64; 4], usize) {
         let mut values = [0; 4];
         let mut known = 0;
@@ -476,8 +487,8 @@ impl Left {
         (values, if count > SEARCH { 0 } else { known })
     }
 
-    /// Which of the first divisors of `extent`, times `inner`, are strides of which `count` steps fit a layout: a bit
-    /// for each.
+    /// Which of the first divisors of `extent`, times `inner`, are strides of which `count` steps
+    /// fit a layout: a bit for each.
     #[cold]
     const fn strides_that_fit(&self, count: i64, extent: i64, inner: i64) -> u8 {
         let mut would = 0;
@@ -496,8 +507,8 @@ impl Left {
         self.digits(&mut Layout::start(), &mut Sum::new(), count, step).is_ok()
     }
 
-    /// The step that goes through no mode but the last, which is unbounded, and of which every multiple does; 0 where
-    /// it does not fit in 64 bits.
+    /// The step that goes through no mode but the last, which is unbounded, and of which every
+    /// multiple does; 0 where it does not fit in 64 bits.
     const fn step_of_last(&self) -> i64 {
         let mut step = 1i64;
         let mut mode = 0;
@@ -511,7 +522,7 @@ impl Left {
         step
     }
 
-    /// The next smaller and larger step that would do, each 0 where none was found.
+    /// The next smaller and larger step that would work, each 0 where none was found.
     #[cold]
     const fn steps_around(&self, count: i64, step: i64) -> (i64, i64) {
         let (mut below, mut above) = (0, 0);
@@ -545,8 +556,8 @@ impl Left {
         (below, above)
     }
 
-    /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent do not divide one
-    /// another, or whose end the count does not meet.
+    /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent
+    /// do not divide one another, or whose end the count does not meet.
     const fn fault(&self, count: i64, step: i64) -> Fault {
         let (values, known) = self.values(count, step);
         let mut along = step;
@@ -557,14 +568,16 @@ impl Left {
             let extent = self.modes.shape[mode];
             // What goes in whole extents of this mode is in the last one alone, which is unbounded.
             let last = mode + 2 == self.modes.leaves();
-            // Some mode before the last, which is unbounded, does not fit: otherwise there were no fault.
+            // Some mode before the last, which is unbounded, does not fit: otherwise there were no
+            // fault.
             if along % extent == 0 && mode + 2 < self.modes.leaves() {
                 along /= extent;
             } else if extent % along == 0 && rest % (extent / along) == 0 && mode + 2 < self.modes.leaves() {
                 rest /= extent / along;
                 along = 1;
             } else if extent % along == 0 {
-                // In elements of the operand: the modes before this one took `count / rest` of each of these steps.
+                // In elements of the operand: the modes before this one took `count / rest` of each
+                // of these steps.
                 let run = extent / along * (count / rest);
                 return Fault::Run {
                     stride: step,
@@ -598,7 +611,8 @@ impl Left {
     }
 }
 
-/// The next smaller and larger step of which `count` go through `layout`, each 0 where none was found.
+/// The next smaller and larger step of which `count` go through `layout`, each 0 where none was
+/// found.
 #[cold]
 pub(crate) const fn steps_around(layout: &Layout, count: i64, step: i64) -> (i64, i64) {
     match Left::of(layout) {

@@ -18,8 +18,8 @@ use super::swizzle::Swizzle;
 use super::text::Text;
 use super::tiler::Tiler;
 
-/// `swizzle o offset o layout`: it maps a coordinate to `swizzle(offset + layout(coordinate))`. What shared memory
-/// without bank conflicts is laid out by.
+/// `swizzle o offset o layout`: it maps a coordinate to `swizzle(offset + layout(coordinate))`. The
+/// form of layouts in shared memory without bank conflicts.
 ///
 /// ```
 /// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
@@ -30,11 +30,11 @@ use super::tiler::Tiler;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ComposedLayout {
-    /// What is applied last.
+    /// Applied last.
     pub swizzle: Swizzle,
-    /// What is added before the swizzle; at least 0.
+    /// Added before the swizzle; at least 0.
     pub offset: i64,
-    /// What is applied first.
+    /// Applied first.
     pub layout: Layout,
 }
 
@@ -121,8 +121,8 @@ impl ComposedLayout {
         self.layout.size()
     }
 
-    /// The number of indices that its memory needs: one more than the largest of what the swizzle makes of the
-    /// indices from 0 to the layout's last.
+    /// The number of indices that its memory needs: one more than the largest of what the swizzle
+    /// makes of the indices from 0 to the layout's last.
     pub const fn cosize(&self) -> i64 {
         match self.end() {
             Some(end) => self.swizzle.largest_below(end) + 1,
@@ -170,7 +170,8 @@ impl ComposedLayout {
     }
 
     method! {
-        /// The index of a coordinate, an integer or a tuple for each mode: see [`crd2idx`](super::crd2idx).
+        /// The index of a coordinate, an integer or a tuple for each mode: see
+        /// [`crd2idx`](super::crd2idx).
         ///
         /// ```
         /// use moye_device::layout::{ComposedLayout, Swizzle, layout, tuple};
@@ -193,7 +194,8 @@ impl ComposedLayout {
         tiled_divide / try_tiled_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_tiled, at place::of_divide;
         /// See [`flat_divide`](super::flat_divide).
         flat_divide / try_flat_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_flat, at place::of_divide;
-        /// The layout repeated under the same swizzle and offset: see [`logical_product`](super::logical_product).
+        /// The layout repeated under the same swizzle and offset: see
+        /// [`logical_product`](super::logical_product).
         ///
         /// ```
         /// use moye_device::layout::{ComposedLayout, Swizzle, layout, tiler};
@@ -229,11 +231,13 @@ impl ComposedLayout {
         group / try_group(self: ComposedLayout, begin: usize, end: usize) -> ComposedLayout = grouped;
         /// Repeated until it has the size `shape`: see [`tile_to_shape`](super::tile_to_shape).
         tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile, at place::of_shape;
-        /// Repeated along the modes in `order`: see [`tile_to_shape_ordered`](super::tile_to_shape_ordered).
+        /// Repeated along the modes in `order`: see
+        /// [`tile_to_shape_ordered`](super::tile_to_shape_ordered).
         tile_to_shape_ordered / try_tile_to_shape_ordered(
             self: ComposedLayout, shape: IntTuple, order: IntTuple
         ) -> ComposedLayout = tile_ordered, at place::of_ordered_shape;
-        /// The modes under the wildcards of `coord`, the rest of it in the offset: see [`slice`](super::slice).
+        /// The modes under the wildcards of `coord`, the rest of it in the offset: see
+        /// [`slice`](super::slice).
         slice / try_slice(self: ComposedLayout, coord: IntTuple) -> ComposedLayout = slice;
         /// In elements `count` times as large: see [`upcast`](super::upcast).
         upcast / try_upcast(self: ComposedLayout, count: i64) -> ComposedLayout = upcast;

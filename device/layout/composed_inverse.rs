@@ -28,24 +28,25 @@ impl ComposedLayout {
         /// ```
         ///
         /// # Errors
-        /// Where the offset is not 0; where the swizzle takes an index below the size beyond it; or where the swizzle
-        /// cannot be moved past the layout's inverse, see [`composition_swizzled()`](super::composition_swizzled()).
+        /// Where the offset is not 0; where the swizzle takes an index below the size beyond it; or
+        /// where the swizzle cannot be moved past the layout's inverse, see
+        /// [`composition_swizzled()`](super::composition_swizzled()).
         right_inverse / try_right_inverse(self: ComposedLayout) -> ComposedLayout = right;
 
         /// The composed layout `L` with `L(self(i)) == i` for each `i` below the size: the layout's
         /// [`left_inverse()`](super::left_inverse()) after the swizzle.
         ///
         /// # Errors
-        /// Where the offset is not 0; where the layout has no left inverse; or where the swizzle cannot be moved past
-        /// it, see [`composition_swizzled()`](super::composition_swizzled()).
+        /// Where the offset is not 0; where the layout has no left inverse; or where the swizzle
+        /// cannot be moved past it, see [`composition_swizzled()`](super::composition_swizzled()).
         left_inverse / try_left_inverse(self: ComposedLayout) -> ComposedLayout = left, at place::of_swizzled_left_inverse;
 
-        /// The longest layout found that goes through the elements that are next to one another in both, in the same
-        /// order: see [`max_common_layout()`](super::max_common_layout()).
+        /// The longest layout found that goes through the elements that are next to one another in
+        /// both, in the same order: see [`max_common_layout()`](super::max_common_layout()).
         ///
-        /// A swizzle leaves `2^base` elements next to one another, from multiples of as many on, and so bounds it.
-        /// Two equal swizzles do not bound it where they permute the same block: what they reach is that block, in
-        /// both in the same order, if not in a row.
+        /// A swizzle leaves `2^base` elements next to one another, from multiples of as many on,
+        /// and so bounds it. Two equal swizzles do not bound it where they permute the same block:
+        /// what they reach is that block, in both in the same order, if not in a row.
         ///
         /// ```
         /// use moye_device::layout::{ComposedLayout, Swizzle, layout};
@@ -56,12 +57,13 @@ impl ComposedLayout {
         /// ```
         max_common_layout / try_max_common_layout(self: ComposedLayout, b: ComposedLayout) -> Layout = common;
 
-        /// The size of [`max_common_layout`](Self::max_common_layout): how wide a vector a copy between the two may
-        /// move.
+        /// The size of [`max_common_layout`](Self::max_common_layout): how wide a vector a copy
+        /// between the two may move.
         max_common_vector / try_max_common_vector(self: ComposedLayout, b: ComposedLayout) -> i64 = common_size;
     }
 
-    /// How many elements the swizzle leaves next to one another, wherever they begin at a multiple of as many.
+    /// How many elements the swizzle leaves next to one another, wherever they begin at a multiple
+    /// of as many.
     const fn unbroken(&self) -> i64 {
         if self.swizzle.bits() == 0 {
             return i64::MAX;

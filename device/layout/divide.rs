@@ -12,17 +12,20 @@ use super::tiler::Tiler;
 
 operation! {
     /// The layout cut into tiles: by a layout `B`, `(tile, rest)`, which is `layout` after
-    /// `(B, complement(B, size(layout)))`; by a tuple, that in each mode: `((tile_m, rest_m), (tile_n, rest_n), ...)`.
+    /// `(B, complement(B, size(layout)))`; by a tuple, that in each mode:
+    /// `((tile_m, rest_m), (tile_n, rest_n), ...)`.
     ///
-    /// Tiles that do not divide the layout's size reach beyond it; coordinates tell which elements are in it (see
-    /// [`identity_layout`](super::identity_layout)).
+    /// Tiles that do not divide the layout's size reach beyond it; coordinates tell which elements
+    /// are in it (see [`identity_layout`](super::identity_layout)).
     ///
-    /// Every element of the layout is in a tile, and in one only where the tile has no element twice.
+    /// Every element of the layout is in a tile, and in one only where the tile has no element
+    /// twice.
     ///
     /// # Errors
-    /// Where the tiles would leave elements out: a tile such as `(2,2):(1,3)`, whose stride 3 is no multiple of 2, what
-    /// the modes of smaller stride reach, leaves gaps that no tile fills. CuTe leaves those elements out silently.
-    /// Where no layout has the function (see [`composition`](super::composition)).
+    /// Where the tiles would leave elements out: a tile such as `(2,2):(1,3)`, whose stride 3 is no
+    /// multiple of 2, what the modes of smaller stride reach, leaves gaps that no tile fills. CuTe
+    /// leaves those elements out silently. Where no layout has the function (see
+    /// [`composition`](super::composition)).
     ///
     /// ```
     /// use moye_device::layout::{layout, logical_divide, tiler};
@@ -31,7 +34,8 @@ operation! {
     /// ```
     logical_divide / try_logical_divide(layout: Layout, tiler: Tiler) -> Layout => logical, at place::of_divide;
 
-    /// [`logical_divide`] with the tiles gathered in mode 0: `((tile_m, tile_n, ...), (rest_m, rest_n, ...))`.
+    /// [`logical_divide`] with the tiles gathered in mode 0:
+    /// `((tile_m, tile_n, ...), (rest_m, rest_n, ...))`.
     ///
     /// ```
     /// use moye_device::layout::{layout, tiler, zipped_divide};
@@ -47,8 +51,8 @@ operation! {
     flat_divide / try_flat_divide(layout: Layout, tiler: Tiler) -> Layout => flat, at place::of_divide;
 }
 
-/// Adds the mode of `layout` at `at` after `(tile, complement of the tile)`, the tile being the mode of `tiles` at
-/// `by`.
+/// Adds the mode of `layout` at `at` after `(tile, complement of the tile)`, the tile being the
+/// mode of `tiles` at `by`.
 pub(crate) const fn divide_into(
     out: &mut Layout,
     layout: &Layout,

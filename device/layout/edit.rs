@@ -15,13 +15,14 @@ impl Layout {
     method! {
         /// The layout with `mode` as its last mode. A single integer mode counts as a tuple of one.
         append / try_append(self: Layout, mode: Layout) -> Layout = append;
-        /// The layout with `mode` as its first mode. A single integer mode counts as a tuple of one.
+        /// The layout with `mode` as its first mode. A single integer mode counts as a tuple of
+        /// one.
         prepend / try_prepend(self: Layout, mode: Layout) -> Layout = prepend;
         /// The layout with modes `1:0` at its end up to `rank`.
         append_dim / try_append_dim(self: Layout, rank: usize) -> Layout = padded;
-        /// The layout with modes `1:0` in front up to `rank`.
+        /// The layout with leading modes `1:0` up to `rank`.
         prepend_dim / try_prepend_dim(self: Layout, rank: usize) -> Layout = padded_in_front;
-        /// The layout with `mode` in front of mode `index`, or at the end where `index` is the rank.
+        /// The layout with `mode` before mode `index`, or at the end if `index` is the rank.
         insert / try_insert(self: Layout, index: usize, mode: Layout) -> Layout = insert;
         /// The layout without mode `index`.
         remove / try_remove(self: Layout, index: usize) -> Layout = remove;
@@ -33,7 +34,8 @@ impl Layout {
         group / try_group(self: Layout, begin: usize, end: usize) -> Layout = group;
         /// The modes in reverse order; of a matrix, its transpose.
         transpose / try_transpose(self: Layout) -> Layout = transpose;
-        /// The layout with another shape of the same size: the layout after the compact layout of `shape`.
+        /// The layout with another shape of the same size: the layout after the compact layout of
+        /// `shape`.
         ///
         /// # Errors
         /// Where `shape` has another size, or breaks up the modes in a way that no layout has.
@@ -226,7 +228,8 @@ const fn modes_into(builder: &mut Layout, layout: &Layout) -> Result<(), Fault> 
     Ok(())
 }
 
-/// The layout with modes `1:0` at its end up to `rank`. A layout of that rank already stays as it is.
+/// The layout with modes `1:0` at its end up to `rank`. A layout of that rank already stays as it
+/// is.
 pub(crate) const fn padded(layout: &Layout, rank: usize) -> Result<Layout, Fault> {
     if layout.rank() >= rank {
         return Ok(*layout);

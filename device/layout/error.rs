@@ -1,4 +1,4 @@
-//! What goes wrong with a layout, in words that carry the values.
+//! The errors of layouts, in words that carry the values.
 
 use super::int_tuple::IntTuple;
 use super::place::Place;
@@ -21,10 +21,11 @@ pub(crate) use tri;
 /// The longest message of a [`LayoutError`], in bytes.
 const MESSAGE: usize = 600;
 
-/// Why an operation on layouts has no answer: the operation, its operands and what would do instead, in one sentence.
+/// Why an operation on layouts has no answer: the operation, its operands and what would work
+/// instead, in one sentence.
 ///
-/// The forms of the operations that do not return it (`composition` beside `try_composition`) panic with its text, so
-/// in a `const` it is a compile error that carries the values.
+/// The forms of the operations that do not return it (`composition` beside `try_composition`) panic
+/// with its text, so in a `const` it is a compile error that carries the values.
 #[derive(Clone, Copy)]
 pub struct LayoutError {
     kind: LayoutErrorKind,
@@ -47,7 +48,7 @@ pub enum LayoutErrorKind {
     Profile,
     /// An extent, an index or another integer is out of its range.
     Range,
-    /// Extents and strides do not fit into each other: no layout has the function that was asked for.
+    /// Extents and strides do not fit each other: no layout has the requested function.
     Divisibility,
     /// A layout maps two coordinates to one index where it must not.
     NotInjective,
@@ -97,13 +98,14 @@ impl LayoutError {
         error
     }
 
-    /// What is said behind the operation and its operands, or behind the text that was read and the column: which mode does
-    /// not fit, and what would. Nothing where the operands fill the message.
+    /// What is said behind the operation and its operands, or behind the text that was read and the
+    /// column: which mode does not fit, and what would. Nothing where the operands fill the
+    /// message.
     ///
     /// ```
     /// use moye_device::layout::{layout, try_crd2idx, tuple};
     /// let error = try_crd2idx(layout!((4, 3):(3, 1)), tuple!((2, 1, 0))).unwrap_err();
-    /// let reason = "the coordinate has 3 elements for a rank of 2; one for each mode would do, or an integer for the whole";
+    /// let reason = "the coordinate has 3 elements for a rank of 2; one for each mode would work, or an integer for the whole";
     /// assert_eq!(error.reason(), Some(reason));
     /// ```
     pub fn reason(&self) -> Option<&str> {
@@ -120,8 +122,8 @@ impl LayoutError {
         self.kind
     }
 
-    /// Where the error is of text that was read: the column of what does not parse, or of the extent, stride or number
-    /// that does not fit, counted from 1 in characters.
+    /// Where the error is of text that was read: the column of what does not parse, or of the
+    /// extent, stride or number that does not fit, counted from 1 in characters.
     ///
     /// ```
     /// use moye_device::layout::Layout;

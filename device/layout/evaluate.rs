@@ -1,4 +1,4 @@
-//! What a layout maps a coordinate to.
+//! The value of a layout at a coordinate.
 
 use super::basis::{WHOLE, below, beside, depth, extended, is_flat, outermost, place_of};
 use super::error::{Fault, LayoutError, tri};
@@ -9,15 +9,17 @@ use super::profile::{At, ROOT};
 use super::text::Text;
 
 operation! {
-    /// The index that a layout maps a coordinate to. A coordinate is an integer for a whole mode (counted along its
-    /// first mode first) or a tuple with an element for each mode.
+    /// The index that a layout maps a coordinate to. A coordinate is an integer for a whole mode
+    /// (counted along its first mode first) or a tuple with an element for each mode.
     ///
-    /// Coordinates are not compared with the shape: as in CuTe, the last extent of a mode has no upper bound.
+    /// Coordinates are not compared with the shape: as in CuTe, the last extent of a mode has no
+    /// upper bound.
     crd2idx / try_crd2idx(layout: Layout, coord: IntTuple) -> i64 = index_of;
 
-    /// The coordinate that a layout of coordinates maps a coordinate to: what [`crd2idx`] is to other layouts. It has an
-    /// element for each basis vector up to the last that a stride is along, and these nest as the basis vectors do. Where
-    /// all strides are integers, it is the index, an integer.
+    /// The coordinate that a layout of coordinates maps a coordinate to: what [`crd2idx`] is to
+    /// other layouts. It has an element for each basis vector up to the last that a stride is
+    /// along, and these nest as the basis vectors do. Where all strides are integers, it is the
+    /// index, an integer.
     ///
     /// ```
     /// use moye_device::layout::{coordinate_of, identity_layout, tiler, tuple, zipped_divide};
@@ -32,8 +34,9 @@ operation! {
     /// Where strides make one place both an integer and a tuple (`1` or `1@0@0` beside `1@0`).
     coordinate_of / try_coordinate_of(layout: Layout, coord: IntTuple) -> IntTuple = mapped;
 
-    /// The smallest shape that has all coordinates to which a layout maps (of the strides' magnitudes, as in CuTe): of
-    /// integer strides the [`cosize`](Layout::cosize), of strides along basis vectors a tuple.
+    /// The smallest shape that has all coordinates to which a layout maps (of the strides'
+    /// magnitudes, as in CuTe): of integer strides the [`cosize`](Layout::cosize), of strides along
+    /// basis vectors a tuple.
     ///
     /// ```
     /// use moye_device::layout::{coshape, layout, tuple};
@@ -59,7 +62,8 @@ const fn mapped(layout: &Layout, coord: &IntTuple) -> Result<IntTuple, Fault> {
     coordinate_at(layout, coord, false)
 }
 
-/// The coordinate of `coord` in a layout of coordinates. With `slice`, wildcards count as coordinate 0.
+/// The coordinate of `coord` in a layout of coordinates. With `slice`, wildcards count as
+/// coordinate 0.
 pub(crate) const fn coordinate_at(layout: &Layout, coord: &IntTuple, slice: bool) -> Result<IntTuple, Fault> {
     let mut builder = TupleBuilder::new();
     tri!(places_into(&mut builder, layout, WHOLE, Some((coord, slice))));
@@ -73,7 +77,8 @@ pub(crate) const fn shape_of_values(layout: &Layout) -> Result<IntTuple, Fault> 
     Ok(builder.tuple)
 }
 
-/// Adds what `layout` has at `place` of its values: of the one at a coordinate, or of the shape of all.
+/// Adds what `layout` has at `place` of its values: of the one at a coordinate, or of the shape of
+/// all.
 const fn places_into(
     builder: &mut TupleBuilder,
     layout: &Layout,
@@ -120,8 +125,8 @@ const fn places_into(
     Ok(())
 }
 
-/// The index of `coord` at `at`, of the strides along `basis` where one is given. With `slice`, wildcards count as
-/// coordinate 0. The second value is the node after the coordinate.
+/// The index of `coord` at `at`, of the strides along `basis` where one is given. With `slice`,
+/// wildcards count as coordinate 0. The second value is the node after the coordinate.
 pub(crate) const fn index_at(
     layout: &Layout,
     at: At,
@@ -201,12 +206,14 @@ pub(crate) const fn linear(
 impl Layout {
     /// The index of the integer coordinate `index`, counted along the first mode first.
     ///
-    /// Beyond the size, the last extent counts as unbounded, as in CuTe. Every index within the size fits in 64 bits;
-    /// for coordinates so far beyond it that their index may not, [`try_crd2idx`] checks the arithmetic.
+    /// Beyond the size, the last extent counts as unbounded, as in CuTe. Every index within the
+    /// size fits in 64 bits; for coordinates so far beyond it that their index may not,
+    /// [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
-    /// Where [`try_crd2idx`] gives an error of the kind [`Profile`](super::LayoutErrorKind::Profile): where the layout is
-    /// one of coordinates (strides such as `1@0`), for which there are [`along`](Self::along) and
+    /// Where [`try_crd2idx`] gives an error of the kind
+    /// [`Profile`](super::LayoutErrorKind::Profile): where the layout is one of coordinates
+    /// (strides such as `1@0`), for which there are [`along`](Self::along) and
     /// [`coordinate`](Self::coordinate).
     #[inline(always)]
     #[track_caller]
@@ -217,12 +224,14 @@ impl Layout {
         }
     }
 
-    /// The index of a coordinate with an integer for each mode. Nothing is checked of integers that are not within the
-    /// shape, and their index may not fit in 64 bits: [`try_crd2idx`] checks the arithmetic.
+    /// The index of a coordinate with an integer for each mode. Nothing is checked of integers that
+    /// are not within the shape, and their index may not fit in 64 bits: [`try_crd2idx`] checks the
+    /// arithmetic.
     ///
     /// # Panics
-    /// Where [`try_crd2idx`] gives an error of the kind [`Profile`](super::LayoutErrorKind::Profile): where `R` is not
-    /// the rank, or the layout is one of coordinates.
+    /// Where [`try_crd2idx`] gives an error of the kind
+    /// [`Profile`](super::LayoutErrorKind::Profile): where `R` is not the rank, or the layout is
+    /// one of coordinates.
     #[inline(always)]
     #[track_caller]
     pub const fn at_coord<const R: usize>(&self, coord: [i64; R]) -> i64 {
@@ -244,7 +253,8 @@ impl Layout {
         sum
     }
 
-    /// The index of the integer coordinate `index` over the leaves `first..end`, if their strides are integers.
+    /// The index of the integer coordinate `index` over the leaves `first..end`, if their strides
+    /// are integers.
     #[inline(always)]
     const fn sum(&self, first: usize, end: usize, index: i64) -> Option<i64> {
         let mut rest = index;
@@ -256,8 +266,9 @@ impl Layout {
             }
             let (mut extent, stride) = (self.shape[leaf], self.stride[leaf]);
             leaf += 1;
-            // Modes that continue one another are one digit: a division less, and for a constant layout the arithmetic
-            // that one would write by hand, since compilers do not put the digits together again.
+            // Modes that continue one another are one digit: a division less, and for a constant
+            // layout the arithmetic that one would write by hand, since compilers do not put the
+            // digits together again.
             while leaf < end && self.basis[leaf] == NO_BASIS {
                 match extent.checked_mul(stride) {
                     Some(next) if next == self.stride[leaf] => extent *= self.shape[leaf],
@@ -295,8 +306,9 @@ impl Layout {
     /// [`coordinate`](Self::coordinate) as a `Result`.
     ///
     /// # Errors
-    /// Where a stride is along a basis vector beyond `R`, within a part of the coordinate (`1@0@1`, see
-    /// [`coordinate_of`]), or is an integer other than 0; or where a part of the coordinate does not fit in 64 bits.
+    /// Where a stride is along a basis vector beyond `R`, within a part of the coordinate (`1@0@1`,
+    /// see [`coordinate_of`]), or is an integer other than 0; or where a part of the coordinate
+    /// does not fit in 64 bits.
     #[inline]
     pub const fn try_coordinate<const R: usize>(&self, index: i64) -> Result<[i64; R], LayoutError> {
         match parts_of(self, index) {
@@ -315,8 +327,8 @@ impl Layout {
 }
 
 impl Layout {
-    /// The fault of a stride along a place and one along a place within it, and whether [`along_beside`](Self::along_beside)
-    /// would do.
+    /// The fault of a stride along a place and one along a place within it, and whether
+    /// [`along_beside`](Self::along_beside) would work.
     #[cold]
     const fn both_kinds(&self, whole: usize, within: usize, takes: bool) -> Fault {
         let instead = beside(self.basis[whole], self.basis[within]);
@@ -327,7 +339,8 @@ impl Layout {
         }
     }
 
-    /// The layout with leaf `whole` along a place beside that of leaf `within`, which is in its own.
+    /// The layout with leaf `whole` along a place beside that of leaf `within`, which is in its
+    /// own.
     #[cold]
     const fn along_beside(&self, whole: usize, within: usize) -> Self {
         let mut apart = *self;
@@ -335,7 +348,8 @@ impl Layout {
         apart
     }
 
-    /// Whether of the strides under `at`, 0 aside, one makes a place an integer, the whole coordinate say, and another a tuple.
+    /// Whether of the strides under `at`, 0 aside, one makes a place an integer, the whole
+    /// coordinate say, and another a tuple.
     const fn has_both_kinds(&self, at: At) -> bool {
         let end = self.profile.next(at).leaf;
         let mut one = at.leaf;
@@ -357,7 +371,8 @@ impl Layout {
         false
     }
 
-    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and another a tuple.
+    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and
+    /// another a tuple.
     pub(crate) const fn check_places(&self, at: At) -> Result<(), Fault> {
         let end = self.profile.next(at).leaf;
         let mut whole = at.leaf;
@@ -380,7 +395,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Why the stride of `leaf`, along the whole coordinate or within a part of it, adds to no number of a flat one.
+    /// Why the stride of `leaf`, along the whole coordinate or within a part of it, adds to no
+    /// number of a flat one.
     #[cold]
     const fn no_number<const R: usize>(&self, leaf: usize) -> Fault {
         let mut other = 0;
@@ -440,8 +456,8 @@ const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R
     Ok(parts)
 }
 
-/// The panic of a coordinate without an index, with the text of [`try_crd2idx`]. The layout comes by value, so that the
-/// one that is asked need not be in memory for it.
+/// The panic of a coordinate without an index, with the text of [`try_crd2idx`]. The layout comes
+/// by value, so that the one that is asked need not be in memory for it.
 #[cold]
 #[inline(never)]
 #[track_caller]

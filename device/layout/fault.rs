@@ -2,7 +2,8 @@
 
 use super::error::LayoutErrorKind;
 
-/// What went wrong, as the inner functions report it: small, and without the operands, which the operation adds.
+/// What went wrong, as the inner functions report it: small, and without the operands, which the
+/// operation adds.
 #[derive(Clone, Copy)]
 pub(crate) enum Fault {
     /// More leaves or nodes than a value holds.
@@ -41,26 +42,28 @@ pub(crate) enum Fault {
     BasisDepth,
     /// A basis vector without an index.
     NoPath,
-    /// A stride along a basis vector beyond the `parts` of a coordinate that are asked for.
+    /// A stride along a basis vector beyond the `parts` of the requested coordinate.
     CoordinateBasis { basis: usize, parts: usize },
-    /// A stride, an integer or along a place within a part of a coordinate, where a flat coordinate is asked for.
+    /// A stride, an integer or along a place within a part of a coordinate, where a flat coordinate
+    /// is requested.
     NotFlat { stride: i64, basis: u32 },
-    /// Strides with their bases of which one makes a place of the coordinate an integer and the other a tuple, and the place
-    /// along which the first could be `instead`.
+    /// Strides with their bases of which one makes a place of the coordinate an integer and the
+    /// other a tuple, and the place along which the first could be `instead`.
     BothKinds { whole: (i64, u32), within: (i64, u32), instead: Option<u32> },
     /// A tile whose mode is the wildcard.
     OpenTile { mode: usize },
-    /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one, whose mode reaches to
-    /// `reach`.
+    /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one,
+    /// whose mode reaches to `reach`.
     NotNested { stride: i64, smaller: i64, reach: i64 },
     /// A recast: a negative stride within an element of `count`.
     Backwards { stride: i64, count: i64 },
-    /// A recast: the offsets within an element of `count` add up to `reach`, beyond it.
+    /// A recast: the offsets within an element of `count` sum to `reach`, beyond it.
     Straddles { reach: i64, count: i64 },
     /// A tiler, profile or coordinate with more modes than what it is applied to.
     TooManyModes { what: &'static str, modes: usize, rank: usize },
-    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, whose elements are `inner` apart,
-    /// fits no layout. `values` are the first `known` values of the function that was asked for.
+    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, whose elements
+    /// are `inner` apart, fits no layout. `values` are the first `known` values of the requested
+    /// function.
     Stride {
         stride: i64,
         along: i64,
@@ -72,11 +75,13 @@ pub(crate) enum Fault {
         known: usize,
         /// Which of the first [`Divisors`] of the extent would fit, times `inner`: a bit for each.
         would: u8,
-        /// The stride of which every multiple would do, if there is one: a step of the last mode, which is unbounded.
+        /// The stride of which every multiple would work, if there is one: a step of the last mode,
+        /// which is unbounded.
         beyond: i64,
     },
-    /// Composition: `count` elements cannot be split into whole runs of `run`. Where these are `whole`, all in one mode,
-    /// fewer do too; where the mode is the `last` before the unbounded one, multiples do.
+    /// Composition: `count` elements cannot be split into whole runs of `run`. Where these are
+    /// `whole`, all in one mode, fewer do too; where the mode is the `last` before the unbounded
+    /// one, multiples do.
     Run {
         stride: i64,
         count: i64,
@@ -90,36 +95,43 @@ pub(crate) enum Fault {
     },
     /// Composition: the steps carry. The caller finds out where and why.
     Unfit,
-    /// Composition: the steps of several modes add up to `reach` in mode `mode` of the first layout.
+    /// Composition: the steps of several modes sum to `reach` in mode `mode` of the first layout.
     Carry { mode: usize, extent: i64, reach: i64 },
-    /// Composition: steps of `stride` carry, and beside those of the other modes they do not step as by themselves.
+    /// Composition: steps of `stride` carry, and together with the other modes' steps they differ
+    /// from separate steps.
     Beside { stride: i64 },
     /// Composition with a negative stride through several modes.
     NegativeStride { stride: i64 },
-    /// Composition: a step along different basis vectors, which one stride cannot hold, among `count` of `stride`.
+    /// Composition: a step along different basis vectors, which one stride cannot hold, among
+    /// `count` of `stride`.
     Across { left: u32, right: u32, step: i64, stride: i64, count: i64 },
     /// Integer strides beside strides along basis vectors.
     MixedBasis,
     /// A stride along a basis vector where integers are needed.
     HasBasis,
-    /// A basis vector beyond the modes of the layout that it selects from: its index `level`, in a mode of `rank`.
+    /// A basis vector beyond the modes of the layout that it selects from: its index `level`, in a
+    /// mode of `rank`.
     NoBasisMode { basis: u32, level: usize, rank: usize },
-    /// A layout that must be injective maps two coordinates to one index: the mode of stride `stride` starts inside
-    /// what the modes before it reach.
+    /// A layout that must be injective maps two coordinates to one index: the mode of stride
+    /// `stride` starts inside what the modes before it reach.
     Overlap { stride: i64, reach: i64 },
-    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is negative. `turned` is whether
-    /// there is one where such modes are counted from their other end.
+    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is
+    /// negative. `turned` is whether there is one where such modes are counted from their other
+    /// end.
     Downwards { extent: i64, stride: i64, turned: bool },
-    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of smaller strides.
+    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of
+    /// smaller strides.
     Gap { stride: i64, reach: i64 },
     /// A complement, of a layout with such a gap, that ends at `end`.
     LeftOut { stride: i64, reach: i64, end: i64, cotarget: i64 },
-    /// Neither of two numbers divides the other. Every multiple would do, and `divisors` is whether any divisor would;
-    /// `modes` is whether it is one of several modes, of which each has its own.
+    /// Neither of two numbers divides the other. Every multiple would work, and `divisors` is
+    /// whether any divisor would; `modes` is whether it is one of several modes, of which each has
+    /// its own.
     Indivisible { what: &'static str, left: i64, right: i64, divisors: bool, modes: bool },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
-    /// A swizzle that takes bits from `base` up which elements `count` times as large do not have, and changes others.
+    /// A swizzle that takes bits from `base` up which elements `count` times as large do not have,
+    /// and changes others.
     HiddenBits { base: i64, count: i64 },
     /// Two swizzles of different shifts, one after the other.
     Shifts { second: i64, first: i64 },
@@ -127,12 +139,13 @@ pub(crate) enum Fault {
     TakenTwice { changed: i64, taken: i64 },
     /// The bits that a swizzle would take and change are not side by side.
     BitsApart { source: i64, target: i64 },
-    /// A swizzle takes the bit `source` of an index, and a layout that leaves it out keeps the bit `target`, which the
-    /// swizzle changes.
+    /// A swizzle takes the bit `source` of an index, and a layout that leaves it out keeps the bit
+    /// `target`, which the swizzle changes.
     LostBit { source: i64, target: i64 },
     /// An index below `size` that the swizzle takes to `index`, beyond it.
     Leaves { size: i64, index: i64 },
-    /// An offset and what is added to it reach `reach` along mode `mode` of the layout that follows, beyond its extent.
+    /// An offset and what is added to it reach `reach` along mode `mode` of the layout that
+    /// follows, beyond its extent.
     OffsetCarry { offset: i64, mode: usize, extent: i64, reach: i64 },
     /// An offset in a layout that is to be inverted.
     OffsetInverse { offset: i64 },

@@ -16,8 +16,8 @@ const fn along<const N: usize>(text: &mut Text<N>, basis: u32) {
     }
 }
 
-/// "a stride of 2 or 4 would do": of the multiples of `reach` next to `stride`, those that the operation takes. Whether
-/// there are any.
+/// "a stride of 2 or 4 would work": the multiples of `reach` next to `stride` that the operation
+/// accepts. Returns whether there are any.
 const fn strides_around<const N: usize>(text: &mut Text<N>, place: &Place, stride: i64, reach: i64) -> bool {
     let below = stride - stride % reach;
     let lower = below > 0 && place.takes_stride(stride, below);
@@ -34,7 +34,7 @@ const fn strides_around<const N: usize>(text: &mut Text<N>, place: &Place, strid
     } else {
         text.int(if lower { below } else { below + reach });
     }
-    text.str(" would do");
+    text.str(" would work");
     true
 }
 
@@ -116,14 +116,14 @@ impl Fault {
                 text.str(what);
                 text.str(" has a tuple of ");
                 text.int(modes as i64);
-                text.str(" for an integer extent; an integer would do");
+                text.str(" for an integer extent; an integer would work");
             }
             Self::CoordinateRank { given, rank } => {
                 text.str("the coordinate has ");
                 text.int(given as i64);
                 text.str(" elements for a rank of ");
                 text.int(rank as i64);
-                text.str("; one for each mode would do, or an integer for the whole");
+                text.str("; one for each mode would work, or an integer for the whole");
             }
             Self::TooManyModes { what, modes, rank } => {
                 text.str("the ");
@@ -134,7 +134,7 @@ impl Fault {
                 text.int(rank as i64);
                 text.str("; at most ");
                 text.int(rank as i64);
-                text.str(" would do");
+                text.str(" would work");
             }
             Self::Stride { stride, along, inner, mode, extent, count, values, known, would, beyond } => {
                 text.str("the stride ");
@@ -207,7 +207,7 @@ impl Fault {
                     if place.takes(Some(count), stride, (Some(run), stride)) {
                         text.str("; an extent of ");
                         text.int(run);
-                        text.str(" would do");
+                        text.str(" would work");
                     } else if !place.write_tiles(text) {
                         place.write_condition(text);
                     }
@@ -215,7 +215,7 @@ impl Fault {
                 }
                 text.str(if whole { "; an extent of at most " } else { "; an extent of " });
                 text.int(run);
-                text.str(if last { " or a multiple of it would do" } else { " would do" });
+                text.str(if last { " or a multiple of it would work" } else { " would work" });
                 if one_of_several {
                     text.str(BY_ITSELF);
                 }
@@ -223,7 +223,7 @@ impl Fault {
             Self::Carry { mode, extent, reach } => {
                 text.str("the modes of ");
                 text.str(place.steps());
-                text.str(" add up to ");
+                text.str(" sum to ");
                 text.int(reach);
                 text.str(" along");
                 place.write_mode(text, mode);
@@ -232,7 +232,7 @@ impl Fault {
                 }
                 text.str(", whose extent is ");
                 text.int(extent);
-                text.str(", so that a mode by itself does not step as it does beside the others");
+                text.str(", so that a mode alone steps differently than together with the others");
                 if !place.write_shapes(text) {
                     text.str("; the steps of all modes together must stay below the extent");
                 }
@@ -240,9 +240,9 @@ impl Fault {
             Self::Beside { stride } => {
                 text.str("the steps of stride ");
                 text.int(stride);
-                text.str(" carry from one mode into the next, so that they do not step beside the other modes of ");
+                text.str(" carry from one mode into the next, so that together with the other modes of ");
                 text.str(place.steps());
-                text.str(" as by themselves");
+                text.str(" they differ from separate steps");
                 if !place.write_shapes(text) {
                     text.str("; the steps of all modes together must stay within each mode of the first");
                 }
@@ -256,7 +256,7 @@ impl Fault {
                 );
             }
             Self::MixedBasis => text.str(
-                "strides along basis vectors (such as 1@0) and integer strides do not add up to one index",
+                "strides along basis vectors (such as 1@0) and integer strides do not give one index",
             ),
             Self::Across { left, right, step, stride, count } => {
                 text.str("a step of ");
@@ -288,12 +288,12 @@ impl Fault {
                     text.str("; a stride of ");
                     let (numbers, _) = numbers.split_at(found);
                     alternatives(text, numbers, true);
-                    text.str(" would do");
+                    text.str(" would work");
                     if one_of_several {
                         text.str(BY_ITSELF);
                     }
                 } else if !place.write_tiles(text) {
-                    text.str("; tiles that stay within a mode would do");
+                    text.str("; tiles that stay within a mode would work");
                 }
             }
             Self::HasBasis => text.str(
@@ -312,9 +312,9 @@ impl Fault {
                 text.str("is ");
                 text.int(rank as i64);
                 text.str(if level > 0 {
-                    ", and an index below it would do"
+                    ", and an index below it would work"
                 } else {
-                    ", and a basis vector below it would do"
+                    ", and a basis vector below it would work"
                 });
             }
             Self::Coordinate { value, extent, last } => {
@@ -322,11 +322,11 @@ impl Fault {
                 text.str(" is not within the extent ");
                 text.int(extent);
                 if last {
-                    text.str("; 0 or more would do");
+                    text.str("; 0 or more would work");
                 } else {
                     text.str("; 0 to ");
                     text.int(extent - 1);
-                    text.str(" would do");
+                    text.str(" would work");
                 }
             }
             Self::BasisRange { basis } => {
@@ -356,7 +356,7 @@ impl Fault {
                 text.size(basis);
                 text.str(", and only the first ");
                 text.size(parts);
-                text.str(" are asked for; ask for at least ");
+                text.str(" are requested; request at least ");
                 text.size(basis + 1);
             }
             Self::NotFlat { stride, basis: NO_BASIS } => {
@@ -390,7 +390,7 @@ impl Fault {
                         text.scaled(whole.0, instead);
                         text.str(" beside ");
                         text.scaled(within.0, within.1);
-                        text.str(" would do");
+                        text.str(" would work");
                     }
                     _ => text.str("it must be the one or the other, for all strides along it"),
                 }
@@ -398,7 +398,7 @@ impl Fault {
             Self::OpenTile { mode } => {
                 text.str("the wildcard of mode ");
                 text.int(mode as i64);
-                text.str(" leaves the extent of a tile open; an extent or a layout would do");
+                text.str(" leaves the extent of a tile open; an extent or a layout would work");
             }
             Self::NotNested { stride, smaller, reach } => {
                 text.str("the stride ");
@@ -406,7 +406,8 @@ impl Fault {
                 text.str(" is no multiple of the next smaller stride ");
                 text.int(smaller);
                 text.str(", so that no digit of an index is a coordinate; ");
-                // Disjoint from the modes of smaller stride, and a multiple of it; their reach is one.
+                // Disjoint from the modes of smaller stride, and a multiple of it; their reach is
+                // one.
                 if place.takes_stride(stride, reach) {
                     text.str("a stride of ");
                     text.int(reach);
@@ -414,7 +415,7 @@ impl Fault {
                         text.str(" or a larger multiple of ");
                         text.int(smaller);
                     }
-                    text.str(" would do");
+                    text.str(" would work");
                 } else {
                     text.str(place.apart());
                 }
@@ -427,7 +428,7 @@ impl Fault {
                 if place.takes_turned(-stride) {
                     text.str("; the stride ");
                     text.int(-stride);
-                    text.str(" from the other end would do");
+                    text.str(" from the other end would work");
                 } else {
                     text.str("; strides within an element must be positive");
                 }
@@ -435,7 +436,7 @@ impl Fault {
             Self::Straddles { reach, count } => {
                 text.str("the strides below ");
                 text.int(count);
-                text.str(" add up to ");
+                text.str(" sum to ");
                 text.int(reach);
                 text.str(" within an element of ");
                 text.int(count);
@@ -450,7 +451,7 @@ impl Fault {
                 if place.takes_stride(stride, reach) {
                     text.str("; a stride of ");
                     text.int(reach);
-                    text.str(" would do");
+                    text.str(" would work");
                 } else {
                     text.str("; ");
                     text.str(place.apart());
@@ -523,13 +524,13 @@ impl Fault {
                     let multiples = place.takes_stride(left, right);
                     let beyond = if multiples { Beyond::Multiples(right) } else { Beyond::Nothing };
                     if !strides(text, right, 1, would, beyond) {
-                        text.str("; each stride must be a divisor or a multiple of it, and those below it must not add up to it");
+                        text.str("; each stride must be a divisor or a multiple of it, and the sum of the smaller ones must not reach it");
                     }
                     return;
                 }
                 text.str(if divisors { "; a divisor or a multiple of " } else { "; a multiple of " });
                 text.int(right);
-                text.str(if modes { " would do for this mode" } else { " would do" });
+                text.str(if modes { " would work for this mode" } else { " would work" });
             }
             Self::NotAMultiple { what, left, right } => {
                 text.str("the ");
@@ -546,7 +547,7 @@ impl Fault {
                 }
                 text.str("; ");
                 multiples_around(text, left, right);
-                text.str(" would do");
+                text.str(" would work");
             }
             Self::HiddenBits { base, count } => {
                 text.str("the swizzle takes bits from place ");
@@ -555,21 +556,21 @@ impl Fault {
                 text.int(count);
                 text.str(", and changes bits that are not; a count of at most ");
                 text.int(1 << base);
-                text.str(" would do");
+                text.str(" would work");
             }
             Self::Shifts { second, first } => {
                 text.str("the shifts ");
                 text.int(second);
                 text.str(" and ");
                 text.int(first);
-                text.str(" differ, and no single swizzle does both; two of the same shift would do");
+                text.str(" differ, and no single swizzle does both; two of the same shift would work");
             }
             Self::TakenTwice { changed, taken } => {
                 text.str("the first changes the bits ");
                 text.int(changed);
                 text.str(" of an index, and the second takes ");
                 text.int(taken);
-                text.str(" of it, which no single swizzle does; groups of bits without one in common would do");
+                text.str(" of it, which no single swizzle does; groups of bits without one in common would work");
             }
             Self::BitsApart { source, target } => {
                 text.str("bits ");
@@ -586,14 +587,14 @@ impl Fault {
                 text.int(source);
                 text.str(" of an index, which the first layout leaves out, and changes the bit ");
                 text.int(target);
-                text.str(", which it keeps; a layout that keeps both or neither would do");
+                text.str(", which it keeps; a layout that keeps both or neither would work");
             }
             Self::Leaves { size, index } => {
                 text.str("the swizzle takes an index below the size ");
                 text.int(size);
                 text.str(" to ");
                 text.int(index);
-                text.str(", beyond it; a size that is a multiple of the block that the swizzle permutes would do");
+                text.str(", beyond it; a size that is a multiple of the block that the swizzle permutes would work");
             }
             Self::OffsetCarry { offset, mode, extent, reach } => {
                 text.str("the offset ");
@@ -604,7 +605,7 @@ impl Fault {
                 text.int(mode as i64);
                 text.str(" (modes coalesced) of the first layout, whose extent is ");
                 text.int(extent);
-                text.str(", so that the offset cannot be moved past the layout; the offset 0 would do");
+                text.str(", so that the offset cannot be moved past the layout; the offset 0 would work");
             }
             Self::OffsetInverse { offset } => {
                 text.str("the offset ");
@@ -628,7 +629,7 @@ impl Fault {
                     text.give_rest();
                     text.str(", or ");
                 }
-                text.str("a compact layout of any order would do");
+                text.str("a compact layout of any order would work");
             }
             Self::Sizes { left, right } => {
                 text.str("the sizes ");

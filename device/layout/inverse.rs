@@ -8,8 +8,9 @@ use super::place;
 use super::profile::{MAX_LEAVES, ROOT};
 
 operation! {
-    /// The layout `R` with `layout(R(i)) == i` for each `i` below its size, as large as the modes of `layout` allow: it
-    /// follows them from stride 1 on, each starting where the one before it ends.
+    /// The layout `R` with `layout(R(i)) == i` for each `i` below its size, as large as the modes
+    /// of `layout` allow: it follows them from stride 1 on, each starting where the one before it
+    /// ends.
     ///
     /// ```
     /// use moye_device::layout::{layout, right_inverse};
@@ -23,10 +24,11 @@ operation! {
     /// `layout(L(layout(i))) == layout(i)`.
     ///
     /// # Errors
-    /// Where a stride is negative, as the inverse counts from 0 upwards. Where a mode overlaps another, so that there is
-    /// no inverse, or where a stride is no multiple of the next smaller
-    /// one, so that the digits of an index, counted by the strides, are not the coordinates. CuTe refuses both too,
-    /// although of the second kind some have an inverse of other digits: `(2,2):(2,3)` has `(2,3):(1,1)`.
+    /// Where a stride is negative, as the inverse counts from 0 upwards. Where a mode overlaps
+    /// another, so that there is no inverse, or where a stride is no multiple of the next smaller
+    /// one, so that the digits of an index, counted by the strides, are not the coordinates. CuTe
+    /// refuses both too, although of the second kind some have an inverse of other digits:
+    /// `(2,2):(2,3)` has `(2,3):(1,1)`.
     ///
     /// ```
     /// use moye_device::layout::{layout, left_inverse};
@@ -51,7 +53,8 @@ pub(crate) const fn right_into(out: &mut Layout, layout: &Layout) -> Result<(), 
     let leaves = modes.leaves();
     let mut reach = 1i64;
     loop {
-        // The first mode that starts where the last one ends, and the coordinate of its second element.
+        // The first mode that starts where the last one ends, and the coordinate of its second
+        // element.
         let mut step = 1;
         let mut i = 0;
         while i < leaves && modes.stride[i] != reach {
@@ -62,7 +65,8 @@ pub(crate) const fn right_into(out: &mut Layout, layout: &Layout) -> Result<(), 
             break;
         }
         tri!(out.join_to_run(run, modes.shape[i], step, NO_BASIS));
-        // A product of an extent and a stride, which the layout's cosize bounds up to one stride more.
+        // A product of an extent and a stride, which the layout's cosize bounds up to one stride
+        // more.
         reach = match times(reach, modes.shape[i]) {
             Some(reach) => reach,
             None => break,
@@ -96,7 +100,8 @@ pub(crate) const fn each_number_once(layout: &Layout, what: &'static str) -> Res
 pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), Fault> {
     let mut modes = Layout::start();
     tri!(modes_to_run(&mut modes, layout));
-    // The coordinate of each mode's second element; the mode's number goes along where it is sorted to.
+    // The coordinate of each mode's second element; the mode's number goes along where it is sorted
+    // to.
     let mut steps = [0i64; MAX_LEAVES];
     let mut step = 1;
     let mut i = 0;

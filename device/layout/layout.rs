@@ -10,14 +10,14 @@ use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 use super::text::Text;
 use super::tiler::Tiler;
 
-/// A layout: a shape and a stride of the same nesting. It maps a coordinate within its shape to an index, the sum of
-/// each coordinate times its stride.
+/// A layout: a shape and a stride of the same nesting. It maps a coordinate within its shape to an
+/// index, the sum of each coordinate times its stride.
 ///
-/// It is a plain value: in a `const` every operation on it is done by the compiler. Made by [`layout!`], by
-/// [`Layout::new`], or from text by `parse`.
+/// It is a plain value: in a `const` every operation on it is done by the compiler. Made by
+/// [`layout!`], by [`Layout::new`], or from text by `parse`.
 ///
-/// What holds of every layout: extents are at least 1, its size and every index within its shape fit in 64 bits. A
-/// layout of rank 0, `():()`, has the size 1 and maps 0 to 0.
+/// The invariants of every layout: extents are at least 1, its size and every index within its
+/// shape fit in 64 bits. A layout of rank 0, `():()`, has the size 1 and maps 0 to 0.
 ///
 /// ```
 /// use moye_device::layout::{Layout, layout};
@@ -43,7 +43,8 @@ pub struct Layout {
 operation! {
     /// The layout of `shape` and `stride`, which nest alike.
     make_layout / try_make_layout(shape: IntTuple, stride: IntTuple) -> Layout = of_shape_and_stride, at place::of_difference;
-    /// Mode `index` of a layout, as a layout; mode 0 of a layout that is a single integer mode is the layout.
+    /// Mode `index` of a layout, as a layout; mode 0 of a layout that is a single integer mode is
+    /// the layout.
     mode / try_mode(layout: Layout, index: usize) -> Layout = mode_of;
 }
 
@@ -69,13 +70,14 @@ pub(crate) const fn of_shape_and_stride(shape: &IntTuple, stride: &IntTuple) -> 
 /// Products of two numbers below this, and sums of a few, fit in 64 bits.
 pub(crate) const SMALL: i64 = 1 << 30;
 
-/// [`i64::checked_mul`], which takes constant evaluation several calls, for numbers that are mostly small.
+/// [`i64::checked_mul`], which takes constant evaluation several calls, for numbers that are mostly
+/// small.
 #[inline(always)]
 pub(crate) const fn times(a: i64, b: i64) -> Option<i64> {
     if -SMALL < a && a < SMALL && -SMALL < b && b < SMALL { Some(a * b) } else { a.checked_mul(b) }
 }
 
-/// The layout, if it holds what every layout holds.
+/// The layout, if the invariants hold.
 #[inline(always)]
 pub(crate) const fn checked(layout: Layout) -> Result<Layout, Fault> {
     tri!(layout.check());
@@ -229,9 +231,11 @@ impl Layout {
         size
     }
 
-    /// One more than the largest index (of the strides' magnitudes, as in CuTe, so that negative strides count).
+    /// One more than the largest index (of the strides' magnitudes, as in CuTe, so that negative
+    /// strides count).
     ///
-    /// With strides along basis vectors it is the size of the [`coshape`](super::coshape()), as in CuTe.
+    /// With strides along basis vectors it is the size of the [`coshape`](super::coshape()), as in
+    /// CuTe.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, layout, tuple};
@@ -240,7 +244,8 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_cosize`](Self::try_cosize) gives an error, which is only of strides along basis vectors.
+    /// Where [`try_cosize`](Self::try_cosize) gives an error, which is only of strides along basis
+    /// vectors.
     #[track_caller]
     pub const fn cosize(&self) -> i64 {
         if self.is_coordinate() {
@@ -255,8 +260,8 @@ impl Layout {
     /// [`cosize`](Self::cosize) as a `Result`.
     ///
     /// # Errors
-    /// Of strides along basis vectors: where there is no [`coshape`](super::coshape()), or its size does not fit in 64
-    /// bits.
+    /// Of strides along basis vectors: where there is no [`coshape`](super::coshape()), or its size
+    /// does not fit in 64 bits.
     pub const fn try_cosize(&self) -> Result<i64, LayoutError> {
         if !self.is_coordinate() {
             return Ok(self.cosize_at(ROOT));
@@ -346,7 +351,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether some stride is along a basis vector, so that the layout maps to coordinates and not to indices.
+    /// Whether some stride is along a basis vector, so that the layout maps to coordinates and not
+    /// to indices.
     #[inline]
     pub const fn is_coordinate(&self) -> bool {
         self.is_coordinate_at(ROOT)
@@ -365,8 +371,9 @@ impl Layout {
         false
     }
 
-    /// The layout of element `basis` of the coordinates: the same shape, with the strides along that basis vector as
-    /// integers and 0 for all others. Of an element that is a tuple it is again a layout of coordinates.
+    /// The layout of element `basis` of the coordinates: the same shape, with the strides along
+    /// that basis vector as integers and 0 for all others. Of an element that is a tuple it is
+    /// again a layout of coordinates.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, layout, tuple};
@@ -413,7 +420,7 @@ impl Layout {
         Tiler::layout(*self)
     }
 
-    /// Whether the extents are positive and no offset overflows: what holds of every layout.
+    /// Whether the extents are positive and no offset overflows: the invariants.
     pub(crate) const fn check(&self) -> Result<(), Fault> {
         let mut size = 1i64;
         let mut last = 0i64;
@@ -423,7 +430,8 @@ impl Layout {
             let extent = self.shape[i];
             let stride = self.stride[i];
             i += 1;
-            // Of small numbers nothing overflows, and nothing has to be asked: every operation ends with this check.
+            // Of small numbers nothing overflows, and nothing has to be asked: every operation ends
+            // with this check.
             if 0 < extent
                 && extent < SMALL
                 && -SMALL < stride
@@ -474,8 +482,8 @@ impl Layout {
         }
     }
 
-    /// What the macro `layout!` expands to: the nodes of the shape (`u8::MAX` for an integer, otherwise the number of
-    /// elements) and the strides, or the compact ones.
+    /// What the macro `layout!` expands to: the nodes of the shape (`u8::MAX` for an integer,
+    /// otherwise the number of elements) and the strides, or the compact ones.
     #[doc(hidden)]
     #[track_caller]
     pub const fn from_macro(nodes: &[u8], shape: &[i64], stride: Option<&[(i64, u32)]>) -> Self {

@@ -10,8 +10,8 @@ use super::operation::operation;
 use super::profile::{At, ROOT};
 
 operation! {
-    /// The compact column-major layout of a shape: the first extent has the stride 1. Extents of 1 get the stride 0,
-    /// as in CuTe.
+    /// The compact column-major layout of a shape: the first extent has the stride 1. Extents of 1
+    /// get the stride 0, as in CuTe.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_col_major, tuple};
@@ -36,8 +36,8 @@ operation! {
     /// ```
     make_ordered_layout / try_make_ordered_layout(shape: IntTuple, order: IntTuple) -> Layout = of_order;
 
-    /// The compact layout of the same shape whose strides have the same order as those of `layout`. Strides of 0 stay
-    /// 0: what is broadcast stays broadcast.
+    /// The compact layout of the same shape whose strides have the same order as those of `layout`.
+    /// Strides of 0 stay 0: what is broadcast stays broadcast.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_layout_like};
@@ -45,12 +45,13 @@ operation! {
     /// ```
     make_layout_like / try_make_layout_like(layout: Layout) -> Layout = like;
 
-    /// The layout of coordinates of a shape: it maps each coordinate to itself, and an integer to the coordinate of that
-    /// index, as nested as the shape.
+    /// The layout of coordinates of a shape: it maps each coordinate to itself, and an integer to
+    /// the coordinate of that index, as nested as the shape.
     ///
-    /// Its strides are along basis vectors, `1@0` in mode 0, `1@0@1` in mode 0 of mode 1 (see [`Basis`](super::Basis)); the
-    /// coordinate of an integer shape is the integer, and its stride 1, as in CuTe. It goes through composition, divides and partitions as
-    /// any layout does, and then tells the coordinates of each element: what the predicates of ragged tiles need.
+    /// Its strides are along basis vectors, `1@0` in mode 0, `1@0@1` in mode 0 of mode 1 (see
+    /// [`Basis`](super::Basis)); the coordinate of an integer shape is the integer, and its stride
+    /// 1, as in CuTe. It goes through composition, divides and partitions as any layout does, and
+    /// then tells the coordinates of each element: what the predicates of ragged tiles need.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, tiler, tuple, zipped_divide};
@@ -59,8 +60,8 @@ operation! {
     /// assert_eq!(identity_layout(tuple!((4, (2, 3)))).to_string(), "(4,(2,3)):(1@0,(1@0@1,1@1@1))");
     /// ```
     ///
-    /// With one integer for each mode, whatever the nesting: the identity of the modes' sizes, in the shape that is
-    /// wanted.
+    /// With one integer for each mode, whatever the nesting: the identity of the modes' sizes, in
+    /// the shape that is wanted.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, product_each, tuple};
@@ -117,8 +118,8 @@ pub(crate) const fn identity(shape: &IntTuple) -> Result<Layout, Fault> {
     builder.finish()
 }
 
-/// Adds the part of the shape at `at`, each integer of it along its place, which is within `place`. Extents of 1 are
-/// along theirs too, so that every coordinate nests as the shape does.
+/// Adds the part of the shape at `at`, each integer of it along its place, which is within `place`.
+/// Extents of 1 are along theirs too, so that every coordinate nests as the shape does.
 const fn unit_into(builder: &mut Layout, shape: &IntTuple, at: At, place: u32) -> Result<(), Fault> {
     if shape.profile.is_leaf(at) {
         let extent = tri!(shape.int_at(at.leaf));
@@ -136,8 +137,8 @@ const fn unit_into(builder: &mut Layout, shape: &IntTuple, at: At, place: u32) -
     Ok(())
 }
 
-/// The coordinates of a shape with one integer for each of its modes: of a nested mode the integer counted along its
-/// first extent first. What tensors ask for, whose axes are the modes.
+/// The coordinates of a shape with one integer for each of its modes: for a nested mode the integer
+/// counted along its first extent first. This is the form for tensors, whose axes are the modes.
 pub(crate) const fn mode_coordinates(shape: &IntTuple) -> Result<Layout, Fault> {
     let mut builder = Layout::start();
     if shape.is_int() {

@@ -1,15 +1,16 @@
 //! The layout algebra: shapes, strides, and the functions over them, evaluated at compile time.
 //!
-//! A [`Layout`] maps coordinates to indices. It is a plain `Copy` value, and every operation is a `const fn`: a static
-//! layout is a `const`, a dynamic one is a variable, and one implementation serves both. Each operation has two forms:
-//! `composition(a, b)` panics (in a `const`: does not compile) where no layout is the answer, `try_composition(a, b)`
-//! returns a [`LayoutError`] with the same text.
+//! A [`Layout`] maps coordinates to indices. It is a plain `Copy` value, and every operation is a
+//! `const fn`: a static layout is a `const`, a dynamic one is a variable, and one implementation
+//! serves both. Each operation has two forms: `composition(a, b)` panics (in a `const`: does not
+//! compile) where no layout is the answer, `try_composition(a, b)` returns a [`LayoutError`] with
+//! the same text.
 //!
-//! The guides go through it by example: [layouts](crate::guide::layouts), [their algebra](crate::guide::layout_algebra),
-//! and [partitions](crate::guide::partitions).
+//! The guides go through it by example: [layouts](crate::guide::layouts), [their
+//! algebra](crate::guide::layout_algebra), and [partitions](crate::guide::partitions).
 //!
-//! The names, and the form of each result, are those of CuTe's C++ library. Coordinates, modes, thread and value
-//! indices are counted from 0.
+//! The names, and the form of each result, are those of CuTe's C++ library. Coordinates, modes,
+//! thread and value indices are counted from 0.
 //!
 //! ```
 //! use moye_device::layout::{Layout, composition, layout, tiler, zipped_divide};

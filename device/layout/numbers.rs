@@ -1,8 +1,9 @@
-//! Lists of numbers in messages: what would do instead, and the first values of a function.
+//! Lists of numbers in messages: what would work instead, and the first values of a function.
 
 use super::text::Text;
 
-/// "8 or 12" for 10 and 4: the multiples of `of` next to `value`, those that are above 0 and fit in 64 bits.
+/// "8 or 12" for 10 and 4: the multiples of `of` next to `value` that are above 0 and fit in 64
+/// bits.
 pub(crate) const fn multiples_around<const N: usize>(text: &mut Text<N>, value: i64, of: i64) {
     let below = value - value % of;
     if below > 0 {
@@ -41,8 +42,9 @@ pub(crate) const fn values_of<const N: usize>(
     text.str(")");
 }
 
-/// "; a stride of 1, 2, 4 or a multiple of 4 would do" for the extent 4 of elements that are `inner` = 1 apart: of the
-/// divisors those in `would`, and the multiples of `beyond`, or this one alone. Whether there are any.
+/// "; a stride of 1, 2, 4 or a multiple of 4 would work" for the extent 4 of elements that are
+/// `inner` = 1 apart: of the divisors those in `would`, and the multiples of `beyond`, or this one
+/// alone. Whether there are any.
 pub(crate) const fn strides<const N: usize>(
     text: &mut Text<N>,
     extent: i64,
@@ -82,11 +84,11 @@ pub(crate) const fn strides<const N: usize>(
         text.str(if count > 0 { " or a multiple of " } else { "" });
         text.int(multiple);
     }
-    text.str(" would do");
+    text.str(" would work");
     true
 }
 
-/// What would do beside the divisors of an extent.
+/// What would work beside the divisors of an extent.
 #[derive(Clone, Copy)]
 pub(crate) enum Beyond {
     Nothing,
@@ -106,7 +108,8 @@ pub(crate) const fn alternatives<const N: usize>(text: &mut Text<N>, numbers: &[
     }
 }
 
-/// The first divisors of an extent, smallest first. Most of a large one are left out: messages are to stay short.
+/// The first divisors of an extent, smallest first. Most of a large one are left out: messages are
+/// to stay short.
 pub(crate) struct Divisors {
     extent: i64,
     tried: i64,

@@ -1,9 +1,10 @@
 //! The two forms that every operation has.
 
-/// Declares an operation: the form that panics, and the form that returns a `Result`, whose error names the operation
-/// and the operands. Both are `const fn`. The inner function takes integers by value and everything else by reference.
-/// After `=` stands one that returns the result, after `=>` one that writes a layout into its first argument, after `at`
-/// one that finds the mode that a fault is about.
+/// Declares an operation: the form that panics, and the form that returns a `Result`, whose error
+/// names the operation and the operands. Both are `const fn`. The inner function takes integers by
+/// value and everything else by reference. After `=` stands one that returns the result, after `=>`
+/// one that writes a layout into its first argument, after `at` one that finds the mode that a
+/// fault is about.
 macro_rules! operation {
     ($(
         $(#[$doc:meta])*
@@ -25,7 +26,8 @@ macro_rules! operation {
         #[doc = concat!("[`", stringify!($name), "()`] as a `Result`.")]
         ///
         /// # Errors
-        /// Where no value is the answer; the error names the operands, what does not fit, and what would.
+        /// Where no value is the answer; the error names the operands, what does not fit, and what
+        /// would.
         #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(
@@ -99,8 +101,8 @@ macro_rules! method {
     )+};
 }
 
-/// The function `refused` of an operation, which makes an error of its operands and a fault. No one comes by it who is not
-/// refused.
+/// The function `refused` of an operation, which makes an error of its operands and a fault. Only
+/// refused operations call it.
 macro_rules! refused {
     ($name:ident($($arg:ident: $ty:ident),+), $passed:tt $(, $place:path)?) => {
         #[cold]
@@ -118,8 +120,8 @@ macro_rules! refused {
     };
 }
 
-/// The error of an operation: with the mode that it is about, where the operation has a function to find it (of a method,
-/// in the layout of `self`).
+/// The error of an operation: with the mode that it is about, where the operation has a function to
+/// find it (of a method, in the layout of `self`).
 macro_rules! error {
     ($text:ident, $fault:ident, ($($arg:expr),+)) => {
         $crate::layout::error::LayoutError::after($text, $fault)

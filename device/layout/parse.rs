@@ -14,12 +14,14 @@ use super::text::Text;
 use super::tiler::Tiler;
 
 impl Layout {
-    /// The layout that `text` describes: `(4,(2,2)):(2,(1,8))`, or a shape alone for the compact column-major one.
-    /// Spaces are free, a trailing comma is allowed, integers may be written as CuTe prints static ones (`_4`).
+    /// The layout that `text` describes: `(4,(2,2)):(2,(1,8))`, or a shape alone for the compact
+    /// column-major one. Spaces are free, a trailing comma is allowed, integers may be written as
+    /// CuTe prints static ones (`_4`).
     ///
     /// # Errors
-    /// Where the text is no layout: the error names the column and what was expected there. Where shape and stride are
-    /// none of a layout: the column of the extent, the stride or the tuple that does not fit.
+    /// Where the text is no layout: the error names the column and what was expected there. Where
+    /// shape and stride are none of a layout: the column of the extent, the stride or the tuple
+    /// that does not fit.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.layout() {
@@ -44,8 +46,9 @@ impl IntTuple {
 }
 
 impl Tiler {
-    /// The tiler that `text` describes: a layout with its strides (`(2,4):(1,8)`), an integer `n` for `n:1`, `_`, or a
-    /// tuple of such (`(4:2,_,(64,32))`). A tuple is by mode; only its strides make it a layout.
+    /// The tiler that `text` describes: a layout with its strides (`(2,4):(1,8)`), an integer `n`
+    /// for `n:1`, `_`, or a tuple of such (`(4:2,_,(64,32))`). A tuple is by mode; only its strides
+    /// make it a layout.
     ///
     /// ```
     /// use moye_device::layout::{Tiler, tiler};
@@ -73,8 +76,8 @@ impl Swizzle {
     /// ```
     ///
     /// # Errors
-    /// Where the text is no swizzle, or the numbers make none (see [`try_new`](Self::try_new)): the error names the
-    /// column.
+    /// Where the text is no swizzle, or the numbers make none (see [`try_new`](Self::try_new)): the
+    /// error names the column.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_swizzle() {
@@ -85,8 +88,8 @@ impl Swizzle {
 }
 
 impl ComposedLayout {
-    /// The composed layout that `text` describes, as CuTe prints it: `Sw<3,4,3> o 0 o (8,64):(64,1)`. The layout may be
-    /// a shape alone, as for [`Layout::parse`].
+    /// The composed layout that `text` describes, as CuTe prints it:
+    /// `Sw<3,4,3> o 0 o (8,64):(64,1)`. The layout may be a shape alone, as for [`Layout::parse`].
     ///
     /// ```
     /// use moye_device::layout::{ComposedLayout, Swizzle, layout};
@@ -95,8 +98,8 @@ impl ComposedLayout {
     /// ```
     ///
     /// # Errors
-    /// Where the text is no composed layout, or an index would be negative (see [`try_new`](Self::try_new)): the error
-    /// names the column.
+    /// Where the text is no composed layout, or an index would be negative (see
+    /// [`try_new`](Self::try_new)): the error names the column.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_composed() {
@@ -147,8 +150,8 @@ const fn made(shape: &Read, stride: Option<&Read>) -> Result<Layout, Fault> {
     }
 }
 
-/// Where that stands for which a shape and a stride make no layout: the first of their nodes that nests differently,
-/// or the first integer up to which what holds of every layout does not hold.
+/// Where that stands for which a shape and a stride make no layout: the first of their nodes that
+/// nests differently, or the first integer up to which what holds of every layout does not hold.
 const fn misfit(shape: &Read, stride: Option<&Read>) -> usize {
     if let Some(stride) = stride {
         let node = shape.tuple().profile.first_difference(&stride.tuple().profile);
@@ -200,7 +203,8 @@ const fn swizzle_misfit(numbers: &[i64; 3]) -> usize {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Where that begins which a fault is of: what is read at the moment, or what was found not to fit.
+    /// Where that begins which a fault is of: what is read at the moment, or what was found not to
+    /// fit.
     fault: usize,
 }
 
@@ -274,8 +278,8 @@ impl<'a> Reader<'a> {
     /// Adds the tiler that comes next.
     const fn tiler(&mut self, builder: &mut Layout, by_mode: &mut u64, depth: usize) -> Result<(), Fault> {
         let start = self.next();
-        // A tuple is the shape of a layout if strides follow. If not, or if there is more in it than a shape holds, it
-        // is read again as a tuple of tilers.
+        // A tuple is the shape of a layout if strides follow. If not, or if there is more in it
+        // than a shape holds, it is read again as a tuple of tilers.
         if let Ok(shape) = self.read() {
             let layout = if self.eat(b':') {
                 let stride = tri!(self.read());

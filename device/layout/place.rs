@@ -1,4 +1,5 @@
-//! Where in the operands a fault is: looked for after the fact, so that the functions of the algebra carry nothing along.
+//! Where in the operands a fault is: looked for after the fact, so that the functions of the
+//! algebra carry nothing along.
 
 mod find;
 
@@ -30,31 +31,31 @@ pub(crate) struct Place {
     part: Option<Part>,
     /// The leaves of the second operand that do not fit.
     unfit: Option<Unfit>,
-    /// The leaves of the block of a product, where it does not fit by itself.
+    /// The leaves of the block of a product, if it alone does not fit.
     block: Option<(usize, usize)>,
     /// What the modes that the fault names are modes of, where that is not the first operand.
     within: Option<Within>,
     /// What steps through it, where that is not one mode alone.
     steps: &'static str,
-    /// What would do.
+    /// What would work.
     would: Option<Layout>,
     /// The operation as a whole, where it is one by mode and its tiler does not fit.
     whole: Option<Whole>,
-    /// The operation, where its first operand does not fit by itself.
+    /// The operation, if its first operand alone does not fit.
     first: Option<First>,
     /// What is repeated up to a shape, of which no stride is anybody's.
     repeated: Option<Repeated>,
     /// The shape that a layout could be given.
     reshaped: Option<IntTuple>,
-    /// What must hold where no single number would do.
+    /// What must hold where no single number would work.
     apart: &'static str,
 }
 
-/// Behind what would do in a mode where another mode does not fit either.
+/// Behind what would work in a mode where another mode does not fit either.
 pub(crate) const BY_ITSELF: &str = " for this mode, and another does not fit either";
 
-/// Of strides by themselves.
-const NESTED: &str = "strides that nest (each a multiple of the reach of those before it) would do";
+/// For strides alone.
+const NESTED: &str = "strides that nest (each a multiple of the reach of those before it) would work";
 
 // There is one at a time, on the way to a message, and no heap during constant evaluation.
 #[allow(clippy::large_enum_variant)]
@@ -97,8 +98,8 @@ impl Place {
         }
     }
 
-    /// Whether advice is given as far as the operation [takes](Self::takes) it. Otherwise the mode that does not fit is all
-    /// that decides.
+    /// Whether advice is given as far as the operation [takes](Self::takes) it. Otherwise the mode
+    /// that does not fit is all that decides.
     pub const fn is_checked(&self) -> bool {
         match &self.whole {
             Some(whole) => !whole.alone,
@@ -106,13 +107,14 @@ impl Place {
         }
     }
 
-    /// Whether the operation is known to have an answer where a mode of stride `stride` has the stride `to` instead.
+    /// Whether the operation is known to have an answer where a mode of stride `stride` has the
+    /// stride `to` instead.
     pub const fn takes_stride(&self, stride: i64, to: i64) -> bool {
         self.is_checked() && self.takes(None, stride, (None, to))
     }
 
-    /// Whether the operation has an answer where a mode with this stride and basis vector steps along `to` instead, by which it
-    /// has none only because of another operand.
+    /// Whether the operation has an answer where a mode with this stride and basis vector steps
+    /// along `to` instead, by which it has none only because of another operand.
     pub const fn takes_basis(&self, (stride, basis): (i64, u32), to: u32) -> bool {
         let Some(whole) = &self.whole else { return true };
         let mut leaf = whole.begin;
@@ -126,7 +128,8 @@ impl Place {
         false
     }
 
-    /// Whether no mode of the first operand, which does not fit by itself, has a larger stride than `stride`.
+    /// Whether no mode of the first operand, which alone does not fit, has a larger stride than
+    /// `stride`.
     pub const fn is_largest(&self, stride: i64) -> bool {
         match &self.first {
             Some(first) => first.is_largest(stride),
@@ -134,13 +137,14 @@ impl Place {
         }
     }
 
-    /// What must hold of modes that overlap, where no single stride would do.
+    /// What must hold of modes that overlap, where no single stride would work.
     pub const fn apart(&self) -> &'static str {
         self.apart
     }
 
-    /// Whether the operation as a whole has an answer where a mode `extent:stride` of the tile is `to` instead, an extent
-    /// and a stride. Without an `extent`, it is a mode of any. Where the mode is all that decides, it is taken to have one.
+    /// Whether the operation as a whole has an answer where a mode `extent:stride` of the tile is
+    /// `to` instead, an extent and a stride. Without an `extent`, it is a mode of any. Where the
+    /// mode is all that decides, it is taken to have one.
     pub const fn takes(&self, extent: Option<i64>, stride: i64, to: (Option<i64>, i64)) -> bool {
         if let Some(first) = &self.first {
             return stride > 0 && first.takes(stride, to.1);
@@ -170,7 +174,8 @@ impl Place {
         false
     }
 
-    /// Whether it is a composition of which another mode has no answer either, so that none takes what is advised of one.
+    /// Whether it is a composition of which another mode has no answer either, so that none takes
+    /// what is advised of one.
     pub const fn is_one_of_several(&self) -> bool {
         match &self.whole {
             Some(whole) => {
@@ -180,8 +185,8 @@ impl Place {
         }
     }
 
-    /// The strides next to `step` of which `count` steps go through the layout that is stepped through, each 0 where none
-    /// was found.
+    /// The strides next to `step` of which `count` steps go through the layout that is stepped
+    /// through, each 0 where none was found.
     pub const fn steps_around(&self, count: i64, step: i64) -> (i64, i64) {
         let Some(whole) = &self.whole else { return (0, 0) };
         if whole.rest {
@@ -193,8 +198,9 @@ impl Place {
         }
     }
 
-    /// "; a tile of 2:1 or 4:1 would do": of a tile of one mode, or of a mode, the next smaller and larger extents that the
-    /// operation [takes](Self::takes), a smaller one of 1 only where there is no other. Whether there are any.
+    /// "; a tile of 2:1 or 4:1 would work": of a tile of one mode, or of a mode, the next smaller
+    /// and larger extents that the operation [takes](Self::takes), a smaller one of 1 only where
+    /// there is no other. Whether there are any.
     pub const fn write_tiles<const N: usize>(&self, text: &mut Text<N>) -> bool {
         let Some(whole) = &self.whole else { return false };
         if whole.end != whole.begin + 1 {
@@ -236,7 +242,7 @@ impl Place {
             text.str(":");
             text.scaled(stride, basis);
         }
-        text.str(" would do");
+        text.str(" would work");
         true
     }
 
@@ -253,8 +259,8 @@ impl Place {
         self.repeated.is_some() || self.reshaped.is_some()
     }
 
-    /// Whether the operation, on its first operand, is known to have an answer where a mode of stride `-stride` counts from its other
-    /// end.
+    /// Whether the operation, on its first operand, is known to have an answer where a mode of
+    /// stride `-stride` counts from its other end.
     pub const fn takes_turned(&self, stride: i64) -> bool {
         match &self.first {
             Some(first) => first.takes_turned(stride),
@@ -262,18 +268,19 @@ impl Place {
         }
     }
 
-    /// "; an extent of 8 or 12 along mode 0 would do", or the shape that would. Whether there is any.
+    /// "; an extent of 8 or 12 along mode 0 would work", or the shape that would. Whether there is
+    /// any.
     pub const fn write_shapes<const N: usize>(&self, text: &mut Text<N>) -> bool {
         if let Some(shape) = &self.reshaped {
             text.str("; the shape ");
             text.keep(NESTED.len());
             text.tuple(shape);
             text.give_rest();
-            text.str(" of the layout's modes coalesced would do");
+            text.str(" of the layout's modes coalesced would work");
             return true;
         }
         let Some(repeated) = &self.repeated else { return false };
-        // Of what is no mode's own fault, the first mode of which another extent would do.
+        // Of what is no mode's own fault, the first mode of which another extent would work.
         let (mut mode, end) = match self.depth {
             0 => (0, repeated.rank()),
             _ => (self.path[0] as usize, self.path[0] as usize + 1),
@@ -299,14 +306,14 @@ impl Place {
         }
         text.str(" along mode ");
         text.size(mode);
-        text.str(" would do");
+        text.str(" would work");
         if !repeated.is_whole() {
             text.str(BY_ITSELF);
         }
         true
     }
 
-    /// What must hold where no single number of a mode would do.
+    /// What must hold where no single number of a mode would work.
     pub const fn write_condition<const N: usize>(&self, text: &mut Text<N>) {
         text.str(match &self.whole {
             Some(Whole { each: Each::Divide, .. }) => {

@@ -14,9 +14,10 @@ use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
 operation! {
-    /// The layout repeated: by a layout `B`, `(block, complement(block) after B)`, where element `j` of mode 1 moves
-    /// the block to its `B(j)`-th free place; by a tuple, that in each mode. Copies never meet: where the block's
-    /// gaps have fewer places than `B` needs, the others are behind the block.
+    /// The layout repeated: by a layout `B`, `(block, complement(block) after B)`, where element
+    /// `j` of mode 1 moves the block to its `B(j)`-th free place; by a tuple, that in each mode.
+    /// Copies never meet: where the block's gaps have fewer places than `B` needs, the others are
+    /// behind the block.
     ///
     /// ```
     /// use moye_device::layout::{layout, logical_product, tiler};
@@ -34,8 +35,9 @@ operation! {
     /// [`zipped_product`] with both modes unpacked.
     flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout => flat, at place::of_product;
 
-    /// The block repeated over `tiler`, mode with mode: `((block_m, tiler_m), (block_n, tiler_n), ...)`. Each block
-    /// stays together. The operand of lower rank gets modes `1:0` at the end.
+    /// The block repeated over `tiler`, mode with mode:
+    /// `((block_m, tiler_m), (block_n, tiler_n), ...)`. Each block stays together. The operand of
+    /// lower rank gets modes `1:0` at the end.
     ///
     /// ```
     /// use moye_device::layout::{blocked_product, layout};
@@ -44,7 +46,8 @@ operation! {
     /// ```
     blocked_product / try_blocked_product(block: Layout, tiler: Layout) -> Layout => blocked_into, at place::of_repeats;
 
-    /// [`blocked_product`] with the blocks interleaved: `((tiler_m, block_m), (tiler_n, block_n), ...)`.
+    /// [`blocked_product`] with the blocks interleaved:
+    /// `((tiler_m, block_m), (tiler_n, block_n), ...)`.
     ///
     /// ```
     /// use moye_device::layout::{layout, raked_product};
@@ -53,7 +56,8 @@ operation! {
     /// ```
     raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout => raked_into, at place::of_repeats;
 
-    /// The block repeated until it has the size `shape`, mode by mode; blocks follow one another along mode 0 first.
+    /// The block repeated until it has the size `shape`, mode by mode; blocks follow one another
+    /// along mode 0 first.
     ///
     /// ```
     /// use moye_device::layout::{layout, tile_to_shape, tuple};
@@ -62,8 +66,8 @@ operation! {
     /// ```
     tile_to_shape / try_tile_to_shape(block: Layout, shape: IntTuple) -> Layout = to_shape, at place::of_shape;
 
-    /// [`tile_to_shape`] with blocks that follow one another along the mode of the smallest `order` first, then the
-    /// next smallest.
+    /// [`tile_to_shape`] with blocks that follow one another along the mode of the smallest `order`
+    /// first, then the next smallest.
     ///
     /// ```
     /// use moye_device::layout::{layout, tile_to_shape_ordered, tuple};
@@ -74,7 +78,8 @@ operation! {
         = to_shape_ordered, at place::of_ordered_shape;
 }
 
-/// Adds `(block, complement of the block after tile)`, of the modes of `blocks` at `at` and of `tiles` at `by`.
+/// Adds `(block, complement of the block after tile)`, of the modes of `blocks` at `at` and of
+/// `tiles` at `by`.
 pub(crate) const fn multiply_into(
     out: &mut Layout,
     blocks: &Layout,
@@ -145,7 +150,7 @@ const fn interleaved_into(
     let rank = if blocks > tiles { blocks } else { tiles };
     tri!(out.push_tuple(rank));
     let mut piece = block.profile.first(ROOT);
-    // The copies over an integer mode may be a tuple, which is one mode all the same.
+    // The copies over an integer mode may be a tuple, which is still one mode.
     let mut copy = if tiler.profile.is_leaf(ROOT) { ROOT } else { copies.profile.first(ROOT) };
     let mut i = 0;
     while i < rank {

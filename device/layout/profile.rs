@@ -1,7 +1,8 @@
 //! The nesting of a tuple, apart from the integers in it.
 //!
-//! All of the algebra goes through these few functions, mostly while the compiler evaluates a constant. It does so step by
-//! step without optimising, so a call takes it as long as a dozen additions: loops keep in variables what does not change.
+//! All of the algebra goes through these few functions, mostly while the compiler evaluates a
+//! constant. It does so step by step without optimising, so a call takes it as long as a dozen
+//! additions: loops keep in variables what does not change.
 
 use super::error::{Fault, tri};
 
@@ -14,7 +15,8 @@ pub const MAX_NODES: usize = 64;
 /// The mark of an integer among the nodes; every other node is the number of a tuple's elements.
 const LEAF: u8 = u8::MAX;
 
-/// The nesting of a tuple: its nodes in the order in which they are written, outer before inner, left before right.
+/// The nesting of a tuple: its nodes in the order in which they are written, outer before inner,
+/// left before right.
 #[derive(Clone, Copy)]
 pub(crate) struct Profile {
     nodes: [u8; MAX_NODES],
@@ -73,7 +75,8 @@ impl Profile {
         self.leaves = first as u8;
     }
 
-    /// Adds the nodes of the integers that were counted from `first` on: of one an integer, otherwise a tuple of them.
+    /// Adds the nodes of the integers that were counted from `first` on: of one an integer,
+    /// otherwise a tuple of them.
     #[inline]
     pub const fn nest_leaves(&mut self, first: usize) -> Result<(), Fault> {
         let count = self.leaves as usize - first;
@@ -119,7 +122,8 @@ impl Profile {
         if node == LEAF { 1 } else { node as usize }
     }
 
-    /// The first mode of a node. An integer's only mode is itself. Of an empty tuple it is the node that follows.
+    /// The first mode of a node. An integer's only mode is itself. Of an empty tuple it is the node
+    /// that follows.
     pub const fn first(&self, at: At) -> At {
         if self.nodes[at.node] == LEAF { at } else { At { node: at.node + 1, leaf: at.leaf } }
     }
@@ -184,7 +188,8 @@ impl Profile {
         self.len == other.len && self.first_difference(other) == self.len()
     }
 
-    /// The first node at which two tuples nest differently; the number of nodes where they nest alike.
+    /// The first node at which two tuples nest differently; the number of nodes where they nest
+    /// alike.
     pub const fn first_difference(&self, other: &Self) -> usize {
         let end = if self.len < other.len { self.len } else { other.len } as usize;
         let mut node = 0;

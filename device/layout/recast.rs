@@ -7,13 +7,13 @@ use super::operation::operation;
 use super::place;
 
 operation! {
-    /// The layout in elements `count` times as large: each group of `count` elements that are next to one another
-    /// becomes one element. Groups that are touched in part count: the result reaches the elements `layout(i) / count`
-    /// and no other.
+    /// The layout in elements `count` times as large: each group of `count` elements that are next
+    /// to one another becomes one element. Groups that are touched in part count: the result
+    /// reaches the elements `layout(i) / count` and no other.
     ///
     /// # Errors
-    /// Where a stride and `count` do not divide one another, where the strides below `count` add up to `count` or more,
-    /// or where one of them is negative: then groups are not aligned with elements.
+    /// If a stride and `count` do not divide one another, if the strides below `count` sum to
+    /// `count` or more, or if one of them is negative: then groups are not aligned with elements.
     ///
     /// ```
     /// use moye_device::layout::{layout, upcast};
@@ -21,19 +21,21 @@ operation! {
     /// ```
     upcast / try_upcast(layout: Layout, count: i64) -> Layout = up, at place::of_upcast;
 
-    /// The layout in elements of which `count` make one of the old: the first mode of stride 1 and more than one element
-    /// goes through the parts, and all other strides are `count` times as large. The result reaches the parts of each
-    /// element of `layout`, each as often as `layout` has the element.
+    /// The layout in elements of which `count` make one of the old: the first mode of stride 1 and
+    /// more than one element goes through the parts, and all other strides are `count` times as
+    /// large. The result reaches the parts of each element of `layout`, each as often as `layout`
+    /// has the element.
     ///
-    /// An extent of 1 at stride 1 goes through parts as well, those of its one element: with one such mode and no other
-    /// of stride 1, that is what is said above. Beside another mode of stride 1 it is CuTe's form, a layout of more
-    /// coordinates than there are parts: `(1,6):(1,1)` by 2 is `(2,12):(1,1)`. [`coalesce`](super::coalesce) first, or
-    /// give extents of 1 the stride 0, where only the parts are wanted. What holds of every result: each of its modes by
-    /// itself is what [`upcast`] by `count` makes the mode of `layout` of again.
+    /// An extent of 1 at stride 1 covers the parts of its single element as well: with one such
+    /// mode and no other of stride 1, the rule above holds. With another mode of stride 1 it is
+    /// CuTe's form, a layout with more coordinates than parts: `(1,6):(1,1)` by 2 is
+    /// `(2,12):(1,1)`. [`coalesce`](super::coalesce) first, or give extents of 1 the stride 0, for
+    /// the parts only. For every result, [`upcast`] by `count` of each mode gives the mode of
+    /// `layout` again.
     ///
     /// # Errors
-    /// Where no mode has stride 1, so that no mode can go through the parts, as in CuTe; where the stride -1 runs
-    /// through elements backwards, and would through their parts.
+    /// Where no mode has stride 1, so that no mode can go through the parts, as in CuTe; where the
+    /// stride -1 runs through elements backwards, and would through their parts.
     ///
     /// ```
     /// use moye_device::layout::{downcast, layout, upcast};
@@ -45,10 +47,11 @@ operation! {
     /// ```
     downcast / try_downcast(layout: Layout, count: i64) -> Layout = down, at place::of_downcast;
 
-    /// The layout of elements of `from_bits` in elements of `to_bits`: [`upcast`] or [`downcast`] by their ratio, or
-    /// both where neither is a multiple of the other.
+    /// The layout of elements of `from_bits` in elements of `to_bits`: [`upcast`] or [`downcast`]
+    /// by their ratio, or both where neither is a multiple of the other.
     ///
-    /// Then it is refused where new elements are not exactly what the old ones cover: each mode by itself rounds up.
+    /// Then it is refused if new elements do not exactly cover the old ones: each mode rounds up
+    /// separately.
     ///
     /// ```
     /// use moye_device::layout::{layout, recast};
@@ -65,7 +68,7 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
         return Err(Fault::HasBasis);
     }
     let mut result = *layout;
-    // The largest offset within an element that the strides below `count` add up to.
+    // The largest offset within an element: the sum of the strides below `count`.
     let mut reach = 0i64;
     let mut i = 0;
     while i < layout.leaves() {
@@ -73,7 +76,8 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
             return Err(Fault::Overflow);
         };
         if stride != 0 {
-            // Also of an extent of 1, as in CuTe: a stride that does not fit is more likely a mistake than unused.
+            // Also of an extent of 1, as in CuTe: a stride that does not fit is more likely a
+            // mistake than unused.
             if stride % count != 0 && count % stride != 0 {
                 return Err(Fault::Indivisible {
                     what: "stride",
@@ -141,13 +145,14 @@ pub(crate) const fn down(layout: &Layout, count: i64) -> Result<Layout, Fault> {
 
 const NOT_ADJACENT: Fault = Fault::Said {
     kind: LayoutErrorKind::Divisibility,
-    text: "no mode has stride 1, so that none can go through the parts of an element; a mode 1:1 appended would do",
+    text: "no mode has stride 1, so that none can go through the parts of an element; a mode 1:1 appended would work",
 };
 
 pub(crate) const fn between(layout: &Layout, from_bits: i64, to_bits: i64) -> Result<Layout, Fault> {
     let (count, parts) = tri!(ratio(from_bits, to_bits));
     let result = tri!(down(&tri!(up(layout, count)), parts));
-    // Where neither size divides the other, CuTe's form rounds up, and goes through what stands at stride 1 for each mode.
+    // Where neither size divides the other, CuTe's form rounds up, and goes through what stands at
+    // stride 1 for each mode.
     if count > 1 && parts > 1 {
         let bits = layout.size() as i128 * from_bits as i128;
         if result.size() as i128 * to_bits as i128 != bits {
@@ -159,7 +164,7 @@ pub(crate) const fn between(layout: &Layout, from_bits: i64, to_bits: i64) -> Re
 
 const CUT_ACROSS: Fault = Fault::Said {
     kind: LayoutErrorKind::Divisibility,
-    text: "neither size divides the other, and mode by mode the new elements are not those that are touched; coalesce the layout \
+    text: "neither size divides the other, and mode by mode the new elements differ from the touched ones; coalesce the layout \
            first, or go by a size that divides both or that both divide",
 };
 

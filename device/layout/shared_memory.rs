@@ -62,9 +62,9 @@ impl SwizzleBytes {
     }
 }
 
-/// The shared-memory atom of a swizzle for elements of `bits` bits: 8 rows of [`SwizzleBytes::bytes`] each, in
-/// elements. Repeat it over a tile by [`ComposedLayout::tile_to_shape`]. These are CuTe's
-/// `GMMA::Layout_K_SW128_Atom` and its kin.
+/// The shared-memory atom of a swizzle for elements of `bits` bits: 8 rows of
+/// [`SwizzleBytes::bytes`] each, in elements. Repeat it over a tile by
+/// [`ComposedLayout::tile_to_shape`]. These are CuTe's `GMMA::Layout_K_SW128_Atom` and its kin.
 ///
 /// ```
 /// use moye_device::layout::{Major, SwizzleBytes, shared_memory_atom};

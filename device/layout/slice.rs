@@ -9,8 +9,8 @@ use super::profile::{At, ROOT};
 use super::text::Text;
 
 operation! {
-    /// The modes of `layout` under the wildcards of `coord`. The integers of the coordinate move the slice by
-    /// [`slice_offset`], see [`slice_and_offset`].
+    /// The modes of `layout` under the wildcards of `coord`. The integers of the coordinate move
+    /// the slice by [`slice_offset`], see [`slice_and_offset`].
     ///
     /// ```
     /// use moye_device::layout::{layout, slice, slice_offset, tuple};
@@ -26,8 +26,9 @@ operation! {
     /// The index of `coord` with its wildcards as 0: where the slice begins.
     slice_offset / try_slice_offset(layout: Layout, coord: IntTuple) -> i64 = offset;
 
-    /// Where the slice of a layout of coordinates begins, as [`slice_offset`] says it of other layouts: what
-    /// [`coordinate_of`](super::coordinate_of) makes of `coord` with its wildcards as 0.
+    /// Where the slice of a layout of coordinates begins, as [`slice_offset`] says it of other
+    /// layouts: what [`coordinate_of`](super::coordinate_of) makes of `coord` with its wildcards
+    /// as 0.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, slice, slice_coordinate, tuple};
@@ -94,8 +95,8 @@ pub(crate) const fn both(layout: &Layout, coord: &IntTuple) -> Result<(Layout, i
     Ok((tri!(sliced(layout, coord)), tri!(offset(layout, coord))))
 }
 
-/// The modes under wildcards, or under integers. As in CuTe, they come out side by side in one tuple, except that an
-/// integer coordinate or a wildcard for the whole keeps the layout as it is.
+/// The modes under wildcards, or under integers. As in CuTe, they come out side by side in one
+/// tuple, except that an integer coordinate or a wildcard for the whole keeps the layout as it is.
 const fn selected(layout: &Layout, coord: &IntTuple, wildcards: bool) -> Result<Layout, Fault> {
     if coord.is_int() && (coord.basis[0] == ANY) == wildcards {
         return Ok(*layout);

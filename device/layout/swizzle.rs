@@ -6,11 +6,12 @@ use super::error::{Fault, LayoutError, LayoutErrorKind};
 use super::operation::method;
 use super::text::Text;
 
-/// A swizzle, CuTe's `Swizzle<bits, base, shift>`: it takes `bits` bits of an index from place `base + shift` up and
-/// xors them onto those from place `base` up (with a negative `shift`, from `base` onto `base - shift`). The lowest
-/// `base` bits stay as they are.
+/// A swizzle, CuTe's `Swizzle<bits, base, shift>`: it takes `bits` bits of an index from place
+/// `base + shift` up and xors them onto those from place `base` up (with a negative `shift`, from
+/// `base` onto `base - shift`). The lowest `base` bits stay as they are.
 ///
-/// It is its own inverse, and keeps each aligned block of `2^(bits + base + |shift|)` indices to itself.
+/// It is its own inverse, and keeps each aligned block of `2^(bits + base + |shift|)` indices to
+/// itself.
 ///
 /// ```
 /// use moye_device::layout::Swizzle;
@@ -44,7 +45,8 @@ impl Swizzle {
     /// The swizzle of `bits` bits at `base`, `shift` apart.
     ///
     /// # Errors
-    /// Where a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach beyond bit 62.
+    /// Where a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach
+    /// beyond bit 62.
     pub const fn try_new(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
         match Self::of(bits, base, shift) {
             Ok(swizzle) => Ok(swizzle),
@@ -84,7 +86,7 @@ impl Swizzle {
         self.base as i64
     }
 
-    /// How far the bits that are taken are above those that they change.
+    /// The distance from the bits that are read to the bits that they change.
     pub const fn shift(&self) -> i64 {
         self.shift as i64
     }
@@ -101,8 +103,9 @@ impl Swizzle {
         ((1 << self.bits) - 1) << low
     }
 
-    /// The swizzled index. `index` is at least 0, which is not checked: of a negative number the bits of its two's
-    /// complement are taken, which is no index. [`try_apply`](Self::try_apply) refuses it.
+    /// The swizzled index. `index` is at least 0, which is not checked: of a negative number the
+    /// bits of its two's complement are taken, which is no index. [`try_apply`](Self::try_apply)
+    /// refuses it.
     #[inline(always)]
     pub const fn apply(&self, index: i64) -> i64 {
         let taken = index & self.source_mask();
@@ -135,9 +138,10 @@ impl Swizzle {
 
     /// The largest of what the indices `0..end` become; `end` is at least 1.
     ///
-    /// The range is cut into one aligned block for each bit of `end`. Within a block the low bits take all values, and
-    /// the largest result has all of them set, except where they are the source of a bit above the block: that bit
-    /// counts for more, so its source is chosen to set it.
+    /// The range is cut into one aligned block for each bit of `end`. Within a block the low bits
+    /// take all values, and the largest result has all of them set, except where they are the
+    /// source of a bit above the block: that bit counts for more, so its source is chosen to set
+    /// it.
     pub(crate) const fn largest_below(&self, end: i64) -> i64 {
         let mut largest = 0;
         let mut rest = end;
@@ -158,12 +162,14 @@ impl Swizzle {
         largest
     }
 
-    /// How far apart the indices are between which the swizzle repeats: it moves a multiple of this along unchanged.
+    /// How far apart the indices are between which the swizzle repeats: it moves a multiple of this
+    /// along unchanged.
     pub(crate) const fn period(&self) -> i64 {
         if self.bits == 0 {
             return 1;
         }
-        // The topmost bit is 62 at most, and a period beyond 64 bits is no offset's divisor but 0's.
+        // The topmost bit is 62 at most, and a period beyond 64 bits is no offset's divisor but
+        // 0's.
         match 1i64.checked_shl((self.bits as i64 + self.base as i64 + (self.shift as i64).abs()) as u32) {
             Some(period) if period > 0 => period,
             _ => i64::MAX,
@@ -171,7 +177,8 @@ impl Swizzle {
     }
 
     method! {
-        /// This swizzle after `first`, as one swizzle: CuTe's composition of two, whose shifts are the same.
+        /// This swizzle after `first`, as one swizzle: CuTe's composition of two, whose shifts are
+        /// the same.
         ///
         /// ```
         /// use moye_device::layout::Swizzle;
@@ -181,13 +188,14 @@ impl Swizzle {
         /// ```
         ///
         /// # Errors
-        /// Where no swizzle has that function: the shifts differ, the bits that the first changes are taken by the
-        /// second, or the bits that one of them takes and the other does not are not side by side. `apply` of the one
-        /// after `apply` of the other is the function then.
+        /// Where no swizzle has that function: the shifts differ, the bits that the first changes
+        /// are taken by the second, or the bits that one of them takes and the other does not are
+        /// not side by side. `apply` of the one after `apply` of the other is the function then.
         composition / try_composition(self: Swizzle, first: Swizzle) -> Swizzle = after;
     }
 
-    /// The swizzle that takes the bits of the mask `source` and changes those of `target`, both a run of bits.
+    /// The swizzle that takes the bits of the mask `source` and changes those of `target`, both a
+    /// run of bits.
     pub(crate) const fn of_masks(source: i64, target: i64) -> Result<Self, Fault> {
         if source == 0 {
             return Ok(Self::NONE);
@@ -203,8 +211,8 @@ impl Swizzle {
     /// The swizzle of the same memory in elements `count` times as large, a power of two.
     ///
     /// # Errors
-    /// Where `count` is no power of two, or where `shift` is negative and bits that are taken are within one element
-    /// while those that they change are not.
+    /// If `count` is not a power of two, or if `shift` is negative and the bits that are read are
+    /// within one element while the bits that they change are not.
     pub const fn try_upcast(&self, count: i64) -> Result<Self, LayoutError> {
         match self.upcast(count) {
             Ok(swizzle) => Ok(swizzle),
@@ -222,7 +230,8 @@ impl Swizzle {
             return Ok(Self { base: base as u8, ..*self });
         }
         if self.shift < 0 && self.bits > 0 {
-            // The bits that are taken are the lower ones: they vanish before those that they change.
+            // The bits that are read are the lower ones: they vanish before the bits that they
+            // change.
             if self.target_mask() >> hidden != 0 {
                 return Err(Fault::HiddenBits { base: self.base as i64, count });
             }
@@ -233,7 +242,8 @@ impl Swizzle {
         Ok(Self { bits: if bits > 0 { bits as u8 } else { 0 }, base: 0, shift: self.shift })
     }
 
-    /// The swizzle of the same memory in elements of which `count`, a power of two, make one of the old.
+    /// The swizzle of the same memory in elements of which `count`, a power of two, make one of the
+    /// old.
     ///
     /// # Errors
     /// Where `count` is no power of two, or the bits reach beyond bit 62.

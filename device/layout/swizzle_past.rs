@@ -9,7 +9,8 @@ use super::operation::{method, operation};
 use super::swizzle::{self, Swizzle};
 
 operation! {
-    /// `a` after a composed layout: the swizzle moved to the other side of `a`, which permutes the bits of an index.
+    /// `a` after a composed layout: the swizzle moved to the other side of `a`, which permutes the
+    /// bits of an index.
     ///
     /// ```
     /// use moye_device::layout::{ComposedLayout, Swizzle, composition_swizzled, layout};
@@ -19,16 +20,18 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where `a` takes the bits of the swizzle apart or is no permutation of bits (strides powers of two that do not
-    /// overlap, and extents but for the last), so that no swizzle has that function; or where adding the offset carries
-    /// from one mode of `a` into the next. CuTe asks for an offset of 0.
+    /// If `a` separates the bits of the swizzle or is not a permutation of bits (strides powers of
+    /// two that do not overlap, and extents except the last), so that no swizzle has that function;
+    /// or if adding the offset carries from one mode of `a` into the next. CuTe requires an offset
+    /// of 0.
     composition_swizzled / try_composition_swizzled(a: Layout, b: ComposedLayout) -> ComposedLayout = swizzled;
 }
 
 impl ComposedLayout {
     method! {
-        /// This after `b`, which is swizzled too: `b`'s swizzle moved past this layout, as in [`composition_swizzled()`],
-        /// past its offset and into its swizzle, as in [`Swizzle::composition`].
+        /// This after `b`, which is swizzled too: `b`'s swizzle moved past this layout, as in
+        /// [`composition_swizzled()`], past its offset and into its swizzle, as in
+        /// [`Swizzle::composition`].
         ///
         /// ```
         /// use moye_device::layout::{ComposedLayout, Swizzle, layout};
@@ -38,8 +41,9 @@ impl ComposedLayout {
         /// ```
         ///
         /// # Errors
-        /// Where one of these has no answer, or where the offset of this is no multiple of the block that the swizzle
-        /// permutes and adding it after the swizzle is not the same as before.
+        /// Where one of these has no answer, or where the offset of this is no multiple of the
+        /// block that the swizzle permutes and adding it after the swizzle is not the same as
+        /// before.
         composition_swizzled / try_composition_swizzled(self: ComposedLayout, b: ComposedLayout) -> ComposedLayout
             = compose_swizzled;
     }
@@ -97,9 +101,9 @@ const fn same_but_for(moved: &ComposedLayout, inner: &ComposedLayout, offset: i6
 
 /// The swizzle `S` with `a(swizzle(i)) == S(a(i))` for each `i` from 0 to below `end`.
 ///
-/// Such indices have bits up to that of `end - 1`: the swizzle moves no others. `a` must take each bit to one of its
-/// own, or to none: then `a(x ^ y) == a(x) ^ a(y)`, and each bit that is taken and the bit that it changes become two
-/// others.
+/// Such indices have bits up to that of `end - 1`: the swizzle moves no others. `a` must take each
+/// bit to one of its own, or to none: then `a(x ^ y) == a(x) ^ a(y)`, and each bit that is taken
+/// and the bit that it changes become two others.
 pub(crate) const fn moved_past(a: &Layout, swizzle: &Swizzle, end: i64) -> Result<Swizzle, Fault> {
     let span = ((end as u64).next_power_of_two() - 1) as i64;
     let (sources, targets) = (swizzle.source_mask(), swizzle.target_mask());

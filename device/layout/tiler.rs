@@ -1,4 +1,4 @@
-//! What a layout is tiled by: a layout, or one tiler for each mode.
+//! Tilers: a layout, or one tiler for each mode.
 
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
@@ -7,7 +7,7 @@ use super::operation::method;
 use super::profile::{At, MAX_NODES, ROOT};
 use super::text::Text;
 
-/// What a layout is tiled by, in [`composition_tiler`] and in the divides and products:
+/// The tiler of [`composition_tiler`] and of the divides and products:
 ///
 /// - a layout, for the whole (`4:2`),
 /// - an integer `n`, which is the layout `n:1`,

@@ -10,8 +10,8 @@ use super::product::raked_into;
 use super::profile::ROOT;
 use super::text::Text;
 
-/// A thread-value layout over a tile: `(thread, value)` to the element of the tile that the thread holds as its
-/// `value`-th, counted along the tile's first mode first.
+/// A thread-value layout over a tile: `(thread, value)` to the element of the tile that the thread
+/// holds as its `value`-th, counted along the tile's first mode first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TvLayout {
     /// The shape of the tile, an integer for each mode.
@@ -20,9 +20,9 @@ pub struct TvLayout {
     pub layout: Layout,
 }
 
-/// The thread-value layout in which thread `threads(m, n)` holds, for each of its places in the tile, a block of
-/// values in the order of `values`: `threads` says how threads are laid over the tile, `values` how many elements
-/// each of them holds side by side and in which order. Any rank.
+/// The thread-value layout in which thread `threads(m, n)` holds, for each of its places in the
+/// tile, a block of values in the order of `values`: `threads` says how threads are laid over the
+/// tile, `values` how many elements each of them holds side by side and in which order. Any rank.
 ///
 /// ```
 /// use moye_device::layout::{layout, make_layout_tv, tuple};
@@ -44,7 +44,8 @@ pub const fn make_layout_tv(threads: Layout, values: Layout) -> TvLayout {
 /// [`make_layout_tv`] as a `Result`.
 ///
 /// # Errors
-/// Where the threads or the values leave numbers out or use one twice, so that some `(thread, value)` has no place.
+/// Where the threads or the values leave numbers out or use one twice, so that some
+/// `(thread, value)` has no place.
 pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLayout, LayoutError> {
     let mut result = Ok(TvLayout { tile: IntTuple::int(0), layout: Layout::start() });
     if let Ok(tv) = &mut result
@@ -95,7 +96,8 @@ impl TvLayout {
         self.layout.extent(1)
     }
 
-    /// `(thread, value)` to the coordinate in the tile, as strides along basis vectors, one for each mode of the tile.
+    /// `(thread, value)` to the coordinate in the tile, as strides along basis vectors, one for
+    /// each mode of the tile.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_layout_tv};
@@ -124,8 +126,8 @@ impl TvLayout {
         }
     }
 
-    /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this layout, as
-    /// [`composition`](super::composition) gives it.
+    /// The elements of `tensor`, a layout over the tile, by thread and value: `tensor` after this
+    /// layout, as [`composition`](super::composition) gives it.
     ///
     /// ```
     /// use moye_device::layout::{layout, make_layout_tv};

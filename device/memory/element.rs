@@ -5,8 +5,8 @@ use crate::arch::{Bf16x2, F16x2, Word, Word128};
 use crate::number::{B1, Number, S4, U4};
 use half::{bf16, f16};
 
-/// A type that tensors and tiled copies count in: an [`Element`], or a number smaller than a byte that memory holds
-/// without gaps.
+/// A type that tensors and tiled copies count in: an [`Element`], or a number smaller than a byte
+/// that memory holds without gaps.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory, packed or not",
     label = "not an element type"
@@ -15,10 +15,11 @@ pub trait Storable: Copy + Send + Sync + 'static {
     /// The name that messages and tables print: `f32`, `bf16`, `s4`, ...
     const NAME: &'static str;
 
-    /// The bits of one: a multiple of 8 for an [`Element`]; 1, 2 or 4 for one of which a byte holds several.
+    /// The bits of one: a multiple of 8 for an [`Element`]; 1, 2 or 4 for one of which a byte holds
+    /// several.
     const BITS: i64;
 
-    /// Reads element `index` of those that lie without gaps in a thread's own memory from `first` on.
+    /// Reads element `index` of a run without gaps in a thread's own memory that starts at `first`.
     ///
     /// # Safety
     /// Its bytes may be read and were written, and `first` is aligned as the element is.
@@ -28,7 +29,8 @@ pub trait Storable: Copy + Send + Sync + 'static {
     /// Writes element `index`; of one smaller than a byte the others of its byte are read and kept.
     ///
     /// # Safety
-    /// As [`read_own`](Self::read_own), for writing; the byte of a small element was written before.
+    /// As [`read_own`](Self::read_own), for writing; the byte of a small element was written
+    /// before.
     #[doc(hidden)]
     unsafe fn write_own(first: *mut u8, index: usize, value: Self);
 }
@@ -80,8 +82,8 @@ packed!(S4, U4, B1);
 /// A type that device memory can hold: fixed size, no padding, valid for every bit pattern.
 ///
 /// # Safety
-/// Every bit pattern of `size_of::<Self>()` bytes is a valid value, there is no padding, `Bits` has the same size, and
-/// the type has no drop glue and no references in it.
+/// Every bit pattern of `size_of::<Self>()` bytes is a valid value, there is no padding, `Bits` has
+/// the same size, and the type has no drop glue and no references in it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory",
     label = "not an element type",
@@ -94,7 +96,7 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The element in bytes.
     const BYTES: usize = size_of::<Self>();
 
-    /// What one load or store of an element moves.
+    /// The word of a load or store of an element.
     type Bits: Word;
 
     /// The element's bits.

@@ -6,13 +6,15 @@ use core::mem::MaybeUninit;
 
 /// A pointer to elements in global memory that the kernel only reads.
 ///
-/// As a kernel parameter it is one 64-bit address; the host passes a `&Buffer<T>` or a sub-range of one for it.
+/// As a kernel parameter it is one 64-bit address; the host passes a `&Buffer<T>` or a sub-range of
+/// one for it.
 #[repr(transparent)]
 pub struct Global<T: Element>(*const T);
 
 /// A pointer to elements in global memory that the kernel may write.
 ///
-/// As a kernel parameter it is one 64-bit address; the host passes a `&mut Buffer<T>` or a sub-range of one for it.
+/// As a kernel parameter it is one 64-bit address; the host passes a `&mut Buffer<T>` or a
+/// sub-range of one for it.
 #[repr(transparent)]
 pub struct GlobalMut<T: Element>(*mut T);
 
@@ -31,7 +33,8 @@ macro_rules! pointer {
                 self.0 as usize as u64
             }
 
-            /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is checked.
+            /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an
+            /// access is checked.
             #[inline(always)]
             pub fn offset(self, elements: i64) -> Self {
                 Self(self.0.wrapping_offset(elements as isize))
@@ -51,7 +54,8 @@ macro_rules! pointer {
             }
         }
         impl<T: Element> Copy for $name<T> {}
-        // SAFETY: an address only; every access through it goes through `arch`, which states its own contract.
+        // SAFETY: it is only an address; every access through it uses `arch`, which states its own
+        // contract.
         unsafe impl<T: Element> Send for $name<T> {}
         // SAFETY: as above.
         unsafe impl<T: Element> Sync for $name<T> {}
@@ -66,10 +70,10 @@ macro_rules! pointer {
 pointer!(Global, *const T);
 pointer!(GlobalMut, *mut T);
 
-/// A typed pointer to global memory: [`Global`] or [`GlobalMut`], or for elements smaller than a byte
-/// [`GlobalPacked`](super::GlobalPacked) or [`GlobalPackedMut`](super::GlobalPackedMut).
+/// A typed pointer to global memory: [`Global`] or [`GlobalMut`], or for elements smaller than a
+/// byte [`GlobalPacked`](super::GlobalPacked) or [`GlobalPackedMut`](super::GlobalPackedMut).
 pub trait GlobalPointer: Copy {
-    /// What it points to.
+    /// The address.
     type Element: Storable;
 
     /// The device address, in bytes: of the byte that holds the element, where it holds several.
@@ -82,31 +86,34 @@ pub trait GlobalPointer: Copy {
     /// Reads the element, where `valid`; zero elsewhere.
     ///
     /// # Safety
-    /// Where `valid`, it lies in memory that the kernel may read, and no other thread writes it meanwhile (of one smaller
-    /// than a byte: any of its byte).
+    /// If `valid`, it is in memory that the kernel may read, and no other thread writes it
+    /// meanwhile (for one smaller than a byte: any of its byte).
     unsafe fn read_if(self, valid: bool) -> Self::Element;
 
-    /// Reads the first `existing` of the elements that fill a word, the first of them the one that is pointed to; the
-    /// others read as zeros.
+    /// Reads the first `existing` of the elements that fill a word, the first of them the one that
+    /// is pointed to; the others read as zeros.
     ///
     /// # Safety
-    /// As [`read_if`](Self::read_if), for those that exist; the element is the first of its byte.
+    /// As [`read_if`](Self::read_if), for elements in bounds; the element is the first of its byte.
     unsafe fn read_part<W: Word>(self, existing: u32) -> W;
 }
 
 /// A [`GlobalPointer`] through which the kernel may write.
 pub trait GlobalPointerMut: GlobalPointer {
-    /// Writes the element, where `valid`. One smaller than a byte is written by reading its byte and writing it back.
+    /// Writes the element, where `valid`. One smaller than a byte is written by reading its byte
+    /// and writing it back.
     ///
     /// # Safety
-    /// Where `valid`, it lies in memory that the kernel may write, and no other thread touches it meanwhile (of one smaller
-    /// than a byte: any of its byte).
+    /// If `valid`, it is in memory that the kernel may write, and no other thread touches it
+    /// meanwhile (for one smaller than a byte: any of its byte).
     unsafe fn write_if(self, valid: bool, value: Self::Element);
 
-    /// Writes the first `existing` of the elements that fill a word, the first of them to where the pointer leads.
+    /// Writes the first `existing` of the elements that fill a word, the first of them to where the
+    /// pointer leads.
     ///
     /// # Safety
-    /// As [`write_if`](Self::write_if), for those that exist; the element is the first of its byte.
+    /// As [`write_if`](Self::write_if), for elements in bounds; the element is the first of its
+    /// byte.
     unsafe fn write_part<W: Word>(self, existing: u32, word: W);
 }
 
@@ -138,7 +145,8 @@ macro_rules! global_pointer {
                 let address = self.address();
                 let mut word = MaybeUninit::new(W::ZERO);
                 for i in 0..size_of::<W>() / T::BYTES {
-                    // SAFETY: the caller's contract; what does not exist is not read; `i` stays inside the word.
+                    // SAFETY: the caller's contract; out of bounds elements are not read; `i` stays
+                    // inside the word.
                     unsafe {
                         let bits =
                             T::Bits::load_global_if((i as u32) < existing, address + (i * T::BYTES) as u64);
@@ -168,7 +176,8 @@ impl<T: Element> GlobalPointerMut for GlobalMut<T> {
         let address = self.address();
         let parts = (&raw const word).cast::<T::Bits>();
         for i in 0..size_of::<W>() / T::BYTES {
-            // SAFETY: the caller's contract; what does not exist is not written; `i` stays inside the word.
+            // SAFETY: the caller's contract; out of bounds elements are not written; `i` stays
+            // inside the word.
             unsafe {
                 let bits = parts.add(i).read_unaligned();
                 T::Bits::store_global_if((i as u32) < existing, address + (i * T::BYTES) as u64, bits);
@@ -181,7 +190,7 @@ impl<T: Element> Global<T> {
     /// Reads the element `index` elements further on.
     ///
     /// # Safety
-    /// The element lies in memory that the kernel may read, and no thread writes it meanwhile.
+    /// The element is in memory that the kernel may read, and no thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: i64) -> T {
@@ -194,7 +203,7 @@ impl<T: Element> GlobalMut<T> {
     /// Reads the element `index` elements further on.
     ///
     /// # Safety
-    /// The element lies in memory that the kernel may read, and no other thread writes it meanwhile.
+    /// The element is in memory that the kernel may read, and no other thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: i64) -> T {
@@ -205,7 +214,8 @@ impl<T: Element> GlobalMut<T> {
     /// Writes the element `index` elements further on.
     ///
     /// # Safety
-    /// The element lies in memory that the kernel may write, and no other thread touches it meanwhile.
+    /// The element is in memory that the kernel may write, and no other thread touches it
+    /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: i64, value: T) {

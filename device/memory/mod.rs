@@ -1,4 +1,5 @@
-//! Memory spaces: which types may live in device memory, and pointers that know the space they point to.
+//! Memory spaces: which types may live in device memory, and pointers that know the space they
+//! point to.
 
 mod element;
 mod global;

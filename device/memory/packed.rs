@@ -1,16 +1,17 @@
 //! Elements smaller than a byte in global and shared memory.
 //!
-//! Elements lie without gaps, the first of a byte in its lowest bits, as CUTLASS's `subbyte_iterator` and the registers of
-//! `mma.sync` have them. Memory is addressed in bytes, so a pointer to such elements is a byte address with an index in
-//! elements:
+//! Elements are packed without gaps, the first of a byte in its lowest bits, as in CUTLASS's
+//! `subbyte_iterator` and the registers of `mma.sync`. Memory is addressed in bytes, so a pointer
+//! to such elements is a byte address with an index in elements:
 //!
-//! - Reading one reads its byte. Reading a [`Word`] of 1 to 16 bytes reads all elements in it by one instruction; the first
-//!   must start a word.
-//! - [`write`](GlobalPackedMut::write) reads the byte, changes the element's bits and writes it back, in two instructions.
-//!   It is for a thread that has the byte to itself.
-//! - [`write_shared_byte`](GlobalPackedMut::write_shared_byte) changes the element's bits alone, in two atomic steps
-//!   (clear, set) on the aligned 32-bit word around it. Other threads may write other elements of the word meanwhile; who
-//!   reads this element between the steps may see zeros.
+//! - Reading one reads its byte. Reading a [`Word`] of 1 to 16 bytes reads all elements in it by
+//!   one instruction; the first must start a word.
+//! - [`write`](GlobalPackedMut::write) reads the byte, changes the element's bits and writes it
+//!   back, in two instructions. It is for a thread that has the byte to itself.
+//! - [`write_shared_byte`](GlobalPackedMut::write_shared_byte) changes only the element's bits, in
+//!   two atomic steps (clear, set) on the aligned 32-bit word around it. Other threads may write
+//!   other elements of the word meanwhile; a thread that reads this element between the steps may
+//!   see zeros.
 
 use super::{Global, GlobalMut, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::arch::{AtomicInteger, Word, simulator_assert};
@@ -33,7 +34,7 @@ pub(super) const fn per_byte<T: Scalar>() -> i64 {
     8 / T::WIDTH as i64
 }
 
-/// Where an element lies in a unit of `per` elements: the unit, and the element's place in it.
+/// The place of an element in units of `per` elements: the unit, and the element's place in it.
 #[inline(always)]
 pub(super) const fn place(index: i64, per: i64) -> (i64, u32) {
     (index.div_euclid(per), index.rem_euclid(per) as u32)
@@ -53,7 +54,7 @@ pub(super) fn insert<T: Scalar>(unit: u8, at: u32, value: T) -> u8 {
     (u32::from(unit) & !mask | (value.low_bits() as u32) << shift & mask) as u8
 }
 
-/// The masks of an element in the 32-bit word around its byte: what stays, and its new bits.
+/// The masks of an element in the 32-bit word around its byte: the bits to keep, and its new bits.
 #[inline(always)]
 fn masks<T: Scalar>(byte_in_word: u32, at: u32, value: T) -> (u32, u32) {
     let shift = 8 * byte_in_word + at * T::WIDTH as u32;
@@ -61,7 +62,7 @@ fn masks<T: Scalar>(byte_in_word: u32, at: u32, value: T) -> (u32, u32) {
     (!mask, (value.low_bits() as u32) << shift & mask)
 }
 
-/// What the three pointers have in common.
+/// The common part of the three pointers.
 macro_rules! pointer {
     ($(#[$doc:meta])* $name:ident, $bytes:ident, $address:ty) => {
         $(#[$doc])*
@@ -90,14 +91,16 @@ macro_rules! pointer {
                 Self { bytes, index: 0, element: PhantomData }
             }
 
-            /// The pointer moved by `elements` (may be negative, and end within a byte). Only an access is checked.
+            /// The pointer moved by `elements` (may be negative, and end within a byte). Only an
+            /// access is checked.
             #[inline(always)]
             #[must_use]
             pub const fn offset(self, elements: i64) -> Self {
                 Self { index: self.index.wrapping_add(elements), ..self }
             }
 
-            /// The address of the byte that holds the element, and how many of its lower bits come before it.
+            /// The address of the byte that holds the element, and how many of its lower bits come
+            /// before it.
             #[inline(always)]
             pub fn address(self) -> ($address, u32) {
                 let (byte, at) = place(self.index, Self::PER_BYTE);
@@ -144,12 +147,13 @@ pointer! {
 macro_rules! load {
     ($name:ident $load:ident) => {
         impl<T: Scalar> $name<T> {
-            /// Reads all elements of a word, the first in its lowest bits, from the one `index` elements further on, by one
-            /// instruction.
+            /// Reads all elements of a word, the first in its lowest bits, from the one `index`
+            /// elements further on, by one instruction.
             ///
             /// # Safety
-            /// That element starts a word: its address is a multiple of the word's size, and it is the first of its byte.
-            /// The word may be read, and no other thread writes it meanwhile.
+            /// That element starts a word: its address is a multiple of the word's size, and it is
+            /// the first of its byte. The word may be read, and no other thread writes it
+            /// meanwhile.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn read_word<W: Word>(self, index: i64) -> W {
@@ -166,11 +170,12 @@ load!(SharedPacked load_shared);
 macro_rules! store {
     ($name:ident $store:ident $and:ident $or:ident $address:ty) => {
         impl<T: Scalar> $name<T> {
-            /// Writes the element `index` elements further on: reads its byte, and writes the byte with the element
-            /// replaced.
+            /// Writes the element `index` elements further on: reads its byte, and writes the byte
+            /// with the element replaced.
             ///
             /// # Safety
-            /// Its byte may be read and written, and no other thread touches *any element of the byte* meanwhile.
+            /// Its byte may be read and written, and no other thread touches *any element of the
+            /// byte* meanwhile.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write(self, index: i64, value: T) {
@@ -179,12 +184,14 @@ macro_rules! store {
                 unsafe { self.bytes.write(byte as _, insert(self.bytes.read(byte as _), at, value)) }
             }
 
-            /// Writes the element `index` elements further on where other threads may write others of the same byte: clears
-            /// and sets its bits by two atomic operations on the aligned 32-bit word around it.
+            /// Writes the element `index` elements further on where other threads may write others
+            /// of the same byte: clears and sets its bits by two atomic operations on the aligned
+            /// 32-bit word around it.
             ///
             /// # Safety
-            /// That word may be read and written; no other thread touches this element meanwhile, and none writes another
-            /// of the word by [`write`](Self::write) or [`write_word`](Self::write_word).
+            /// That word may be read and written; no other thread touches this element meanwhile,
+            /// and none writes another of the word by [`write`](Self::write) or
+            /// [`write_word`](Self::write_word).
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write_shared_byte(self, index: i64, value: T) {
@@ -199,8 +206,8 @@ macro_rules! store {
                 }
             }
 
-            /// Writes all elements of a word, the first in its lowest bits, from the one `index` elements further on, by one
-            /// instruction.
+            /// Writes all elements of a word, the first in its lowest bits, from the one `index`
+            /// elements further on, by one instruction.
             ///
             /// # Safety
             /// As [`read_word`](Self::read_word), for writing.
@@ -247,8 +254,8 @@ macro_rules! global {
                 let mut word = W::ZERO;
                 for byte in 0..size_of::<W>() {
                     let kept = existing_bits::<T>(byte, existing);
-                    // SAFETY: the caller's contract; a byte without an element that exists is not read. Inside the word,
-                    // whose bytes are plain bits.
+                    // SAFETY: the caller's contract; a byte without an element in bounds is not
+                    // read. Inside the word, whose bytes are plain bits.
                     unsafe {
                         let bits = u8::load_global_if(kept != 0, address + byte as u64) & kept;
                         (&raw mut word).cast::<u8>().add(byte).write(bits);
@@ -279,8 +286,9 @@ impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
         for byte in 0..size_of::<W>() {
             let written = existing_bits::<T>(byte, existing);
             let address = address + byte as u64;
-            // SAFETY: the caller's contract; a byte without an element that exists is not touched, and of one that has
-            // others the others are kept. Inside the word, whose bytes are plain bits.
+            // SAFETY: the caller's contract; a byte without an element in bounds is not touched,
+            // and the other elements of a byte are kept. Inside the word, whose bytes are plain
+            // bits.
             unsafe {
                 let bits = (&raw const word).cast::<u8>().add(byte).read();
                 let kept = u8::load_global_if(!matches!(written, 0 | u8::MAX), address) & !written;

@@ -1,6 +1,7 @@
-//! Shared memory: pointers into it, arrays with a layout, and the set of arrays that a kernel declares.
+//! Shared memory: pointers into it, arrays with a layout, and the set of arrays that a kernel
+//! declares.
 //!
-//! A kernel names what it keeps in shared memory as one type, a tuple of [`SharedArray`]s:
+//! A kernel declares its shared memory as one type, a tuple of [`SharedArray`]s:
 //!
 //! ```
 //! use moye_device::memory::{SharedArray, SharedStorage};
@@ -16,8 +17,8 @@
 //! assert_eq!(Smem::BYTES, 4224 + 4 * 1031);
 //! ```
 //!
-//! `#[kernel(shared = Smem)]` tells the host how much the kernel needs, and `Smem::take()` in the kernel's body gives
-//! the arrays as tensors.
+//! `#[kernel(shared = Smem)]` declares the size to the host, and `Smem::take()` in the kernel's
+//! body gives the arrays as tensors.
 
 use super::Element;
 use crate::arch::{self, Word};
@@ -27,7 +28,8 @@ use core::marker::PhantomData;
 
 /// A pointer to elements in the block's shared memory: a 32-bit address.
 ///
-/// As the engine of a tensor it keeps what slices within a block of a swizzle add apart from the address, in elements.
+/// As the engine of a tensor it keeps the offset of slices within a block of a swizzle apart from
+/// the address, in elements.
 pub struct Shared<T: Element> {
     base: u32,
     step: i32,
@@ -55,7 +57,8 @@ impl<T: Element> Shared<T> {
         self.base.wrapping_add(self.step_bytes())
     }
 
-    /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is checked.
+    /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is
+    /// checked.
     #[inline(always)]
     pub const fn offset(self, elements: i32) -> Self {
         let bytes = elements.wrapping_mul(size_of::<T>() as i32);
@@ -91,8 +94,8 @@ impl<T: Element> Shared<T> {
     /// Reads the element `index` elements further on.
     ///
     /// # Safety
-    /// The element lies in the block's shared memory and was written, ordered before by a barrier where another thread
-    /// did it; no thread writes it meanwhile.
+    /// The element is in the block's shared memory and was written, ordered before by a barrier if
+    /// another thread wrote it; no thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: i32) -> T {
@@ -103,7 +106,7 @@ impl<T: Element> Shared<T> {
     /// Writes the element `index` elements further on.
     ///
     /// # Safety
-    /// The element lies in the block's shared memory, and no other thread touches it meanwhile.
+    /// The element is in the block's shared memory, and no other thread touches it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: i32, value: T) {
@@ -112,14 +115,14 @@ impl<T: Element> Shared<T> {
     }
 }
 
-/// What a kernel keeps in shared memory: a [`SharedArray`], or a tuple of up to eight.
+/// The shared memory of a kernel: a [`SharedArray`], or a tuple of up to eight.
 ///
 /// Each array starts at a multiple of [`SharedArray::ALIGN`] bytes.
 pub trait SharedStorage {
     /// The need of a block, in bytes.
     const BYTES: usize;
 
-    /// What it must start at a multiple of, in bytes; 1,024 at most, which the block's shared memory starts at.
+    /// Its alignment in bytes; at most 1,024, the alignment of the block's shared memory.
     const ALIGN: usize;
 
     /// The arrays as tensors: one tensor, or a tuple of them.
@@ -128,14 +131,14 @@ pub trait SharedStorage {
     /// The arrays, placed from shared address `base` on.
     ///
     /// # Safety
-    /// `BYTES` bytes from `base`, a multiple of `ALIGN`, belong to this storage alone.
+    /// `BYTES` bytes from `base`, a multiple of `ALIGN`, are used by this storage only.
     unsafe fn at(base: u32) -> Self::Tensors;
 
     /// The arrays, placed at the start of the block's shared memory.
     ///
     /// # Safety
-    /// The block was launched with at least `BYTES` bytes (a kernel that declares this type as `shared` always is), and
-    /// nothing else is placed there.
+    /// The block was launched with at least `BYTES` bytes (a kernel that declares this type as
+    /// `shared` always is), and nothing else is placed there.
     #[inline(always)]
     #[must_use]
     unsafe fn take() -> Self::Tensors
@@ -154,7 +157,8 @@ const ALIGN: usize = 128;
 pub struct SharedArray<T: Element, L: StaticLayout>(PhantomData<(T, L)>);
 
 impl<T: Element, L: StaticLayout> SharedArray<T, L> {
-    /// The array starts at a multiple of this, in bytes: 128, or a block of its layout's swizzle where that is larger.
+    /// The array starts at a multiple of this, in bytes: 128, or a block of its layout's swizzle
+    /// where that is larger.
     pub const ALIGN: usize = {
         let block = block_bytes::<T, L>() as usize;
         within_start(L::SWIZZLE, block);
@@ -162,10 +166,11 @@ impl<T: Element, L: StaticLayout> SharedArray<T, L> {
     };
 }
 
-/// What a block's shared memory starts at a multiple of, in bytes.
+/// The alignment of a block's shared memory, in bytes.
 const START: usize = 1024;
 
-/// A swizzle goes by addresses: its blocks begin at multiples of their size, or the array does not compile.
+/// A swizzle works on addresses: its blocks start at multiples of their size, or the array does not
+/// compile.
 const fn within_start(swizzle: Swizzle, block: usize) {
     if block > START {
         let mut text = Text::<400>::new();
@@ -210,7 +215,7 @@ impl SharedStorage for () {
     unsafe fn at(_: u32) {}
 }
 
-/// The offset of the next part, a constant once inlined; `end` moves behind it.
+/// The offset of the next part, a constant once inlined; `end` moves past it.
 #[inline(always)]
 fn place<S: SharedStorage>(end: &mut u32) -> u32 {
     let start = end.next_multiple_of(S::ALIGN as u32);

@@ -3,8 +3,9 @@
 use crate::arch::parameter_address;
 use crate::kernel::{KernelParam, ParamType};
 
-/// A pointer to a tensor map in global memory: 128 bytes at a multiple of 64, which tell TMA of a tensor and of the boxes that
-/// are moved. The host makes them; as a parameter of a kernel, a [`TensorMap`], it needs no memory and no copy.
+/// A pointer to a tensor map in global memory: 128 bytes at a multiple of 64, which describe a
+/// tensor and its boxes for TMA. The host makes them; as a parameter of a kernel, a [`TensorMap`],
+/// it needs no memory and no copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct TensorMapPointer(u64);
@@ -30,11 +31,11 @@ unsafe impl KernelParam for TensorMapPointer {
     const TYPE: ParamType = ParamType::Global { element: "TensorMap", written: false };
 }
 
-/// A tensor map that is passed to a kernel by value: TMA takes it by the address of the parameter, which
-/// [`pointer`](Self::pointer) gives.
+/// A tensor map that is passed to a kernel by value: TMA takes it by the address of the parameter,
+/// which [`pointer`](Self::pointer) gives.
 ///
-/// CUDA C++ writes `const __grid_constant__ CUtensorMap`. Here the compiler takes it for 128 bytes of which the kernel sees nothing but
-/// that address, and `moye-build` gives it its alignment.
+/// CUDA C++ writes `const __grid_constant__ CUtensorMap`. Here the compiler takes it for 128 bytes
+/// of which the kernel sees nothing but that address, and `moye-build` gives it its alignment.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(target_arch = "nvptx64", repr(C))]
 #[cfg_attr(not(target_arch = "nvptx64"), repr(C, align(64)))]
@@ -47,8 +48,8 @@ impl TensorMap {
         Self(words)
     }
 
-    /// Where the parameter lies, as long as the kernel runs. Call it of the parameter itself and not of a copy, which may be gone
-    /// before the instruction that is told of it.
+    /// The address of the parameter, valid as long as the kernel runs. Call it on the parameter
+    /// itself: a copy may be gone before the instruction that takes its address.
     #[inline(always)]
     #[must_use]
     pub fn pointer(&self) -> TensorMapPointer {
@@ -56,8 +57,8 @@ impl TensorMap {
     }
 }
 
-// SAFETY: 128 bytes in the form that the device's tensor copies take; a multiple of 64 on both sides, as moye-build writes the
-// alignment of a `Constant`, and 8 where the compiler passes it.
+// SAFETY: 128 bytes in the form that the device's tensor copies take; a multiple of 64 on both
+// sides, as moye-build writes the alignment of a `Constant`, and 8 where the compiler passes it.
 unsafe impl KernelParam for TensorMap {
     const TYPE: ParamType = ParamType::Constant { name: "TensorMap", size: size_of::<Self>() };
 

@@ -15,8 +15,8 @@ pub struct Complex64 {
     pub im: f64,
 }
 
-/// A sum of products of complex numbers as Gauss multiplies them, with three products instead of four: of
-/// `(a + bi)(c + di)` it holds the sums of `ac`, of `bd`, and of `(a + b)(c + d)`.
+/// A sum of products of complex numbers as Gauss multiplies them, with three products instead of
+/// four: of `(a + bi)(c + di)` it holds the sums of `ac`, of `bd`, and of `(a + b)(c + d)`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C)]
 pub struct GaussComplex {
@@ -39,7 +39,8 @@ unsafe impl Element for Complex64 {
     type Bits = Word128;
 }
 
-/// In registers alone: no access to memory has 24 bytes. What a sum makes up is stored as a [`Complex64`].
+/// In registers alone: no access to memory has 24 bytes. What a sum makes up is stored as a
+/// [`Complex64`].
 impl Storable for GaussComplex {
     const NAME: &'static str = "gc64";
     const BITS: i64 = 192;

@@ -1,17 +1,18 @@
-//! The 8-bit floats of the Open Compute Project, as NVIDIA's tensor cores of sm_89 and later have them.
+//! The 8-bit floats of the Open Compute Project, as NVIDIA's tensor cores of sm_89 and later have
+//! them.
 
 use super::scalar::{Number, Scalar, number};
 use crate::memory::Element;
 use half::f16;
 
-/// An 8-bit float with 4 bits of exponent and 3 of fraction: up to 448, no infinities, NaN where all bits but the sign
-/// are set.
+/// An 8-bit float with 4 bits of exponent and 3 of fraction: up to 448, no infinities, NaN where
+/// all bits but the sign are set.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct F8E4M3(u8);
 
-/// An 8-bit float with 5 bits of exponent and 2 of fraction: the upper half of an f16, up to 57,344, with infinities and
-/// NaNs.
+/// An 8-bit float with 5 bits of exponent and 2 of fraction: the upper half of an f16, up to
+/// 57,344, with infinities and NaNs.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct F8E5M2(u8);
@@ -72,7 +73,8 @@ macro_rules! float8 {
 float8!(F8E4M3, "e4m3", 0x7e, 0x7f, "cvt.rn.satfinite.e4m3x2.f32");
 float8!(F8E5M2, "e5m2", 0x7b, 0x7f, "cvt.rn.satfinite.e5m2x2.f32");
 
-/// The bits, up to `largest`, of the nearest number to a magnitude, ties to even. `value_of` rises with the bits.
+/// The bits, up to `largest`, of the nearest number to a magnitude, ties to even. `value_of` rises
+/// with the bits.
 fn nearest(magnitude: f64, value_of: impl Fn(u8) -> f32, largest: u8) -> u8 {
     let value_of = |bits| f64::from(value_of(bits));
     // The last number that is not above the magnitude, by bisection.

@@ -79,7 +79,8 @@ unsigned! {
     B1: 1;
 }
 
-/// The numbers of one 32-bit register, the first in the lowest bits: 2 of 16 bits, 4 of 8, 8 of 4, 32 of 1.
+/// The numbers of one 32-bit register, the first in the lowest bits: 2 of 16 bits, 4 of 8, 8 of 4,
+/// 32 of 1.
 ///
 /// ```
 /// use moye_device::number::{Packed, S4};

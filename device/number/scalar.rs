@@ -9,10 +9,12 @@ pub trait Number: Copy + PartialEq + Debug + Send + Sync + 'static {
     /// The name in tables: `f16`, `tf32`, `s4`, ...
     const NAME: &'static str;
 
-    /// The bits of one number. Numbers follow each other in a register without gaps, the first in the lowest bits.
+    /// The bits of one number. Numbers follow each other in a register without gaps, the first in
+    /// the lowest bits.
     const WIDTH: usize;
 
-    /// The register type that holds it (or several, or a part of it): `f32`, `f64`, `i32`, or `u32` for packed bits.
+    /// The register type that holds it (or several, or a part of it): `f32`, `f64`, `i32`, or `u32`
+    /// for packed bits.
     type Register: Element;
 }
 
@@ -27,13 +29,14 @@ pub trait Scalar: Number {
     /// The value, exactly.
     fn to_f64(self) -> f64;
 
-    /// The nearest number to a value, ties to even. Where the value is too large: infinity where the type has one,
-    /// otherwise the largest number of its sign.
+    /// The nearest number to a value, ties to even. Where the value is too large: infinity where
+    /// the type has one, otherwise the largest number of its sign.
     fn nearest(value: f64) -> Self;
 }
 
-/// A value of f64 as f32, with everything that is lost kept in the last bit (rounding to odd), so that one more rounding to
-/// a type of at most 22 bits of precision is as good as one from the value itself.
+/// A value of f64 as f32, with everything that is lost kept in the last bit (rounding to odd), so
+/// that one more rounding to a type of at most 22 bits of precision is as good as one from the
+/// value itself.
 #[expect(clippy::cast_possible_truncation, reason = "the rounding is what this function is for")]
 pub(super) fn to_odd_f32(value: f64) -> f32 {
     let nearest = value as f32;
@@ -145,7 +148,8 @@ macro_rules! integer {
 }
 integer!(i8 as u8, u8 as u8, i16 as u16, i32 as u32);
 
-/// The nearest whole number, ties to even, of a value below 2^52 in magnitude; larger ones are whole already.
+/// The nearest whole number, ties to even, of a value below 2^52 in magnitude; larger ones are
+/// whole already.
 pub(super) fn round_ties_even(value: f64) -> f64 {
     const WHOLE: f64 = 4_503_599_627_370_496.0; // 2^52
     if value.is_nan() || value.abs() >= WHOLE {

@@ -3,10 +3,12 @@
 use super::scalar::{Number, Scalar, number, to_odd_f32};
 use crate::memory::Element;
 
-/// A number of NVIDIA's tf32: sign, 8 bits of exponent, 10 bits of fraction, in the place of an f32.
+/// A number of NVIDIA's tf32: sign, 8 bits of exponent, 10 bits of fraction, in the place of an
+/// f32.
 ///
-/// A tensor core reads the upper 19 bits and ignores the 13 below. So any f32 bits are a `Tf32`, of the value truncated
-/// towards zero; [`Tf32::from_f32`] rounds instead. Two are equal if their values are.
+/// A tensor core reads the upper 19 bits and ignores the 13 below. So any f32 bits are a `Tf32`, of
+/// the value truncated towards zero; [`Tf32::from_f32`] rounds instead. Two are equal if their
+/// values are.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct Tf32(u32);
@@ -33,10 +35,12 @@ impl Tf32 {
         self.0
     }
 
-    /// The nearest tf32, ties away from zero: of numbers and infinities what PTX's `cvt.rna.tf32.f32` gives.
+    /// The nearest tf32, ties away from zero: of numbers and infinities what PTX's
+    /// `cvt.rna.tf32.f32` gives.
     ///
-    /// A NaN stays one: its highest fraction bit is set. The instruction ([`f32_to_tf32`](crate::arch::f32_to_tf32)) cuts the
-    /// ignored bits off, which makes an infinity of a NaN that has no others.
+    /// A NaN stays one: its highest fraction bit is set. The instruction
+    /// ([`f32_to_tf32`](crate::arch::f32_to_tf32)) cuts the ignored bits off, which makes an
+    /// infinity of a NaN that has no others.
     ///
     /// ```
     /// use moye_device::number::Tf32;

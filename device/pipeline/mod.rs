@@ -1,9 +1,12 @@
-//! Pipelines between warps: stages of shared memory that a producer fills by TMA and consumers read, as types.
+//! Pipelines between warps, as types: stages of shared memory that a producer fills by TMA and
+//! consumers read.
 //!
-//! A stage is full or empty, and two mbarriers tell which. The *full* barrier's phase ends when the producer has announced the
-//! bytes of a stage (one arrival) and TMA has brought them; where warps write to the stage themselves, when each of them has, too (one arrival
-//! each, [`Readers::FILLERS`]). The *empty* barrier's phase ends when every consuming warp has released the stage (one arrival each). Both sides go through the stages in a ring and count turns by one bit, the *parity* of
-//! the phase that they wait for:
+//! A stage is full or empty, and has two mbarriers for that. The phase of the *full* barrier
+//! completes when the producer has announced the bytes of a stage (one arrival) and TMA has written
+//! them; if warps write to the stage too, also when each of them has arrived
+//! ([`Readers::FILLERS`]). The phase of the *empty* barrier completes when every consumer warp has
+//! released the stage (one arrival each). Both sides go through the stages in a ring and keep one
+//! bit, the *parity* of the phase that they wait for next:
 //!
 //! ```text
 //! turn            0        1        2     ...
@@ -11,28 +14,32 @@
 //! producer waits for empty's phase -1 (parity 1), 0 (parity 0), 1 (parity 1), ...
 //! ```
 //!
-//! An mbarrier that was just made says of parity 1 that it is over: so the producer's first turn does not wait.
+//! A wait for parity 1 of a new mbarrier returns at once, so the producer's first round does not
+//! wait.
 //!
-//! Consumers read all stages together, or each its own runs of them: then a stage's empty barrier counts the warps of those that read
-//! it, and the others [skip](Consumer::skip) it.
+//! Either all consumers read all stages, or each reads runs of its own. Then a stage's empty
+//! barrier counts only the warps that read it, and the other warps [skip](Consumer::skip) it.
 //!
-//! How many arrivals end a phase follows from the type: of `Pipeline<STAGES, Warps<8>, CLUSTER>` eight warps in each
-//! of `CLUSTER` blocks release a stage. A thread that takes a role gives the pipeline for it ([`Pipeline::producer`], [`Pipeline::consumer`]), so that it
-//! has no other, or two that go together ([`Pipeline::fillers`], [`Pipeline::both_sides`]).
+//! The type gives the number of arrivals: of `Pipeline<STAGES, Warps<8>, CLUSTER>` eight warps in
+//! each of `CLUSTER` blocks release a stage. A thread exchanges the pipeline for its role
+//! ([`Pipeline::producer`], [`Pipeline::consumer`]), so that it has no other, or for two roles that
+//! are compatible ([`Pipeline::fillers`], [`Pipeline::both_sides`]).
 //!
-//! The stages come as values that cannot be copied. [`Producer::acquire`] gives a [`Filling`] after the wait for its release, [`Writer::acquire`] a
-//! [`Writing`], which [`Writer::fill`] takes back, and
-//! [`Consumer::wait`] a [`Full`] after the wait for its data, which [`Consumer::release`] takes back: a stage cannot be read
-//! before it was waited for, released twice, or waited for under another number. What types do not catch (a stage that is released
-//! before the wait for the product that reads it, or read by a warp that has not waited for it, bytes that were announced and do
-//! not come) the simulator does, whatever the order of its threads: it faults where a copy overwrites what an asynchronous instruction
-//! (`wgmma`, a bulk store) may still read, for all that the copying thread was told, and names the line of the release; and it tells
-//! who waits where when nobody can go on.
+//! Stages are values that cannot be copied. [`Producer::acquire`] waits for a stage's release and
+//! returns a [`Filling`]. [`Writer::acquire`] returns a [`Writing`], which [`Writer::fill`]
+//! consumes. [`Consumer::wait`] waits for the data and returns a [`Full`], which
+//! [`Consumer::release`] consumes. So a stage cannot be read before the wait, released twice, or
+//! waited for under another number. The simulator finds what types cannot: a stage that is released
+//! before the instruction that reads it has completed, a stage that another warp's wait covered,
+//! announced bytes that do not arrive. It faults if a copy overwrites bytes that an asynchronous
+//! instruction (`wgmma`, a bulk store) may still read, in any order of threads, and names the line
+//! of the release. In a deadlock it lists what each thread waits for.
 //!
-//! It does not follow what threads read and write themselves: a stage that lanes read by loads of their own, and that one of them
-//! releases before the others have read it, is seen only where the order of a run shows it. So the lanes meet (`sync_warp`) before the
-//! release of what they read that way. And on a GPU a load takes its time, and the arrival behind it may pass it: a warp that reads a stage
-//! by `ldmatrix`, or by loads of its own, releases it by [`Consumer::release_read`], which waits for what was read. `wgmma` has waits of its own.
+//! The simulator does not follow plain loads of a stage: if one lane releases it before the other
+//! lanes have loaded, it notices only in an order of threads that shows it. So lanes synchronise
+//! (`sync_warp`) before the release of a stage that they load. On a GPU, an arrival may overtake a
+//! load in flight: a warp that loads a stage by `ldmatrix` or by plain loads releases it by
+//! [`Consumer::release_read`], which depends on the loaded values. `wgmma` has its own waits.
 //!
 //! ```
 //! use moye_device::memory::SharedStorage;
@@ -55,26 +62,27 @@ use core::marker::PhantomData;
 /// Bytes of an mbarrier.
 const MBARRIER: u32 = 8;
 
-/// The mbarriers of a ring of `STAGES` stages, filled in each of `CLUSTER` blocks, and released to all of them by the warps of
-/// each that read a stage, as many as `R` says.
+/// The mbarriers of a ring of `STAGES` stages. Each of `CLUSTER` blocks fills its stages, and the
+/// warps of every block that reads a stage, `R` of them, release it to all blocks.
 ///
-/// With a `CLUSTER` of more than one, blocks of a cluster share what they load: each producer's copies go to several blocks at
-/// once, so that a stage may be filled when the consumers of *all* blocks have released it.
+/// With `CLUSTER` above 1, blocks of a cluster share loads: a producer's copies are multicast, so
+/// that a stage may be filled only when the consumers of *all* blocks have released it.
 #[derive(Debug)]
 pub struct Pipeline<const STAGES: u32, R, const CLUSTER: u32 = 1> {
     barriers: Barriers<STAGES>,
     readers: PhantomData<R>,
 }
 
-/// Who reads a stage of a [`Pipeline`], and who fills it.
+/// The readers and fillers of a stage of a [`Pipeline`].
 pub trait Readers: 'static {
-    /// The warps of a block that read each stage, and release it: 1 to 31.
+    /// The warps of a block that read and release each stage: 1 to 31.
     const WARPS: u32;
-    /// Who fills each stage of a block, 1 to 31: the thread that announces what TMA brings, and each warp that writes to it itself.
+    /// The fillers of each stage of a block, 1 to 31: the thread that announces the bytes of TMA,
+    /// and each warp that writes to it.
     const FILLERS: u32 = 1;
 }
 
-/// So many warps.
+/// This many warps.
 #[derive(Clone, Copy, Debug)]
 pub struct Warps<const COUNT: u32>;
 
@@ -82,27 +90,27 @@ impl<const COUNT: u32> Readers for Warps<COUNT> {
     const WARPS: u32 = COUNT;
 }
 
-/// Bytes of the mbarriers of so many stages: what [`PipelineStorage`] takes.
+/// Bytes of the mbarriers of this many stages, for [`PipelineStorage`].
 #[must_use]
 pub const fn mbarrier_bytes(stages: u32) -> u32 {
     2 * stages * MBARRIER
 }
 
-/// Where the mbarriers of `STAGES` stages lie.
+/// The memory of the mbarriers of `STAGES` stages.
 #[derive(Clone, Copy, Debug)]
 struct Barriers<const STAGES: u32> {
     base: u32,
 }
 
-/// What a [`Pipeline`] keeps in shared memory.
+/// The shared memory of a [`Pipeline`].
 #[derive(Clone, Copy, Debug)]
 pub struct PipelineStorage<const STAGES: u32, R, const CLUSTER: u32 = 1>(PhantomData<R>);
 
 impl<const STAGES: u32, R: Readers, const CLUSTER: u32> PipelineStorage<STAGES, R, CLUSTER> {
-    /// Panics where there is no such pipeline.
+    /// Panics if there is no such pipeline.
     const fn checked() {
         if STAGES == 0 {
-            TilingError::of("Pipeline").str("STAGES is 0; a pipeline has one stage at least").raise();
+            TilingError::of("Pipeline").str("STAGES is 0; a pipeline has at least one stage").raise();
         }
         if R::WARPS < 1 || R::WARPS > 31 {
             TilingError::of("Pipeline")
@@ -146,11 +154,11 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> SharedStorage
 }
 
 impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUSTER> {
-    /// Makes the mbarriers. The contract of the whole pipeline stands here: its sides need none of their own.
+    /// Initialises the mbarriers. The contract of the whole pipeline is here: its sides have none.
     ///
     /// # Safety
-    /// One thread of the block calls it, once. A barrier of the block (of the cluster, where there is one) follows, before any thread
-    /// takes a side.
+    /// One thread of the block calls it, once. A barrier of the block (of the cluster, if there is
+    /// one) follows before any thread takes a side.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn init(&self) {
@@ -167,31 +175,33 @@ impl<const STAGES: u32, R: Readers, const CLUSTER: u32> Pipeline<STAGES, R, CLUS
         fence_mbarrier_init();
     }
 
-    /// The side that fills stages: one thread's, in each block.
+    /// The producer's side, for one thread of each block.
     #[inline(always)]
     #[must_use]
     pub const fn producer(self) -> Producer<STAGES, CLUSTER> {
         Producer::new(self.barriers)
     }
 
-    /// Both sides that fill stages: of warps that write to them themselves, each thread has its own writer, and one of all has TMA load, which alone uses
-    /// its producer. Where there is nothing to load for it, nobody does.
+    /// Both filling sides, for warps that write to stages themselves: each thread has its own
+    /// writer, and one of them also issues TMA copies and alone uses its producer. If TMA has
+    /// nothing to load, no thread uses it.
     #[inline(always)]
     #[must_use]
     pub const fn fillers(self) -> (Producer<STAGES, CLUSTER>, Writer<STAGES>) {
         (Producer::new(self.barriers), Writer::new(self.barriers))
     }
 
-    /// Both sides, for warps one thread of which fills the stages that all of them read: it alone uses its producer. A stage is filled again when
-    /// all have released it, so that the thread's own warp has to do that before it [acquires](Producer::acquire) the same stage.
+    /// Both sides, for warps of which one thread fills the stages that all of them read: it alone
+    /// uses its producer. A stage is filled again when all warps have released it, so that the
+    /// thread's own warp has to release it before it [acquires](Producer::acquire) the same stage.
     #[inline(always)]
     #[must_use]
     pub const fn both_sides(self) -> (Producer<STAGES, CLUSTER>, Consumer<STAGES, CLUSTER>) {
         (Producer::new(self.barriers), Consumer::new(self.barriers))
     }
 
-    /// The side that reads them: each thread of a consuming warp has its own, and goes through all stages, or
-    /// [skips](Consumer::skip) those that others read.
+    /// The consumer's side: each thread of a consumer warp has its own, and goes through all
+    /// stages, or [skips](Consumer::skip) the stages that others read.
     #[inline(always)]
     #[must_use]
     pub const fn consumer(self) -> Consumer<STAGES, CLUSTER> {

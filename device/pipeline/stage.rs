@@ -1,4 +1,4 @@
-//! The two sides of a pipeline, and the stages that they hold.
+//! The two sides of a pipeline, and their stages.
 
 use super::Barriers;
 use crate::arch::{
@@ -6,11 +6,11 @@ use crate::arch::{
     mbarrier_arrive_expect_tx, mbarrier_wait_parity,
 };
 
-/// Where a side is in the ring.
+/// The position of a side in the ring.
 #[derive(Debug)]
 struct Turn<const STAGES: u32> {
     stage: u32,
-    /// Of the phase that is waited for next.
+    /// The parity of the next wait.
     parity: u32,
 }
 
@@ -24,7 +24,7 @@ impl<const STAGES: u32> Turn<STAGES> {
         }
     }
 
-    /// [`advance`](Self::advance) so many times.
+    /// [`advance`](Self::advance) this many times.
     #[inline(always)]
     const fn skip(&mut self, stages: u32) {
         let stage = self.stage + stages;
@@ -33,14 +33,15 @@ impl<const STAGES: u32> Turn<STAGES> {
     }
 }
 
-/// The thread that fills stages.
+/// The producer: the thread that fills stages.
 #[derive(Debug)]
 pub struct Producer<const STAGES: u32, const CLUSTER: u32> {
     barriers: Barriers<STAGES>,
     turn: Turn<STAGES>,
 }
 
-/// A stage that nobody reads, and whose bytes are announced: copies that arrive at its [`barrier`](Self::barrier) make it full.
+/// An empty stage, whose bytes are announced: copies that complete on its
+/// [`barrier`](Self::barrier) make it full.
 #[derive(Debug)]
 #[must_use = "the bytes of a stage are announced, and its readers wait until copies bring them to its barrier"]
 pub struct Filling {
@@ -49,14 +50,14 @@ pub struct Filling {
 }
 
 impl Filling {
-    /// Which of the stages it is.
+    /// The number of the stage.
     #[inline(always)]
     #[must_use]
     pub const fn index(&self) -> u32 {
         self.stage
     }
 
-    /// The shared address of the mbarrier that the copies arrive at.
+    /// The shared address of the mbarrier on which the copies complete.
     #[inline(always)]
     #[must_use]
     pub const fn barrier(&self) -> u32 {
@@ -70,16 +71,17 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
         Self { barriers, turn: Turn { stage: 0, parity: 1 } }
     }
 
-    /// Waits until the next stage was released, and announces `bytes`: all that will come into the stage of this block, from
-    /// other blocks of the cluster too.
+    /// Waits until the next stage is released, and announces `bytes`: all bytes that will arrive in
+    /// this block's stage, also from other blocks of the cluster.
     ///
-    /// Copies of `bytes` bytes in all arrive at the stage's barrier, or its readers wait for ever.
+    /// Copies of `bytes` bytes in all must complete on the stage's barrier, or its readers wait
+    /// forever.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire(&mut self, bytes: u32) -> Filling {
         let stage = self.turn.stage;
         let barrier = self.barriers.full(stage);
-        // SAFETY: the pipeline's own barriers; phases are waited for in turn.
+        // SAFETY: the pipeline's own barriers; phases are waited for in order.
         unsafe {
             mbarrier_wait_parity(self.barriers.empty(stage), self.turn.parity);
             mbarrier_arrive_expect_tx(barrier, bytes);
@@ -88,14 +90,14 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
         Filling { stage, barrier }
     }
 
-    /// Waits until every stage that was filled has been released. A block of a cluster that ends before would take away the
-    /// barriers that others arrive at.
+    /// Waits until every filled stage has been released. A block of a cluster that exited before
+    /// would remove the barriers at which other blocks arrive.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn drain(mut self) {
         let mut stage = 0;
         while stage < STAGES {
-            // SAFETY: the pipeline's own barriers; phases are waited for in turn.
+            // SAFETY: the pipeline's own barriers; phases are waited for in order.
             unsafe { mbarrier_wait_parity(self.barriers.empty(self.turn.stage), self.turn.parity) };
             self.turn.advance();
             stage += 1;
@@ -110,7 +112,7 @@ pub struct Writer<const STAGES: u32> {
     turn: Turn<STAGES>,
 }
 
-/// A stage that nobody reads. It is to be [filled](Writer::fill), or its readers wait for ever.
+/// An empty stage. It must be [filled](Writer::fill), or its readers wait forever.
 #[derive(Debug)]
 #[must_use = "a stage that is not filled is never read"]
 pub struct Writing {
@@ -118,7 +120,7 @@ pub struct Writing {
 }
 
 impl Writing {
-    /// Which of the stages it is.
+    /// The number of the stage.
     #[inline(always)]
     #[must_use]
     pub const fn index(&self) -> u32 {
@@ -132,39 +134,40 @@ impl<const STAGES: u32> Writer<STAGES> {
         Self { barriers, turn: Turn { stage: 0, parity: 1 } }
     }
 
-    /// Waits until the next stage was released.
+    /// Waits until the next stage is released.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire(&mut self) -> Writing {
         let stage = self.turn.stage;
-        // SAFETY: the pipeline's own barriers; phases are waited for in turn.
+        // SAFETY: the pipeline's own barriers; phases are waited for in order.
         unsafe { mbarrier_wait_parity(self.barriers.empty(stage), self.turn.parity) };
         self.turn.advance();
         Writing { stage }
     }
 
-    /// Says for the warp that it has written its part of the stage.
+    /// Signals that the warp has written its part of the stage.
     ///
-    /// All lanes of the warp call it, each with its own stage, the same, after a `sync_warp` that follows their writes.
+    /// All lanes of the warp call it, each with its own value of the same stage, after a
+    /// `sync_warp` that follows their writes.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fill(&self, writing: Writing) {
         if lane_id() == 0 {
-            // SAFETY: the pipeline's own barrier. The arrival releases what the lane has seen: its own writes, and those that the others made
-            // in front of their meeting.
+            // SAFETY: the pipeline's own barrier. The arrival releases the lane's writes and, since
+            // `sync_warp`, those of the other lanes.
             unsafe { mbarrier_arrive(self.barriers.full(writing.stage)) };
         }
     }
 }
 
-/// A thread that reads stages.
+/// A consumer: a thread that reads stages.
 #[derive(Debug)]
 pub struct Consumer<const STAGES: u32, const CLUSTER: u32> {
     barriers: Barriers<STAGES>,
     turn: Turn<STAGES>,
 }
 
-/// A stage that is full. It is to be released, or the producer waits for ever.
+/// A full stage. It must be released, or the producer waits forever.
 #[derive(Debug)]
 #[must_use = "a stage that is not released is never filled again"]
 pub struct Full {
@@ -172,7 +175,7 @@ pub struct Full {
 }
 
 impl Full {
-    /// Which of the stages it is.
+    /// The number of the stage.
     #[inline(always)]
     #[must_use]
     pub const fn index(&self) -> u32 {
@@ -191,27 +194,27 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait(&mut self) -> Full {
         let stage = self.turn.stage;
-        // SAFETY: the pipeline's own barriers; phases are waited for in turn.
+        // SAFETY: the pipeline's own barriers; phases are waited for in order.
         unsafe { mbarrier_wait_parity(self.barriers.full(stage), self.turn.parity) };
         self.turn.advance();
         Full { stage }
     }
 
-    /// Passes over the next `stages` stages, which other warps wait for and release: where consumers take turns, each goes through the
-    /// ring in steps of its own. At most 2^32 - `STAGES` at a time.
+    /// Skips the next `stages` stages, which other warps wait for and release: if consumers take
+    /// turns, each goes through the ring in steps of its own. At most 2^32 - `STAGES` at a time.
     ///
     /// # Safety
-    /// Before this thread [waits](Self::wait) again, others have waited for all that it passed over, and something that orders threads
-    /// is in between (a barrier). A parity tells a phase from the next one alone: without that order the wait may take the
-    /// phase two turns ago for its own, and end at once.
+    /// Before this thread [waits](Self::wait) again, other threads must have waited for all skipped
+    /// stages, and have synchronised with this thread since (a barrier). A parity distinguishes a
+    /// phase only from the next one: otherwise the wait may return for the phase two rounds ago.
     #[inline(always)]
     pub const unsafe fn skip(&mut self, stages: u32) {
         self.turn.skip(stages);
     }
 
-    /// Says for the warp that it reads the stage no more: what its instructions read of it, they have read.
+    /// Signals that the warp has read the stage: its instructions have completed their reads.
     ///
-    /// All lanes of the warp call it, each with its own stage, the same.
+    /// All lanes of the warp call it, each with its own value of the same stage.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn release(&self, full: Full) {
@@ -219,12 +222,14 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
         unsafe { self.arrive(self.barriers.empty(full.stage)) };
     }
 
-    /// [`release`](Self::release) for a warp that reads the stage itself, by instructions of the whole warp (`ldmatrix`) or, its lanes having met, by loads of each lane: `read` is something that
-    /// is made of every register that was read last. An arrival may pass a read that is on its way, so that the stage is overwritten before
-    /// it is read; this one needs `read` for its address, of which it takes the bits of `zero`.
+    /// [`release`](Self::release) for a warp that loads the stage into registers, by `ldmatrix` or,
+    /// after `sync_warp`, by plain loads. `read` is a value that depends on every register which
+    /// was loaded last. An arrival may overtake a load in flight, so that the stage is overwritten
+    /// before it is read; this arrival takes bits of `read`, masked by `zero`, into its address.
     ///
     /// # Safety
-    /// As [`release`](Self::release), all lanes together. `zero` is 0, and no compiler is to know it: a number that the kernel was given.
+    /// As for [`release`](Self::release), all lanes together. `zero` is 0, but the compiler must
+    /// not know it: a number that the kernel receives.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release_read(&self, full: Full, read: u32, zero: u32) {
@@ -234,7 +239,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
             if CLUSTER > 1 {
                 self.arrive(barrier);
             } else if elect(FULL_WARP) {
-                // Not lane 0: its number is read anew each time, and waited for.
+                // Not lane 0: its number would be read anew each time, with a wait.
                 mbarrier_arrive(barrier);
             }
         }
@@ -247,12 +252,14 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn arrive(&self, barrier: u32) {
-        // Relaxed: nobody reads what this warp wrote to the stage. Where it wrote there, it has seen it read by what reads it, behind a
-        // fence between its writes and those of TMA, so that no write of its own comes behind the copy that fills the stage anew.
-        // One lane for each block that may fill it.
+        // Relaxed: no thread reads what this warp wrote to the stage. If it wrote there, it has
+        // seen the readers finish, behind a fence between its writes and TMA's, so that none of its
+        // writes can follow the copy that fills the stage again. One lane for each block that may
+        // fill the stage.
         let lane = lane_id();
         if lane < CLUSTER {
-            // SAFETY: the barriers of this block and, at the same place, of the others, which do not end before.
+            // SAFETY: the barriers of this block and, at the same offset, of the other blocks,
+            // which do not exit before.
             unsafe {
                 if CLUSTER == 1 {
                     mbarrier_arrive(barrier);
@@ -268,7 +275,8 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
 mod tests {
     use super::Turn;
 
-    /// What is skipped at once is skipped one by one, from each place of the ring on.
+    /// Skipping several stages at once equals skipping them one by one, from each position of the
+    /// ring.
     fn skips_as_it_advances<const STAGES: u32>() {
         for parity in 0..2 {
             for stage in 0..STAGES {

@@ -1,14 +1,15 @@
-//! Tensors whose last mode is the pipeline's stages.
+//! Tensors whose last mode is the pipeline's stage.
 
 use super::{Filling, Full, Writing};
 use crate::tensor::{AllButLast, Engine, StaticLayout, Tensor};
 
-/// A tensor whose last mode is the stage, or a tuple of such tensors: partitions of shared memory, tensors of descriptors.
+/// A tensor whose last mode is the stage, or a tuple of such tensors: partitions of shared memory,
+/// tensors of descriptors.
 pub trait Staged {
-    /// What one stage has of it.
+    /// The type of one stage's slice.
     type Stage;
 
-    /// What stage `index` has of it.
+    /// The slice of stage `index`.
     fn stage(self, index: u32) -> Self::Stage;
 }
 
@@ -57,10 +58,12 @@ macro_rules! stages {
     )+ };
 }
 stages! {
-    /// What the stage has of tensors whose last mode is the stage: the operands of a product, say.
+    /// The stage's slices of tensors whose last mode is the stage, such as the operands of a
+    /// product.
     Full;
-    /// What the stage has of tensors whose last mode is the stage: the destinations of TMA copies.
+    /// The stage's slices of tensors whose last mode is the stage, such as the destinations of TMA
+    /// copies.
     Filling;
-    /// What the stage has of tensors whose last mode is the stage: what the warp writes to.
+    /// The stage's slices of tensors whose last mode is the stage, to which the warp writes.
     Writing;
 }

@@ -39,10 +39,10 @@ pub trait PlaceKind: Copy + 'static {
     /// Whether it is [`Fixed`].
     const FIXED: bool;
 
-    /// What is left of an open mode, whose extent is `R`.
+    /// The remainder of an open mode, whose extent is `R`.
     type Rest<R: Copy>: Copy;
 
-    /// What is left of it.
+    /// The remainder.
     #[doc(hidden)]
     fn rest<R: Copy>(open: R) -> Self::Rest<R>;
 }
@@ -181,7 +181,7 @@ impl<L, K> Clone for SliceOf<L, K> {
 }
 impl<L, K> Copy for SliceOf<L, K> {}
 
-/// The modes of a layout that are fixed, or those that are not. None is one element.
+/// The modes of a layout that are fixed, or the others. None is one element.
 pub(super) const fn modes_where(layout: Layout, fixed: [bool; MAX_PLACES], wanted: bool) -> Layout {
     let mut modes = [layout; MAX_PLACES];
     let (mut count, mut mode) = (0, 0);
@@ -215,7 +215,7 @@ pub trait Sliceable: Engine {
     where
         Self: 'a;
 
-    /// Modes behind those of the layout, whose extent is known at run time.
+    /// Modes after those of the layout, whose extent is known at run time.
     const OPEN: usize = 0;
 
     /// The engine at the places of the modes that `K` fixes.
@@ -241,13 +241,14 @@ const fn names_all(layout: &Layout, open: usize, count: usize) {
 }
 
 impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
-    /// The tensor at fixed places of some modes: `t.at((.., .., .., k))` of `(CPY, CPY_M, CPY_K, k)` is
-    /// `(CPY, CPY_M, CPY_K)`.
+    /// The tensor at fixed places of some modes: `t.at((.., .., .., k))` of
+    /// `(CPY, CPY_M, CPY_K, k)` is `(CPY, CPY_M, CPY_K)`.
     ///
-    /// A tuple has one entry for each mode, `..` to keep it. A place that is a constant once loops are unrolled costs
-    /// nothing: it becomes part of the offsets of accesses, through the swizzle too. The simulator faults where a place
-    /// is not below the mode's extent. The open mode of tiles of a matrix goes on beyond its last tile: elements out there
-    /// do not exist, so a mainloop may load one tile ahead without a branch.
+    /// A tuple has one entry for each mode, `..` to keep it. A coordinate that is constant after
+    /// unrolling costs nothing: it becomes part of the offsets of accesses, through the swizzle
+    /// too. The simulator faults if a coordinate is not below the mode's extent. The open mode of a
+    /// matrix's tiles continues past its last tile, where no element exists, so that a mainloop may
+    /// load one tile ahead without a branch.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn at<S: Places>(&self, places: S) -> Tensor<E::Slice<'_, S::Kinds>, SliceOf<L, S::Kinds>> {
@@ -258,7 +259,7 @@ impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
     }
 }
 
-/// The places lie inside their modes: in the simulator a fault where they do not.
+/// The coordinates are inside their modes; otherwise the simulator faults.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn check<L: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES]) {
@@ -326,8 +327,8 @@ impl<T: Element> Sliceable for Shared<T> {
         if L::SWIZZLE.bits() == 0 {
             return self.offset(SliceDigits::<L, K, PLAIN>::offset(places));
         }
-        // What moves by whole blocks of the swizzle moves the origin. The rest is kept apart, so that a constant stays one
-        // behind the swizzle.
+        // Multiples of the swizzle's block move the origin. The rest is kept apart, so that a
+        // constant stays a constant after the swizzle.
         let (outside, inside) = SliceDigits::<L, K, PLAIN>::by_block(places);
         self.offset(outside).stepped(inside)
     }

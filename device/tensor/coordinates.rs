@@ -1,4 +1,5 @@
-//! Coordinates as a tensor: where in a matrix the elements of a thread's part are, CuTe's identity tensor.
+//! Coordinates as a tensor: where in a matrix the elements of a thread's part are, CuTe's identity
+//! tensor.
 
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
 use super::element_index::ElementIndex;
@@ -13,8 +14,8 @@ use core::marker::PhantomData;
 
 /// The engine of a tensor of coordinates: a place in a matrix, and no memory.
 ///
-/// It is partitioned like the tensor whose coordinates are asked for. `T` stands for that tensor's elements, so that a tiled
-/// copy of them takes it.
+/// It is partitioned like the tensor whose coordinates it has. `T` is that tensor's element type,
+/// so that a tiled copy of it accepts this one.
 #[derive(Clone, Copy)]
 pub struct Coordinates<T> {
     origin: [i32; 2],
@@ -24,8 +25,8 @@ pub struct Coordinates<T> {
 /// A tensor of coordinates, of layout `L`.
 pub type CoordinateTensor<T, L> = Tensor<Coordinates<T>, L>;
 
-/// The coordinates `(row, column)` of a tile of the shape of `L` whose first element is at `first`: CuTe's
-/// `make_identity_tensor`, as the part of a larger matrix.
+/// The coordinates `(row, column)` of a tile of the shape of `L` whose first element is at `first`:
+/// CuTe's `make_identity_tensor`, as the part of a larger matrix.
 ///
 /// ```
 /// use moye_device::layout::layout;
@@ -91,7 +92,8 @@ impl<T: Storable, L: StaticLayout> CoordinateTensor<T, L> {
 macro_rules! apply_at {
     ($($engine:ty $(, $lifetime:lifetime)?;)+) => { $(
         impl<$($lifetime,)? T: Element, L: StaticLayout> Tensor<$engine, L> {
-            /// Replaces each element by `f` of it and its coordinate `(row, column)`: a mask, a bias.
+            /// Replaces each element by `f` of it and its coordinate `(row, column)`: a mask, a
+            /// bias.
             ///
             /// The coordinates are partitioned as the fragment's tensor was.
             #[inline(always)]

@@ -8,7 +8,8 @@ use crate::layout::{Layout, Text};
 use crate::memory::Element;
 use core::ops::{Index, IndexMut};
 
-/// What names one element of a tensor of layout `L`: its index, or a tuple with its place in each mode.
+/// The name of one element of a tensor of layout `L`: its index, or a tuple with its coordinate in
+/// each mode.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name an element of a tensor",
     label = "neither an index nor a coordinate",

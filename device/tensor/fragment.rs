@@ -14,10 +14,12 @@ use core::marker::PhantomData;
 /// A thread's own elements in registers, each at the offset that `L` names.
 pub type Fragment<T, L> = Tensor<Registers<T>, L>;
 
-/// The registers of a fragment: room for 1,024 bytes, which is all the registers that a thread can have.
+/// The registers of a fragment: room for 1,024 bytes, which is all the registers that a thread can
+/// have.
 ///
-/// The room is fixed so that a fragment needs no length in its type. What no index names is never touched, and costs
-/// nothing: the compiler splits the room into registers, as long as every index is a constant after unrolling.
+/// The size is fixed so that a fragment needs no length in its type. Elements that no index names
+/// are never touched, and cost nothing: the compiler splits the array into registers, if every
+/// index is constant after unrolling.
 #[derive(Clone)]
 pub struct Registers<T: Storable> {
     words: Room,
@@ -117,8 +119,9 @@ const fn fits(layout: Layout, element_bits: i64) {
     }
 }
 
-/// The compact layout of a fragment for the elements of `layout`, CuTe's `make_fragment_like`: mode 0, the values of an
-/// atom, is the fastest, in order; the other modes follow in the order of their strides.
+/// The compact layout of a fragment for the elements of `layout`, CuTe's `make_fragment_like`: mode
+/// 0, the values of an atom, is the fastest, in order; the other modes follow in the order of their
+/// strides.
 ///
 /// ```
 /// use moye_device::layout::layout;
@@ -126,13 +129,13 @@ const fn fits(layout: Layout, element_bits: i64) {
 /// assert_eq!(fragment_layout(layout!(((2, 2, 2), 2, 2):((1, 256, 8), 1024, 16))), layout!(((2, 2, 2), 2, 2):((1, 2, 4), 16, 8)));
 /// ```
 ///
-/// A layout of coordinates says nothing of strides, so that its modes follow each other as they are written.
+/// A layout of coordinates has no strides, so its modes are contiguous in their order.
 pub const fn fragment_layout(layout: Layout) -> Layout {
     if layout.is_coordinate() || layout.rank() < 2 {
         return make_col_major(layout.shape());
     }
     let first = layout.mode(0);
-    // What is broadcast stays so.
+    // A broadcast mode stays one.
     let first = Layout::new(first.shape(), make_col_major(filter_zeros(first).shape()).stride());
     let rest = layout.take(1, layout.rank());
     tiled_product(first, Tiler::layout(make_ordered_layout(rest.shape(), rest.stride())))
@@ -156,7 +159,7 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// Bytes of its registers.
     const ROOM_BYTES: usize = ((L::LAYOUT.cosize() * T::BITS + 7) / 8) as usize;
 
-    /// A fragment whose elements hold nothing yet. In the simulator the use of an element that was not written is a fault.
+    /// An uninitialised fragment. In the simulator the use of an unwritten element is a fault.
     ///
     /// # Safety
     /// Every element is written before it is read.
@@ -168,7 +171,8 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         fragment
     }
 
-    /// As [`uninit`](Self::uninit), for the library's own fragments: the simulator does not look at their elements.
+    /// As [`uninit`](Self::uninit), for the library's own fragments: the simulator does not look at
+    /// their elements.
     ///
     /// # Safety
     /// Every element is written before it is read.
@@ -178,7 +182,8 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         let mut words = Room::new();
         if T::BITS < 8 {
             let bytes = words.written(0, 0);
-            // One of them is written by changing its byte, which has to hold something. What is overwritten costs nothing.
+            // A small element is written by changing its byte, which must be initialised. The
+            // overwritten value costs nothing.
             for byte in 0..Self::ROOM_BYTES {
                 // SAFETY: inside the room.
                 unsafe { bytes.add(byte).write(0) };
@@ -187,8 +192,8 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         Tensor::from_engine(Registers { words, element: PhantomData })
     }
 
-    /// A fragment of zeros that a copy is to fill: an operand. In the simulator its use before anything was written to it is a
-    /// fault.
+    /// A fragment of zeros that a copy is to fill: an operand. In the simulator its use before
+    /// anything was written to it is a fault.
     #[inline(always)]
     pub(crate) fn to_be_filled() -> Self {
         let mut fragment = Self::zeros();
@@ -203,10 +208,12 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         self.engine.assert_written::<L>(first, count);
     }
 
-    /// The registers from element `first` on as one value, accumulators of an instruction say.
+    /// The registers from element `first` on as one value, for example the accumulators of an
+    /// instruction.
     ///
     /// # Safety
-    /// The elements from `first` on are consecutive, as many as `A` holds, and any bits are a value of `A`.
+    /// The elements from `first` on are consecutive, as many as `A` holds, and any bits are a value
+    /// of `A`.
     #[inline(always)]
     pub(crate) unsafe fn consecutive<A>(&mut self, first: usize) -> &mut A {
         let byte = byte_of::<T, L>(first, 0);
@@ -281,7 +288,7 @@ impl<E: Engine<Element: Fma>, L: StaticLayout> Tensor<E, L> {
 }
 
 impl<E: Engine, L: StaticLayout> Tensor<E, L> {
-    /// A fragment of this tensor's shape, zero: what a copy of the tensor goes to.
+    /// A zero fragment of this tensor's shape: the destination of a copy of the tensor.
     #[inline(always)]
     pub fn fragment(&self) -> Fragment<E::Element, FragmentLike<L>> {
         Fragment::zeros()
@@ -298,7 +305,7 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     }
 }
 
-/// What lies together in registers.
+/// The runs of registers.
 pub struct RegistersRun<T, L>(PhantomData<(T, L)>);
 
 impl<T: Storable, L: StaticLayout> Length for RegistersRun<T, L> {
@@ -318,8 +325,8 @@ macro_rules! registers {
             }
         }
 
-        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
-        // the room is aligned to 16 bytes.
+        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their
+        // length, origin included, and the room is aligned to 16 bytes.
         unsafe impl<$($lifetime,)? T: Storable> Access for $engine {
             type Run<L: StaticLayout> = RegistersRun<T, L>;
 
@@ -332,7 +339,7 @@ macro_rules! registers {
                 let byte = unsafe { byte_read::<T, L>(index, $origin) };
                 #[cfg(not(target_arch = "nvptx64"))]
                 self.words.check(byte, size_of::<W>(), index, &L::LAYOUT);
-                // SAFETY: inside the room, aligned by `Run`; the caller has written what it reads.
+                // SAFETY: inside the array, aligned by `Run`; the caller has written the elements.
                 unsafe { self.words.as_ptr().add(byte).cast::<W>().read() }
             }
 
@@ -343,7 +350,7 @@ macro_rules! registers {
                 let $own = self;
                 #[cfg(not(target_arch = "nvptx64"))]
                 self.words.check(byte_of::<T, L>(index, $origin), element_bytes::<T>(), index, &L::LAYOUT);
-                // SAFETY: inside the room; the caller has written what it reads.
+                // SAFETY: inside the array; the caller has written the element.
                 unsafe { T::read_own(self.words.as_ptr().cast(), place_read::<L>(index, $origin)) }
             }
 
@@ -363,7 +370,7 @@ macro_rules! registers {
         }
     };
 }
-registers!(Registers<T>, , |_this, _step| const { panic!("a fragment cannot be sliced by itself: slice a view of it (view, at_last, at_last_mut)") }, |_own| 0);
+registers!(Registers<T>, , |_this, _step| const { panic!("a fragment cannot be sliced directly: slice a view of it (view, at_last, at_last_mut)") }, |_own| 0);
 registers!(RegistersRef<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
 registers!(RegistersMut<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
 
@@ -386,7 +393,8 @@ macro_rules! registers_mut {
                 let $own = &*self;
                 let place = place::<L>(index, $origin);
                 let byte = place * T::BITS as usize / 8;
-                // SAFETY: inside the room, which holds zeros from the start for elements smaller than a byte.
+                // SAFETY: inside the room, which holds zeros from the start for elements smaller
+                // than a byte.
                 unsafe { T::write_own(self.words.written(byte, element_bytes::<T>()).cast(), place, value) }
             }
         }
@@ -407,7 +415,8 @@ macro_rules! elements {
                 let place = place_within::<T, L>(index, $origin);
                 #[cfg(not(target_arch = "nvptx64"))]
                 self.words.check(place * T::BYTES, T::BYTES, index, &L::LAYOUT);
-                // SAFETY: inside the room, aligned as its elements are; whoever made the fragment without values has written them.
+                // SAFETY: inside the array, aligned as its elements are; the code that made the
+                // uninitialised fragment has written them.
                 unsafe { &*self.words.as_ptr().cast::<T>().add(place) }
             }
         }
@@ -427,7 +436,8 @@ macro_rules! elements_mut {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = &*self;
                 let place = place_within::<T, L>(index, $origin);
-                // SAFETY: inside the room, aligned as its elements are, borrowed as long as the element; any bits are a value.
+                // SAFETY: inside the room, aligned as its elements are, borrowed as long as the
+                // element; any bits are a value.
                 unsafe { &mut *self.words.written(place * T::BYTES, T::BYTES).cast::<T>().add(place) }
             }
         }
@@ -436,8 +446,8 @@ macro_rules! elements_mut {
 elements_mut!(Registers<T>, , |_own| 0);
 elements_mut!(RegistersMut<'a, T>, 'a, |own| own.origin);
 
-/// Where an element lies in the room, in elements, and inside the room whatever the index: one that does not exist is another
-/// element (and a fault in the simulator). Of constants nothing is left of that.
+/// The index of an element in the array, inside the array for any input: an element that does not
+/// exist is another one (and a fault in the simulator). For constants the computation vanishes.
 #[inline(always)]
 fn place_within<T: Element, L: StaticLayout>(index: usize, origin: u32) -> usize {
     const { assert!(ROOM.is_power_of_two() && MAX_ELEMENTS.is_power_of_two()) };
@@ -445,14 +455,14 @@ fn place_within<T: Element, L: StaticLayout>(index: usize, origin: u32) -> usize
     if T::BYTES.is_power_of_two() { place % (ROOM / T::BYTES) } else { place.min(ROOM / T::BYTES - 1) }
 }
 
-/// Where an element lies in the room, in elements.
+/// The index of an element in the array.
 #[inline(always)]
 fn place<L: StaticLayout>(index: usize, origin: u32) -> usize {
     (Offsets::<L, PLAIN>::TABLE[index] + origin as i32) as usize
 }
 
-/// Where an element starts in the room, in bytes. An element smaller than a byte is the first of its byte, or the access
-/// would not be a whole word.
+/// The start of an element in the array, in bytes. An element smaller than a byte is the first of
+/// its byte, or the access would not be a whole word.
 #[inline(always)]
 fn byte_of<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
     place::<L>(index, origin) * T::BITS as usize / 8
@@ -466,9 +476,10 @@ const fn element_bytes<T: Storable>() -> usize {
 
 /// [`place`] of an element that is read, without a check of the table's bounds.
 ///
-/// The check is never in the PTX, as all loops over fragments are unrolled. But LLVM finds that out only behind the unrolling, and takes time
-/// quadratic in the number of checks: 1024 of a product by multiply-adds, where the sums are read, and as many where they are
-/// written. Those of writes stay: without them the same instructions of six shipped kernels came in another order.
+/// The check is never in the PTX, because all loops over fragments are unrolled. But LLVM finds
+/// that out only after unrolling, in time quadratic in the number of checks: 1024 in a product by
+/// multiply-adds for reads of the accumulators, and the same for writes. The checks of writes stay:
+/// without them the same instructions of six shipped kernels came in another order.
 ///
 /// # Safety
 /// `L` has an element `index`.

@@ -12,10 +12,11 @@ use core::marker::PhantomData;
 
 /// A matrix in global memory as a kernel receives it: a pointer, extents and strides in elements.
 ///
-/// Elements smaller than a byte are pointed to by [`GlobalPacked`](crate::memory::GlobalPacked) and [`GlobalPackedMut`].
-/// They are counted like any others, and read like any others. One alone is written by reading its byte and writing it back, so
-/// that the byte has to belong to the thread ([`Tensor::set_shared_byte`] shares it); copies move whole bytes, and where the
-/// edge of the matrix runs through one, the elements beyond it stay as they are.
+/// Pointers to elements smaller than a byte are [`GlobalPacked`](crate::memory::GlobalPacked) and
+/// [`GlobalPackedMut`]. They are indexed and read like any others. A single one is written by
+/// reading its byte and writing it back, so that the byte has to belong to the thread
+/// ([`Tensor::set_shared_byte`] shares it); copies move whole bytes, and if the edge of the matrix
+/// is within a byte, the elements beyond it keep their values.
 ///
 /// ```
 /// use moye_device::memory::{Global, GlobalPacked};
@@ -42,16 +43,16 @@ pub struct Matrix<P, S> {
 /// A tile of a tensor in global memory, or a thread's part of one.
 pub type GlobalTensor<P, S, L, R = ()> = Tensor<Strided<P, S, R>, L>;
 
-/// The strides of a matrix, with what is known of them at compile time.
+/// The strides of a matrix, and their compile-time part.
 pub trait Strides: Copy {
-    /// The axis whose stride is 1, if one is known to be.
+    /// The contiguous mode, if one is known.
     const UNIT: Option<usize>;
 
-    /// Bytes of which the base address and every other stride are known to be multiples; 0 where nothing is known, of elements
-    /// smaller than a byte not even that a row starts at one.
+    /// Bytes of which the base address and every other stride are known to be multiples; 0 where
+    /// nothing is known, of elements smaller than a byte not even that a row starts at one.
     const ALIGN: usize;
 
-    /// Whether every tile lies in the matrix, so that nothing has to be checked.
+    /// Whether every tile is in bounds, so that no predicates are needed.
     const WHOLE: bool = false;
 
     /// The stride along `axis`, in elements.
@@ -86,9 +87,9 @@ impl<const AXIS: usize> Strides for UnitStride<AXIS> {
     }
 }
 
-/// Strides with the promise that the base address and every stride other than 1 are multiples of `BYTES` bytes, so
-/// that accesses may be that wide. The host keeps the promise when it chooses the kernel; breaking it is a misaligned
-/// access, which the GPU and the simulator both report.
+/// Strides with the promise that the base address and every stride other than 1 are multiples of
+/// `BYTES` bytes, so that accesses may be that wide. The host keeps the promise when it chooses the
+/// kernel; breaking it is a misaligned access, which the GPU and the simulator both report.
 #[derive(Clone, Copy)]
 pub struct Aligned<S, const BYTES: usize>(pub S);
 
@@ -111,9 +112,9 @@ impl<S: Strides, const BYTES: usize> Strides for Aligned<S, BYTES> {
     }
 }
 
-/// Strides with the promise that every tile that is taken lies in the matrix: its extents are multiples of the tile's. No
-/// access is checked then. The host keeps the promise when it chooses the kernel; breaking it is an access out of bounds, which
-/// the simulator reports.
+/// Strides with the promise that every tile is in bounds: the extents are multiples of the tile's.
+/// No access is predicated then. The host keeps the promise when it chooses the kernel; a violation
+/// is an out of bounds access, which the simulator reports.
 #[derive(Clone, Copy)]
 pub struct WholeTiles<S>(pub S);
 
@@ -131,8 +132,9 @@ impl<S: Strides> Strides for WholeTiles<S> {
 impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
     /// The matrix of `shape` elements at `pointer`.
     ///
-    /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, must be below 2^31. The
-    /// simulator ends the launch with a fault where it is not; a GPU would neither read nor write such a matrix.
+    /// Coordinates are 32-bit signed numbers: each extent, rounded up to a whole tile, must be
+    /// below 2^31. Otherwise the simulator ends the launch with a fault; a GPU would neither read
+    /// nor write such a matrix.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn new(pointer: P, shape: (u32, u32), strides: S) -> Self {
@@ -147,9 +149,9 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
 
     /// The tile with coordinate `at`, tiles being of the shape of `T`, CuTe's `local_tile`.
     ///
-    /// With two numbers the result is `(BLK_0, BLK_1)`. With [`All`] in one place it is `(BLK_0, BLK_1, rest)`: the
-    /// tiles along that axis, of which [`Tensor::tile`] takes one. Tiles may hang over the matrix's edge; the elements
-    /// outside do not exist.
+    /// With two numbers the result is `(BLK_0, BLK_1)`. With [`All`] in one place it is
+    /// `(BLK_0, BLK_1, rest)`: the tiles along that axis, of which [`Tensor::tile`] takes one.
+    /// Tiles may hang over the matrix's edge; the elements outside do not exist.
     ///
     /// MoYe.jl's `@tile`.
     #[doc(alias = "@tile")]
@@ -205,7 +207,7 @@ pub struct All;
 
 /// A tile's coordinate: two numbers, or a number and [`All`].
 pub trait TileCoordinate {
-    /// What is left to choose.
+    /// The remaining choices.
     type Rest: Copy;
 
     /// The coordinate of the first tile.
@@ -262,7 +264,8 @@ pub struct Along<const AXIS: usize> {
     extent: u32,
 }
 
-/// The engine of global memory: an address, what is left of the matrix from there on, and the strides.
+/// The engine of global memory: an address, the remaining extents of the matrix from there on, and
+/// the strides.
 #[derive(Clone, Copy)]
 pub struct Strided<P, S, R = ()> {
     pointer: P,
@@ -272,13 +275,13 @@ pub struct Strided<P, S, R = ()> {
     rest: R,
 }
 
-/// The mode of tiles that a tile's coordinate left open: none, or [`Along`] an axis.
+/// The mode of tiles that a tile's coordinate left open: none, or [`Along`] a mode.
 pub trait Rest: Copy {
     /// How many there are.
     #[doc(hidden)]
     const OPEN: usize;
 
-    /// What tile `index` moves the origin by.
+    /// The offset of tile `index` from the origin.
     #[doc(hidden)]
     fn step(self, index: u32) -> [i32; 2];
 }
@@ -336,7 +339,8 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
         self.pointer_to::<L>(index).address()
     }
 
-    /// How many of the `count` elements from `index` on exist; they are a run along the unit axis, or one alone.
+    /// The number of the `count` elements from `index` on that are in bounds; they are a run along
+    /// the contiguous mode, or a single one.
     #[inline(always)]
     pub(crate) fn existing<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
         if S::WHOLE {
@@ -379,7 +383,7 @@ impl<P: GlobalPointer, S: Strides, R: Rest> Sliceable for Strided<P, S, R> {
     }
 }
 
-/// What lies together in global memory.
+/// The runs of global memory.
 pub struct GlobalRun<T, S, L>(PhantomData<(T, S, L)>);
 
 impl<T: Storable, S: Strides, L: StaticLayout> Length for GlobalRun<T, S, L> {
@@ -398,8 +402,9 @@ const fn per_word<W: Word, T: Storable>() -> usize {
     size_of::<W>() * 8 / T::BITS as usize
 }
 
-// SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at multiples of their length
-// there, origin included; the promise of `Aligned` covers the address and the other stride.
+// SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at
+// multiples of their length there, origin included; the promise of `Aligned` covers the address and
+// the other stride.
 unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
     type Run<L: StaticLayout> = GlobalRun<P::Element, S, L>;
 
@@ -414,10 +419,10 @@ unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
             return unsafe { W::load_global_if(existing == 1, pointer.address()) };
         }
         if existing == count as u32 {
-            // SAFETY: all of the run exists, and `Run` says that it is aligned.
+            // SAFETY: all of the run is in bounds, and `Run` says that it is aligned.
             return unsafe { W::load_global(pointer.address()) };
         }
-        // SAFETY: the edge of the matrix runs through the word; what lies beyond is not read.
+        // SAFETY: the edge of the matrix is within the word; out of bounds elements are not read.
         unsafe { pointer.read_part(existing) }
     }
 
@@ -448,10 +453,11 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R> AccessMut for Strided<P, S, R> {
             return unsafe { W::store_global_if(existing == 1, pointer.address(), word) };
         }
         if existing == count as u32 {
-            // SAFETY: all of the run exists, and `Run` says that it is aligned.
+            // SAFETY: all of the run is in bounds, and `Run` says that it is aligned.
             return unsafe { W::store_global(pointer.address(), word) };
         }
-        // SAFETY: the edge of the matrix runs through the word; what lies beyond is not written.
+        // SAFETY: the edge of the matrix is within the word; out of bounds elements are not
+        // written.
         unsafe { pointer.write_part(existing, word) };
     }
 
@@ -465,8 +471,9 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R> AccessMut for Strided<P, S, R> {
 }
 
 impl<T: Scalar + Storable, S: Strides, R, L: StaticLayout> GlobalTensor<GlobalPackedMut<T>, S, L, R> {
-    /// Writes one element smaller than a byte where other threads may write others of its byte, by two atomic operations;
-    /// one that does not exist is left out. [`set`](Tensor::set) takes one load and one store, and wants the byte for itself.
+    /// Writes one element smaller than a byte where other threads may write others of its byte, by
+    /// two atomic operations; one that does not exist is left out. [`set`](Tensor::set) takes one
+    /// load and one store, and wants the byte for itself.
     ///
     /// # Safety
     /// The matrix may be written, up to the multiple of 4 bytes around it; the rest is
@@ -482,7 +489,8 @@ impl<T: Scalar + Storable, S: Strides, R, L: StaticLayout> GlobalTensor<GlobalPa
 }
 
 impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
-    /// The same elements with the promise that all of them exist, so that nothing is checked; see [`WholeTiles`].
+    /// The same elements with the promise that all of them exist, so that nothing is checked; see
+    /// [`WholeTiles`].
     #[inline(always)]
     pub fn whole(self) -> GlobalTensor<P, WholeTiles<S>, L, R> {
         let Strided { pointer, left, strides, rest } = self.engine;

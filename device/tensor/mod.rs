@@ -1,17 +1,21 @@
-//! Tensors: where elements lie ([`Engine`]) and which they are ([`StaticLayout`]).
+//! Tensors: memory ([`Engine`]) with a layout ([`StaticLayout`]).
 //!
-//! A [`Tensor`] is one of three kinds, told apart by its engine:
+//! A [`Tensor`] is one of three kinds, distinguished by its engine:
 //!
-//! - in **global memory** ([`Strided`]): the tile's shape is known at compile time, its strides are not. The layout
-//!   gives *coordinates*, `index -> (m, k)`; the address is their dot product with the run-time strides, and the same
-//!   coordinates, compared with what is left of the matrix, tell which elements exist.
-//! - in **shared memory** ([`Shared`](crate::memory::Shared)): the layout gives offsets, all at compile time.
-//! - in **registers** ([`Registers`], and borrows of them): the layout gives offsets among the thread's own elements.
+//! - in **global memory** ([`Strided`]): the tile's shape is known at compile time, its strides are
+//!   not. The layout gives *coordinates*, `index -> (m, k)`; the address is their dot product with
+//!   the run-time strides, and the same coordinates, compared with the remaining extents of the
+//!   matrix, are the predicates.
+//! - in **shared memory** ([`Shared`](crate::memory::Shared)): the layout gives offsets, all at
+//!   compile time.
+//! - in **registers** ([`Registers`], and borrows of them): the layout gives offsets among the
+//!   thread's own elements.
 //!
-//! Layouts are values ([`Layout`](crate::layout::Layout)) and a tensor carries its layout as a type with one constant
-//! ([`StaticLayout`]), so that everything derived from it (partitions, offset tables, vector widths) is computed by the
-//! compiler, once per instantiation, whatever the optimiser does. Only what depends on the thread is computed at run
-//! time: partitioning moves the tensor's origin and replaces its layout.
+//! Layouts are values ([`Layout`](crate::layout::Layout)) and a tensor carries its layout as a type
+//! with one constant ([`StaticLayout`]), so that the compiler computes everything derived from it
+//! (partitions, offset tables, vector widths), once for each instantiation, independent of the
+//! optimiser. Only thread-dependent values are computed at run time: partitioning moves the
+//! tensor's origin and replaces its layout.
 
 mod at;
 mod coordinates;
@@ -98,7 +102,7 @@ pub trait Engine {
     fn shift<T: StaticLayout>(&mut self, index: u32);
 }
 
-/// An engine of memory that several threads share, whose elements can be divided among them.
+/// An engine of shared memory or global memory, whose elements can be divided among threads.
 #[diagnostic::on_unimplemented(
     message = "a tensor over `{Self}` cannot be partitioned among threads",
     note = "a fragment belongs to one thread; tensors in global and shared memory are partitioned"
@@ -116,33 +120,35 @@ pub const fn run_of<E: Access, L: StaticLayout>() -> usize {
     <E::Run<L> as Length>::LENGTH
 }
 
-/// An engine through which the elements named by a layout are read, alone or several at once.
+/// An engine from which the elements of a layout are read, one or several at once.
 ///
 /// # Safety
-/// [`Access::Run`] says the truth: `load` and `store` move a word as one access on the strength of it.
+/// [`Access::Run`] is correct: `load` and `store` rely on it to move a word as one access.
 pub unsafe trait Access: Engine {
-    /// The most elements (a power of two) such that every group of that many, starting at a multiple of it, lies in
-    /// consecutive places aligned to the group's size.
+    /// The largest number of elements (a power of two) such that every group of that many, starting
+    /// at a multiple of it, is contiguous and aligned to the group's size.
     type Run<L: StaticLayout>: Length;
 
-    /// Reads the elements from `index` on that fill the word `W`; those that do not exist read as zeros.
+    /// Reads the elements from `index` on that fill the word `W`; out of bounds elements read as
+    /// zeros.
     ///
     /// # Safety
-    /// What exists may be read; `index` is below the layout's size and a multiple of the word's elements, which [`Access::Run`] is a
-    /// multiple of.
+    /// Elements in bounds are readable; `index` is below the layout's size and a multiple of the
+    /// word's elements, which [`Access::Run`] is a multiple of.
     unsafe fn load<L: StaticLayout, W: crate::arch::Word>(&self, index: usize) -> W;
 
     /// Reads one element, of whatever size; one that does not exist reads as zero.
     ///
     /// # Safety
-    /// What exists may be read; `index` is below the layout's size.
+    /// Elements in bounds are readable; `index` is below the layout's size.
     unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> Self::Element;
 
     /// Whether the element exists.
     fn exists<L: StaticLayout>(&self, index: usize) -> bool;
 
-    /// Faults if one of `count` elements from `index` on was never written, in registers; others are looked at when they are
-    /// read. For callers that read in closures, which do not know the user's line.
+    /// Faults if one of `count` elements from `index` on was never written, in registers; others
+    /// are looked at when they are read. For callers that read in closures, which do not know the
+    /// user's line.
     #[cfg(not(target_arch = "nvptx64"))]
     #[doc(hidden)]
     fn assert_written<L: StaticLayout>(&self, index: usize, count: usize) {
@@ -155,7 +161,7 @@ pub unsafe trait Access: Engine {
 /// # Safety
 /// As [`Access`].
 pub unsafe trait AccessMut: Access {
-    /// Writes the elements from `index` on with the word's; those that do not exist are left out.
+    /// Writes the elements from `index` on with the word's; out of bounds elements are skipped.
     ///
     /// # Safety
     /// As [`Access::load`], for writing.
@@ -164,8 +170,8 @@ pub unsafe trait AccessMut: Access {
     /// Writes one element, of whatever size; one that does not exist is left out.
     ///
     /// # Safety
-    /// As [`Access::load_one`], for writing. One smaller than a byte is written by reading its byte and writing it back: no other
-    /// thread touches any element of the byte meanwhile.
+    /// As [`Access::load_one`], for writing. One smaller than a byte is written by reading its byte
+    /// and writing it back: no other thread touches any element of the byte meanwhile.
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: Self::Element);
 }
 
@@ -182,12 +188,13 @@ impl<E: Engine, L> Tensor<E, L> {
         &mut self.engine
     }
 
-    /// The same elements in another order, named by another layout from the same origin: a mode in parts, say, which
-    /// [`logical_divide`](crate::layout::logical_divide) makes of a thread's partition.
+    /// The same elements in another order, by another layout from the same origin: for example with
+    /// a mode divided by [`logical_divide`](crate::layout::logical_divide) in a thread's partition.
     ///
     /// # Safety
-    /// Each element of `N` is one of `L`, and `N` has the swizzle, the origin and the alignment that `L` has
-    /// ([`StaticLayout::SWIZZLE`], [`StaticLayout::ORIGIN`] and [`StaticLayout::MOVED`]).
+    /// Each element of `N` is one of `L`, and `N` has the swizzle, the origin and the alignment
+    /// that `L` has ([`StaticLayout::SWIZZLE`], [`StaticLayout::ORIGIN`] and
+    /// [`StaticLayout::MOVED`]).
     #[inline(always)]
     pub unsafe fn renamed<N: StaticLayout>(self) -> Tensor<E, N> {
         Tensor::from_engine(self.engine)
@@ -201,11 +208,13 @@ impl<E: Engine, L> Tensor<E, L> {
 }
 
 impl<E: Access, L: StaticLayout> Tensor<E, L> {
-    /// Reads one element; one that does not exist reads as zero. It is named by its index or by a place in each mode,
-    /// `t.get((i, j))`; of a fragment `t[(i, j)]` is the same and needs no `unsafe`.
+    /// Reads one element; one that does not exist reads as zero. It is named by its index or by a
+    /// place in each mode, `t.get((i, j))`; of a fragment `t[(i, j)]` is the same and needs no
+    /// `unsafe`.
     ///
     /// # Safety
-    /// The tensor's memory may be read, and no other thread writes the element meanwhile. `index` is below [`Tensor::SIZE`].
+    /// The tensor's memory may be read, and no other thread writes the element meanwhile. `index`
+    /// is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: impl ElementIndex<L>) -> E::Element {
@@ -215,11 +224,12 @@ impl<E: Access, L: StaticLayout> Tensor<E, L> {
 }
 
 impl<E: AccessMut, L: StaticLayout> Tensor<E, L> {
-    /// Writes one element; one that does not exist is left out. It is named as by [`get`](Self::get).
+    /// Writes one element; one that does not exist is left out. It is named as by
+    /// [`get`](Self::get).
     ///
     /// # Safety
-    /// The tensor's memory may be written, and no other thread touches the element, nor, of one smaller than a byte, another of
-    /// its byte. `index` is below [`Tensor::SIZE`].
+    /// The tensor's memory may be written, and no other thread touches the element, nor, of one
+    /// smaller than a byte, another of its byte. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(&mut self, index: impl ElementIndex<L>, value: E::Element) {

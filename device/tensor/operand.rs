@@ -1,4 +1,4 @@
-//! What methods of tiled copies and tiled MMAs take: tensors by value, where they are views, or borrowed.
+//! The operands of methods of tiled copies and tiled MMAs: views by value, or borrowed tensors.
 
 use super::fragment::{RegistersMut, RegistersRef};
 use super::static_layout::StaticLayout;

@@ -1,8 +1,9 @@
 //! Tensors of elements smaller than a byte in shared memory.
 //!
-//! A thread's part is read and written by whole words, in which such elements lie together: by `ldmatrix`, by copies whose
-//! runs fill at least a byte, by the atoms of 4-bit and 1-bit products; or element by element. In global memory the same
-//! elements are a [`Matrix`](super::Matrix) over [`GlobalPacked`](crate::memory::GlobalPacked).
+//! A thread's part is read and written in whole words of several elements: by `ldmatrix`, by copies
+//! whose runs fill at least a byte, by the atoms of 4-bit and 1-bit products; or element by
+//! element. In global memory the same elements are a [`Matrix`](super::Matrix) over
+//! [`GlobalPacked`](crate::memory::GlobalPacked).
 
 use super::Tensor;
 use super::shared::starts_at_zero;
@@ -75,8 +76,9 @@ impl<T: Scalar + Storable> SharedPacked<T> {
 }
 
 impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
-    /// Writes one element where other threads may write others of its byte, by two atomic operations.
-    /// [`set`](Tensor::set) takes one load and one store, and wants the byte for itself.
+    /// Writes one element where other threads may write others of its byte, by two atomic
+    /// operations. [`set`](Tensor::set) takes one load and one store, and wants the byte for
+    /// itself.
     ///
     /// # Safety
     /// As [`SharedPacked::write_shared_byte`]. `index` is below [`Tensor::SIZE`].

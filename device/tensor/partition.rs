@@ -1,12 +1,14 @@
 //! `local_partition`: which elements of a tile belong to a thread.
 //!
-//! The threads' layout is laid over the tile again and again; a thread owns the elements at its own place in every
-//! repetition. In the algebra: divide the tile's layout by the threads' shape, `((THR_M, THR_N), (REST_M, REST_N))`,
-//! take the first mode at the thread's coordinate (that moves the origin) and keep the second.
+//! The threads' layout is laid over the tile again and again; a thread owns the elements at its own
+//! place in every repetition. In the algebra: divide the tile's layout by the threads' shape,
+//! `((THR_M, THR_N), (REST_M, REST_N))`, take the first mode at the thread's coordinate (that moves
+//! the origin) and keep the second.
 //!
-//! A projection leaves modes of the threads' layout out: threads that differ in those alone own the same elements. The
-//! operands of a matrix product need it: with threads `(16, 16)` over `C`, the rows of `A` go by the first thread mode,
-//! `Step<One, X>`, and the rows of `B` by the second, `Step<X, One>`.
+//! A projection drops modes of the threads' layout: threads that differ only in those have the same
+//! elements. The operands of a matrix product need it: with threads `(16, 16)` over `C`, the rows
+//! of `A` are divided by the first thread mode, `Step<One, X>`, and the rows of `B` by the second,
+//! `Step<X, One>`.
 
 use super::static_layout::{Divisors, StaticLayout};
 use super::tables::moved;
@@ -38,11 +40,11 @@ impl Selector for X {
     const KEPT: bool = false;
 }
 
-/// Which modes of a rank-2 layout of threads take part, `Step<One, X>` say.
+/// The modes of a rank-2 thread layout that divide the tensor, such as `Step<One, X>`.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<A, B>(PhantomData<(A, B)>);
 
-/// The modes of the threads' layout that a partition goes by.
+/// The modes of the threads' layout by which a tensor is partitioned.
 pub trait Projection: Copy + 'static {
     /// Whether mode `i` is kept; modes past the end are.
     const KEPT: [bool; 4];
@@ -155,10 +157,11 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> ThreadOf<L, T, P> {
 }
 
 impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
-    /// The elements of thread `thread` (below the size of `T`), by all modes of the threads' layout.
+    /// The elements of thread `thread` (below the size of `T`), by all modes of the threads'
+    /// layout.
     ///
-    /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`. Threads that do not divide the tile
-    /// do not compile.
+    /// `(BLK_M, BLK_N)` by threads `(THR_M, THR_N)` gives `(BLK_M / THR_M, BLK_N / THR_N)`. Threads
+    /// that do not divide the tile do not compile.
     ///
     /// MoYe.jl's `@parallelize`.
     #[doc(alias = "@parallelize")]
@@ -168,10 +171,11 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
         self.local_partition_by::<T, Whole>(thread)
     }
 
-    /// The elements of thread `thread` by the modes of the threads' layout that `P` keeps. The simulator faults where there is no
-    /// such thread.
+    /// The elements of thread `thread` by the modes of the threads' layout that `P` keeps. The
+    /// simulator faults where there is no such thread.
     ///
-    /// `(BLK_M, BLK_K)` by threads `(THR_M, THR_N)` and `Step<One, X>` gives `(BLK_M / THR_M, BLK_K)`.
+    /// `(BLK_M, BLK_K)` by threads `(THR_M, THR_N)` and `Step<One, X>` gives
+    /// `(BLK_M / THR_M, BLK_K)`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_partition_by<T: StaticLayout, P: Projection>(

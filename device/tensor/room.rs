@@ -1,4 +1,4 @@
-//! The registers behind a fragment, and what the simulator knows of them: which bytes the thread has written.
+//! The registers of a fragment, and the simulator's record of written bytes.
 
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::layout::Layout;
@@ -7,7 +7,7 @@ use core::mem::MaybeUninit;
 /// Bytes of registers that a fragment has room for.
 pub(super) const ROOM: usize = 1024;
 
-/// The registers of a fragment. What is noted of writes exists in the simulator alone.
+/// The registers of a fragment. The record of writes exists only in the simulator.
 #[derive(Clone)]
 #[repr(C, align(16))]
 pub(super) struct Room {
@@ -16,7 +16,7 @@ pub(super) struct Room {
     written: Written,
 }
 
-/// What counts as written.
+/// The bytes that count as written.
 #[cfg(not(target_arch = "nvptx64"))]
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Tracking {
@@ -47,8 +47,8 @@ impl Room {
         }
     }
 
-    /// Lets a read of one of the first `bytes` bytes that no write came before be a fault in the simulator. Where a
-    /// reference is read without a check, they are NaNs.
+    /// Lets a read of one of the first `bytes` bytes that no write came before be a fault in the
+    /// simulator. Where a reference is read without a check, they are NaNs.
     #[inline(always)]
     pub(super) fn track(&mut self, bytes: usize) {
         #[cfg(not(target_arch = "nvptx64"))]

@@ -1,7 +1,8 @@
-//! Fragments by rows and columns: what a partition of a tile gave a thread, viewed as `(row, column)`.
+//! Fragments by rows and columns: a thread's partition of a tile, viewed as `(row, column)`.
 //!
-//! A thread's accumulators are `(MMA, MMA_M, MMA_N)`, and an atom's values nest rows and columns of their own. [`ByRow`]
-//! gathers all that moves along the rows in mode 0 and all that moves along the columns in mode 1, whatever the atom:
+//! A thread's accumulators are `(MMA, MMA_M, MMA_N)`, and an atom's values nest rows and columns of
+//! their own. [`ByRow`] gathers all that moves along the rows in mode 0 and all that moves along
+//! the columns in mode 1, whatever the atom:
 //!
 //! ```
 //! use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
@@ -26,10 +27,11 @@ use crate::memory::{Element, Storable};
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
-/// The layout of a thread's part of a tile, or of a fragment for it: its elements have coordinates `(row, column)` there.
+/// The layout of a thread's part of a tile, or of a fragment for it: its elements have coordinates
+/// `(row, column)` there.
 ///
-/// It is implemented for the partitions by tiled MMAs, by tiled copies and among threads; an atom of one's own brings the two
-/// layouts of coordinates.
+/// It is implemented for the partitions by tiled MMAs, by tiled copies and among threads; a user's
+/// atom provides the two layouts of coordinates.
 #[diagnostic::on_unimplemented(
     message = "the elements of a fragment of layout `{Self}` have no rows and columns that are known",
     note = "take the fragment of a partition: `mma.accumulator::<Tile>()`, `partition.make_fragment_like()`"
@@ -67,7 +69,7 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> OfTile for PartitionOf<L, 
 /// `(row, column)` of a fragment of layout `L`.
 pub struct ByRow<L>(PhantomData<L>);
 
-/// What is left of the layout `L`, of two modes, where mode `MODE` was reduced: the other one, compact.
+/// The layout `L`, of two modes, after mode `MODE` was reduced: the other mode, compact.
 pub struct Reduced<L, const MODE: usize>(PhantomData<L>);
 
 macro_rules! marker {
@@ -95,7 +97,7 @@ impl<L: StaticLayout, const MODE: usize> StaticLayout for Reduced<L, MODE> {
 
 const WHAT: &str = "by_row";
 
-/// The axis along which a leaf of a layout of coordinates moves: 0, 1, or 2 where it stands still.
+/// The axis along which a leaf of a layout of coordinates moves: 0, 1, or 2 if it has stride 0.
 const fn axis_of(rows: &Layout, columns: &Layout, leaf: usize) -> usize {
     let (row, column) = (rows.step(leaf) != 0, columns.step(leaf) != 0);
     match (rows.shape[leaf] > 1, row, column) {
@@ -169,8 +171,8 @@ pub(super) const fn two_modes(layout: &Layout, mode: usize) {
     }
 }
 
-/// The registers of a fragment of layout `L` in the order of the coordinates `E`: the same elements of the tile, as another
-/// partition of it counts them.
+/// The registers of a fragment of layout `L` in the order of the coordinates `E`: the same elements
+/// of the tile, as another partition of it counts them.
 pub struct Reordered<L, E>(PhantomData<(L, E)>);
 
 impl<L, E> Clone for Reordered<L, E> {
@@ -186,7 +188,8 @@ impl<L: OfTile, E: StaticLayout> StaticLayout for Reordered<L, E> {
 
 const AS_OPERAND: &str = "as_a";
 
-/// The registers of `fragment`, whose elements have the coordinates `elements`, in the order of the coordinates `wanted`.
+/// The registers of `fragment`, whose elements have the coordinates `elements`, in the order of the
+/// coordinates `wanted`.
 const fn reordered(fragment: &Layout, elements: &Layout, wanted: &Layout) -> Layout {
     let registers = by_row(fragment, elements);
     let (rows, columns) = (elements.along(0), elements.along(1));
@@ -265,7 +268,8 @@ const fn not_alike(wanted: &Layout, elements: &Layout) -> ! {
         .raise()
 }
 
-/// Two partitions give each thread elements from the same coordinate on, or the call does not compile.
+/// Two partitions give each thread elements from the same coordinate on, or the call does not
+/// compile.
 #[track_caller]
 pub(crate) const fn same_threads(wanted: &Layout, given: &Layout) {
     let mut axis = 0;
@@ -285,7 +289,8 @@ pub(crate) const fn same_threads(wanted: &Layout, given: &Layout) {
     }
 }
 
-/// The layout of a fragment of which lanes of a warp have parts: which lanes a reduction goes on over.
+/// The layout of a fragment of which lanes of a warp have parts: the lanes over which a reduction
+/// continues.
 #[diagnostic::on_unimplemented(
     message = "nothing is known of the lanes that share the elements of a fragment of layout `{Self}`",
     note = "it is known of what `by_row().reduce::<MODE>(..)` gives of a partitioned tile; across a quad or a warp: `across_quad`, `across_warp`"
@@ -341,7 +346,8 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
 
     /// [`reduce`](Tensor::reduce) over the columns: an element for each of the thread's rows.
     ///
-    /// A row's other elements are in other lanes: [`across_lanes`](Fragment::across_lanes) goes on over these.
+    /// A row's other elements are in other lanes: [`across_lanes`](Fragment::across_lanes)
+    /// continues over these.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn reduce_rows(&self, f: impl Fn(T, T) -> T) -> Fragment<T, Reduced<ByRow<L>, 1>>
@@ -361,7 +367,8 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
         self.by_row().reduce::<0>(f)
     }
 
-    /// [`fold`](Tensor::fold) over the columns, from a value for each row on: a running maximum or sum.
+    /// [`fold`](Tensor::fold) over the columns, from a value for each row on: a running maximum or
+    /// sum.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fold_rows<U: Element, LS: StaticLayout>(
@@ -375,7 +382,8 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
         self.by_row().fold::<1, U, LS>(start, f)
     }
 
-    /// [`apply_along`](Tensor::apply_along) the rows: replaces each element by `f` of it and of its row's element of `rows`.
+    /// [`apply_along`](Tensor::apply_along) the rows: replaces each element by `f` of it and of its
+    /// row's element of `rows`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn apply_rows<U: Element, LO: StaticLayout>(&mut self, rows: &Fragment<U, LO>, f: impl Fn(T, U) -> T)
@@ -440,8 +448,9 @@ fn index_of<L: StaticLayout, const MODE: usize>(kept: usize, along: usize) -> us
 }
 
 impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
-    /// Combines the elements along mode `MODE` of a tensor of two modes: of `(row, column)`, `reduce::<1>(f32::max)` is the
-    /// greatest element of each row, of those that this thread has. In order, the first element first.
+    /// Reduces the elements along mode `MODE` of a tensor of two modes: for `(row, column)`,
+    /// `reduce::<1>(f32::max)` is the maximum of each row over the elements of this thread. In
+    /// order, the first element first.
     ///
     /// ```
     /// use moye_device::layout::layout;
@@ -466,7 +475,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         };
         let mut result = Fragment::zeros();
         for i in 0..kept {
-            // SAFETY: inside the tensor, which whoever made it has written.
+            // SAFETY: inside the tensor, which the code that made it has initialised.
             let mut value = unsafe { self.get(index_of::<L, MODE>(i, 0)) };
             for j in 1..along {
                 // SAFETY: as above.
@@ -477,7 +486,8 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         result
     }
 
-    /// [`reduce`](Self::reduce), from a value for each place of the other mode on: the result has the layout of `start`.
+    /// [`reduce`](Self::reduce), from a value for each place of the other mode on: the result has
+    /// the layout of `start`.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fold<const MODE: usize, U: Element, LS: StaticLayout>(
@@ -494,7 +504,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         for i in 0..kept {
             let mut value = start[i];
             for j in 0..along {
-                // SAFETY: inside the tensor, which whoever made it has written.
+                // SAFETY: inside the tensor, which the code that made it has initialised.
                 value = f(value, unsafe { self.get(index_of::<L, MODE>(i, j)) });
             }
             result[i] = value;
@@ -518,7 +528,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
     pub fn map<U: Element>(&self, mut f: impl FnMut(T) -> U) -> Fragment<U, FragmentLike<L>> {
         let mut result = Fragment::zeros();
         for i in 0..Self::SIZE {
-            // SAFETY: inside the tensor, which whoever made it has written.
+            // SAFETY: inside the tensor, which the code that made it has initialised.
             result[i] = f(unsafe { self.get(i) });
         }
         result
@@ -540,7 +550,7 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
         const { same_size("zip", &L::LAYOUT, &LO::LAYOUT) };
         let mut result = Fragment::zeros();
         for i in 0..Self::SIZE {
-            // SAFETY: inside both, which whoever made them has written.
+            // SAFETY: inside both, which the code that made them has initialised.
             result[i] = unsafe { f(self.get(i), other.get(i)) };
         }
         result
@@ -559,8 +569,9 @@ macro_rules! in_place {
                 }
             }
 
-            /// Replaces each element of a tensor of two modes by `f` of it and of the element of `other` at its place in mode
-            /// `MODE`: of `(row, column)`, `apply_along::<0>(&max, |x, max| x - max)` takes each row's maximum off.
+            /// Replaces each element of a tensor of two modes by `f` of it and of the element of
+            /// `other` at its place in mode `MODE`: of `(row, column)`,
+            /// `apply_along::<0>(&max, |x, max| x - max)` takes each row's maximum off.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn apply_along<const MODE: usize, U: Element, LO: StaticLayout>(
@@ -594,7 +605,7 @@ macro_rules! in_place {
             {
                 const { same_size("apply_with", &L::LAYOUT, &LO::LAYOUT) };
                 for i in 0..Self::SIZE {
-                    // SAFETY: inside the tensor, which whoever made it has written.
+                    // SAFETY: inside the tensor, which the code that made it has initialised.
                     self[i] = f(self[i], unsafe { other.get(i) });
                 }
             }
@@ -618,7 +629,7 @@ pub(super) const fn same_size(what: &str, one: &Layout, other: &Layout) {
             .layout(other)
             .str(" has ")
             .int(other.size())
-            .str(": both must have the same number, and go together index by index")
+            .str(": both must have the same number of elements")
             .raise();
     }
 }

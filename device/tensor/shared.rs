@@ -36,7 +36,8 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     }
 }
 
-/// Only a whole array can be named anew: of a thread's part the new layout would not know how its origin is aligned.
+/// Only a whole array can get another layout: for a thread's part the alignment of its origin would
+/// not be known.
 const fn whole(origin: &super::Divisors, moved: u64, layout: Layout) {
     if !origin.is_unmoved() || moved != 0 {
         let mut text = Text::<400>::new();
@@ -56,7 +57,7 @@ pub(crate) const fn starts_at_zero(layout: Layout) {
             let mut text = Text::<400>::new();
             text.str("the layout ");
             text.layout(&layout);
-            text.str(" has a negative stride, and would reach in front of its array: reverse the order of the coordinates instead");
+            text.str(" has a negative stride, and would start before its array: reverse the order of the coordinates instead");
             panic!("{}", text.as_str());
         }
         leaf += 1;
@@ -73,7 +74,7 @@ const fn same_swizzle(new: Swizzle, old: Swizzle) {
         new.write(&mut text);
         text.str(", and the tensor ");
         old.write(&mut text);
-        text.str(", so that its elements would lie elsewhere; the same swizzle would do");
+        text.str(", so that its elements would lie elsewhere; the same swizzle would work");
         panic!("{}", text.as_str());
     }
 }
@@ -112,8 +113,8 @@ impl<T: Element> Shared<T> {
         if !const { is_linear_after(L::LAYOUT, L::MOVED, L::STEPPED, L::SWIZZLE) } {
             return swizzled::<T, L>(self.offset(offset).address());
         }
-        // Arrays start at blocks of the swizzle. What the offset has within a block is xored onto what the origin has;
-        // whole blocks are added, which the load takes as an immediate.
+        // Arrays start at blocks of the swizzle. The offset's bits within a block are XORed with
+        // the origin's; whole blocks are added, as an immediate of the load.
         let bytes = offset.wrapping_mul(T::BYTES as i32) as u32;
         let block = block_bytes::<T, L>().wrapping_sub(1);
         let (step, inside) = (self.step_bytes(), bytes & block);
@@ -124,7 +125,7 @@ impl<T: Element> Shared<T> {
     }
 }
 
-/// The bytes of a block that the swizzle keeps to itself: what its array must be aligned to.
+/// The bytes of the swizzle's block: the alignment that its array needs.
 pub(crate) const fn block_bytes<T: Element, L: StaticLayout>() -> u32 {
     if L::SWIZZLE.bits() == 0 { 1 } else { (block_mask(L::SWIZZLE) as u32 + 1) * T::BYTES as u32 }
 }
@@ -140,7 +141,7 @@ fn swizzled<T: Element, L: StaticLayout>(address: u32) -> u32 {
     address ^ if shift >= 0 { taken >> shift } else { taken << -shift }
 }
 
-/// What lies together in shared memory.
+/// The runs of shared memory.
 pub struct SharedRun<T, L>(PhantomData<(T, L)>);
 
 impl<T: Storable, L: StaticLayout> Length for SharedRun<T, L> {
@@ -153,7 +154,8 @@ impl<T: Storable, L: StaticLayout> Length for SharedRun<T, L> {
     };
 }
 
-/// What tensors do by a pointer to shared memory: words by their address, elements alone by the pointer.
+/// The accesses of tensors through a pointer to shared memory: words by address, single elements by
+/// the pointer.
 macro_rules! pointer {
     ($pointer:ident, $($bound:tt)+) => {
         impl<T: $($bound)+, L: StaticLayout> Tensor<$pointer<T>, L> {
@@ -180,8 +182,8 @@ macro_rules! pointer {
 
         impl<T: $($bound)+> Partitioned for $pointer<T> {}
 
-        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their length, origin included, and
-        // arrays in shared memory start at multiples of 16 bytes.
+        // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their
+        // length, origin included, and arrays in shared memory start at multiples of 16 bytes.
         unsafe impl<T: $($bound)+> Access for $pointer<T> {
             type Run<L: StaticLayout> = SharedRun<T, L>;
 
@@ -256,7 +258,7 @@ mod tests {
         Load: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, f16> = TiledCopy::new(layout!((32, 4):(4, 1)), layout!((1, 8)));
     }
 
-    /// Each element of a thread's part of a stage lies where the swizzle of its offset in the array says.
+    /// Each element of a thread's part of a stage is at the swizzle of its offset in the array.
     fn lies_where_the_swizzle_says<L: StaticLayout, P: StaticLayout>(threads: Layout) {
         const BASE: u32 = 1 << 14;
         let stages = LastOf::<P>::LAYOUT;

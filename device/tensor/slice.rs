@@ -33,7 +33,8 @@ impl<L: StaticLayout> StaticLayout for Transposed<L> {
 }
 
 impl<T: Element, L: StaticLayout> Tensor<Shared<T>, L> {
-    /// The same elements with the first two modes exchanged: `(BLK_N, D, PIPE)` as `(D, BLK_N, PIPE)`.
+    /// The same elements with the first two modes exchanged: `(BLK_N, D, PIPE)` as
+    /// `(D, BLK_N, PIPE)`.
     #[inline(always)]
     #[must_use]
     pub fn transposed(self) -> Tensor<Shared<T>, Transposed<L>> {
@@ -90,7 +91,8 @@ fn inside<L: StaticLayout>(what: &str, index: u32) {
 }
 
 impl<E: Engine, L: StaticLayout> Tensor<E, L> {
-    /// The tensor at place `index` of its last mode: `(CPY, CPY_M, CPY_K)` at `k` is `(CPY, CPY_M)`.
+    /// The tensor at place `index` of its last mode: `(CPY, CPY_M, CPY_K)` at `k` is
+    /// `(CPY, CPY_M)`.
     ///
     /// A stage of a pipeline, or a step along K, which an unrolled loop makes a constant.
     /// The simulator faults where `index` is not below the mode's size.
@@ -120,11 +122,13 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     }
 }
 
-/// A part of a tensor in shared memory that keeps the whole's layout `L` and counts from one of its elements on.
+/// A part of a tensor in shared memory that keeps the whole's layout `L` and counts from one of its
+/// elements on.
 ///
-/// [`slice_last`](Tensor::slice_last) moves the origin, which is right for a place known at run time, the stage of a
-/// pipeline. For one that is a constant after unrolling, a step along K, this is better where the layout is swizzled: the
-/// swizzle of the origin is computed once for all steps, and each step is an exclusive or with a constant.
+/// [`slice_last`](Tensor::slice_last) moves the origin, which is right for a place known at run
+/// time, the stage of a pipeline. For one that is a constant after unrolling, a step along K, this
+/// is better where the layout is swizzled: the swizzle of the origin is computed once for all
+/// steps, and each step is an exclusive or with a constant.
 pub struct Part<T: Element, L> {
     whole: Shared<T>,
     first: u32,
@@ -170,7 +174,7 @@ impl<T: Element, L: StaticLayout> Engine for Part<T, L> {
     }
 }
 
-/// What lies together in a part: no more than divides it.
+/// The run of a slice: at most a divisor of it.
 pub struct PartRun<T, L>(PhantomData<(T, L)>);
 
 impl<T: Element, L: StaticLayout> super::Length for PartRun<T, L> {
@@ -184,7 +188,8 @@ impl<T: Element, L: StaticLayout> super::Length for PartRun<T, L> {
     };
 }
 
-// SAFETY: the elements are those of the whole from `first` on, a multiple of every run that both layouts have.
+// SAFETY: the elements are those of the whole from `first` on, a multiple of every run that both
+// layouts have.
 unsafe impl<T: Element, L: StaticLayout> Access for Part<T, L> {
     type Run<N: StaticLayout> = PartRun<T, L>;
 

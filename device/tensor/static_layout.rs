@@ -5,27 +5,27 @@ use core::marker::PhantomData;
 
 /// A layout known at compile time, as a type.
 ///
-/// [`static_layout!`](crate::static_layout) declares one under a name; the types that partitioning returns are built
-/// from it.
+/// [`static_layout!`](crate::static_layout) declares one under a name; the types that partitioning
+/// returns are built from it.
 pub trait StaticLayout: Copy + 'static {
     /// The layout.
     const LAYOUT: Layout;
 
-    /// What the tensor's origin is known to be a multiple of, after the shifts that led to this layout.
+    /// The known divisor of the tensor's origin, after the shifts that led to this layout.
     const ORIGIN: Divisors = Divisors::UNMOVED;
 
-    /// What the offsets go through last, in shared memory.
+    /// The swizzle of the offsets, in shared memory.
     const SWIZZLE: Swizzle = Swizzle::NONE;
 
-    /// The layout with its swizzle: what a tiled copy's or MMA's accesses to it are asked of.
+    /// The layout with its swizzle, for the access checks of tiled copies and MMAs.
     const COMPOSED: ComposedLayout = ComposedLayout::new(Self::SWIZZLE, 0, Self::LAYOUT);
 
-    /// The bits of an offset that the tensor's origin may have set within one block of the swizzle, after the shifts that led
-    /// to this layout; all ones where that is not known.
+    /// The bits of an offset that the tensor's origin may have set within one block of the swizzle,
+    /// after the shifts that led to this layout; all ones where that is not known.
     const MOVED: u64 = 0;
 
-    /// The bits of an offset within one block of the swizzle that slices at fixed places may have set since, which the
-    /// origin keeps apart; all ones where that is not known.
+    /// The bits of an offset within one block of the swizzle that slices at fixed places may have
+    /// set since, which the origin keeps apart; all ones where that is not known.
     const STEPPED: u64 = 0;
 }
 
@@ -39,7 +39,7 @@ pub const fn starts_at_offset_zero(composed: ComposedLayout) -> Layout {
         composed.write(&mut text);
         text.str(" at ");
         text.int(composed.offset);
-        text.str("; the offset 0 would do");
+        text.str("; the offset 0 would work");
         panic!("{}", text.as_str());
     }
     composed.layout
@@ -78,8 +78,8 @@ const fn coordinates_of_modes(tile: Layout) -> Layout {
     }
 }
 
-/// For each axis (for a layout of plain offsets: the first alone), a number of which every shift so far was a
-/// multiple. 0 stands for "not moved", a multiple of everything.
+/// For each axis (for a layout of plain offsets: only the first), a divisor of every shift so far.
+/// 0 stands for "not moved", a multiple of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisors(pub [u64; Divisors::AXES]);
 
@@ -87,10 +87,10 @@ impl Divisors {
     /// The most axes that a tensor in global memory can have.
     pub const AXES: usize = 4;
 
-    /// The origin that nobody has moved.
+    /// The origin without a shift.
     pub const UNMOVED: Self = Self([0; Self::AXES]);
 
-    /// Whether nobody has moved the origin.
+    /// Whether the origin is without a shift.
     #[must_use]
     pub const fn is_unmoved(&self) -> bool {
         let mut axis = 0;
@@ -103,7 +103,7 @@ impl Divisors {
         true
     }
 
-    /// What holds after one more shift by multiples of `steps`.
+    /// After one more shift by multiples of `steps`.
     #[must_use]
     pub const fn and(self, steps: Self) -> Self {
         let mut result = self;

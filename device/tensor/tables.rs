@@ -1,4 +1,5 @@
-//! Constants that the compiler derives from a layout: tables of offsets, the digits of a thread index, runs.
+//! Constants that the compiler derives from a layout: tables of offsets, the digits of a thread
+//! index, runs.
 
 use super::at::{MAX_PLACES, PlaceKinds};
 use super::static_layout::{Divisors, StaticLayout, gcd};
@@ -36,7 +37,7 @@ impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
         }
         let mut table = [0; MAX_ELEMENTS];
         table[0] = layout.at(0) as i32;
-        // What is there already, moved by each further step of the next mode.
+        // The previous entries, moved by each further step of the next mode.
         let leaves = layout.leaves();
         let (mut filled, mut leaf) = (1, 0);
         while leaf < leaves {
@@ -126,7 +127,7 @@ struct SliceDigit {
     outside: bool,
 }
 
-/// The digits of the places of a slice along one axis: `K` says which modes of `L` are fixed.
+/// The digits of the coordinates of a slice along one axis: `K` says which modes of `L` are fixed.
 pub(crate) struct SliceDigits<L, K, const AXIS: usize>(PhantomData<(L, K)>);
 
 impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> {
@@ -157,7 +158,7 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
         (digits, count)
     };
 
-    /// What the places move the origin by.
+    /// The offset of the coordinates from the origin.
     #[inline(always)]
     pub(crate) fn offset(places: [u32; MAX_PLACES]) -> i32 {
         let (outside, inside) = Self::by_block(places);
@@ -185,7 +186,8 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
     }
 }
 
-/// For each axis, the greatest number of which every value of the layout is a multiple (0: it does not move).
+/// For each axis, the greatest number of which every value of the layout is a multiple (0: it does
+/// not move).
 pub(crate) const fn steps(layout: Layout) -> Divisors {
     let mut result = Divisors::UNMOVED;
     let coordinate = layout.is_coordinate();
@@ -205,8 +207,9 @@ pub(crate) const fn steps(layout: Layout) -> Divisors {
     result
 }
 
-/// The bits below one block of the swizzle that an origin may have set after one more shift by `layout`, given those that
-/// it had: all ones where sums may carry, so that nothing is known. 0 where there is no swizzle and nobody asks.
+/// The bits below one block of the swizzle that an origin may have set after one more shift by
+/// `layout`, given the bits before: all ones if sums may carry, so that no bit is known. 0 without
+/// a swizzle, where the value is not used.
 pub(crate) const fn moved(before: u64, layout: Layout, swizzle: Swizzle) -> u64 {
     if swizzle.bits() == 0 {
         return 0;
@@ -251,8 +254,9 @@ pub(crate) const fn block_mask(swizzle: Swizzle) -> u64 {
     (1 << (swizzle.bits() + swizzle.base() + swizzle.shift().abs())) - 1
 }
 
-/// Whether the offsets of `layout` set no bit within a block of the swizzle that the origin may have set: then the sum of
-/// both is their exclusive or, and the swizzle, which is linear over it, may be taken of each by itself.
+/// Whether the offsets of `layout` set no bit within a block of the swizzle that the origin may
+/// have set: then the sum of both is their exclusive or, and the swizzle, which is linear over it,
+/// may be applied to each separately.
 pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> bool {
     let kept = block_mask(swizzle) & moved;
     if kept == 0 {
@@ -267,7 +271,8 @@ pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> b
         all |= own;
         leaf += 1;
     }
-    // Modes that share no bit add up without a carry, so that no sum has a bit which none of them has.
+    // The sum of modes that share no bit has no carry, so that it has no bit which none of them
+    // has.
     if !carries {
         return all & kept == 0;
     }
@@ -282,15 +287,16 @@ pub(crate) const fn is_linear(layout: Layout, moved: u64, swizzle: Swizzle) -> b
     true
 }
 
-/// [`is_linear`] for an origin that slices have stepped by offsets with the bits `stepped`, which are kept apart from it:
-/// these, the origin's and the layout's share no bit within a block.
+/// [`is_linear`] for an origin that slices have stepped by offsets with the bits `stepped`, which
+/// are kept apart from it: these, the origin's and the layout's share no bit within a block.
 pub(crate) const fn is_linear_after(layout: Layout, moved: u64, stepped: u64, swizzle: Swizzle) -> bool {
     let stepped = stepped & block_mask(swizzle);
     is_linear(layout, moved, swizzle) && stepped & moved == 0 && is_linear(layout, stepped, swizzle)
 }
 
-/// The most consecutive elements, a power of two up to `most`: every group of that many, starting at a multiple of it,
-/// advances by one along `axis` and not at all along the others, and starts at a multiple of the group's length.
+/// The most consecutive elements, a power of two up to `most`: every group of that many, starting
+/// at a multiple of it, advances by one along `axis` and not at all along the others, and starts at
+/// a multiple of the group's length.
 pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Divisors, most: usize) -> usize {
     let size = layout.size() as u64;
     let together = together(&layout, axis, rank, gcd(size, origin.0[if axis == PLAIN { 0 } else { axis }]));
@@ -306,8 +312,9 @@ pub(crate) const fn run(layout: Layout, axis: usize, rank: usize, origin: Diviso
 
 /// The number whose divisors are the lengths of groups as [`run`] looks for: a divisor of `bound`.
 ///
-/// Along each axis, modes are coalesced: the first one is longer than 1, and the second does not continue it. So a group that
-/// is cut from it anywhere but at its end breaks, and one of two elements or more advances by the first mode's stride.
+/// Along each axis, modes are coalesced: the first one is longer than 1, and the second does not
+/// continue it. So a group that is cut from it anywhere but at its end breaks, and one of two
+/// elements or more advances by the first mode's stride.
 const fn together(layout: &Layout, axis: usize, rank: usize, bound: u64) -> u64 {
     let plain = axis == PLAIN;
     let mut bound = bound;

@@ -3,7 +3,8 @@
 use moye_device::analysis::*;
 use moye_device::layout::*;
 
-/// Elements in shared memory by `(thread, value)`: `tv` names coordinates of a tile that lies in memory as `memory`.
+/// Elements in shared memory by `(thread, value)`: `tv` names coordinates of a tile that lies in
+/// memory as `memory`.
 fn in_memory(memory: Layout, tv: Layout) -> ComposedLayout {
     ComposedLayout::plain(composition(memory, tv))
 }
@@ -131,7 +132,7 @@ fn what_is_no_access_is_refused_with_its_numbers() {
     assert!(text(layout!(32), 32, 1).contains("rank is 1"));
     let values = text(layout!((32, 6)), 32, 4);
     assert!(
-        values.contains("6 values, no multiple of the 4 of an access; a divisor of 6 would do"),
+        values.contains("6 values, no multiple of the 4 of an access; a divisor of 6 would work"),
         "{values}"
     );
     assert!(text(layout!((32, 8):(8, 1)), 32, 8).contains("256 bits; an access has 8, 16, 32, 64 or 128"));
@@ -154,10 +155,10 @@ fn what_is_no_request_is_refused_with_its_numbers_and_panics_with_the_same_text(
     assert!(rows(layout!(8:8), 0).contains("0 bits"));
     assert!(rows(layout!(8:1152921504606846976), 128).contains("64 bits"));
     let lanes = |addresses: &[i64], bytes| WarpAccess::try_new(addresses, bytes).unwrap_err().to_string();
-    assert_eq!(lanes(&[0; 33], 4), "33 addresses for a warp of 32 lanes; at most 32 would do");
-    assert_eq!(lanes(&[0], 3), "a lane's access of 3 bytes; 1, 2, 4, 8 or 16 would do");
+    assert_eq!(lanes(&[0; 33], 4), "33 addresses for a warp of 32 lanes; at most 32 would work");
+    assert_eq!(lanes(&[0], 3), "a lane's access of 3 bytes; 1, 2, 4, 8 or 16 would work");
     let address = "the address 6 of lane 1 is negative or no multiple of the 4 bytes of the access; a multiple from 0 on \
-                   would do";
+                   would work";
     assert_eq!(lanes(&[0, 6], 4), address);
     assert!(lanes(&[-4], 4).contains("-4 of lane 0"));
 

@@ -1,5 +1,5 @@
-//! Constant and run-time evaluation are the same: each operation on the same operands as a constant, and at run time on
-//! operands that the compiler does not know.
+//! Constant and run-time evaluation are the same: each operation on the same operands as a
+//! constant, and at run time on operands that the compiler does not know.
 
 use moye_device::layout::*;
 use std::hint::black_box;
@@ -176,7 +176,8 @@ agree! {
 /// How many operands each operation below is evaluated on.
 const COUNT: usize = 36;
 
-/// Nested, with extents of 1, strides of 0, gaps, backwards, along basis vectors, near the end of what 64 bits hold.
+/// Nested, with extents of 1, strides of 0, gaps, backwards, along basis vectors, near the end of
+/// what 64 bits hold.
 const LAYOUTS: &[Layout] = &[
     layout!(1:0),
     layout!(()),
@@ -244,7 +245,8 @@ const fn of<T: Copy>(list: &[T], case: usize, pace: usize) -> T {
     list[(case * pace + case / list.len()) % list.len()]
 }
 
-/// `name: type = operation(lists of operands)`: for each case of operands, as a constant and at run time.
+/// `name: type = operation(lists of operands)`: for each case of operands, as a constant and at run
+/// time.
 macro_rules! agree_over {
     ($($name:ident: $type:ty = $operation:path, ($($operands:ident by $pace:literal),+);)+) => {
         $(

@@ -1,12 +1,13 @@
-//! What kernels ask of the compiler: a tile's copies and partitions as constants. That the file compiles shows that
-//! they stay below the limit of the lint `long_running_const_eval`.
+//! What kernels ask of the compiler: a tile's copies and partitions as constants. That the file
+//! compiles shows that they stay below the limit of the lint `long_running_const_eval`.
 
 use moye_device::layout::*;
 
 /// The accumulator of a warpgroup's m64n256 instruction, by thread and value.
 const ACCUMULATOR: Layout = layout!(((4, 8, 4), (2, 2, 32)):((128, 1, 16), (64, 8, 512)));
 
-/// The coordinates of the accumulator's elements in a tile of 128 by 256, for two such instructions.
+/// The coordinates of the accumulator's elements in a tile of 128 by 256, for two such
+/// instructions.
 const COORDINATES: Layout = {
     let tile = zipped_divide(identity_layout(tuple!((128, 256))), tiler!((64, 256)));
     Layout::concat(&[composition(tile.mode(0), ACCUMULATOR), tile.mode(1)])
@@ -23,8 +24,9 @@ fn an_accumulator_knows_its_coordinates() {
     assert_eq!(COORDINATES.coordinate::<2>(128 * 128), [64, 0], "the second instruction is 64 rows further");
 }
 
-/// What a matmul derives from its tile: the tiles of its operands, by thread and value, in shared memory and as
-/// coordinates. As many constants as a large kernel has, each for itself below the lint's limit.
+/// What a matmul derives from its tile: the tiles of its operands, by thread and value, in shared
+/// memory and as coordinates. As many constants as a large kernel has, each for itself below the
+/// lint's limit.
 macro_rules! tiles_of_matmuls {
     ($($name:ident: $m:literal, $k:literal, $threads:expr, $values:expr;)+) => {$(
         mod $name {

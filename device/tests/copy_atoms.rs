@@ -1,4 +1,5 @@
-//! The copy atoms: their layouts are CuTe's, and what they move in the simulator is what their layouts say.
+//! The copy atoms: their layouts are CuTe's, and what they move in the simulator is what their
+//! layouts say.
 
 use crate::golden::{Failures, layout, lines};
 use moye_device::atom::copy::*;
@@ -29,7 +30,8 @@ const WITHOUT_INSTRUCTION: [&str; 4] = [
     "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint64_t>",
 ];
 
-/// The atom of a C++ name. What has no instruction has the layouts of the form that leaves its line in L1 too.
+/// The atom of a C++ name. What has no instruction has the layouts of the form that leaves its line
+/// in L1 too.
 fn find(atoms: &BTreeMap<String, &'static CopyAtomInfo>, name: &str) -> Option<&'static CopyAtomInfo> {
     if WITHOUT_INSTRUCTION.contains(&name) {
         return atoms.get(&name.replace("CACHEGLOBAL", "CACHEALWAYS")).copied();
@@ -159,7 +161,8 @@ fn bytes_of_a_thread_follow_from_the_layouts() {
     assert_eq!(DefaultCopy::LAYOUTS.src_bytes(), 0, "the tensors decide");
 }
 
-/// Runs `kernel` in one warp with 2 KiB of shared memory, and gives the `words` that each lane returns.
+/// Runs `kernel` in one warp with 2 KiB of shared memory, and gives the `words` that each lane
+/// returns.
 fn by_lane<const N: usize>(kernel: impl Fn() -> [u32; N] + Sync) -> Vec<[u32; N]> {
     let memory = GlobalMemory::new();
     let out = memory.alloc(32 * N * 4, "out").unwrap();
@@ -276,7 +279,8 @@ fn shuffles_move_what_their_layouts_say() {
 
 #[test]
 fn movmatrix_transposes() {
-    // Lane (row, column pair) holds two elements of a row; the transpose is what ldmatrix.trans gives.
+    // Lane (row, column pair) holds two elements of a row; the transpose is what ldmatrix.trans
+    // gives.
     let sources = registers::<1>(&SM75_U32x1_LDSM_N::DST);
     // SAFETY: all lanes call it.
     let got = by_lane(|| unsafe { SM75_U32x1_MOVM_T::call(sources[lane_id() as usize], ()) });

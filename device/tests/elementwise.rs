@@ -85,7 +85,8 @@ fn transform_fill_and_clear_go_by_the_layout_and_not_by_the_memory() {
         let x = Matrix::new(x, (8, 6), Dense([1, 8])).local_tile::<Tile, _>((0, 0));
         let y = Matrix::new(y, (8, 6), Dense([1, 8])).local_tile::<Tile, _>((0, 0));
         let (x, mut y) = (x.local_partition::<Threads>(thread), y.local_partition::<Threads>(thread));
-        // SAFETY: each element belongs to one thread, in memory and in the padded tile, whose padding stays poisoned.
+        // SAFETY: each element belongs to one thread, in memory and in the padded tile, whose
+        // padding stays poisoned.
         unsafe {
             let mut smem = SharedArray::<f32, Padded>::take().local_partition::<Threads>(thread);
             fill(&mut smem, 7.0);
@@ -253,7 +254,8 @@ fn a_universal_fma_takes_complex_numbers() {
     }
 }
 
-/// `a * b` of one warp, A and B in shared memory with K as the slow axis, by whole parts and step by step.
+/// `a * b` of one warp, A and B in shared memory with K as the slow axis, by whole parts and step
+/// by step.
 fn half_product(steps: bool) {
     let memory = GlobalMemory::new();
     let (a, b, c) = (
@@ -278,7 +280,8 @@ fn half_product(steps: bool) {
                 .local_tile::<TileB, _>((0, 0));
             let g_c = Matrix::new(GlobalMut::<f32>::from_address(c), (16, 8), UnitStride::<0>(16))
                 .local_tile::<TileC, _>((0, 0));
-            // SAFETY: the launch has the storage; what one thread writes the others read behind a barrier.
+            // SAFETY: the launch has the storage; what one thread writes the others read behind a
+            // barrier.
             unsafe {
                 let (s_a, s_b) = Storage::take();
                 copy(&mma.partition_a(g_a), &mut mma.partition_a(s_a));

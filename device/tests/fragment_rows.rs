@@ -1,4 +1,5 @@
-//! Fragments by rows and columns: for atoms of a warp and of a warpgroup the same text, by the layouts of their coordinates.
+//! Fragments by rows and columns: for atoms of a warp and of a warpgroup the same text, by the
+//! layouts of their coordinates.
 
 use core::ops::Add;
 use half::{bf16, f16};
@@ -63,7 +64,8 @@ impl<const N: i64> OfTile for Wgmma<N> {
     type Threads = WgmmaThreads<N>;
 }
 
-/// `(row, column)` of a fragment goes by the elements' rows and columns, and each element is there once.
+/// `(row, column)` of a fragment goes by the elements' rows and columns, and each element is there
+/// once.
 fn rows_are_rows<L: OfTile>() {
     let (by_row, coordinates) = (ByRow::<L>::LAYOUT, L::Elements::LAYOUT);
     let (rows, columns) = (by_row.extent(0), by_row.extent(1));
@@ -256,7 +258,8 @@ fn warpgroups_reduce_by_barriers_of_their_own() {
         .shared_bytes(Storage::BYTES)
         .run(&|| {
             let thread = thread_idx().x;
-            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps come to the barriers.
+            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps come to the
+            // barriers.
             let sum = unsafe {
                 let (first, second) = Storage::take();
                 if thread < 128 {

@@ -110,7 +110,8 @@ fn tiled_copies_have_the_thread_value_layouts_and_partitions_of_cute() {
     failures.none(20);
 }
 
-/// A tensor by thread, by value, and by the tiles that are left: `(thread, value, (rest_m, rest_n, ...))`.
+/// A tensor by thread, by value, and by the tiles that are left:
+/// `(thread, value, (rest_m, rest_n, ...))`.
 fn tidfrg(tensor: Layout, tile: IntTuple, tv: Layout) -> Layout {
     let tiles = zipped_divide(tensor, tile.tiler());
     let by_thread = composition(tiles.mode(0), tv);

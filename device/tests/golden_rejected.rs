@@ -9,7 +9,7 @@ fn ask(line: &Value) -> Result<Answer, LayoutError> {
     answer(line["op"].as_str().unwrap(), line["args"].as_array().unwrap())
 }
 
-/// Whether an answer where an error would do as well is right.
+/// Whether an answer in a place where an error is acceptable too is right.
 fn check_property(line: &Value, got: &Answer) -> Result<(), String> {
     match (line["expect_property"].as_str(), got) {
         (Some("A(R(A(i)))==A(i)"), Answer::Layout(inverse)) => {
@@ -77,7 +77,8 @@ fn what_cute_rejects_of_the_algebra_is_rejected_or_right() {
         let (a, b) = (layout(&line["args"][0]), &line["args"][1]);
         match (line["op"].as_str().unwrap(), ask(&line)) {
             (_, Err(_)) => {}
-            // What two layouts have in common is defined even where CuTe's way to find it is not: docs/decisions/0012.
+            // What two layouts have in common is defined even where CuTe's way to find it is not:
+            // docs/decisions/0012.
             ("max_common_layout", Ok(Answer::Layout(common))) => {
                 let b = layout(b);
                 let wrong = (0..common.size()).find(|&i| a.at(common.at(i)) != i || b.at(common.at(i)) != i);

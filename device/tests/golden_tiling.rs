@@ -1,4 +1,5 @@
-//! Tiled copies and tiled MMAs: tilers, thread-value layouts, partitions and fragments are CuTe's, form and function.
+//! Tiled copies and tiled MMAs: tilers, thread-value layouts, partitions and fragments are CuTe's,
+//! form and function.
 
 use crate::golden::{Failures, layout, lines, tuple};
 use half::f16;
@@ -227,7 +228,8 @@ fn tiled_mmas_are_those_of_cute() {
     failures.none(73);
 }
 
-/// Declares the tiled MMA and the tensors of lines as types, and compares the fragments of kernels with CuTe's.
+/// Declares the tiled MMA and the tensors of lines as types, and compares the fragments of kernels
+/// with CuTe's.
 macro_rules! fragments_of_types {
     ($($line:ident $id:literal: $atom:ty = $mma:expr, $a:expr, $b:expr, $c:expr;)+) => {
         $(

@@ -1,4 +1,5 @@
-//! Operands of `wgmma` and tiles of TMA: facts of CuTe, and laws that hold for every layout that is accepted.
+//! Operands of `wgmma` and tiles of TMA: facts of CuTe, and laws that hold for every layout that is
+//! accepted.
 
 use moye_device::arch::wgmma::fragments;
 use moye_device::atom::tma::{TmaMapError, TmaTile};
@@ -15,15 +16,17 @@ use proptest::prelude::*;
 const SWIZZLES: [SwizzleBytes; 4] =
     [SwizzleBytes::None, SwizzleBytes::B32, SwizzleBytes::B64, SwizzleBytes::B128];
 
-/// A descriptor's fields as CuTe's `GmmaDescriptor` has them: type, SBO, LBO, start, all in units of 16 bytes.
+/// A descriptor's fields as CuTe's `GmmaDescriptor` has them: type, SBO, LBO, start, all in units
+/// of 16 bytes.
 fn fields(bits: u64) -> (u64, u64, u64, u64) {
     (bits >> 62, bits >> 32 & 0x3FFF, bits >> 16 & 0x3FFF, bits & 0x3FFF)
 }
 
 #[test]
 fn thread_value_layouts_are_cutes() {
-    // CuTe has `CLayout_64x8` as `CLayout_64xN<8>`, which keeps the last mode of the values with an extent of 1.
-    // `CLayout_64x8`, `CLayout_64x256`, `ALayout_64x8`, `ALayout_64x16`, `ALayout_64x32`, `ABLayout` of mma_traits_sm90_gmma.hpp.
+    // CuTe has `CLayout_64x8` as `CLayout_64xN<8>`, which keeps the last mode of the values with an
+    // extent of 1. `CLayout_64x8`, `CLayout_64x256`, `ALayout_64x8`, `ALayout_64x16`,
+    // `ALayout_64x32`, `ABLayout` of mma_traits_sm90_gmma.hpp.
     for (layout, text) in [
         (fragments::accumulators(8), "((4,8,4),(2,2,1)):((128,1,16),(64,8,512))"),
         (fragments::accumulators(16), "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))"),
@@ -66,7 +69,8 @@ fn descriptors_of_canonical_layouts_are_cutes() {
     let tile = |major, swizzle, bits, rows, k| {
         shared_memory_atom(major, swizzle, bits).tile_to_shape(IntTuple::flat(&[rows, k]))
     };
-    // K-major: with a swizzle LBO is 1, SBO the distance of 8 rows; without, LBO is the distance of 16 bytes along K.
+    // K-major: with a swizzle LBO is 1, SBO the distance of 8 rows; without, LBO is the distance of
+    // 16 bytes along K.
     for (swizzle, bits, expected) in [
         (SwizzleBytes::B128, 16, (1, 64, 1)),
         (SwizzleBytes::B64, 16, (2, 32, 1)),
@@ -81,7 +85,8 @@ fn descriptors_of_canonical_layouts_are_cutes() {
         let (kind, stride, leading, start) = fields(operand.descriptor(0x4000, 0, 0));
         assert_eq!((kind, stride, leading, start), (expected.0, expected.1, expected.2, 0x400), "{tile}");
     }
-    // MN-major: with a swizzle LBO is the distance of its rows' lengths along M, SBO that of 8 along K; without, the other way.
+    // MN-major: with a swizzle LBO is the distance of its rows' lengths along M, SBO that of 8
+    // along K; without, the other way.
     for (swizzle, expected) in [
         (SwizzleBytes::B128, (1, 128, 64)),
         (SwizzleBytes::B64, (2, 128, 32)),
@@ -204,7 +209,8 @@ fn layouts_without_a_descriptor_are_told_with_the_reason_and_the_nearest_that_ha
 }
 
 proptest! {
-    /// Layouts whose modes fall into parts in any order, with and without a swizzle: those that are accepted are led to.
+    /// Layouts whose modes are divided in any order, with and without a swizzle: for accepted ones
+    /// the descriptor finds each element.
     #[test]
     fn whatever_is_accepted_is_led_to(
         order in Just([0_usize, 1, 2, 3, 4]).prop_shuffle(),
@@ -213,7 +219,8 @@ proptest! {
         swizzle in 0_i64..4,
         mn_major in any::<bool>(),
     ) {
-        // M in three parts, K in two; strides in the drawn order, with gaps after the first two at times.
+        // M in three parts, K in two; strides in the drawn order, with gaps after the first two at
+        // times.
         let mut strides = [0; 5];
         let mut stride = 1;
         for (i, &part) in order.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `wgmma` as a tiled MMA and TMA as a tiled copy: what they are told is what their layouts say.
+//! `wgmma` as a tiled MMA and TMA as a tiled copy: descriptors and boxes agree with the layouts.
 
 use moye_device::arch::{
     bulk_commit_group, bulk_wait_group, fence_mbarrier_init, fence_proxy_async_shared,
@@ -106,7 +106,7 @@ fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
         .run(&|| {
             let (tile, barrier) = (array_of::<L>(shared_base()), shared_base() + bytes.next_multiple_of(128));
             let copy = Copy::<L, R>::get_slice();
-            // SAFETY: one thread does it all, in the order that TMA asks for.
+            // SAFETY: one thread does everything, in the order that TMA requires.
             unsafe {
                 if thread_idx().x == 0 {
                     mbarrier_init(barrier, 1);

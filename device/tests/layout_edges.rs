@@ -1,5 +1,5 @@
-//! The corners of the algebra: rank 0, extents of 1, strides of 0, values that are full, numbers that do not fit in 64
-//! bits. Each has an answer; none panics, wraps around or runs on.
+//! The corners of the algebra: rank 0, extents of 1, strides of 0, values that are full, numbers
+//! that do not fit in 64 bits. Each has an answer; none panics, wraps around or runs on.
 
 use moye_device::layout::*;
 use proptest::prelude::*;
@@ -118,7 +118,8 @@ fn strides_of_0_repeat_and_their_elements_are_one() {
     assert_eq!(refused(try_make_layout_tv(layout!(4:0), layout!(2:1))), LayoutErrorKind::Divisibility);
 }
 
-/// A layout that is full: 32 modes of 2 elements in descending strides, none of which joins the next.
+/// A layout that is full: 32 modes of 2 elements in descending strides, none of which joins the
+/// next.
 fn full() -> Layout {
     let strides: Vec<i64> = (0..32).map(|mode| 1i64 << (32 - mode)).collect();
     Layout::new(IntTuple::flat(&[2; 32]), IntTuple::flat(&strides))
@@ -367,12 +368,14 @@ fn edge_layout() -> impl Strategy<Value = Layout> {
     )
 }
 
-/// A layout that was returned holds what every layout holds: its size, its cosize and its last index fit.
+/// A layout that was returned holds what every layout holds: its size, its cosize and its last
+/// index fit.
 fn sound(result: Result<Layout, LayoutError>) -> Result<(), TestCaseError> {
     let Ok(layout) = result else { return Ok(()) };
     prop_assert_eq!(Layout::try_new(layout.shape(), layout.stride()), Ok(layout));
     prop_assert!(layout.size() >= 1, "{layout}");
-    // Only strides along basis vectors have no cosize: of a size beyond 64 bits, or beside integers.
+    // Only strides along basis vectors have no cosize: of a size beyond 64 bits, or beside
+    // integers.
     match layout.try_cosize() {
         Ok(cosize) => prop_assert!(cosize >= 1, "{layout}"),
         Err(error) => prop_assert!(layout.is_coordinate(), "{error}"),
@@ -479,7 +482,8 @@ proptest! {
 
 #[test]
 fn products_of_integer_modes_keep_every_copy() {
-    // The free places of 4:2 are (2,2):(1,8): the copies over the integer mode are two modes, and one operand.
+    // The free places of 4:2 are (2,2):(1,8): the copies over the integer mode are two modes, and
+    // one operand.
     assert_eq!(blocked_product(layout!(4:2), layout!(4:1)), layout!(((4, (2, 2)),):((2, (1, 8)),)));
     assert_eq!(raked_product(layout!(4:2), layout!(4:1)), layout!((((2, 2), 4),):(((1, 8), 2),)));
     assert_eq!(blocked_product(layout!((4,):(2,)), layout!(4:1)).size(), 16);
@@ -529,7 +533,7 @@ fn one_mode_gets_the_parts_of_a_downcast() {
 #[test]
 fn a_recast_that_would_leave_elements_out_is_refused() {
     let apart = try_downcast(layout!(4:2), 2).unwrap_err();
-    assert!(apart.text().ends_with("a mode 1:1 appended would do"), "{apart}");
+    assert!(apart.text().ends_with("a mode 1:1 appended would work"), "{apart}");
     assert_eq!(downcast(layout!((4):(2)).append(layout!(1:1)), 2), layout!((4, 2):(4, 1)));
     assert_eq!(downcast(layout!(4:2), 1), layout!(4:2), "elements of the same size");
     let backwards = try_downcast(layout!(4:-1), 2).unwrap_err();
@@ -537,9 +541,9 @@ fn a_recast_that_would_leave_elements_out_is_refused() {
     let backwards = try_upcast(layout!(8:-2), 4).unwrap_err();
     assert!(backwards.text().contains("the stride -2 runs backwards"), "{backwards}");
     assert_eq!(upcast(layout!(8:-4), 4), layout!(8:-1), "whole elements, in whichever order");
-    // 2 * 2 + 3 = 7 is in the second element of 6, which neither mode reaches by itself.
+    // 2 * 2 + 3 = 7 is in the second element of 6, which neither mode reaches alone.
     let carry = try_upcast(layout!((3, 2):(2, 3)), 6).unwrap_err();
-    assert!(carry.text().contains("add up to 7 within an element of 6"), "{carry}");
+    assert!(carry.text().contains("sum to 7 within an element of 6"), "{carry}");
     assert_eq!(upcast(layout!((2, 2):(2, 3)), 6), layout!((1, 1):(1, 1)), "5 is still in the first");
 }
 
@@ -547,7 +551,7 @@ fn a_recast_that_would_leave_elements_out_is_refused() {
 fn a_left_inverse_is_refused_for_the_true_reason() {
     let apart = try_left_inverse(layout!((2, 2):(2, 3))).unwrap_err();
     assert!(apart.text().contains("the stride 3 is no multiple of the next smaller stride 2"), "{apart}");
-    assert!(apart.text().ends_with("; a stride of 4 or a larger multiple of 2 would do"), "{apart}");
+    assert!(apart.text().ends_with("; a stride of 4 or a larger multiple of 2 would work"), "{apart}");
     for stride in [4, 6, 8] {
         let a = Layout::new(tuple!((2, 2)), IntTuple::flat(&[2, stride]));
         assert_eq!(left_inverse(a).at(a.at(3)), 3);
@@ -559,8 +563,8 @@ fn a_left_inverse_is_refused_for_the_true_reason() {
 #[test]
 fn a_composition_advises_in_terms_of_its_operands() {
     let error = try_composition(layout!((4, 12):(2, 4)), layout!(3:3)).unwrap_err();
-    assert!(error.text().ends_with("; a stride of 1, 4 or a multiple of 4 would do"), "{error}");
+    assert!(error.text().ends_with("; a stride of 1, 4 or a multiple of 4 would work"), "{error}");
     let error = try_composition(layout!((4, 4, 6):(1, 10, 100)), layout!(20:1)).unwrap_err();
     assert!(error.text().contains("the extent 20 is no multiple of 16"), "{error}");
-    assert!(error.text().ends_with("; an extent of 16 or a multiple of it would do"), "{error}");
+    assert!(error.text().ends_with("; an extent of 16 or a multiple of it would work"), "{error}");
 }

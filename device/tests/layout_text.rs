@@ -1,4 +1,5 @@
-//! Text that is no layout, tuple, tiler or swizzle: the error names the column and what was expected there.
+//! Text that is no layout, tuple, tiler or swizzle: the error names the column and what was
+//! expected there.
 
 use moye_device::layout::*;
 use std::fmt::Debug;

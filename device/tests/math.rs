@@ -1,4 +1,5 @@
-//! The functions of f32 against f64: within as many units in the last place as their documentation says.
+//! The functions of f32 against f64: within as many units in the last place as their documentation
+//! says.
 
 use moye_device::math;
 

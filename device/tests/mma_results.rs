@@ -1,5 +1,5 @@
-//! Products whose results go elsewhere than what they are added to, on the simulator: atoms with results of another type, atoms of
-//! every kind, and every rank of operands.
+//! Products whose results go elsewhere than what they are added to, on the simulator: atoms with
+//! results of another type, atoms of every kind, and every rank of operands.
 
 use crate::bytes::{bytes, of_bytes};
 use half::f16;
@@ -26,7 +26,8 @@ static_layout! {
     M4N3Across = layout!((4, 3):(3, 1));
 }
 
-/// `D` of 32 x 16 for `A` of 32 x 12 and `B` of 16 x 12 down their columns, and `C`, by a launch of `kernel`.
+/// `D` of 32 x 16 for `A` of 32 x 12 and `B` of 16 x 12 down their columns, and `C`, by a launch of
+/// `kernel`.
 fn launch<A: Element, C: Element, D: Element>(
     threads: u32,
     a: &[A],
@@ -86,7 +87,8 @@ fn mixed<M: StaticTiledMma<Atom: MmaAtom<A = f16, B = f16, C = f16, D = f32>>>()
         let g_b = Matrix::new(b, (16, 12), UnitStride::<0>(16)).local_tile::<TileB, _>((0, 0));
         let g_c = Matrix::new(c, (32, 16), UnitStride::<0>(32)).local_tile::<TileC, _>((0, 0));
         let g_d = Matrix::new(d, (32, 16), UnitStride::<0>(32)).local_tile::<TileC, _>((0, 0));
-        // SAFETY: fragments are written before they are read; each element of D belongs to one thread.
+        // SAFETY: fragments are written before they are read; each element of D belongs to one
+        // thread.
         unsafe {
             let mut t_r_c = mma.partition_fragment_c(&g_c); // (MMA, MMA_M, MMA_N)
             let t_g_d = mma.partition_d(g_d); // (MMA, MMA_M, MMA_N)
@@ -136,7 +138,8 @@ fn what_the_product_is_added_to_stays_as_it_is() {
             copy(&mma.partition_c(g_c), &mut t_r_c);
             let (t_g_a, t_g_b) = (mma.partition_a(g_a), mma.partition_b(g_b));
             gemm_tiled_into(Doubles, &mut t_r_d, &t_g_a, &t_g_b, &t_r_c);
-            // Once more onto the same sums: the product counts twice, and what it was added to once.
+            // Once more onto the same sums: the product counts twice, and what it was added to
+            // once.
             let once = t_r_d.clone();
             gemm_tiled(Doubles, &t_g_a, &t_g_b, &mut t_r_c);
             for i in 0
@@ -177,7 +180,8 @@ fn sums_of_three_products_are_tiled_like_any_others() {
     }
 }
 
-/// One thread's product by atoms of one value, results elsewhere and in another order than what they are added to.
+/// One thread's product by atoms of one value, results elsewhere and in another order than what
+/// they are added to.
 fn of_rank<A: StaticLayout, B: StaticLayout, C: StaticLayout, D: StaticLayout>(m: usize, n: usize, k: usize) {
     let fragment = |size: usize, value: &dyn Fn(usize) -> f32| -> Vec<f32> { (0..size).map(value).collect() };
     let (a, b) = (fragment(m * k, &|i| a(i)), fragment(n * k, &|i| b(i)));

@@ -1,5 +1,5 @@
-//! The 8 x 8 x 4 atoms of sm_70, each of eight lanes that lie apart in the warp: of one and of two, the other lanes have what these
-//! have, as CuTe's `get_slice` counts them.
+//! The 8 x 8 x 4 atoms of sm_70, each of eight lanes that lie apart in the warp: of one and of two,
+//! the other lanes have what these have, as CuTe's `get_slice` counts them.
 
 use crate::bytes::{bytes, of_bytes};
 use half::f16;
@@ -17,8 +17,8 @@ use moye_sim::{GlobalMemory, Launch};
 type Sums = SM70_8x8x4_F32F16F16F32_TN;
 type Halves = SM70_8x8x4_F16F16F16F16_NT;
 
-/// A thread's coordinate in a mode, by CuTe's `get_flat_coord`: each leaf has `thread / stride % extent`, and the leaves of the mode
-/// make up a number.
+/// A thread's coordinate in a mode, by CuTe's `get_flat_coord`: each leaf has
+/// `thread / stride % extent`, and the leaves of the mode make up a number.
 fn coordinate(mode: Layout, thread: i64) -> i64 {
     let flat = mode.flatten();
     let (mut coordinate, mut step) = (0, 1);

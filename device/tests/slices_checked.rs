@@ -1,5 +1,5 @@
-//! What a caller promises of threads and places is checked by the simulator in every build: a launch that breaks it is a fault that
-//! names the numbers and the line.
+//! What a caller promises of threads and places is checked by the simulator in every build: a
+//! launch that breaks it is a fault that names the numbers and the line.
 
 use moye_device::arch::thread_idx;
 use moye_device::atom::copy::UniversalCopy;
@@ -31,7 +31,7 @@ fn fault(kernel: impl Fn(u32) + Sync) -> String {
             .shared_bytes(SharedArray::<f32, Tile>::BYTES)
             .run(&|| kernel(thread_idx().x))
     };
-    launch(8).expect("eight threads are as many as there are");
+    launch(8).expect("there are eight threads");
     launch(9).expect_err("a ninth is not").to_string()
 }
 
@@ -91,7 +91,7 @@ fn a_place_that_a_mode_does_not_have_is_a_fault() {
 fn an_element_that_a_fragment_does_not_have_is_a_fault() {
     let fault = fault(|thread| {
         let fragment = Fragment::<f32, Four>::filled(0.0);
-        // SAFETY: what is asked for beyond the fragment is a fault.
+        // SAFETY: a slice out of bounds of the fragment is a fault.
         unsafe { fragment.get(thread as usize / 8 * 4) };
     });
     for part in ["thread (8,0,0)", "element 4 of the 4:1 of a fragment"] {

@@ -1,5 +1,6 @@
-//! A static layout costs nothing on the device: kernels that index through constant layouts, composed, divided and
-//! swizzled, compile to no more instructions than kernels with the arithmetic written by hand.
+//! A static layout costs nothing on the device: kernels that index through constant layouts,
+//! composed, divided and swizzled, compile to no more instructions than kernels with the arithmetic
+//! written by hand.
 
 #[path = "../../builder/tests/fixtures/krate.rs"]
 #[allow(dead_code, reason = "shared with the builder's own tests")]
@@ -15,7 +16,8 @@ use moye_device::layout::*;
 use moye_device::memory::{Global, SharedArray, SharedStorage};
 use moye_device::static_layout;
 
-// A row-major tile of 64 by 64, by thread and value: 16 values in a row for each of 64 by 4 threads, row-major.
+// A row-major tile of 64 by 64, by thread and value: 16 values in a row for each of 64 by 4
+// threads, row-major.
 const TV: Layout = composition(
     make_row_major(tuple!((64, 64))),
     make_layout_tv(layout!((64, 4):(4, 1)), layout!((1, 16))).layout,
@@ -87,8 +89,8 @@ pub unsafe fn twice_divided_hand(x: Global<f32>, y: GlobalMut<f32>) {
     }
 }
 
-// A tile of 64 by 64 halves in shared memory under the swizzle of 128 bytes. That there are 128 threads
-// is said, so that both sides know the coordinates to be within the tile.
+// A tile of 64 by 64 halves in shared memory under the swizzle of 128 bytes. That there are 128
+// threads is said, so that both sides know the coordinates to be within the tile.
 const SMEM: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((64, 64)));
 
 #[kernel]
@@ -163,8 +165,8 @@ pub unsafe fn tensor_hand(x: Global<u32>, y: GlobalMut<u32>) {
 }
 ";
 
-/// Whether PTX can be built here. Without `core`'s source the tests of this file are left out, which one line says;
-/// `MOYE_REQUIRE_PTX=1` makes that a failure.
+/// Whether PTX can be built here. Without `core`'s source the tests of this file are left out,
+/// which one line says; `MOYE_REQUIRE_PTX=1` makes that a failure.
 fn builds_ptx() -> bool {
     static BUILDS: LazyLock<bool> = LazyLock::new(|| {
         let missing = moye_build::core_source::find(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))).err();
@@ -190,13 +192,15 @@ fn kernel(name: &str) -> Function {
     MODULE.kernel(name).unwrap_or_else(|| panic!("{name} is not in the module")).clone()
 }
 
-/// The instructions of a kernel that do something: a conversion between a global and a generic address is none of the
-/// machine's (the two are the same number), and how many there are in the PTX depends on the order of passes.
+/// The instructions of a kernel that do something: a conversion between a global and a generic
+/// address is none of the machine's (the two are the same number), and how many there are in the
+/// PTX depends on the order of passes.
 fn work(kernel: &Function) -> usize {
     kernel.len() - kernel.count_where(|name| name.starts_with("cvta."))
 }
 
-/// Asserts that the kernel with layouts has no more instructions than the one by hand, and the same accesses.
+/// Asserts that the kernel with layouts has no more instructions than the one by hand, and the same
+/// accesses.
 fn costs_nothing(name: &str) {
     if !builds_ptx() {
         return;

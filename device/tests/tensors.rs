@@ -1,5 +1,5 @@
-//! Tensors on the simulator: partitions cover their tile once, accesses are as wide as layout and alignment allow and
-//! no wider, and what does not exist is neither read nor written.
+//! Tensors on the simulator: partitions cover their tile once, accesses are as wide as layout and
+//! alignment allow and no wider, and what does not exist is neither read nor written.
 
 use half::f16;
 use moye_device::algorithm::{copy, copy_async};
@@ -57,7 +57,8 @@ fn a_partition_covers_its_tile_once() {
 fn a_projection_leaves_a_mode_whole() {
     let rows = PartitionOf::<Operand, Square, Step<One, X>>::LAYOUT;
     assert_eq!(rows, layout!((8, 8):(16, 129)), "(THR_M, BLK_K)");
-    // Threads t and t + 16 share a row and own the same elements of A; of B, threads of one column do.
+    // Threads t and t + 16 share a row and own the same elements of A; of B, threads of one column
+    // do.
     let (a, b) = (
         ThreadOf::<Operand, Square, Step<One, X>>::LAYOUT,
         ThreadOf::<Operand, Square, Step<X, One>>::LAYOUT,
@@ -87,7 +88,7 @@ fn shared_run<T: Element, L: StaticLayout>() -> usize {
     run_of::<Shared<T>, PartitionOf<L, Columns>>()
 }
 
-/// Elements per access to global memory, likewise.
+/// Elements of an access to global memory.
 fn global_run<T: Element, S: moye_device::tensor::Strides>() -> usize {
     run_of::<Strided<Global<T>, S>, PartitionOf<IdentityOf<Tile>, Columns>>()
 }
@@ -103,7 +104,8 @@ fn an_access_is_as_wide_as_layout_and_alignment_allow() {
     assert_eq!(shared_run::<f32, Padded>(), 1, "padding by one element breaks it");
     assert_eq!(shared_run::<f16, Padded>(), 1, "33 halves are no multiple of 4 bytes");
     assert_eq!(shared_run::<f32, RowMajor>(), 1, "a column's elements are apart");
-    // A thread's origin counts too: columns of 32 begin at a multiple of 4, the elements of `Threads` do not.
+    // A thread's origin counts too: columns of 32 begin at a multiple of 4, the elements of
+    // `Threads` do not.
     assert_eq!(run_of::<Shared<f32>, PartitionOf<Tile, Threads>>(), 1);
 
     assert_eq!(global_run::<f32, Aligned<UnitStride<0>, 16>>(), 4);
@@ -140,8 +142,8 @@ fn filled(memory: &GlobalMemory, bytes: usize) -> (Allocation, Vec<u8>) {
     (allocation, data)
 }
 
-/// Copies an `m x n` corner of a 32 x 32 tile from global memory through `L` in shared memory and a fragment to global
-/// memory, and checks every byte of the destination's buffer.
+/// Copies an `m x n` corner of a 32 x 32 tile from global memory through `L` in shared memory and a
+/// fragment to global memory, and checks every byte of the destination's buffer.
 fn round_trip<T: Element, L: StaticLayout>(m: usize, n: usize, asynchronous: bool) {
     let memory = GlobalMemory::new();
     let bytes = LEADING * 32 * T::BYTES;

@@ -1,5 +1,6 @@
-//! What tiled copies cost in memory: the coalesced and uncoalesced copies of MoYe's page on tiled products come out as the
-//! page says, padding and swizzles free shared memory of conflicts, and the report is what counting finds.
+//! What tiled copies cost in memory: the coalesced and uncoalesced copies of MoYe's page on tiled
+//! products come out as the page says, padding and swizzles free shared memory of conflicts, and
+//! the report is what counting finds.
 
 use half::f16;
 use moye_device::analysis::{AccessReport, BANKS, SECTOR_BYTES};
@@ -15,7 +16,8 @@ const IN_MATRIX: Layout = layout!((128, 8):(1, 2048));
 type Doubles = TiledCopy<UniversalCopy<f64>, f32>;
 type Vectors = TiledCopy<UniversalCopy<u128>, f32>;
 
-/// "Vectorized copy": f32, moved as f64, four values a thread. Neighbours start 16 bytes apart, and each takes 8.
+/// "Vectorized copy": f32, moved as f64, four values a thread. Neighbours start 16 bytes apart, and
+/// each takes 8.
 const UNCOALESCED: Doubles = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 /// Two values a thread: neighbours start where the last one ended.
 const COALESCED_2: Doubles = TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
@@ -52,7 +54,8 @@ fn the_vectorized_copies_are_coalesced_as_moye_says() {
 fn the_copy_of_4x9_is_coalesced_in_its_vector_form_alone() {
     let one = TiledCopy::<UniversalCopy<f64>, f64>::new(layout!((2, 3):(3, 1)), layout!((2, 3):(1, 2)));
     let two = TiledCopy::<UniversalCopy<u128>, f64>::new(layout!((2, 3):(3, 1)), layout!((2, 3):(1, 2)));
-    // Rows 0 and 2 of columns 0, 3 and 6: 48 bytes in three sectors. With their neighbours below, 96 bytes in three.
+    // Rows 0 and 2 of columns 0, 3 and 6: 48 bytes in three sectors. With their neighbours below,
+    // 96 bytes in three.
     assert_eq!(one.access_s(plain(layout!((4, 9)))).sectors_per_request(), 3);
     assert!(!one.is_coalesced(layout!((4, 9))) && two.is_coalesced(layout!((4, 9))));
     assert_eq!(two.access_s(plain(layout!((4, 9)))).requests, 3);
@@ -63,7 +66,8 @@ fn padding_frees_a_transpose_of_conflicts() {
     let rows = TiledCopy::<UniversalCopy<f32>, f32>::new(layout!((8, 32):(32, 1)), layout!((1, 1)));
     assert_eq!(rows.access_s(plain(layout!((32, 32)))).conflict_degree(), 32);
     assert!(rows.access_s(plain(layout!((32, 32):(1, 33)))).is_conflict_free());
-    // MoYe's page on copies pads with a stride of 31, which makes the columns overlap; 33 is meant, as its transpose has it.
+    // MoYe's page on copies pads with a stride of 31, which makes the columns overlap; 33 is meant,
+    // as its transpose has it.
     assert!(layout!((32, 32):(1, 31)).cosize() < 32 * 32);
     // What is written down the columns conflicts in neither.
     let columns = TiledCopy::<UniversalCopy<f32>, f32>::new(layout!((32, 8)), layout!((1, 1)));
@@ -122,7 +126,8 @@ fn the_tiles_of_moyes_tf32_product_conflict() {
     type Mma = TiledMma<SM80_16x8x8_F32TF32TF32F32_TN>;
     let mma = Mma::tiled(layout!((2, 2, 1)), [32, 32, 8]);
     let b: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_b(&mma);
-    // MoYe's page has B K-major in rows of 16 or 32 f32: 64 bytes apart every second row shares banks, 128 all do.
+    // MoYe's page has B K-major in rows of 16 or 32 f32: 64 bytes apart every second row shares
+    // banks, 128 all do.
     assert_eq!(b.access_s(plain(layout!((128, 16):(16, 1)))).conflict_degree(), 4);
     assert_eq!(b.access_s(plain(layout!((128, 32):(32, 1)))).conflict_degree(), 8);
     let swizzled = ComposedLayout::new(Swizzle::new(3, 2, 3), 0, layout!((8, 32):(32, 1)));
@@ -137,7 +142,8 @@ fn the_tiles_of_moyes_tf32_product_conflict() {
 fn stmatrix_is_judged_by_its_destination() {
     let copy = TiledCopy::<SM90_U32x4_STSM_N, f16>::new(layout!((32, 1)), layout!((1, 8)));
     let tile = layout!((32, 8):(64, 1));
-    // The four matrices lie side by side in no K-major tile of this copy: its rows go down the column.
+    // The four matrices lie side by side in no K-major tile of this copy: its rows go down the
+    // column.
     assert!(copy.try_access_d(plain(layout!((32, 64):(64, 1)))).is_err());
     assert!(copy.try_access_s(plain(tile)).is_err(), "its source is in registers");
     let rows = make_tiled_copy_a::<SM90_U32x4_STSM_N, f16, SM80_16x8x16_F32F16F16F32_TN>(&TiledMma::new(

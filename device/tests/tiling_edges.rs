@@ -1,5 +1,5 @@
-//! Odd configurations: tilings that nobody would write first, each either right or refused with the numbers. What is refused in a
-//! kernel's types is in `tests/compile-errors`.
+//! Unusual configurations: tilings that are either right or refused with the numbers. Tilings that
+//! a kernel's types refuse are in `tests/compile-errors`.
 
 use half::f16;
 use moye_device::algorithm::{copy, copy_if, copy_tiled, fill};
@@ -93,7 +93,7 @@ fn elements_wider_than_what_an_atom_moves_are_refused_with_what_would_do() {
     let torn =
         TiledCopy::<UniversalCopy<u32>, moye_device::number::Complex64>::try_new(layout!(32), layout!(1));
     refused(torn, &["moves 32 bits", "elements of 128 bits"]);
-    // CuTe counts half an element as one, and so does the atom by itself.
+    // CuTe counts half an element as one; the atom alone does, too.
     assert_eq!(values_of::<UniversalCopy<u16>, f32>().num_val_src(), 1);
     refused(
         TiledCopy::<SM75_U32x4_LDSM_N, f64>::try_new(layout!((32, 1)), layout!((1, 4))),
@@ -115,8 +115,9 @@ fn compact(most: i64) -> impl Strategy<Value = Layout> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Threads and values of any number and order, over any multiple of their tile in either order of memory: each element of the
-    /// tensor belongs to one value of one thread, on both sides, and a thread has the block that the layouts say.
+    /// Threads and values of any number and order, over any multiple of their tile in either order
+    /// of memory: each element of the tensor belongs to one value of one thread, on both sides, and
+    /// a thread has the block that the layouts say.
     #[test]
     fn every_element_has_one_thread_and_value(
         threads in compact(5), values in compact(4), times in prop::collection::vec(1..=3_i64, 3), across in any::<bool>(),
@@ -137,8 +138,9 @@ proptest! {
         }
     }
 
-    /// As above of products: any number of atoms, in any order, over tiles of any multiple, of which each element of A, B and C has
-    /// as many threads as there are atoms along the mode that it does not have.
+    /// As above of products: any number of atoms, in any order, over tiles of any multiple, of
+    /// which each element of A, B and C has as many threads as there are atoms along the mode that
+    /// it does not have.
     #[test]
     fn every_element_of_an_operand_has_its_threads(
         atoms in prop::collection::vec(1..=3_i64, 3), order in Just(vec![0_i64, 1, 2]).prop_shuffle(),
@@ -199,7 +201,8 @@ where
 {
     let value = |i: usize| i as f32 * 0.5 - 3.0;
     launch(C::COPY.threads(), <(SharedArray<f32, S>, SharedArray<f32, D>)>::BYTES, |thread| {
-        // SAFETY: the launch has the shared memory; what one thread writes others read behind a barrier.
+        // SAFETY: the launch has the shared memory; what one thread writes others read behind a
+        // barrier.
         unsafe {
             let (mut source, destination) = <(SharedArray<f32, S>, SharedArray<f32, D>)>::take();
             let size = S::LAYOUT.size() as usize;
@@ -246,7 +249,8 @@ fn predicates_may_be_a_tensor_that_is_broadcast() {
             sync_threads();
             let slice = OfBoard::get_slice(thread);
             let (t_s, mut t_d) = (slice.partition_s(source), slice.partition_d(destination)); // (CPY, CPY_M, CPY_N)
-            // Columns 4 j + n of the board, of which the thread has its own n: those below 7 are copied.
+            // Columns 4 j + n of the board, of which the thread has its own n: those below 7 are
+            // copied.
             let mut predicates = Fragment::<u8, ByColumn>::filled(0);
             for j in 0..3 {
                 predicates.set(2 * j, u8::from(4 * j + thread as usize / 4 < 7));
@@ -275,7 +279,8 @@ static_layout! {
     Strided = layout!((4, 6):(2, 8));
 }
 
-/// A copy by the widest accesses leaves what a copy element by element does, in the order of the indices.
+/// A copy by the widest accesses leaves what a copy element by element does, in the order of the
+/// indices.
 fn like_element_by_element<S: StaticLayout, D: StaticLayout>() {
     // Room on both sides of the first element, for strides of either sign.
     const ROOM: i64 = 64;

@@ -1,5 +1,5 @@
-//! Faults of a kernel name the kernel and its own line, also where an instruction of a whole warp stands deep in the library:
-//! fragments that were never filled, `ldmatrix` and `mma`.
+//! Faults of a kernel name the kernel and its own line, also where an instruction of a whole warp
+//! stands deep in the library: fragments that were never filled, `ldmatrix` and `mma`.
 
 use core::panic::Location;
 use moye_device::prelude::*;
@@ -33,7 +33,8 @@ fn here() {
     *LINE.lock().unwrap() = Some(Location::caller());
 }
 
-/// The fault of a warp that runs `kernel` on filled shared memory, if it has one; it names the marked line.
+/// The fault of a warp that runs `kernel` on filled shared memory, if it has one; it names the
+/// marked line.
 fn fault(kernel: impl Fn() + Sync) -> Option<Fault> {
     let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let memory = GlobalMemory::new();

@@ -1,14 +1,14 @@
-//! What can go wrong with a picture, each with the values and the way out.
+//! The errors of pictures, each with the values and the way out.
 
 use moye_device::atom::TilingError;
 use moye_device::layout::LayoutError;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// The most cells that a picture holds, over all its grids: more cannot be read.
+/// The most cells of a picture, over all its grids: larger ones cannot be read.
 pub const MAX_CELLS: i64 = 16_384;
 
-/// Why there is no picture.
+/// Why a picture cannot be drawn.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DrawError {
@@ -24,7 +24,7 @@ pub enum DrawError {
          its zipped_divide or a slice"
     )]
     TooLarge {
-        /// What was to be drawn.
+        /// The object to draw.
         what: String,
         /// Its cells.
         cells: i64,
@@ -41,7 +41,7 @@ pub enum DrawError {
         thread: i64,
         /// The value.
         value: i64,
-        /// Where it lies.
+        /// The coordinates of the value.
         index: String,
         /// The tile's rows.
         rows: i64,
@@ -50,17 +50,17 @@ pub enum DrawError {
         /// The tile's last index.
         last: i64,
     },
-    /// A layout is of the wrong kind for a picture.
+    /// A layout of the wrong kind for a picture.
     #[error("{layout} cannot be drawn {how}: {why}")]
     Unsuited {
         /// The layout.
         layout: String,
         /// The kind of picture.
         how: &'static str,
-        /// What is wrong with it, and what would do.
+        /// What is wrong with it, and the way out.
         why: String,
     },
-    /// A file's name says no format.
+    /// A file name without a known format.
     #[error("{}: no format has this suffix; name the file .svg, .tex, .typ or .txt, or choose one with --format", path.display())]
     Suffix {
         /// The file.
@@ -80,7 +80,7 @@ impl From<TilingError> for DrawError {
     }
 }
 
-/// Refuses what has more than [`MAX_CELLS`] cells.
+/// Refuses a picture of more than [`MAX_CELLS`] cells.
 pub(super) fn check_cells(what: impl Into<String>, cells: i64) -> Result<(), DrawError> {
     if cells > MAX_CELLS {
         return Err(DrawError::TooLarge { what: what.into(), cells });

@@ -1,9 +1,9 @@
-//! Where everything in a picture stands: boxes and lines of text with coordinates, which SVG, TikZ
-//! and Typst draw alike.
+//! The geometry of a picture: boxes and lines of text with coordinates, which SVG, TikZ and Typst
+//! draw in the same way.
 //!
 //! Lengths are in CSS pixels (1/96 inch), from the upper left corner. Text is set in a fixed-width
-//! face, whose letters are taken to be wider than in any common one ([`ADVANCE`]), so nothing is
-//! clipped where another face stands in.
+//! face, whose letters are assumed wider than in any common one ([`ADVANCE`]), so that nothing is
+//! clipped in another face.
 
 use super::scene::{Cell, Fill, Grid, Heading, Label, Mark, Scene};
 

@@ -1,4 +1,4 @@
-//! Pictures of layouts, of thread-value layouts and of what is made of them.
+//! Pictures of layouts, thread-value layouts, tiled copies and MMAs.
 //!
 //! A function for each kind of picture makes a [`Scene`]: grids of labelled, coloured cells.
 //! [`Scene::render`] writes it in a [`Format`]: SVG, LaTeX (TikZ), Typst, a table for the terminal,

@@ -1,4 +1,4 @@
-//! What a picture shows, before any format: grids of labelled, coloured cells. Every kind of
+//! The contents of a picture, before any format: grids of labelled, coloured cells. Every kind of
 //! picture makes a [`Scene`], and every renderer draws one.
 
 use moye_device::layout::IntTuple;
@@ -8,7 +8,7 @@ use moye_device::layout::IntTuple;
 pub struct Scene {
     /// The title, such as the text of the layout.
     pub title: String,
-    /// The picture in words, for those who do not see it.
+    /// A description of the picture in words, for readers who do not see it.
     pub description: String,
     /// The grids.
     pub panels: Vec<Panel>,

@@ -266,5 +266,5 @@ fn note(
     if worst <= 1 {
         return format!("{what}: no bank conflict.");
     }
-    format!("{what}: {worst}-way bank conflict; {total} passes where {phases} would do.")
+    format!("{what}: {worst}-way bank conflict; {total} passes instead of {phases}.")
 }

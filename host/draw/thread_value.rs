@@ -1,5 +1,4 @@
-//! Pictures of thread-value layouts, and of what is made of them: tiled copies and matrix
-//! instructions.
+//! Pictures of thread-value layouts, tiled copies and matrix instructions.
 
 use super::error::{DrawError, check_cells};
 use super::scene::{Cell, Fill, Grid, Heading, Label, Panel, Scene};
@@ -174,7 +173,7 @@ impl Holders {
 
 /// Where a thread-value layout puts each pair in a tile.
 enum Element<'a> {
-    /// By an index that counts down columns of so many rows.
+    /// By an index that counts down columns of this many rows.
     Index(&'a Layout, i64),
     /// By two coordinates.
     Coordinate(Box<[Layout; 2]>),

@@ -1,4 +1,4 @@
-//! How values become the operands of an operation.
+//! Conversion of values to the operands of an operation.
 
 use std::vec::Drain;
 

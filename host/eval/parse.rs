@@ -54,8 +54,8 @@ pub fn evaluate(text: &str) -> Result<Value, EvalError> {
     Ok(reader.pop())
 }
 
-/// Values are large: those that wait stand on a stack of their own, so that nested calls need
-/// little of the program's.
+/// Values are large: they wait on a separate stack, so that nested calls need little of the
+/// program's.
 pub(super) struct Reader<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
@@ -232,8 +232,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes a layout that was pushed last out of the parentheses around it. By itself `(L)` is a
-    /// tiler of one mode; before a call or `o` only the layout has a meaning.
+    /// Removes the parentheses around a layout that was pushed last. Alone, `(L)` is a tiler of one
+    /// mode; before a call or `o` only the layout has a meaning.
     fn unwrap(&mut self) {
         while let Some(Value::List(values)) = self.values.last_mut()
             && let [Value::Layout(_) | Value::Composed(_) | Value::Swizzle(_) | Value::List(_)] =

@@ -1,4 +1,4 @@
-//! One request a line in, one answer a line out.
+//! One request for each line of input, one answer for each line of output.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 

@@ -1,4 +1,4 @@
-//! What expressions are made of and evaluate to.
+//! The values of expressions.
 
 use std::fmt;
 use std::vec::Drain;

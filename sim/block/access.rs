@@ -1,4 +1,4 @@
-//! What is wrong with an access that did not go through: the slow half of loads and stores.
+//! The slow path of loads and stores: the fault of an access that failed.
 
 use super::context::BlockContext;
 use super::shared::SHARED_BASE;
@@ -8,8 +8,8 @@ use crate::race::{Kind, Noted};
 use std::panic::Location;
 
 impl BlockContext {
-    /// Stores a `T` at an offset of this block's shared memory for the running thread, of any block of the cluster; says whether
-    /// that could be.
+    /// Stores a `T` at an offset of this block's shared memory for the running thread, of any block
+    /// of the cluster; returns whether it succeeded.
     #[inline(always)]
     pub(crate) fn store_shared<T: Pod>(&self, offset: usize, value: T) -> bool {
         self.shared.store(offset, value)
@@ -32,8 +32,8 @@ impl BlockContext {
         span.contains(address, bytes)
     }
 
-    /// Faults for an access to global memory that does not fit. Returns only in a thread that already unwinds, which
-    /// must not do so twice.
+    /// Faults for an access to global memory that failed. Returns only in a thread that already
+    /// unwinds, which must not fault again.
     #[cold]
     #[inline(never)]
     #[track_caller]
@@ -50,7 +50,8 @@ impl BlockContext {
         self.raise(Location::caller(), kind)
     }
 
-    /// Faults for an access to shared memory that did not go through. Returns only in a thread that already unwinds.
+    /// Faults for an access to shared memory that failed. Returns only in a thread that already
+    /// unwinds.
     #[cold]
     #[inline(never)]
     #[track_caller]
@@ -61,8 +62,8 @@ impl BlockContext {
         }
     }
 
-    /// Faults for an access of the running thread, of this block, to the shared memory of `owner`. One that came before what
-    /// it needs waits whether that comes: then it is a race.
+    /// Faults for an access of the running thread, of this block, to the shared memory of `owner`.
+    /// A read of bytes that are not written yet waits for a later write: then it is a race.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_or_park(
@@ -90,7 +91,8 @@ impl BlockContext {
         self.raise(location, fault)
     }
 
-    /// The bits that a store of the running thread would change at an offset of this block's shared memory.
+    /// The bits that a store of the running thread would change at an offset of this block's shared
+    /// memory.
     #[inline(always)]
     pub(crate) fn changed_shared<T: Pod>(&self, offset: usize, value: T) -> u128 {
         if self.shared.fits(offset, size_of::<T>()) {
@@ -100,7 +102,7 @@ impl BlockContext {
         }
     }
 
-    /// What is wrong with an access to this block's shared memory.
+    /// The fault of an access to this block's shared memory.
     #[cold]
     #[inline(never)]
     pub(crate) fn shared_fault_kind(&self, access: Access, address: u32, bytes: usize) -> FaultKind {

@@ -1,7 +1,8 @@
-//! Bytes that bulk copies and asynchronous stores have brought: who may read them.
+//! Bytes that bulk copies and asynchronous stores have written, and the threads that may read them.
 //!
-//! A copy arrives when *some* thread looks at its mbarrier. Who reads what it brought must know that the phase has ended in which
-//! it arrived: it has seen that itself, or what it waited for came behind one who had (see [`Knowledge`](super::knowledge)).
+//! A copy completes when *some* thread looks at its mbarrier. A thread that reads the bytes must
+//! know that the phase in which the copy completed is over: it has waited for that phase itself, or
+//! has synchronised with a thread that has (see [`Knowledge`](super::knowledge)).
 
 use super::bulk::{COPY, STORE};
 use super::context::{BlockContext, running};
@@ -11,10 +12,11 @@ use crate::fault::{Access, FaultKind};
 use crate::pod::Pod;
 use std::collections::HashMap;
 
-/// What the smallest asynchronous store brings.
+/// The size of the smallest asynchronous store.
 const WORD: usize = 4;
 
-/// What brought a piece or a word: the number of the clock of an mbarrier's phases, the phase, counted from 1, and the mbarrier.
+/// The writer of a piece or a word: the number of the clock of an mbarrier's phases, the phase,
+/// counted from 1, and the mbarrier.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brought {
     clock: u32,
@@ -24,7 +26,7 @@ struct Brought {
 }
 
 impl Brought {
-    /// Of a piece: each word of it was brought by itself.
+    /// For a piece whose words have different writers.
     const BY_WORDS: Self = Self { clock: u32::MAX, phase: 0, mbarrier: 0, by_store: true };
 
     const fn is_by_words(self) -> bool {
@@ -32,17 +34,19 @@ impl Brought {
     }
 }
 
-/// What was brought into a block's shared memory. What is told of bytes that nothing has brought means nothing.
+/// The writers of a block's shared memory. Entries for bytes that no copy has written have no
+/// meaning.
 #[derive(Default)]
 pub(crate) struct Arrived {
-    /// By pieces; empty before the first.
+    /// By piece; empty before the first copy.
     pieces: Vec<Brought>,
-    /// By the number of the word, of the pieces that say so. Copies bring whole pieces, so that few have words.
+    /// By word, for the pieces marked so. Copies write whole pieces, so that few have words.
     words: HashMap<usize, Brought>,
 }
 
 impl Arrived {
-    /// What brought the bytes from `offset` to `end`, all of one piece, by parts that were brought as one.
+    /// The writers of the bytes from `offset` to `end`, all in one piece, by ranges with one
+    /// writer.
     fn parts(&self, offset: usize, end: usize) -> impl Iterator<Item = (std::ops::Range<usize>, Brought)> {
         let piece = self.pieces[offset / PIECE];
         let words = if piece.is_by_words() { offset / WORD..end.div_ceil(WORD) } else { 0..0 };
@@ -55,7 +59,8 @@ impl Arrived {
 }
 
 impl BlockContext {
-    /// Notes that a copy has brought pieces of this block's shared memory, and arrives at an mbarrier of it.
+    /// Records that a copy has written pieces of this block's shared memory, and completes on one
+    /// of its mbarriers.
     pub(crate) fn bring(&self, mbarrier: u32, pieces: impl Iterator<Item = usize>) {
         let brought = self.brought_at(mbarrier, false);
         let mut arrived = self.arrived.borrow_mut();
@@ -65,7 +70,8 @@ impl BlockContext {
         }
     }
 
-    /// Notes that an asynchronous store has brought words within a piece of this block's shared memory, and arrives at an mbarrier of it.
+    /// Records that an asynchronous store has written words within a piece of this block's shared
+    /// memory, and completes on one of its mbarriers.
     pub(crate) fn bring_words(&self, mbarrier: u32, offset: usize, bytes: usize) {
         let brought = self.brought_at(mbarrier, true);
         let arrived = &mut *self.arrived.borrow_mut();
@@ -85,8 +91,8 @@ impl BlockContext {
         Brought { clock: clock as u32, phase, mbarrier, by_store }
     }
 
-    /// Loads a `T` from an offset of this block's shared memory for the running thread, of any block of the cluster, if that can
-    /// be.
+    /// Loads a `T` from an offset of this block's shared memory for the running thread, of any
+    /// block of the cluster, if it is allowed.
     #[inline(always)]
     pub(crate) fn load_shared<T: Pod>(&self, offset: usize) -> Option<T> {
         self.shared.load(offset).or_else(|| self.load_brought(offset))
@@ -98,8 +104,8 @@ impl BlockContext {
         self.not_seen(offset, size_of::<T>()).is_none().then_some(value)
     }
 
-    /// What has brought a byte of a range within the memory, and arrived in a phase that the running thread does not know to have
-    /// ended.
+    /// The writer of a byte in a range within the memory whose phase the running thread does not
+    /// know to be over.
     fn not_seen(&self, offset: usize, bytes: usize) -> Option<Brought> {
         self.shared.first_brought(offset, bytes)?;
         let reader = running()?;
@@ -117,7 +123,7 @@ impl BlockContext {
             .map(|(_, brought)| brought)
     }
 
-    /// The fault of a read of what a copy has brought that the running thread has not waited for.
+    /// The fault of a read of copied bytes for which the running thread has not waited.
     pub(crate) fn not_awaited(&self, access: Access, offset: usize, bytes: usize) -> Option<FaultKind> {
         let brought = self.not_seen(offset, bytes)?;
         let mbarrier = i64::from(brought.mbarrier) - i64::from(SHARED_BASE);

@@ -7,7 +7,7 @@ use crate::fault::{FaultKind, WaitPlace};
 use crate::race::Gathered;
 use std::panic::Location;
 
-/// Barriers that a block has.
+/// The number of barriers of a block.
 const BARRIERS: usize = 16;
 
 /// The barriers of a block.
@@ -16,20 +16,20 @@ pub(crate) struct Barriers([Barrier; BARRIERS]);
 
 #[derive(Default)]
 struct Barrier {
-    /// Threads that it takes; 0 while nobody has come.
+    /// Threads that it expects; 0 before the first arrives.
     expected: u32,
     arrived: u32,
-    /// Those of them that wait.
+    /// The waiting threads.
     waiters: Vec<u32>,
-    /// What those who have come know.
+    /// The knowledge of the threads that have arrived.
     known: Knowledge,
-    /// What came before those who have come and do not wait.
+    /// The accesses before the arrivals without a wait.
     told: Gathered,
 }
 
 impl BlockContext {
-    /// The running thread arrives at a barrier for `count` threads (all of the block where it is `None`), and waits
-    /// there if `waits`.
+    /// The running thread arrives at a barrier for `count` threads (all of the block for `None`),
+    /// and waits there if `waits`.
     #[track_caller]
     pub(crate) fn arrive(&self, operation: &'static str, id: u32, count: Option<u32>, waits: bool) {
         if std::thread::panicking() {
@@ -57,8 +57,8 @@ impl BlockContext {
             self.release(&mut barrier.told);
         }
         if count.is_some() && self.running.get() + 1 == self.count() {
-            // An explicit count is one of whole warps, so the block's last thread stands for the lanes that its warp
-            // lacks.
+            // An explicit count is of whole warps, so the block's last thread represents the
+            // missing lanes of its warp.
             barrier.arrived += self.count().next_multiple_of(WARP_SIZE) - self.count();
         }
         if barrier.arrived == expected {
@@ -104,7 +104,7 @@ impl BlockContext {
             .then(|| format!("a thread count of {count} in a block of {threads} threads"))
     }
 
-    /// How many threads came to a barrier, and how many it takes.
+    /// The number of threads that have arrived at a barrier, and the number that it expects.
     pub(crate) fn barrier_arrivals(&self, id: u32) -> (u32, u32) {
         let barriers = self.barriers.borrow();
         let barrier = &barriers.0[id as usize];

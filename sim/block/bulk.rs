@@ -1,8 +1,10 @@
-//! Bulk loads: copies into shared memory, of bytes or of boxes of a tensor, that arrive at an mbarrier.
+//! Bulk loads: copies into shared memory, of bytes or of tensor boxes, that complete on an
+//! mbarrier.
 //!
-//! A load takes its destination at once, and its bytes arrive when a thread looks at the mbarrier, not before: a read that
-//! does not wait finds them in flight. Its source is read then too, so that a kernel which changes it meanwhile is seen.
-//! Asynchronous stores arrive in the same way, among the loads.
+//! A load claims its destination at once, and its bytes are written when a thread looks at the
+//! mbarrier: a read without a wait finds them in flight. The source is read then, too, so that a
+//! kernel which changes it meanwhile is noticed. Asynchronous stores complete in the same way, in
+//! the queue of loads.
 
 use super::WARP_SIZE;
 use super::clock::Clock;
@@ -16,11 +18,11 @@ use crate::tensor_map::{Placement, Tile};
 use std::collections::VecDeque;
 use std::panic::Location;
 
-/// What faults call bulk copies and asynchronous stores.
+/// The names of bulk copies and asynchronous stores in faults.
 pub(crate) const COPY: &str = "bulk copy";
 pub(crate) const STORE: &str = "st.async";
 
-/// Where the bytes of a load come from.
+/// The source of a load.
 #[derive(Clone, Copy)]
 pub(crate) enum LoadSource {
     /// Global memory.
@@ -53,7 +55,7 @@ pub(crate) enum LoadSource {
 }
 
 impl LoadSource {
-    /// How the bytes are to lie in shared memory.
+    /// The arrangement of the bytes in shared memory.
     fn placement(&self) -> Placement {
         match self {
             Self::Bytes { bytes, .. } | Self::Shared { bytes, .. } | Self::Word { bytes, .. } => {
@@ -63,7 +65,7 @@ impl LoadSource {
         }
     }
 
-    /// What it is called in faults.
+    /// Its name in faults.
     const fn what(&self) -> &'static str {
         if matches!(self, Self::Word { .. }) { STORE } else { COPY }
     }
@@ -72,7 +74,7 @@ impl LoadSource {
         if matches!(self, Self::Word { .. }) { Access::StoreAsync } else { Access::BulkDestination }
     }
 
-    /// Calls `range(address, bytes)` for what it reads of global memory.
+    /// Calls `range(address, bytes)` for the parts of global memory that it reads.
     fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
         match *self {
             Self::Bytes { address, bytes } => range(address, bytes as usize),
@@ -81,15 +83,15 @@ impl LoadSource {
         }
     }
 
-    /// The parts that it writes of shared memory from `destination` on, none of them larger than a piece: for each, where in the source
-    /// it begins, its shared address, and its bytes.
+    /// The parts of shared memory that it writes from `destination` on, none of them larger than a
+    /// piece: for each, its offset in the source, its shared address, and its bytes.
     fn parts(&self, destination: u32) -> impl Iterator<Item = (usize, u32, usize)> + use<> {
         let placement = self.placement();
         placement.pieces(destination).map(move |(at, address)| (at, address, PIECE.min(placement.bytes)))
     }
 }
 
-/// A load that has not arrived, in the block that it is for.
+/// A load that has not completed, in the block of its destination.
 struct BulkLoad {
     source: LoadSource,
     /// Shared addresses in the destination's block.
@@ -99,7 +101,7 @@ struct BulkLoad {
     issued_at: &'static Location<'static>,
 }
 
-/// The loads into a block's shared memory that have not arrived, oldest first.
+/// The loads into a block's shared memory that have not completed, oldest first.
 #[derive(Default)]
 pub(crate) struct BulkLoads(VecDeque<BulkLoad>);
 
@@ -108,13 +110,14 @@ impl BulkLoads {
         self.0.clear();
     }
 
-    /// Takes the oldest load that arrives at an mbarrier out.
+    /// Removes the oldest load that completes on an mbarrier.
     fn take_due(&mut self, mbarrier: u32) -> Option<BulkLoad> {
         let at = self.0.iter().position(|load| load.mbarrier == mbarrier)?;
         self.0.remove(at)
     }
 
-    /// What is to write a byte of shared memory, the thread that issued it, and the line.
+    /// The operation that will write a byte of shared memory, the thread that issued it, and the
+    /// line.
     pub(crate) fn issuer_of(&self, at: usize) -> Option<(&'static str, Dim3, &'static Location<'static>)> {
         let covers = |load: &&BulkLoad| {
             let mut parts = load.source.parts(load.destination);
@@ -128,8 +131,9 @@ impl BulkLoads {
 }
 
 impl BlockContext {
-    /// Issues a load to `destination`, which arrives at `mbarrier`: both addresses of the cluster's shared memory, in one block.
-    /// With a `multicast` mask it goes to the same places in each of the blocks that the mask names.
+    /// Issues a load to `destination`, which completes on `mbarrier`: both addresses of the
+    /// cluster's shared memory, in one block. With a `multicast` mask it goes to the same offsets
+    /// in each of the blocks that the mask names.
     pub(crate) fn bulk_load(
         &self,
         operation: &'static str,
@@ -166,7 +170,8 @@ impl BlockContext {
         Ok(())
     }
 
-    /// The block that both a destination and an mbarrier lie in, addresses of the cluster's shared memory, and the addresses there.
+    /// The block of both a destination and an mbarrier, which are addresses of the cluster's shared
+    /// memory, and the addresses there.
     fn one_block(
         &self,
         operation: &'static str,
@@ -186,8 +191,9 @@ impl BlockContext {
         Ok((block, destination, mbarrier))
     }
 
-    /// Issues an asynchronous store of the lowest `bytes` bytes of `bits` (4, 8 or 16) to `destination`, which arrives at `mbarrier`: both
-    /// addresses of the cluster's shared memory, in one block.
+    /// Issues an asynchronous store of the lowest `bytes` bytes of `bits` (4, 8 or 16) to
+    /// `destination`, which completes on `mbarrier`: both addresses of the cluster's shared memory,
+    /// in one block.
     pub(crate) fn store_async(
         &self,
         (bits, bytes): (u128, usize),
@@ -268,7 +274,7 @@ impl BlockContext {
                 pieces,
             );
         }
-        // Who waits for the bytes is behind the thread that asked for them.
+        // A thread that waits for the bytes synchronises with the thread that issued the load.
         self.phase_that_runs(mbarrier);
         self.hand_on(mbarrier, None);
         let issued_at = issued.1;
@@ -282,8 +288,8 @@ impl BlockContext {
         Ok(())
     }
 
-    /// Notes that the block's last thread has returned: its memory is gone, and a load into it or a copy from it that has not
-    /// arrived is a fault.
+    /// Records that the block's last thread has exited: its memory is gone, and a load into it or a
+    /// copy from it that has not completed is a fault.
     pub(crate) fn end_bulk_loads(&self) {
         let blocks = self.cluster().blocks();
         for block in blocks {
@@ -305,10 +311,11 @@ impl BlockContext {
         }
     }
 
-    /// Lets the loads arrive that are to do so at an mbarrier of this block.
+    /// Completes the loads of an mbarrier of this block.
     pub(crate) fn land_bulk_loads(&self, mbarrier: u32) {
         loop {
-            // One by one: a load that has not arrived yet is still to be found by what runs into its bytes.
+            // One by one: a load that has not completed must still be found by accesses to its
+            // bytes.
             let due = self.bulk_loads.borrow_mut().take_due(mbarrier);
             let Some(load) = due else { return };
             let bytes = self.bytes_of(&load.source);
@@ -337,7 +344,7 @@ impl BlockContext {
         }
     }
 
-    /// Faults for threads that read what a load was to bring and has brought now.
+    /// Faults for threads that read bytes which the load has only now written.
     fn fault_who_waits(&self, load: &BulkLoad) {
         for (_, address, size) in load.source.parts(load.destination) {
             let start = (address - SHARED_BASE) as usize;
@@ -371,8 +378,8 @@ impl BlockContext {
         }
     }
 
-    /// Whether an asynchronous operation may read what lies so in this block's shared memory from an address on: all of it was written,
-    /// and fenced where threads wrote it.
+    /// Whether an asynchronous operation may read these bytes of this block's shared memory: all of
+    /// them are written, and fenced if threads wrote them.
     pub(crate) fn check_async_read(
         &self,
         access: Access,
@@ -399,17 +406,18 @@ impl BlockContext {
         Ok(())
     }
 
-    /// Makes what the running thread wrote visible to asynchronous operations, and what others did to those that it issues.
+    /// A proxy fence: makes the running thread's writes visible to asynchronous operations, and the
+    /// writes of others to the operations that it issues.
     pub(crate) fn fence_proxies(&self) {
         self.thread().fence.set(self.shared.fence_proxies());
     }
 
-    /// The fault of an asynchronous read, which the running warp issues, of a piece that threads wrote without a fence behind
-    /// that: by the thread that wrote last, or by the warp.
+    /// The fault of an asynchronous read, issued by the running warp, of a piece that threads wrote
+    /// without a later fence: by the thread that wrote last, or by the warp.
     pub(crate) fn unfenced(&self, access: Access, offset: usize) -> Option<FaultKind> {
         let (writer, before) = self.shared.last_write(offset / PIECE)?;
         let is_behind = |thread: &Thread| thread.fence.get() > before;
-        // What another block wrote, nobody knows which thread has to fence.
+        // For a write of another block the thread that has to fence is not known.
         let Some(writer) = writer else {
             return (self.shared.fences() == before).then_some(FaultKind::SharedUnfenced {
                 access,
@@ -429,12 +437,12 @@ impl BlockContext {
     }
 }
 
-/// The numbers of the pieces of what lies so in shared memory from an address on, which was checked.
+/// The numbers of the pieces of a range of shared memory, which was checked.
 pub(crate) fn piece_numbers(address: u32, placement: Placement) -> impl Iterator<Item = usize> {
     placement.pieces(address).map(|(_, address)| (address - SHARED_BASE) as usize / PIECE)
 }
 
-/// Whether a bulk copy takes this size and address.
+/// Checks a bulk copy's size and address.
 pub(crate) fn check_bytes(operation: &'static str, bytes: u32, address: u64) -> Result<(), FaultKind> {
     if bytes != 0 && bytes.is_multiple_of(16) && address.is_multiple_of(16) {
         return Ok(());

@@ -1,8 +1,8 @@
-//! Bulk stores: copies from shared memory to global memory, of bytes or of boxes of a tensor, that a thread waits for by
-//! groups.
+//! Bulk stores: copies from shared memory to global memory, of bytes or of tensor boxes, that a
+//! thread waits for in groups.
 //!
-//! A store reads its source when the thread waits for that, not before, and nobody may write it meanwhile; it writes its
-//! destination when the thread waits for that, or ends.
+//! A store reads its source when the thread waits for the read, and no thread may write the source
+//! before that. It writes its destination when the thread waits for the write, or exits.
 
 use super::bulk::{check_bytes, piece_numbers};
 use super::clock::Clock;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Where the bytes of a store go.
+/// The destination of a store.
 #[derive(Clone, Copy)]
 pub(crate) enum BulkSink {
     /// Global memory.
@@ -42,7 +42,7 @@ impl BulkSink {
     }
 }
 
-/// What a thread waits for.
+/// The event that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreWait {
     /// That sources have been read.
@@ -51,25 +51,25 @@ pub(crate) enum StoreWait {
     Written,
 }
 
-/// A store that is not complete.
+/// A store that has not completed.
 struct BulkStore {
     source: u32,
     sink: BulkSink,
-    /// The elements are added to those that are there.
+    /// The elements are added to the destination's.
     add: Option<TensorElement>,
     issued_at: &'static Location<'static>,
-    /// What was read, once it was.
+    /// The source's bytes, once they were read.
     bytes: Option<Vec<u8>>,
 }
 
-/// A thread's stores that are not complete, oldest first.
+/// A thread's stores that have not completed, oldest first.
 #[derive(Default)]
 pub(crate) struct BulkStores {
     stores: VecDeque<BulkStore>,
-    /// How many stores each committed group has, oldest first.
+    /// The number of stores of each committed group, oldest first.
     groups: VecDeque<usize>,
     uncommitted: usize,
-    /// Groups that were committed in all.
+    /// The number of committed groups.
     committed: u32,
 }
 
@@ -83,7 +83,8 @@ impl BulkStores {
 }
 
 impl BlockContext {
-    /// Issues a store from the shared address `source`; with `add` the elements are added to those that are there.
+    /// Issues a store from the shared address `source`; with `add` the elements are added to the
+    /// destination's.
     pub(crate) fn bulk_store(
         &self,
         operation: &'static str,
@@ -114,7 +115,7 @@ impl BlockContext {
         Ok(())
     }
 
-    /// Makes the running thread's uncommitted stores a group, which may be empty.
+    /// Commits the running thread's stores as a group, which may be empty.
     pub(crate) fn bulk_commit(&self) {
         let mut queue = self.thread().bulk_stores.borrow_mut();
         let size = std::mem::take(&mut queue.uncommitted);
@@ -122,12 +123,12 @@ impl BlockContext {
         queue.committed += 1;
     }
 
-    /// What the running thread's stores read shared memory as.
+    /// The clock of the running thread's reads of shared memory.
     fn stores(&self) -> Clock {
         Clock::Stores { rank: self.rank, thread: self.running.get() }
     }
 
-    /// Waits for all of the running thread's groups but the `pending` youngest.
+    /// Waits for all of the running thread's groups except the `pending` youngest.
     pub(crate) fn bulk_wait(&self, pending: usize, wait: StoreWait) {
         let queue = &self.thread().bulk_stores;
         let groups = queue.borrow().groups.len().saturating_sub(pending);
@@ -148,7 +149,7 @@ impl BlockContext {
         }
     }
 
-    /// Reads the source of a store, if that was not done.
+    /// Reads the source of a store, if it was not read before.
     fn read_store(&self, queue: &RefCell<BulkStores>, at: usize) {
         let mut queue = queue.borrow_mut();
         let store = &mut queue.stores[at];
@@ -163,7 +164,7 @@ impl BlockContext {
         store.bytes = Some(bytes);
     }
 
-    /// Writes what a store of the running thread has read.
+    /// Writes the bytes that a store of the running thread has read.
     fn write_store(&self, store: BulkStore) {
         if self.clock.is_on() {
             let kind = if store.add.is_some() { Kind::Atomic } else { Kind::Write };
@@ -178,8 +179,8 @@ impl BlockContext {
         write(store);
     }
 
-    /// Notes that the running thread has returned: what its stores have read is written, and those that have not read are a
-    /// fault.
+    /// Records that the running thread has exited: stores that have read their source write their
+    /// destination; a store that has not is a fault.
     pub(crate) fn end_bulk_stores(&self) {
         let thread = self.thread();
         let mut queue = thread.bulk_stores.borrow_mut();
@@ -196,7 +197,7 @@ impl BlockContext {
     }
 }
 
-/// Writes what a store has read.
+/// Writes the bytes that a store has read.
 fn write(store: BulkStore) {
     let bytes = store.bytes.expect("a store is written after it was read");
     let put = |address: u64, bytes: &[u8]| match store.add {
@@ -215,7 +216,7 @@ fn write(store: BulkStore) {
     }
 }
 
-/// Adds an element to the one at an address, in one step.
+/// Adds an element to the one at an address, atomically.
 fn add(address: u64, element: TensorElement, addend: &[u8]) {
     if addend.len() == 8 {
         let addend = u64::from_le_bytes(addend.try_into().expect("8 bytes"));

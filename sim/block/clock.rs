@@ -1,11 +1,11 @@
-//! What threads may know the end of.
+//! The clocks of asynchronous operations, whose ends threads may know.
 
 use super::WARP_SIZE;
 use super::cluster::Cluster;
 use super::knowledge::Knowledge;
 use super::wgmma::WARPGROUP;
 
-/// What goes on in steps that end in order, each of which threads wait for.
+/// A sequence of steps that end in order, and for which threads wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Clock {
     /// The groups of matrix instructions of a warpgroup of a block.
@@ -29,17 +29,18 @@ impl Clock {
     }
 }
 
-/// The clocks of a cluster, numbered as they come, each with the steps that somebody has waited for.
+/// The clocks of a cluster, numbered in order of creation, each with the steps that threads have
+/// waited for.
 pub(crate) type Clocks = Vec<(Clock, u32)>;
 
 impl Cluster {
-    /// Whether there are clocks: without them nobody has anything to know.
+    /// Whether there are clocks: without them there is nothing to know.
     #[inline]
     pub(crate) fn has_clocks(&self) -> bool {
         !self.clocks.borrow().is_empty()
     }
 
-    /// The number of a clock, a new one if need be.
+    /// The number of a clock, which is created if necessary.
     pub(crate) fn number_of(&self, clock: Clock) -> usize {
         let mut clocks = self.clocks.borrow_mut();
         clocks.iter().position(|&(other, _)| other == clock).unwrap_or_else(|| {
@@ -48,7 +49,7 @@ impl Cluster {
         })
     }
 
-    /// Notes that `steps` steps of a clock are over, and tells that to who waited for them.
+    /// Records that `steps` steps of a clock are over, for the threads that waited for them.
     pub(crate) fn end_steps(&self, clock: Clock, steps: u32, known: &mut Knowledge) {
         if steps > 0 {
             let number = self.number_of(clock);

@@ -1,7 +1,8 @@
-//! Clusters: blocks that run together, see each other's shared memory, and share a barrier.
+//! Clusters: blocks that run together, access each other's shared memory, and share a barrier.
 //!
-//! An address of the cluster's shared memory is a block's shared address with the block's rank, plus one, in the highest byte;
-//! with a byte of 0 it is the running block's own, so that plain shared addresses are such addresses too.
+//! An address of the cluster's shared memory is a block's shared address with the block's rank,
+//! plus one, in the highest byte; with a byte of 0 it is the running block's own, so that plain
+//! shared addresses are such addresses too.
 
 use super::clock::Clocks;
 use super::context::{BlockContext, Limits};
@@ -15,10 +16,10 @@ use std::panic::Location;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The most blocks of a cluster: 8 on every GPU that has clusters, 16 where a kernel asks for more.
+/// The most blocks of a cluster: 8 on every GPU that has clusters, 16 for kernels that opt in.
 pub(crate) const MAX_CLUSTER: u32 = 16;
 
-/// Where the rank stands in an address of the cluster's shared memory.
+/// The bits of the rank in an address of the cluster's shared memory.
 const RANK_SHIFT: u32 = 24;
 
 /// Blocks that run together, on one OS thread.
@@ -28,20 +29,20 @@ pub(crate) struct Cluster {
     clusters: Dim3,
     pub(crate) number: Cell<u32>,
     blocks: Vec<BlockContext>,
-    /// The phase of the barrier, and the threads that have arrived in it and not returned.
+    /// The phase of the barrier, and the threads that have arrived in it and not exited.
     phase: Cell<u32>,
     arrived: Cell<u32>,
-    /// What those know who have arrived, and what those did who had when the last phase ended.
+    /// The knowledge of the threads that have arrived, and of those of the last completed phase.
     coming: RefCell<Knowledge>,
     met: RefCell<Knowledge>,
-    /// The same of what came before.
+    /// The same for accesses.
     arriving: RefCell<Gathered>,
     arrived_before: RefCell<Option<Rc<Seen>>>,
-    /// What atomic operations hand on.
+    /// The order that atomic operations establish.
     pub(crate) sync_addresses: SyncAddresses,
-    /// What threads may know the end of.
+    /// The clocks of the cluster.
     pub(crate) clocks: RefCell<Clocks>,
-    /// What those threads know that have ordered themselves by memory.
+    /// The knowledge of threads that have used atomic operations or fences.
     pub(crate) known: RefCell<Knowledge>,
 }
 
@@ -80,7 +81,8 @@ impl Cluster {
         &self.blocks
     }
 
-    /// Makes the contexts those of a cluster that has not started; `index` is its own in the grid of clusters.
+    /// Makes the contexts those of a cluster that has not started; `index` is its own in the grid
+    /// of clusters.
     pub(crate) fn start(&self, index: Dim3) {
         self.phase.set(0);
         self.arrived.set(0);
@@ -99,7 +101,8 @@ impl Cluster {
         }
     }
 
-    /// The index in the grid of a block of a cluster, by the cluster's number and the block's in it.
+    /// The index in the grid of a block of a cluster, by the cluster's number and the block's in
+    /// it.
     pub(crate) fn block_index(&self, number: u32, rank: u32) -> Dim3 {
         let (index, within) = (self.clusters.index_of(number.into()), self.dim.index_of(rank.into()));
         Dim3::new(
@@ -145,7 +148,8 @@ impl BlockContext {
         Ok(peer)
     }
 
-    /// The running thread arrives at the cluster's barrier, and those that wait for it know what the thread knows if it `tells`.
+    /// The running thread arrives at the cluster's barrier; if `tells`, the threads that wait for
+    /// it receive its knowledge.
     #[track_caller]
     pub(crate) fn arrive_at_cluster(&self, tells: bool) {
         if std::thread::panicking() {
@@ -168,7 +172,7 @@ impl BlockContext {
         self.condition_met.set(true);
     }
 
-    /// The running thread waits for the end of the barrier's phase that it arrived in.
+    /// The running thread waits for the end of the barrier phase at which it arrived.
     #[track_caller]
     pub(crate) fn wait_for_cluster(&self) {
         if std::thread::panicking() {
@@ -190,7 +194,7 @@ impl BlockContext {
         self.note_rendezvous(Location::caller());
     }
 
-    /// Notes that the running thread has returned: the barrier does not count it any more.
+    /// Records that the running thread has exited: the barrier does not expect it any more.
     pub(crate) fn leave_cluster_barrier(&self) {
         let cluster = self.cluster();
         if self.thread().cluster_arrival.take() == Some(cluster.phase.get()) && cluster.arrived.get() > 0 {

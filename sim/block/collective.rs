@@ -1,4 +1,4 @@
-//! Warp-wide operations: lanes meet, and one of them computes the result of each.
+//! Warp-wide operations: lanes meet, and one of them computes the results.
 
 use super::context::BlockContext;
 use super::{WARP_SIZE, context::current};
@@ -8,16 +8,17 @@ use std::cell::UnsafeCell;
 use std::panic::Location;
 use std::ptr;
 
-/// What a warp-wide operation makes of lanes of its mask that have returned, or that the block is too small to have.
+/// The treatment of lanes in the mask that have exited, or that the block is too small to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitedLanes {
-    /// It goes on without them, as `shfl.sync`, `vote.sync` or `bar.warp.sync` do.
+    /// The operation proceeds without them, as `shfl.sync`, `vote.sync` or `bar.warp.sync` do.
     Ignored,
-    /// It needs them: a fault. So do `ldmatrix` and `mma.sync`.
+    /// It requires them: a fault. So do `ldmatrix` and `mma.sync`.
     Fault,
 }
 
-/// An operation that some lanes have come to. Pointers lead to the stacks of those lanes, which are suspended.
+/// An operation at which some lanes have arrived. Pointers refer to the stacks of those lanes,
+/// which are suspended.
 pub(crate) struct Pending {
     operation: &'static str,
     mask: u32,
@@ -29,7 +30,7 @@ pub(crate) struct Pending {
     location: &'static Location<'static>,
 }
 
-/// The one warp-wide operation that orders memory.
+/// The only warp-wide operation that orders memory.
 pub(crate) const WARP_BARRIER: &str = "bar.warp.sync";
 
 /// A lane's part in an operation, on its stack.
@@ -39,7 +40,7 @@ struct Meeting<I, O> {
 }
 
 impl Pending {
-    /// The lanes of the mask that have not come and still may.
+    /// The lanes of the mask that have not arrived and still may.
     fn missing(&self, exited_lanes: u32) -> u32 {
         self.mask & !self.arrived & !exited_lanes
     }
@@ -55,8 +56,9 @@ impl BlockContext {
         warp as u32 * WARP_SIZE + lane
     }
 
-    /// Faults unless the running lane may join the operation: it must be in its own mask, no lane that the operation
-    /// needs may be gone, and no lane may wait in another operation that needs this one.
+    /// Faults unless the running lane may join the operation: it must be in its own mask, no lane
+    /// that the operation needs may be gone, and no lane may wait in another operation that needs
+    /// this one.
     fn check_joining(
         &self,
         operation: &'static str,
@@ -131,15 +133,15 @@ impl BlockContext {
         if let Some(output) = unsafe { *meeting.output.get() } {
             return output;
         }
-        // All lanes are here and none has computed yet: either this lane came last, or a lane that the others waited
-        // for has returned.
+        // All lanes are here and none has computed yet: this lane is the last to arrive, or a lane
+        // that the others waited for has exited.
         self.complete::<I, O>(warp, lane, compute, location);
         // SAFETY: as above.
         unsafe { *meeting.output.get() }
             .expect("completing an operation writes the output of every lane in it")
     }
 
-    /// Computes the operation that `lane` is in, hands out the results, and wakes the other lanes.
+    /// Computes the operation of `lane`, stores the results, and wakes the other lanes.
     fn complete<I: Copy, O: Copy>(
         &self,
         warp: usize,
@@ -154,13 +156,14 @@ impl BlockContext {
         };
         let lanes = (0..WARP_SIZE).filter(|lane| done.arrived & (1 << lane) != 0);
         self.meet(lanes.map(|lane| Self::linear(warp, lane)));
-        // All others bring lanes together, and order no memory.
+        // All other operations synchronise lanes, but do not order memory.
         if done.operation == WARP_BARRIER {
             self.meet_as_warp(warp as u32, done.arrived);
         }
         let meeting = |lane: usize| {
-            // SAFETY: the operation was found by the types `I` and `O`, so this is what each lane stored. The lanes
-            // are suspended within `collective`, where their meetings live, or are the one that runs.
+            // SAFETY: the operation was found by the types `I` and `O`, so this is what each lane
+            // stored. The lanes are suspended within `collective`, where their meetings live, or
+            // are the one that runs.
             (done.arrived & (1 << lane) != 0)
                 .then(|| unsafe { &*done.meetings[lane].cast::<Meeting<I, O>>() })
         };
@@ -178,7 +181,8 @@ impl BlockContext {
         self.note_rendezvous(location);
     }
 
-    /// Notes that the running lane has returned: operations that waited for it go on without it, or fault.
+    /// Records that the running lane has exited: operations that waited for it proceed without it,
+    /// or fault.
     pub(crate) fn lane_exited(&self) {
         let (warp, lane) = self.warp_and_lane();
         let exited_lanes = self.exited_lanes[warp].get() | 1 << lane;
@@ -204,7 +208,7 @@ impl BlockContext {
         }
     }
 
-    /// For a thread that waits in a warp-wide operation: the lanes that did not come to it.
+    /// For a thread that waits in a warp-wide operation: the lanes that have not arrived.
     pub(crate) fn lanes_missing(&self, linear: u32) -> u32 {
         let (warp, lane) = ((linear / WARP_SIZE) as usize, linear % WARP_SIZE);
         let pending = self.pending[warp].borrow();
@@ -213,13 +217,14 @@ impl BlockContext {
     }
 }
 
-/// The primitive under every warp-wide operation: the lanes that `mask` names come together, and each gets its result.
+/// The primitive of every warp-wide operation: the lanes of `mask` meet, and each gets its result.
 ///
-/// Every lane of the mask calls it with the same `operation`, the same `mask` and the same types; a lane waits until
-/// the last has come. Then `compute`, of one of them, gets the inputs of all (`None`: the lane takes no part, because
-/// it is not in the mask or has returned) and gives the outputs of all, of which those of absent lanes are dropped. It
-/// runs as that one lane's code, so it should do nothing but compute: an access to memory belongs before or behind the
-/// operation, where a fault has the right lane and line.
+/// Every lane of the mask calls it with the same `operation`, the same `mask` and the same types; a
+/// lane waits until the last has arrived. Then one of them runs `compute` with the inputs of all
+/// (`None` for a lane that is not in the mask or has exited) and stores the outputs of all; outputs
+/// of absent lanes are dropped. `compute` runs as that lane's code, so it should only compute:
+/// accesses to memory belong before or after the operation, where a fault names the right lane and
+/// line.
 ///
 /// ```
 /// use moye_sim::intrinsics::{ExitedLanes, warp_collective};

@@ -1,4 +1,4 @@
-//! The state of a block that runs, and of its threads.
+//! The state of a running block and of its threads.
 
 use super::arrived::Arrived;
 use super::barrier::Barriers;
@@ -27,35 +27,36 @@ use std::panic::{Location, resume_unwind};
 use std::ptr;
 use std::sync::Arc;
 
-/// How long a thread may run and a block may spin.
+/// Limits of the steps of a thread and of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Memory accesses of a block, none of its threads coming to a barrier, a warp operation or the end.
+    /// Memory accesses of a block in which none of its threads reaches a barrier, a warp operation
+    /// or its exit.
     pub(crate) accesses: u64,
-    /// Barriers and warp operations that a block completes, none of its threads coming to the end.
+    /// Barriers and warp operations that a block completes without an exit of one of its threads.
     pub(crate) rendezvous: u64,
     /// Whether a profile is taken.
     pub(crate) profile: bool,
 }
 
-/// Memory accesses after which a thread lets the others run: it may poll for what one of them is to write.
+/// Memory accesses after which a thread yields: it may poll for a write of another thread.
 pub(crate) const SLICE: u32 = 1 << 14;
 
-/// Switches after which a warp lets the others run, whether or not its threads could go on.
+/// Switches after which a warp yields, even if its threads could continue.
 pub(crate) const TURNS: u32 = 64 * super::WARP_SIZE;
 
-/// What a suspended thread is resumed for.
+/// Why a suspended thread is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
-    /// To go on.
+    /// To continue.
     Run,
-    /// To unwind, because the block has ended with a fault.
+    /// To unwind, because the block has a fault.
     Unwind,
 }
 
 pub(crate) type ThreadYielder = Yielder<Resume, ()>;
 
-/// What a thread waits for, and at which line.
+/// The event that a thread waits for, and the line.
 #[derive(Clone, Copy)]
 pub(crate) struct Wait {
     pub(crate) place: WaitPlace,
@@ -65,7 +66,8 @@ pub(crate) struct Wait {
 /// One simulated thread.
 pub(crate) struct Thread {
     pub(crate) index: Dim3,
-    /// The lowest address of its stack, and the bytes above it that a kernel may use; set when it starts.
+    /// The lowest address of its stack, and the bytes above it that a kernel may use; set when it
+    /// starts.
     pub(crate) stack: Cell<(usize, usize)>,
     /// Where the thread switches away; set when it starts.
     pub(crate) yielder: Cell<*const ThreadYielder>,
@@ -73,21 +75,21 @@ pub(crate) struct Thread {
     pub(crate) exited: Cell<bool>,
     pub(crate) cp_async: RefCell<CpAsyncQueue>,
     pub(crate) bulk_stores: RefCell<BulkStores>,
-    /// The phase of the cluster's barrier that the thread has arrived in and not waited for.
+    /// The phase of the cluster's barrier at which the thread has arrived without a wait since.
     pub(crate) cluster_arrival: Cell<Option<u32>>,
-    /// Of asynchronous operations, those that it knows to be over.
+    /// The asynchronous operations that it knows to be over.
     pub(crate) known: RefCell<Knowledge>,
-    /// The number of its last fence between the proxies, 0 before the first.
+    /// The number of its last proxy fence, 0 before the first.
     pub(crate) fence: Cell<u32>,
-    /// The mbarrier of which it has last seen a phase end.
+    /// The mbarrier of its last completed wait.
     pub(crate) seen_mbarrier: Cell<Option<u32>>,
-    /// What accesses of others came before its own.
+    /// The accesses of others that are ordered before its own.
     pub(crate) clock: ThreadClock,
-    /// What its last fences released, and what its next ones acquire.
+    /// The order that its fences have released and will acquire.
     pub(crate) handover: Handover,
 }
 
-/// A fault before the launch gives it the names of kernel and block.
+/// A fault before the launch adds the names of kernel and block.
 pub(crate) struct RawFault {
     pub(crate) thread: Dim3,
     pub(crate) location: Option<&'static Location<'static>>,
@@ -96,15 +98,15 @@ pub(crate) struct RawFault {
 
 /// The state of a block that runs.
 pub(crate) struct BlockContext {
-    // What every access touches comes first.
+    // First the fields that every access uses.
     steps_left: Cell<u32>,
-    /// The accesses of the slice that the running thread has.
+    /// The accesses in the running thread's slice.
     pub(crate) slice: Cell<u32>,
-    /// How many of the steps that were not counted yet only asked for an index.
+    /// The number of uncounted steps that only read an index.
     asked: Cell<u64>,
     /// The lowest address of the running thread's stack at which an intrinsic may still begin.
     stack_floor: Cell<usize>,
-    /// The allocation that was last found.
+    /// The allocation of the last lookup.
     pub(crate) found: Cell<Span>,
     /// Its number.
     pub(crate) found_number: Cell<usize>,
@@ -122,48 +124,51 @@ pub(crate) struct BlockContext {
     pub(crate) grid_dim: Dim3,
     pub(crate) global: Arc<Snapshot>,
     pub(crate) threads: Vec<Thread>,
-    /// One bit a thread: it can run.
+    /// One bit for each thread: it can run.
     pub(crate) ready: RefCell<Vec<u64>>,
     pub(crate) barriers: RefCell<Barriers>,
     /// Warp operations that wait for lanes, by warp.
     pub(crate) pending: Vec<RefCell<Vec<Pending>>>,
-    /// Lanes that have returned or never existed, by warp.
+    /// Lanes that have exited or never existed, by warp.
     pub(crate) exited_lanes: Vec<Cell<u32>>,
-    /// Threads that have returned.
+    /// Threads that have exited.
     pub(crate) exited_count: Cell<u32>,
-    /// Bulk loads into this block's shared memory that have not arrived.
+    /// Bulk loads into this block's shared memory that have not completed.
     pub(crate) bulk_loads: RefCell<BulkLoads>,
-    /// The matrix instructions of each warpgroup that nobody has waited for, by warp.
+    /// The `wgmma` groups of each warpgroup without a wait, by warp.
     pub(crate) wgmma: Vec<RefCell<WgmmaQueue>>,
-    /// What asynchronous operations read of this block's shared memory.
+    /// The asynchronous reads of this block's shared memory.
     pub(crate) reads: RefCell<Reads>,
-    /// What bulk copies and asynchronous stores have brought into this block's shared memory.
+    /// The bytes of this block's shared memory that bulk copies and asynchronous stores have
+    /// written.
     pub(crate) arrived: RefCell<Arrived>,
-    /// What is known at this block's mbarriers.
+    /// The knowledge at this block's mbarriers.
     pub(crate) phases: RefCell<Phases>,
-    /// What orders the threads, and the accesses that were made.
+    /// The order of the threads, and the recorded accesses.
     pub(crate) clock: BlockClock,
     pub(crate) shared_shadow: SharedShadow,
     races: Option<Arc<GlobalRaces>>,
-    /// Those of the launch before, which may still run.
+    /// The accesses of the previous launch, which may still run.
     pub(crate) prior: Option<Arc<GlobalRaces>>,
-    /// Threads that read what they may not, and wait for who makes that a race.
+    /// Threads that read unwritten bytes, and wait for a write that makes it a race.
     pub(crate) parked: RefCell<Vec<Parked>>,
-    /// Copies from shared memory that were issued and that have arrived, by the mbarrier of this block that they arrive at.
+    /// Copies between blocks that were issued and that have completed, by the mbarrier of this
+    /// block on which they complete.
     pub(crate) copies: RefCell<HashMap<u32, (u32, u32)>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
     pub(crate) unwinding: Cell<bool>,
-    /// A thread found its condition fulfilled since this was last cleared.
+    /// Whether a thread's condition was true since this was last cleared.
     pub(crate) condition_met: Cell<bool>,
-    /// Arrivals at mbarriers that wait for `cp.async` copies, of all threads: mostly none, so that nobody looks at every thread's.
+    /// Arrivals at mbarriers that wait for `cp.async` copies, of all threads: mostly none, so that
+    /// the threads' queues need no search.
     pub(crate) late_arrivals: Cell<usize>,
 
-    /// A thread has used up a slice since this was last cleared.
+    /// Whether a thread has used up a slice since this was last cleared.
     pub(crate) slice_over: Cell<bool>,
-    /// Switches that the running warp has left before it lets the others run.
+    /// Switches of the running warp until it yields.
     pub(crate) turns_left: Cell<u32>,
 
-    /// What the block does, where a profile is taken.
+    /// The block's counters, if a profile is taken.
     pub(crate) profile: Option<Box<RefCell<BlockProfile>>>,
 
     limits: Limits,
@@ -171,7 +176,7 @@ pub(crate) struct BlockContext {
     accesses: Cell<u64>,
     /// Rendezvous since the last exit.
     rendezvous: Cell<u64>,
-    /// Memory accesses of all blocks that ran here.
+    /// Memory accesses of all blocks of this context.
     pub(crate) total_steps: Cell<u64>,
 }
 
@@ -180,7 +185,8 @@ thread_local! {
     static CURRENT: Cell<*const BlockContext> = const { Cell::new(ptr::null()) };
 }
 
-/// The block of the simulated thread that calls: what every intrinsic begins with. Faults where the stack is used up.
+/// The block of the calling simulated thread: every intrinsic starts with it. Faults if the stack
+/// is used up.
 #[inline(always)]
 #[track_caller]
 pub(crate) fn current<'a>() -> &'a BlockContext {
@@ -188,8 +194,9 @@ pub(crate) fn current<'a>() -> &'a BlockContext {
     if pointer.is_null() {
         outside_launch();
     }
-    // SAFETY: it is set only while a thread of the block runs, and the worker keeps the block meanwhile. Callers are
-    // intrinsics, which run within the simulated thread and do not let the reference escape.
+    // SAFETY: it is set only while a thread of the block runs, and the worker keeps the block
+    // meanwhile. Callers are intrinsics, which run within the simulated thread and do not let the
+    // reference escape.
     let block = unsafe { &*pointer };
     if stack_pointer() < block.stack_floor.get() {
         block.stack_used_up();
@@ -197,7 +204,7 @@ pub(crate) fn current<'a>() -> &'a BlockContext {
     block
 }
 
-/// The block of the simulated thread that runs, whatever is left of its stack.
+/// The block of the running simulated thread, without a check of its stack.
 pub(crate) fn running<'a>() -> Option<&'a BlockContext> {
     // SAFETY: as in `current`.
     unsafe { CURRENT.get().as_ref() }
@@ -337,22 +344,22 @@ impl BlockContext {
         self.rendezvous.set(0);
     }
 
-    /// Threads in the block.
+    /// The number of threads in the block.
     pub(crate) fn count(&self) -> u32 {
         self.threads.len() as u32
     }
 
-    /// The thread that runs.
+    /// The running thread.
     pub(crate) fn thread(&self) -> &Thread {
         &self.threads[self.running.get() as usize]
     }
 
-    /// The bytes of stack that the running thread has.
+    /// The bytes of the running thread's stack.
     pub(crate) fn stack_bytes(&self) -> usize {
         self.thread().stack.get().1
     }
 
-    /// Counts one access; after many, lets the other threads run.
+    /// Counts one access; after many, yields to the other threads.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn step(&self) {
@@ -362,13 +369,14 @@ impl BlockContext {
         }
     }
 
-    /// As [`step`](Self::step), for what is no access: it may be all that a loop without end does.
+    /// As [`step`](Self::step), for operations other than accesses: a loop without end may have no
+    /// accesses.
     #[inline(always)]
     #[track_caller]
     pub(crate) fn ask(&self) {
         let left = self.steps_left.get();
         self.step();
-        // A step that found its slice spent is not counted.
+        // A step that finds its slice used up is not counted.
         if self.steps_left.get() < left {
             self.asked.set(self.asked.get() + 1);
         }
@@ -396,15 +404,16 @@ impl BlockContext {
             let what = "accesses to memory or indices since any of them came to a barrier, a warp operation or its end";
             self.no_progress(location, self.accesses.get(), what);
         }
-        // What it polls for may be up to another block, on another OS thread.
+        // The write that it polls for may be another block's, on another OS thread.
         std::thread::yield_now();
         self.slice_over.set(true);
-        // Or to threads that wait for conditions, which look at them only when nobody else can run.
+        // Or that of threads that wait for conditions, which are evaluated only when no other
+        // thread can run.
         for block in self.cluster().blocks() {
             block.wake_for_conditions();
             block.wear_patience();
         }
-        // A warp of threads that poll lets the others run when each of them has looked once.
+        // A warp of polling threads yields when each of them has polled once.
         self.turns_left.set(self.turns_left.get().saturating_sub(TURNS / super::WARP_SIZE));
         self.set_ready(self.running.get());
         self.suspend();
@@ -421,7 +430,8 @@ impl BlockContext {
         self.total_steps.set(self.total_steps.get() + made - self.asked.take());
     }
 
-    /// Notes that threads of the block met, which is progress unless they do so without end.
+    /// Records that threads of the block have met, which is progress unless it continues without
+    /// end.
     pub(crate) fn note_rendezvous(&self, location: &'static Location<'static>) {
         self.count_steps();
         self.accesses.set(0);
@@ -432,7 +442,7 @@ impl BlockContext {
         }
     }
 
-    /// Notes that the running thread has returned.
+    /// Records that the running thread has exited.
     pub(crate) fn note_exit(&self) {
         self.count_steps();
         self.accesses.set(0);
@@ -447,11 +457,12 @@ impl BlockContext {
         self.lane_exited();
     }
 
-    /// The cluster that the block belongs to, of one block where the launch has none.
+    /// The cluster of the block; a cluster of one block if the launch has none.
     pub(crate) fn cluster(&self) -> &Cluster {
         let cluster = self.cluster.get();
         assert!(!cluster.is_null(), "a block that runs was started");
-        // SAFETY: set by the cluster that holds this block, when it started it; it is not moved while its blocks run.
+        // SAFETY: set by the cluster that holds this block, when it started it; it is not moved
+        // while its blocks run.
         unsafe { &*cluster }
     }
 
@@ -473,7 +484,8 @@ impl BlockContext {
     /// Switches to the scheduler; returns when the thread is resumed.
     pub(crate) fn suspend(&self) {
         let yielder = self.thread().yielder.get();
-        // SAFETY: the thread set it when it started, and the yielder lives as long as the coroutine runs.
+        // SAFETY: the thread set it when it started, and the yielder lives as long as the coroutine
+        // runs.
         let resume = if self.unwinding.get() { Resume::Unwind } else { unsafe { (*yielder).suspend(()) } };
         if resume == Resume::Unwind {
             resume_unwind(Box::new(Unwound));
@@ -486,8 +498,8 @@ impl BlockContext {
         self.suspend();
     }
 
-    /// Suspends the running thread until `condition` holds, unless it holds now. It is asked again whenever no thread of
-    /// the block is ready to run.
+    /// Suspends the running thread until `condition` holds, unless it holds now. The condition is
+    /// evaluated again whenever no thread of the block can run.
     pub(crate) fn wait_until(
         &self,
         what: &'static str,
@@ -513,9 +525,9 @@ impl BlockContext {
         resume_unwind(Box::new(Unwound))
     }
 
-    /// What the blocks of the launch know of each other's accesses; only where races are looked for.
+    /// The accesses of the launch's blocks; only with race detection.
     pub(crate) fn races(&self) -> &GlobalRaces {
-        self.races.as_ref().expect("asked for only where races are looked for")
+        self.races.as_ref().expect("used only with race detection")
     }
 
     /// Records a fault, unless the block has one already.
@@ -529,7 +541,8 @@ impl BlockContext {
         self.ready.borrow_mut()[linear as usize / 64] |= 1 << (linear % 64);
     }
 
-    /// Lets the threads of the block that wait for conditions look at them; says whether there are any.
+    /// Lets the threads of the block that wait for conditions evaluate them; returns whether there
+    /// are any.
     pub(crate) fn wake_for_conditions(&self) -> bool {
         let mut any = false;
         for (linear, thread) in self.threads.iter().enumerate() {
@@ -563,7 +576,7 @@ impl BlockContext {
         None
     }
 
-    /// Takes one of the ready threads, which `below` draws from so many.
+    /// Takes a random one of the ready threads; `below` draws a number below its argument.
     pub(crate) fn take_any_ready(&self, below: impl FnOnce(u64) -> u64) -> Option<u32> {
         let mut ready = self.ready.borrow_mut();
         let count: u32 = ready.iter().map(|word| word.count_ones()).sum();
@@ -585,7 +598,7 @@ impl BlockContext {
         None
     }
 
-    /// Takes the first ready thread of the same warp behind `last`, going round.
+    /// Takes the first ready thread of the same warp after `last`, cyclically.
     pub(crate) fn take_ready_in_warp(&self, last: u32) -> Option<u32> {
         let mut ready = self.ready.borrow_mut();
         let word = &mut ready[last as usize / 64];
@@ -600,7 +613,7 @@ impl BlockContext {
         Some(last / super::WARP_SIZE * super::WARP_SIZE + lane)
     }
 
-    /// The threads that wait, by place and line, in the order of their first threads.
+    /// The waiting threads, by place and line, in the order of their first threads.
     pub(crate) fn waiting(&self) -> Vec<WaitingThreads> {
         let mut groups: Vec<(WaitPlace, &'static Location<'static>, Vec<u32>)> = Vec::new();
         for (linear, thread) in self.threads.iter().enumerate() {
@@ -619,7 +632,7 @@ impl BlockContext {
         groups.into_iter().map(told).collect()
     }
 
-    /// The threads that returned.
+    /// The threads that have exited.
     pub(crate) fn exited(&self) -> ThreadSet {
         let exited = |&linear: &u32| self.threads[linear as usize].exited.get();
         ThreadSet::new((0..self.count()).filter(exited), self.block_dim)

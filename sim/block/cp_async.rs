@@ -18,7 +18,7 @@ struct Copy {
     offset: usize,
     bytes: usize,
     source: u64,
-    /// Bytes that are read; the rest becomes 0.
+    /// Bytes that are read; the rest is zero-filled.
     source_bytes: usize,
     issued_at: &'static Location<'static>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct CpAsyncQueue {
     /// Copies that were issued, and those of them that have completed.
     issued: u64,
     landed: u64,
-    /// Arrivals at mbarriers that are to follow the copies issued before them, oldest first.
+    /// Arrivals at mbarriers that follow the copies issued before them, oldest first.
     arrivals: VecDeque<Arrival>,
 }
 
@@ -44,7 +44,7 @@ struct Arrival {
     after: u64,
     /// The shared address of the mbarrier.
     mbarrier: u32,
-    /// What the thread knew, and what came before.
+    /// The thread's knowledge, and the accesses before.
     known: Knowledge,
     before: Gathered,
 }
@@ -104,7 +104,8 @@ impl BlockContext {
         {
             return self.shared_fault(Access::CpAsyncDestination, address, bytes);
         }
-        // A copy that reads nothing may be given any source: that is how kernels predicate their edges.
+        // A copy that reads nothing may be given any source: that is how kernels predicate their
+        // edges.
         if source_bytes > 0 {
             if !source.is_multiple_of(bytes as u64) {
                 return self.global_fault(Access::CpAsyncSource, source, bytes);
@@ -158,7 +159,8 @@ impl BlockContext {
         queue.borrow_mut().groups.clear();
     }
 
-    /// Lets the running thread arrive at an mbarrier when the copies that it has issued have completed.
+    /// Lets the running thread arrive at an mbarrier when the copies that it has issued have
+    /// completed.
     pub(crate) fn cp_async_arrive(&self, mbarrier: u32) {
         let queue = &self.thread().cp_async;
         {
@@ -186,16 +188,19 @@ impl BlockContext {
         }
     }
 
-    /// Completes the oldest copy of a queue, and the arrivals that waited for it. It is the running thread's if that `waits`.
+    /// Completes the oldest copy of a queue, and the arrivals that waited for it. It is the running
+    /// thread's if that `waits`.
     fn land_oldest(&self, queue: &RefCell<CpAsyncQueue>, waits: bool) {
         let copy = queue.borrow_mut().take_oldest();
         if let Some(Copy { offset, bytes, source, source_bytes, issued_at }) = copy {
             let mut buffer = [0; 16];
-            // SAFETY: the source was checked when the copy was issued, and the launch keeps all allocations.
+            // SAFETY: the source was checked when the copy was issued, and the launch keeps all
+            // allocations.
             unsafe { words::copy_out(source, &mut buffer[..source_bytes]) };
             self.shared.land(offset, &buffer[..bytes], Proxy::Generic);
             if waits && self.clock.is_on() && !std::thread::panicking() {
-                // Who comes behind the wait finds the bytes; who came behind the issue alone does not.
+                // A thread that is ordered after the wait finds the bytes; a thread that is ordered
+                // only after the issue does not.
                 self.note_shared(copy_to(issued_at), offset, bytes);
             }
         }
@@ -216,8 +221,8 @@ impl BlockContext {
         self.global.find(address).is_some_and(|span| span.contains(address, bytes))
     }
 
-    /// The copy that is to write a byte that is in flight, the thread that issued it, at which line, and whether that thread
-    /// has returned so that the copy never completes.
+    /// The copy that will write a byte in flight, the thread that issued it, the line, and whether
+    /// that thread has exited so that the copy never completes.
     pub(crate) fn issuer_of(&self, at: usize) -> (&'static str, Dim3, &'static Location<'static>, bool) {
         if let Some((what, issuer, issued_at)) = self.bulk_loads.borrow().issuer_of(at) {
             return (what, issuer, issued_at, false);

@@ -1,15 +1,18 @@
-//! What threads know of asynchronous operations that are over: vector clocks.
+//! The knowledge of threads that asynchronous operations are over: vector clocks.
 //!
-//! An asynchronous operation reads or writes shared memory until somebody waits for it. Whoever uses these bytes next must know of
-//! that wait: it waited itself, or what it waited for (an mbarrier's phase, a barrier, a warp operation) came behind the wait. That
-//! the wait *happened* to come first in this run is not enough. So each thread has a [`Knowledge`], which what orders threads hands on.
+//! An asynchronous operation reads or writes shared memory until a thread waits for it. A thread
+//! that uses these bytes next must know of that wait: it waited itself, or has synchronised (by an
+//! mbarrier's phase, a barrier, a warp operation) with a thread that did. That the wait *happened*
+//! to come first in this run is not enough. So each thread has a [`Knowledge`], which
+//! synchronisation passes on.
 
 use super::context::BlockContext;
 use std::rc::Rc;
 
-/// For each [`Clock`](super::clock::Clock) of a cluster, by its number, how many of its steps are known to be over.
+/// For each [`Clock`](super::clock::Clock) of a cluster, by its number, the number of its steps
+/// that are known to be over.
 ///
-/// Threads that met share one allocation, which is never changed.
+/// Threads that have met share one allocation, which is immutable.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Knowledge(Option<Rc<[u32]>>);
 
@@ -23,7 +26,7 @@ impl Knowledge {
         self.counts().get(clock).copied().unwrap_or(0)
     }
 
-    /// Whether all that `other` knows is known here.
+    /// Whether `other` knows nothing that is not known here.
     fn covers(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (_, None) => true,
@@ -32,7 +35,7 @@ impl Knowledge {
         }
     }
 
-    /// Adds what `other` knows.
+    /// Adds the knowledge of `other`.
     pub(crate) fn join(&mut self, other: &Self) {
         if self.covers(other) {
             return;
@@ -56,17 +59,17 @@ impl Knowledge {
 }
 
 impl BlockContext {
-    /// What the running thread, of this block, knows.
+    /// The knowledge of the running thread, of this block.
     pub(crate) fn known(&self) -> Knowledge {
         self.thread().known.borrow().clone()
     }
 
-    /// Tells the running thread what others know.
+    /// Adds knowledge to the running thread's.
     pub(crate) fn tell(&self, known: &Knowledge) {
         self.thread().known.borrow_mut().join(known);
     }
 
-    /// Threads of this block meet: each knows what any of them does.
+    /// Threads of this block meet: each receives the knowledge of all.
     pub(crate) fn meet(&self, threads: impl Iterator<Item = u32> + Clone) {
         if !self.cluster().has_clocks() {
             return;
@@ -80,8 +83,9 @@ impl BlockContext {
         }
     }
 
-    /// The running thread orders itself by memory: by an atomic operation, or by a fence. Whom it meets there nobody knows, so it
-    /// is all of the cluster who ever did so: no program that is right is refused.
+    /// The running thread orders itself through memory: by an atomic operation, or by a fence. The
+    /// threads that it meets there are not known, so all threads of the cluster that ever did so
+    /// are assumed: no correct program is refused.
     pub(crate) fn order_by_memory(&self) {
         if self.cluster().has_clocks() {
             let mut all = self.cluster().known.borrow_mut();
@@ -90,7 +94,7 @@ impl BlockContext {
         }
     }
 
-    /// Tells the running thread what any thread of the cluster knows.
+    /// Adds the knowledge of all threads of the cluster to the running thread's.
     pub(crate) fn order_by_condition(&self) {
         self.meet_by_condition();
         if self.cluster().has_clocks() {

@@ -1,20 +1,21 @@
-//! mbarriers: barriers that live in shared memory, at which copies arrive as well as threads.
+//! mbarriers: barriers in shared memory, at which threads arrive and copies complete.
 
 use super::context::BlockContext;
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind, WaitPlace};
 use std::panic::Location;
 
-/// The most arrivals that a phase can wait for, and the most bytes: 2^20 - 1.
+/// The largest number of arrivals of a phase, and of bytes: 2^20 - 1.
 pub(crate) const MAX_COUNT: u32 = (1 << 20) - 1;
 
-/// Phases that are told apart: a wait names the one that runs or the one before.
+/// The number of phases that are distinguished: a wait names the current phase or the previous one.
 const PHASES: u32 = 8;
 
-/// The 64 bits of an mbarrier, which are nobody's business on a GPU.
+/// The 64 bits of an mbarrier, which are opaque on a GPU.
 ///
-/// A phase ends when neither arrivals nor bytes are lacking. Bytes may arrive before they are expected: their number is
-/// negative then, and the phase cannot end, as the thread that expects them has not arrived.
+/// A phase completes when no arrivals and no bytes are missing. Bytes may arrive before they are
+/// expected: their count is then negative, and the phase cannot complete, because the thread that
+/// expects them has not arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mbarrier {
     /// Arrivals that the phase still waits for.
@@ -27,11 +28,11 @@ pub(crate) struct Mbarrier {
     pub(crate) phase: u32,
 }
 
-/// Why an operation on an mbarrier is not possible.
+/// The reason why an operation on an mbarrier fails.
 type Misuse = String;
 
 impl Mbarrier {
-    /// One whose phases take `count` arrivals.
+    /// An mbarrier whose phases expect `count` arrivals.
     pub(crate) const fn new(count: u32) -> Self {
         Self { pending: count, expected: count, transactions: 0, phase: 0 }
     }
@@ -52,7 +53,7 @@ impl Mbarrier {
         self.pending as u64 | (self.expected as u64) << 20 | transactions << 40 | (self.phase as u64) << 61
     }
 
-    /// The next phase, if this one lacks nothing.
+    /// The next phase, if this one is complete.
     const fn settled(self) -> Self {
         if self.pending > 0 || self.transactions != 0 {
             return self;
@@ -71,7 +72,7 @@ impl Mbarrier {
         }
     }
 
-    /// With `bytes` more to come in this phase, or fewer where it is negative.
+    /// With `bytes` more to expect in this phase, or fewer if it is negative.
     pub(crate) fn expecting(self, bytes: i64) -> Result<Self, Misuse> {
         let transactions = i64::from(self.transactions) + bytes;
         if transactions.unsigned_abs() > u64::from(MAX_COUNT) {
@@ -80,12 +81,12 @@ impl Mbarrier {
         Ok(Self { transactions: transactions as i32, ..self })
     }
 
-    /// After `bytes` have come.
+    /// After `bytes` have arrived.
     pub(crate) fn received(self, bytes: u32) -> Result<Self, Misuse> {
         self.expecting(-i64::from(bytes)).map(Self::settled)
     }
 
-    /// Whether the phase of this parity is over: the one that runs has the other.
+    /// Whether the phase of this parity is over: the current phase has the other parity.
     pub(crate) const fn is_past(self, parity: u32) -> bool {
         self.phase % 2 != parity % 2
     }
@@ -103,13 +104,13 @@ impl BlockContext {
         Ok(mbarrier)
     }
 
-    /// Makes an mbarrier of this block another.
+    /// Replaces an mbarrier of this block.
     pub(crate) fn set_mbarrier(&self, address: u32, mbarrier: Mbarrier) -> Result<(), FaultKind> {
         let stored = self.store_shared(address.wrapping_sub(SHARED_BASE) as usize, mbarrier.bits());
         if stored { Ok(()) } else { Err(self.shared_fault_kind(Access::Write, address, 8)) }
     }
 
-    /// Changes an mbarrier of this block, and gives what it was.
+    /// Changes an mbarrier of this block, and returns its previous value.
     pub(crate) fn change_mbarrier(
         &self,
         operation: &'static str,
@@ -135,7 +136,8 @@ impl BlockContext {
         }
     }
 
-    /// Waits until `is_over` holds of an mbarrier of this block, which copies that are under way may bring about.
+    /// Waits until `is_over` holds for an mbarrier of this block; copies in flight may make it
+    /// true.
     pub(crate) fn wait_for_mbarrier(
         &self,
         address: u32,
@@ -166,7 +168,7 @@ impl BlockContext {
         self.condition_met.set(true);
     }
 
-    /// Completes the copies that are to arrive at an mbarrier of this block.
+    /// Completes the copies of an mbarrier of this block.
     pub(crate) fn land_for(&self, address: u32) {
         self.land_before_arrivals(address);
         self.land_bulk_loads(address);

@@ -1,13 +1,13 @@
-//! The order in which threads and blocks run, where it is drawn.
+//! The order of threads and blocks, if it is random.
 
-/// Numbers that a seed decides: xorshift of 64 bits.
+/// Random numbers from a seed: xorshift of 64 bits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draw(u64);
 
 impl Draw {
     /// The numbers of a part of a launch.
     pub(crate) fn new(seed: u64, part: u64) -> Self {
-        // Neighbouring seeds and parts are to have nothing in common (the finaliser of SplitMix64).
+        // Neighbouring seeds and parts should be unrelated (the finaliser of SplitMix64).
         let mut bits = seed.wrapping_add((part + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -44,7 +44,7 @@ impl Permutation {
         Self { step, start, count }
     }
 
-    /// The cluster that comes as number `at`.
+    /// The cluster at position `at` of the order.
     pub(crate) fn of(self, at: u64) -> u64 {
         ((u128::from(at) * u128::from(self.step) + u128::from(self.start)) % u128::from(self.count)) as u64
     }

@@ -1,11 +1,12 @@
-//! Threads that overrun their stacks: a fault, where the host lets a signal be told apart.
+//! Stack overflow of threads: a fault, if the host can identify the signal.
 //!
-//! Every intrinsic begins with [`current`](super::context::current), which looks whether [`RESERVE`] bytes are left, so that no work of the simulator is ever cut
-//! off half-way. Between intrinsics it is the guard page below the stack that is hit: the handler of its signal then has the
-//! coroutine return, with the fault recorded, in place of ending the process. Where there is no such handler (hosts other than
-//! Linux on x86-64) the process ends by the signal.
+//! Every intrinsic begins with [`current`](super::context::current), which checks that [`RESERVE`]
+//! bytes are left, so that no work of the simulator is interrupted half-way. Between intrinsics a
+//! thread hits the guard page below the stack: the handler of its signal then makes the coroutine
+//! return, with the fault recorded, instead of ending the process. Without such a handler (hosts
+//! other than Linux on x86-64) the signal ends the process.
 
-/// Bytes of stack that an intrinsic may use, the unwinding after a fault included.
+/// Bytes of stack that an intrinsic may use, including the unwinding after a fault.
 pub(crate) const RESERVE: usize = 16 * 1024;
 
 /// Where the caller's stack ends now, more or less.
@@ -78,12 +79,14 @@ mod guard {
 
     static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-    /// Installs, once in the life of the process, a handler of the guard pages' signal that passes on what is not the simulator's.
+    /// Installs, once in the life of the process, a handler of the guard pages' signal that passes
+    /// on what is not the simulator's.
     pub(crate) fn install() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
-            // SAFETY: a zeroed `sigaction` is a valid one; the handler is async-signal-safe where it acts (it reads a thread-local
-            // cell and writes to the coroutine's own stack), and the previous one is kept before the new one can be called.
+            // SAFETY: a zeroed `sigaction` is a valid one; the handler is async-signal-safe where
+            // it acts (it reads a thread-local cell and writes to the coroutine's own stack), and
+            // the previous one is kept before the new one can be called.
             unsafe {
                 let mut previous = MaybeUninit::<libc::sigaction>::zeroed();
                 if libc::sigaction(libc::SIGSEGV, ptr::null(), previous.as_mut_ptr()) != 0 {
@@ -117,9 +120,10 @@ mod guard {
             && running.trap.stack_ptr_in_bounds(registers[libc::REG_RSP as usize] as usize)
         {
             RUNNING.set(None);
-            // SAFETY: the coroutine runs, its stack pointer lies in its stack, and the registers are set as told. It was in the
-            // kernel's own code, which shares nothing that it could have left half done but global memory of the simulator: every
-            // intrinsic has its reserve.
+            // SAFETY: the coroutine runs, its stack pointer lies in its stack, and the registers
+            // are set as told. It was in the kernel's own code, which shares nothing that it could
+            // have left half done but global memory of the simulator: every intrinsic has its
+            // reserve.
             let TrapHandlerRegs { rip, rsp, rbp, rdi, rsi } =
                 unsafe { running.trap.setup_trap_handler(overrun) };
             for (register, value) in [
@@ -153,8 +157,8 @@ mod guard {
     unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         let default = libc::SIG_DFL;
         let action = PREVIOUS.get();
-        // SAFETY: a handler is called as its flags say; without one, what the process would have done by itself happens when the
-        // access is repeated.
+        // SAFETY: the handler is called as its flags require; without one, the default action
+        // happens when the access is repeated.
         unsafe {
             match action {
                 Some(action) if action.sa_sigaction != default && action.sa_sigaction != libc::SIG_IGN => {

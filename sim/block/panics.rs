@@ -1,4 +1,4 @@
-//! Panics of simulated threads: caught, told as faults, and silent otherwise.
+//! Panics of simulated threads: caught, reported as faults, and silent otherwise.
 
 use super::context::{BlockContext, RawFault, within_simulated_thread};
 use crate::fault::FaultKind;
@@ -7,7 +7,8 @@ use std::cell::RefCell;
 use std::panic::{self, Location};
 use std::sync::Once;
 
-/// What a simulated thread unwinds with when its block has a fault: no panic, and no panic hook hears of it.
+/// The unwinding of a simulated thread whose block has a fault: not a panic, so no panic hook sees
+/// it.
 pub(crate) struct Unwound;
 
 /// Message and place of a panic.
@@ -18,8 +19,8 @@ thread_local! {
     static TOLD: RefCell<Option<Told>> = const { RefCell::new(None) };
 }
 
-/// Installs, once in the life of the process, a panic hook that keeps panics of simulated threads for the fault that is
-/// made of them and passes all others on to the hook that was there.
+/// Installs, once in the life of the process, a panic hook that keeps panics of simulated threads
+/// for the fault that is made of them and passes all others on to the hook that was there.
 pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -28,9 +29,9 @@ pub(crate) fn install_hook() {
             if !within_simulated_thread() {
                 return previous(info);
             }
-            // A `Location` of a panic is that of a `#[track_caller]` call and lives in the program's constants, but the
-            // hook hands it out with its own lifetime.
-            // SAFETY: `Location`s that the compiler makes are static; nothing else can make one.
+            // A `Location` of a panic is that of a `#[track_caller]` call and lives in the
+            // program's constants, but the hook hands it out with its own lifetime. SAFETY:
+            // `Location`s that the compiler makes are static; nothing else can make one.
             let location =
                 info.location().map(|l| unsafe { &*std::ptr::from_ref(l).cast::<Location<'static>>() });
             TOLD.with_borrow_mut(|told| *told = Some((message(info.payload()), location)));

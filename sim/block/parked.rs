@@ -1,24 +1,25 @@
-//! Reads of bytes that are not there yet.
+//! Reads of bytes that are not written yet.
 //!
-//! A thread that reads what none has written has come too early, or it is another thread's write that nothing orders
-//! before. Which it is shows when the others have gone on: a write makes it a race, which names both lines. So the
-//! thread waits until then, and is told of for the read alone if no write comes.
+//! A thread that reads unwritten bytes either reads too early, or races with another thread's
+//! write. Which one it is shows after the other threads have run: a write makes it a race, which
+//! names both lines. So the thread waits until then, and if no write comes the read alone is the
+//! fault.
 
 use super::context::{BlockContext, RawFault};
 use crate::fault::{FaultKind, WaitPlace};
 use std::panic::Location;
 
-/// A thread that waits, and what is told of it if no write comes.
+/// A waiting thread, and its fault if no write comes.
 pub(crate) struct Parked {
     thread: u32,
     offset: i64,
     location: &'static Location<'static>,
     kind: FaultKind,
-    /// Slices that other threads have used up meanwhile.
+    /// Slices that other threads have used up since.
     slices: u32,
 }
 
-/// Slices after which threads that poll are not expected to write any more.
+/// Slices after which polling threads are not expected to write any more.
 const PATIENCE: u32 = 64;
 
 impl BlockContext {
@@ -33,7 +34,7 @@ impl BlockContext {
         }
     }
 
-    /// Makes the first thread that waits so the block's fault; says whether there is one.
+    /// Makes the first such thread the block's fault; returns whether there is one.
     pub(crate) fn fault_parked(&self) -> bool {
         let parked = self.parked.borrow();
         let Some(first) = parked.iter().min_by_key(|parked| parked.thread) else { return false };
@@ -42,7 +43,7 @@ impl BlockContext {
         true
     }
 
-    /// Notes that a thread of the block runs on and on.
+    /// Records that a thread of the block has used up a slice.
     pub(crate) fn wear_patience(&self) {
         let mut parked = self.parked.borrow_mut();
         let Some(first) = parked.first_mut() else { return };
@@ -54,7 +55,7 @@ impl BlockContext {
         }
     }
 
-    /// A bulk copy has brought bytes that threads wait for: what they did is to read without a wait.
+    /// A bulk copy has written bytes that threads wait for: their fault is a read without a wait.
     pub(crate) fn fault_not_awaited(&self, bytes: std::ops::Range<usize>, fault: impl Fn(i64) -> FaultKind) {
         let parked = self.parked.borrow();
         let reads = parked.iter().filter(|parked| bytes.contains(&(parked.offset as usize)));

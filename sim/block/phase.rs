@@ -1,4 +1,5 @@
-//! What an mbarrier hands on: those who wait for a phase know what those who arrived in it did.
+//! The knowledge that an mbarrier passes on: threads that wait for a phase receive that of the
+//! threads that arrived in it.
 
 use super::clock::Clock;
 use super::context::{BlockContext, running};
@@ -12,19 +13,20 @@ use std::rc::Rc;
 /// An arrival of a thread: the block's rank, the thread, and the line.
 type Arrival = ((u32, u32), &'static Location<'static>);
 
-/// What is known at an mbarrier. An arrival hands on what came before it, those of earlier phases too.
+/// The knowledge at an mbarrier. An arrival passes on what precedes it, in earlier phases too.
 #[derive(Default)]
 struct Phase {
-    /// By those who have arrived, in the phase that runs too.
+    /// Of the threads that have arrived, in the current phase too.
     coming: Knowledge,
     arrivals: Vec<Arrival>,
-    /// At the end of the last phase that has ended.
+    /// At the end of the last completed phase.
     complete: Knowledge,
     complete_arrivals: Vec<Arrival>,
-    /// What came before the arrivals, and before those of the last phase that has ended.
+    /// The accesses before the arrivals, and before those of the last completed phase.
     arriving: Gathered,
     arrived: Option<Rc<Seen>>,
-    /// Phases that have ended since this is kept, and the number of their clock where copies arrive in them.
+    /// Completed phases since this is recorded, and the number of their clock if copies complete in
+    /// them.
     ended: u32,
     clock: Option<usize>,
 }
@@ -34,8 +36,8 @@ struct Phase {
 pub(crate) struct Phases(HashMap<u32, Phase>);
 
 impl BlockContext {
-    /// The running thread, of any block of the cluster, hands on what it knows at an mbarrier of this block: it arrives, or
-    /// issues a copy that does.
+    /// The running thread, of any block of the cluster, passes on its knowledge at an mbarrier of
+    /// this block: it arrives, or issues a copy that completes there.
     pub(crate) fn hand_on(&self, mbarrier: u32, arrival: Option<&'static Location<'static>>) {
         let Some(arriving) = running() else { return };
         if arriving.clock.is_on() {
@@ -51,7 +53,8 @@ impl BlockContext {
         }
     }
 
-    /// Hands on at an mbarrier of this block what was known when an arrival was asked for that comes only now.
+    /// Passes on at an mbarrier of this block the knowledge at the time when a deferred arrival was
+    /// issued.
     pub(crate) fn hand_on_later(&self, mbarrier: u32, known: &Knowledge, before: &Gathered) {
         if let Some(seen) = &before.seen {
             self.phases.borrow_mut().0.entry(mbarrier).or_default().arriving.join(seen);
@@ -61,12 +64,12 @@ impl BlockContext {
         }
     }
 
-    /// Changes what those who wait for the phase that runs are to know.
+    /// Changes the knowledge that threads receive which wait for the current phase.
     pub(crate) fn with_phase(&self, mbarrier: u32, change: impl FnOnce(&mut Knowledge)) {
         change(&mut self.phases.borrow_mut().0.entry(mbarrier).or_default().coming);
     }
 
-    /// Notes that a phase of an mbarrier of this block has ended.
+    /// Records that a phase of an mbarrier of this block is complete.
     pub(crate) fn end_phase(&self, mbarrier: u32) {
         if let Some(phase) = self.phases.borrow_mut().0.get_mut(&mbarrier) {
             phase.ended += 1;
@@ -79,15 +82,15 @@ impl BlockContext {
         }
     }
 
-    /// Forgets an mbarrier, in whose place there is a new one or none.
+    /// Forgets an mbarrier that is replaced or invalidated.
     pub(crate) fn forget_phase(&self, mbarrier: u32) {
         if let Some(phase) = self.phases.borrow_mut().0.get_mut(&mbarrier) {
             *phase = Phase { ended: phase.ended, clock: phase.clock, ..Phase::default() };
         }
     }
 
-    /// Of an mbarrier of this block at which a copy arrives: the number of the clock of its phases, and the phase that runs, from
-    /// 1.
+    /// For an mbarrier of this block on which a copy completes: the number of the clock of its
+    /// phases, and the current phase, from 1.
     pub(crate) fn phase_that_runs(&self, mbarrier: u32) -> (usize, u32) {
         let mut phases = self.phases.borrow_mut();
         let phase = phases.0.entry(mbarrier).or_default();
@@ -97,7 +100,7 @@ impl BlockContext {
         (clock, phase.ended + 1)
     }
 
-    /// The running thread has seen that a phase of an mbarrier of this block, its own, has ended.
+    /// The running thread has waited for a phase of an mbarrier of this block, its own.
     pub(crate) fn see_phase(&self, mbarrier: u32) {
         if let Some(phase) = self.phases.borrow().0.get(&mbarrier) {
             self.tell(&phase.complete);
@@ -106,7 +109,8 @@ impl BlockContext {
         }
     }
 
-    /// Of the phase that the running thread, of this block, has seen end last: an arrival of such a thread.
+    /// For the phase that the running thread, of this block, has waited for last: an arrival of a
+    /// thread without this knowledge.
     pub(crate) fn arrival_seen(
         &self,
         of: impl Fn((u32, u32)) -> bool,

@@ -1,7 +1,7 @@
-//! Asynchronous reads of shared memory: who reads which bytes, and who may write them.
+//! Asynchronous reads of shared memory: the readers of bytes, and the threads that may write them.
 //!
-//! Each read belongs to a step of a [`Clock`]; a thread may write what was read when it knows that the step is over (see
-//! [`Knowledge`]). A read is kept until then, whether it is over or not.
+//! Each read belongs to a step of a [`Clock`]; a thread may write the bytes when it knows that the
+//! step is over (see [`Knowledge`]). A read is recorded until then, whether it is over or not.
 
 use super::WARP_SIZE;
 use super::clock::Clock;
@@ -12,13 +12,15 @@ use super::wgmma::WARPGROUP;
 use crate::fault::{AsyncRead, FaultKind, ReadWait};
 use std::panic::Location;
 
-/// The last read of a piece by a clock's operations: its group, counted from 1, and the number of the instruction. No read is (0, 0).
+/// The last read of a piece by a clock's operations: its group, counted from 1, and the number of
+/// the instruction. No read is (0, 0).
 type LastRead = (u32, u32);
 
-/// What asynchronous operations read of a block's shared memory.
+/// The asynchronous reads of a block's shared memory.
 #[derive(Default)]
 pub(crate) struct Reads {
-    /// By the clock's number, for each piece. Empty for one whose operations have read nothing here.
+    /// By the clock's number, for each piece. Empty for one whose operations have read nothing
+    /// here.
     last: Vec<Vec<LastRead>>,
     /// Instructions, by name and line.
     instructions: Vec<(&'static str, &'static Location<'static>)>,
@@ -49,7 +51,8 @@ pub(crate) const fn pieces_of(offset: usize, bytes: usize) -> std::ops::Range<us
 }
 
 impl BlockContext {
-    /// Notes that an operation of a clock's step reads pieces of this block's shared memory; steps count from 1.
+    /// Records that an operation of a clock's step reads pieces of this block's shared memory;
+    /// steps count from 1.
     pub(crate) fn begin_reads(
         &self,
         (clock, group): (Clock, u32),
@@ -75,7 +78,8 @@ impl BlockContext {
         }
     }
 
-    /// How many copies between blocks were issued that arrive at an mbarrier of this block, this one included.
+    /// The number of copies between blocks that complete on an mbarrier of this block, this one
+    /// included.
     pub(crate) fn next_copy(&self, mbarrier: u32) -> u32 {
         let mut copies = self.copies.borrow_mut();
         let (issued, _) = copies.entry(mbarrier).or_default();
@@ -83,7 +87,8 @@ impl BlockContext {
         *issued
     }
 
-    /// Notes that the oldest copy between blocks has arrived at an mbarrier of this block: who waits there is to know.
+    /// Records that the oldest copy between blocks has completed on an mbarrier of this block, for
+    /// the threads that wait there.
     pub(crate) fn end_copy(&self, mbarrier: u32) {
         let mut copies = self.copies.borrow_mut();
         let (_, arrived) = copies.entry(mbarrier).or_default();
@@ -92,8 +97,9 @@ impl BlockContext {
         self.with_phase(mbarrier, |known| self.cluster().end_steps(clock, *arrived, known));
     }
 
-    /// Whether the running thread, of any block of the cluster, may write a range of this block's shared memory, as far as
-    /// asynchronous reads go: all of them are known to it to be over, and forgotten now.
+    /// Whether asynchronous reads allow the running thread, of any block of the cluster, to write a
+    /// range of this block's shared memory: it knows all of them to be over. They are then
+    /// forgotten.
     #[cold]
     #[inline(never)]
     pub(crate) fn settle_reads(&self, offset: usize, bytes: usize) -> bool {
@@ -112,7 +118,7 @@ impl BlockContext {
         settled
     }
 
-    /// The read that keeps the running thread from writing a range, if one does.
+    /// The read that prevents the running thread from writing a range, if there is one.
     pub(crate) fn read_in_the_way(&self, offset: usize, bytes: usize) -> Option<AsyncRead> {
         self.shared.first_being_read(offset, bytes)?;
         let writer = running()?;
@@ -138,7 +144,7 @@ impl BlockContext {
         })
     }
 
-    /// The fault of a write that an asynchronous read is in the way of.
+    /// The fault of a write that may precede an asynchronous read.
     pub(crate) fn being_read(
         &self,
         access: crate::fault::Access,

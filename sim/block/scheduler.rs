@@ -1,4 +1,4 @@
-//! Runs the threads of the blocks of a cluster in turn until all have returned.
+//! Runs the threads of the blocks of a cluster in turn until all have exited.
 
 use super::WARP_SIZE;
 use super::cluster::Cluster;
@@ -14,28 +14,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 type Thread = Coroutine<Resume, (), (), ThreadStack>;
 
-/// Runs clusters of one launch, one after another, on one OS thread. Where the launch has no clusters, each holds one block.
+/// Runs clusters of one launch, one after another, on one OS thread. Without clusters in the launch
+/// each has one block.
 pub(crate) struct Worker<'a> {
     cluster: &'a Cluster,
     entry: &'a (dyn Fn() + Sync),
     stacks: StackPool,
     blocks: Vec<Block>,
-    /// What decides the order, if it is not that of the numbers, and what draws it in this cluster.
+    /// The seed of the order, if it is not that of the numbers, and the random numbers of this
+    /// cluster.
     seed: Option<u64>,
     draw: Option<Draw>,
-    /// Whether the threads that wait for conditions were woken in this cluster because no other could run.
+    /// Whether the threads that wait for conditions were woken in this cluster because no other
+    /// could run.
     asked: bool,
 }
 
-/// What a worker keeps of a block.
+/// The worker's state of a block.
 struct Block {
-    /// The threads that have started and not returned, by linear index.
+    /// The threads that have started and not exited, by linear index.
     live: Vec<Option<Thread>>,
     /// The thread that ran last.
     last: u32,
 }
 
-/// Switches after which a block of a cluster lets the others run, whether or not its threads could go on.
+/// Switches after which a block of a cluster lets the others run, whether or not its threads could
+/// go on.
 const BLOCK_TURNS: u32 = 16 * TURNS;
 
 impl<'a> Worker<'a> {
@@ -61,7 +65,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs one cluster to its end or its first fault, which it gives with the index of the block.
+    /// Runs one cluster to its end or its first fault, which it returns with the index of the
+    /// block.
     pub(crate) fn run(&mut self, index: Dim3) -> Result<(), (Dim3, RawFault)> {
         self.cluster.start(index);
         self.asked = false;
@@ -90,7 +95,8 @@ impl<'a> Worker<'a> {
         self.cluster.blocks().iter().any(|context| context.fault.borrow().is_some())
     }
 
-    /// Runs the threads of a block until none is ready, for a while where there are other blocks. Says whether any ran.
+    /// Runs the threads of a block until none is ready, with a limit if there are other blocks.
+    /// Returns whether any ran.
     fn run_block(&mut self, rank: usize) -> bool {
         let contexts = self.cluster.blocks();
         let context = &contexts[rank];
@@ -104,7 +110,7 @@ impl<'a> Worker<'a> {
             self.blocks[rank].last = linear;
             self.resume(rank, linear, Resume::Run);
             turns += 1;
-            // What a thread polls for may be up to another block.
+            // The write that a thread polls for may be another block's.
             if context.slice_over.take() && contexts.len() > 1 {
                 break;
             }
@@ -112,8 +118,8 @@ impl<'a> Worker<'a> {
         turns > 0
     }
 
-    /// Lets the threads that wait for conditions look at them once more, unless nothing has changed since they last did; says
-    /// whether there are any.
+    /// Lets the threads that wait for conditions evaluate them again, unless nothing has changed
+    /// since; returns whether there are any.
     fn ask(&mut self) -> bool {
         let contexts = self.cluster.blocks();
         let changed = contexts.iter().filter(|context| context.condition_met.take()).count() > 0;
@@ -123,7 +129,7 @@ impl<'a> Worker<'a> {
         contexts.iter().filter(|context| context.wake_for_conditions()).count() > 0
     }
 
-    /// Switches to a thread until it waits, returns or unwinds.
+    /// Switches to a thread until it waits, exits or unwinds.
     fn resume(&mut self, rank: usize, linear: u32, resume: Resume) {
         let context = &self.cluster.blocks()[rank];
         let slot = &mut self.blocks[rank].live[linear as usize];
@@ -153,10 +159,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Records the fault of a cluster in which no thread can go on although some have not returned.
+    /// Records the fault of a cluster in which no thread can continue although some have not
+    /// exited.
     fn note_deadlock(&self) {
         let contexts = self.cluster.blocks();
-        // Those that wait for a thread that waits for memory are not at fault.
+        // Threads that wait for a thread which waits for a write are not at fault.
         if contexts.iter().any(BlockContext::fault_parked) {
             return;
         }
@@ -168,7 +175,7 @@ impl<'a> Worker<'a> {
                 context.threads.iter().enumerate().filter_map(wait)
             })
         };
-        // A barrier tells more than what the other threads wait for.
+        // A barrier explains more than what the other threads wait for.
         let at_barrier = waits().find(|(.., wait)| matches!(wait.place, WaitPlace::Barrier { .. }));
         let Some((context, linear, thread, wait)) = at_barrier.or_else(|| waits().next()) else { return };
         let mut waiting = context.waiting();
@@ -190,13 +197,13 @@ impl<'a> Worker<'a> {
             WaitPlace::Mbarrier { .. } => {
                 FaultKind::WaitNeverEnds { what: "an mbarrier's phase", waiting, exited }
             }
-            WaitPlace::Memory { .. } => unreachable!("told of above"),
+            WaitPlace::Memory { .. } => unreachable!("handled above"),
             WaitPlace::Condition { what } => FaultKind::WaitNeverEnds { what, waiting, exited },
         };
         context.record(RawFault { thread: thread.index, location: Some(wait.location), kind });
     }
 
-    /// Unwinds every thread that has not returned, so that what lives on its stack is dropped.
+    /// Unwinds every thread that has not exited, so that the values on its stack are dropped.
     fn unwind_all(&mut self) {
         for (rank, context) in self.cluster.blocks().iter().enumerate() {
             context.unwinding.set(true);
@@ -209,8 +216,8 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// The thread of a block to run after `last`: the next one of the same warp for a while, so that warp operations find the
-/// stacks of their lanes in the caches, then those of the next warps.
+/// The thread of a block to run after `last`: the next one of the same warp for a while, so that
+/// warp operations find the stacks of their lanes in the caches, then those of the next warps.
 fn next_ready(context: &BlockContext, last: u32) -> Option<u32> {
     let turns = context.turns_left.get();
     if turns > 0 {
@@ -239,7 +246,7 @@ fn spawn(context: &BlockContext, entry: &(dyn Fn() + Sync), linear: u32, stack: 
             context.note_unwound(&*payload);
         }
     };
-    // SAFETY: `Worker::run` drives every thread to its end before it returns, and a worker that is dropped earlier
-    // unwinds its threads; context and entry outlive the worker.
+    // SAFETY: `Worker::run` drives every thread to its end before it returns, and a worker that is
+    // dropped earlier unwinds its threads; context and entry outlive the worker.
     unsafe { Coroutine::with_stack_unchecked(stack, body) }
 }

@@ -3,25 +3,26 @@
 use crate::pod::{Pod, access_size, from_bits};
 use std::cell::{Cell, UnsafeCell};
 
-/// The shared address of a block's first byte. It is not 0, so that an offset used as an address is noticed.
+/// The shared address of a block's first byte. It is not 0, so that an offset used as an address is
+/// noticed.
 pub(crate) const SHARED_BASE: u32 = 1024;
 
-/// A byte that a thread or a completed copy wrote. A byte that nobody wrote is 0.
+/// A byte that a thread or a completed copy wrote. An unwritten byte is 0.
 const WRITTEN: u8 = 1;
-/// A byte that an asynchronous copy is to write.
+/// A byte that an asynchronous copy will write.
 const IN_FLIGHT: u8 = 2;
 /// A byte that an asynchronous operation reads, or has read since it was last written.
 const READING: u8 = 4;
-/// A byte that a bulk copy or an asynchronous store has brought, beside [`WRITTEN`].
+/// A byte that a bulk copy or an asynchronous store has written, in addition to [`WRITTEN`].
 const BROUGHT: u8 = 8;
 
 /// The number of no fence is 1, so that no stamp is 0.
 const FIRST_STAMP: u64 = 1;
 
-/// What asynchronous operations read is told by pieces of this many bytes.
+/// The granularity, in bytes, at which asynchronous reads are recorded.
 pub(crate) const PIECE: usize = 16;
 
-/// Who writes: the two proxies of PTX's memory model.
+/// The two proxies of PTX's memory model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proxy {
     /// Loads and stores of threads, `cp.async`, and `st.async`.
@@ -36,14 +37,14 @@ pub(crate) struct SharedMemory {
     data: Box<[UnsafeCell<u128>]>,
     state: Box<[UnsafeCell<u128>]>,
     bytes: usize,
-    /// For each piece, who last wrote it by the generic proxy and when; 0 if nobody did.
+    /// For each piece, its last writer in the generic proxy and the time; 0 if there is none.
     written: Box<[Cell<u64>]>,
-    /// What a write leaves there: the fences between the proxies so far, and above them one more than the number of the thread
-    /// that runs; 0 is another block's.
+    /// The stamp of a write: the number of proxy fences so far, and above it one more than the
+    /// number of the running thread; 0 for another block's.
     stamp: Cell<u64>,
 }
 
-/// What a write of a thread of the block leaves, or one of another block's.
+/// The stamp of a write of a thread of the block, or of another block's.
 fn stamp(writer: Option<u32>, fences: u32) -> u64 {
     writer.map_or(0, |thread| u64::from(thread) + 1) << 32 | u64::from(fences)
 }
@@ -105,8 +106,8 @@ impl SharedMemory {
     /// The states of `width` bytes from `offset`, which fits.
     #[inline(always)]
     fn states(&self, offset: usize, width: usize) -> u128 {
-        // SAFETY: the range was checked by `fits`; an address that is a multiple of a power of two up to 16 within
-        // memory aligned to 16 is aligned. One OS thread uses the block.
+        // SAFETY: the range was checked by `fits`; an address that is a multiple of a power of two
+        // up to 16 within memory aligned to 16 is aligned. One OS thread uses the block.
         unsafe {
             match width {
                 1 => self.state_at::<u8>(offset).read().into(),
@@ -118,18 +119,19 @@ impl SharedMemory {
         }
     }
 
-    /// Loads a `T` if the access fits and every byte was written, and none brought by a bulk copy.
+    /// Loads a `T` if the access fits, every byte was written, and no bulk copy wrote one.
     #[inline(always)]
     pub(crate) fn load<T: Pod>(&self, offset: usize) -> Option<T> {
         self.load_unless(IN_FLIGHT | BROUGHT, offset)
     }
 
-    /// As [`load`](Self::load), of bytes that a bulk copy has brought too.
+    /// As [`load`](Self::load), also of bytes that a bulk copy has written.
     pub(crate) fn load_brought<T: Pod>(&self, offset: usize) -> Option<T> {
         self.load_unless(IN_FLIGHT, offset)
     }
 
-    /// Loads a `T` if the access fits and every byte was written, and none has one of these bits in its state.
+    /// Loads a `T` if the access fits, every byte was written, and none has one of these bits in
+    /// its state.
     #[inline(always)]
     fn load_unless<T: Pod>(&self, bits: u8, offset: usize) -> Option<T> {
         let width = access_size::<T>();
@@ -138,11 +140,11 @@ impl SharedMemory {
         {
             return None;
         }
-        // SAFETY: within the memory and aligned to its width; unaligned only in that `T` may ask for more.
+        // SAFETY: within the memory and aligned to its width; unaligned only if `T` requires more.
         Some(unsafe { self.data_at::<T>(offset).read_unaligned() })
     }
 
-    /// What is at an offset where a `T` fits, whoever wrote it.
+    /// The value at an offset where a `T` fits, whatever its state.
     #[inline(always)]
     pub(crate) fn peek<T: Pod>(&self, offset: usize) -> T {
         debug_assert!(self.fits(offset, access_size::<T>()), "checked by the caller");
@@ -150,7 +152,8 @@ impl SharedMemory {
         unsafe { self.data_at::<T>(offset).read_unaligned() }
     }
 
-    /// Stores a `T` if the access fits and no asynchronous operation uses a byte of it; says whether it did.
+    /// Stores a `T` if the access fits and no asynchronous operation uses a byte of it; says
+    /// whether it did.
     #[inline(always)]
     pub(crate) fn store<T: Pod>(&self, offset: usize, value: T) -> bool {
         let width = access_size::<T>();
@@ -177,8 +180,8 @@ impl SharedMemory {
         }
     }
 
-    /// Stores the bytes of an asynchronous store of a thread of the block, or of another block's. It is brought as a bulk copy is, but by
-    /// the generic proxy.
+    /// Stores the bytes of an asynchronous store of a thread of the block, or of another block's.
+    /// It counts as a bulk copy, but of the generic proxy.
     pub(crate) fn land_store(&self, offset: usize, bytes: &[u8], writer: Option<u32>) {
         self.put(offset, bytes, stamp(writer, self.fences()), WRITTEN | BROUGHT);
     }
@@ -254,7 +257,8 @@ impl SharedMemory {
         self.stamp.set(stamp(thread, self.fences()));
     }
 
-    /// If threads wrote into a piece: the last of them, where it is the block's, and the number of the last fence before.
+    /// If threads wrote into a piece: the last of them, where it is the block's, and the number of
+    /// the last fence before.
     pub(crate) fn last_write(&self, piece: usize) -> Option<(Option<u32>, u32)> {
         let written = self.written[piece].get();
         (written != 0).then_some((((written >> 32) as u32).checked_sub(1), written as u32))
@@ -275,7 +279,7 @@ impl SharedMemory {
         }
     }
 
-    /// Notes that an asynchronous operation is to read a piece, which nobody may write until
+    /// Records that an asynchronous operation will read a piece, which must not be written until
     /// [`end_reading`](Self::end_reading).
     pub(crate) fn begin_reading(&self, piece: usize) {
         let state = self.state[piece].get();
@@ -283,7 +287,7 @@ impl SharedMemory {
         unsafe { state.write(state.read() | everywhere(READING, PIECE)) }
     }
 
-    /// Notes that bytes may be written again.
+    /// Records that bytes may be written again.
     pub(crate) fn end_reading(&self, offset: usize, bytes: usize) {
         for at in offset..offset + bytes {
             // SAFETY: the caller checked the range.

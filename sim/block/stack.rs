@@ -7,16 +7,16 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 /// A stack whose first frame does not always start at the same offset within a page.
 ///
-/// Stacks of one size are mapped a multiple of the page size apart, so their hot frames would all fall into the same
-/// few sets of the processor's caches.
+/// Stacks of one size are mapped a multiple of the page size apart, so their hot frames would fall
+/// into the same few sets of the processor's caches.
 pub(crate) struct ThreadStack {
     inner: DefaultStack,
     base: StackPointer,
-    /// Bytes that were asked for.
+    /// The requested bytes.
     bytes: usize,
 }
 
-/// Distances between the first frames of stacks made one after another, and how many different ones there are.
+/// Offsets between the first frames of successive stacks, and the number of different ones.
 const COLOUR_BYTES: usize = 320;
 const COLOURS: usize = 64;
 
@@ -29,14 +29,14 @@ impl ThreadStack {
         Ok(Self { inner, base, bytes })
     }
 
-    /// The bytes that a thread was promised.
+    /// The bytes that the thread may use.
     pub(crate) fn usable(&self) -> usize {
         self.bytes
     }
 }
 
-// SAFETY: the base stays a multiple of the stack alignment (16 bytes) and above the limit, and the memory between
-// limit and base is that of `inner`, behind its guard page.
+// SAFETY: the base stays a multiple of the stack alignment (16 bytes) and above the limit, and the
+// memory between limit and base is that of `inner`, behind its guard page.
 unsafe impl Stack for ThreadStack {
     fn base(&self) -> StackPointer {
         self.base
@@ -59,14 +59,15 @@ unsafe impl Stack for ThreadStack {
 
 /// The most stacks that the workers of a process may use at once.
 ///
-/// A stack takes two of the 65,530 mappings that Linux grants a process, and as many again may lie idle.
+/// A stack takes two of the 65,530 mappings that Linux grants a process, and as many again may lie
+/// idle.
 pub(crate) const MAX_STACKS: usize = 12 * 1024;
 
 /// The stacks of the process.
 struct Stacks {
     /// How many the workers may use, all together.
     reserved: usize,
-    /// Those that no worker uses, by size in bytes.
+    /// The idle stacks, by size in bytes.
     idle: Vec<(usize, Vec<ThreadStack>)>,
 }
 
@@ -82,8 +83,8 @@ pub(crate) struct StackPool {
 }
 
 impl StackPool {
-    /// A pool of up to `count` stacks of at least `bytes`, beginning with what another worker has left. Waits while the
-    /// workers of other launches use too many.
+    /// A pool of up to `count` stacks of at least `bytes`; it first takes idle ones. Waits while
+    /// the workers of other launches use too many.
     pub(crate) fn new(bytes: usize, count: usize) -> Self {
         let stacks = STACKS.lock().unwrap_or_else(PoisonError::into_inner);
         let too_many = |stacks: &mut Stacks| stacks.reserved > 0 && stacks.reserved + count > MAX_STACKS;

@@ -1,4 +1,4 @@
-//! `wgmma`'s groups: which products are kept back, and which shared memory is still being read.
+//! The groups of `wgmma`: results that are held back, and shared memory that is still being read.
 
 use super::clock::Clock;
 use super::context::BlockContext;
@@ -12,31 +12,32 @@ const LANES: usize = WARP_SIZE as usize;
 /// Warps that execute an instruction together.
 pub(crate) const WARPGROUP: u32 = 4;
 
-/// What the marks in accumulators begin with: a NaN of f32, and two of f16, that no instruction gives.
+/// The prefix of the marks in accumulators: a NaN of f32, and two of f16, that no instruction
+/// produces.
 const MARK: u32 = 0x7FA0_0000;
-/// The marks that there are.
+/// The number of marks.
 const MARKS: u32 = 1 << 20;
 
-/// Results that a warp has not taken.
+/// Results that a warp has not received.
 struct Kept {
-    /// The mark of the first register; the others count on from it.
+    /// The mark of the first register; the others follow it.
     mark: u32,
     /// The lanes' registers.
     words: Vec<Vec<u32>>,
     /// The number of the group that the instruction belongs to.
     group: u64,
-    /// The lanes that have taken theirs.
+    /// The lanes that have received theirs.
     taken: u32,
 }
 
 /// A warp's matrix instructions.
 #[derive(Default)]
 pub(crate) struct WgmmaQueue {
-    /// Whether there was a fence since the registers were last the thread's.
+    /// Whether there was a fence since the registers were last the thread's own.
     fenced: bool,
     marks: u32,
     kept: Vec<Kept>,
-    /// Groups that were committed, and those of them that are complete.
+    /// Committed groups, and completed ones.
     committed: u64,
     complete: u64,
 }
@@ -46,7 +47,7 @@ impl WgmmaQueue {
         *self = Self::default();
     }
 
-    /// The results that these registers stand for.
+    /// The results that belong to the marks in these registers.
     fn find(&self, registers: &[u32]) -> Option<usize> {
         let mark = *registers.first()?;
         let at = self.kept.iter().position(|kept| kept.mark == mark)?;
@@ -54,7 +55,7 @@ impl WgmmaQueue {
         marked.then_some(at)
     }
 
-    /// A mark for results of so many registers.
+    /// A mark for the results of this many registers.
     fn next_mark(&mut self, registers: usize) -> u32 {
         let registers = registers as u32;
         if self.marks + registers > MARKS {
@@ -71,12 +72,12 @@ impl BlockContext {
         (self.running.get() / WARP_SIZE) as usize
     }
 
-    /// What a warp reads shared memory as.
+    /// The clock of a warp's reads of shared memory.
     fn warpgroup(&self, warp: usize) -> Clock {
         Clock::Warpgroup { rank: self.rank, number: warp as u32 / WARPGROUP }
     }
 
-    /// Lets one lane of the running warp act for all, when all are there.
+    /// One lane of the running warp acts for all, when all have arrived.
     fn together<T: Copy + 'static>(
         &self,
         operation: &'static str,
@@ -116,8 +117,8 @@ impl BlockContext {
             |lanes| {
                 let lanes = lanes.map(|lane| lane.expect("all lanes of the mask are there"));
                 let registers = lanes.map(|(first, count, ..)| {
-                    // SAFETY: the registers of a lane that is suspended in this function, or of the one that runs, which does
-                    // not use its own reference meanwhile.
+                    // SAFETY: the registers of a lane that is suspended in this function, or of the
+                    // one that runs, which does not use its own reference meanwhile.
                     unsafe { std::slice::from_raw_parts(first, count) }.to_vec()
                 });
                 let uniform =
@@ -141,7 +142,7 @@ impl BlockContext {
         }
     }
 
-    /// The instruction of the running warp: keeps its results back, and gives their mark.
+    /// The instruction of the running warp: holds its results back, and returns their mark.
     fn wgmma_of_warp(
         &self,
         instruction: &Wgmma,
@@ -221,14 +222,14 @@ impl BlockContext {
         Ok(mark)
     }
 
-    /// Makes the instructions since the last one a group: `wgmma.commit_group`.
+    /// Commits the instructions since the last commit as a group: `wgmma.commit_group`.
     pub(crate) fn wgmma_commit(&self, location: &'static Location<'static>) {
         self.together("wgmma.commit_group", location, || {
             self.wgmma[self.warp()].borrow_mut().committed += 1;
         });
     }
 
-    /// Waits for all groups but the `pending` youngest: `wgmma.wait_group`.
+    /// Waits for all groups except the `pending` youngest: `wgmma.wait_group`.
     pub(crate) fn wgmma_wait(&self, pending: usize, location: &'static Location<'static>) {
         let warp = self.warp();
         let complete = self.together("wgmma.wait_group", location, || {
@@ -237,18 +238,19 @@ impl BlockContext {
             queue.fenced = false;
             queue.complete
         });
-        // The four warps execute an instruction together, so none is complete before the last of them has issued it.
+        // The four warps execute an instruction together, so none completes before the last warp
+        // has issued it.
         let first = warp / WARPGROUP as usize * WARPGROUP as usize;
         let warps = first..(first + WARPGROUP as usize).min(self.wgmma.len());
         let issued = || warps.clone().all(|warp| self.wgmma[warp].borrow().committed >= complete);
         self.wait_until("the wgmma of the other warps of its warpgroup", issued, location);
-        // A group is one of the whole warpgroup: none of its warps reads any more.
+        // A group belongs to the whole warpgroup: none of its warps reads any more.
         let known = &mut self.thread().known.borrow_mut();
         self.cluster().end_steps(self.warpgroup(warp), complete as u32, known);
     }
 
-    /// Puts results that were waited for into the accumulators that stand for them. Those of groups that nobody has waited
-    /// for stay marks.
+    /// Writes completed results into the accumulators that hold their marks. Marks of groups
+    /// without a wait stay.
     pub(crate) fn wgmma_take(&self, registers: &mut [u32]) {
         let lane = (self.running.get() % WARP_SIZE) as usize;
         let mut queue = self.wgmma[self.warp()].borrow_mut();

@@ -1,5 +1,5 @@
-//! Times a matrix product on the simulator: C (512x512) = A (512x256) B (256x512), f32, tiles of 128x128x8,
-//! 256 threads with 8x8 results each, and checks some results.
+//! Times a matrix product on the simulator: C (512x512) = A (512x256) B (256x512), f32, tiles of
+//! 128x128x8, 256 threads with 8x8 results each, and checks some results.
 //!
 //! `cargo run --release -p moye-sim --example sgemm`
 
@@ -11,7 +11,8 @@ const N: u32 = 512;
 const K: u32 = 256;
 const TILE: u32 = 128;
 const DEPTH: u32 = 8;
-/// From one column of a tile to the next, in elements; odd, as it would be on a GPU for the sake of its banks.
+/// From one column of a tile to the next, in elements; odd, as it would be on a GPU for the sake of
+/// its banks.
 const PITCH: u32 = TILE + 1;
 
 fn kernel(a: u64, b: u64, c: u64) {

@@ -59,14 +59,15 @@ impl fmt::Display for Access {
     }
 }
 
-/// What a kernel did wrong. Shared memory is told by the offset from its start, global memory by address.
+/// What a kernel did wrong. A place in shared memory is an offset from its start, one in global
+/// memory an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An access to global memory that no allocation holds whole.
+    /// An access to global memory that does not lie completely inside one allocation.
     #[error("{access} of {bytes} bytes of global memory at {address:#x}, {}", nearest_text(nearest.as_ref()))]
     GlobalOutOfBounds {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
@@ -78,7 +79,7 @@ pub enum FaultKind {
     /// An address of global memory that is no multiple of the access's size.
     #[error("{access} of {bytes} bytes of global memory at {address:#x}, which is not a multiple of {bytes}")]
     GlobalMisaligned {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size, which is also its alignment.
         bytes: usize,
@@ -90,7 +91,7 @@ pub enum FaultKind {
         "{access} of {bytes} bytes of shared memory at offset {offset}, outside the {shared_bytes} bytes that the launch gave the block"
     )]
     SharedOutOfBounds {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
@@ -104,33 +105,33 @@ pub enum FaultKind {
         "{access} of {bytes} bytes of shared memory at offset {offset}, which is not a multiple of {bytes}"
     )]
     SharedMisaligned {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size, which is also its alignment.
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
     },
-    /// A read of shared memory of which some byte was never written.
+    /// A read of shared memory in which at least one byte was never written.
     #[error(
         "{access} of {bytes} bytes of shared memory at offset {offset}, which no thread of the block has written"
     )]
     SharedUnwritten {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
     },
-    /// A read of an element of a fragment that the thread has not written.
+    /// A read of an element of a fragment that the thread has not initialised.
     #[error(
-        "element {element} of a fragment {layout} is read, which the thread has not written: fill the fragment before its use, by a copy, a load or a product"
+        "element {element} of a fragment {layout} is read before the thread has written it: initialise the fragment with a copy, a load, a fill or a product"
     )]
     RegisterUnwritten {
         /// The element's index.
         element: usize,
-        /// The layout of the fragment, or of the part of it that is read.
+        /// The layout of the fragment, or of the slice that is read.
         layout: String,
     },
     /// An access to shared memory that an asynchronous copy is still writing.
@@ -140,7 +141,7 @@ pub enum FaultKind {
         if *issuer_exited { "exited without waiting for it" } else { "has not waited for it" }
     )]
     SharedInFlight {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
@@ -152,61 +153,65 @@ pub enum FaultKind {
         issuer: Dim3,
         /// The line that issued it.
         issued_at: &'static Location<'static>,
-        /// Whether that thread has returned, so that the copy never completes.
+        /// Whether that thread has exited, so that the copy never completes.
         issuer_exited: bool,
     },
-    /// A read of shared memory that a bulk copy or an asynchronous store has brought, by a thread that did not wait for it: another
-    /// did.
+    /// A read of shared memory that a bulk copy or an asynchronous store has written, by a thread
+    /// that has not waited on the mbarrier itself. Another thread has.
     #[error(
         "{access} of {bytes} bytes of shared memory at offset {offset}, written by a {what} that completes on the mbarrier at offset {mbarrier}; this thread has not waited on it, nor synchronised with a thread that has"
     )]
     SharedNotAwaited {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
-        /// What has brought it: a bulk copy, or `st.async`.
+        /// The writer: a bulk copy, or `st.async`.
         what: &'static str,
-        /// The mbarrier at which that arrives, from the start of the block's shared memory.
+        /// The mbarrier at which the writer completes, in bytes from the start of the block's
+        /// shared memory.
         mbarrier: i64,
     },
-    /// A write to shared memory that an asynchronous operation may still read: the writing thread does not know otherwise.
+    /// A write to shared memory that an asynchronous operation may still read: the writing thread
+    /// has not synchronised with the end of that read.
     #[error("{access} of {bytes} bytes of shared memory at offset {offset}, which {read}")]
     SharedBeingRead {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
         /// From the start of the block's shared memory.
         offset: i64,
-        /// What reads it.
+        /// The operation that reads it.
         read: Box<AsyncRead>,
     },
-    /// An asynchronous operation on shared memory that a thread wrote, with no fence between.
+    /// An asynchronous operation on shared memory that a thread wrote, with no proxy fence between
+    /// the two.
     #[error(
         "{access} of shared memory at offset {offset}, which {} wrote with no fence.proxy.async since: the operation may not see it; let {}",
         writer.map_or_else(|| "another block".to_owned(), |thread| format!("thread {thread}")),
-        if writer.is_some() { "who writes fence, then meet who issues the operation" } else { "who issues the operation fence, after it has waited for that block" }
+        if writer.is_some() { "the writing thread fence and then synchronise with the thread that issues the operation" } else { "the thread that issues the operation fence after it has synchronised with that block" }
     )]
     SharedUnfenced {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// From the start of the block's shared memory.
         offset: i64,
-        /// The thread that wrote, of the same block; `None` is one of another block.
+        /// The thread that wrote, if it is of the same block; `None` if it is of another block.
         writer: Option<Dim3>,
     },
-    /// A read-only load (`ld.global.nc`) of what was written in the same launch: its cache may have what was there before.
+    /// A read-only load (`ld.global.nc`) of bytes that were written in the same launch: its cache
+    /// may hold the old bytes.
     #[error(
-        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{}: the read-only cache may have what was there before; load it with `Coherence::Coherent`, or in a launch of its own",
+        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{}: the read-only cache may hold the old bytes; load with `Coherence::Coherent`, or in a separate launch",
         nearest_text(nearest.as_ref()), writer.thread,
         writer.block.map_or_else(String::new, |block| format!(" of block {block}")),
         writer.location.file(), writer.location.line()
     )]
     StaleReadOnly {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The access's size.
         bytes: usize,
@@ -214,16 +219,16 @@ pub enum FaultKind {
         address: u64,
         /// The allocation that it lies in.
         nearest: Option<Nearest>,
-        /// Who wrote it.
+        /// The thread that wrote it.
         writer: RaceAccess,
     },
     /// Two accesses to the same bytes that nothing orders.
     #[error("{0}")]
     Race(Box<Race>),
-    /// An access to the shared memory of a block of the cluster that has ended.
-    #[error("{access} of the shared memory of block {rank} of the cluster, which has ended")]
+    /// An access to the shared memory of a block of the cluster that has exited.
+    #[error("{access} of the shared memory of block {rank} of the cluster, which has exited")]
     PeerEnded {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The block's number in the cluster.
         rank: u32,
@@ -231,7 +236,7 @@ pub enum FaultKind {
     /// An address of a cluster's shared memory that belongs to none of its blocks.
     #[error("{access} of cluster address {address:#x}: block {rank} of a cluster of {blocks}")]
     NoSuchPeer {
-        /// How it was touched.
+        /// The kind of access.
         access: Access,
         /// The address.
         address: u32,
@@ -240,41 +245,41 @@ pub enum FaultKind {
         /// Blocks of the cluster.
         blocks: u32,
     },
-    /// A thread returned while bulk copies that it issued still read shared memory.
+    /// A thread exited while bulk copies that it issued still read shared memory.
     #[error(
-        "the thread returned while {copies} bulk copies that it issued still read shared memory: wait for them with cp.async.bulk.wait_group.read 0"
+        "the thread exited while {copies} bulk copies that it issued still read shared memory: wait for them with cp.async.bulk.wait_group.read 0"
     )]
     BulkCopiesLeft {
-        /// How many.
+        /// The number of copies.
         copies: usize,
     },
-    /// The last thread of a block returned while bulk copies or asynchronous stores into its shared memory, or copies out of it to
-    /// another block, were in flight.
+    /// The last thread of a block exited while asynchronous operations on its shared memory were in
+    /// flight: bulk copies or asynchronous stores into it, or copies from it to another block.
     #[error(
-        "the last thread of the block returned while {copies} {what} into or out of its shared memory were in flight, the first issued by thread {issuer} at {}:{}: wait for them at their mbarrier before",
+        "the last thread of the block exited while {copies} {what} into or out of its shared memory were in flight, the first issued by thread {issuer} at {}:{}: wait on their mbarrier before the thread exits",
         issued_at.file(), issued_at.line()
     )]
     BulkLoadsLeft {
-        /// How many.
+        /// The number of operations.
         copies: usize,
-        /// Of what: bulk copies, `st.async`, or both.
+        /// Their kind: bulk copies, `st.async`, or both.
         what: &'static str,
         /// The thread that issued the first.
         issuer: Dim3,
         /// The line that issued it.
         issued_at: &'static Location<'static>,
     },
-    /// An instruction with an operand that it does not take.
+    /// An instruction with an operand value that it does not accept.
     #[error("{operation}: {reason}")]
     InvalidOperand {
         /// The instruction.
         operation: &'static str,
-        /// Which operand, its value, and what is allowed.
+        /// The operand, its value, and the values that are allowed.
         reason: String,
     },
-    /// No thread of the block can go on, and some wait at a barrier.
+    /// Deadlock at a barrier: no thread of the block can continue, and some wait at a barrier.
     #[error(
-        "barrier {barrier} is not reached by all: {arrived} of {expected} threads arrived{}{}",
+        "barrier {barrier} is incomplete: {arrived} of {expected} threads arrived{}{}",
         waiting_text(waiting),
         exited_text(exited)
     )]
@@ -283,16 +288,16 @@ pub enum FaultKind {
         barrier: u32,
         /// Threads that arrived at it.
         arrived: u32,
-        /// Threads that it takes.
+        /// Threads that the barrier expects.
         expected: u32,
-        /// All threads that wait, by what they wait for and where.
+        /// All waiting threads, by what they wait for and where.
         waiting: Vec<WaitingThreads>,
-        /// The threads that returned.
+        /// The threads that have exited.
         exited: ThreadSet,
     },
-    /// Threads came to one barrier with different thread counts.
+    /// Threads arrived at one barrier with different thread counts.
     #[error(
-        "barrier {barrier} for {count} threads, at which others already wait for {expected} threads{}",
+        "barrier {barrier} is used with {count} threads, but other threads wait at it with {expected} threads{}",
         waiting_text(waiting)
     )]
     BarrierMismatch {
@@ -300,13 +305,13 @@ pub enum FaultKind {
         barrier: u32,
         /// This thread's count.
         count: u32,
-        /// The count of those that came before.
+        /// The count of the threads that arrived before.
         expected: u32,
         /// All threads that wait.
         waiting: Vec<WaitingThreads>,
     },
-    /// A warp-wide operation by a lane that its own mask does not name.
-    #[error("{operation} with mask {mask:#010x}, which does not name the calling lane {lane}")]
+    /// A warp-wide operation by a lane that its own mask does not include.
+    #[error("{operation} with mask {mask:#010x}, which does not include the calling lane {lane}")]
     WarpSelfNotInMask {
         /// The operation.
         operation: &'static str,
@@ -315,7 +320,7 @@ pub enum FaultKind {
         /// The lane that called it.
         lane: u32,
     },
-    /// A warp-wide operation that needs every lane of its mask, after some of them have returned.
+    /// A warp-wide operation that needs every lane of its mask, after some of them have exited.
     #[error(
         "{operation} with mask {mask:#010x} needs lanes that have exited or do not exist, {missing:#010x}"
     )]
@@ -324,10 +329,10 @@ pub enum FaultKind {
         operation: &'static str,
         /// Its mask.
         mask: u32,
-        /// The lanes of the mask that are gone, as a mask.
+        /// The lanes of the mask that have exited, as a mask.
         missing: u32,
     },
-    /// Two lanes that name each other in their masks wait in different operations.
+    /// Two lanes include each other in their masks but wait in different operations.
     #[error(
         "{operation} with mask {mask:#010x}, but lane {other_lane} of the mask is in {other_operation} with mask {other_mask:#010x} at {}:{}: neither can complete",
         other_location.file(), other_location.line()
@@ -337,16 +342,17 @@ pub enum FaultKind {
         operation: &'static str,
         /// Its mask.
         mask: u32,
-        /// A lane that waits elsewhere.
+        /// A lane of the mask that waits in another operation.
         other_lane: u32,
-        /// What it waits in.
+        /// The operation in which it waits.
         other_operation: &'static str,
-        /// With which mask.
+        /// The mask of that operation.
         other_mask: u32,
-        /// Where.
+        /// The line of that operation.
         other_location: &'static Location<'static>,
     },
-    /// No thread of the block can go on, and none waits at a barrier: lanes of a mask wait elsewhere.
+    /// Deadlock in a warp: no thread of the block can continue, none waits at a barrier, and lanes
+    /// of a mask wait elsewhere.
     #[error(
         "{operation} with mask {mask:#010x} is not reached by lanes {missing:#010x}{}{}",
         waiting_text(waiting),
@@ -357,28 +363,28 @@ pub enum FaultKind {
         operation: &'static str,
         /// Its mask.
         mask: u32,
-        /// The lanes of the mask that did not come, as a mask.
+        /// The lanes of the mask that have not arrived, as a mask.
         missing: u32,
         /// All threads that wait.
         waiting: Vec<WaitingThreads>,
-        /// The threads that returned.
+        /// The threads that have exited.
         exited: ThreadSet,
     },
-    /// A shuffle that reads a lane which takes no part in it.
+    /// A shuffle that reads a lane outside its mask.
     #[error(
-        "{operation} reads lane {source_lane}, which takes no part in it (lanes {active:#010x} do): its value is undefined"
+        "{operation} reads lane {source_lane}, which is not in the mask of active lanes {active:#010x}: its value is undefined"
     )]
     ShuffleInactive {
         /// The operation.
         operation: &'static str,
         /// The lane that is read.
         source_lane: u32,
-        /// The lanes that take part, as a mask.
+        /// The lanes of the mask, as a mask.
         active: u32,
     },
-    /// No thread of the block can go on, and what they wait for will not happen.
+    /// Deadlock: no thread of the block can continue, and what they wait for cannot happen.
     #[error(
-        "waits for {what}, which no thread of the block can bring about any more{}{}",
+        "waits for {what}, which no thread of the block can make happen any more{}{}",
         waiting_text(waiting),
         exited_text(exited)
     )]
@@ -387,18 +393,19 @@ pub enum FaultKind {
         what: &'static str,
         /// All threads that wait.
         waiting: Vec<WaitingThreads>,
-        /// The threads that returned.
+        /// The threads that have exited.
         exited: ThreadSet,
     },
-    /// The host has no memory for the thread's stack.
+    /// The host has no memory for a thread's stack.
     #[error("no memory for the stack of the simulated thread: {error}")]
     NoStack {
-        /// What the host said.
+        /// The host's error.
         error: String,
     },
-    /// A thread used up its stack: by recursion without end, or arrays that are too large.
+    /// Stack overflow of a simulated thread: by unbounded recursion, or by arrays that are too
+    /// large.
     #[error(
-        "the simulated thread's stack of {bytes} bytes is used up, by a recursion without end or by the frames of large arrays and fragments. Without optimisation every copy of a fragment has a place of its own there: compile the kernel's crate with `opt-level = 1`, at least, in its profile, or give the threads more (Launch::stack_bytes)"
+        "the simulated thread's stack of {bytes} bytes overflowed, by unbounded recursion or by large arrays and fragments. Without optimisation every copy of a fragment has its own stack slot: compile the kernel's crate with `opt-level = 1` or higher, or raise Launch::stack_bytes"
     )]
     StackOverrun {
         /// The stack's size.
@@ -410,12 +417,12 @@ pub enum FaultKind {
         /// The panic's message.
         message: String,
     },
-    /// The block's budget of steps is spent: its threads run on without getting anywhere.
+    /// The block has used up its budget of steps: its threads run, but make no progress.
     #[error("no progress: the block's threads made {steps} {what}{}", waiting_text(waiting))]
     NoProgress {
-        /// How many.
+        /// The number of steps.
         steps: u64,
-        /// Of what, and since when.
+        /// Their kind, and since when they are counted.
         what: &'static str,
         /// The threads that wait while others spin.
         waiting: Vec<WaitingThreads>,
@@ -423,7 +430,7 @@ pub enum FaultKind {
 }
 
 fn nearest_text(nearest: Option<&Nearest>) -> String {
-    nearest.map_or_else(|| "but nothing is allocated".to_owned(), ToString::to_string)
+    nearest.map_or_else(|| "and no global memory is allocated".to_owned(), ToString::to_string)
 }
 
 fn waiting_text(waiting: &[WaitingThreads]) -> String {

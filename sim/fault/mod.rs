@@ -1,4 +1,4 @@
-//! What can go wrong in a launch, and how it is told.
+//! The ways in which a launch can fail, and their messages.
 
 mod kind;
 mod race;
@@ -40,7 +40,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a launch did not complete. Its `Debug` form is its message, which is what `unwrap` and a `main` that returns it print.
+/// Why a launch did not complete. Its `Debug` form is its message, which is what `unwrap` and a
+/// `main` that returns it print.
 #[derive(Clone, Error)]
 pub enum LaunchError {
     /// The launch itself is not possible; nothing ran.
@@ -51,7 +52,7 @@ pub enum LaunchError {
         /// Which limit is exceeded, with the values.
         reason: String,
     },
-    /// The kernel did something wrong.
+    /// The kernel made a fault.
     #[error(transparent)]
     Fault(Box<Fault>),
 }
@@ -63,7 +64,7 @@ impl fmt::Debug for LaunchError {
 }
 
 impl LaunchError {
-    /// The fault, where the kernel ran into one.
+    /// The fault, if the kernel made one.
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Fault(fault) => Some(fault),

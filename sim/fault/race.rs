@@ -1,4 +1,4 @@
-//! A race: two accesses to the same bytes that nothing orders.
+//! A race: two accesses to the same bytes without an order between them.
 
 use super::Access;
 use crate::Dim3;
@@ -6,7 +6,7 @@ use crate::memory::{Nearest, Place};
 use std::fmt;
 use std::panic::Location;
 
-/// Which memory a race is about.
+/// The memory in which a race happens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RaceSpace {
     /// The shared memory of a block.
@@ -25,7 +25,7 @@ pub enum RaceSpace {
     },
 }
 
-/// How close the two threads of a race are, which decides what can order them.
+/// The closest group that the two threads of a race share. It decides what can order them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RaceThreads {
     /// Lanes of one warp.
@@ -36,16 +36,16 @@ pub enum RaceThreads {
     Cluster,
     /// Threads of two blocks of the grid.
     Grid,
-    /// Threads of two launches of which the second may begin before the first has ended.
+    /// Threads of two launches that overlap: the second may begin before the first has ended.
     Launches,
 }
 
 /// The earlier of the two accesses of a race, in this run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RaceAccess {
-    /// How it touched the memory.
+    /// The kind of access.
     pub access: Access,
-    /// The block, where it is not that of the fault.
+    /// The block, if it is not that of the fault.
     pub block: Option<Dim3>,
     /// The thread.
     pub thread: Dim3,
@@ -53,55 +53,55 @@ pub struct RaceAccess {
     pub location: &'static Location<'static>,
 }
 
-/// Two accesses to the same bytes, at least one of which writes, that nothing orders.
+/// Two accesses to the same bytes, at least one of them a write, without an order between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Race {
-    /// How the thread of the fault touched the memory.
+    /// The kind of access by the thread of the fault.
     pub access: Access,
     /// The size of its access.
     pub bytes: usize,
-    /// Which bytes.
+    /// The bytes.
     pub space: RaceSpace,
     /// The other access.
     pub other: RaceAccess,
-    /// How close the threads are.
+    /// The closest group that both threads share.
     pub threads: RaceThreads,
 }
 
 impl Race {
-    /// What would order the two accesses.
+    /// What can order the two accesses.
     pub fn remedy(&self) -> &'static str {
         let either = |access: Access| self.access == access || self.other.access == access;
         if either(Access::BulkDestination) || either(Access::StoreAsync) {
-            return "the copy is ordered by mbarriers: whoever uses the bytes waits at the mbarrier that it arrives at, and whoever issues it waits for those that used them before";
+            return "a bulk copy is ordered by mbarriers: threads that use the bytes wait on the mbarrier at which the copy completes, and the thread that issues the copy waits until earlier users have released the bytes";
         }
         if either(Access::CpAsyncDestination) {
-            return "wait with cp_async_wait in the thread that copies, then synchronise with `sync_threads`; synchronise once more before the next copy into these bytes";
+            return "call cp_async_wait in the thread that copies, then `sync_threads`; call `sync_threads` again before the next copy into these bytes";
         }
         if self.access == Access::Atomic && self.other.access == Access::Atomic {
-            return "an atomic operation of the block's scope is no atomic one to other blocks: use one of the GPU's scope";
+            return "an atomic operation of block scope is not atomic for other blocks: use GPU scope";
         }
         if (self.access == Access::Atomic) != (self.other.access == Access::Atomic) {
             return match self.threads {
-                RaceThreads::Grid => "make both accesses atomic, or order them by a launch of its own",
+                RaceThreads::Grid => "make both accesses atomic, or put them into separate launches",
                 _ => "make both accesses atomic, or put a barrier between them (`sync_threads`)",
             };
         }
         match self.threads {
             RaceThreads::Warp => {
-                "put a barrier of the warp between them (`sync_warp`): shuffles, votes and ldmatrix order no memory"
+                "put `sync_warp` between them: shuffles, votes and ldmatrix do not order memory accesses"
             }
             RaceThreads::Block => {
-                "put a barrier between them that both threads take part in: `sync_threads`, a named barrier, or an mbarrier"
+                "put a barrier between them at which both threads arrive: `sync_threads`, a named barrier, or an mbarrier"
             }
             RaceThreads::Cluster => {
                 "put a barrier of the cluster (`sync_cluster`) or an mbarrier between them"
             }
             RaceThreads::Grid => {
-                "blocks are ordered by an atomic operation alone, with `fence_gpu` before it in the block that releases and behind it in the one that acquires, all of the GPU's scope, or by a launch of its own"
+                "order the blocks by an atomic operation of GPU scope, with `fence_gpu` before it in the block that releases and after it in the block that acquires, or use separate launches"
             }
             RaceThreads::Launches => {
-                "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier"
+                "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier that it waits at"
             }
         }
     }

@@ -1,37 +1,39 @@
-//! An asynchronous read that a write came too early for.
+//! A write that may come before an asynchronous read of the same bytes has completed.
 
 use crate::Dim3;
 use std::fmt;
 use std::panic::Location;
 
-/// How one waits for an asynchronous read of shared memory to be over.
+/// How a thread waits for an asynchronous read of shared memory to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadWait {
     /// The warps of the warpgroup that issued it, by `wgmma_wait_group`.
     WgmmaGroup,
     /// The thread that issued it, by `bulk_wait_group_read`.
     BulkGroup,
-    /// Threads of the block that it copies to, at the mbarrier that it arrives at.
+    /// Threads of the destination block, at the mbarrier at which the copy completes.
     Mbarrier,
 }
 
-/// An asynchronous operation that reads shared memory, and may still do so for all that the thread knows which writes there.
+/// An asynchronous operation that may still read shared memory: the writing thread has not
+/// synchronised with its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsyncRead {
     /// The instruction.
     pub operation: &'static str,
     /// The line that issued it.
     pub location: &'static Location<'static>,
-    /// The thread that issued it; of a warpgroup the first.
+    /// The thread that issued it; for a warpgroup its first thread.
     pub thread: Dim3,
-    /// The block whose memory it is, by its number in the cluster, where another block writes.
+    /// The block that owns the memory, by its number in the cluster, if another block writes.
     pub block: Option<u32>,
-    /// How one waits for it.
+    /// How a thread waits for it.
     pub wait: ReadWait,
-    /// Whether somebody has waited for it by now: only not so that the writing thread would know.
+    /// Whether some thread has waited for it. If so, the writing thread has not synchronised with
+    /// that thread.
     pub is_complete: bool,
-    /// Which of those who read had arrived at the mbarrier that the writing thread waited at last, and at which line: the release
-    /// that came too early.
+    /// The reader that had arrived at the mbarrier on which the writing thread waited last, with
+    /// the line: it released the bytes too early.
     pub released: Option<(Dim3, &'static Location<'static>)>,
 }
 
@@ -49,19 +51,19 @@ impl fmt::Display for AsyncRead {
         }
         write!(f, " at {}:{} reads, and ", location.file(), location.line())?;
         f.write_str(if self.is_complete {
-            "the wait for it did not come before what the writing thread has waited for"
+            "the writing thread has not synchronised with the thread that waited for it"
         } else {
-            "nobody has waited for it"
+            "no thread has waited for it"
         })?;
         if let Some((thread, location)) = self.released {
             write!(f, " (thread {thread} released it at {}:{})", location.file(), location.line())?;
         }
         f.write_str(match self.wait {
-            ReadWait::WgmmaGroup => ": release the stage behind wgmma_wait_group",
+            ReadWait::WgmmaGroup => ": release the stage after wgmma_wait_group",
             ReadWait::BulkGroup => {
-                ": write behind bulk_wait_group_read of the thread that stores, and a barrier with it"
+                ": write after the storing thread has called bulk_wait_group_read and met this thread at a barrier"
             }
-            ReadWait::Mbarrier => ": write behind a wait at the mbarrier that the copy arrives at",
+            ReadWait::Mbarrier => ": write after a wait on the mbarrier at which the copy completes",
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Sets of threads and what they wait for, told compactly.
+//! Sets of threads and what they wait for, in compact text.
 
 use crate::Dim3;
 use std::fmt;
@@ -9,9 +9,9 @@ use std::panic::Location;
 pub struct ThreadRange {
     /// The first.
     pub first: Dim3,
-    /// The last; the same as the first where it is one thread.
+    /// The last; equal to the first for a single thread.
     pub last: Dim3,
-    /// How many.
+    /// The number of threads.
     pub count: u32,
 }
 
@@ -21,11 +21,11 @@ pub struct ThreadSet {
     ranges: Vec<ThreadRange>,
 }
 
-/// How many ranges a message spells out.
+/// The number of ranges that a message lists.
 const RANGES_TOLD: usize = 4;
 
 impl ThreadSet {
-    /// The threads with these linear indices, which ascend, in a block of these extents.
+    /// The threads with these linear indices, in ascending order, in a block with these extents.
     pub(crate) fn new(linear: impl IntoIterator<Item = u32>, block: Dim3) -> Self {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for index in linear {
@@ -45,7 +45,7 @@ impl ThreadSet {
         &self.ranges
     }
 
-    /// How many threads it holds.
+    /// The number of threads in the set.
     pub fn count(&self) -> u32 {
         self.ranges.iter().map(|range| range.count).sum()
     }
@@ -89,19 +89,19 @@ pub enum WaitPlace {
     Mbarrier {
         /// Where it is, in bytes from the start of the block's shared memory.
         offset: i64,
-        /// The parity of the phase that is waited for.
+        /// The parity of the phase that the thread waits for.
         parity: u32,
-        /// Arrivals that the phase lacks.
+        /// Arrivals that are missing.
         pending: u32,
-        /// Bytes that it lacks.
+        /// Bytes that are missing.
         transactions: i32,
     },
     /// Shared memory that no thread has written yet.
     Memory {
-        /// Where, from the start of the memory.
+        /// The offset from the start of the memory.
         offset: i64,
     },
-    /// A condition.
+    /// A condition that another thread has to make true.
     Condition {
         /// What is waited for.
         what: &'static str,
@@ -115,7 +115,7 @@ impl fmt::Display for WaitPlace {
             Self::Warp { operation, mask } => write!(f, "in {operation} with mask {mask:#010x}"),
             Self::Mbarrier { offset, parity, pending, transactions } => write!(
                 f,
-                "for the phase of parity {parity} of the mbarrier at offset {offset}, which lacks {pending} arrivals and {transactions} bytes,"
+                "for the phase of parity {parity} of the mbarrier at offset {offset}, which still expects {pending} arrivals and {transactions} bytes,"
             ),
             Self::Memory { offset } => write!(f, "for what is written to shared memory at offset {offset}"),
             Self::Condition { what } => write!(f, "for {what}"),
@@ -123,10 +123,10 @@ impl fmt::Display for WaitPlace {
     }
 }
 
-/// Threads that wait for the same at the same line.
+/// Threads that wait for the same thing at the same line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingThreads {
-    /// The block's number in its cluster, where it is another than that of the fault.
+    /// The block's number in its cluster, if it is not the block of the fault.
     pub block: Option<u32>,
     /// The threads.
     pub threads: ThreadSet,

@@ -1,8 +1,9 @@
 //! Atomic operations on global and shared memory, and fences.
 //!
-//! An address of type `u64` is one in global memory, of type `u32` one in shared memory. Each operation returns the
-//! value from before it. Operations of different blocks on one address happen in no particular order, so a sum of
-//! floats over blocks may differ from run to run in its last bits, as it does on a GPU.
+//! An address of type `u64` is one in global memory, of type `u32` one in shared memory. Each
+//! operation returns the value from before it. Operations of different blocks on one address happen
+//! in no particular order, so a sum of floats over blocks may differ from run to run in its last
+//! bits, as it does on a GPU.
 
 use crate::block::{SHARED_BASE, current, running};
 use crate::fault::Access;
@@ -15,8 +16,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// An address with its space: `u64` is in global memory, `u32` in shared memory.
 pub trait AtomicSpace: Copy {
-    /// Replaces the `T` there by what `update` makes of it, and returns what it was; `of_block` says whether in one step to the
-    /// threads of the block alone.
+    /// Replaces the `T` there by what `update` makes of it, and returns what it was; `of_block`
+    /// says whether in one step to the threads of the block alone.
     #[doc(hidden)]
     #[track_caller]
     fn update<T: Pod>(self, of_block: bool, update: impl Fn(T) -> T) -> T;
@@ -51,7 +52,7 @@ impl AtomicSpace for u64 {
             if !block.clock.is_on() {
                 return act();
             }
-            // In the order in which they are noted, too: who comes last has seen those before.
+            // In the order in which they are recorded, too: a later one has seen the earlier ones.
             let mut old = None;
             let place = (block.found_number.get(), self, size_of::<T>());
             block.note_global_with(noted, place, || old = act());
@@ -86,7 +87,8 @@ impl AtomicSpace for u32 {
     }
 }
 
-/// Replaces the `T` (4 or 8 bytes) at `address` by what `update` makes of it, in one step, and returns what it was.
+/// Replaces the `T` (4 or 8 bytes) at `address` by what `update` makes of it, in one step, and
+/// returns what it was.
 ///
 /// `update` may be called several times, and calls no intrinsics.
 #[track_caller]
@@ -95,8 +97,8 @@ pub fn atomic_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T)
     address.update(false, update)
 }
 
-/// As [`atomic_update`], in one step to the threads of the block alone (`.cta`): an atomic operation of another block on the
-/// same address is a race.
+/// As [`atomic_update`], in one step to the threads of the block alone (`.cta`): an atomic
+/// operation of another block on the same address is a race.
 #[track_caller]
 pub fn atomic_update_of_block<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
@@ -192,11 +194,13 @@ operations! {
     atomic_xor AtomicInteger::xor;
 }
 
-/// Orders the thread's accesses before it and behind it, for all threads of the GPU: `fence.acq_rel.gpu`.
+/// Orders the thread's accesses before it and behind it, for all threads of the GPU:
+/// `fence.acq_rel.gpu`.
 ///
-/// A fence and an atomic operation behind it release what came before; an atomic operation that sees what was released, and a
-/// fence behind it, acquire it. What the thread knows of asynchronous reads
-/// that are over, it tells all threads of the cluster that come to a fence or an atomic operation later.
+/// A fence and an atomic operation behind it release what came before; an atomic operation that
+/// sees what was released, and a fence behind it, acquire it. What the thread knows of asynchronous
+/// reads that are over, it tells all threads of the cluster that come to a fence or an atomic
+/// operation later.
 #[inline]
 pub fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -216,7 +220,8 @@ pub fn fence_cluster() {
     }
 }
 
-/// As [`fence`], for the threads of the block alone: `fence.acq_rel.cta`. It orders no accesses of two blocks.
+/// As [`fence`], for the threads of the block alone: `fence.acq_rel.cta`. It orders no accesses of
+/// two blocks.
 #[inline]
 pub fn fence_block() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);

@@ -1,13 +1,15 @@
-//! Bulk copies: one thread moves bytes, or a box of a tensor, between global and shared memory, asynchronously.
+//! Bulk copies: one thread moves bytes, or a box of a tensor, between global and shared memory,
+//! asynchronously.
 //!
-//! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may not be touched. A store
-//! reads its source when the thread that issued it waits for that; the source may be written by who knows of that wait. Both work in
-//! PTX's *async proxy*: what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator
-//! asks of the thread that wrote, behind its write, or of the warp that issues the operation. What is in flight when the block ends
-//! is a fault.
+//! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may
+//! not be touched. A store reads its source when the thread that issued it waits for that; the
+//! source may be written by who knows of that wait. Both work in PTX's *async proxy*: what threads
+//! wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator asks of the
+//! thread that wrote, behind its write, or of the warp that issues the operation. What is in flight
+//! when the block ends is a fault.
 //!
-//! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global memory, or in a parameter of the
-//! kernel, whose address has the bit [`PARAMETER_SPACE`].
+//! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global
+//! memory, or in a parameter of the kernel, whose address has the bit [`PARAMETER_SPACE`].
 
 use crate::block::{BulkSink, LoadSource, StoreWait, current};
 use crate::fault::{Access, FaultKind};
@@ -48,10 +50,12 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
     Ok(Tile { map, start: std::array::from_fn(|d| start.get(d).copied().unwrap_or(0)) })
 }
 
-/// Loads a box of a tensor: `cp.async.bulk.tensor.Rd.shared::cluster.global.mbarrier::complete_tx::bytes`.
+/// Loads a box of a tensor:
+/// `cp.async.bulk.tensor.Rd.shared::cluster.global.mbarrier::complete_tx::bytes`.
 ///
-/// `destination` and `mbarrier` are addresses of the cluster's shared memory, in one block; the former a multiple of 128.
-/// With a mask, `.multicast::cluster`: to the same places in each block that it names.
+/// `destination` and `mbarrier` are addresses of the cluster's shared memory, in one block; the
+/// former a multiple of 128. With a mask, `.multicast::cluster`: to the same places in each block
+/// that it names.
 #[track_caller]
 pub fn tensor_load<const R: usize>(
     destination: u32,
@@ -70,15 +74,17 @@ pub fn tensor_load<const R: usize>(
     block.or_raise(loaded);
 }
 
-/// Stores a box of a tensor, as far as it lies within: `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`. A box that a
-/// GPU does not store ([`TensorMap::stores_from`]) is a fault.
+/// Stores a box of a tensor, as far as it lies within:
+/// `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`. A box that a GPU does not store
+/// ([`TensorMap::stores_from`]) is a fault.
 #[track_caller]
 pub fn tensor_store<const R: usize>(map: u64, start: [i32; R], source: u32) {
     store(map, start, source, false);
 }
 
-/// Adds a box of elements to those of a tensor: `cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`. It may
-/// begin where that of [`tensor_store`] may.
+/// Adds a box of elements to those of a tensor:
+/// `cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`. It may begin where that of
+/// [`tensor_store`] may.
 #[track_caller]
 pub fn tensor_reduce_add<const R: usize>(map: u64, start: [i32; R], source: u32) {
     store(map, start, source, true);
@@ -113,7 +119,8 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
     block.or_raise(stored);
 }
 
-/// Fetches a box of a tensor into the L2 cache, which the simulator has none of: `cp.async.bulk.prefetch.tensor.Rd`.
+/// Fetches a box of a tensor into the L2 cache, which the simulator has none of:
+/// `cp.async.bulk.prefetch.tensor.Rd`.
 #[track_caller]
 pub fn tensor_prefetch<const R: usize>(map: u64, start: [i32; R]) {
     let block = current();
@@ -121,8 +128,8 @@ pub fn tensor_prefetch<const R: usize>(map: u64, start: [i32; R]) {
     block.or_raise(tile("cp.async.bulk.prefetch.tensor", map, start));
 }
 
-/// Loads bytes: `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`. Both addresses and `bytes` are multiples
-/// of 16.
+/// Loads bytes: `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`. Both addresses
+/// and `bytes` are multiples of 16.
 #[track_caller]
 pub fn bulk_load(destination: u32, source: u64, bytes: u32, mbarrier: u32, multicast: Option<u16>) {
     let block = current();
@@ -155,7 +162,8 @@ pub fn bulk_store(destination: u64, source: u32, bytes: u32) {
     block.or_raise(block.bulk_store(operation, source, sink, None, Location::caller()));
 }
 
-/// Adds elements to those in global memory: `cp.reduce.async.bulk.global.shared::cta.bulk_group.add`.
+/// Adds elements to those in global memory:
+/// `cp.reduce.async.bulk.global.shared::cta.bulk_group.add`.
 #[track_caller]
 pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: TensorElement) {
     let block = current();
@@ -164,7 +172,8 @@ pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: Tenso
     block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element), Location::caller()));
 }
 
-/// Fetches bytes into the L2 cache, which the simulator has none of: `cp.async.bulk.prefetch.L2.global`.
+/// Fetches bytes into the L2 cache, which the simulator has none of:
+/// `cp.async.bulk.prefetch.L2.global`.
 #[track_caller]
 pub fn bulk_prefetch(address: u64, bytes: u32) {
     let block = current();
@@ -178,13 +187,15 @@ pub fn bulk_prefetch(address: u64, bytes: u32) {
     block.or_raise(checked);
 }
 
-/// Makes the thread's stores since the last commit a group, which may be empty: `cp.async.bulk.commit_group`.
+/// Makes the thread's stores since the last commit a group, which may be empty:
+/// `cp.async.bulk.commit_group`.
 #[track_caller]
 pub fn bulk_commit() {
     current().bulk_commit();
 }
 
-/// Waits until all of the thread's groups but the `pending` youngest are complete: `cp.async.bulk.wait_group`.
+/// Waits until all of the thread's groups but the `pending` youngest are complete:
+/// `cp.async.bulk.wait_group`.
 #[track_caller]
 pub fn bulk_wait_group(pending: u32) {
     current().bulk_wait(pending as usize, StoreWait::Written);
@@ -197,7 +208,8 @@ pub fn bulk_wait_group_read(pending: u32) {
     current().bulk_wait(pending as usize, StoreWait::Read);
 }
 
-/// Makes what threads wrote to shared memory visible to bulk copies and `wgmma`: `fence.proxy.async`.
+/// Makes what threads wrote to shared memory visible to bulk copies and `wgmma`:
+/// `fence.proxy.async`.
 #[track_caller]
 pub fn fence_proxy_async() {
     current().fence_proxies();

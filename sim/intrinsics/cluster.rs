@@ -41,20 +41,22 @@ pub fn cluster_arrive() {
     current().arrive_at_cluster(true);
 }
 
-/// Arrives at the cluster's barrier and tells nobody of what the thread knows: `barrier.cluster.arrive.relaxed`.
+/// Arrives at the cluster's barrier without passing on the thread's knowledge:
+/// `barrier.cluster.arrive.relaxed`.
 #[track_caller]
 pub fn cluster_arrive_relaxed() {
     current().arrive_at_cluster(false);
 }
 
-/// Waits until all threads of the cluster that have not returned have arrived at its barrier: `barrier.cluster.wait`.
+/// Waits until all threads of the cluster that have not returned have arrived at its barrier:
+/// `barrier.cluster.wait`.
 #[track_caller]
 pub fn cluster_wait() {
     current().wait_for_cluster();
 }
 
-/// The address in the cluster's shared memory of what is at the shared address `address` in block `rank`:
-/// `mapa.shared::cluster.u32`.
+/// The address in the cluster's shared memory of what is at the shared address `address` in block
+/// `rank`: `mapa.shared::cluster.u32`.
 #[track_caller]
 pub fn map_shared(address: u32, rank: u32) -> u32 {
     let block = current();
@@ -99,11 +101,13 @@ pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
     }
 }
 
-/// Stores a `T` of 4, 8 or 16 bytes to the cluster's shared memory asynchronously, and completes as many bytes at an mbarrier there:
-/// `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`. Both are addresses of one block.
+/// Stores a `T` of 4, 8 or 16 bytes to the cluster's shared memory asynchronously, and completes as
+/// many bytes at an mbarrier there: `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`.
+/// Both are addresses of one block.
 ///
-/// The value is there when a thread looks at the mbarrier, as what a bulk copy brings, and as that it is read by who knows of the
-/// phase's end. Threads write it, not the async proxy: a bulk copy or `wgmma` reads it behind a [`fence_proxy_async`].
+/// The value is there when a thread looks at the mbarrier, as what a bulk copy brings, and as that
+/// it is read by who knows of the phase's end. Threads write it, not the async proxy: a bulk copy
+/// or `wgmma` reads it behind a [`fence_proxy_async`].
 ///
 /// [`fence_proxy_async`]: super::fence_proxy_async
 #[track_caller]

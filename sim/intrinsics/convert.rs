@@ -1,6 +1,7 @@
 //! Conversions between floats, and from floats to integers, as `cvt` rounds them.
 //!
-//! A NaN becomes the one canonical NaN of the result's format (all bits below the sign set), as PTX has it.
+//! A NaN becomes the one canonical NaN of the result's format (all bits below the sign set), as PTX
+//! has it.
 
 use half::{bf16, f16};
 
@@ -41,10 +42,12 @@ impl Format {
         }
         let bias = (1 << (exponent_bits - 1)) - 1;
         let (mantissa, least) = (mantissa_bits as i32, 1 - bias);
-        // The weight of the last bit. The exponent of a subnormal f64 is read too low, which `max` corrects.
+        // The weight of the last bit. The exponent of a subnormal f64 is read too low, which `max`
+        // corrects.
         let exponent = (magnitude.to_bits() >> 52) as i32 - 1023;
         let ulp = exponent.max(least) - mantissa;
-        // A power of two scales exactly: the factor is within 2^150, the product within 2^(mantissa + 1).
+        // A power of two scales exactly: the factor is within 2^150, the product within
+        // 2^(mantissa + 1).
         let scaled = magnitude * f64::exp2(f64::from(-ulp));
         let rounded = match rounding {
             Rounding::NearestEven => scaled.round_ties_even(),
@@ -55,7 +58,8 @@ impl Format {
             let largest = rounding == Rounding::Zero;
             return sign | if largest { infinity - 1 } else { infinity };
         }
-        // The leading bit of `rounded` adds one to the exponent field; a carry adds another, up to infinity.
+        // The leading bit of `rounded` adds one to the exponent field; a carry adds another, up to
+        // infinity.
         let field = (ulp + mantissa - least) as u32;
         sign | ((field << mantissa_bits) + rounded as u32)
     }
@@ -86,10 +90,11 @@ narrow! {
     cvt_rn_bf16 cvt_rn_relu_bf16 BF16 -> bf16;
 }
 
-/// The bits of the tf32 value that `value` is rounded to, the 13 low ones 0: `cvt.{rn,rna,rz}{.relu}.tf32.f32`.
+/// The bits of the tf32 value that `value` is rounded to, the 13 low ones 0:
+/// `cvt.{rn,rna,rz}{.relu}.tf32.f32`.
 ///
-/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that one with nothing above becomes an infinity (seen
-/// on an H200); the other forms give the NaN of all ones.
+/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that one with nothing above
+/// becomes an infinity (seen on an H200); the other forms give the NaN of all ones.
 pub fn cvt_tf32(value: f32, rounding: Rounding, with_relu: bool) -> u32 {
     if value.is_nan() && rounding == Rounding::NearestAway {
         return value.to_bits() & !0x1FFF;
@@ -128,8 +133,8 @@ integers! {
     cvt_rni_sat_u32 u32;
 }
 
-/// `a * b + c` so rounded to f64 that rounding the result to a format of up to 25 bits of mantissa rounds the exact
-/// value: to odd. The product is exact: both factors have at most 26 bits.
+/// `a * b + c` so rounded to f64 that rounding the result to a format of up to 25 bits of mantissa
+/// rounds the exact value: to odd. The product is exact: both factors have at most 26 bits.
 fn fused(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b;
     let sum = product + c;
@@ -210,7 +215,8 @@ pub fn mul_f16(a: f16, b: f16) -> f16 {
 mod tests {
     use super::*;
 
-    /// Every pattern of the upper 16 bits of an f32, with lower halves at and around every place where rounding turns.
+    /// Every pattern of the upper 16 bits of an f32, with lower halves at and around every place
+    /// where rounding turns.
     fn samples() -> impl Iterator<Item = f32> {
         let low = [0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001, 0xFFFF];
         (0..=u16::MAX).flat_map(move |high| low.map(|low| f32::from_bits(u32::from(high) << 16 | low)))
@@ -276,7 +282,7 @@ mod tests {
         assert_eq!(bf16_of(half_way, 1.0, 0.0), 0x3F80, "a tie goes to even");
         assert_eq!(bf16_of(half_way, 1.0, f64::exp2(-130.0)), 0x3F81, "a tail far below breaks it upwards");
         assert_eq!(bf16_of(half_way, 1.0, -f64::exp2(-130.0)), 0x3F80, "or downwards");
-        assert_eq!(bf16_of(-half_way, 1.0, -f64::exp2(-130.0)), 0xBF81, "and likewise below 0");
+        assert_eq!(bf16_of(-half_way, 1.0, -f64::exp2(-130.0)), 0xBF81, "the same below 0");
         assert_eq!(fma_relu_f16(f16::from_f32(-2.0), f16::from_f32(3.0), f16::ONE).to_bits(), 0);
         assert!(fma_f16(f16::INFINITY, f16::ZERO, f16::ONE).is_nan());
         assert_eq!(

@@ -1,13 +1,14 @@
 //! `cp.async`: asynchronous copies from global to shared memory.
 //!
-//! The data arrive at the wait and not before: from the issue on, the destination may be neither read nor written. A
-//! wait completes the copies of the thread that waits, for all threads of the block. Copies that a thread leaves behind
-//! when it returns never arrive; that alone is no fault, only an access to their destination is.
+//! The data arrive at the wait and not before: from the issue on, the destination may be neither
+//! read nor written. A wait completes the copies of the thread that waits, for all threads of the
+//! block. Copies that a thread leaves behind when it returns never arrive; that alone is no fault,
+//! only an access to their destination is.
 
 use crate::block::current;
 
-/// Issues a copy of `bytes` bytes (4, 8 or 16) to shared memory, of which the first `source_bytes` come from global
-/// memory and the others become 0.
+/// Issues a copy of `bytes` bytes (4, 8 or 16) to shared memory, of which the first `source_bytes`
+/// come from global memory and the others become 0.
 ///
 /// Both addresses are multiples of `bytes`. A source of which nothing is read may be any address.
 #[inline]

@@ -27,8 +27,8 @@ pub fn load_global<T: Pod>(address: u64) -> T {
     unsafe { words::load(address) }
 }
 
-/// As [`load_global`], through the read-only cache: `ld.global.nc`. What was written in the same launch is a fault, if races are
-/// looked for.
+/// As [`load_global`], through the read-only cache: `ld.global.nc`. What was written in the same
+/// launch is a fault, if races are looked for.
 #[inline]
 #[track_caller]
 pub fn load_global_read_only<T: Pod>(address: u64) -> T {

@@ -3,7 +3,8 @@
 use crate::Dim3;
 use crate::block::{BlockContext, SHARED_BASE, WARP_SIZE, current};
 
-/// The block of the thread that asks: a loop that only asks for its index is noticed too, if it never ends.
+/// The block of the calling thread: a loop that only reads its index is noticed too, if it never
+/// ends.
 #[inline]
 #[track_caller]
 pub(crate) fn asked<'a>() -> &'a BlockContext {
@@ -40,7 +41,8 @@ pub fn grid_dim() -> Dim3 {
     asked().grid_dim
 }
 
-/// The thread's lane in its warp, 0 to 31. Threads fill warps in the order of their index, `x` running fastest.
+/// The thread's lane in its warp, 0 to 31. Threads fill warps in the order of their index, `x`
+/// running fastest.
 #[inline]
 #[track_caller]
 pub fn lane_id() -> u32 {
@@ -63,7 +65,8 @@ pub fn dynamic_shared_bytes() -> u32 {
 
 /// The shared address of the first byte of the block's shared memory: 1024 always.
 ///
-/// It is not 0, so that an offset taken for an address faults. The alignment is that which 128-byte swizzles ask for.
+/// It is not 0, so that an offset used as an address faults. The alignment is that of 128-byte
+/// swizzles.
 #[inline]
 pub const fn shared_base() -> u32 {
     SHARED_BASE

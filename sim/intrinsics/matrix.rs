@@ -1,8 +1,8 @@
 //! Matrices of 8 x 8 elements of 16 bits, held by a warp: `ldmatrix`, `stmatrix`, `movmatrix`.
 //!
-//! In registers, lane `4 * row + column / 2` holds the elements `(row, column)` and `(row, column + 1)` of a matrix
-//! (`column` even), the first in the lower half. In shared memory a matrix is 8 rows of 16 bytes each, and lane
-//! `8 * matrix + row` gives the address of one.
+//! In registers, lane `4 * row + column / 2` holds the elements `(row, column)` and
+//! `(row, column + 1)` of a matrix (`column` even), the first in the lower half. In shared memory a
+//! matrix is 8 rows of 16 bytes each, and lane `8 * matrix + row` gives the address of one.
 
 use crate::block::{ExitedLanes, SHARED_BASE, current, warp_collective};
 use crate::fault::Access;
@@ -70,7 +70,8 @@ fn store_row(address: u32, row: Row) {
     }
 }
 
-/// Notes the loads of the rows of `N` matrices at these addresses, each for the lanes that `receivers` gives.
+/// Notes the loads of the rows of `N` matrices at these addresses, each for the lanes that
+/// `receivers` gives.
 fn note_loads<const N: usize>(addresses: [Option<u32>; 32], noted: Noted, receivers: impl Fn(u32) -> u32) {
     let block = current();
     if !block.clock.is_on() || std::thread::panicking() {
@@ -88,8 +89,8 @@ fn note_loads<const N: usize>(addresses: [Option<u32>; 32], noted: Noted, receiv
     });
 }
 
-/// Notes the access to the rows of `N` matrices at these addresses, by the lanes that have a row's elements.
-/// `access(offset, row)` gives both, `row` counting through all matrices.
+/// Notes the access to the rows of `N` matrices at these addresses, by the lanes that have a row's
+/// elements. `access(offset, row)` gives both, `row` counting through all matrices.
 fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize, u32) -> (Noted, u32)) {
     let block = current();
     if !block.clock.is_on() || std::thread::panicking() {
@@ -109,11 +110,12 @@ fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize
 
 /// Loads `N` matrices (1, 2 or 4): `ldmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`.
 ///
-/// Lane `8 * i + r`, for `i` below `N`, gives in `address` where row `r` of matrix `i` starts, a multiple of 16; what
-/// the other lanes give is not looked at. The lane gets its two elements of each matrix, or of its transpose. All 32
-/// lanes take part.
+/// Lane `8 * i + r`, for `i` below `N`, gives in `address` where row `r` of matrix `i` starts, a
+/// multiple of 16; what the other lanes give is not looked at. The lane gets its two elements of
+/// each matrix, or of its transpose. All 32 lanes take part.
 ///
-/// A row is read when its lane comes, so what other lanes wrote must be ordered before by a barrier.
+/// A row is read when its lane comes, so what other lanes wrote must be ordered before by a
+/// barrier.
 #[track_caller]
 pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
     let name = const { operation::<N>(["ldmatrix.x1", "ldmatrix.x2", "ldmatrix.x4"]) };
@@ -139,7 +141,8 @@ pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
     })
 }
 
-/// Stores `N` matrices (1, 2 or 4): `stmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`. The reverse of [`ldmatrix`].
+/// Stores `N` matrices (1, 2 or 4): `stmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`. The reverse
+/// of [`ldmatrix`].
 ///
 /// A row is written as its lane leaves, so other lanes see it after a barrier.
 #[track_caller]
@@ -172,7 +175,8 @@ pub fn stmatrix<const N: usize>(transposed: bool, address: u32, fragments: [u32;
     }
 }
 
-/// The lane's part of the transpose of a matrix: `movmatrix.sync.aligned.m8n8.trans.b16`. All 32 lanes take part.
+/// The lane's part of the transpose of a matrix: `movmatrix.sync.aligned.m8n8.trans.b16`. All 32
+/// lanes take part.
 #[track_caller]
 pub fn movmatrix_transposed(fragment: u32) -> u32 {
     warp_collective("movmatrix", FULL_WARP, ExitedLanes::Fault, fragment, |lanes| {

@@ -1,17 +1,20 @@
 //! mbarriers: barriers in shared memory, at which copies arrive as well as threads.
 //!
-//! An mbarrier is 8 bytes of shared memory, aligned to 8. A phase of it ends when as many arrivals have come as it was
-//! made for, and as many bytes as threads have said that copies bring; then the next begins. A phase is named by a state
-//! that an arrival gave, or by its parity: the first phase has parity 0, the second 1, and so on in turn.
+//! An mbarrier is 8 bytes of shared memory, aligned to 8. A phase of it ends when as many arrivals
+//! have come as it was made for, and as many bytes as threads have said that copies bring; then the
+//! next begins. A phase is named by a state that an arrival gave, or by its parity: the first phase
+//! has parity 0, the second 1, and so on in turn.
 //!
-//! An `address` is a shared address of the block; where it says so, one of the cluster's shared memory.
+//! An `address` is a shared address of the block; where it says so, one of the cluster's shared
+//! memory.
 
 use crate::block::{MAX_COUNT, Mbarrier, SHARED_BASE, current};
 use crate::fault::{Access, FaultKind};
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
-/// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1: `mbarrier.init.shared.b64`.
+/// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1:
+/// `mbarrier.init.shared.b64`.
 #[track_caller]
 pub fn mbarrier_init(address: u32, count: u32) {
     let block = current();
@@ -29,7 +32,8 @@ pub fn mbarrier_init(address: u32, count: u32) {
     block.or_raise(made);
 }
 
-/// Ends an mbarrier, so that its memory can be used for something else: `mbarrier.inval.shared.b64`.
+/// Ends an mbarrier, so that its memory can be used for something else:
+/// `mbarrier.inval.shared.b64`.
 #[track_caller]
 pub fn mbarrier_inval(address: u32) {
     let block = current();
@@ -51,7 +55,8 @@ pub fn mbarrier_arrive(address: u32) -> u64 {
     block.or_raise(before).map_or(u64::MAX, Mbarrier::bits)
 }
 
-/// Says that copies bring `bytes` more in this phase, then arrives: `mbarrier.arrive.expect_tx.shared.b64`.
+/// Says that copies bring `bytes` more in this phase, then arrives:
+/// `mbarrier.arrive.expect_tx.shared.b64`.
 #[track_caller]
 pub fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
     let block = current();
@@ -73,8 +78,9 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
     block.or_raise(changed);
 }
 
-/// Arrives at an mbarrier of any block of the cluster, whose `address` is one of the cluster's shared memory, after saying
-/// that copies bring `bytes` more where it is not 0: `mbarrier.arrive{.expect_tx}.release.cluster.shared::cluster.b64`.
+/// Arrives at an mbarrier of any block of the cluster, whose `address` is one of the cluster's
+/// shared memory, after saying that copies bring `bytes` more where it is not 0:
+/// `mbarrier.arrive{.expect_tx}.release.cluster.shared::cluster.b64`.
 #[track_caller]
 pub fn mbarrier_arrive_cluster(address: u32, bytes: u32) {
     let block = current();
@@ -137,10 +143,11 @@ pub fn mbarrier_wait_parity(address: u32, parity: u32) {
     block.wait_for_mbarrier(address, |_| parity, |now| now.is_past(parity), Location::caller());
 }
 
-/// Arrives when all `cp.async` copies that the thread has issued are complete: `cp.async.mbarrier.arrive.shared.b64`.
+/// Arrives when all `cp.async` copies that the thread has issued are complete:
+/// `cp.async.mbarrier.arrive.shared.b64`.
 ///
-/// With `counted` (PTX's `.noinc`) the arrival is one of those that the mbarrier was made for; without, the phase waits
-/// for one more.
+/// With `counted` (PTX's `.noinc`) the arrival is one of the initialised count; without it, the
+/// phase expects one more.
 #[track_caller]
 pub fn cp_async_mbarrier_arrive(address: u32, counted: bool) {
     let block = current();

@@ -1,10 +1,11 @@
 //! What a simulated thread may call: one function per instruction of the GPU.
 //!
-//! A function that is called outside a launch panics. A function that can fault is `#[track_caller]`, so the fault names
-//! the line that called it; a wrapper that is `#[track_caller]` too passes on the line of its own caller.
+//! A function that is called outside a launch panics. A function that can fault is
+//! `#[track_caller]`, so the fault names the line that called it; a wrapper that is
+//! `#[track_caller]` too passes on the line of its own caller.
 //!
-//! In a thread that unwinds already, from a panic or a fault, accesses that would fault do nothing (loads give all bits
-//! set) and nothing waits, so destructors may call whatever they like.
+//! In a thread that unwinds already, from a panic or a fault, accesses that would fault do nothing
+//! (loads give all bits set) and nothing waits, so destructors may call whatever they like.
 
 mod atomic;
 mod barrier;

@@ -5,8 +5,8 @@ use crate::fault::FaultKind;
 use std::fmt::Display;
 use std::panic::Location;
 
-/// Faults for a read of an element of a fragment that the thread has not written; the fragment keeps track of them and
-/// calls this. Returns only in a thread that unwinds already.
+/// Faults for a read of an element of a fragment that the thread has not written; the fragment
+/// keeps track of them and calls this. Returns only in a thread that unwinds already.
 ///
 /// # Panics
 /// Outside a launch, with the text of the fault.

@@ -1,4 +1,5 @@
-//! Loads from and stores to shared memory. Addresses count from [`shared_base`](super::shared_base).
+//! Loads from and stores to shared memory. Addresses count from
+//! [`shared_base`](super::shared_base).
 
 use crate::block::{SHARED_BASE, current};
 use crate::fault::Access;
@@ -7,7 +8,8 @@ use crate::profile::Action;
 use crate::race::{Kind, Noted};
 use std::panic::Location;
 
-/// Loads a `T` from shared memory, in one access; the address is a multiple of its size, and every byte was written.
+/// Loads a `T` from shared memory, in one access; the address is a multiple of its size, and every
+/// byte was written.
 #[inline]
 #[track_caller]
 pub fn load_shared<T: Pod>(address: u32) -> T {
@@ -30,8 +32,8 @@ pub fn load_shared<T: Pod>(address: u32) -> T {
     }
 }
 
-/// Stores a `T` to shared memory, in one access; the address is a multiple of its size, and no `cp.async` into it is
-/// in flight.
+/// Stores a `T` to shared memory, in one access; the address is a multiple of its size, and no
+/// `cp.async` into it is in flight.
 #[inline]
 #[track_caller]
 pub fn store_shared<T: Pod>(address: u32, value: T) {

@@ -1,7 +1,7 @@
 //! Warp-wide instructions that move 32-bit values: barriers, shuffles, votes, matches, reductions.
 //!
-//! As PTX has it, the lanes that `mask` names come together, those that have returned (or that the block is too small
-//! to have) excepted.
+//! As in PTX, the lanes of `mask` meet, except lanes that have exited or that the block is too
+//! small to have.
 
 use crate::block::{ExitedLanes, WARP_BARRIER, WARP_SIZE, current};
 use crate::fault::FaultKind;
@@ -31,7 +31,8 @@ impl ShuffleMode {
         }
     }
 
-    /// PTX's rule: the lane that `lane` reads, and whether it lies in range (where not, a lane reads itself).
+    /// PTX's rule: the lane that `lane` reads, and whether it lies in range (where not, a lane
+    /// reads itself).
     fn source(self, lane: u32, b: u32, c: u32) -> (u32, bool) {
         let (b, clamp, segment) = (b & 31, c & 31, (c >> 8) & 31);
         let max_lane = (lane & segment) | (clamp & !segment);
@@ -49,8 +50,9 @@ impl ShuffleMode {
     }
 }
 
-/// `__shfl_sync` and its kin: the value of another lane, within segments of `width` lanes (a power of two up to 32),
-/// and whether the lane that was asked for lies in the segment; where not, the value is the own.
+/// `__shfl_sync` and the other forms: the value of another lane, within segments of `width` lanes
+/// (a power of two up to 32), and whether that lane is in the segment; if not, the value is the
+/// lane's own.
 ///
 /// Reading a lane that takes no part is a fault.
 #[track_caller]
@@ -64,7 +66,8 @@ pub fn shfl(mode: ShuffleMode, mask: u32, value: u32, b: u32, width: u32) -> (u3
     shfl_clamped(mode, mask, value, b, (WARP_SIZE - width) << 8 | clamp)
 }
 
-/// PTX's `shfl.sync`, `c` holding the clamp value in bits 0 to 4 and the segment mask in bits 8 to 12.
+/// PTX's `shfl.sync`, `c` holding the clamp value in bits 0 to 4 and the segment mask in bits 8
+/// to 12.
 #[track_caller]
 pub fn shfl_clamped(mode: ShuffleMode, mask: u32, value: u32, b: u32, c: u32) -> (u32, bool) {
     let block = current();
@@ -78,7 +81,8 @@ pub fn shfl_clamped(mode: ShuffleMode, mask: u32, value: u32, b: u32, c: u32) ->
     (read, valid)
 }
 
-/// For each lane: the value that it reads, whether its source is valid, the source, and who takes part.
+/// For each lane: the value that it reads, whether its source is valid, the source, and who takes
+/// part.
 fn shuffle(mode: ShuffleMode, lanes: &[Option<(u32, u32, u32)>; 32]) -> [(u32, bool, u32, u32); 32] {
     let active = ballot(|lane| lanes[lane].is_some());
     std::array::from_fn(|lane| {
@@ -110,7 +114,8 @@ pub fn sync_warp(mask: u32) {
     current().collective(WARP_BARRIER, mask, exited, (), |_| [(); 32], Location::caller());
 }
 
-/// The lanes of the running warp that have not returned: `activemask`, of a machine whose lanes never diverge.
+/// The lanes of the running warp that have not returned: `activemask`, of a machine whose lanes
+/// never diverge.
 #[track_caller]
 pub fn active_lanes() -> u32 {
     let block = asked();
@@ -136,7 +141,7 @@ pub fn vote_ballot(mask: u32, predicate: bool) -> u32 {
     vote("vote.sync.ballot", mask, predicate, Location::caller()).0
 }
 
-/// The lanes in which the predicate holds, and those that take part.
+/// The lanes in which the predicate holds, and the lanes of the operation.
 fn vote(
     operation: &'static str,
     mask: u32,
@@ -233,8 +238,8 @@ bit_reductions! {
     reduce_xor "redux.sync.xor" |a, b| a ^ b;
 }
 
-/// Whether the lane is the one that a warp chooses to act for all: `elect.sync`. The simulator takes the lowest of the mask
-/// that has not returned.
+/// Whether the lane is the one that a warp chooses to act for all: `elect.sync`. The simulator
+/// takes the lowest of the mask that has not returned.
 #[track_caller]
 pub fn elect(mask: u32) -> bool {
     super::warp_collective("elect.sync", mask, ExitedLanes::Ignored, (), |lanes| {

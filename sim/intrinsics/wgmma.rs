@@ -1,4 +1,5 @@
-//! `wgmma`: matrix instructions of a warpgroup. See [`Wgmma`](super::Wgmma) for what is asynchronous about them.
+//! `wgmma`: matrix instructions of a warpgroup. See [`Wgmma`](super::Wgmma) for what is
+//! asynchronous about them.
 
 use crate::block::current;
 use crate::wgmma::{Wgmma, WgmmaA};
@@ -10,8 +11,8 @@ pub fn wgmma_fence() {
     current().wgmma_fence(Location::caller());
 }
 
-/// The running lane's part in an instruction, with its accumulators: the words of D. Where `adds` is not set, what they held
-/// is of no meaning.
+/// The running lane's part in an instruction, with its accumulators: the words of D. Where `adds`
+/// is not set, what they held is of no meaning.
 #[track_caller]
 pub fn wgmma(instruction: &Wgmma, registers: &mut [u32], a: WgmmaA, b: u64, adds: bool) {
     let block = current();
@@ -31,8 +32,8 @@ pub fn wgmma_wait_group(pending: u32) {
     current().wgmma_wait(pending as usize, Location::caller());
 }
 
-/// Gives the accumulators the results of instructions that were waited for. On a GPU there is nothing to do: the registers
-/// have them, and the compiler only has to know.
+/// Gives the accumulators the results of instructions that were waited for. On a GPU there is
+/// nothing to do: the registers have them, and the compiler only has to know.
 #[track_caller]
 pub fn wgmma_take_results(registers: &mut [u32]) {
     current().wgmma_take(registers);

@@ -15,7 +15,7 @@ pub enum MemoryError {
     /// The host's allocator refused.
     #[error("no host memory for `{label}` of {bytes} bytes on the simulated device")]
     OutOfMemory {
-        /// What was asked for.
+        /// The requested bytes.
         bytes: usize,
         /// The label of the allocation.
         label: String,

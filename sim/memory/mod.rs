@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The global memory of a simulated device: the allocations that its launches may access.
 ///
-/// A clone is another handle to the same memory. Device addresses are addresses of the host, so host code may keep
-/// and compute with them as a CUDA program does, but kernels reach only what is registered here.
+/// A clone is another handle to the same memory. Device addresses are addresses of the host, so
+/// host code may keep and compute with them as a CUDA program does, but kernels reach only what is
+/// registered here.
 #[derive(Clone, Default)]
 pub struct GlobalMemory {
     registry: Arc<Mutex<Vec<Arc<Block>>>>,
@@ -32,10 +33,11 @@ impl GlobalMemory {
         Self::default()
     }
 
-    /// Allocates `bytes` bytes, aligned to 256 bytes, filled with 0xFF bytes (a NaN to floats of every width).
+    /// Allocates `bytes` bytes, aligned to 256 bytes, filled with 0xFF bytes (a NaN to floats of
+    /// every width).
     ///
-    /// At least 256 bytes on either side belong to no allocation, so that running over an end is always noticed.
-    /// `label` names the allocation in faults.
+    /// At least 256 bytes on either side belong to no allocation, so that running over an end is
+    /// always noticed. `label` names the allocation in faults.
     ///
     /// # Errors
     /// The host has no memory for it.
@@ -123,7 +125,7 @@ mod tests {
         );
         let mut bytes = [0; 1000];
         a.read(0, &mut bytes).unwrap();
-        assert!(bytes.iter().all(|&b| b == 0xFF), "memory that nobody wrote reads as NaN");
+        assert!(bytes.iter().all(|&b| b == 0xFF), "unwritten memory reads as NaN");
         assert_eq!(memory.allocated_bytes(), 2000);
         drop(a);
         assert_eq!(memory.allocated_bytes(), 1000, "dropping an allocation unregisters it");

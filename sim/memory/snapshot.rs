@@ -99,7 +99,7 @@ pub enum Place {
     Crossing {
         /// Where it starts, in bytes from the first.
         offset: u64,
-        /// How many of its bytes lie behind the end.
+        /// The number of its bytes past the end.
         excess: u64,
     },
 }

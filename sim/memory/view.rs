@@ -4,11 +4,11 @@ use super::allocation::Block;
 use super::{GlobalMemory, MemoryError, words};
 use std::sync::{Arc, PoisonError};
 
-/// Some bytes of a live allocation, found by their address. It does not own them: dropped, it leaves the allocation
-/// registered.
+/// Some bytes of a live allocation, found by their address. It does not own them: dropped, it
+/// leaves the allocation registered.
 ///
-/// The bytes stay readable to the host while the view lives, also where the allocation is dropped before; kernels can no
-/// longer reach them then.
+/// The bytes stay readable to the host while the view lives, also where the allocation is dropped
+/// before; kernels can no longer reach them then.
 pub struct View {
     block: Arc<Block>,
     address: u64,

@@ -1,7 +1,8 @@
 //! Accesses to memory that several host threads may touch at once.
 //!
-//! Blocks of a grid run in parallel, and a wrong kernel may well race. Every access is therefore a relaxed atomic of
-//! its own width (16 bytes as two of 8), so that a race gives some value and is no undefined behaviour of the host.
+//! Blocks of a grid run in parallel, and a wrong kernel may well race. Every access is therefore a
+//! relaxed atomic of its own width (16 bytes as two of 8), so that a race gives some value and is
+//! no undefined behaviour of the host.
 
 use crate::pod::{Pod, access_size, from_bits};
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -62,7 +63,8 @@ pub(crate) fn to_bits<T: Pod>(value: T) -> u128 {
     u128::from_le_bytes(bytes)
 }
 
-/// Splits `bytes` bytes at `address` into single bytes before the first multiple of 8, words of 8, and the rest.
+/// Splits `bytes` bytes at `address` into single bytes before the first multiple of 8, words of 8,
+/// and the rest.
 fn parts(address: u64, bytes: usize) -> (usize, usize) {
     let head = (address.next_multiple_of(8) - address).min(bytes as u64) as usize;
     (head, head + (bytes - head) / 8 * 8)

@@ -20,7 +20,8 @@ pub struct Mma {
     pub shape: [usize; 3],
     /// How many threads hold one set of matrices: 32, or 8 where a warp holds four sets.
     pub threads: usize,
-    /// The lane of a thread of the first set. The other sets lie the same way from the other lanes on.
+    /// The lane of a thread of the first set. The other sets lie the same way from the other lanes
+    /// on.
     pub lane: fn(usize) -> usize,
     /// The matrix A, (m, k).
     pub a: MmaOperand,
@@ -51,8 +52,8 @@ impl MmaTables {
 struct Tables {
     /// For each set and thread its lane.
     sets: Vec<Vec<usize>>,
-    // Where each thread's values go. A, C and D are kept row by row, so that the elements of a row follow each other, as those of B for
-    // one k do.
+    // Where each thread's values go. A, C and D are kept row by row, so that the elements of a row
+    // follow each other, as those of B for one k do.
     a: Vec<usize>,
     b: Vec<usize>,
     c: Vec<usize>,
@@ -63,8 +64,8 @@ struct Tables {
 type Words = [u32; MMA_WORDS];
 
 impl Mma {
-    /// What the running lane gets in its registers of D for its registers of A, B and C. All 32 lanes of the warp come
-    /// together.
+    /// What the running lane gets in its registers of D for its registers of A, B and C. All 32
+    /// lanes of the warp come together.
     #[track_caller]
     pub fn run(&'static self, a: Words, b: Words, c: Words) -> Words {
         let compute = |lanes: &[Option<[Words; 3]>; LANES]| self.compute(lanes);
@@ -73,7 +74,7 @@ impl Mma {
     }
 
     fn compute(&self, lanes: &[Option<[Words; 3]>; LANES]) -> [Words; LANES] {
-        // A lane is missing only where a thread unwinds, and nobody looks at the result.
+        // A lane is missing only if a thread unwinds, and then the result is not used.
         let lanes = lanes.map(Option::unwrap_or_default);
         let tables = self.tables.0.get_or_init(|| self.make_tables());
         let mut result = [Words::default(); LANES];

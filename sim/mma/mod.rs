@@ -1,8 +1,10 @@
-//! `mma.sync`: a warp multiplies two small matrices that lie scattered over the registers of its lanes.
+//! `mma.sync`: a warp multiplies two small matrices that lie scattered over the registers of its
+//! lanes.
 //!
-//! An instruction is described by a value, [`Mma`]: the shape, and for each operand which lane holds which element
-//! where, and how bits are read as a number. The emulation gathers the tiles, multiplies, and scatters the result; so a
-//! kernel that has the wrong element in a register gets the wrong result here too.
+//! An instruction is described by a value, [`Mma`]: the shape, and for each operand which lane
+//! holds which element where, and how bits are read as a number. The emulation gathers the tiles,
+//! multiplies, and scatters the result; so a kernel that has the wrong element in a register gets
+//! the wrong result here too.
 
 mod instruction;
 mod operand;

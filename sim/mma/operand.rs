@@ -3,11 +3,13 @@
 /// An operand that is read: A, B or C.
 #[derive(Clone, Copy, Debug)]
 pub struct MmaOperand {
-    /// The bits of one element. A lane's elements follow each other in its registers, the first in the lowest bits.
+    /// The bits of one element. A lane's elements follow each other in its registers, the first in
+    /// the lowest bits.
     pub bits: usize,
     /// How many elements a lane holds.
     pub values: usize,
-    /// From a thread and one of its values to the element's place in the tile, counted column by column.
+    /// From a thread and one of its values to the element's place in the tile, counted column by
+    /// column.
     pub place: fn(usize, usize) -> usize,
     /// The value of an element's bits, exactly.
     pub decode: fn(u64) -> f64,
@@ -46,8 +48,9 @@ fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
     }
 }
 
-/// Replaces element `index` of a lane's registers, as [`insert`], by the bits of a sum: `encode` gives those of the nearest number.
-/// What is no number gets the NaN that a GPU's floating-point instructions give, all bits but the sign.
+/// Replaces element `index` of a lane's registers, as [`insert`], by the bits of a sum: `encode`
+/// gives those of the nearest number. What is no number gets the NaN that a GPU's floating-point
+/// instructions give, all bits but the sign.
 pub fn insert_sum(registers: &mut [u32], bits: usize, index: usize, encode: fn(f64) -> u64, sum: f64) {
     let nan = u64::MAX >> (64 - bits) >> 1;
     insert(registers, bits, index, if sum.is_nan() { nan } else { encode(sum) });

@@ -2,11 +2,12 @@
 
 /// How products are summed.
 ///
-/// The model of the floating-point forms with 16- and 32-bit accumulators: products are exact (they fit in an f64), they
-/// are added to C in the order of k in f64, and the sum is rounded once, to nearest even. A tensor core adds several
-/// products at a time, aligned to the largest of them, and drops what falls below its last bit; NVIDIA documents neither
-/// order nor width. So hardware and model differ by up to a unit in the last place of the largest partial sum for each
-/// addend, and another for each block of them: see [`MmaSum::bound`].
+/// The model of the floating-point forms with 16- and 32-bit accumulators: products are exact (they
+/// fit in an f64), they are added to C in the order of k in f64, and the sum is rounded once, to
+/// nearest even. A tensor core adds several products at a time, aligned to the largest of them, and
+/// drops what falls below its last bit; NVIDIA documents neither order nor width. So hardware and
+/// model differ by up to a unit in the last place of the largest partial sum for each addend, and
+/// another for each block of them: see [`MmaSum::bound`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MmaSum {
     /// The model above.
@@ -24,11 +25,11 @@ pub enum MmaSum {
 }
 
 impl MmaSum {
-    /// Adds the products of a row of A to a row of C: `b` has for each of A's numbers as many as `sums` has. Integers come out
-    /// within 32 bits.
+    /// Adds the products of a row of A to a row of C: `b` has for each of A's numbers as many as
+    /// `sums` has. Integers come out within 32 bits.
     ///
-    /// Each sum takes its products in the order of k, and neighbouring sums take them beside each other, so that a processor
-    /// need not wait for one addition before it begins the next.
+    /// Each sum takes its products in the order of k, and neighbouring sums take them beside each
+    /// other, so that a processor need not wait for one addition before it begins the next.
     pub(crate) fn row(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
         // Integers are exact: the largest sum is below 2^33, far from 2^53.
         match self {
@@ -47,25 +48,31 @@ impl MmaSum {
         }
     }
 
-    /// How far a GPU's result may be from the exact sum: `products` of them and C, whose magnitudes add up to `magnitude`, where
-    /// sums keep `kept` bits and the result has `result` bits. To first order
-    /// `((q + t) 2^(1 - kept) + t 2^(1 - result)) magnitude` for `q` products in `t = q / 4` blocks, rounded up; 0 for exact forms.
+    /// The distance of a GPU's result from the exact sum: `products` of them and C, whose
+    /// magnitudes sum to `magnitude`, with accumulators of `kept` bits and a result of `result`
+    /// bits. To first order `((q + t) 2^(1 - kept) + t 2^(1 - result)) magnitude` for `q` products
+    /// in `t = q / 4` blocks, rounded up; 0 for exact forms.
     ///
-    /// NVIDIA does not say how tensor cores add. What has been found by measuring them (Fasi, Higham, Mikaitis and Pranesh,
-    /// "Numerical behavior of NVIDIA tensor cores", 2021, of V100, T4 and A100; later work finds the same of Hopper, with wider
-    /// blocks), and is assumed here, at its worst:
+    /// NVIDIA does not say how tensor cores add. What has been found by measuring them (Fasi,
+    /// Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", 2021, of V100, T4
+    /// and A100; later work finds the same of Hopper, with wider blocks), and is assumed here, at
+    /// its worst:
     ///
     /// - Products are exact.
-    /// - They are added in blocks, of 4 on the oldest chips and of up to 16 since. A block takes the sum so far as one more addend,
-    ///   shifts all of them to the exponent of the largest, and drops what falls below the last of `kept` bits. So each of the
-    ///   `q + t` addends loses less than a unit there, `2^(1 - kept)` of the largest one, which is at most the sum of all
-    ///   magnitudes. `kept` is 24 for f32 sums, the fewest found (V100; newer chips keep one or two more); 14 for 8-bit floats on
-    ///   Hopper, whose 13 bits behind the first are the result's too; 53 for f64, a chain of fused multiply-adds.
-    /// - At the end of each block the sum is brought into the type of the result, by truncation to f32 and to the nearest f16: it
-    ///   loses less than a unit, `2^(1 - result)` of itself. What an f16 loses below its normal range is not in the bound: half of
-    ///   its least number for each block.
+    /// - They are added in blocks, of 4 on the oldest chips and of up to 16 since. A block takes
+    ///   the sum so far as one more addend, shifts all of them to the exponent of the largest, and
+    ///   drops what falls below the last of `kept` bits. So each of the `q + t` addends loses less
+    ///   than a unit there, `2^(1 - kept)` of the largest one, which is at most the sum of all
+    ///   magnitudes. `kept` is 24 for f32 sums, the fewest found (V100; newer chips keep one or two
+    ///   more); 14 for 8-bit floats on Hopper, whose 13 bits behind the first are the result's too;
+    ///   53 for f64, a chain of fused multiply-adds.
+    /// - At the end of each block the sum is brought into the type of the result, by truncation to
+    ///   f32 and to the nearest f16: it loses less than a unit, `2^(1 - result)` of itself. What an
+    ///   f16 loses below its normal range is not in the bound: half of its least number for each
+    ///   block.
     ///
-    /// The sums so far carry these losses themselves, which is why they are not just added: see the source.
+    /// The sums so far carry these losses themselves, which is why they are not just added: see the
+    /// source.
     pub fn bound(self, products: usize, magnitude: f64, kept: i32, result: i32) -> f64 {
         // `n` factors of at most `1 + u` are at most `1 + n u / (1 - n u)`.
         let all = |n: usize, precision: i32| {
@@ -139,7 +146,8 @@ mod tests {
         assert_eq!(MmaSum::AndPopc.element(&row, &column, 10.0), 11.0);
     }
 
-    /// A block of a tensor core that keeps `kept` bits behind and with the first of the largest addend.
+    /// A block of a tensor core that keeps `kept` bits behind and with the first of the largest
+    /// addend.
     fn truncated(addends: &[f64], kept: i32) -> f64 {
         let largest = addends.iter().fold(0_f64, |most, addend| most.max(addend.abs()));
         let unit = 2_f64.powi(largest.log2().floor() as i32 + 1 - kept);

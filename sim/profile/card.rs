@@ -13,7 +13,8 @@ const SYSTEM_SHARED: u64 = 1024;
 /// Warp schedulers of a multiprocessor, each of which issues an instruction a cycle.
 const SCHEDULERS: f64 = 4.0;
 
-/// A GPU's rates and capacities, from its maker's documents (`cards.csv` beside this file names them).
+/// A GPU's rates and capacities, from its maker's documents (`cards.csv` beside this file names
+/// them).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
     /// Its name: `H100`, `H200`, `A100`, `RTX 4090`.
@@ -24,7 +25,8 @@ pub struct Card {
     pub clock_mhz: f64,
     /// The rate of its memory in GB/s.
     pub memory_gb_s: f64,
-    /// The rates of its tensor cores in 10^12 operations per second: f16 and bf16, tf32, fp8, int8, f64; 0 where it has none.
+    /// The rates of its tensor cores in 10^12 operations per second: f16 and bf16, tf32, fp8, int8,
+    /// f64; 0 where it has none.
     pub tensor_tops: [f64; 5],
     /// Shared memory of a multiprocessor in KiB.
     pub shared_kib: u64,
@@ -50,7 +52,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Warps beside those that fit at most, 0 to 1.
+    /// Resident warps over the maximum, 0 to 1.
     pub fn fraction(&self) -> f64 {
         self.warps as f64 / self.most_warps as f64
     }
@@ -76,7 +78,8 @@ impl Roofline {
 }
 
 impl Card {
-    /// The card of this name; upper and lower case are the same, and so are `RTX 4090` and `rtx4090`.
+    /// The card of this name; upper and lower case are the same, and so are `RTX 4090` and
+    /// `rtx4090`.
     pub fn named(name: &str) -> Option<Self> {
         let plain = |name: &str| name.replace([' ', '-', '_'], "").to_lowercase();
         Self::all().into_iter().find(|card| plain(card.name) == plain(name))
@@ -104,8 +107,8 @@ impl Card {
         })
     }
 
-    /// How many blocks of this many threads, bytes of shared memory and registers per thread fit on a multiprocessor. Without
-    /// registers, which `ptxas` decides, they are no limit.
+    /// How many blocks of this many threads, bytes of shared memory and registers per thread fit on
+    /// a multiprocessor. Without registers, which `ptxas` decides, they are no limit.
     pub fn occupancy(&self, threads: u64, shared_bytes: u64, registers: Option<u64>) -> Occupancy {
         let warps = threads.div_ceil(32).max(1);
         let most_warps = self.threads / 32;
@@ -131,9 +134,10 @@ impl Card {
 
     /// What limits a launch of a kernel.
     ///
-    /// Memory moves each sector once that the kernel reads or writes, tensor copies apart, of which all bytes count. Shared
-    /// memory makes a wavefront a cycle. Instructions are those that the simulator sees, without plain arithmetic. Where the
-    /// grid has fewer blocks than the card multiprocessors, the others do nothing.
+    /// Memory moves each sector once that the kernel reads or writes, except for tensor copies, of
+    /// which all bytes count. Shared memory makes one wavefront in a cycle. Instructions are the
+    /// ones that the simulator counts, without plain arithmetic. If the grid has fewer blocks than
+    /// the card multiprocessors, the others are idle.
     pub fn roofline(&self, kernel: &KernelProfile) -> Roofline {
         let total = kernel.total();
         let launches = kernel.launches.max(1) as f64;

@@ -14,7 +14,7 @@ pub struct GlobalCounts {
     pub requests: u64,
     /// Lanes that took part in them.
     pub lanes: u64,
-    /// Bytes that the lanes of each request want; those that several lanes want count once.
+    /// Bytes that the lanes of each request access; bytes of several lanes count once.
     pub bytes: u64,
     /// Sectors of 32 bytes that hold them.
     pub sectors: u64,
@@ -48,7 +48,7 @@ pub struct SharedCounts {
     pub lanes: u64,
     /// Cycles that the banks need: in each, a bank gives one word.
     pub wavefronts: u64,
-    /// Those that would be needed without a conflict: one for 128 bytes of lanes.
+    /// The wavefronts without conflicts: one for 128 bytes of lanes.
     pub ideal: u64,
 }
 
@@ -78,7 +78,7 @@ pub struct Counts {
     pub instructions: BTreeMap<&'static str, u64>,
     /// Lanes that took part in them, summed.
     pub lanes: u64,
-    /// Lanes that could have: those that had not returned.
+    /// Lanes that could have: lanes that had not exited.
     pub live_lanes: u64,
     /// `ld.global`.
     pub global_loads: GlobalCounts,
@@ -144,7 +144,8 @@ impl Counts {
         if self.live_lanes == 0 { 1.0 } else { self.lanes as f64 / self.live_lanes as f64 }
     }
 
-    /// Multiplications and additions of tensor cores, by the type of the factors as the instruction names it.
+    /// Multiplications and additions of tensor cores, by the type of the factors as the instruction
+    /// names it.
     pub fn tensor_operations(&self) -> BTreeMap<&'static str, u64> {
         let mut all = BTreeMap::new();
         for (name, count) in &self.instructions {

@@ -5,7 +5,8 @@ use crate::block::{BlockContext, WARP_SIZE};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::panic::Location;
 
-/// Requests of a line that wait for lanes. More are counted as they are: lanes that never come leave theirs incomplete.
+/// Requests of a line that wait for lanes. More are counted as they are: lanes that never come
+/// leave theirs incomplete.
 const OPEN: usize = 1024;
 
 /// What a lane does.
@@ -59,7 +60,7 @@ impl Action {
 struct Site {
     /// How many requests are complete.
     done: u64,
-    /// Those that are not, oldest first.
+    /// The open requests, oldest first.
     open: VecDeque<Request>,
     /// How many accesses each lane has made.
     made: [u64; WARP_SIZE as usize],
@@ -122,7 +123,8 @@ impl BlockProfile {
         for ((warp, (_, action, bytes)), (site, location)) in self.sites.drain() {
             for request in site.open {
                 let sets = (&mut self.read, &mut self.written);
-                // Lanes that the block does not have never lived; all others did when this was executed.
+                // Lanes that the block does not have never lived; all others did when this was
+                // executed.
                 Self::count(&mut self.lines, sets, (action, bytes, gone(warp)), &request, location);
             }
         }

@@ -1,7 +1,9 @@
-//! A profile without a GPU: what each source line of a kernel asks of the memory system and the tensor cores.
+//! A profile without a GPU: what each source line of a kernel asks of the memory system and the
+//! tensor cores.
 //!
-//! The simulator sees every access of every thread. With a [`Profiler`] it gathers the accesses of the 32 lanes of a warp to
-//! requests, as the hardware does, and counts what a GPU's counters count: sectors, wavefronts, instructions.
+//! The simulator sees every access of every thread. With a [`Profiler`] it gathers the accesses of
+//! the 32 lanes of a warp to requests, as the hardware does, and counts what a GPU's counters
+//! count: sectors, wavefronts, instructions.
 //!
 //! ```
 //! use moye_sim::profile::Profiler;
@@ -30,15 +32,17 @@
 //!
 //! # What a request is
 //!
-//! The simulator runs threads one after the other. The n-th access of a lane from a source line belongs to the request of the
-//! n-th accesses of the other lanes from that line, of the same kind and width. Where lanes run a loop different numbers of
-//! times, that gives as many requests as the longest has passes, as on a GPU. Where a branch in a loop takes other lanes at
-//! each pass, a GPU has more requests.
+//! The simulator runs threads one after the other. The n-th access of a lane from a source line
+//! belongs to the request of the n-th accesses of the other lanes from that line, of the same kind
+//! and width. Where lanes run a loop different numbers of times, that gives as many requests as the
+//! longest has passes, as on a GPU. Where a branch in a loop takes other lanes at each pass, a GPU
+//! has more requests.
 //!
 //! # What is not counted
 //!
-//! Plain arithmetic, comparisons, branches and address computations are ordinary Rust to the simulator. `moye report` counts
-//! them in the PTX. There is no time, and there are no caches: sectors are those that the L1 cache is asked for.
+//! Plain arithmetic, comparisons, branches and address computations are ordinary Rust to the
+//! simulator. `moye report` counts them in the PTX. There is no time, and there are no caches:
+//! sectors are requests to the L1 cache.
 
 mod card;
 mod counts;
@@ -64,7 +68,8 @@ pub struct Profiler(Arc<Mutex<Profile>>);
 /// What launches did, by kernel and source line.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// The kernels in the order of their first launches. Launches of one kernel with other extents are counted apart.
+    /// The kernels in the order of their first launches. Launches of one kernel with other extents
+    /// are counted apart.
     pub kernels: Vec<KernelProfile>,
     sources: Arc<Sources>,
 }
@@ -158,18 +163,20 @@ impl Profile {
         self.kernels.iter().find(|kernel| kernel.kernel == name)
     }
 
-    /// Notes the registers that a thread of a kernel has, as `moye report` prints them: they limit how many blocks fit on a
-    /// multiprocessor.
+    /// Notes the registers that a thread of a kernel has, as `moye report` prints them: they limit
+    /// how many blocks fit on a multiprocessor.
     pub fn set_registers(&mut self, kernel: &str, registers: u64) {
         for kernel in self.kernels.iter_mut().filter(|other| other.kernel == kernel) {
             kernel.registers = Some(registers);
         }
     }
 
-    /// The counts of the source lines that hold this text, a comment for example, of all kernels together.
+    /// The counts of the source lines that hold this text, a comment for example, of all kernels
+    /// together.
     ///
     /// # Panics
-    /// No line of the profile holds the text: this is for tests. [`find_line`](Self::find_line) returns `None` there.
+    /// No line of the profile holds the text: this is for tests. [`find_line`](Self::find_line)
+    /// returns `None` there.
     #[track_caller]
     pub fn line(&self, text: &str) -> Counts {
         self.find_line(text).unwrap_or_else(|| {
@@ -178,7 +185,8 @@ impl Profile {
         })
     }
 
-    /// As [`line`](Self::line); `None` where no line of the profile holds the text, or its source cannot be read.
+    /// As [`line`](Self::line); `None` where no line of the profile holds the text, or its source
+    /// cannot be read.
     pub fn find_line(&self, text: &str) -> Option<Counts> {
         let holds =
             |file: &str, line| self.sources.line(file, line).is_some_and(|source| source.contains(text));
@@ -195,7 +203,8 @@ impl Profile {
         all.map(|((file, line), counts)| (file.as_str(), *line, counts))
     }
 
-    /// The profile as a table, for a terminal. With a card, also occupancy and what limits each kernel there.
+    /// The profile as a table, for a terminal. With a card, also occupancy and what limits each
+    /// kernel there.
     pub fn to_text(&self, card: Option<&Card>) -> String {
         text::profile(self, card)
     }

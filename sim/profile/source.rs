@@ -1,4 +1,5 @@
-//! The text of source lines. The compiler names files relative to the workspace that it ran in, which a test need not.
+//! The text of source lines. The compiler names files relative to the workspace that it ran in,
+//! which a test need not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

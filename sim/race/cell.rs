@@ -1,4 +1,5 @@
-//! What a shadow holds of each group of bytes: the last write, and the reads and atomic operations since.
+//! What a shadow holds of each group of bytes: the last write, and the reads and atomic operations
+//! since.
 
 /// How an access counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub(crate) struct Entry {
 
 /// The bit of the warp's number that tells an atomic operation.
 const ATOMIC: u64 = 1 << 31;
-/// The bit of the warp's number that tells an instruction of the whole warp, whose epoch is one of the warp.
+/// The bit of the warp's number that tells an instruction of the whole warp, whose epoch is one of
+/// the warp.
 const WHOLE: u64 = 1 << 30;
 /// The bit of the warp's number that tells an atomic operation of the block's scope.
 const NARROW: u64 = 1 << 29;
@@ -55,7 +57,8 @@ impl Entry {
         self.who as u16
     }
 
-    /// Whether it is one of an instruction of the whole warp, which is over for all lanes when it is for one.
+    /// Whether it is one of an instruction of the whole warp, which is over for all lanes when it
+    /// is for one.
     pub(crate) const fn is_whole(&self) -> bool {
         self.who & WHOLE != 0
     }
@@ -122,10 +125,12 @@ pub(crate) struct Lists {
     beyond: usize,
 }
 
-/// Reads of a list from which on those that are ordered before a new one are dropped, whenever their number doubles.
+/// The number of reads in a list above which reads that are ordered before a new one are dropped,
+/// whenever the number doubles.
 const LONG: usize = 8;
-/// Reads that a list keeps in any case, and those that all lists of a page keep beyond that. Further reads are dropped: a
-/// write that races with those alone is not reported. Writes and atomic operations are never dropped.
+/// Reads that a list always keeps, and further reads that all lists of a page keep. Others are
+/// dropped: a write that races only with dropped reads is not reported. Writes and atomic
+/// operations are never dropped.
 const KEPT_READS: usize = 64;
 const KEPT_READS_OF_PAGE: usize = 1 << 14;
 /// Entries at the end of a list among which the same access by other lanes is looked for.
@@ -221,7 +226,8 @@ impl Lists {
 pub(crate) trait Ordering {
     /// Whether all threads of the accessing block know that the entry's epoch has ended.
     fn is_known_to_all(&self, entry: &Entry) -> bool;
-    /// A lane of the entry whose access is not ordered before that of an accessing lane, and the latter.
+    /// A lane of the entry whose access is not ordered before that of an accessing lane, and the
+    /// latter.
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)>;
     /// Whether the entry is of the accessing block.
     fn is_of_block(&self, entry: &Entry) -> bool;
@@ -242,8 +248,9 @@ pub(crate) trait Ordering {
 pub(crate) type Found = (Entry, u32, u32);
 
 impl Cell {
-    /// Notes an access unless it races with an earlier one, which it gives. Writes that leave the bytes as they are, which
-    /// `same` says, do not race with other writes, nor with the reads of who wrote the same.
+    /// Notes an access unless it races with an earlier one, which it gives. Writes that leave the
+    /// bytes as they are, which `same` says, do not race with other writes, nor with the reads of
+    /// who wrote the same.
     #[inline(always)]
     pub(crate) fn access(
         &mut self,
@@ -288,7 +295,8 @@ impl Cell {
         }
     }
 
-    /// The write that is known, or the first of several of the same value; an atomic operation counts as one.
+    /// The write that is known, or the first of several of the same value; an atomic operation
+    /// counts as one.
     fn writes(&self, lists: &Lists) -> Option<Entry> {
         let (one_write, one_other) = ([self.write], [self.others]);
         let writes = lists.of(&self.write, &one_write).first().filter(|write| write.epoch != 0);
@@ -304,7 +312,8 @@ impl Cell {
         self.race_of_writes(lists, &Entry::NONE, order)
     }
 
-    /// The race with a write that nothing has ordered since; readers who have written the same themselves make none.
+    /// The race with a write that nothing has ordered since; readers who have written the same
+    /// themselves make none.
     fn race_of_writes(&self, lists: &Lists, reader: &Entry, order: &impl Ordering) -> Option<Found> {
         let one = [self.write];
         let all = lists.of(&self.write, &one);
@@ -319,8 +328,8 @@ impl Cell {
     fn write_same(&mut self, lists: &mut Lists, access: Entry, order: &impl Ordering) -> Option<Found> {
         let (one_write, one_other) = ([self.write], [self.others]);
         let writes = lists.of(&self.write, &one_write);
-        let is_anothers = |entry: &Entry| entry.epoch != 0 && !writes.iter().any(|write| write.has(entry));
-        if let Some(found) = race_of(lists.of(&self.others, &one_other), Kind::Write, is_anothers, order) {
+        let is_of_another = |entry: &Entry| entry.epoch != 0 && !writes.iter().any(|write| write.has(entry));
+        if let Some(found) = race_of(lists.of(&self.others, &one_other), Kind::Write, is_of_another, order) {
             return Some(found);
         }
         if self.write.epoch != LIST {
@@ -377,9 +386,9 @@ impl Cell {
 
 /// Adds an atomic operation behind the reads of a list.
 ///
-/// An atomic operation has seen those before it, so that an access that is ordered behind the newest is ordered behind all.
-/// Of the older ones, the newest of the block's scope and the newest of another block stay: scopes make these race with
-/// atomic operations to come.
+/// An atomic operation has seen those before it, so that an access that is ordered behind the
+/// newest is ordered behind all. Of the older ones, the newest of the block's scope and the newest
+/// of another block stay: scopes make these race with atomic operations to come.
 fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl Ordering) {
     let (mut has_narrow, mut has_foreign) = (access.is_narrow(), false);
     let mut at = list.len();
@@ -396,7 +405,8 @@ fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl O
     list.push(access);
 }
 
-/// The race of an access of a kind with those reads and atomic operations that `counts` is true of, the newest last.
+/// The race of an access of a kind with those reads and atomic operations that `counts` is true of,
+/// the newest last.
 fn race_of(
     others: &[Entry],
     kind: Kind,
@@ -469,8 +479,9 @@ impl Page {
         self.shift = shift;
     }
 
-    /// Notes an access to `bytes` bytes at an offset in the page, both multiples of `1 << shift`, and gives the race that
-    /// it makes. `same(at, bytes)` says whether a write leaves these bytes of the access as they are.
+    /// Notes an access to `bytes` bytes at an offset in the page, both multiples of `1 << shift`,
+    /// and gives the race that it makes. `same(at, bytes)` says whether a write leaves these bytes
+    /// of the access as they are.
     #[inline(always)]
     pub(crate) fn access(
         &mut self,

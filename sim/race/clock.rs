@@ -1,8 +1,9 @@
 //! The clocks of threads: which accesses of others came before.
 //!
-//! A thread's clock is, for each other thread, the last epoch of it that has ended before. It is held in parts, the
-//! largest of which counts: one number for all threads of the block, one for those of the warp, and, where something
-//! else than a whole block or warp has met, a number for each thread of the cluster.
+//! A thread's clock is, for each other thread, the last epoch of it that has ended before. It is
+//! held in parts, the largest of which counts: one number for all threads of the block, one for
+//! those of the warp, and, where something else than a whole block or warp has met, a number for
+//! each thread of the cluster.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,8 +15,8 @@ pub(crate) type Foreign = Vec<(u32, Arc<[u32]>)>;
 /// Epochs that are known to have ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// By the number of a thread in the cluster, and behind all threads by the number of a warp, of the instructions that read
-    /// for the whole warp; empty if of none.
+    /// By the number of a thread in the cluster, and behind all threads by the number of a warp, of
+    /// the instructions that read for the whole warp; empty if of none.
     pub(crate) threads: Vec<u32>,
     /// Of other clusters.
     pub(crate) foreign: Option<Arc<Foreign>>,

@@ -32,7 +32,8 @@ impl Pages {
             // SAFETY: it is present from now on.
             Ok(_) => unsafe { &*new },
             Err(present) => {
-                // SAFETY: of the box from above nobody knows; the page that came before it is present.
+                // SAFETY: only this code knows the box from above; the page that came before it is
+                // present.
                 unsafe {
                     drop(Box::from_raw(new));
                     &*present
@@ -64,7 +65,8 @@ pub(crate) struct GlobalRaces {
     releases: AtomicBool,
     /// What was released to the whole GPU at an address, by atomic operations on it.
     released: Mutex<HashMap<u64, Foreign>>,
-    /// Where they are told: writes of the same value by several threads, with the block, one for each two lines.
+    /// The reported writes of the same value by several threads, with the block, one for each pair
+    /// of lines.
     warnings: Option<Mutex<Vec<(Dim3, RawFault)>>>,
 }
 
@@ -72,8 +74,8 @@ pub(crate) struct GlobalRaces {
 const MOST_WARNINGS: usize = 64;
 
 impl GlobalRaces {
-    /// Those of a launch of clusters of these extents, in a grid of so many clusters, of blocks of these threads.
-    /// `tells_values` says whether writes of the same value are told.
+    /// The accesses of a launch with clusters of these extents, in a grid of this many clusters, of
+    /// blocks of these threads. `tells_values` says whether writes of the same value are reported.
     pub(crate) fn new(memory: &Snapshot, [clusters, cluster, block]: [Dim3; 3], tells_values: bool) -> Self {
         let pages = |bytes: u64| (0..bytes.div_ceil(PAGE as u64)).map(|_| AtomicPtr::new(ptr::null_mut()));
         Self {
@@ -89,7 +91,7 @@ impl GlobalRaces {
         }
     }
 
-    /// Whether writes of the same value are told.
+    /// Whether writes of the same value are reported.
     pub(crate) fn tells_values(&self) -> bool {
         self.warnings.is_some()
     }
@@ -116,7 +118,8 @@ impl GlobalRaces {
         self.warnings.as_ref().map(take).unwrap_or_default()
     }
 
-    /// The page of an address in an allocation, by its number in the snapshot, for `act`, with the offset in the page.
+    /// The page of an address in an allocation, by its number in the snapshot, for `act`, with the
+    /// offset in the page.
     #[inline(always)]
     pub(crate) fn with_page<R>(
         &self,
@@ -165,7 +168,8 @@ impl GlobalRaces {
         self.releases.load(Ordering::SeqCst)
     }
 
-    /// What was released to the whole GPU; no atomic operation that releases or acquires comes between as long as it is held.
+    /// What was released to the whole GPU; no atomic operation that releases or acquires comes
+    /// between as long as it is held.
     pub(crate) fn released(&self) -> Releases<'_> {
         Releases(self.released.lock().unwrap_or_else(PoisonError::into_inner), &self.releases)
     }

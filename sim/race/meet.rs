@@ -1,4 +1,5 @@
-//! Threads that meet hand on what they know: at barriers, at fences, and when they wait for the launch before.
+//! Threads that meet hand on what they know: at barriers, at fences, and when they wait for the
+//! launch before.
 
 use super::clock::{Gathered, Seen, ThreadClock};
 use crate::block::{BlockContext, WARP_SIZE};
@@ -200,8 +201,8 @@ impl BlockContext {
         }
     }
 
-    /// The running thread has seen a condition of the simulator fulfilled, which any thread of the cluster may have brought
-    /// about.
+    /// The running thread has seen a condition of the simulator fulfilled, which any thread of the
+    /// cluster may have brought about.
     pub(crate) fn meet_by_condition(&self) {
         if !self.clock.is_on() {
             return;

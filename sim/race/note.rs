@@ -39,8 +39,9 @@ fn shift_of(offset: usize, bytes: usize) -> u8 {
 }
 
 impl BlockContext {
-    /// All lanes of a warp of this block take part in an instruction that reads shared memory for all of them, of which
-    /// `reads(note)` tells: `note(lanes, offset)` notes the bytes at an offset that are for these lanes.
+    /// All lanes of a warp of this block take part in an instruction that reads shared memory for
+    /// all of them, of which `reads(note)` tells: `note(lanes, offset)` notes the bytes at an
+    /// offset that are for these lanes.
     pub(crate) fn note_whole(
         &self,
         warp: u32,
@@ -65,7 +66,8 @@ impl BlockContext {
         });
     }
 
-    /// The running thread accesses the shared memory of this block, which may be another of its cluster.
+    /// The running thread accesses the shared memory of this block, which may be another of its
+    /// cluster.
     #[inline(always)]
     pub(crate) fn note_shared(&self, noted: Noted, offset: usize, bytes: usize) {
         if self.clock.is_on()
@@ -118,7 +120,8 @@ impl BlockContext {
         }
     }
 
-    /// Notes an access of at most 16 bytes, aligned to a power of two that divides them, in the shared memory of this block.
+    /// Notes an access of at most 16 bytes, aligned to a power of two that divides them, in the
+    /// shared memory of this block.
     #[inline(always)]
     fn note_entry(&self, accessor: &Accessor<'_>, entry: Entry, noted: Noted, offset: usize, bytes: usize) {
         let same = |at: usize, bytes: usize| noted.keeps(at, bytes);
@@ -135,7 +138,8 @@ impl BlockContext {
         }
     }
 
-    /// A byte of this block's shared memory, as it is told to the threads that access it.
+    /// A byte of this block's shared memory, in the form that is reported to the threads that
+    /// access it.
     #[cold]
     fn shared_space(&self, accessor: &Accessor<'_>, offset: usize) -> RaceSpace {
         let rank = (self.rank != accessor.block.rank).then_some(self.rank);
@@ -170,8 +174,8 @@ impl BlockContext {
         self.note_global_by(noted, allocation, address, bytes, || noted);
     }
 
-    /// The running thread stores a `T` in global memory, in an allocation of this number: no other thread comes between the
-    /// store and what is noted of it.
+    /// The running thread stores a `T` in global memory, in an allocation of this number: no other
+    /// thread comes between the store and what is noted of it.
     #[inline(never)]
     pub(crate) fn store_noted<T: Pod>(&self, noted: Noted, allocation: usize, address: u64, value: T) {
         self.note_global_by(noted, allocation, address, size_of::<T>(), || {
@@ -196,8 +200,8 @@ impl BlockContext {
         });
     }
 
-    /// As [`note_global`](Self::note_global); `act`, which gives what is noted, runs while no other thread notes anything of
-    /// the page.
+    /// As [`note_global`](Self::note_global); `act`, which gives what is noted, runs while no other
+    /// thread notes anything of the page.
     #[inline(always)]
     fn note_global_by(
         &self,

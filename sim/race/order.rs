@@ -1,4 +1,5 @@
-//! What orders the threads of a block: the clocks that they share, and what an access of one is ordered behind.
+//! What orders the threads of a block: the clocks that they share, and what an access of one is
+//! ordered behind.
 
 use super::cell::{Entry, Found, Ordering};
 use super::clock::{Seen, ThreadClock};
@@ -16,11 +17,11 @@ pub(crate) struct BlockClock {
     /// The last epoch that has ended of all threads of the block.
     pub(super) block: Cell<u32>,
     pub(super) joined: RefCell<Option<Joined>>,
-    /// By warp: the epoch of the instructions that read for the whole warp, and whether a lane has handed on its clock since the
-    /// last.
+    /// By warp: the epoch of the instructions that read for the whole warp, and whether a lane has
+    /// handed on its clock since the last.
     pub(super) whole: Box<[Cell<(u32, bool)>]>,
     pub(super) places: Places,
-    /// Whether threads that write the same value are told, and two of the last access.
+    /// Whether threads that write the same value are reported, and two of the last access.
     pub(super) tells_values: bool,
     pub(super) same: Cell<Option<Found>>,
 }
@@ -127,7 +128,8 @@ impl Ordering for Accessor<'_> {
             let clock = self.clock(lane);
             let mut others = entry.lanes;
             if entry.is_whole() {
-                // A lane of the warp took part. Instructions of a whole warp read shared memory alone, so it is of the cluster.
+                // A lane of the warp took part. Instructions of a whole warp read shared memory
+                // alone, so it is of the cluster.
                 let number = self.block.whole_number(entry.warp());
                 let seen = clock.others.borrow();
                 let is_known = entry.warp() == self.first_warp + self.warp
@@ -174,7 +176,8 @@ impl BlockContext {
         self.first_warp() * WARP_SIZE + thread
     }
 
-    /// The number, behind those of all threads, of a warp of the cluster: of its instructions that read for all of it.
+    /// The number, behind those of all threads, of a warp of the cluster: of its instructions that
+    /// read for all of it.
     pub(super) fn whole_number(&self, warp: u32) -> u32 {
         self.cluster().blocks().len() as u32 * self.count().div_ceil(WARP_SIZE) * WARP_SIZE + warp
     }

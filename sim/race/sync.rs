@@ -1,8 +1,9 @@
 //! Fences and atomic operations: how they hand clocks on.
 //!
-//! All atomic operations are relaxed. A fence and an atomic operation behind it release what came before the fence; an
-//! atomic operation that reads what was released, and a fence behind it, acquire that. Both have a scope: what is released
-//! or acquired by a narrow fence or a narrow atomic operation reaches the threads of that scope alone.
+//! All atomic operations are relaxed. A fence and an atomic operation behind it release what came
+//! before the fence; an atomic operation that reads what was released, and a fence behind it,
+//! acquire that. Both have a scope: what is released or acquired by a narrow fence or a narrow
+//! atomic operation reaches the threads of that scope alone.
 
 use super::clock::{Gathered, Seen, join_foreign};
 use super::meet::Snapshot;
@@ -31,7 +32,8 @@ const SCOPES: [Scope; 3] = [Scope::Block, Scope::Cluster, Scope::Gpu];
 pub(crate) struct Handover {
     /// What it knew at its last fence of this scope or a wider one.
     released: RefCell<[Option<Snapshot>; 3]>,
-    /// What threads of the same block, of the same cluster, and of the GPU had released where it has operated since.
+    /// What threads of the same block, of the same cluster, and of the GPU had released where it
+    /// has operated since.
     acquired: RefCell<[Option<Rc<Seen>>; 3]>,
 }
 
@@ -51,8 +53,8 @@ impl Handover {
     }
 }
 
-/// An address, as the rank of a block and a shared address or as one in global memory; and the rank of the block whose
-/// threads released there, or [`CLUSTER`].
+/// An address, as the rank of a block and a shared address or as one in global memory; and the rank
+/// of the block whose threads released there, or [`CLUSTER`].
 type Key = (u32, u64, u32);
 
 /// What the threads of a cluster have released by atomic operations, by address.
@@ -92,8 +94,8 @@ impl BlockContext {
         thread.clock.tick();
     }
 
-    /// An atomic operation of the running thread, `act`, on global memory, or on the shared memory of the block of this
-    /// rank.
+    /// An atomic operation of the running thread, `act`, on global memory, or on the shared memory
+    /// of the block of this rank.
     pub(crate) fn order_by_atomic<R>(
         &self,
         scope: Scope,

@@ -5,8 +5,9 @@ use super::{MAX_TENSOR_RANK, TensorElement, TensorFill, TensorMap, TensorPromoti
 /// The bytes of an encoded tensor map, which lies at a multiple of 64.
 pub const TENSOR_MAP_BYTES: usize = 128;
 
-/// The bit of an address that says that the map lies in a parameter of the running kernel and not in global memory. Who sets it
-/// promises that 128 bytes at the rest of the address may be read as long as the kernel runs.
+/// The bit of an address that says that the map lies in a parameter of the running kernel and not
+/// in global memory. Who sets it promises that 128 bytes at the rest of the address may be read as
+/// long as the kernel runs.
 pub const PARAMETER_SPACE: u64 = 1 << 63;
 
 /// What the simulator's maps begin with, so that no other bytes are taken for one.

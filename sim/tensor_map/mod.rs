@@ -1,8 +1,10 @@
-//! Tensor maps: what a tensor copy (TMA) is told of a tensor in global memory and of the boxes that it moves.
+//! Tensor maps: the description of a tensor in global memory and of its boxes for tensor copies
+//! (TMA).
 //!
-//! A [`TensorMap`] holds the fields that CUDA's `cuTensorMapEncodeTiled` takes; [`TensorMap::check`] says which of its limits
-//! are not kept. On a GPU the driver packs them into 128 bytes of a form that NVIDIA does not tell; the simulator packs them
-//! into 128 bytes of its own ([`TensorMap::encode`]), which a kernel passes by their address all the same.
+//! A [`TensorMap`] has the fields of CUDA's `cuTensorMapEncodeTiled`; [`TensorMap::check`] names a
+//! limit that is violated. On a GPU the driver packs them into 128 bytes of an undocumented format;
+//! the simulator packs them into 128 bytes of its own ([`TensorMap::encode`]), which a kernel
+//! passes by address as well.
 //!
 //! Dimension 0 runs fastest and has no stride: its elements follow each other.
 
@@ -17,7 +19,8 @@ pub(crate) use tile::{Placement, Tile};
 /// The most dimensions of a tensor map.
 pub const MAX_TENSOR_RANK: usize = 5;
 
-/// The types of elements that a tensor map tells apart, with the driver's numbers (`CUtensorMapDataType`).
+/// The types of elements that a tensor map tells apart, with the driver's numbers
+/// (`CUtensorMapDataType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "they say what they are")]
 #[repr(u32)]
@@ -74,10 +77,11 @@ impl TensorElement {
     }
 }
 
-/// How 16-byte pieces are exchanged within rows of shared memory, with the driver's numbers (`CUtensorMapSwizzle`).
+/// How 16-byte pieces are exchanged within rows of shared memory, with the driver's numbers
+/// (`CUtensorMapSwizzle`).
 ///
-/// With a span of `2^(4 + b)` bytes, bits 4 to `3 + b` of the shared address become their exclusive or with bits 7 to
-/// `6 + b`.
+/// With a span of `2^(4 + b)` bytes, bits 4 to `3 + b` of the shared address become their exclusive
+/// or with bits 7 to `6 + b`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "they say what they are")]
 #[repr(u32)]
@@ -90,8 +94,8 @@ pub enum TensorSwizzle {
 }
 
 impl TensorSwizzle {
-    /// The most bytes that a box may have along dimension 0, if there is a limit; as many lie from a row of a box to the next in shared
-    /// memory.
+    /// The most bytes that a box may have along dimension 0, if there is a limit; as many lie from
+    /// a row of a box to the next in shared memory.
     pub const fn span(self) -> Option<u64> {
         match self {
             Self::None => None,
@@ -108,7 +112,8 @@ impl TensorSwizzle {
     }
 }
 
-/// What a load gives for elements outside of the tensor, with the driver's numbers (`CUtensorMapFloatOOBfill`).
+/// What a load gives for elements outside of the tensor, with the driver's numbers
+/// (`CUtensorMapFloatOOBfill`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum TensorFill {
@@ -119,7 +124,8 @@ pub enum TensorFill {
     Nan = 1,
 }
 
-/// How much is fetched into the L2 cache at a time, with the driver's numbers (`CUtensorMapL2promotion`).
+/// How much is fetched into the L2 cache at a time, with the driver's numbers
+/// (`CUtensorMapL2promotion`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "they say what they are")]
 #[repr(u32)]
@@ -131,11 +137,13 @@ pub enum TensorPromotion {
     B256 = 3,
 }
 
-/// A tensor in global memory and the boxes that tensor copies move. Dimensions from `rank` on are 1 and of no meaning.
+/// A tensor in global memory and the boxes that tensor copies move. Dimensions from `rank` on are 1
+/// and of no meaning.
 ///
-/// In shared memory the rows of a box, its elements along dimension 0, follow each other without gaps. With a swizzle they begin a span
-/// apart ([`TensorSwizzle::span`]), shorter ones too: what is left of the span is neither written by loads nor read by stores, needs its
-/// place all the same, and does not count in [`box_bytes`](Self::box_bytes).
+/// In shared memory the rows of a box, its elements along dimension 0, are contiguous. With a
+/// swizzle they start one span apart ([`TensorSwizzle::span`]), shorter ones too: loads do not
+/// write the rest of the span and stores do not read it, but it takes memory, and does not count in
+/// [`box_bytes`](Self::box_bytes).
 ///
 /// ```
 /// use moye_sim::{TensorElement, TensorMap, TensorSwizzle};
@@ -176,8 +184,9 @@ pub struct TensorMap {
 }
 
 impl TensorMap {
-    /// A map without a swizzle, of boxes without gaps. The slices have as many values as there are dimensions, `strides`
-    /// one less; what is beyond five is left out, and [`check`](Self::check) says so.
+    /// A map without a swizzle, of boxes without gaps. The slices have as many values as there are
+    /// dimensions, `strides` one less; what is beyond five is left out, and [`check`](Self::check)
+    /// says so.
     pub fn new(
         element: TensorElement,
         address: u64,
@@ -202,7 +211,8 @@ impl TensorMap {
         }
     }
 
-    /// The same with a swizzle. Rows of boxes that are shorter than its span lie a span apart in shared memory, not densely.
+    /// The same with a swizzle. Rows of boxes that are shorter than its span lie a span apart in
+    /// shared memory, not densely.
     #[must_use]
     pub fn with_swizzle(self, swizzle: TensorSwizzle) -> Self {
         Self { swizzle, ..self }
@@ -220,16 +230,18 @@ impl TensorMap {
         self.box_extents[dimension].div_ceil(stride)
     }
 
-    /// The bytes that one copy moves, elements outside of the tensor included and what lies between rows not: what its mbarrier is told.
+    /// The bytes that one copy moves, including elements out of bounds but not the gaps between
+    /// rows: the number that its mbarrier expects.
     pub fn box_bytes(&self) -> u64 {
         (0..MAX_TENSOR_RANK).map(|d| u64::from(self.box_count(d))).product::<u64>() * self.element.bytes()
     }
 
-    /// Whether a box that begins at these coordinates can be stored, or added to what is there. Loads may begin anywhere.
+    /// Whether a box that begins at these coordinates can be stored, or added to what is there.
+    /// Loads may begin anywhere.
     ///
-    /// To an H200 (driver 580.159.04) stores and additions that begin below 0 along any dimension are illegal instructions,
-    /// however much of the box lies in the tensor (seen with 1 to 5 dimensions, along the first and the last); those that begin
-    /// at or past its end are not.
+    /// On an H200 (driver 580.159.04) stores and additions that start below 0 along any dimension
+    /// are illegal instructions, even if most of the box is in the tensor (observed with 1 to 5
+    /// dimensions, along the first and the last); stores that start at or past its end are not.
     ///
     /// ```
     /// use moye_sim::{TensorElement, TensorMap};
@@ -242,8 +254,8 @@ impl TensorMap {
         start.iter().take(self.rank).all(|&at| at >= 0)
     }
 
-    /// From the tensor's first byte to behind its last, in bytes; `u64::MAX`, which no allocation has, where it is more: a single
-    /// dimension may reach 2^72.
+    /// From the tensor's first byte to behind its last, in bytes; `u64::MAX`, which no allocation
+    /// has, where it is more: a single dimension may reach 2^72.
     pub(crate) fn span_bytes(&self) -> u64 {
         let reach = |d: usize| {
             let stride = if d == 0 { self.element.bytes() } else { self.strides[d - 1] };

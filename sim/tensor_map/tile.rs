@@ -29,15 +29,17 @@ impl Tile {
         (u64::from(self.map.box_extents[0]) * self.map.element.bytes()) as usize
     }
 
-    /// How the box lies in shared memory. On an H200 loads lay the rows of a swizzled box a span apart, however short they are, and leave
-    /// the rest of the span as it was (seen with spans of 32, 64 and 128 bytes); stores are taken to read what loads write.
+    /// How the box lies in shared memory. On an H200 loads lay the rows of a swizzled box a span
+    /// apart, however short they are, and leave the rest of the span as it was (seen with spans of
+    /// 32, 64 and 128 bytes); stores are taken to read what loads write.
     pub(crate) fn placement(&self) -> Placement {
         let row = self.row_bytes();
         let pitch = self.map.swizzle.span().map_or(row, |span| span as usize);
         Placement { bytes: self.bytes(), row, pitch, swizzle: self.map.swizzle }
     }
 
-    /// The rows of the box, dimension 1 running fastest; `None` for one that lies outside of the tensor.
+    /// The rows of the box, dimension 1 running fastest; `None` for one that lies outside of the
+    /// tensor.
     fn rows(&self) -> impl Iterator<Item = Option<Row>> + '_ {
         let counts: [u32; MAX_TENSOR_RANK] = std::array::from_fn(|d| self.map.box_count(d));
         let rows: u32 = counts[1..].iter().product();
@@ -89,8 +91,9 @@ impl Tile {
         self.rows().flatten().for_each(|row| range(row.address, row.bytes));
     }
 
-    /// Calls `part(address, bytes)` for each part of the box that lies in the tensor, `bytes` being those of the box there. An H200
-    /// stores a row that ends within 16 bytes up to the next multiple of them (seen); here what is no element stays as it is.
+    /// Calls `part(address, bytes)` for each part of the box that lies in the tensor, `bytes` being
+    /// those of the box there. An H200 stores a row that ends within 16 bytes up to the next
+    /// multiple of them (seen); here what is no element stays as it is.
     pub(crate) fn for_each_part(&self, bytes: &[u8], mut part: impl FnMut(u64, &[u8])) {
         for (place, row) in bytes.chunks_exact(self.row_bytes()).zip(self.rows()) {
             if let Some(Row { address, before, bytes }) = row {
@@ -105,7 +108,8 @@ impl Tile {
 pub(crate) struct Placement {
     /// How many are moved, row by row. What lies between rows is not among them.
     pub(crate) bytes: usize,
-    /// The bytes of a row, and from the beginning of one to that of the next: both before the swizzle.
+    /// The bytes of a row, and from the beginning of one to that of the next: both before the
+    /// swizzle.
     row: usize,
     pitch: usize,
     swizzle: TensorSwizzle,
@@ -117,8 +121,8 @@ impl Placement {
         Self { bytes, row: bytes, pitch: bytes, swizzle: TensorSwizzle::None }
     }
 
-    /// The pieces of 16 bytes, where the first begins at the shared address `address`, a multiple of 16: for each, where in the bytes that
-    /// are moved it is, and its address.
+    /// The pieces of 16 bytes, where the first begins at the shared address `address`, a multiple
+    /// of 16: for each, where in the bytes that are moved it is, and its address.
     pub(crate) fn pieces(self, address: u32) -> impl Iterator<Item = (usize, u32)> {
         let Self { bytes, row, pitch, swizzle } = self;
         (0..bytes).step_by(16).map(move |at| {
@@ -198,7 +202,7 @@ mod tests {
     const SPANS: [(TensorSwizzle, u32); 3] =
         [(TensorSwizzle::B32, 32), (TensorSwizzle::B64, 64), (TensorSwizzle::B128, 128)];
 
-    /// How a box of 16 rows of so many bytes lies.
+    /// The arrangement of a box of 16 rows of this many bytes.
     fn placement(swizzle: TensorSwizzle, row: u32) -> Placement {
         let map = TensorMap::new(TensorElement::U8, 0, &[256, 16], &[256], &[row, 16]).with_swizzle(swizzle);
         assert_eq!(map.check(), Ok(()), "{swizzle:?}, rows of {row} bytes");

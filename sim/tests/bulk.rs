@@ -1,4 +1,5 @@
-//! Bulk copies and tensor copies: what they move, when it arrives, and what is not allowed meanwhile.
+//! Bulk copies and tensor copies: what they move, when it arrives, and what is not allowed
+//! meanwhile.
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
@@ -116,7 +117,7 @@ fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
         let (from, to) = (upload(&memory, &map(source.address())), upload(&memory, &map(target.address())));
         let (from, to) = (from.address(), to.address());
         let span = swizzle.span().unwrap() as u32;
-        // Where nobody has written between the rows, a store does not mind.
+        // A store ignores unwritten bytes between the rows.
         for (start, written) in [[0, 0], [4, 2], [-4, -1], [16, 9], [20, 0], [-40, 3]]
             .into_iter()
             .flat_map(|start| [true, false].map(|written| (start, written)))
@@ -279,8 +280,8 @@ fn multicast_lays_short_rows_a_span_apart_in_each_block() {
     Launch::new("k", 2, 32, &memory).cluster(2).shared_bytes(8192).run(&kernel).unwrap();
 }
 
-/// Tensors whose last byte is past 2^64: by a dimension, and by a dimension or two whose reach is 0 modulo 2^64, so that the tensor would
-/// seem to be its first row.
+/// Tensors whose last byte is past 2^64: by a dimension, and by a dimension or two whose reach is 0
+/// modulo 2^64, so that the tensor would seem to be its first row.
 #[test]
 fn tensors_that_reach_past_the_address_space_are_out_of_bounds() {
     for (extents, strides) in [
@@ -477,7 +478,7 @@ fn a_load_that_no_one_expected_and_bad_operands_are_told() {
         .to_string()
     };
     let text = told(&|| bulk_load(tile(), from, 64, barrier(), None));
-    assert!(text.contains("lacks 0 arrivals and 64 bytes"), "{text}");
+    assert!(text.contains("still expects 0 arrivals and 64 bytes"), "{text}");
     let text = told(&|| bulk_load(tile(), from + 4, 64, barrier(), None));
     assert!(text.contains("both must be multiples of 16"), "{text}");
     let text = told(&|| bulk_load(tile() + 8, from, 64, barrier(), None));
@@ -564,7 +565,8 @@ fn a_line_is_not_stored_from_below_0_on_and_all_else_is() {
     }
 }
 
-/// Who waits for a load sees it; who does not, and was told by nobody, is told, whatever the order is.
+/// A thread that waits for a load sees it; a thread that neither waits nor synchronises faults, in
+/// any order.
 #[test]
 fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
     let memory = GlobalMemory::new();

@@ -50,7 +50,7 @@ fn arrivals_reach_mbarriers_of_other_blocks() {
                 }
             }
             mbarrier_wait_parity(barrier, phase % 2);
-            // Nobody misses a phase because others are two ahead.
+            // No block misses a phase because others are two ahead.
             sync_threads();
         }
         cluster_arrive();

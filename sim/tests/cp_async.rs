@@ -113,7 +113,7 @@ fn a_thread_that_exits_without_waiting_leaves_its_copies_in_flight_for_good() {
     let source = bytes_0_to_255(&memory);
     let from = source.address();
     let leave = || cp_async(shared_base() + 4 * lane_id(), from, 4, 4);
-    launch(&memory).run(&leave).expect("leaving copies behind is no fault by itself");
+    launch(&memory).run(&leave).expect("copies in flight at the exit are no fault");
     let error = fault(launch(&memory), &|| {
         if lane_id() == 0 {
             return cp_async(shared_base(), from, 4, 4);

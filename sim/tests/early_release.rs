@@ -1,8 +1,10 @@
-//! Writes to what asynchronous operations read: allowed to who knows that they have, whatever the order of the simulator is.
+//! Writes to what asynchronous operations read: allowed to who knows that they have, whatever the
+//! order of the simulator is.
 //!
-//! The simulator runs one warp until it waits, then the next, and who waits for an mbarrier looks again when nobody else can run.
-//! So a release that comes right before the wait for the product is followed by that wait, and by a copy into the stage only
-//! then: at the time of the copy nothing reads the stage, in this order. On a GPU the copy may come first.
+//! The simulator runs one warp until it waits, then the next, and a thread that waits for an
+//! mbarrier is resumed when no other thread can run. So a release right before the wait for the
+//! product is followed by that wait, and only then by a copy into the stage: at the time of the
+//! copy nothing reads the stage, in this order. On a GPU the copy may come first.
 
 use crate::common::{Words, fault};
 use crate::wgmma::{S8, descriptor};
@@ -48,7 +50,7 @@ enum Release {
     Early,
     /// Behind the wait for all products but the one that reads the stage.
     OneTooEarly,
-    /// By another warp than those that multiply, which nobody tells that the product is there.
+    /// By another warp than the consumers, which has not synchronised with the end of the product.
     ByAnother,
 }
 
@@ -173,8 +175,8 @@ fn a_release_before_the_wait_is_told_though_the_wait_comes_before_the_copy() {
             assert!(is_complete, "the order of this run hides it: {text}");
             assert!(
                 text.contains("bulk copy's write of 16 bytes of shared memory at offset 1024, which wgmma.s8 of the warpgroup of thread (0,0,0) at ")
-                    && text.contains("reads, and the wait for it did not come before what the writing thread has waited for (thread (")
-                    && text.ends_with(": release the stage behind wgmma_wait_group"),
+                    && text.contains("reads, and the writing thread has not synchronised with the thread that waited for it (thread (")
+                    && text.ends_with(": release the stage after wgmma_wait_group"),
                 "{text}"
             );
         }
@@ -212,7 +214,7 @@ fn cluster_ring(source: u64, early: bool) {
             wgmma_fence();
             wgmma(&S8, &mut d, WgmmaA::Shared(descriptor(at)), descriptor(at + 64 * 32), turn > 0);
             wgmma_commit_group();
-            // The other block is told first, or last.
+            // The other block is released first, or at the end.
             let release = |rank| mbarrier_arrive_cluster(map_shared(empty(stage), rank), 0);
             if early && t.is_multiple_of(32) {
                 release(1 - rank);
@@ -241,7 +243,8 @@ fn an_early_release_to_the_other_block_of_a_cluster_is_told() {
         told(launch.access_budget(1 << 24).run(&|| cluster_ring(address, early)).map(|_| ()))
     };
     run(false).unwrap();
-    // Each block's own producer is told in time, and by the multicast writes to the other block.
+    // Each block's own producer is released in time, but the multicast also writes to the other
+    // block.
     let fault = run(true).unwrap_err();
     let FaultKind::SharedBeingRead { access: Access::BulkDestination, read, .. } = &fault.kind else {
         panic!("{fault}")
@@ -267,8 +270,9 @@ enum Boxes {
 
 /// Boxes of C that TMA stores, in two rounds, from the same shared memory.
 ///
-/// The last thread stores: it comes to the barrier last, and goes on from there at once. So its wait comes before the others'
-/// writes in the order of the simulator, whether or not anybody waited for it.
+/// The last thread stores: it arrives at the barrier last, and goes on at once. So its wait
+/// precedes the others' writes in the order of the simulator, whether or not a thread waited for
+/// it.
 fn store_twice(map: u64, how: Boxes) {
     let (t, last) = (thread_idx().x, block_dim().x - 1);
     let (barrier, tile) = (shared_base(), shared_base() + 1024);
@@ -329,7 +333,8 @@ fn boxes_are_written_again_by_who_knows_that_they_were_stored() {
         assert!(read.is_complete, "the order of this run hides it: {fault}");
         assert_eq!((read.wait, read.thread), (ReadWait::BulkGroup, Dim3::new(63, 0, 0)), "{fault}");
         assert_eq!(read.released.is_some(), how == Boxes::ArriveThenWait, "{fault}");
-        let advice = "write behind bulk_wait_group_read of the thread that stores, and a barrier with it";
+        let advice =
+            "write after the storing thread has called bulk_wait_group_read and met this thread at a barrier";
         assert!(fault.to_string().ends_with(advice), "{fault}");
     }
 }
@@ -368,7 +373,7 @@ fn what_another_block_copies_is_written_by_who_knows_of_its_arrival() {
         told(launch.access_budget(1 << 24).run(&kernel).map(|_| ()))
     };
     run(true, cluster_arrive).unwrap();
-    // A relaxed arrival tells nobody of what was waited for.
+    // A relaxed arrival does not pass on a wait.
     for (waits, arrive) in [(false, cluster_arrive as fn()), (true, cluster_arrive_relaxed)] {
         let fault = run(waits, arrive).unwrap_err();
         assert!(
@@ -439,7 +444,7 @@ fn fences_and_conditions_hand_on_what_threads_know() {
     for by_copy in [false, true] {
         run(&by_fence, by_copy).unwrap();
         run(&by_condition, by_copy).unwrap();
-        // Long after, in this order; nobody says so.
+        // Long after, in this order, but without synchronisation.
         let late = |from: bool| {
             if !from {
                 (0..100_000).for_each(|_| _ = load_shared::<u32>(shared_base() + 1024));
@@ -502,5 +507,5 @@ fn a_read_that_nobody_waited_for_is_told_as_such() {
     let FaultKind::SharedBeingRead { read, .. } = &fault.kind else { panic!("{fault}") };
     assert!(!read.is_complete && read.released.is_none());
     assert!(fault.to_string().contains("of thread (0,0,0) at "), "{fault}");
-    assert!(fault.to_string().contains("reads, and nobody has waited for it: write behind"), "{fault}");
+    assert!(fault.to_string().contains("reads, and no thread has waited for it: write after"), "{fault}");
 }

@@ -285,7 +285,8 @@ fn two_blocks_that_wait_for_each_other_meet() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     let met = pool.install(|| {
         assert_eq!(moye_sim::blocks_at_once(1), 2);
-        // Each says that it has come, then waits for the other; were one run after the other, the budget would end it.
+        // Each says that it has come, then waits for the other; were one run after the other, the
+        // budget would end it.
         Launch::new("meet", 2, 1, &memory).access_budget(1 << 28).run(&|| {
             let (mine, other) = (u64::from(block_idx().x), u64::from(1 - block_idx().x));
             atomic_add(address + 4 * mine, 1_u32);

@@ -1,4 +1,4 @@
-//! `ldmatrix`, `stmatrix` and mbarriers: what a kernel does wrong with them is told.
+//! `ldmatrix`, `stmatrix` and mbarriers: wrong uses are faults.
 
 use crate::common::fault;
 use moye_sim::intrinsics::*;

@@ -90,12 +90,13 @@ fn a_deadlock_tells_what_each_warp_waits_for() {
     );
     let text = error.to_string();
     assert!(
-        text.contains("64 threads (32,0,0) to (95,0,0) wait for the phase of parity 0 of the mbarrier at offset 0, which lacks 0 arrivals and 4096 bytes, at"),
+        text.contains("64 threads (32,0,0) to (95,0,0) wait for the phase of parity 0 of the mbarrier at offset 0, which still expects 0 arrivals and 4096 bytes, at"),
         "{text}"
     );
 }
 
-/// 32 producers arrive once each at an mbarrier of this count; the other warp waits, and reads what they wrote.
+/// 32 producers arrive once each at an mbarrier of this count; the other warp waits, and reads what
+/// they wrote.
 fn handed_over(count: u32, order: u64) -> Result<(), moye_sim::LaunchError> {
     handed_over_with(count, order, true)
 }
@@ -132,7 +133,7 @@ fn an_initial_count_that_is_not_the_number_of_arrivals_is_a_fault_in_every_order
             let error = handed_over(count, order).unwrap_err();
             let fault = error.fault().unwrap();
             assert!(matches!(fault.kind, FaultKind::WaitNeverEnds { .. }), "{fault}");
-            assert!(fault.to_string().contains(&format!("which lacks {lacks} arrivals")), "{fault}");
+            assert!(fault.to_string().contains(&format!("which still expects {lacks} arrivals")), "{fault}");
         }
         for count in [1, 16, 31] {
             assert!(handed_over(count, order).is_err(), "count {count} for 32 arrivals, order {order}");

@@ -75,7 +75,9 @@ fn global_memory_out_of_bounds_is_told_from_the_nearest_allocation() {
 fn without_any_allocation_the_fault_says_so() {
     let error = fault(launch(&GlobalMemory::new()), &|| store_global(0x1000, 1u32));
     assert!(
-        error.to_string().ends_with("write of 4 bytes of global memory at 0x1000, but nothing is allocated")
+        error
+            .to_string()
+            .ends_with("write of 4 bytes of global memory at 0x1000, and no global memory is allocated")
     );
 }
 

@@ -1,4 +1,5 @@
-//! Which panics the program's own panic hook hears of. The only test of its process, for a hook belongs to all of it.
+//! Which panics the program's own panic hook hears of. The only test of its process, for a hook
+//! belongs to all of it.
 
 use moye_sim::{GlobalMemory, Launch};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -15,7 +16,7 @@ fn a_hook_from_before_the_first_launch_hears_of_the_hosts_panics_and_not_of_kern
     assert!(text.ends_with("the kernel panicked: in a kernel"), "{text}");
     assert_eq!(HEARD.load(Relaxed), 0, "a kernel's panic is in the fault and nowhere else");
     std::panic::catch_unwind(|| panic!("on the host")).unwrap_err();
-    assert_eq!(HEARD.load(Relaxed), 1, "the host's panics are told as ever");
+    assert_eq!(HEARD.load(Relaxed), 1, "the host's panics reach the hook as before");
     launch();
     assert_eq!(HEARD.load(Relaxed), 1, "the hook is installed once");
 }

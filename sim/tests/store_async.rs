@@ -1,10 +1,11 @@
-//! Asynchronous stores between the blocks of a cluster: what they bring, who may touch it when, and what is not allowed.
+//! Asynchronous stores between the blocks of a cluster: what they bring, who may touch it when, and
+//! what is not allowed.
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
 use moye_sim::{Access, Dim3, Fault, FaultKind, GlobalMemory, Launch};
 
-/// The mbarriers are in front of the tile, which begins at a multiple of 64.
+/// The mbarriers are before the tile, which starts at a multiple of 64.
 fn barrier(number: u32) -> u32 {
     shared_base() + 8 * number
 }
@@ -34,8 +35,8 @@ fn expect(bytes: [u32; 2]) {
     meet();
 }
 
-/// Runs a step in thread 0 of block 0 where the mbarriers of both wait for `bytes`, then one in thread `at` of block 1 when thread 0
-/// there has waited for them all; both blocks end together.
+/// Runs a step in thread 0 of block 0 where the mbarriers of both wait for `bytes`, then one in
+/// thread `at` of block 1 when thread 0 there has waited for them all; both blocks end together.
 fn sent(bytes: [u32; 2], send: impl Fn() + Sync, at: u32, look: impl Fn() + Sync) -> Result<(), Fault> {
     let kernel = || {
         let (rank, t) = (cluster_rank(), thread_idx().x);
@@ -48,7 +49,7 @@ fn sent(bytes: [u32; 2], send: impl Fn() + Sync, at: u32, look: impl Fn() + Sync
                 .filter(|&number| bytes[number] > 0)
                 .for_each(|number| mbarrier_wait_parity(barrier(number as u32), 0));
         }
-        // Time for the first to wait, which tells nobody.
+        // Time for the first to wait, without synchronisation.
         (0..20_000).for_each(|_| _ = thread_idx());
         if (rank, t) == (1, at) {
             look();
@@ -120,7 +121,7 @@ fn what_is_stored_may_not_be_touched_before_the_wait_but_what_lies_beside_it() {
             if (cluster_rank(), thread_idx().x) == (1, 7) {
                 touch();
             }
-            // Before this nobody lets it arrive.
+            // Before this no thread lets it complete.
             meet();
             mbarrier_wait_parity(barrier(0), if cluster_rank() == 1 { 0 } else { 1 });
             meet();
@@ -234,7 +235,7 @@ fn a_store_into_what_a_bulk_copy_brought_leaves_the_rest_with_the_copy() {
         matches!(fault.kind, FaultKind::SharedNotAwaited { what: "st.async", mbarrier: 8, .. }),
         "{fault}"
     );
-    // Nobody waits for the next phase.
+    // No thread waits for the next phase.
     let fault = run(0, true).unwrap_err();
     assert!(matches!(fault.kind, FaultKind::BulkLoadsLeft { what: "bulk copies", .. }), "{fault}");
 }
@@ -272,7 +273,11 @@ fn an_asynchronous_operation_reads_what_was_stored_behind_a_fence_only() {
             panic!("{fault}")
         };
         assert_eq!(writer, own.then_some(Dim3::new(0, 0, 0)), "{fault}");
-        let way = if own { "let who writes fence" } else { "let who issues the operation fence" };
+        let way = if own {
+            "let the writing thread fence"
+        } else {
+            "let the thread that issues the operation fence"
+        };
         assert!(fault.to_string().contains(way), "{fault}");
     }
 }
@@ -357,7 +362,7 @@ fn bytes_that_the_phase_does_not_expect_keep_it_from_ending() {
         store_async(map_shared(tile(), 1), 5_u32, map_shared(barrier(0), 1));
     };
     let fault = sent([8, 0], send, 0, || ()).unwrap_err();
-    assert!(fault.to_string().contains("lacks 0 arrivals and 4 bytes"), "{fault}");
+    assert!(fault.to_string().contains("still expects 0 arrivals and 4 bytes"), "{fault}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn a_barrier_that_some_threads_never_reach_says_who_waits_where_and_who_exited()
     };
     let error = fault(launch(&memory, 64), &kernel);
     let expected = format!(
-        "kernel `k`, block (0,0,0), thread (0,0,0) at {file}:{line}: barrier 0 is not reached by all: 48 of 64 threads arrived; 48 threads (0,0,0) to (47,0,0) wait at barrier 0 at {file}:{line}; 16 threads (48,0,0) to (63,0,0) exited",
+        "kernel `k`, block (0,0,0), thread (0,0,0) at {file}:{line}: barrier 0 is incomplete: 48 of 64 threads arrived; 48 threads (0,0,0) to (47,0,0) wait at barrier 0 at {file}:{line}; 16 threads (48,0,0) to (63,0,0) exited",
         file = file!()
     );
     assert_eq!(error.to_string(), expected);
@@ -65,7 +65,7 @@ fn a_lane_that_is_not_in_its_own_mask_faults() {
     let error = fault(launch(&GlobalMemory::new(), 32), &|| sync_warp(0xFFFF_FFFE));
     let text = error.to_string();
     assert!(
-        text.ends_with("bar.warp.sync with mask 0xfffffffe, which does not name the calling lane 0"),
+        text.ends_with("bar.warp.sync with mask 0xfffffffe, which does not include the calling lane 0"),
         "{text}"
     );
 }
@@ -134,7 +134,7 @@ fn a_condition_that_nobody_fulfils_is_told_at_once() {
     let error = fault(launch(&GlobalMemory::new(), 4), &|| wait_until("phase 1 of the mbarrier", || false));
     let text = error.to_string();
     assert!(
-        text.contains("waits for phase 1 of the mbarrier, which no thread of the block can bring about"),
+        text.contains("waits for phase 1 of the mbarrier, which no thread of the block can make happen"),
         "{text}"
     );
     assert!(text.contains("4 threads (0,0,0) to (3,0,0) wait for phase 1 of the mbarrier"), "{text}");
@@ -268,7 +268,7 @@ fn a_thread_that_overruns_its_stack_is_a_fault_and_the_process_goes_on() {
         });
         assert_eq!(error.kind, FaultKind::StackOverrun { bytes: 64 * 1024 }, "{error}");
         assert_eq!(error.thread, Dim3::new(40, 0, 0));
-        assert!(error.to_string().contains("stack of 65536 bytes is used up"), "{error}");
+        assert!(error.to_string().contains("stack of 65536 bytes overflowed"), "{error}");
     }
     // An array that goes past the guard in one step.
     let error = fault(launch(&memory, 32), &|| {
@@ -310,7 +310,8 @@ fn a_loop_that_only_asks_for_its_index_is_noticed() {
     assert!(matches!(error.kind, FaultKind::NoProgress { .. }), "{error}");
 }
 
-/// The same, with a warp's vote, a barrier of the warp and a group of copies, none of which is an access.
+/// The same, with a warp's vote, a barrier of the warp and a group of copies, none of which is an
+/// access.
 #[inline(never)]
 fn recurses_through_votes(depth: u32) -> u32 {
     let here = std::hint::black_box([depth; 16]);

@@ -29,7 +29,8 @@ fn shuffles_of_all_modes_widths_and_distances_stay_in_their_segments() {
                 check(ShuffleMode::Idx, first + b % width, true);
                 check(ShuffleMode::Up, lane - b, lane - b >= first);
                 check(ShuffleMode::Down, lane + b, lane + b < end);
-                // An xor may leave the segment downwards: only lanes above its last are out of range.
+                // An xor may leave the segment downwards: only lanes above its last are out of
+                // range.
                 check(ShuffleMode::Xor, lane ^ b, (lane ^ b) < end);
             }
         }
@@ -129,7 +130,7 @@ fn operations_go_on_without_lanes_that_exited_or_never_existed() {
         assert!(vote_all(FULL, true));
         assert_eq!(reduce_add(FULL, 1i32), active.count_ones() as i32);
     });
-    // The lanes that wait come first, and those that they wait for return later.
+    // The waiting lanes arrive first, and the lanes that they wait for exit later.
     run(32, &|| {
         if lane_id() >= 4 {
             return;

@@ -60,7 +60,8 @@ struct Without {
     writes_early: bool,
 }
 
-/// Two products on the same accumulators, `D = A B` and `D += A B`, in one group; D goes to memory as each thread has it.
+/// Two products on the same accumulators, `D = A B` and `D += A B`, in one group; D goes to memory
+/// as each thread has it.
 fn kernel(output: u64, without: Without) {
     let t = thread_idx().x;
     if t == 0 {

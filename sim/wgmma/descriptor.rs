@@ -1,9 +1,10 @@
-//! Matrix descriptors: how `wgmma` is told where a matrix lies in shared memory.
+//! Matrix descriptors: the place of a matrix in shared memory for `wgmma`.
 //!
-//! Shared memory is counted in pieces of 16 bytes. A matrix is made of cores, 8 rows of one piece each. *K-major*, a piece
-//! holds 16 bytes along k of one row m (or n), and an instruction takes two pieces of each row. *MN-major*, a piece holds 8
-//! elements of 2 bytes along m, and an instruction takes 16 rows along k. With a swizzle of `W` pieces to a row (1 without,
-//! then 2, 4, 8), the piece is at
+//! Shared memory is counted in pieces of 16 bytes. A matrix is made of cores, 8 rows of one piece
+//! each. *K-major*, a piece holds 16 bytes along k of one row m (or n), and an instruction takes
+//! two pieces of each row. *MN-major*, a piece holds 8 elements of 2 bytes along m, and an
+//! instruction takes 16 rows along k. With a swizzle of `W` pieces to a row (1 without, then 2, 4,
+//! 8), the piece is at
 //!
 //! ```text
 //! K-major,  swizzled:   (m % 8) W + (m / 8) SBO + piece of k            (PTX ISA, "Strides"; CuTe's canonical layouts)
@@ -12,7 +13,8 @@
 //! MN-major, plain:      p SBO + k % 8 + (k / 8) LBO
 //! ```
 //!
-//! from the start address on, and then the swizzle exchanges bits 4 to 6 of the address: [`TensorSwizzle`].
+//! from the start address on, and then the swizzle exchanges bits 4 to 6 of the address:
+//! [`TensorSwizzle`].
 
 use crate::tensor_map::TensorSwizzle;
 use std::fmt;
@@ -59,15 +61,16 @@ pub struct MatrixDescriptor {
     pub leading: u32,
     /// The stride dimension's byte offset, SBO.
     pub stride: u32,
-    /// Which row of a swizzle's 8 the start is in, where they do not begin at a multiple of their size.
+    /// Which row of a swizzle's 8 the start is in, where they do not begin at a multiple of their
+    /// size.
     pub base_offset: u32,
     /// The swizzle.
     pub swizzle: DescriptorSwizzle,
 }
 
 impl MatrixDescriptor {
-    /// The descriptor with these bits: 14 each for the start, LBO and SBO in pieces at bits 0, 16 and 32, 3 for the base
-    /// offset at 49, 2 for the swizzle at 62.
+    /// The descriptor with these bits: 14 each for the start, LBO and SBO in pieces at bits 0, 16
+    /// and 32, 3 for the base offset at 49, 2 for the swizzle at 62.
     pub const fn of(bits: u64) -> Self {
         let swizzle = match bits >> 62 {
             0 => DescriptorSwizzle::None,
@@ -84,7 +87,8 @@ impl MatrixDescriptor {
         }
     }
 
-    /// The shared address of the 16 bytes that hold an element of a K-major matrix: of row `row`, piece `piece` of k.
+    /// The shared address of the 16 bytes that hold an element of a K-major matrix: of row `row`,
+    /// piece `piece` of k.
     pub const fn k_major(&self, row: u32, piece: u32) -> u32 {
         let (core, row) = (row / 8, row % 8);
         let across = match self.swizzle {
@@ -94,7 +98,8 @@ impl MatrixDescriptor {
         self.swizzled(row * 16 * self.swizzle.pieces() + core * self.stride + across)
     }
 
-    /// The shared address of the 16 bytes that hold an element of an MN-major matrix: piece `piece` of m (or n), row `k`.
+    /// The shared address of the 16 bytes that hold an element of an MN-major matrix: piece `piece`
+    /// of m (or n), row `k`.
     pub const fn mn_major(&self, piece: u32, k: u32) -> u32 {
         let width = self.swizzle.pieces();
         let (core, row) = (k / 8, k % 8);

@@ -28,7 +28,8 @@ pub struct WgmmaResult {
     pub encode: fn(f64) -> u64,
 }
 
-/// A `wgmma.mma_async` instruction: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix, K being 32 bytes.
+/// A `wgmma.mma_async` instruction: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix, K
+/// being 32 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Wgmma {
     /// The instruction's name in messages.
@@ -80,9 +81,10 @@ impl Wgmma {
         self.n * self.d.bits / 64
     }
 
-    /// The 16-byte pieces in which rows of an operand lie in shared memory, with elements of so many bits: the address of each, and
-    /// the row, along m or n and counted from the first of `rows`, and k of its first element. The others follow that one along the
-    /// rows where the operand is MN-major, along k otherwise.
+    /// The 16-byte pieces that hold rows of an operand in shared memory, with elements of this many
+    /// bits: the address of each, and the row, along m or n and counted from the first of `rows`,
+    /// and k of its first element. The others follow that one along the rows if the operand is
+    /// MN-major, along k otherwise.
     fn for_each_piece(
         &self,
         descriptor: u64,
@@ -94,7 +96,8 @@ impl Wgmma {
         let descriptor = MatrixDescriptor::of(descriptor);
         let per_piece = 128 / bits;
         if mn_major {
-            // `rows` begin with a piece: they are counted by eights, and only numbers of 16 bits lie so.
+            // `rows` begin with a piece: they are counted by eights, and only numbers of 16 bits
+            // lie so.
             for row in rows.clone().step_by(per_piece) {
                 for k in 0..self.k() {
                     visit(descriptor.mn_major((row / per_piece) as u32, k as u32), row - rows.start, k);
@@ -125,7 +128,8 @@ impl Wgmma {
         addresses
     }
 
-    /// The lanes' registers of D after the instruction; `read` gives the 16 bytes at a shared address.
+    /// The lanes' registers of D after the instruction; `read` gives the 16 bytes at a shared
+    /// address.
     pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<Vec<u32>> {
         let (n, k) = (self.n, self.k());
         // (N, K), with N contiguous
@@ -162,7 +166,8 @@ impl Wgmma {
         result
     }
 
-    /// The values of rows of an operand in shared memory, of A (0) or B (1), with these strides along rows and along k.
+    /// The values of rows of an operand in shared memory, of A (0) or B (1), with these strides
+    /// along rows and along k.
     fn shared_rows(
         &self,
         operand: usize,

@@ -1,15 +1,17 @@
-//! `wgmma.mma_async`: a warpgroup (four warps) multiplies matrices that lie in shared memory, A also in registers.
+//! `wgmma.mma_async`: a warpgroup (four warps) multiplies matrices that lie in shared memory, A
+//! also in registers.
 //!
-//! An instruction is described by a value, [`Wgmma`], as [`Mma`](crate::intrinsics::Mma) describes one of `mma.sync`: what its
-//! numbers are, and how products are summed. D has 64 rows, of which each warp computes 16, and N columns. Where elements
-//! lie in registers is the same for all types of one width; where they lie in shared memory is told by descriptors
-//! ([`MatrixDescriptor`]).
+//! A value, [`Wgmma`], describes an instruction, like [`Mma`](crate::intrinsics::Mma) for
+//! `mma.sync`: its element types, and how products are summed. D has 64 rows, of which each warp
+//! computes 16, and N columns. The places of elements in registers are the same for all types of
+//! one width; descriptors give their places in shared memory ([`MatrixDescriptor`]).
 //!
 //! # What is asynchronous
-//! The products are computed at once and kept back: until the thread has waited for the group of the instruction and then
-//! asks for them ([`take`](crate::intrinsics::wgmma_take_results)), its accumulators hold marks, which are NaNs to floats.
-//! Reading them too early therefore shows. The next instruction on the same accumulators finds the kept values by the
-//! marks. Operands in shared memory may not be written until the wait.
+//! The products are computed at once and held back. Until the thread has waited for the
+//! instruction's group and then takes them ([`take`](crate::intrinsics::wgmma_take_results)), its
+//! accumulators hold marks, which are NaN as floats, so that an early read is noticed. The next
+//! instruction on the same accumulators finds the values by the marks. Operands in shared memory
+//! must not be written until the wait.
 
 mod descriptor;
 mod instruction;

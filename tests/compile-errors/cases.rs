@@ -5,8 +5,8 @@
 
 #[test]
 fn wrong_kernels_layouts_pipelines_and_tilings_do_not_compile() {
-    // All of the device side is compiled for them, and nobody looks into it with a debugger.
-    // SAFETY: the only test of its process.
+    // The cases compile all of the device side, without debug information. SAFETY: the only test of
+    // its process.
     unsafe { std::env::set_var("CARGO_PROFILE_DEV_DEBUG", "0") };
     // One set of cases: each set is a run of cargo.
     let cases = trybuild::TestCases::new();

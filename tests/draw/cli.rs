@@ -114,8 +114,8 @@ fn options_that_have_no_part_in_the_picture_are_refused() {
         let output = run(args);
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && output.stdout.is_empty(), "{args:?} is refused");
-        // What the parser refuses by itself it says in its own words.
-        let ours = error.contains(&format!("{option} does not go with")) && error.contains(with);
+        // The parser's own refusals have its own words.
+        let ours = error.contains(&format!("{option} does not apply to")) && error.contains(with);
         assert!(ours || output.status.code() == Some(2) && error.contains(option), "{args:?}: {error}");
     }
 }

@@ -27,7 +27,7 @@ fn a_layout_of_mixed_strides_is_refused_with_the_reason() {
     let error = draw::layout(&parsed("(3,4):(1@0,2)")).unwrap_err().to_string();
     assert!(
         error.contains("(3,4):(1@0,2)")
-            && error.contains("the coordinate both an integer and a tuple; 2@1 beside 1@0 would do"),
+            && error.contains("the coordinate both an integer and a tuple; 2@1 beside 1@0 would work"),
         "{error}"
     );
 }
@@ -241,7 +241,7 @@ fn bank_conflicts_are_those_of_the_hardware() {
             assert_eq!(conflicts, 0, "{memory} by {access}");
         } else {
             assert!(
-                note.contains(&format!("{wanted} passes where {phases}")),
+                note.contains(&format!("{wanted} passes instead of {phases}")),
                 "{memory} by {access}: {note}"
             );
             assert!(conflicts > 1, "{memory} by {access}: a conflict takes two");
@@ -290,7 +290,7 @@ fn tiled_copies_are_drawn_as_they_are() {
         let threads: Vec<_> = (0..9)
             .map(|column| match *label(&scene, panel, row + 2, column) {
                 Label::ThreadValue { thread, .. } => thread,
-                _ => panic!("an element that nobody holds"),
+                _ => panic!("an element without a thread"),
             })
             .collect();
         assert_eq!(threads, [3, 3, 3, 4, 4, 4, 5, 5, 5]);

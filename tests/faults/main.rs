@@ -90,13 +90,13 @@ macro_rules! kind {
     kernels::leaves_before_the_barrier,
     kind!(BarrierIncomplete { barrier: 0, arrived: 63, expected: 64, .. }),
     0,
-    &["barrier 0 is not reached by all: 63 of 64 threads arrived", "(3,0,0) exited"]
+    &["barrier 0 is incomplete: 63 of 64 threads arrived", "(3,0,0) exited"]
 )]
 #[case::barrier_with_two_counts(
     kernels::counts_a_barrier_in_two_ways,
     kind!(BarrierMismatch { barrier: 1, count: 32, expected: 64, .. }),
     32,
-    &["barrier 1 for 32 threads, at which others already wait for 64 threads", "32 threads (0,0,0) to (31,0,0) wait"]
+    &["barrier 1 is used with 32 threads, but other threads wait at it with 64 threads", "32 threads (0,0,0) to (31,0,0) wait"]
 )]
 #[case::operand(
     kernels::has_no_such_barrier,
@@ -114,7 +114,7 @@ macro_rules! kind {
     kernels::leaves_itself_out_of_its_mask,
     kind!(WarpSelfNotInMask { mask: 0xFFFF_FFF0, lane: 3, .. }),
     3,
-    &["bar.warp.sync with mask 0xfffffff0, which does not name the calling lane 3"]
+    &["bar.warp.sync with mask 0xfffffff0, which does not include the calling lane 3"]
 )]
 #[case::lane_that_has_exited(
     kernels::multiplies_without_a_lane,
@@ -138,19 +138,19 @@ macro_rules! kind {
     kernels::shuffles_from_a_lane_that_takes_no_part,
     kind!(ShuffleInactive { source_lane: 8, active: 0xFF, .. }),
     7,
-    &["shfl.sync.down reads lane 8, which takes no part in it (lanes 0x000000ff do)"]
+    &["shfl.sync.down reads lane 8, which is not in the mask of active lanes 0x000000ff"]
 )]
 #[case::wait_that_never_ends(
     kernels::waits_for_what_never_happens,
     kind!(WaitNeverEnds { .. }),
     3,
-    &["which no thread of the block can bring about any more", "63 threads"]
+    &["which no thread of the block can make happen any more", "63 threads"]
 )]
 #[case::store_left_behind(
     kernels::leaves_a_store_behind,
     kind!(BulkCopiesLeft { copies: 1 }),
     3,
-    &["the thread returned while 1 bulk copies that it issued still read shared memory"]
+    &["the thread exited while 1 bulk copies that it issued still read shared memory"]
 )]
 #[case::load_left_behind(
     kernels::leaves_a_load_behind,
@@ -189,7 +189,7 @@ fn a_fault_is_told_with_block_thread_and_values(
 #[case::block_that_has_ended(
     kernels::reads_of_a_block_that_has_ended,
     kind!(PeerEnded { access: Access::Read, rank: 0 }),
-    &["read of the shared memory of block 0 of the cluster, which has ended"]
+    &["read of the shared memory of block 0 of the cluster, which has exited"]
 )]
 #[case::store_on_its_way(
     kernels::reads_a_store_that_is_on_its_way,
@@ -221,13 +221,13 @@ fn a_stack_that_is_used_up_is_told_likewise() {
     assert!(matches!(fault.kind, FaultKind::StackOverrun { bytes: 262_144 }), "{fault}");
     let told = "kernel `recurses`, block (1,0,0), thread (3,0,0)";
     let text = fault.to_string();
-    assert!(text.starts_with(told) && text.contains("stack of 262144 bytes is used up"), "{text}");
+    assert!(text.starts_with(told) && text.contains("stack of 262144 bytes overflowed"), "{text}");
 }
 
 fn check(fault: &Fault, kernel: &Faulty, kind: Kind, thread: u32, parts: &[&str]) {
     assert!(kind(&fault.kind), "{fault}: {:?}", fault.kind);
     let text = fault.to_string();
-    // The fault of the lowest block is told.
+    // The reported fault is that of the lowest block.
     let block = u32::from(!EVERY_BLOCK.contains(&kernel.name()));
     let place = format!("kernel `{}`, block ({block},0,0), thread ({thread},0,0)", kernel.name());
     assert!(text.starts_with(&place), "{place}: {text}");

@@ -141,7 +141,7 @@ fn a_stage_that_is_released_before_its_copy_has_read_it_is_told_when_it_is_fille
         &[
             "bulk copy's write of 16 bytes of shared memory at offset 0, which cp.async.bulk.global.shared::cta of thread (32,0,0) at ",
             "(thread (32,0,0) released it at tests/faults/pipelines.rs:",
-            ": write behind bulk_wait_group_read of the thread that stores",
+            ": write after the storing thread has called bulk_wait_group_read",
         ],
     );
 }
@@ -180,8 +180,8 @@ fn a_stage_that_one_warp_of_two_releases_leaves_the_producer_waiting() {
     check(
         &fault.to_string(),
         &[
-            "1 thread (0,0,0) waits for the phase of parity 0 of the mbarrier at offset 144, which lacks 1 arrivals and 0 bytes",
-            "32 threads (32,0,0) to (63,0,0) wait for the phase of parity 1 of the mbarrier at offset 128, which lacks 1 arrivals",
+            "1 thread (0,0,0) waits for the phase of parity 0 of the mbarrier at offset 144, which still expects 1 arrivals and 0 bytes",
+            "32 threads (32,0,0) to (63,0,0) wait for the phase of parity 1 of the mbarrier at offset 128, which still expects 1 arrivals",
         ],
     );
 }
@@ -193,7 +193,7 @@ fn bytes_that_were_announced_and_do_not_come_leave_the_consumer_waiting() {
     check(
         &fault.to_string(),
         &[
-            "(32,0,0) to (63,0,0) wait for the phase of parity 0 of the mbarrier at offset 128, which lacks 0 arrivals and 16 bytes",
+            "(32,0,0) to (63,0,0) wait for the phase of parity 0 of the mbarrier at offset 128, which still expects 0 arrivals and 16 bytes",
         ],
     );
 }

@@ -56,7 +56,7 @@ pub fn check(name: &str, piece: &Piece, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Words in lower case and single punctuation marks, with their lines. An underscore joins a name.
+/// Words in lower case, code between backticks and single punctuation marks, with their lines.
 fn tokens(piece: &Piece) -> Vec<(String, usize)> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '\'' | '-');
     let mut tokens = Vec::new();
@@ -64,7 +64,12 @@ fn tokens(piece: &Piece) -> Vec<(String, usize)> {
         let mut rest = text.trim_start();
         while let Some(first) = rest.chars().next() {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            let end = if end == 0 { first.len_utf8() } else { end };
+            let end = match (end, first) {
+                // Code between backticks is one token.
+                (_, '`') => rest[1..].find('`').map_or(1, |length| length + 2),
+                (0, _) => first.len_utf8(),
+                _ => end,
+            };
             tokens.push((rest[..end].to_lowercase(), line));
             rest = rest[end..].trim_start();
         }
@@ -101,6 +106,7 @@ mod tests {
     fn punctuation_parts_a_phrase() {
         assert_eq!(faults("// if so, many tiles; no so-many\n"), [""; 0]);
         assert_eq!(faults("// if so many tiles\n").len(), 1);
+        assert_eq!(faults("// the parameter `nobody` and `in front`\n"), [""; 0]);
     }
 
     #[test]

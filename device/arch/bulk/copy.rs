@@ -9,9 +9,10 @@ use half::{bf16, f16};
 /// (`cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`).
 ///
 /// # Safety
-/// `destination` and `mbarrier` are shared addresses, of one block of the cluster; with `multicast`, of the block itself, and
-/// each block that the mask names has such memory there. Nobody touches the destination until the phase of the mbarrier is
-/// over, which was told of the bytes. `source` is the global address of readable memory.
+/// `destination` and `mbarrier` are shared addresses of one block of the cluster; with `multicast`,
+/// of the block itself, and each block that the mask names has such memory there. No thread touches
+/// the destination until the phase of the mbarrier, which expects the bytes, is over. `source` is
+/// the global address of readable memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn bulk_load(
@@ -57,13 +58,14 @@ pub unsafe fn bulk_load(
     }
 }
 
-/// Copies `bytes` bytes of the block's shared memory to a block of the cluster, where they arrive at `mbarrier`
-/// (`cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes`).
+/// Copies `bytes` bytes of the block's shared memory to a block of the cluster, where they arrive
+/// at `mbarrier` (`cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes`).
 ///
 /// # Safety
-/// `destination` and `mbarrier` are addresses of the cluster's shared memory in one block, `source` is a shared address of
-/// this one, and what is there was fenced. Nobody touches the destination or writes the source until the phase of the
-/// mbarrier is over, which was told of the bytes; neither block ends before.
+/// `destination` and `mbarrier` are addresses of the cluster's shared memory in one block, `source`
+/// is a shared address of this one, and its bytes were fenced. No thread touches the destination or
+/// writes the source until the phase of the mbarrier, which expects the bytes, is over; neither
+/// block exits before.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn bulk_copy_to_cluster(destination: u32, source: u32, bytes: u32, mbarrier: u32) {
@@ -84,9 +86,10 @@ pub unsafe fn bulk_copy_to_cluster(destination: u32, source: u32, bytes: u32, mb
 /// Stores `bytes` bytes of shared memory (`cp.async.bulk.global.shared::cta.bulk_group`).
 ///
 /// # Safety
-/// `source` is a shared address of the block, what is there was fenced
-/// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and nobody writes it until the thread has waited
-/// for the group. `destination` is the global address of writable memory that no other thread touches.
+/// `source` is a shared address of the block, its bytes were fenced
+/// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and no thread writes it
+/// until the thread has waited for the group. `destination` is the global address of writable
+/// memory that no other thread touches.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn bulk_store(destination: u64, source: u32, bytes: u32, policy: Option<CachePolicy>) {
@@ -114,7 +117,7 @@ pub unsafe fn bulk_store(destination: u64, source: u32, bytes: u32, policy: Opti
     }
 }
 
-/// An element that bulk copies can add up.
+/// An element type that bulk copies can reduce by addition.
 pub trait BulkReduceAdd: Element {
     /// Adds `bytes` bytes of elements of shared memory to those in global memory
     /// (`cp.reduce.async.bulk.global.shared::cta.bulk_group.add`).

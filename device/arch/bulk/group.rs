@@ -2,7 +2,8 @@
 
 use crate::arch::target::needs;
 
-/// Makes the stores that the thread issued since the last one a group, which may be empty (`cp.async.bulk.commit_group`).
+/// Makes the stores that the thread issued since the last one a group, which may be empty
+/// (`cp.async.bulk.commit_group`).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn bulk_commit_group() {
@@ -34,10 +35,11 @@ macro_rules! waits {
     )* };
 }
 waits! {
-    /// Waits until all of the thread's groups but the `PENDING` youngest are complete: what they stored is there
-    /// (`cp.async.bulk.wait_group`).
+    /// Waits until all of the thread's groups except the `PENDING` youngest are complete: their
+    /// destinations are written (`cp.async.bulk.wait_group`).
     bulk_wait_group "cp.async.bulk.wait_group";
-    /// Waits until all of the thread's groups but the `PENDING` youngest have read shared memory, which may then be written
-    /// again (`cp.async.bulk.wait_group.read`). A thread that has issued stores does so before it ends.
+    /// Waits until all of the thread's groups but the `PENDING` youngest have read shared memory,
+    /// which may then be written again (`cp.async.bulk.wait_group.read`). A thread that has issued
+    /// stores does so before it ends.
     bulk_wait_group_read "cp.async.bulk.wait_group.read";
 }

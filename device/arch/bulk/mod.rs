@@ -1,19 +1,23 @@
-//! Bulk copies and TMA: one thread has bytes, or a box of a tensor, moved between global and shared memory (sm_90, PTX 8.0).
+//! Bulk copies and TMA: one thread has bytes, or a box of a tensor, moved between global and shared
+//! memory (sm_90, PTX 8.0).
 //!
-//! They work in the async proxy (see [`fence_proxy_async`](super::fence_proxy_async)) and are waited for in two ways:
-//! - *loads* into shared memory arrive at an mbarrier, whose thread says before how many bytes are to come
+//! They work in the async proxy (see [`fence_proxy_async`](super::fence_proxy_async)) and are
+//! waited for in two ways:
+//! - *loads* into shared memory complete on an mbarrier, which is first set to expect the bytes
 //!   ([`mbarrier_arrive_expect_tx`](super::mbarrier_arrive_expect_tx));
-//! - *stores* from shared memory form groups of the thread that issues them ([`bulk_commit_group`]), which waits until they
-//!   have read their sources ([`bulk_wait_group_read`]) or are complete ([`bulk_wait_group`]).
+//! - *stores* from shared memory form groups of the thread that issues them
+//!   ([`bulk_commit_group`]), which waits until they have read their sources
+//!   ([`bulk_wait_group_read`]) or are complete ([`bulk_wait_group`]).
 //!
-//! Where a copy takes an `Option`, make it a constant (after inlining): it decides the form of the instruction. `multicast`
-//! names blocks of the cluster by a mask: the copy goes to the same places in each, and each block's mbarrier hears of it.
-//! `policy` says how long L2 is to keep what is touched.
+//! If a copy takes an `Option`, pass a constant (after inlining): it selects the form of the
+//! instruction. `multicast` names blocks of the cluster by a mask: the copy goes to the same
+//! offsets in each, and completes on each block's mbarrier. `policy` is the L2 cache policy.
 //!
-//! A tensor copy moves the box of the tensor map's extents that begins at `start`, a coordinate for each dimension, the
-//! fastest first; that of dimension 0 is a multiple of 16 bytes, or the instruction is illegal (seen with loads on an H200). What
-//! lies outside of the tensor is loaded as zeros (or NaNs), and not stored. A box that is loaded may begin below 0; for one
-//! that is stored or added see [`tensor_store`].
+//! A tensor copy moves the box of the tensor map's extents that starts at `start`, a coordinate for
+//! each dimension, the fastest first; that of dimension 0 is a multiple of 16 bytes, or the
+//! instruction is illegal (observed with loads on an H200). Out of bounds elements are loaded as
+//! zeros (or NaN), and not stored. A box that is loaded may start below 0; for stores and additions
+//! see [`tensor_store`].
 
 mod copy;
 mod group;
@@ -27,7 +31,8 @@ pub use tensor::{tensor_load, tensor_reduce_add, tensor_store};
 
 use crate::tiling::TilingError;
 
-/// Runs the macro for the rank of a tensor copy, with the text of its coordinates and their operands.
+/// Runs the macro for the rank of a tensor copy, with the text of its coordinates and their
+/// operands.
 #[cfg(target_arch = "nvptx64")]
 macro_rules! each_rank {
     ($rank:expr, $copy:ident) => {

@@ -1,4 +1,4 @@
-//! Fetching into the L2 cache what copies will ask for.
+//! Prefetches of copies into the L2 cache.
 
 use super::check_rank;
 #[cfg(target_arch = "nvptx64")]
@@ -34,7 +34,8 @@ pub unsafe fn tensor_prefetch<const R: usize>(map: TensorMapPointer, start: [i32
     moye_sim::intrinsics::tensor_prefetch(map.address(), start);
 }
 
-/// Fetches `bytes` bytes into L2; address and size are multiples of 16 (`cp.async.bulk.prefetch.L2.global`).
+/// Fetches `bytes` bytes into L2; address and size are multiples of 16
+/// (`cp.async.bulk.prefetch.L2.global`).
 ///
 /// # Safety
 /// They are readable memory.
@@ -54,7 +55,8 @@ pub unsafe fn bulk_prefetch(address: u64, bytes: u32) {
     moye_sim::intrinsics::bulk_prefetch(address, bytes);
 }
 
-/// Brings a tensor map near to TMA, so that the first copy does not wait for it (`prefetch.tensormap`).
+/// Brings a tensor map near to TMA, so that the first copy does not wait for it
+/// (`prefetch.tensormap`).
 ///
 /// # Safety
 /// `map` leads to a tensor map.

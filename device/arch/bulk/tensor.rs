@@ -11,11 +11,12 @@ use crate::memory::TensorMapPointer;
 /// (`cp.async.bulk.tensor.Rd.shared::cluster.global.mbarrier::complete_tx::bytes`).
 ///
 /// # Safety
-/// `destination`, a multiple of 128 (of 1,024 where a 128-byte swizzle is to begin there), and `mbarrier` are shared
-/// addresses, of one block of the cluster; with `multicast`, of the block itself, and each block that the mask names has
-/// such memory there. Where the map has a swizzle and a box's rows are shorter than its span, each row takes a span. Nobody touches the
-/// destination until the phase of the mbarrier is over, which was told of the bytes (those of the box alone).
-/// `map` leads to a tensor map of `R` dimensions, whose tensor is readable memory.
+/// `destination`, a multiple of 128 (of 1,024 if a 128-byte swizzle starts there), and `mbarrier`
+/// are shared addresses of one block of the cluster; with `multicast`, of the block itself, and
+/// each block that the mask names has such memory there. If the map has a swizzle and a box's rows
+/// are shorter than its span, each row takes a span. No thread touches the destination until the
+/// phase of the mbarrier, which expects the bytes of the box, is over. `map` is the address of a
+/// tensor map of `R` dimensions, whose tensor is readable memory.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tensor_load<const R: usize>(
@@ -76,15 +77,17 @@ macro_rules! stores {
     ($d:tt $($(#[$doc:meta])* $name:ident $prefix:literal $infix:literal $simulated:ident;)*) => { $(
         $(#[$doc])*
         ///
-        /// A box begins at 0 or more along each dimension: one that begins below is an illegal instruction to an H200 (driver
-        /// 580.159.04; seen with 1 to 5 dimensions, along the first and the last), however much of it lies in the tensor, and a
-        /// fault of the simulator. Past the tensor's end a box may begin, and then nothing is written; loads may begin below 0.
+        /// A box starts at 0 or more along each dimension: below 0 it is an illegal instruction on
+        /// an H200 (driver 580.159.04; observed with 1 to 5 dimensions, along the first and the
+        /// last), even if most of it is in the tensor, and a fault of the simulator. A box may
+        /// start past the tensor's end, and then nothing is written; loads may start below 0.
         ///
         /// # Safety
-        /// `source`, a multiple of 128, is a shared address of the block, what is there was fenced
-        /// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and nobody writes it until the thread has
-        /// waited for the group. `map` leads to a tensor map of `R` dimensions, whose tensor is writable memory that no other
-        /// thread touches, but for additions.
+        /// `source`, a multiple of 128, is a shared address of the block, its bytes were fenced
+        /// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and no thread
+        /// writes it until the thread has waited for the group. `map` is the address of a tensor
+        /// map of `R` dimensions, whose tensor is writable memory that no other thread touches
+        /// except by additions.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name<const R: usize>(
@@ -134,8 +137,10 @@ stores! {
     $
     /// Stores a box from shared memory (`cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`).
     ///
-    /// Where a row of the tensor ends within 16 bytes, what is left of them is written too (seen on an H200).
+    /// If a row of the tensor ends within 16 bytes, the rest of the 16 bytes is written too
+    /// (observed on an H200).
     tensor_store "cp.async.bulk.tensor" ".global.shared::cta" tensor_store;
-    /// Adds a box of shared memory to the elements of a tensor (`cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`).
+    /// Adds a box of shared memory to the elements of a tensor
+    /// (`cp.reduce.async.bulk.tensor.Rd.global.shared::cta.add.bulk_group`).
     tensor_reduce_add "cp.reduce.async.bulk.tensor" ".global.shared::cta.add" tensor_reduce_add;
 }

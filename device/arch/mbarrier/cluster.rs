@@ -2,12 +2,12 @@
 
 use crate::arch::target::needs;
 
-/// Arrives at an mbarrier of a block of the cluster, whose address [`map_shared`](crate::arch::map_shared) gave
-/// (`mbarrier.arrive.release.cluster.shared::cluster`).
+/// Arrives at an mbarrier of a block of the cluster, at an address from
+/// [`map_shared`](crate::arch::map_shared) (`mbarrier.arrive.release.cluster.shared::cluster`).
 ///
 /// # Safety
-/// `address` is that of an mbarrier in the cluster's shared memory that was made before a barrier of the cluster, and that
-/// block has not ended.
+/// `address` is that of an mbarrier in the cluster's shared memory that was made before a barrier
+/// of the cluster, and that block has not ended.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive_cluster(address: u32) {
@@ -23,13 +23,14 @@ pub unsafe fn mbarrier_arrive_cluster(address: u32) {
     moye_sim::intrinsics::mbarrier_arrive_cluster(address, 0);
 }
 
-/// [`mbarrier_arrive_cluster`], without an order beyond the block (`mbarrier.arrive.shared::cluster`): nothing that the thread
-/// wrote becomes visible to the other block by it. It says that the thread has *read* what the other block may overwrite,
-/// or has seen its writes there read by others, and put a fence for TMA ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared))
-/// behind them.
+/// [`mbarrier_arrive_cluster`] with block scope (`mbarrier.arrive.shared::cluster`): it makes no
+/// write of the thread visible to the other block. It signals that the thread has *read* what the
+/// other block may overwrite, or that other threads have read its writes there, followed by a fence
+/// for TMA ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)).
 ///
-/// The form with an order over the cluster waits for all of the thread's accesses to memory (`MEMBAR.ALL.GPU` in machine code),
-/// which took a quarter off a product's speed (seen on an H200).
+/// The form with an order over the cluster waits for all of the thread's accesses to memory
+/// (`MEMBAR.ALL.GPU` in machine code), which took a quarter off a product's speed (seen on an
+/// H200).
 ///
 /// # Safety
 /// As [`mbarrier_arrive_cluster`].
@@ -46,7 +47,8 @@ pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
     moye_sim::intrinsics::mbarrier_arrive_cluster(address, 0);
 }
 
-/// [`mbarrier_arrive_cluster`], after saying that bulk copies or asynchronous stores bring `bytes` more to that block in this phase
+/// [`mbarrier_arrive_cluster`], after raising the bytes that the phase in that block expects from
+/// bulk copies or asynchronous stores by `bytes`
 /// (`mbarrier.arrive.expect_tx.release.cluster.shared::cluster`).
 ///
 /// # Safety

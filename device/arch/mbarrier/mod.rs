@@ -1,16 +1,18 @@
 //! mbarriers: barriers in shared memory, at which copies arrive as well as threads.
 //!
-//! An mbarrier is 8 bytes of shared memory, aligned to 8. One thread makes it with [`mbarrier_init`], and a barrier of the
-//! block tells the others ([`fence_mbarrier_init`](super::fence_mbarrier_init) tells other blocks of the cluster, and copies).
-//! A phase ends when as many arrivals have come as the mbarrier was made for, and as many bytes as its threads have said
-//! that copies and asynchronous stores bring; then the next begins.
+//! An mbarrier is 8 bytes of shared memory, aligned to 8. One thread initialises it with
+//! [`mbarrier_init`], followed by a barrier of the block
+//! ([`fence_mbarrier_init`](super::fence_mbarrier_init) makes it visible to other blocks of the
+//! cluster, and to copies). A phase completes when all arrivals of the initialised count and all
+//! expected bytes of copies and asynchronous stores have come; then the next phase begins.
 //!
 //! There are two ways to name the phase that is waited for:
 //! - by a *state* that an arrival gave ([`mbarrier_wait`]): for threads that arrive themselves;
-//! - by its *parity* ([`mbarrier_wait_parity`]): the first phase has parity 0, the second 1, the third 0 again. A wait for
-//!   a parity ends when the phase that runs has the other one, so a thread may be one phase behind and no more. On a new
-//!   mbarrier the wait for parity 1 ends at once, as if there had been a phase before: who waits for a buffer to be free
-//!   begins with 1, who waits for it to be full with 0.
+//! - by its *parity* ([`mbarrier_wait_parity`]): the first phase has parity 0, the second 1, the
+//!   third 0 again. A wait for a parity returns when the current phase has the other parity, so a
+//!   thread may be at most one phase behind. On a new mbarrier the wait for parity 1 returns at
+//!   once, as if there had been a phase before: a producer, which waits for an empty buffer, starts
+//!   with 1, a consumer, which waits for a full one, with 0.
 
 mod cluster;
 mod parity;

@@ -7,8 +7,9 @@ macro_rules! waits {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `address` is that of an mbarrier of the block that [`mbarrier_init`](super::mbarrier_init) made, and the phase is
-        /// the one that runs or the one before.
+        /// `address` is that of an mbarrier of the block that
+        /// [`mbarrier_init`](super::mbarrier_init) made, and the phase is the one that runs or the
+        /// one before.
         #[inline(always)]
         #[must_use]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -36,18 +37,18 @@ macro_rules! waits {
     )* };
 }
 waits! {
-    /// Whether the phase of this parity is over; what was written before its arrivals is then visible
+    /// Whether the phase of this parity is over; writes before its arrivals are then visible
     /// (`mbarrier.test_wait.parity`).
     mbarrier_test_wait_parity "mbarrier.test_wait.parity" ".shared" needs 80 7.1;
-    /// [`mbarrier_test_wait_parity`], which may let the thread sleep for a while before it says no
-    /// (`mbarrier.try_wait.parity`).
+    /// [`mbarrier_test_wait_parity`], which may suspend the thread for a while before it returns
+    /// false (`mbarrier.try_wait.parity`).
     mbarrier_try_wait_parity "mbarrier.try_wait.parity" ".shared::cta" needs 90 7.8;
-    /// [`mbarrier_try_wait_parity`] of what other blocks of the cluster wrote: what was in front of their arrivals is visible too
-    /// (`mbarrier.try_wait.parity.acquire.cluster`).
+    /// [`mbarrier_try_wait_parity`] with acquire semantics for other blocks of the cluster: their
+    /// writes before their arrivals are visible too (`mbarrier.try_wait.parity.acquire.cluster`).
     mbarrier_try_wait_parity_cluster "mbarrier.try_wait.parity.acquire.cluster" ".shared::cta" needs 90 8.0;
 }
 
-/// Waits until the phase of this parity is over: [`mbarrier_try_wait_parity`] until it says so.
+/// Waits until the phase of this parity is over: [`mbarrier_try_wait_parity`] in a loop.
 ///
 /// # Safety
 /// As [`mbarrier_try_wait_parity`].
@@ -61,8 +62,8 @@ pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
     moye_sim::intrinsics::mbarrier_wait_parity(address, parity);
 }
 
-/// [`mbarrier_wait_parity`] of what other blocks of the cluster wrote, by [`AsyncWord`](crate::arch::AsyncWord) say:
-/// [`mbarrier_try_wait_parity_cluster`] until it says so.
+/// [`mbarrier_wait_parity`] for writes of other blocks of the cluster, for example by
+/// [`AsyncWord`](crate::arch::AsyncWord): [`mbarrier_try_wait_parity_cluster`] in a loop.
 ///
 /// # Safety
 /// As [`mbarrier_try_wait_parity_cluster`].

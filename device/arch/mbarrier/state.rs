@@ -2,10 +2,11 @@
 
 use crate::arch::target::needs;
 
-/// Makes an mbarrier whose phases take `count` arrivals each, 1 to 2^20 - 1 (`mbarrier.init`).
+/// Initialises an mbarrier whose phases expect `count` arrivals each, 1 to 2^20 - 1
+/// (`mbarrier.init`).
 ///
 /// # Safety
-/// `address` is a multiple of 8 in the block's shared memory, and nobody uses those 8 bytes for anything else.
+/// `address` is a multiple of 8 in the block's shared memory, and those 8 bytes have no other use.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_init(address: u32, count: u32) {
@@ -25,7 +26,7 @@ pub unsafe fn mbarrier_init(address: u32, count: u32) {
 /// Ends an mbarrier, so that its memory may be used for something else (`mbarrier.inval`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`]; nobody uses the mbarrier at the same time, or after.
+/// As [`mbarrier_arrive`]; no thread uses the mbarrier at the same time, or after.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_inval(address: u32) {
@@ -63,7 +64,8 @@ pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
     moye_sim::intrinsics::mbarrier_arrive(address)
 }
 
-/// Whether the phase of `state` is over; what was written before its arrivals is then visible (`mbarrier.test_wait`).
+/// Whether the phase of `state` is over; writes before its arrivals are then visible
+/// (`mbarrier.test_wait`).
 ///
 /// # Safety
 /// As [`mbarrier_arrive`], which gave the state, in this phase or the one before.
@@ -101,8 +103,8 @@ pub unsafe fn mbarrier_wait(address: u32, state: u64) {
     moye_sim::intrinsics::mbarrier_wait(address, state);
 }
 
-/// Lets the thread arrive when all its `cp.async` copies so far are complete. The phase waits for this arrival on top of
-/// those that the mbarrier was made for (`cp.async.mbarrier.arrive`).
+/// Makes the thread arrive when all its `cp.async` copies so far are complete. The phase expects
+/// this arrival in addition to the arrivals of the initialisation (`cp.async.mbarrier.arrive`).
 ///
 /// # Safety
 /// As [`mbarrier_arrive`]; the current phase cannot end before the call.

@@ -1,13 +1,13 @@
-//! Bytes that copies bring: a phase waits for them too.
+//! Transaction bytes of copies, which a phase waits for too.
 
 use crate::arch::target::needs;
 
-/// Says that bulk copies or asynchronous stores bring `bytes` more in this phase, and arrives; gives the state of the phase that the arrival
-/// belongs to (`mbarrier.arrive.expect_tx`).
+/// Raises the bytes that this phase expects from bulk copies or asynchronous stores by `bytes`, and
+/// arrives; returns the state of the arrival's phase (`mbarrier.arrive.expect_tx`).
 ///
 /// # Safety
-/// `address` is that of an mbarrier of the block that [`mbarrier_init`](super::mbarrier_init) made. A phase waits for less
-/// than 2^20 bytes.
+/// `address` is that of an mbarrier of the block that [`mbarrier_init`](super::mbarrier_init) made.
+/// A phase waits for less than 2^20 bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
@@ -28,7 +28,8 @@ pub unsafe fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
     moye_sim::intrinsics::mbarrier_arrive_expect_tx(address, bytes)
 }
 
-/// Says that bulk copies or asynchronous stores bring `bytes` more in this phase, without an arrival (`mbarrier.expect_tx`).
+/// Raises the bytes that this phase expects from bulk copies or asynchronous stores by `bytes`,
+/// without an arrival (`mbarrier.expect_tx`).
 ///
 /// # Safety
 /// As [`mbarrier_arrive_expect_tx`]; the phase cannot end before.

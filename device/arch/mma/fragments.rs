@@ -1,8 +1,9 @@
 //! Thread-value layouts: which lane holds which element of a tile.
 //!
-//! Each maps `(thread, value)` to the element's index in the tile, counted column by column: `m + M k` for A, `n + N k` for
-//! B, `m + M n` for C and D. A lane's values follow each other in its registers, the first in the lowest bits. The names
-//! are CuTe's where it has one; otherwise the tile's extents and the bits of an element.
+//! Each maps `(thread, value)` to the element's index in the tile, counted column by column:
+//! `m + M k` for A, `n + N k` for B, `m + M n` for C and D. A lane's values follow each other in
+//! its registers, the first in the lowest bits. The names are CuTe's where it has one; otherwise
+//! the tile's extents and the bits of an element.
 #![allow(non_upper_case_globals)]
 
 use crate::layout;
@@ -14,7 +15,8 @@ pub const SM80_Warp: Layout = layout!(32:1);
 /// The single thread of an instruction that is not a warp's.
 pub const SM61_Thread: Layout = layout!(1:0);
 
-/// `thread -> lane` of the first quad pair: lanes 0 to 3 and 16 to 19. The other three lie 4, 8 and 12 lanes on.
+/// `thread -> lane` of the first quad pair: lanes 0 to 3 and 16 to 19. The other three are offset
+/// by 4, 8 and 12 lanes.
 pub const SM70_QuadPair: Layout = layout!((4, 2):(1, 16));
 
 /// `(T8, V4) -> (M8, K4)`: a thread holds a row.

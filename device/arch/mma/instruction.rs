@@ -13,9 +13,9 @@ use moye_sim::intrinsics::{MMA_WORDS, Mma, MmaOperand, MmaResult, MmaSum, MmaTab
 
 /// `mma.sync` as inline assembly: D's registers for those of A, B and C.
 ///
-/// The results may share registers with the operands (`lateout`): the instruction reads before it writes. It is never
-/// `pure`, though it is a function of its operands: the optimiser would move it into the branch that uses the result,
-/// where not all lanes may go (docs/decisions/0004).
+/// The results may share registers with the operands (`lateout`): the instruction reads before it
+/// writes. It is never `pure`, though it is a function of its operands: the optimiser would move it
+/// into the branch that uses the result, which not all lanes may enter (docs/decisions/0004).
 #[cfg(target_arch = "nvptx64")]
 macro_rules! assembly {
     (f64 2 1 1 2, $($rest:tt)*) => { assembly!(@reg64 [d0 d1] [a0] [b0] [c0 c1], f64, $($rest)*) };

@@ -5,8 +5,8 @@ use crate::memory::Element;
 use crate::number::{Complex64, F8E4M3, F8E5M2, Tf32};
 use half::{bf16, f16};
 
-/// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`; a number itself for
-/// [`UniversalFma`](crate::atom::mma::UniversalFma).
+/// What a register of an operand is to Rust: `u32` for packed bits, `i32`, `f32`, `f64`; a number
+/// itself for [`UniversalFma`](crate::atom::mma::UniversalFma).
 pub trait Register: Element + Default {}
 
 macro_rules! register {
@@ -35,7 +35,8 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// The registers in order.
     fn as_slice(&self) -> &[Self::Register];
 
-    /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lowest of a wider register first.
+    /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lowest of a wider register
+    /// first.
     #[inline(always)]
     fn from_words(mut f: impl FnMut(usize) -> u32) -> Self {
         let per_register = Self::Register::BYTES.div_ceil(4);
@@ -63,7 +64,8 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
         let per_register = Self::Register::BYTES.div_ceil(4);
         let mut word = 0u32;
         let bytes = Self::Register::BYTES.min(4);
-        // SAFETY: within the registers: the part `index % per_register` of one of them, into a word that has room.
+        // SAFETY: within the registers: the part `index % per_register` of one of them, into a word
+        // that has room.
         unsafe {
             let from =
                 self.as_slice().as_ptr().add(index / per_register).cast::<u8>().add(index % per_register * 4);

@@ -1,8 +1,10 @@
-//! Thread-value layouts of a warpgroup, as those of [`mma`](crate::arch::mma::fragments): `(thread, value)` to the element's
-//! index in the tile, counted column by column. The names are CuTe's where it has one.
+//! Thread-value layouts of a warpgroup, as those of [`mma`](crate::arch::mma::fragments):
+//! `(thread, value)` to the element's index in the tile, counted column by column. The names are
+//! CuTe's where it has one.
 //!
-//! A warp holds 16 rows: thread `t` is lane `t % 32` of warp `t / 32`, and lane `l` has the rows `l / 4` and `l / 4 + 8` of
-//! its warp's. Along a row, four lanes share each 8 columns of D, two apiece, or each 16 bytes of A in registers.
+//! A warp holds 16 rows: thread `t` is lane `t % 32` of warp `t / 32`, and lane `l` has the rows
+//! `l / 4` and `l / 4 + 8` of its warp's. Along a row, four lanes share each 8 columns of D, two
+//! apiece, or each 16 bytes of A in registers.
 
 #![allow(non_upper_case_globals, reason = "CuTe's names")]
 
@@ -11,10 +13,11 @@ use crate::layout::{Layout, layout};
 /// The threads of a warpgroup.
 pub const SM90_Warpgroup: Layout = layout!(128:1);
 
-/// `(T128, V(N / 2)) -> (M64, NN)`: the accumulators, CuTe's `CLayout_64xN`. `n` is a multiple of 8.
+/// `(T128, V(N / 2)) -> (M64, NN)`: the accumulators, CuTe's `CLayout_64xN`. `n` is a multiple
+/// of 8.
 ///
-/// The mode of the columns' eights is there for 8 columns too, with an extent of 1, so that code generic over N may
-/// take mode (1, 2).
+/// The mode of the columns' eights is there for 8 columns too, with an extent of 1, so that code
+/// generic over N may take mode (1, 2).
 #[must_use]
 pub const fn accumulators(n: i64) -> Layout {
     layout!(((4, 8, 4), (2, 2, n / 8)):((128, 1, 16), (64, 8, 512)))
@@ -40,7 +43,8 @@ pub const fn registers_a(bits: i64) -> Layout {
     }
 }
 
-/// `(T128, V(rows K)) -> (rows, K)`: an operand in shared memory, all of which every thread sees, CuTe's `ABLayout`.
+/// `(T128, V(rows K)) -> (rows, K)`: an operand in shared memory, all of which every thread sees,
+/// CuTe's `ABLayout`.
 #[must_use]
 pub const fn shared_operand(rows: i64, k: i64) -> Layout {
     layout!((128, (rows, k)):(0, (1, rows)))

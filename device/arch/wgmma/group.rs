@@ -1,4 +1,4 @@
-//! What orders the instructions.
+//! The order of the instructions: fences, groups and waits.
 
 use crate::arch::target::needs;
 use crate::tiling::TilingError;
@@ -28,13 +28,15 @@ macro_rules! ordered {
     )* };
 }
 ordered! {
-    /// Orders what threads did with registers before the instructions that follow (`wgmma.fence.sync.aligned`).
+    /// Orders the threads' register accesses before the instructions that follow
+    /// (`wgmma.fence.sync.aligned`).
     wgmma_fence "llvm.nvvm.wgmma.fence.sync.aligned" "wgmma.fence";
     /// Makes the instructions since the last one a group (`wgmma.commit_group.sync.aligned`).
     wgmma_commit_group "llvm.nvvm.wgmma.commit_group.sync.aligned" "wgmma.commit_group";
 }
 
-/// Waits until all groups but the `PENDING` youngest, 7 at most, are complete (`wgmma.wait_group.sync.aligned`).
+/// Waits until all groups but the `PENDING` youngest, 7 at most, are complete
+/// (`wgmma.wait_group.sync.aligned`).
 ///
 /// # Safety
 /// As [`wgmma_fence`].
@@ -45,7 +47,7 @@ pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
         if PENDING > 7 {
             TilingError::of("wgmma_wait_group")
                 .int(PENDING as i64)
-                .str(" groups may be under way; 0 to 7 would do")
+                .str(" groups may be under way; 0 to 7 would work")
                 .raise();
         }
     };
@@ -59,10 +61,12 @@ pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
     moye_sim::intrinsics::wgmma_wait_group(PENDING);
 }
 
-/// [`wgmma_wait_group`], but not before `values` were computed: what comes before stays before, under the products that are waited for.
+/// [`wgmma_wait_group`], but not before `values` were computed: earlier arithmetic stays before the
+/// wait, and overlaps the products.
 ///
-/// `ptxas` takes a wait for free to begin early, and moves it above arithmetic that should run meanwhile. Here each value decides on a
-/// store that never happens, since no arithmetic gives this NaN: one comparison and one predicated instruction each.
+/// `ptxas` moves a wait upwards, above arithmetic that should run meanwhile. Here each value
+/// decides on a store that never happens, since no arithmetic gives this NaN: one comparison and
+/// one predicated instruction each.
 ///
 /// # Safety
 /// As [`wgmma_fence`].
@@ -74,7 +78,7 @@ pub unsafe fn wgmma_wait_group_after<const PENDING: u32, const N: usize>(values:
     {
         let mut i = 0;
         while i < N {
-            // SAFETY: arithmetic gives the NaN 0x7fffffff alone, so that nothing is stored.
+            // SAFETY: no arithmetic gives the NaN 0x7fffffff, so nothing is stored.
             unsafe {
                 core::arch::asm!(
                     "{{ .reg .pred p; setp.eq.b32 p, {value}, 0x7fbadbad; @p st.shared.b32 [{value}], {value}; }}",

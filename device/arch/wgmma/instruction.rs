@@ -14,14 +14,14 @@ use half::f16;
 #[cfg(not(target_arch = "nvptx64"))]
 use moye_sim::intrinsics::{MmaSum, Wgmma, WgmmaA, WgmmaNumber, WgmmaResult};
 
-/// What the immediate operands of an instruction say of a sign: 1, or -1 where it is negated.
+/// The immediate operand of a sign: 1, or -1 if it is negated.
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 const fn sign(negated: bool) -> i32 {
     if negated { -1 } else { 1 }
 }
 
-/// The instruction as inline assembly. Accumulators are `inout`: each stays in its register over a whole loop
-/// (seen; docs/decisions/0004 on why it is never `pure`).
+/// The instruction as inline assembly. Accumulators are `inout`: each stays in its register over a
+/// whole loop (seen; docs/decisions/0004 on why it is never `pure`).
 #[cfg(all(target_arch = "nvptx64", target_feature = "sm_90a"))]
 macro_rules! assembly {
     (
@@ -47,7 +47,8 @@ macro_rules! assembly {
     };
 }
 
-/// On other GPUs no call compiles. There the assembly of all of them would only be read, which takes the compiler seconds.
+/// On other GPUs no call compiles. Emitting the assembly of all functions there would only cost the
+/// compiler seconds.
 #[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_90a")))]
 macro_rules! assembly {
     (
@@ -89,7 +90,7 @@ macro_rules! emulation {
     }};
 }
 
-/// One function. `generics` are what may be chosen.
+/// One function. `generics` are the constants that can be chosen.
 macro_rules! instruction {
     (
         $kind:literal, $atom:ident, $function:ident, $text:literal $ptx:literal, $n:literal, $sum:ident,
@@ -99,12 +100,14 @@ macro_rules! instruction {
     ) => {
         #[doc = concat!("`wgmma.mma_async.sync.aligned.", $text, "`, ", $kind, ": `d = a b + d`, or `a b` without `adds`.")]
         ///
-        /// `b` (and `a`, where it is no register) is a matrix descriptor. The constants say, where there are any, whether A and
-        /// B are MN-major in shared memory, and whether they are negated.
+        /// `b` (and `a`, unless it is registers) is a matrix descriptor. The constants, if there
+        /// are any, say whether A and B are MN-major in shared memory, and whether they are
+        /// negated.
         ///
         /// # Safety
-        /// All lanes of all four warps of the warpgroup execute it with the same descriptors and `adds`, in the order that the
-        /// [module](crate::arch::wgmma) tells. The descriptors are those of matrices in the block's shared memory.
+        /// All lanes of all four warps of the warpgroup execute it with the same descriptors and
+        /// `adds`, in the order that the [module](crate::arch::wgmma) describes. The descriptors
+        /// are of matrices in the block's shared memory.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $function<$(const $generic: bool),*>(
@@ -131,7 +134,7 @@ macro_rules! instructions {
     )* };
 }
 
-/// The two functions of a row, with what may be chosen.
+/// The two functions of a row, with their constants.
 macro_rules! both {
     (majors, $ss:ident $ss_function:ident, $rs:ident $rs_function:ident, $($rest:tt)*) => {
         both!(@ $ss $ss_function, $rs $rs_function, ($($rest)*),

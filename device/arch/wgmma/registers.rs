@@ -62,11 +62,11 @@ pub(super) fn words<A: Accumulators>(registers: &mut A) -> &mut [u32] {
     unsafe { core::slice::from_raw_parts_mut(registers.as_mut_ptr().cast(), registers.len()) }
 }
 
-/// Tells the compiler that the accumulators are changed here, by instructions that were waited for before; no instruction
-/// stands for it.
+/// Tells the compiler that the accumulators change here, by instructions that were waited for
+/// before; it has no instruction.
 ///
-/// Without it, what is computed from the accumulators could be moved to before the wait. In the simulator the accumulators
-/// get their values here.
+/// Without it, computations from the accumulators could move above the wait. In the simulator the
+/// accumulators get their values here.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn wgmma_fence_registers<A: Accumulators>(registers: &mut A) {

@@ -1,4 +1,4 @@
-//! What a copy atom is.
+//! The trait of copy atoms.
 
 use super::layouts::{BitLayouts, ValueLayouts};
 use crate::layout::Layout;
@@ -19,18 +19,18 @@ pub enum MemorySpace {
     Any,
 }
 
-/// One side of a copy as a type: which space, and what the atom's call takes and gives for it.
+/// One side of a copy as a type: its memory space, and the operand or result of the atom's call.
 pub trait Side: 'static {
     /// The space.
     const SPACE: MemorySpace;
 
-    /// What a call takes where this is the source: an address in bytes, or the registers.
+    /// The operand of a call for this source: an address in bytes, or the registers.
     type Input: Copy;
 
-    /// What a call takes where this is the destination: an address in bytes, or nothing.
+    /// The operand of a call for this destination: an address in bytes, or nothing.
     type Place: Copy;
 
-    /// What a call gives where this is the destination: nothing, or the registers.
+    /// The result of a call for this destination: nothing, or the registers.
     type Output: Copy;
 }
 
@@ -114,15 +114,17 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     const LAYOUTS: BitLayouts =
         BitLayouts { thr_id: Self::THR_ID, src: Self::SRC, dst: Self::DST, reference: Self::REF };
 
-    /// Whether what a predicate leaves out becomes zeros; it keeps what it has otherwise.
+    /// Whether elements that a predicate excludes become zeros; otherwise they keep their values.
     const ZERO_FILLS: bool = false;
 
     /// The most bits that an access may move, of an atom that leaves the width to the tensors.
     const MOST_BITS: i64 = 128;
 
-    /// Executes the instruction for the first `bytes` bytes of the source; the rest of the destination becomes zeros.
+    /// Executes the instruction for the first `bytes` bytes of the source; the rest of the
+    /// destination becomes zeros.
     ///
-    /// `cp.async` alone can do so, and reads nothing beyond them. Other atoms are called for everything.
+    /// Only `cp.async` can do so, and reads nothing beyond them. Other atoms are called for all
+    /// elements.
     ///
     /// # Safety
     /// As [`CopyAtom::call`], for those bytes of the source.
@@ -141,8 +143,8 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     /// Executes the instruction.
     ///
     /// # Safety
-    /// As for the instruction (`moye_device::arch`): addresses are aligned to the bytes behind them and may be read or
-    /// written; an instruction of a warp is executed by all 32 lanes together.
+    /// As for the instruction (`moye_device::arch`): addresses are aligned and their bytes readable
+    /// or writable; an instruction of a warp is executed by all 32 lanes together.
     unsafe fn call(
         source: <Self::Source as Side>::Input,
         destination: <Self::Destination as Side>::Place,

@@ -1,4 +1,4 @@
-//! `cp.async`: copies of one thread from global to shared memory that run beside it.
+//! `cp.async`: asynchronous copies of one thread from global to shared memory.
 
 use super::atom::{CopyAtom, GlobalMemory, SharedMemory};
 use super::universal::one_thread;
@@ -6,7 +6,7 @@ use crate::arch::{CpAsyncKind, L2Prefetch, cp_async_plain, cp_async_zfill};
 use crate::layout::{Layout, layout};
 use core::marker::PhantomData;
 
-/// What one `cp.async` may move: 4, 8 or 16 bytes.
+/// The words of `cp.async`: 4, 8 or 16 bytes.
 #[diagnostic::on_unimplemented(
     message = "`cp.async` moves 4, 8 or 16 bytes at once, and `{Self}` is none of `u32`, `u64` and `u128`",
     label = "no `cp.async` moves this"
@@ -18,7 +18,7 @@ pub trait CpAsyncBits: Copy + Send + Sync + 'static {
     const ALWAYS: CpAsyncKind;
 }
 
-/// What one `cp.async` that caches in L2 only may move: 16 bytes.
+/// The word of a `cp.async` that caches in L2 only: 16 bytes.
 #[diagnostic::on_unimplemented(
     message = "`cp.async.cg` (CACHEGLOBAL) moves 16 bytes at once, and `{Self}` has not as many",
     label = "no `cp.async.cg` moves this",
@@ -101,27 +101,27 @@ macro_rules! atom {
 }
 
 atom! {
-    /// `cp.async.ca`: a copy of 4, 8 or 16 bytes (`u32`, `u64`, `u128`) that leaves its line in L1 and L2. With a
-    /// predicate, what is not copied keeps what it has.
+    /// `cp.async.ca`: a copy of 4, 8 or 16 bytes (`u32`, `u64`, `u128`), cached in L1 and L2. With
+    /// a predicate, excluded elements keep their values.
     ///
     /// In MoYe: `CPOP_ASYNC_CACHEALWAYS`.
     #[doc(alias = "CPOP_ASYNC_CACHEALWAYS")]
     SM80_CP_ASYNC_CACHEALWAYS, CpAsyncBits, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = false
 }
 atom! {
-    /// `cp.async.cg`: a copy of 16 bytes (`u128`) that leaves its line in L2 only. With a predicate, what is not copied
-    /// keeps what it has.
+    /// `cp.async.cg`: a copy of 16 bytes (`u128`), cached in L2 only. With a predicate, excluded
+    /// elements keep their values.
     ///
-    /// CuTe has layouts for 4 and 8 bytes too, but there is no such instruction: they are no atoms here. In MoYe:
-    /// `CPOP_ASYNC_CACHEGLOBAL`.
+    /// CuTe has layouts for 4 and 8 bytes too, but there is no such instruction: they are no atoms
+    /// here. In MoYe: `CPOP_ASYNC_CACHEGLOBAL`.
     #[doc(alias = "CPOP_ASYNC_CACHEGLOBAL")]
     SM80_CP_ASYNC_CACHEGLOBAL, CpAsyncGlobalBits, T::GLOBAL, "cp.async.cg.shared.global", zero_fill = false
 }
 atom! {
-    /// [`SM80_CP_ASYNC_CACHEALWAYS`] where what the predicate leaves out becomes zeros.
+    /// [`SM80_CP_ASYNC_CACHEALWAYS`] with zeros for excluded elements.
     SM80_CP_ASYNC_CACHEALWAYS_ZFILL, CpAsyncBits, T::ALWAYS, "cp.async.ca.shared.global", zero_fill = true
 }
 atom! {
-    /// [`SM80_CP_ASYNC_CACHEGLOBAL`] where what the predicate leaves out becomes zeros.
+    /// [`SM80_CP_ASYNC_CACHEGLOBAL`] with zeros for excluded elements.
     SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, CpAsyncGlobalBits, T::GLOBAL, "cp.async.cg.shared.global", zero_fill = true
 }

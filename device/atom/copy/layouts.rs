@@ -8,9 +8,10 @@ use crate::tiling::TilingError;
 pub struct BitLayouts {
     /// The threads that execute the instruction together, as a layout over their numbers.
     pub thr_id: Layout,
-    /// Who reads what: for an instruction that takes addresses, the bits behind each thread's address.
+    /// The source's layout: for an instruction that takes addresses, the bits at each thread's
+    /// address.
     pub src: Layout,
-    /// Who gets what.
+    /// The destination's layout.
     pub dst: Layout,
     /// The order of the data that both are counted in.
     pub reference: Layout,
@@ -23,9 +24,9 @@ pub struct ValueLayouts {
     pub bits: i64,
     /// The threads that execute the instruction together.
     pub thr_id: Layout,
-    /// Who reads what.
+    /// The source's layout.
     pub src: Layout,
-    /// Who gets what.
+    /// The destination's layout.
     pub dst: Layout,
     /// The order of the data that both are counted in.
     pub reference: Layout,
@@ -38,7 +39,8 @@ pub struct ValueLayouts {
     reason = "a layout's error carries its text in place; nothing is boxed in no_std"
 )]
 pub enum AtomError {
-    /// A thread has fewer bits of the data than an element has, so that elements would be torn between threads.
+    /// A thread has fewer bits of the data than an element has, so that elements would be torn
+    /// between threads.
     Torn {
         /// `source`, `destination` or `reference`.
         side: &'static str,
@@ -47,7 +49,7 @@ pub enum AtomError {
         /// The most bits that an element may have.
         most: i64,
     },
-    /// What the instruction moves for a thread at once is no whole number of elements.
+    /// The bits that the instruction moves for a thread at once are not a whole number of elements.
     Wide {
         /// The bits of an element.
         element_bits: i64,
@@ -70,7 +72,8 @@ impl core::fmt::Display for AtomError {
 impl core::error::Error for AtomError {}
 
 impl AtomError {
-    /// The same as the error of `who` tiles the atom, or asks for its layouts: its message starts with that.
+    /// The same as an error of `who`, which tiles the atom or needs its layouts: its message starts
+    /// with that.
     pub const fn tiling(&self, who: &str) -> TilingError {
         let text = TilingError::of(who);
         match self {
@@ -101,13 +104,13 @@ impl AtomError {
 }
 
 impl BitLayouts {
-    /// The bytes that the instruction reads behind each thread's address, or takes from its registers. 0 for an atom
-    /// that leaves the size to the tensors.
+    /// The bytes that the instruction reads at each thread's address, or from its registers. 0 for
+    /// an atom that leaves the size to the tensors.
     pub const fn src_bytes(&self) -> usize {
         (self.src.extent(1) / 8) as usize
     }
 
-    /// The bytes that each thread gets, or that are written behind its address.
+    /// The bytes that each thread receives, or that are written at its address.
     pub const fn dst_bytes(&self) -> usize {
         (self.dst.extent(1) / 8) as usize
     }
@@ -132,11 +135,12 @@ impl BitLayouts {
         Ok(ValueLayouts { bits, thr_id: self.thr_id, src, dst, reference })
     }
 
-    /// [`try_values`](Self::try_values) of elements that the instruction moves whole. CuTe counts a part of an element as one,
-    /// which nothing can copy.
+    /// [`try_values`](Self::try_values) of elements that the instruction moves whole. CuTe counts a
+    /// part of an element as one, which nothing can copy.
     ///
     /// # Errors
-    /// Where elements of that size would be torn between threads, or what is moved at once is no whole number of them.
+    /// If elements of that size would be divided between threads, or the moved bits are not a whole
+    /// number of elements.
     pub const fn try_whole_values(&self, bits: i64) -> Result<ValueLayouts, AtomError> {
         let values = match self.try_values(bits) {
             Ok(values) => values,
@@ -165,7 +169,8 @@ impl ValueLayouts {
     }
 }
 
-/// One layout in elements: CuTe's `recast_layout<uint1_t, T>`, with CuTe's check that no thread is lost by it.
+/// One layout in elements: CuTe's `recast_layout<uint1_t, T>`, with CuTe's check that no thread is
+/// lost by it.
 const fn in_values(
     layout: &Layout,
     threads: i64,

@@ -4,7 +4,8 @@ use super::atom::{CopyAtom, RegisterFile, SharedMemory};
 use crate::arch;
 use crate::layout::{Layout, layout};
 
-/// Places of rows in shared memory: lane `i` names row `i`, and lanes beyond the matrices repeat the rows.
+/// Places of rows in shared memory: lane `i` names row `i`, and lanes beyond the matrices repeat
+/// the rows.
 const ROWS_1: Layout = layout!(((8, 4), 128):((128, 0), 1));
 const ROWS_2: Layout = layout!(((16, 2), 128):((128, 0), 1));
 const ROWS_4: Layout = layout!((32, 128):(128, 1));
@@ -14,7 +15,8 @@ const LANES_1: Layout = layout!((32, 32):(32, 1));
 const LANES_2: Layout = layout!((32, (32, 2)):(32, (1, 1024)));
 const LANES_4: Layout = layout!((32, (32, 4)):(32, (1, 1024)));
 
-/// Places of registers of transposed matrices: lane `(i, j)` holds elements `(2 i, j)` and `(2 i + 1, j)`.
+/// Places of registers of transposed matrices: lane `(i, j)` holds elements `(2 i, j)` and
+/// `(2 i + 1, j)`.
 const LANES_1_T: Layout = layout!(((4, 8), (16, 2)):((256, 16), (1, 128)));
 const LANES_2_T: Layout = layout!(((4, 8), (16, 2, 2)):((256, 16), (1, 128, 1024)));
 const LANES_4_T: Layout = layout!(((4, 8), (16, 2, 4)):((256, 16), (1, 128, 1024)));
@@ -96,7 +98,7 @@ store! {
 
 /// `movmatrix.trans`: a matrix transposed from registers to registers.
 ///
-/// Its layouts are CuTe's, which say who holds how many bits and not that they are transposed.
+/// Its layouts are CuTe's, which give the bits of each thread but not the transpose.
 #[allow(non_camel_case_types)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SM75_U32x1_MOVM_T;

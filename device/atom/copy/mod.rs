@@ -1,10 +1,10 @@
-//! Copy atoms: instructions that move data, with the layouts that say which thread holds which bits before and after.
+//! Copy atoms: instructions that move data, with thread-value layouts for source and destination.
 //!
-//! An atom is a type without size, named as in CuTe, which implements [`CopyAtom`]. Its layouts count bits:
-//! `(thread, bit)` to the place of the bit, on the source's side ([`CopyAtom::SRC`]), on the destination's
-//! ([`CopyAtom::DST`]), and the one of the two whose places are counted in the order of the data
-//! ([`CopyAtom::REF`]). MoYe's names (`LDSM_U32x4_N`, `CPOP_ASYNC_CACHEALWAYS`) are found by the search. [`values_of`] gives the
-//! same in elements of a type, which tiled copies are built from:
+//! An atom is a zero-sized type, named as in CuTe, which implements [`CopyAtom`]. Its layouts count
+//! bits: `(thread, bit)` to the index of the bit, for the source ([`CopyAtom::SRC`]) and for the
+//! destination ([`CopyAtom::DST`]); [`CopyAtom::REF`] is the one whose indices are in the order of
+//! the data. The search finds MoYe's names (`LDSM_U32x4_N`, `CPOP_ASYNC_CACHEALWAYS`).
+//! [`values_of`] gives the same in elements of a type, from which tiled copies are made:
 //!
 //! ```
 //! use moye_device::atom::copy::{SM75_U32x4_LDSM_N, values_of};
@@ -17,7 +17,8 @@
 //! assert_eq!(LDSM.dst, layout!((32, (2, 4)):(2, (1, 64))));
 //! ```
 //!
-//! An element type that the instruction cannot move does not compile, and the message names the numbers:
+//! An element type that the instruction cannot move does not compile, and the message names the
+//! numbers:
 //!
 //! ```compile_fail
 //! use moye_device::atom::copy::{SM75_U32x4_LDSM_N, ValueLayouts, values_of};

@@ -6,7 +6,8 @@ use crate::memory::Element;
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
-/// One load and one store of a `T`: `UniversalCopy<u128>` moves 16 bytes at once, whatever the tensors' elements are.
+/// One load and one store of a `T`: `UniversalCopy<u128>` moves 16 bytes at once, whatever the
+/// tensors' elements are.
 ///
 /// Also found as MoYe's `UniversalCopy`.
 pub struct UniversalCopy<T>(PhantomData<T>);
@@ -47,8 +48,9 @@ impl<T: Element> CopyAtom for UniversalCopy<T> {
     }
 }
 
-/// Loads and stores of the widest word that both layouts, the element type and an alignment of `BITS` bits allow, up
-/// to 16 bytes. The tensors decide, so its layouts are those of a single element.
+/// Loads and stores of the widest word that both layouts, the element type and an alignment of
+/// `BITS` bits allow, up to 16 bytes. The tensors decide, so its layouts are those of a single
+/// element.
 ///
 /// `BITS` is a cap: a single element is moved whatever its size.
 ///
@@ -63,7 +65,7 @@ impl<T: Element> CopyAtom for UniversalCopy<T> {
 /// type ByFour = AutoVectorizingCopyWithAssumedAlignment<32>;
 /// const COPY: TiledCopy<ByFour, f16> = TiledCopy::new(layout!((1, 32)), layout!((8, 1)));
 /// assert_eq!((COPY.threads(), COPY.values(), ByFour::MOST_BITS), (32, 8, 32));
-/// // Nobody knows before the tensors are there how wide an access is, so there is no report of what it costs.
+/// // The width of an access depends on the tensors, so there is no report of its cost.
 /// assert!(COPY.try_access_s(moye_device::layout::ComposedLayout::plain(layout!((8, 32)))).is_err());
 /// ```
 #[derive(Clone, Copy, Default)]
@@ -72,7 +74,7 @@ pub struct AutoVectorizingCopyWithAssumedAlignment<const BITS: usize>;
 /// The widest loads and stores for tensors aligned to 16 bytes.
 pub type AutoVectorizingCopy = AutoVectorizingCopyWithAssumedAlignment<128>;
 
-/// Element by element, as far as alignment to a byte goes.
+/// Element by element, for byte alignment.
 pub type DefaultCopy = AutoVectorizingCopyWithAssumedAlignment<8>;
 
 /// The end of constant evaluation for an alignment that there is not.
@@ -81,7 +83,7 @@ const fn no_alignment(bits: usize) -> ! {
     TilingError::of("AutoVectorizingCopyWithAssumedAlignment")
         .str("an alignment of ")
         .int(bits as i64)
-        .str(" bits is assumed; 8, 16, 32, 64 or 128 would do")
+        .str(" bits is assumed; 8, 16, 32, 64 or 128 would work")
         .raise()
 }
 
@@ -106,7 +108,7 @@ impl<const BITS: usize> CopyAtom for AutoVectorizingCopyWithAssumedAlignment<BIT
     const REF: Layout = Self::SRC;
     const MOST_BITS: i64 = BITS as i64;
 
-    /// Does nothing: the tensors load and store by themselves.
+    /// Has no effect: the tensors load and store directly.
     #[inline(always)]
     unsafe fn call((): (), (): ()) {}
 }

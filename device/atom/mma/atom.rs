@@ -1,4 +1,4 @@
-//! What every MMA atom says of itself.
+//! The trait of MMA atoms.
 
 use crate::arch::mma::Registers;
 use crate::layout::Layout;
@@ -6,13 +6,13 @@ use crate::number::Number;
 
 /// A matrix instruction with its layouts: `D = A B + C`.
 ///
-/// The layouts [`A`](const@MmaAtom::A), [`B`](const@MmaAtom::B), [`C`](const@MmaAtom::C) and [`D`](const@MmaAtom::D) are CuTe's thread-value
-/// layouts: they map `(thread, value)` to the index of an element in its tile, counted column by column: `m + M k`,
-/// `n + N k`, `m + M n`. "Thread" counts the threads of one set of matrices; [`THR_ID`](MmaAtom::THR_ID) says which
-/// lane each is.
+/// The layouts [`A`](const@MmaAtom::A), [`B`](const@MmaAtom::B), [`C`](const@MmaAtom::C) and
+/// [`D`](const@MmaAtom::D) are CuTe's thread-value layouts: they map `(thread, value)` to the index
+/// of an element in its tile, counted column by column: `m + M k`, `n + N k`, `m + M n`. "Thread"
+/// counts the threads of one set of matrices; [`THR_ID`](MmaAtom::THR_ID) says which lane each is.
 ///
-/// An atom of one's own says the same of itself. Where its results have the type of what it adds to it must be [`AddsInPlace`]
-/// too, or only [`gemm_tiled_into`](crate::algorithm::gemm_tiled_into) takes it:
+/// A user's atom has the same items. If its results have C's type it must be [`AddsInPlace`] too,
+/// or only [`gemm_tiled_into`](crate::algorithm::gemm_tiled_into) accepts it:
 ///
 /// ```
 /// use moye_device::algorithm::gemm_tiled;
@@ -86,7 +86,7 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     const MOYE_NAME: Option<&'static str>;
     /// The architecture in the name: 80 for sm_80.
     const ARCH: u32;
-    /// The oldest architecture that has the instruction, which may be older than the name says.
+    /// The oldest architecture with the instruction, which may be older than the name says.
     const OLDEST_ARCH: u32;
     /// The oldest PTX version that has it, major and minor.
     const PTX_VERSION: (u32, u32);
@@ -129,20 +129,21 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     /// Executes the instruction: `d = a b + c`.
     ///
     /// # Safety
-    /// All 32 lanes of the warp execute this call together (one thread alone for `SM61_DP4A` and `SM61_DP2A`).
+    /// All 32 lanes of the warp execute this call together (a single thread for `SM61_DP4A` and
+    /// `SM61_DP2A`).
     unsafe fn fma(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB, c: Self::RegistersC);
 
-    /// Adds a further product to a result: `d += a b`. The same instruction where C is of D's type; the one that adds to D's
-    /// type where it is not.
+    /// Adds a further product to a result: `d += a b`. The same instruction where C is of D's type;
+    /// the one that adds to D's type where it is not.
     ///
     /// # Safety
     /// As [`fma`](Self::fma).
     unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB);
 }
 
-/// An atom whose results have the type of what it adds to, and may take its place: every atom here but the four that add to f16 and
-/// give f32, each for itself, so that the compiler says what those lack. Whoever writes an atom implements it as well (see
-/// [`MmaAtom`]).
+/// An atom whose results have the type of C, and may replace it: every atom here except the four
+/// that add to f16 and give f32. Each is implemented separately, so that the compiler names what
+/// those four lack. A user's atom implements it as well (see [`MmaAtom`]).
 #[diagnostic::on_unimplemented(
     message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
     label = "results and sums of two types",

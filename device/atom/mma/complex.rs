@@ -13,9 +13,9 @@ use crate::number::{Complex64, GaussComplex};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SM80_8x8x4_C64C64C64C64_TN;
 
-/// A complex f64 product of three real ones, after Gauss: the accumulators hold the sums of [`GaussComplex`], and its
-/// conversion to [`Complex64`] gives the result. It saves a quarter of the work and loses some accuracy: the imaginary
-/// part is a difference of larger numbers.
+/// A complex f64 product of three real ones, after Gauss: the accumulators hold the sums of
+/// [`GaussComplex`], and its conversion to [`Complex64`] gives the result. It saves a quarter of
+/// the work and loses some accuracy: the imaginary part is a difference of larger numbers.
 ///
 /// Three registers hold an accumulator: t0, t1, t2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,11 @@ use crate::layout::Layout;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SM61_DP4A;
 
-/// `dp2a.lo.s32.s32`: two products of signed 16-bit numbers (A) with signed bytes (B), by one thread.
+/// `dp2a.lo.s32.s32`: two products of signed 16-bit numbers (A) with signed bytes (B), by one
+/// thread.
 ///
-/// The instruction has no form for two 16-bit operands, so B's elements are bytes: the lower two of its register.
+/// The instruction has no form for two 16-bit operands, so B's elements are bytes: the lower two of
+/// its register.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SM61_DP2A;
 

@@ -5,7 +5,7 @@ use crate::arch::mma::Registers;
 use crate::layout::Layout;
 use crate::number::Number;
 
-/// What an [`MmaAtom`] says of itself, as a value.
+/// The properties of an [`MmaAtom`], as a value.
 #[derive(Clone, Copy, Debug)]
 pub struct MmaInfo {
     /// See [`MmaAtom::NAME`].
@@ -43,7 +43,7 @@ pub struct MmaOperandInfo {
     pub element: &'static str,
     /// The bits of an element.
     pub bits: usize,
-    /// The register type's name, `f32` say.
+    /// The register type's name, such as `f32`.
     pub register: &'static str,
     /// How many registers of this type a thread gives.
     pub registers: usize,
@@ -67,7 +67,7 @@ impl MmaOperandInfo {
 }
 
 impl MmaInfo {
-    /// What the atom says of itself.
+    /// The atom's properties.
     pub const fn of<M: MmaAtom>() -> Self {
         Self {
             name: M::NAME,

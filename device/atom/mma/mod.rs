@@ -1,8 +1,10 @@
-//! MMA atoms: each matrix instruction as a zero-sized type, with what it needs and which thread holds which element.
+//! MMA atoms: each matrix instruction as a zero-sized type, with its requirements and its
+//! thread-value layouts.
 //!
-//! The names are CuTe's: `SM80_16x8x16_F32F16F16F32_TN` is the instruction of sm_80 for m = 16, n = 8, k = 16 with the types
-//! of D, A, B and C; `T` and `N` say whether A and B are transposed, in BLAS's sense: `TN` is A row by row and B
-//! column by column. MoYe's names (`MMAOP_16x8x16_F32F16F16F32_TN`) are found by the search.
+//! The names are CuTe's: `SM80_16x8x16_F32F16F16F32_TN` is the instruction of sm_80 for m = 16, n =
+//! 8, k = 16 with the types of D, A, B and C; `T` and `N` say whether A and B are transposed, in
+//! BLAS's sense: `TN` is A row-major and B column-major. The search finds MoYe's names
+//! (`MMAOP_16x8x16_F32F16F16F32_TN`).
 //!
 //! ```
 //! use moye_device::atom::mma::{MmaAtom, SM80_16x8x16_F32F16F16F32_TN as Atom};

@@ -9,9 +9,10 @@ use core::marker::PhantomData;
 
 /// `d = a * b + c` by one thread: a 1 x 1 x 1 product, CuTe's `UniversalFMA<D, A, B, C>`.
 ///
-/// The operands may be of narrower types than the result, and of two, and what is added to has the result's; [`MulAdd`] lists
-/// which go together, and takes types of one's own, as [`Number`](crate::number::Number) does. The instruction,
-/// and what it needs, are the types': `fma.rn.f32`, or `mad.lo.s32` of integers.
+/// The operands may have narrower types than the result, and two different ones; C has the result's
+/// type. [`MulAdd`] lists the combinations, and can be implemented for a user's types, like
+/// [`Number`](crate::number::Number). The types determine the instruction and its requirements:
+/// `fma.rn.f32`, or `mad.lo.s32` for integers.
 ///
 /// ```
 /// use moye_device::atom::TiledMma;

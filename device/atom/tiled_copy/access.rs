@@ -1,4 +1,4 @@
-//! What the accesses of a tiled copy cost in memory, at compile time.
+//! The memory cost of a tiled copy's accesses, at compile time.
 
 use super::TiledCopy;
 use super::partition::End;
@@ -9,7 +9,8 @@ use crate::memory::Storable;
 use crate::tiling::TilingError;
 
 impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
-    /// Whether every request of a warp to the source in global memory moves no more sectors than its bytes need.
+    /// Whether every request of a warp to the source in global memory moves no more sectors than
+    /// its bytes need.
     ///
     /// `tensor` is the source's layout `(M, N, ...)`, with the strides that it has in memory.
     ///
@@ -60,7 +61,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`access_s`](Self::access_s) as a `Result`.
     ///
     /// # Errors
-    /// Where the tensor cannot be partitioned, or an access's values do not lie next to each other.
+    /// If the tensor cannot be partitioned, or an access's values are not contiguous.
     pub const fn try_access_s(&self, tensor: ComposedLayout) -> Result<AccessReport, TilingError> {
         self.access(End::Source, tensor, <A::Source as Side>::SPACE, A::LAYOUTS.src_bytes())
     }
@@ -81,8 +82,9 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         bytes: usize,
     ) -> Result<AccessReport, TilingError> {
         if matches!(space, MemorySpace::Registers) {
-            return Err(of_atom(A::NAME)
-                .str(" has registers on this side, which need no access: ask for the other side's"));
+            return Err(
+                of_atom(A::NAME).str(" has registers on this side, which need no access: use the other side")
+            );
         }
         if bytes == 0 {
             return Err(of_atom(A::NAME).str(
@@ -115,7 +117,8 @@ const fn of_atom(name: &str) -> TilingError {
     TilingError::of("the accesses of a tiled copy").str("the copy atom ").str(name)
 }
 
-/// The rows that the lanes of a matrix instruction name, by its side's layout in bits; lanes beyond them repeat.
+/// The rows that the lanes of a matrix instruction name, by its side's layout in bits; lanes beyond
+/// them repeat.
 const fn rows(lanes: Layout) -> i64 {
     let mut most = 0;
     let mut lane = 0;

@@ -1,7 +1,8 @@
-//! What the partitions of a tensor by a tiled copy have in common, computed once.
+//! The common part of a tiled copy's partitions of a tensor, computed once.
 //!
-//! A constant of a generic type is evaluated for every instance of it, and the compiler's evaluation of the algebra takes
-//! longer than the rest of its work on a kernel: where a thread starts and what it has come from one division.
+//! A constant of a generic type is evaluated for every instance of it, and the compiler's
+//! evaluation of the algebra takes longer than the rest of its work on a kernel: one division gives
+//! both a thread's start and its elements.
 
 use super::{End, StaticTiledCopy};
 use crate::layout::Layout;
@@ -13,7 +14,7 @@ use core::marker::PhantomData;
 pub(super) struct Cut<const SOURCE: bool, L, C>(PhantomData<(L, C)>);
 
 impl<const SOURCE: bool, C: StaticTiledCopy> Cut<SOURCE, (), C> {
-    /// What is the same for all tensors: see [`CopyTiling::thrval`](super::CopyTiling::thrval).
+    /// The common part for all tensors: see [`CopyTiling::thrval`](super::CopyTiling::thrval).
     const THRVAL: Result<Layout, TilingError> =
         C::COPY.tiling().thrval(if SOURCE { End::Source } else { End::Destination });
 

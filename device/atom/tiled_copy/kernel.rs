@@ -14,7 +14,7 @@ use crate::tensor::{
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
-/// A tiled copy known at compile time, as a type: what a kernel's tensors are partitioned by.
+/// A tiled copy known at compile time, as a type: it partitions a kernel's tensors.
 ///
 /// Declared by [`tiled_copy!`](crate::tiled_copy).
 pub trait StaticTiledCopy: Copy + Default + 'static {
@@ -28,8 +28,8 @@ pub trait StaticTiledCopy: Copy + Default + 'static {
     /// The threads that take part: `#[kernel(threads = Copy::THREADS)]`.
     const THREADS: u32 = Self::COPY.threads() as u32;
 
-    /// The part of `thread`, which is below [`TiledCopy::threads`]: CuTe's `get_slice`. The simulator faults where it is not;
-    /// a GPU does not look.
+    /// The part of `thread`, which is below [`TiledCopy::threads`]: CuTe's `get_slice`. The
+    /// simulator faults where it is not; a GPU does not look.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn slice(thread: u32) -> ThrCopy<Self> {
@@ -63,10 +63,12 @@ impl<C> Clone for ThrCopy<C> {
 }
 impl<C> Copy for ThrCopy<C> {}
 
-/// What a thread has of `L` as a source of the tiled copy `C`: `((value, repetition), REST_M, REST_N, ...)`.
+/// A thread's part of `L` as a source of the tiled copy `C`:
+/// `((value, repetition), REST_M, REST_N, ...)`.
 pub struct PartitionS<L, C>(PhantomData<(L, C)>);
 
-/// What a thread has of `L` as a destination of the tiled copy `C`: `((value, repetition), REST_M, REST_N, ...)`.
+/// A thread's part of `L` as a destination of the tiled copy `C`:
+/// `((value, repetition), REST_M, REST_N, ...)`.
 pub struct PartitionD<L, C>(PhantomData<(L, C)>);
 
 /// Thread to the origin of its part of a source.
@@ -126,7 +128,7 @@ impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for RetileOf<L, C> {
 }
 
 impl<C: StaticTiledCopy> ThrCopy<C> {
-    /// What this thread copies from: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    /// This thread's source: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
     #[inline(always)]
     pub fn partition_s<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionS<L, C>>
     where
@@ -138,7 +140,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         Tensor::from_engine(engine)
     }
 
-    /// What this thread copies to: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    /// This thread's destination: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
     #[inline(always)]
     pub fn partition_d<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionD<L, C>>
     where
@@ -150,7 +152,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         Tensor::from_engine(engine)
     }
 
-    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's source: `(CPY, CPY_M, CPY_N, ...)`.
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's source:
+    /// `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn retile_s<T, L>(self, fragment: &Fragment<T, L>) -> Tensor<RegistersRef<'_, T>, RetileOf<L, C>>
     where
@@ -160,7 +163,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         fragment.view_as()
     }
 
-    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's destination: `(CPY, CPY_M, CPY_N, ...)`.
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's destination:
+    /// `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn retile_d<T, L>(self, fragment: &mut Fragment<T, L>) -> Tensor<RegistersMut<'_, T>, RetileOf<L, C>>
     where
@@ -172,8 +176,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
 }
 
 impl<C: StaticTiledCopy> ThrCopy<C> {
-    /// Copies a thread's part of the source to its part of the destination by the atom, both partitioned by this copy:
-    /// `(CPY, CPY_M, CPY_N, ...)`. See [`copy_tiled`].
+    /// Copies a thread's part of the source to its part of the destination by the atom, both
+    /// partitioned by this copy: `(CPY, CPY_M, CPY_N, ...)`. See [`copy_tiled`].
     ///
     /// # Safety
     /// As [`copy_tiled`].
@@ -188,8 +192,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
     }
 
-    /// [`copy`](Self::copy) of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`, of which `predicate(i)`
-    /// holds. See [`copy_if`].
+    /// [`copy`](Self::copy) of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`,
+    /// of which `predicate(i)` holds. See [`copy_if`].
     ///
     /// # Safety
     /// As [`copy_if`].
@@ -204,8 +208,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         unsafe { copy_if(C::default(), predicate, source.input(), destination.output()) }
     }
 
-    /// Copies a thread's part of the source to a fragment of another partition, of an operand say, by the atom: the fragment
-    /// is [retiled](Self::retile_d).
+    /// Copies a thread's part of the source to a fragment of another partition, for example of an
+    /// operand, by the atom: the fragment is [retiled](Self::retile_d).
     ///
     /// # Safety
     /// As [`copy_tiled`].
@@ -221,8 +225,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         unsafe { copy_tiled(C::default(), source.input(), &mut self.retile_d(fragment)) }
     }
 
-    /// Copies a fragment of another partition, an accumulator say, to a thread's part of the destination by the atom: the
-    /// fragment is [retiled](Self::retile_s).
+    /// Copies a fragment of another partition, for example an accumulator, to a thread's part of
+    /// the destination by the atom: the fragment is [retiled](Self::retile_s).
     ///
     /// # Safety
     /// As [`copy_tiled`].

@@ -1,8 +1,8 @@
 //! Tiled copies: a copy atom spread over the threads of a block and the values of each thread.
 //!
-//! A [`TiledCopy`] is a plain value made by the compiler. It says which thread copies what of a tile, and cuts tensors
-//! accordingly: [`tidfrg_s`](TiledCopy::tidfrg_s) into `(thread, value, rest)`, [`partition_s`](TiledCopy::partition_s)
-//! into what one thread has of it.
+//! A [`TiledCopy`] is a plain value made by the compiler. It says which thread copies which part of
+//! a tile, and divides tensors accordingly: [`tidfrg_s`](TiledCopy::tidfrg_s) into
+//! `(thread, value, rest)`, [`partition_s`](TiledCopy::partition_s) into one thread's part.
 //!
 //! ```
 //! use moye_device::atom::TiledCopy;
@@ -17,8 +17,8 @@
 //! assert_eq!(COPY.partition_d(layout!((4, 9))), layout!(((1, (2, 3)), 1, 1):((0, (1, 4)), 0, 0)));
 //! ```
 //!
-//! In a kernel the tiled copy is carried by a type with that one constant ([`StaticTiledCopy`], declared by
-//! [`tiled_copy!`](crate::tiled_copy)), as tensors carry their layouts.
+//! In a kernel the tiled copy is carried by a type with that one constant ([`StaticTiledCopy`],
+//! declared by [`tiled_copy!`](crate::tiled_copy)), as tensors carry their layouts.
 
 mod access;
 mod cut;
@@ -57,7 +57,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         Err(error) => Err(error.tiling("TiledCopy")),
     };
 
-    /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's `make_tiled_copy`.
+    /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's
+    /// `make_tiled_copy`.
     ///
     /// Thread `threads(m, n)` has the block `(m, n)` of the tile, in the order of `values`.
     ///
@@ -71,7 +72,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where threads or values leave numbers out or use one twice, or are no multiple of the atom's.
+    /// Where threads or values leave numbers out or use one twice, or are no multiple of the
+    /// atom's.
     pub const fn try_new(threads: Layout, values: Layout) -> Result<Self, TilingError> {
         let atom = match Self::ATOM {
             Ok(atom) => atom,
@@ -80,7 +82,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
         Self::of(CopyTiling::of_threads_and_values(atom, threads, values))
     }
 
-    /// Threads and values as `layout_tv` says, over tiles of `tiler`: CuTe's `make_tiled_copy_impl`.
+    /// Threads and values by `layout_tv`, over tiles of `tiler`: CuTe's `make_tiled_copy_impl`.
     ///
     /// # Panics
     /// In a `const`: does not compile. Where [`try_from_tv`](Self::try_from_tv) gives an error.
@@ -92,7 +94,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`from_tv`](Self::from_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave elements of it out.
+    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave
+    /// elements of it out.
     pub const fn try_from_tv(layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         let atom = match Self::ATOM {
             Ok(atom) => atom,
@@ -162,8 +165,9 @@ macro_rules! partitions {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
             ///
             /// # Errors
-            /// Where the tiles do not divide the tensor in a way that a layout has; the error names the numbers. As in CuTe, a
-            /// tensor that is no multiple of the tile is rounded up to one; in a kernel it does not compile.
+            /// Where the tiles do not divide the tensor in a way that a layout has; the error names
+            /// the numbers. As in CuTe, a tensor that is no multiple of the tile is rounded up to
+            /// one; in a kernel it does not compile.
             pub const fn $try_name(&self $(, $arg: Layout)?) -> Result<Layout, TilingError> {
                 self.tiling.$function($($end,)? $($arg)?)
             }
@@ -179,16 +183,17 @@ partitions! {
     tidfrg_s / try_tidfrg_s(tensor) = tidfrg(End::Source);
     /// A destination `(M, N, ...)` as `(thread, (value, repetition), (REST_M, REST_N, ...))`.
     tidfrg_d / try_tidfrg_d(tensor) = tidfrg(End::Destination);
-    /// What a thread has of a source `(M, N, ...)`: `((value, repetition), REST_M, REST_N, ...)`. Where it starts is mode 0 of
-    /// [`tidfrg_s`](Self::tidfrg_s) at the thread.
+    /// A thread's part of a source `(M, N, ...)`: `((value, repetition), REST_M, REST_N, ...)`. Its
+    /// start is mode 0 of [`tidfrg_s`](Self::tidfrg_s) at the thread.
     partition_s / try_partition_s(tensor) = partition(End::Source);
-    /// What a thread has of a destination `(M, N, ...)`: `((value, repetition), REST_M, REST_N, ...)`.
+    /// A thread's part of a destination `(M, N, ...)`:
+    /// `((value, repetition), REST_M, REST_N, ...)`.
     partition_d / try_partition_d(tensor) = partition(End::Destination);
-    /// A thread's fragment `(V, REST_M, REST_N, ...)` in this copy's modes `((value, repetition), REST_M, REST_N, ...)`, for
-    /// the source's side.
+    /// A thread's fragment `(V, REST_M, REST_N, ...)` in this copy's modes
+    /// `((value, repetition), REST_M, REST_N, ...)`, for the source's side.
     retile_s / try_retile_s(fragment) = retile();
-    /// A thread's fragment `(V, REST_M, REST_N, ...)` in this copy's modes `((value, repetition), REST_M, REST_N, ...)`, for
-    /// the destination's side.
+    /// A thread's fragment `(V, REST_M, REST_N, ...)` in this copy's modes
+    /// `((value, repetition), REST_M, REST_N, ...)`, for the destination's side.
     retile_d / try_retile_d(fragment) = retile();
 }
 

@@ -1,8 +1,8 @@
 //! The algebra of tiled copies: how a tensor falls to threads and values.
 //!
-//! Functions of layouts alone, as in CuTe's `TiledCopy`: nothing here knows an element or an instruction. The three
-//! thread-value layouts of an atom (source, destination, reference) number the same elements differently; the tiled copy's
-//! own `(thread, value)` layout counts by the reference.
+//! Functions of layouts only, as in CuTe's `TiledCopy`, independent of elements and instructions.
+//! The three thread-value layouts of an atom (source, destination, reference) number the same
+//! elements differently; the tiled copy's own `(thread, value)` layout counts by the reference.
 
 use super::super::copy::ValueLayouts;
 use super::super::tiled_mma::{MmaTiling, Operand};
@@ -14,8 +14,8 @@ use crate::layout::{
 use crate::tensor::gcd;
 use crate::tiling::{TilingError, by_algebra};
 
-/// A tiled copy without its types: an atom's layouts over `(thread, value) -> tile`. For tools, which take atoms by name;
-/// kernels have [`TiledCopy`](crate::atom::TiledCopy).
+/// A tiled copy without its types: an atom's layouts over `(thread, value) -> tile`. For tools,
+/// which take atoms by name; kernels have [`TiledCopy`](crate::atom::TiledCopy).
 #[derive(Clone, Copy, Debug)]
 pub struct CopyTiling {
     /// The atom's layouts in elements.
@@ -31,19 +31,20 @@ pub struct CopyTiling {
 /// Which side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// What is read.
+    /// The source.
     Source,
-    /// What is written.
+    /// The destination.
     Destination,
 }
 
 const WHAT: &str = "TiledCopy";
 
 impl CopyTiling {
-    /// Threads and values as `layout_tv` says, over tiles of `tiler`.
+    /// Threads and values by `layout_tv`, over tiles of `tiler`.
     ///
     /// # Errors
-    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave elements of it out.
+    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave
+    /// elements of it out.
     pub const fn new(atom: ValueLayouts, layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         if layout_tv.rank() != 2 {
             return Err(TilingError::of(WHAT)
@@ -90,7 +91,7 @@ impl CopyTiling {
             return Err(TilingError::of(WHAT)
                 .str("the thread-value layout ")
                 .layout(&layout_tv)
-                .str(" has a negative stride, and would reach in front of the tile: count the threads or values the other way"));
+                .str(" has a negative stride, and would start before the tile: count the threads or values in the other direction"));
         }
         if layout_tv.cosize() > size {
             return Err(TilingError::of(WHAT)
@@ -116,10 +117,12 @@ impl CopyTiling {
         Ok(Self { atom, layout_tv, tiler, tile })
     }
 
-    /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's `make_tiled_copy`.
+    /// Threads laid over a tile by `threads`, each with a block of `values`: CuTe's
+    /// `make_tiled_copy`.
     ///
     /// # Errors
-    /// Where threads or values leave numbers out or use one twice, or are no multiple of the atom's.
+    /// Where threads or values leave numbers out or use one twice, or are no multiple of the
+    /// atom's.
     pub const fn of_threads_and_values(
         atom: ValueLayouts,
         threads: Layout,
@@ -129,7 +132,8 @@ impl CopyTiling {
         Self::new(atom, tv.layout, Tiler::shape(tv.tile))
     }
 
-    /// Threads and values as a tiled MMA has them for one operand: CuTe's `make_tiled_copy_A`, `_B` and `_C`.
+    /// Threads and values as a tiled MMA has them for one operand: CuTe's `make_tiled_copy_A`, `_B`
+    /// and `_C`.
     ///
     /// # Errors
     /// Where the copy atom needs more threads or values than the tiled MMA has.
@@ -153,8 +157,8 @@ impl CopyTiling {
         }
     }
 
-    /// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor `(M, N, ...)`: CuTe's `tidfrg_S` and
-    /// `tidfrg_D`.
+    /// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor `(M, N, ...)`: CuTe's
+    /// `tidfrg_S` and `tidfrg_D`.
     ///
     /// # Errors
     /// Where the tiles do not divide the tensor in a way that a layout has.
@@ -162,7 +166,8 @@ impl CopyTiling {
         self.tidfrg_by(&self.thrval(end), tensor)
     }
 
-    /// [`tidfrg`](Self::tidfrg), given the [`thrval`](Self::thrval) of the side, which is the same for all tensors.
+    /// [`tidfrg`](Self::tidfrg), given the [`thrval`](Self::thrval) of the side, which is the same
+    /// for all tensors.
     pub(super) const fn tidfrg_by(
         &self,
         thrval: &Result<Layout, TilingError>,
@@ -179,7 +184,8 @@ impl CopyTiling {
     /// `((thread, repeated threads), (value, repetition))` of one side to the index in the tile.
     pub(super) const fn thrval(&self, end: End) -> Result<Layout, TilingError> {
         if self.atom.reference.size() == 1 && self.end(end).size() == 1 {
-            // One thread and one value: nothing is reordered. The constants of most copies are made here.
+            // One thread and one value: nothing is reordered. The constants of most copies are made
+            // here.
             let one = make_col_major(IntTuple::int(1));
             let values = Layout::concat(&[one, coalesce(self.layout_tv.mode(1))]);
             return Ok(Layout::concat(&[coalesce(self.layout_tv.mode(0)), values]));
@@ -198,7 +204,8 @@ impl CopyTiling {
         Ok(by_algebra!(WHAT, try_coalesce_profile(zipped, tuple!((1, (1, 1))))))
     }
 
-    /// `(thread, value)` of one side to the index in the tile: CuTe's `get_layoutS_TV` and `get_layoutD_TV`.
+    /// `(thread, value)` of one side to the index in the tile: CuTe's `get_layoutS_TV` and
+    /// `get_layoutD_TV`.
     ///
     /// # Errors
     /// Where the tiler cuts the tile in a way that no layout has.
@@ -218,7 +225,8 @@ impl CopyTiling {
         Ok(Layout::concat(&[parts.mode(0), parts.mode(1)]))
     }
 
-    /// The part of a thread: `((value, repetition), REST_M, REST_N, ...)`, CuTe's `partition_S` and `partition_D`.
+    /// The part of a thread: `((value, repetition), REST_M, REST_N, ...)`, CuTe's `partition_S` and
+    /// `partition_D`.
     ///
     /// # Errors
     /// As [`tidfrg`](Self::tidfrg).
@@ -229,7 +237,8 @@ impl CopyTiling {
         }
     }
 
-    /// [`partition`](Self::partition) of a tensor that the tile divides: of another one the last tiles would reach beyond it.
+    /// [`partition`](Self::partition) of a tensor that the tile divides: of another one the last
+    /// tiles would reach beyond it.
     ///
     /// # Errors
     /// Where the tile does not divide the tensor; the error names both.
@@ -237,7 +246,8 @@ impl CopyTiling {
         self.partition_whole_of(&self.tidfrg(end, tensor), &tensor)
     }
 
-    /// [`partition_whole`](Self::partition_whole), given the [`tidfrg`](Self::tidfrg) of the tensor.
+    /// [`partition_whole`](Self::partition_whole), given the [`tidfrg`](Self::tidfrg) of the
+    /// tensor.
     pub(super) const fn partition_whole_of(
         &self,
         parts: &Result<Layout, TilingError>,
@@ -267,8 +277,8 @@ impl CopyTiling {
         of_thread(parts)
     }
 
-    /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, in this copy's modes
-    /// `((value, repetition), REST_M, REST_N, ...)`: CuTe's `retile`.
+    /// A thread's fragment `(V, REST_M, REST_N, ...)` of another partition of the same tile, in
+    /// this copy's modes `((value, repetition), REST_M, REST_N, ...)`: CuTe's `retile`.
     ///
     /// # Errors
     /// Where the fragment is none of this copy's tile.
@@ -299,7 +309,8 @@ impl CopyTiling {
     }
 }
 
-/// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor that is cut into tiles already.
+/// `(thread, (value, repetition), (REST_M, REST_N, ...))` of a tensor that is cut into tiles
+/// already.
 const fn of_tiles(thrval: &Layout, tiles: Layout) -> Result<Layout, TilingError> {
     // ((thread, value), (REST_M, REST_N, ...))
     let tiler = by_algebra!(WHAT, Tiler::try_by_mode(&[Tiler::layout(*thrval), Tiler::any()]));
@@ -309,7 +320,8 @@ const fn of_tiles(thrval: &Layout, tiles: Layout) -> Result<Layout, TilingError>
     Ok(by_algebra!(WHAT, Layout::try_concat(&modes)))
 }
 
-/// `((value, repetition), REST_M, REST_N, ...)` of `(thread, (value, repetition), (REST_M, REST_N, ...))`.
+/// `((value, repetition), REST_M, REST_N, ...)` of
+/// `(thread, (value, repetition), (REST_M, REST_N, ...))`.
 const fn of_thread(parts: &Layout) -> Result<Layout, TilingError> {
     let rest = parts.mode(2);
     if rest.rank() == 1 {

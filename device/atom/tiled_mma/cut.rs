@@ -1,5 +1,5 @@
-//! What the partitions of an operand by a tiled MMA have in common, computed once: a constant of a generic type is
-//! evaluated for every instance of it, and the algebra takes most of the time.
+//! The common part of a tiled MMA's partitions of an operand, computed once: a constant of a
+//! generic type is evaluated for every instance of it, and the algebra takes most of the time.
 
 use super::{OperandKind, StaticTiledMma};
 use crate::layout::{Layout, Tiler};
@@ -11,12 +11,12 @@ use core::marker::PhantomData;
 pub(super) struct Cut<L, M, O>(PhantomData<(L, M, O)>);
 
 impl<M: StaticTiledMma> Cut<(), M, ()> {
-    /// What is the same for all operands: thread to `(V, M, N, K)`.
+    /// The common part for all operands: thread to `(V, M, N, K)`.
     pub const COORDINATES: Result<Layout, TilingError> = M::MMA.tiling().coordinates();
 }
 
 impl<M: StaticTiledMma, O: OperandKind> Cut<(), M, O> {
-    /// What is the same for all tensors: `(V, (THR_0, THR_1))` to `(V, M, N, K)`.
+    /// The common part for all tensors: `(V, (THR_0, THR_1))` to `(V, M, N, K)`.
     pub const ALL_MODES: Tiler = M::MMA.tiling().with_all_modes(O::OPERAND);
 }
 

@@ -14,7 +14,7 @@ use crate::tensor::{
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
-/// A tiled MMA known at compile time, as a type: what the operands of a product are partitioned by.
+/// A tiled MMA known at compile time, as a type: it partitions the operands of a product.
 ///
 /// Declared by [`tiled_mma!`](crate::tiled_mma).
 pub trait StaticTiledMma: Copy + Default + 'static {
@@ -26,8 +26,8 @@ pub trait StaticTiledMma: Copy + Default + 'static {
     /// The threads that take part: `#[kernel(threads = Mma::THREADS)]`.
     const THREADS: u32 = Self::MMA.threads() as u32;
 
-    /// The part of `thread`, which is below [`TiledMma::threads`]: CuTe's `get_slice`. The simulator faults where it is not;
-    /// a GPU does not look.
+    /// The part of `thread`, which is below [`TiledMma::threads`]: CuTe's `get_slice`. The
+    /// simulator faults where it is not; a GPU does not look.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn slice(thread: u32) -> ThrMma<Self> {
@@ -89,7 +89,8 @@ operands! {
     OfD D;
 }
 
-/// What a thread has of an operand of layout `L` in the tiled MMA `M`: `(value, REST_0, REST_1, ...)`.
+/// A thread's part of an operand of layout `L` in the tiled MMA `M`:
+/// `(value, REST_0, REST_1, ...)`.
 pub struct PartitionMma<L, M, O>(PhantomData<(L, M, O)>);
 
 /// Thread to the origin of its part of an operand.
@@ -124,7 +125,8 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Partit
     const STEPPED: u64 = L::STEPPED;
 }
 
-/// The layout of a thread's fragment of an operand's tile of layout `L`: see [`MmaTiling::fragment`](super::MmaTiling::fragment).
+/// The layout of a thread's fragment of an operand's tile of layout `L`: see
+/// [`MmaTiling::fragment`](super::MmaTiling::fragment).
 pub struct FragmentOf<L, M, O>(PhantomData<(L, M, O)>);
 marker!(FragmentOf);
 
@@ -165,14 +167,14 @@ macro_rules! partitions {
 
 impl<M: StaticTiledMma> ThrMma<M> {
     partitions! {
-        /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
+        /// This thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
         partition_a OfA;
-        /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
+        /// This thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
         partition_b OfB;
-        /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
+        /// This thread's part of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
         partition_c OfC;
-        /// What this thread has of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As of C, but for atoms whose
-        /// results have another type than what they add to.
+        /// This thread's part of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As
+        /// for C, except for atoms whose results have another type than C.
         partition_d OfD;
     }
 }
@@ -207,21 +209,24 @@ impl<M> ThrMma<M> {
 
 impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     partition_fragments! {
-        /// A fragment for this thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
+        /// A fragment for this thread's part of a tile `(BLK_M, BLK_K)` of A:
+        /// `(MMA, MMA_M, MMA_K)`.
         partition_fragment_a OfA E::Element;
-        /// A fragment for this thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
+        /// A fragment for this thread's part of a tile `(BLK_N, BLK_K)` of B:
+        /// `(MMA, MMA_N, MMA_K)`.
         partition_fragment_b OfB E::Element;
-        /// A fragment of sums for this thread's part of a tile `(BLK_M, BLK_N)` of C, of the atom's type whatever the tile's
-        /// is: `(MMA, MMA_M, MMA_N)`.
+        /// A fragment of sums for this thread's part of a tile `(BLK_M, BLK_N)` of C, of the atom's
+        /// type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
         partition_fragment_c OfC <M::Atom as MmaAtom>::C;
-        /// A fragment of results for this thread's part of a tile `(BLK_M, BLK_N)` of D, of the atom's type whatever the tile's
-        /// is: `(MMA, MMA_M, MMA_N)`.
+        /// A fragment of results for this thread's part of a tile `(BLK_M, BLK_N)` of D, of the
+        /// atom's type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
         partition_fragment_d OfD <M::Atom as MmaAtom>::D;
     }
 
-    /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros: `(MMA, MMA_M, MMA_N)`.
+    /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros:
+    /// `(MMA, MMA_M, MMA_N)`.
     ///
-    /// Its elements are those that the atom accumulates, whatever the tile in memory has.
+    /// Its elements have the accumulator's type, independent of the tile in memory.
     #[inline(always)]
     pub fn accumulator<L: StaticLayout>(self) -> Fragment<<M::Atom as MmaAtom>::C, AccumulatorOf<L, M>>
     where
@@ -264,8 +269,8 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     }
 }
 
-/// The tensor's elements have as many bits as the atom's, or the partition does not compile. C and D in memory may be of
-/// any type, which sums are converted from and to.
+/// The tensor's elements have as many bits as the atom's, or the partition does not compile. C and
+/// D in memory may be of any type, which sums are converted from and to.
 pub(super) const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
     let (name, bits) = A::TRAITS.numbers[match O::OPERAND {
         Operand::A => 0,
@@ -296,8 +301,8 @@ pub(super) const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
     }
 }
 
-/// Whether elements of the name `element` may stand for an atom's numbers of the name `number`: they are these; or f32, of which tf32
-/// are the upper bits; or plain bits (an unsigned integer) of a float.
+/// Whether elements of type `element` may serve as an atom's type `number`: they are equal; or f32,
+/// whose upper bits are tf32; or plain bits (an unsigned integer) of a float.
 pub(crate) const fn stands_for(element: &str, number: &str) -> bool {
     let (element, number) = (element.as_bytes(), number.as_bytes());
     // `i8` of Rust is PTX's `s8`.

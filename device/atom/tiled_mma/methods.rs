@@ -1,4 +1,4 @@
-//! What a kernel does with its slice of a tiled MMA: fragments, products, coordinates.
+//! The methods of a slice of a tiled MMA: fragments, products, coordinates.
 
 use super::kernel::{
     FragmentOf, OfA, OfB, OfC, OperandKind, PartitionMma, StaticTiledMma, ThrMma, ThreadMma, same_width,
@@ -16,7 +16,8 @@ use crate::tensor::{
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
-/// The layout of a thread's fragment of one stage of an operand: of the first three modes `(MMA, MMA_M, MMA_K)` of its part.
+/// The layout of a thread's fragment of one stage of an operand: of the first three modes
+/// `(MMA, MMA_M, MMA_K)` of its part.
 pub struct StageOf<P, O>(PhantomData<(P, O)>);
 
 impl<P, O> Clone for StageOf<P, O> {
@@ -49,18 +50,20 @@ macro_rules! fragments {
 
 impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     fragments! {
-        /// A fragment, zero, for a part of A: `(MMA, MMA_M, MMA_K)`. A fourth mode of the part, its stages, is left out.
+        /// A fragment, zero, for a part of A: `(MMA, MMA_M, MMA_K)`. A fourth mode of the part, its
+        /// stages, is left out.
         ///
         /// In the simulator its use is a fault as long as nothing was written to it.
         fragment_a OfA;
-        /// A fragment, zero, for a part of B: `(MMA, MMA_N, MMA_K)`. A fourth mode of the part, its stages, is left out.
+        /// A fragment, zero, for a part of B: `(MMA, MMA_N, MMA_K)`. A fourth mode of the part, its
+        /// stages, is left out.
         ///
         /// In the simulator its use is a fault as long as nothing was written to it.
         fragment_b OfB;
     }
 
-    /// A zeroed accumulator fragment for a partition of C: `(MMA, MMA_M, MMA_N)`. Its element type is the atom's accumulator type,
-    /// whatever the tile in memory has.
+    /// A zeroed accumulator fragment for a partition of C: `(MMA, MMA_M, MMA_N)`. Its element type
+    /// is the atom's accumulator type, whatever the tile in memory has.
     #[inline(always)]
     pub fn fragment_c<E: Engine, L: StaticLayout>(
         self,
@@ -88,8 +91,8 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
 }
 
 impl<M: StaticTiledMma> ThrMma<M> {
-    /// The coordinates of the elements of this thread's accumulator, index by index, in the matrix in which its tile starts
-    /// at `first`: `mma.coordinates(&scores, (block.x * 64, tile * 64))`.
+    /// The coordinates of the elements of this thread's accumulator, index by index, in the matrix
+    /// in which its tile starts at `first`: `mma.coordinates(&scores, (block.x * 64, tile * 64))`.
     #[inline(always)]
     pub fn coordinates<T: Storable, L: StaticLayout, O: OperandKind>(
         self,
@@ -101,10 +104,11 @@ impl<M: StaticTiledMma> ThrMma<M> {
         Tensor::from_engine(engine)
     }
 
-    /// An accumulator of another product as the operand A of this one, `(MMA, MMA_M, MMA_K)`: its columns are this product's K.
-    /// The registers stay where they are; [`convert`](Tensor::convert) makes elements of the operand of them.
+    /// An accumulator of another product as the operand A of this one, `(MMA, MMA_M, MMA_K)`: its
+    /// columns are this product's K. The registers stay where they are;
+    /// [`convert`](Tensor::convert) makes elements of the operand of them.
     ///
-    /// Accumulators that lie in the threads otherwise than the operand do not compile.
+    /// Accumulators whose thread-value layout differs from the operand's do not compile.
     #[inline(always)]
     pub fn as_a<T: Storable, L: OfTile>(
         self,

@@ -12,8 +12,8 @@
 //! assert_eq!(MMA.partition_c(layout!((64, 64))).shape(), tuple!(((2, 2), 2, 4)));
 //! ```
 //!
-//! In a kernel the tiled MMA is carried by a type with that one constant ([`StaticTiledMma`], declared by
-//! [`tiled_mma!`](crate::tiled_mma)), as tensors carry their layouts.
+//! In a kernel the tiled MMA is carried by a type with that one constant ([`StaticTiledMma`],
+//! declared by [`tiled_mma!`](crate::tiled_mma)), as tensors carry their layouts.
 
 mod cut;
 mod kernel;
@@ -50,13 +50,15 @@ impl<A> Clone for TiledMma<A> {
 impl<A> Copy for TiledMma<A> {}
 
 impl<A: Atom> TiledMma<A> {
-    /// Atoms side by side along M, N and K as `atoms` says, `(2, 2, 1)` say: CuTe's `make_tiled_mma`.
+    /// Atoms along M, N and K by `atoms`, for example `(2, 2, 1)`: CuTe's `make_tiled_mma`.
     ///
-    /// One or two of the 8 x 8 x 4 atoms of sm_70, each of eight lanes that lie apart in the warp, leave other lanes over: those
-    /// have the same elements, as in CuTe, and all 32 execute the instruction. Let lanes store their sums whose number is below
-    /// 4 or 8 in 16 (`lane & 12 == 0` for one atom, `lane & 8 == 0` for two).
+    /// One or two of the 8 x 8 x 4 atoms of sm_70, each of eight lanes with gaps between them,
+    /// leave other lanes over: those have copies of the same elements, as in CuTe, and all 32
+    /// execute the instruction. Only lanes whose number modulo 16 is below 4 or 8 should store
+    /// accumulators (`lane & 12 == 0` for one atom, `lane & 8 == 0` for two).
     ///
-    /// Atoms side by side along K have sums of their own of the same elements of C, as in CuTe: the kernel adds them up.
+    /// Atoms side by side along K have sums of their own of the same elements of C, as in CuTe: the
+    /// kernel adds them up.
     ///
     /// # Panics
     /// In a `const`: does not compile. Where [`try_new`](Self::try_new) gives an error.
@@ -68,13 +70,15 @@ impl<A: Atom> TiledMma<A> {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or where it leaves gaps in
-    /// a warp: of quad pairs there are 1, 2 or a multiple of 4. Where the extents of all atoms do not fit in 64 bits.
+    /// Where `atoms` has more than three modes, or does not number its atoms 0, 1, 2, ..., or where
+    /// it leaves gaps in a warp: of quad pairs there are 1, 2 or a multiple of 4. Where the extents
+    /// of all atoms do not fit in 64 bits.
     pub const fn try_new(atoms: Layout) -> Result<Self, TilingError> {
         Self::try_permuted(atoms, [Permutation::Atoms; 3])
     }
 
-    /// [`new`](Self::new) with a larger tile, or with another order of its elements, for each of M, N and K.
+    /// [`new`](Self::new) with a larger tile, or with another order of its elements, for each of M,
+    /// N and K.
     ///
     /// # Panics
     /// In a `const`: does not compile. Where [`try_permuted`](Self::try_permuted) gives an error.
@@ -86,7 +90,8 @@ impl<A: Atom> TiledMma<A> {
     /// [`permuted`](Self::permuted) as a `Result`.
     ///
     /// # Errors
-    /// As [`try_new`](Self::try_new), and where a tile is below 1 or no multiple of the atoms side by side.
+    /// As [`try_new`](Self::try_new), and where a tile is below 1 or no multiple of the atoms side
+    /// by side.
     pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
         let traits = const { A::TRAITS };
         match MmaTiling::new(traits.shape_mnk, traits.thr_id, traits.layouts, atoms, permutation) {
@@ -154,8 +159,8 @@ impl<A: Atom> TiledMma<A> {
         &self.tiling
     }
 
-    /// `(thread, value)` of an operand to the index in its tile: CuTe's `get_layoutA_TV`, `get_layoutB_TV` and
-    /// `get_layoutC_TV`.
+    /// `(thread, value)` of an operand to the index in its tile: CuTe's `get_layoutA_TV`,
+    /// `get_layoutB_TV` and `get_layoutC_TV`.
     ///
     /// # Panics
     /// In a `const`: does not compile. Where [`try_layout_tv`](Self::try_layout_tv) gives an error.
@@ -167,13 +172,14 @@ impl<A: Atom> TiledMma<A> {
     /// [`layout_tv`](Self::layout_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where a permutation takes elements beyond the tile, or one twice, or cuts it in a way that no layout has; where the tile has
-    /// 2^63 elements or more.
+    /// Where a permutation takes elements beyond the tile, or one twice, or cuts it in a way that
+    /// no layout has; where the tile has 2^63 elements or more.
     pub const fn try_layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.tiling.layout_tv(operand)
     }
 
-    /// The requests of a warp that reads or writes an operand's tile one element `T` at a time: sectors and bank conflicts.
+    /// The requests of a warp that reads or writes an operand's tile one element `T` at a time:
+    /// sectors and bank conflicts.
     ///
     /// `tensor` is the tile's layout, with the strides and the swizzle that it has in memory.
     ///
@@ -199,7 +205,8 @@ impl<A: Atom> TiledMma<A> {
     /// [`access`](Self::access) as a `Result`.
     ///
     /// # Errors
-    /// If the tile does not divide the tensor, or its accesses cannot be analysed; the text has the reason.
+    /// If the tile does not divide the tensor, or its accesses cannot be analysed; the text has the
+    /// reason.
     pub const fn try_access<T: Storable>(
         &self,
         operand: Operand,
@@ -234,8 +241,9 @@ macro_rules! partitions {
             #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
             ///
             /// # Errors
-            /// Where the tiles do not divide the tensor in a way that a layout has; the error names the numbers. As in CuTe, a
-            /// tensor that is no multiple of the tile is rounded up to one; in a kernel it does not compile.
+            /// Where the tiles do not divide the tensor in a way that a layout has; the error names
+            /// the numbers. As in CuTe, a tensor that is no multiple of the tile is rounded up to
+            /// one; in a kernel it does not compile.
             pub const fn $try_name(&self, tensor: Layout) -> Result<Layout, TilingError> {
                 self.tiling.$function($operand, tensor)
             }
@@ -249,11 +257,11 @@ partitions! {
     thrfrg_b / try_thrfrg_b = thrfrg(Operand::B);
     /// A tensor `(M, N)` as `((V, (THR_M, THR_N)), (value, (REST_M, REST_N)))`.
     thrfrg_c / try_thrfrg_c = thrfrg(Operand::C);
-    /// What a thread has of a tensor `(M, K)`: `(value, REST_M, REST_K)`.
+    /// A thread's part of a tensor `(M, K)`: `(value, REST_M, REST_K)`.
     partition_a / try_partition_a = partition(Operand::A);
-    /// What a thread has of a tensor `(N, K)`: `(value, REST_N, REST_K)`.
+    /// A thread's part of a tensor `(N, K)`: `(value, REST_N, REST_K)`.
     partition_b / try_partition_b = partition(Operand::B);
-    /// What a thread has of a tensor `(M, N)`: `(value, REST_M, REST_N)`.
+    /// A thread's part of a tensor `(M, N)`: `(value, REST_M, REST_N)`.
     partition_c / try_partition_c = partition(Operand::C);
     /// A thread's fragment of a tensor `(M, K)`, compact: `(value, REST_M, REST_K)`.
     fragment_a / try_fragment_a = fragment(Operand::A);
@@ -261,7 +269,8 @@ partitions! {
     fragment_b / try_fragment_b = fragment(Operand::B);
     /// A thread's fragment of a tensor `(M, N)`, compact: `(value, REST_M, REST_N)`.
     fragment_c / try_fragment_c = fragment(Operand::C);
-    /// What a thread has of a result `(M, N)`: `(value, REST_M, REST_N)`. As of C, but where the atom's types differ.
+    /// A thread's part of a result `(M, N)`: `(value, REST_M, REST_N)`. As for C, unless the atom's
+    /// types differ.
     partition_d / try_partition_d = partition(Operand::D);
     /// A thread's fragment of a result `(M, N)`, compact: `(value, REST_M, REST_N)`.
     fragment_d / try_fragment_d = fragment(Operand::D);

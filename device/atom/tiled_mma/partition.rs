@@ -1,8 +1,9 @@
 //! The algebra of tiled MMAs: how the operands of a product fall to threads and values.
 //!
-//! Functions of layouts alone, as in CuTe's `TiledMMA`. The threads are counted by `thr_layout_vmnk`: `(V, M, N, K)` to
-//! the thread, where `V` counts the threads of one atom and the others the atoms along each mode. The operand A has no
-//! mode N, so threads that differ there alone hold the same elements of it; likewise B and C.
+//! Functions of layouts only, as in CuTe's `TiledMMA`. The threads are counted by
+//! `thr_layout_vmnk`: `(V, M, N, K)` to the thread, where `V` counts the threads of one atom and
+//! the others the atoms along each mode. The operand A has no mode N, so threads that differ only
+//! there hold the same elements of it; the same holds for B and C.
 
 use super::super::tiled_copy::partition::unpacked;
 use crate::layout::{
@@ -22,7 +23,7 @@ pub enum Operand {
     B,
     /// `(M, N)`, the accumulator.
     C,
-    /// `(M, N)`, the result: as C, but where an atom's result has another type than what it adds to.
+    /// `(M, N)`, the result: as C, unless an atom's result has another type than C.
     D,
 }
 
@@ -58,7 +59,8 @@ pub enum Permutation {
     Layout(Layout),
 }
 
-/// A tiled MMA without its types. For tools, which take atoms by name; kernels have [`TiledMma`](crate::atom::TiledMma).
+/// A tiled MMA without its types. For tools, which take atoms by name; kernels have
+/// [`TiledMma`](crate::atom::TiledMma).
 #[derive(Clone, Copy, Debug)]
 pub struct MmaTiling {
     /// m, n, k of the atom.
@@ -73,7 +75,8 @@ pub struct MmaTiling {
 
 const WHAT: &str = "TiledMma";
 
-/// What is said of atoms whose threads lie apart, and which do not fill the gaps: `threads`, where they have a layout.
+/// The message for atoms with gaps between their threads that are not filled: `threads`, if they
+/// have a layout.
 const fn apart(thr_id: &Layout, atoms: &Layout, threads: Option<&Layout>) -> TilingError {
     let mut error = TilingError::of(WHAT)
         .str("an atom is executed by the threads ")
@@ -94,8 +97,8 @@ const fn apart(thr_id: &Layout, atoms: &Layout, threads: Option<&Layout>) -> Til
 const MNK: [&str; 3] = ["M", "N", "K"];
 
 impl MmaTiling {
-    /// An atom of `m`, `n`, `k` (`shape`), of the threads `thr_id` and of the thread-value layouts of A, B, C and D (`layouts`),
-    /// side by side as `atoms` says.
+    /// An atom of `m`, `n`, `k` (`shape`), with the threads `thr_id` and the thread-value layouts
+    /// of A, B, C and D (`layouts`), repeated by `atoms`.
     ///
     /// # Errors
     /// As [`TiledMma::try_new`](crate::atom::TiledMma::try_new).
@@ -177,13 +180,14 @@ impl MmaTiling {
         Ok(tiling)
     }
 
-    /// The threads that take part. CuTe's `size`, but for one or two quad pairs, whose eight or sixteen lanes lie apart in
-    /// their warp: there, all 32, of which those between have the same elements as others.
+    /// The number of threads. CuTe's `size`, except for one or two quad pairs, whose eight or
+    /// sixteen lanes have gaps in their warp: there, all 32, of which the lanes in the gaps have
+    /// copies of others' elements.
     pub const fn threads(&self) -> i64 {
         or_raise!(self.coordinates()).size()
     }
 
-    /// The threads of `thr_vmnk`, and behind them how often those between have the same elements: `(V, M, N, K, copies)`.
+    /// The threads of `thr_vmnk`, and the number of copies in the gaps: `(V, M, N, K, copies)`.
     const fn with_idle(&self) -> Result<Layout, LayoutError> {
         match try_complement(self.thr_vmnk, self.thr_vmnk.cosize()) {
             Ok(between) => Layout::try_concat(&[self.thr_vmnk, between]),
@@ -191,8 +195,9 @@ impl MmaTiling {
         }
     }
 
-    /// Thread to `(V, M, N, K)`, as a number. As CuTe's `get_slice`, which counts a thread by the strides of `thr_vmnk`: one that
-    /// no atom has counts like that one that has, whose number differs in the other digits alone.
+    /// Thread to `(V, M, N, K)`, as a number. As CuTe's `get_slice`, which counts a thread by the
+    /// strides of `thr_vmnk`: one that no atom has counts like that one that has, whose number
+    /// differs in the other digits alone.
     pub(super) const fn coordinates(&self) -> Result<Layout, TilingError> {
         let all = by_algebra!(WHAT, self.with_idle());
         let size = self.thr_vmnk.size();
@@ -263,7 +268,8 @@ impl MmaTiling {
         }]
     }
 
-    /// `((V, (THR_0, THR_1)), (value, (REST_0, REST_1)))` of an operand's tensor: CuTe's `thrfrg_A`, `_B`, `_C`.
+    /// `((V, (THR_0, THR_1)), (value, (REST_0, REST_1)))` of an operand's tensor: CuTe's
+    /// `thrfrg_A`, `_B`, `_C`.
     ///
     /// # Errors
     /// Where the tiles do not divide the tensor in a way that a layout has.
@@ -300,7 +306,8 @@ impl MmaTiling {
         Ok(by_algebra!(WHAT, Layout::try_concat(&[threads, values])))
     }
 
-    /// [`thrfrg`](Self::thrfrg) of a tensor that the tile divides: of another one the last tiles would reach beyond it.
+    /// [`thrfrg`](Self::thrfrg) of a tensor that the tile divides: of another one the last tiles
+    /// would reach beyond it.
     pub(crate) const fn thrfrg_whole(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
         let parts = match self.thrfrg(operand, tensor) {
             Ok(parts) => parts,
@@ -327,7 +334,8 @@ impl MmaTiling {
         Ok(parts)
     }
 
-    /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing still: `(V, M, N, K)`.
+    /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing
+    /// still: `(V, M, N, K)`.
     pub(super) const fn with_all_modes(&self, operand: Operand) -> Tiler {
         let (m, n, k) = (self.atoms_along(0), self.atoms_along(1), self.atoms_along(2));
         let modes = match operand {
@@ -350,8 +358,9 @@ impl MmaTiling {
         )
     }
 
-    /// [`by_thread`](Self::by_thread), given the [`thrfrg_whole`](Self::thrfrg_whole) of the tensor, the
-    /// [`coordinates`](Self::coordinates), and the tiler of the operand's [`with_all_modes`](Self::with_all_modes).
+    /// [`by_thread`](Self::by_thread), given the [`thrfrg_whole`](Self::thrfrg_whole) of the
+    /// tensor, the [`coordinates`](Self::coordinates), and the tiler of the operand's
+    /// [`with_all_modes`](Self::with_all_modes).
     pub(super) const fn by_thread_of(
         &self,
         parts: &Result<Layout, TilingError>,
@@ -374,12 +383,14 @@ impl MmaTiling {
     /// `(thread, value)` to the index in the operand's tile: CuTe's `get_layoutA_TV`, `B`, `C`.
     ///
     /// # Errors
-    /// Where a permutation takes elements beyond the tile, or one twice; where the tile has 2^63 elements or more.
+    /// Where a permutation takes elements beyond the tile, or one twice; where the tile has 2^63
+    /// elements or more.
     pub const fn layout_tv(&self, operand: Operand) -> Result<Layout, TilingError> {
         self.by_thread(operand, by_algebra!(WHAT, try_make_col_major(self.operand_tile(operand))))
     }
 
-    /// What a thread has of an operand: `(value, REST_0, REST_1, ...)`, CuTe's `partition_A`, `B`, `C`.
+    /// A thread's part of an operand: `(value, REST_0, REST_1, ...)`, CuTe's `partition_A`, `B`,
+    /// `C`.
     ///
     /// # Errors
     /// Where the tiles do not divide the tensor in a way that a layout has.
@@ -387,8 +398,9 @@ impl MmaTiling {
         of_thread(&self.thrfrg(operand, tensor))
     }
 
-    /// The layout of a thread's fragment of an operand: of A and B as [`fragment_layout`] has it, of C and D compact in the order of
-    /// its modes, whatever the strides in memory. CuTe's `partition_fragment_A`, `B`, `C`.
+    /// The layout of a thread's fragment of an operand: of A and B as [`fragment_layout`] has it,
+    /// of C and D compact in the order of its modes, whatever the strides in memory. CuTe's
+    /// `partition_fragment_A`, `B`, `C`.
     ///
     /// # Errors
     /// As [`partition`](Self::partition).
@@ -420,7 +432,8 @@ pub(super) const fn fragment_of(
     }
 }
 
-/// Refuses an atom, or a tile, of no extent along mode `mode`, and one whose extent of all atoms does not fit in 64 bits.
+/// Refuses an atom, or a tile, of no extent along mode `mode`, and one whose extent of all atoms
+/// does not fit in 64 bits.
 const fn extents_of(
     mode: usize,
     shape: i64,

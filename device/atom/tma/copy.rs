@@ -1,4 +1,5 @@
-//! TMA as a tiled copy: tiles between a tensor of coordinates, which a tensor map stands for, and shared memory.
+//! TMA as a tiled copy: tiles between a tensor of coordinates, which represents a tensor map, and
+//! shared memory.
 //!
 //! ```
 //! use half::bf16;
@@ -33,11 +34,11 @@ use crate::tensor::tables;
 use crate::tensor::{Divisors, Engine, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
-/// The copy of a tile by TMA, as a type: elements `T` that lie in shared memory as `L` says, `(BLK_0, BLK_1, ...)`, of a tensor of
-/// `R` modes, whose first are those of the tile.
+/// The copy of a tile by TMA, as a type: elements `T` with the layout `L` in shared memory,
+/// `(BLK_0, BLK_1, ...)`, of a tensor of `R` modes, the first of which are the tile's.
 ///
-/// With a `CLUSTER` of more than one, each block of the cluster loads its part of the tile along mode 0 and multicasts it to all:
-/// CuTe's `SM90_TMA_LOAD_MULTICAST`.
+/// With a `CLUSTER` of more than one, each block of the cluster loads its part of the tile along
+/// mode 0 and multicasts it to all: CuTe's `SM90_TMA_LOAD_MULTICAST`.
 #[derive(Debug)]
 pub struct TmaCopy<T, L, const R: usize, const CLUSTER: u32 = 1>(PhantomData<fn() -> (T, L)>);
 
@@ -54,7 +55,7 @@ macro_rules! copied {
 }
 copied!(TmaTensor<C, R>, ThrTma<C>, TmaMap<C>);
 
-/// What a [`TmaMap`] is the parameter of: any [`TmaCopy`].
+/// The parameter type of a [`TmaMap`]: any [`TmaCopy`].
 pub trait TmaTiled: Sized + 'static {
     /// The elements.
     type Element: Element;
@@ -67,7 +68,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaTiled f
     const TILE: TmaTile = boxes(PartLayout::<L, CLUSTER>::LAYOUT, L::SWIZZLE, 8 * T::BYTES as i64, R);
 }
 
-/// The boxes of a tile in a tensor of `rank` modes: the tile has one element along those that it lacks.
+/// The boxes of a tile in a tensor of `rank` modes: the tile has extent 1 along modes that it
+/// lacks.
 const fn boxes(tile: Layout, swizzle: Swizzle, bits: i64, rank: usize) -> TmaTile {
     if tile.rank() > rank || rank > MAX_RANK {
         TilingError::of("TmaCopy")
@@ -102,7 +104,7 @@ const fn divided<const CLUSTER: u32>(tile: &Layout) -> Layout {
     logical_divide(tile.mode(0), Tiler::shape(IntTuple::int(extent / CLUSTER as i64)))
 }
 
-/// What one block of `CLUSTER` has of a tile: mode 0 is its part.
+/// The part of one block of `CLUSTER` in a tile: mode 0 is divided.
 pub struct PartLayout<L, const CLUSTER: u32>(PhantomData<L>);
 /// Block of the cluster to the origin of its part.
 struct BlockOf<L, const CLUSTER: u32>(PhantomData<L>);
@@ -142,10 +144,11 @@ impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for PartLayout<L, CLUSTER
     const MOVED: u64 = tables::moved(L::MOVED, BlockOf::<L, CLUSTER>::LAYOUT, L::SWIZZLE);
 }
 
-/// A tensor of coordinates, bound to the tensor map that a kernel was given: the coordinate of its first element.
+/// A tensor of coordinates, bound to the tensor map that a kernel was given: the coordinate of its
+/// first element.
 ///
-/// It has as many modes as the tensor behind the map. Tiles are named by their numbers, and may lie beyond any edge: loads bring
-/// zeros for what is outside, and stores leave it out.
+/// It has the modes of the map's tensor. Tiles are named by their numbers, and may be beyond any
+/// edge: loads fill out of bounds elements with zeros, and stores skip them.
 #[derive(Debug)]
 pub struct TmaTensor<C, const R: usize> {
     map: TensorMapPointer,
@@ -156,7 +159,8 @@ pub struct TmaTensor<C, const R: usize> {
 impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>
 {
-    /// The tile of these numbers, CuTe's `local_tile`: along modes that the tile lacks, the coordinate itself.
+    /// The tile of these numbers, CuTe's `local_tile`: along modes that the tile lacks, the
+    /// coordinate itself.
     #[inline(always)]
     #[must_use]
     pub const fn tile(mut self, numbers: [u32; R]) -> Self {
@@ -205,8 +209,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
         ThrTma { rank, policy: None, copy: PhantomData }
     }
 
-    /// The tensor of coordinates behind a map that was made by this copy's [`TILE`](Self::TILE), of a kernel's parameter. A
-    /// [`TmaMap`] has the copy in its type.
+    /// The tensor of coordinates of a map that was made by this copy's [`TILE`](Self::TILE), for a
+    /// kernel's parameter. A [`TmaMap`] has the copy in its type.
     #[inline(always)]
     #[must_use]
     pub fn tensor(map: &TensorMap) -> TmaTensor<Self, R> {
@@ -227,7 +231,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
 }
 
 impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<TmaCopy<T, L, R, CLUSTER>> {
-    /// The same copy, which says how long L2 is to keep what it touches.
+    /// The same copy with an L2 cache policy.
     #[inline(always)]
     #[must_use]
     pub const fn with_policy(mut self, policy: CachePolicy) -> Self {
@@ -235,7 +239,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         self
     }
 
-    /// What this block copies of a tile, in global memory.
+    /// This block's part of a tile, in global memory.
     #[inline(always)]
     #[must_use]
     pub const fn partition_s(
@@ -248,7 +252,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         tensor
     }
 
-    /// What this block copies of a tile, in shared memory: `(BLK_0 / CLUSTER, BLK_1, ..., PIPE)`.
+    /// This block's part of a tile, in shared memory: `(BLK_0 / CLUSTER, BLK_1, ..., PIPE)`.
     #[inline(always)]
     #[must_use]
     pub fn partition_d<N: StaticLayout>(
@@ -263,8 +267,9 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     /// Has a tile loaded into a stage that is being filled. By one thread.
     ///
     /// # Safety
-    /// The tile lies in the block's shared memory, at a multiple of what its swizzle repeats after (128 bytes without one); the
-    /// stage was told of the bytes. `source` is of a map by this copy, whose tensor is readable memory.
+    /// The tile is in the block's shared memory, aligned to the swizzle's period (128 bytes without
+    /// a swizzle); the stage expects the bytes. `source` belongs to a map of this copy, whose
+    /// tensor is readable memory.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy<N: StaticLayout>(
@@ -300,7 +305,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     /// Has a tile fetched into L2. By one thread.
     ///
     /// # Safety
-    /// `source` is of a map by this copy, whose tensor is readable memory.
+    /// `source` belongs to a map of this copy, whose tensor is readable memory.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn prefetch(self, source: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>) {
@@ -311,8 +316,9 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     /// Has a tile stored. By one thread, which makes a group of it (`bulk_commit_group`).
     ///
     /// # Safety
-    /// The tile was written, and a fence to the async proxy and a barrier stand between; it stays until the thread has waited for
-    /// the group. `destination` is of a map by this copy, whose tensor is writable memory that no other thread touches.
+    /// The tile was written, with a fence to the async proxy and a barrier since; it stays
+    /// unchanged until the thread has waited for the group. `destination` belongs to a map of this
+    /// copy, whose tensor is writable memory that no other thread touches.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<N: StaticLayout>(
@@ -326,7 +332,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         unsafe { tile.store(destination.map, destination.start, source.engine().address(), self.policy) }
     }
 
-    /// [`store`](Self::store) that adds to what is there.
+    /// [`store`](Self::store) that adds to the destination.
     ///
     /// # Safety
     /// As [`store`](Self::store), but that others may add to the same elements.
@@ -359,7 +365,8 @@ const fn same_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: usize,
     }
 }
 
-/// A tensor map as a kernel's parameter, with the copy that it was made by: a kernel that takes a `TmaMap<LoadA>` is given no other.
+/// A tensor map as a kernel's parameter, with the copy that it was made by: a kernel that takes a
+/// `TmaMap<LoadA>` is given no other.
 #[repr(transparent)]
 pub struct TmaMap<C> {
     map: TensorMap,
@@ -367,13 +374,14 @@ pub struct TmaMap<C> {
 }
 
 impl<C> TmaMap<C> {
-    /// The map of these bytes, in the form of the device that will run the kernel: of `C`'s [`TmaTiled::TILE`].
+    /// The map of these bytes, in the form of the device that will run the kernel: of `C`'s
+    /// [`TmaTiled::TILE`].
     #[must_use]
     pub const fn from_words(words: [u64; 16]) -> Self {
         Self { map: TensorMap::from_words(words), copy: PhantomData }
     }
 
-    /// The map without its type: call it of the parameter itself, whose address it names.
+    /// The map without its type: call it on the parameter itself, whose address it returns.
     #[inline(always)]
     #[must_use]
     pub fn pointer(&self) -> TensorMapPointer {
@@ -382,7 +390,7 @@ impl<C> TmaMap<C> {
 }
 
 impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaMap<TmaCopy<T, L, R, CLUSTER>> {
-    /// The tensor of coordinates behind the map: call it of the parameter itself.
+    /// The tensor of coordinates of the map: call it on the parameter itself.
     #[inline(always)]
     #[must_use]
     pub fn tensor(&self) -> TmaTensor<TmaCopy<T, L, R, CLUSTER>, R> {

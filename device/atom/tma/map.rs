@@ -91,7 +91,8 @@ impl From<TensorMapError> for TmaMapError {
     }
 }
 
-/// An element type with what tensor maps call it. Those that they do not tell apart are moved as bits.
+/// An element type with its name in tensor maps. Types that tensor maps do not distinguish are
+/// moved as bits.
 pub trait TmaElement: Element {
     /// The type in tensor maps.
     const ELEMENT: TensorElement;
@@ -110,8 +111,9 @@ elements! {
 }
 
 impl TmaTile {
-    /// The tensor map by which the tile is moved to and from a tensor at `address`, whose layout counts elements and has the
-    /// tile's modes. Further settings (what lies outside, L2) are the map's own.
+    /// The tensor map by which the tile is moved to and from a tensor at `address`, whose layout
+    /// counts elements and has the tile's modes. Further settings (what lies outside, L2) are the
+    /// map's own.
     ///
     /// # Errors
     /// A tensor that TMA does not take, with the numbers.
@@ -146,7 +148,8 @@ impl TmaTile {
                 return Err(TmaMapError::Contiguous { mode, stride });
             }
             extents[dimension] = layout.size() as u64;
-            // Of a single element any stride will do that is a multiple of 16 bytes. A stride past 64 bits is past the map's limit.
+            // Of a single element any stride will do that is a multiple of 16 bytes. A stride past
+            // 64 bits is past the map's limit.
             strides[dimension] =
                 if layout.size() > 1 { stride.unsigned_abs().saturating_mul(element.bytes()) } else { 16 };
         }

@@ -14,7 +14,8 @@ fn extents(tile: &TmaTile) -> Vec<i64> {
     tile.box_extents[..tile.rank].iter().map(|&extent| i64::from(extent)).collect()
 }
 
-/// Asserts that each element of each box is where the layout has it, and that boxes hold each element once.
+/// Asserts that each element of each box is where the layout has it, and that boxes hold each
+/// element once.
 fn assert_made_up(tile: &TmaTile, layout: &Layout) {
     let extents = extents(tile);
     let mut seen = HashSet::new();
@@ -49,7 +50,8 @@ fn long_rows_fall_into_the_longest_aligned_boxes() {
         // A whole run of up to 256 elements needs no boxes after it.
         (layout!(240:1), 16, vec![240], 1),
         (layout!((48, 2):(1, 64)), 16, vec![48, 1], 2),
-        // Other dimensions too: a second box after 180 rows of 16 bytes would begin within 128 bytes.
+        // Other dimensions too: a second box after 180 rows of 16 bytes would begin within 128
+        // bytes.
         (layout!((16, 360)), 8, vec![16, 120], 3),
     ] {
         let tile = TmaTile::try_new(&ComposedLayout::plain(layout), bits).unwrap();
@@ -91,7 +93,7 @@ fn rows_that_no_boxes_make_up_are_told_with_those_that_fit() {
         let said = TmaTile::try_new(&ComposedLayout::plain(layout), bits).unwrap_err();
         assert!(said.text().contains(expected), "{said}");
     }
-    // What is told to fit does.
+    // Extents that the error suggests are accepted.
     for (rows, bits) in [(256, 16), (320, 16), (256, 32), (288, 32), (16, 8), (32, 8), (240, 8)] {
         let tile = TmaTile::try_new(&ComposedLayout::plain(layout!(rows:1)), bits).unwrap();
         assert_made_up(&tile, &layout!(rows:1));
@@ -101,7 +103,8 @@ fn rows_that_no_boxes_make_up_are_told_with_those_that_fit() {
 #[test]
 fn swizzled_rows_are_as_long_as_what_is_swizzled() {
     let atom = shared_memory_atom(Major::K, SwizzleBytes::B128, 16);
-    // 360 rows of 128 bytes: boxes of 120 rows begin at multiples of 1024 bytes, those of 180 do not.
+    // 360 rows of 128 bytes: boxes of 120 rows begin at multiples of 1024 bytes, those of 180 do
+    // not.
     let tile = TmaTile::new(atom.tile_to_shape(tuple!((360, 64))), 16);
     assert_eq!((extents(&tile), tile.copies()), (vec![64, 120], 3));
     let said = TmaTile::try_new(&ComposedLayout::new(atom.swizzle, 0, layout!((96, 8))), 16).unwrap_err();

@@ -1,12 +1,13 @@
 //! A tile as boxes.
 //!
-//! A layout is a sum of what its modes contribute, and a box of extents `(e0, e1, ...)` is dense: element
-//! `(i0, i1, ...)` is at `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by mode, in the order of their
-//! strides. The first mode has a run of elements that are 1 apart, the next one of elements that are `e0` apart, the
-//! third one of elements that are `e0 e1` apart, and so on. The extent of a box is the whole run if that is at most
-//! 256. A longer run is divided: the extent is its largest divisor up to 256 by which all boxes begin at multiples of
-//! 128 bytes. The rest of the tile is more boxes of the same extents, at the offsets that the layout gives their first
-//! elements.
+//! A layout is a sum of what its modes contribute, and a box of extents `(e0, e1, ...)` is dense:
+//! element `(i0, i1, ...)` is at `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by
+//! mode, in the order of their strides. The first mode has a run of elements that are 1 apart, the
+//! next one of elements that are `e0` apart, the third one of elements that are `e0 e1` apart, and
+//! so on. The extent of a box is the whole run if that is at most
+//! 256. A longer run is divided: the extent is its largest divisor up to 256 by which all boxes
+//!      begin at multiples of 128 bytes. The rest of the tile is more boxes of the same extents, at
+//!      the offsets that the layout gives their first elements.
 
 use super::error::{Reason, TmaLayoutError};
 use crate::arch::{CachePolicy, tensor_load, tensor_prefetch, tensor_reduce_add, tensor_store};
@@ -99,7 +100,8 @@ impl TmaTile {
         Ok(tile)
     }
 
-    /// The elements at multiples of which boxes begin: those of 128 bytes, with a swizzle those after which it repeats.
+    /// The elements at multiples of which boxes begin: those of 128 bytes, with a swizzle those
+    /// after which it repeats.
     const fn aligned(&self) -> i64 {
         if self.swizzle > 0 { (8 * (128 / self.bits)) << self.swizzle } else { 1024 / self.bits }
     }
@@ -116,7 +118,7 @@ impl TmaTile {
             // Boxes that follow each other along this dimension are `step` times the extent apart.
             let multiple = aligned / gcd(step, aligned);
             let fits = match dimension {
-                // A row of a box is as long as what is swizzled.
+                // A row of a box has the length of the swizzle's span.
                 0 if self.swizzle > 0 => {
                     Fits { unit: piece << self.swizzle, multiple: piece << self.swizzle }
                 }
@@ -210,7 +212,7 @@ impl TmaTile {
         same
     }
 
-    /// The bytes of the tile: what its mbarrier is told of.
+    /// The bytes of the tile, which its mbarrier expects.
     pub const fn bytes(&self) -> u32 {
         let mut bytes = self.copies as u32 * self.bits as u32 / 8;
         let mut dimension = 0;
@@ -233,7 +235,8 @@ impl TmaTile {
         result
     }
 
-    /// Asserts in the simulator that a start has the tile's modes. The compiler cannot: how many they are is in the tile's value.
+    /// Asserts in the simulator that a start has the tile's modes. The compiler cannot: how many
+    /// they are is in the tile's value.
     #[cfg(not(target_arch = "nvptx64"))]
     #[track_caller]
     fn check_start<const R: usize>(&self, start: [i32; R]) {
@@ -244,12 +247,13 @@ impl TmaTile {
         );
     }
 
-    /// Has the tile loaded to the shared address `tile`, that of its first element, from where `start` says by modes; its
-    /// [`bytes`](Self::bytes) arrive at `mbarrier`. By one thread.
+    /// Loads the tile to the shared address `tile`, that of its first element, from the coordinates
+    /// `start`; its [`bytes`](Self::bytes) complete on `mbarrier`. By one thread.
     ///
     /// # Safety
-    /// As of [`tensor_load`], for a map that [`tensor_map`](Self::tensor_map) made; `tile` is a multiple of 128, with a
-    /// swizzle of 1,024. `R` is the number of the tile's modes, which the simulator asserts.
+    /// As of [`tensor_load`], for a map that [`tensor_map`](Self::tensor_map) made; `tile` is a
+    /// multiple of 128, with a swizzle of 1,024. `R` is the number of the tile's modes, which the
+    /// simulator asserts.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load<const R: usize>(
@@ -272,7 +276,7 @@ impl TmaTile {
         }
     }
 
-    /// Has the tile fetched into L2, from where `start` says by modes. By one thread.
+    /// Prefetches the tile into L2, from the coordinates `start`. By one thread.
     ///
     /// # Safety
     /// As of [`load`](Self::load), of the map.
@@ -289,11 +293,12 @@ impl TmaTile {
         }
     }
 
-    /// Has the tile at the shared address `tile` stored to where `start` says, as far as that lies in the tensor. By one
-    /// thread, which makes a group of it.
+    /// Stores the tile at the shared address `tile` to the coordinates `start`, as far as it is in
+    /// bounds. By one thread, which commits it as a group.
     ///
     /// # Safety
-    /// As of [`tensor_store`], for a map that [`tensor_map`](Self::tensor_map) made; addresses and `R` as of [`load`](Self::load).
+    /// As of [`tensor_store`], for a map that [`tensor_map`](Self::tensor_map) made; addresses and
+    /// `R` as of [`load`](Self::load).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<const R: usize>(
@@ -314,7 +319,7 @@ impl TmaTile {
         }
     }
 
-    /// [`store`](Self::store) that adds to what is there.
+    /// [`store`](Self::store) that adds to the destination.
     ///
     /// # Safety
     /// As of [`store`](Self::store).
@@ -333,7 +338,8 @@ impl TmaTile {
     }
 }
 
-/// How many elements of a mode are `step` apart from element 0 on: its extent, or that of the modes that it nests first.
+/// How many elements of a mode are `step` apart from element 0 on: its extent, or that of the modes
+/// that it nests first.
 const fn run(mode: &Layout, step: i64) -> i64 {
     let flat = mode.flatten();
     let mut length = 1;
@@ -351,8 +357,8 @@ const fn run(mode: &Layout, step: i64) -> i64 {
     length
 }
 
-/// The runs of elements that boxes can be made of: up to [`MAX_EXTENT`] a multiple of `unit`, beyond a multiple of
-/// `multiple`, so that the boxes which follow each other are aligned.
+/// The runs of elements that boxes can be made of: up to [`MAX_EXTENT`] a multiple of `unit`,
+/// beyond a multiple of `multiple`, so that the boxes which follow each other are aligned.
 struct Fits {
     unit: i64,
     multiple: i64,
@@ -384,7 +390,7 @@ impl Fits {
     }
 }
 
-/// The modes by ascending stride of their second elements; those of one element come last.
+/// The modes in the order of the stride of their second elements; modes of extent 1 are at the end.
 const fn order(layout: &Layout) -> [usize; MAX_RANK] {
     let mut modes = [0; MAX_RANK];
     let mut i = 0;

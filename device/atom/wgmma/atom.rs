@@ -1,4 +1,4 @@
-//! What a `wgmma` atom is.
+//! The trait of `wgmma` atoms.
 
 use crate::arch::wgmma::Accumulators;
 use crate::atom::Atom;
@@ -12,9 +12,9 @@ pub const MN_MAJOR: bool = true;
 /// For an atom's constants: the operand's elements are taken with the other sign.
 pub const NEGATED: bool = true;
 
-/// What A is to an instruction: a matrix descriptor, or a thread's registers.
+/// The form of A for an instruction: a matrix descriptor, or a thread's registers.
 pub trait OperandA: Copy {
-    /// Whether it lies in registers.
+    /// Whether it is in registers.
     const IN_REGISTERS: bool;
 }
 
@@ -56,7 +56,7 @@ pub trait WgmmaAtom: Atom {
     type D: Number;
     /// A thread's registers of C and D.
     type Accumulators: Accumulators;
-    /// What A is given as.
+    /// The form of A.
     type OperandA: OperandA;
 
     /// Executes the instruction once: `d = a b + d`, or `a b` without `adds`.

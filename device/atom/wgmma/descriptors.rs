@@ -1,8 +1,9 @@
-//! Operands in shared memory as tensors of matrix descriptors: CuTe's `make_fragment_A` and `make_fragment_B` of an `SS` atom.
+//! Operands in shared memory as tensors of matrix descriptors: CuTe's `make_fragment_A` and
+//! `make_fragment_B` of an `SS` atom.
 //!
-//! A partition of shared memory, `(MMA, MMA_M, MMA_K, PIPE)`, becomes `(1, MMA_M, MMA_K, PIPE)`: each element is the descriptor of
-//! one instruction's part. A descriptor holds its address in units of 16 bytes, so the layout counts in these, and slicing adds
-//! to the descriptor.
+//! A partition of shared memory, `(MMA, MMA_M, MMA_K, PIPE)`, becomes `(1, MMA_M, MMA_K, PIPE)`:
+//! each element is the descriptor of one instruction's part. A descriptor holds its address in
+//! units of 16 bytes, so the layout counts in these, and slicing adds to the descriptor.
 
 use super::{SharedOperand, WgmmaAtom};
 use crate::arch::opaque;
@@ -18,7 +19,7 @@ use core::marker::PhantomData;
 /// The engine of a tensor of matrix descriptors: the descriptor of its first element.
 #[derive(Clone, Copy, Debug)]
 pub struct Descriptors {
-    /// The address in units of 16 bytes, and the leading offset: what slicing changes, in its low 14 bits.
+    /// The address in units of 16 bytes, and the leading offset: slicing changes its low 14 bits.
     low: u32,
     /// The stride and the swizzle.
     high: u32,
@@ -37,8 +38,8 @@ impl Engine for Descriptors {
 pub type DescriptorTensor<L> = Tensor<Descriptors, L>;
 
 impl<L: StaticLayout> DescriptorTensor<L> {
-    /// The same tensor, whose descriptors are computed where they are used: out of a loop the compiler would otherwise take each of
-    /// them, into a register of its own.
+    /// The same tensor with descriptors that are computed where they are used: otherwise the
+    /// compiler would hoist each of them out of a loop, into a register of its own.
     #[inline(always)]
     pub(super) fn computed_here(&self) -> Self {
         let Descriptors { low, high } = *self.engine();
@@ -54,8 +55,8 @@ impl<L: StaticLayout> DescriptorTensor<L> {
     }
 }
 
-/// The layout of the descriptors of an operand `O` of the tiled MMA `M` in shared memory of layout `L`: `(1, MMA_MN, MMA_K, ...)`,
-/// in units of 16 bytes.
+/// The layout of the descriptors of an operand `O` of the tiled MMA `M` in shared memory of layout
+/// `L`: `(1, MMA_MN, MMA_K, ...)`, in units of 16 bytes.
 pub struct DescriptorsOf<L, M, O>(PhantomData<(L, M, O)>);
 
 impl<L, M, O> Clone for DescriptorsOf<L, M, O> {
@@ -132,9 +133,10 @@ macro_rules! descriptors {
     ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
         $(#[$doc])*
         ///
-        /// The partition is of a whole array, or of a stage of one. In a kernel whose warpgroups divide M, slice the tiled MMA by the
-        /// warpgroup's first thread (`get_slice(128 * warpgroup)`), which is uniform across the warp: descriptors live in uniform
-        /// registers.
+        /// The partition is of a whole array, or of a stage of one. In a kernel whose warpgroups
+        /// divide M, slice the tiled MMA by the warpgroup's first thread
+        /// (`get_slice(128 * warpgroup)`), which is uniform across the warp: descriptors are in
+        /// uniform registers.
         #[inline(always)]
         #[must_use]
         pub fn $name<T: Element, L: StaticLayout>(

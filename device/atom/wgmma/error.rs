@@ -5,7 +5,8 @@ use crate::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, Text, shared_
 /// The longest message, in bytes.
 const MESSAGE: usize = 900;
 
-/// A layout of shared memory that has no matrix descriptor: the layout, the reason, and the nearest that has.
+/// A layout of shared memory that has no matrix descriptor: the layout, the reason, and the nearest
+/// that has.
 #[derive(Clone, Copy)]
 pub struct WgmmaLayoutError {
     text: Text<MESSAGE>,

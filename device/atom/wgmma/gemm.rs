@@ -1,5 +1,5 @@
-//! The product of a warpgroup's tiles, and what orders it: `warpgroup_arrive`, `warpgroup_gemm`, `warpgroup_commit_batch`,
-//! `warpgroup_wait`, `warpgroup_fence_operand`, as in CuTe.
+//! The product of a warpgroup's tiles, and its order: `warpgroup_arrive`, `warpgroup_gemm`,
+//! `warpgroup_commit_batch`, `warpgroup_wait`, `warpgroup_fence_operand`, as in CuTe.
 
 use super::descriptors::Descriptors;
 use super::{DescriptorTensor, WgmmaAtom};
@@ -15,17 +15,18 @@ use crate::memory::{Element, Storable};
 use crate::number::Number;
 use crate::tensor::{Access, Fragment, StaticLayout, Tensor};
 
-/// What a product does with the accumulators: CuTe's `GMMA::ScaleOut`.
+/// The use of the accumulators by a product: CuTe's `GMMA::ScaleOut`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScaleOut {
-    /// `D = A B`: what the accumulators held has no meaning.
+    /// `D = A B`: the previous accumulators are ignored.
     Zero,
     /// `D = A B + D`.
     One,
 }
 
 impl ScaleOut {
-    /// [`Zero`](Self::Zero) where `first` holds, in the first step of a product say, and this one otherwise.
+    /// [`Zero`](Self::Zero) if `first` holds, for example in the first step of a product, and this
+    /// one otherwise.
     #[inline(always)]
     #[must_use]
     pub const fn unless(self, first: bool) -> Self {
@@ -33,7 +34,8 @@ impl ScaleOut {
     }
 }
 
-/// The operand A of a warpgroup's product: [descriptors](DescriptorTensor) for an atom in `SS`, a fragment for one in `RS`.
+/// The operand A of a warpgroup's product: [descriptors](DescriptorTensor) for an atom in `SS`, a
+/// fragment for one in `RS`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no operand A of the atom `{A}`",
     note = "an atom in `_SS` takes descriptors (`descriptors_a`), one in `_RS` a fragment (`fragment_a`)"
@@ -46,7 +48,7 @@ pub trait OperandTensorA<A: WgmmaAtom> {
     /// Compiles where the elements are the atom's.
     const ELEMENTS: ();
 
-    /// What a product reads its operand from: the descriptors, or the fragment.
+    /// The operand of a product: the descriptors, or the fragment.
     type Source<'a>: Copy
     where
         Self: 'a;
@@ -150,14 +152,16 @@ const fn by_modes(tensor: Layout) -> Layout {
     }
 }
 
-/// Issues the product `c = a b` or `c += a b` of a warpgroup's tiles: a `wgmma` for each `(m, n, k)`, `k` outermost.
+/// Issues the product `c = a b` or `c += a b` of a warpgroup's tiles: a `wgmma` for each
+/// `(m, n, k)`, `k` outermost.
 ///
-/// Nothing waits. [`warpgroup_arrive`] comes before, [`warpgroup_commit_batch`] and [`warpgroup_wait`] after, and
-/// [`warpgroup_fence_operand`] before the accumulators are read.
+/// It does not wait. [`warpgroup_arrive`] comes before, [`warpgroup_commit_batch`] and
+/// [`warpgroup_wait`] after, and [`warpgroup_fence_operand`] before the accumulators are read.
 ///
 /// # Safety
-/// All threads of the warpgroup call it with the same operands, in the order above; the tiles in shared memory were written, and
-/// stay until the product was waited for. So do the registers of A and the accumulators, which nothing else touches meanwhile.
+/// All threads of the warpgroup call it with the same operands, in the order above; the tiles in
+/// shared memory were written, and stay until the product was waited for. So do the registers of A
+/// and the accumulators, which nothing else touches meanwhile.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
@@ -230,7 +234,7 @@ where
     unsafe { c.consecutive(index * values) }
 }
 
-/// Orders what the warpgroup did with registers before the products that follow (`wgmma.fence`).
+/// Orders the warpgroup's register accesses before the products that follow (`wgmma.fence`).
 ///
 /// # Safety
 /// All threads of the warpgroup call it.
@@ -263,8 +267,9 @@ pub unsafe fn warpgroup_wait<const PENDING: u32>() {
     unsafe { wgmma_wait_group::<PENDING>() }
 }
 
-/// [`warpgroup_wait`], but not before `values` were computed: `ptxas` moves a plain wait above arithmetic that should run under the
-/// product, a softmax say. Give it what the arithmetic ends in.
+/// [`warpgroup_wait`], but not before `values` were computed: `ptxas` moves a plain wait above
+/// arithmetic that should overlap the product, such as a softmax. Pass the results of that
+/// arithmetic.
 ///
 /// # Safety
 /// As [`warpgroup_arrive`].
@@ -275,8 +280,8 @@ pub unsafe fn warpgroup_wait_after<const PENDING: u32, const N: usize>(values: [
     unsafe { wgmma_wait_group_after::<PENDING, N>(values) }
 }
 
-/// Tells the compiler that a product that was waited for has changed its accumulators: it goes between the wait and what reads
-/// them. No instruction stands for it.
+/// Tells the compiler that a completed product has changed its accumulators: it is between the wait
+/// and their use. It has no instruction.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn warpgroup_fence_operand<M, D, L>(_mma: M, c: &mut Fragment<D, L>)
@@ -293,8 +298,8 @@ where
 }
 
 impl<M: StaticTiledMma<Atom: WgmmaAtom>> ThrMma<M> {
-    /// The accumulators of a tile of the shape of `L`, `(MMA, MMA_M, MMA_N)`, which hold nothing yet: for a product that begins with
-    /// [`ScaleOut::Zero`].
+    /// The accumulators of a tile of the shape of `L`, `(MMA, MMA_M, MMA_N)`, which hold nothing
+    /// yet: for a product that begins with [`ScaleOut::Zero`].
     ///
     /// # Safety
     /// A product writes them before they are read.
@@ -311,10 +316,12 @@ impl<M: StaticTiledMma<Atom: WgmmaAtom>> ThrMma<M> {
     }
 }
 
-/// The layout of the fragment of A in registers, `(MMA, MMA_M, MMA_K)`, for a tile of the shape of `L`.
+/// The layout of the fragment of A in registers, `(MMA, MMA_M, MMA_K)`, for a tile of the shape of
+/// `L`.
 pub type OperandOf<L, M> = FragmentOf<L, M, OfA>;
 
-/// Accumulators as the operand A of the next product, in registers: rounds them to `T`, two at a time.
+/// Accumulators as the operand A of the next product, in registers: rounds them to `T`, two at a
+/// time.
 ///
 /// Both hold the same rows, and their columns in the same order: CuTe's `convert_layout_acc_Aregs`.
 #[inline(always)]

@@ -7,7 +7,8 @@ use crate::arch::wgmma::fragments;
 use crate::layout::Layout;
 use crate::number::Number;
 
-/// What a [`WgmmaAtom`] says of itself, as a value; of one with constants, that without any of them set.
+/// The properties of a [`WgmmaAtom`], as a value; for an atom with constants, without any of them
+/// set.
 #[derive(Clone, Copy, Debug)]
 pub struct WgmmaInfo {
     /// See [`WgmmaAtom::NAME`].
@@ -18,7 +19,7 @@ pub struct WgmmaInfo {
     pub ptx_version: (u32, u32),
     /// See [`WgmmaAtom::SHAPE_MNK`].
     pub shape_mnk: [i64; 3],
-    /// Whether A lies in registers.
+    /// Whether A is in registers.
     pub a_in_registers: bool,
     /// The names of the number types of A, B and D.
     pub types: [&'static str; 3],
@@ -29,7 +30,7 @@ pub struct WgmmaInfo {
 }
 
 impl WgmmaInfo {
-    /// What the atom says of itself.
+    /// The atom's properties.
     pub const fn of<M: WgmmaAtom>() -> Self {
         Self {
             name: M::NAME,

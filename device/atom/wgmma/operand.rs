@@ -1,20 +1,21 @@
 //! Tiles in shared memory as operands: from a layout to matrix descriptors.
 //!
 //! # What a descriptor says
-//! A descriptor names a start address, two offsets and a swizzle, and the instruction looks for each 16-byte piece of its
-//! 64 x K or N x K tile at a place that follows from these. In pieces, with `W` of them in a row of the swizzle (1 without):
+//! A descriptor names a start address, two offsets and a swizzle, and the instruction looks for
+//! each 16-byte piece of its 64 x K or N x K tile at a place that follows from these. In pieces,
+//! with `W` of them in a row of the swizzle (1 without):
 //!
 //! ```text
 //! K-major   row r, piece c of k:   (r % 8) W + (r / 8) SBO + c              (without a swizzle c LBO)
 //! MN-major  piece p of m, row k:   p % W + (p / W) LBO + (k % 8) W + (k / 8) SBO   (without p SBO + k % 8 + (k / 8) LBO)
 //! ```
 //!
-//! These are CuTe's canonical layouts. A layout of a tile has a descriptor where its pieces are at these places; as a layout
-//! is a sum of what its two modes contribute, that is checked for each mode apart. SBO and LBO are read off the first
-//! pieces at which they show.
+//! These are CuTe's canonical layouts. A layout of a tile has a descriptor where its pieces are at
+//! these places; as a layout is a sum of what its two modes contribute, that is checked for each
+//! mode apart. SBO and LBO are read off the first pieces at which they show.
 //!
-//! The swizzle works on addresses, so a tile may begin anywhere along a row of it (instructions along K do), but its rows
-//! must begin where those of the swizzle do.
+//! The swizzle works on addresses, so a tile may begin anywhere along a row of it (instructions
+//! along K do), but its rows must begin where those of the swizzle do.
 //!
 //! ```
 //! use moye_device::atom::wgmma::{SM90_64x128x16_F32BF16BF16_SS as Atom, SharedOperand};
@@ -36,7 +37,8 @@ use crate::number::Number;
 /// The most instructions along either mode of a tile.
 const MAX_BLOCKS: usize = 32;
 
-/// The matrix descriptors of a tile in shared memory: one for each instruction along M (or N) and K.
+/// The matrix descriptors of a tile in shared memory: one for each instruction along M (or N) and
+/// K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedOperand {
     /// The descriptor without an address.
@@ -60,11 +62,12 @@ struct Tile {
 }
 
 impl SharedOperand {
-    /// The operand A of an atom, for a tile (M, K) whose layout counts elements (of one bit: bytes of eight).
+    /// The operand A of an atom, for a tile (M, K) whose layout counts elements (of one bit: bytes
+    /// of eight).
     ///
     /// # Panics
-    /// Where the layout has no descriptor; in a `const` that is an error of the compiler, with the reason and the nearest
-    /// layout that has.
+    /// Where the layout has no descriptor; in a `const` that is an error of the compiler, with the
+    /// reason and the nearest layout that has.
     #[track_caller]
     #[must_use]
     pub const fn a<M: WgmmaAtom>(layout: ComposedLayout) -> Self {
@@ -90,8 +93,9 @@ impl SharedOperand {
         unwrapped(Self::try_new(&layout, bits_of::<M::B>(), M::MAJOR_B, M::SHAPE_MNK[1]))
     }
 
-    /// The descriptors of a tile (MN, K) of elements of `bits` bits (8 for elements of one bit, which are counted by bytes),
-    /// for instructions that take `rows` along its first mode and 32 bytes along its second.
+    /// The descriptors of a tile (MN, K) of elements of `bits` bits (8 for elements of one bit,
+    /// which are counted by bytes), for instructions that take `rows` along its first mode and 32
+    /// bytes along its second.
     ///
     /// # Errors
     /// Where it has none.
@@ -155,15 +159,17 @@ impl SharedOperand {
         self.blocks[1]
     }
 
-    /// Where the part of instruction `mn` along M (or N) begins, in bytes from the start of the tile: for a number that is
-    /// known only when the kernel runs, which is multiplied with this of 1 where parts are equally far apart.
+    /// Where the part of instruction `mn` along M (or N) begins, in bytes from the start of the
+    /// tile: for a number that is known only when the kernel runs, which is multiplied with this of
+    /// 1 where parts are equally far apart.
     pub const fn offset_mn(&self, mn: usize) -> u32 {
         16 * self.mn[mn]
     }
 
-    /// The descriptor of an instruction's part of the tile at a shared address: instruction `mn` along M (or N) and `k`
-    /// along K, constants both, since others would have to be looked up in memory. The address is a multiple of 16, and with a
-    /// swizzle of the bytes that it repeats after: 256, 512 or 1,024.
+    /// The descriptor of an instruction's part of the tile at a shared address: instruction `mn`
+    /// along M (or N) and `k` along K, constants both, since others would have to be looked up in
+    /// memory. The address is a multiple of 16, and with a swizzle of the bytes that it repeats
+    /// after: 256, 512 or 1,024.
     #[inline(always)]
     #[must_use]
     pub const fn descriptor(&self, address: u32, mn: usize, k: usize) -> u64 {
@@ -225,7 +231,8 @@ impl Tile {
         other: &Layout,
         modes: [usize; 2],
     ) -> Result<(), Reason> {
-        // Whole pieces, and strides of whole pieces, are in place; for an error elements are looked at one by one.
+        // Whole pieces, and strides of whole pieces, are in place; for an error elements are looked
+        // at one by one.
         let line = coalesce(*contiguous);
         if line.stride[0] == 1
             && line.shape[0] % self.piece == 0
@@ -267,9 +274,9 @@ impl Tile {
         leaf == leaves
     }
 
-    /// Checks that within each instruction's part of a mode, the element `step i` lies at `place(i)` pieces, where
-    /// `place(i) = i % width * inner + i / width * outer`. `outer` is found where the mode shows it, and otherwise is what
-    /// `otherwise` says.
+    /// Checks that within each instruction's part of a mode, the element `step i` lies at
+    /// `place(i)` pieces, where `place(i) = i % width * inner + i / width * outer`. `outer` is
+    /// found where the mode shows it, and otherwise is what `otherwise` says.
     const fn check_mode(
         &self,
         layout: &Layout,

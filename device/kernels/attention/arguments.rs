@@ -6,14 +6,14 @@ use moye_device::memory::{Element, Global, GlobalMut};
 /// No limit of a [`Window`].
 pub const UNLIMITED: i32 = i32::MAX;
 
-/// The keys that a query sees: at key position `p` those from `p - left` to `p + right`. The last query token is at the position of the
-/// last key (lower right).
+/// The keys that a query sees: at key position `p` those from `p - left` to `p + right`. The last
+/// query token is at the position of the last key (lower right).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, KernelParam)]
 pub struct Window {
     /// Keys before the query's position; [`UNLIMITED`] for no limit.
     pub left: i32,
-    /// Keys after the query's position, likewise.
+    /// Keys after the query's position; [`UNLIMITED`] for no limit.
     pub right: i32,
 }
 
@@ -24,7 +24,8 @@ impl Window {
     pub const CAUSAL: Self = Self { left: UNLIMITED, right: 0 };
 }
 
-/// The arguments of `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each query head.
+/// The arguments of `o = softmax(scale q k^T + ...) v`, a softmax for each query token of each
+/// query head.
 ///
 /// Strides are in elements. Pointers of options that are off have the address 0.
 #[repr(C)]
@@ -58,13 +59,15 @@ pub struct Arguments<T: Element> {
     pub mask: Global<u8>,
     /// Where `mask` has its elements; 0 broadcasts.
     pub stride_mask: ScoreStrides,
-    /// ALiBi: `slope` times the distance of key and query is subtracted from the score; a slope a query head (option).
+    /// ALiBi: `slope` times the distance of key and query is subtracted from the score; a slope a
+    /// query head (option).
     pub slopes: Global<f32>,
     /// Between the slopes of batches; 0 broadcasts.
     pub stride_slopes: i64,
     /// A score without a value, a query head: it takes its share of the softmax (option).
     pub sinks: Global<f32>,
-    /// Variable length: `batches + 1` row numbers in `q` and `o`, where each sequence begins and ends (option).
+    /// Variable length: `batches + 1` row numbers in `q` and `o`, where each sequence begins and
+    /// ends (option).
     pub q_offsets: Global<i32>,
     /// Variable length: `batches + 1` row numbers in `k` and `v` (option; not with pages).
     pub k_offsets: Global<i32>,
@@ -74,7 +77,8 @@ pub struct Arguments<T: Element> {
     pub pages: Global<i32>,
     /// Between the page numbers of batches.
     pub stride_pages: i64,
-    /// Workspace: normalised results of each split, f32, `(split, batch, head, token, DV)` without gaps.
+    /// Workspace: normalised results of each split, f32, `(split, batch, head, token, DV)` without
+    /// gaps.
     pub partial_o: GlobalMut<f32>,
     /// Workspace: logarithms of the sums of each split, `(split, batch, head, token)` without gaps.
     pub partial_lse: GlobalMut<f32>,
@@ -84,7 +88,8 @@ pub struct Arguments<T: Element> {
     pub heads: u32,
     /// Query heads of one KV head.
     pub group: u32,
-    /// Query heads in a tile: row `r` of a tile is token `r / pack` of head `r % pack`. 1, or `group`.
+    /// Query heads in a tile: row `r` of a tile is token `r / pack` of head `r % pack`. 1, or
+    /// `group`.
     pub pack: u32,
     /// Query tokens of a sequence; of the longest where `q_offsets` are given.
     pub q_length: u32,
@@ -94,7 +99,8 @@ pub struct Arguments<T: Element> {
     pub window: Window,
     /// Tokens of a page, a power of two; used with `pages`.
     pub page: u32,
-    /// Parts that the keys are cut into, each by a thread block of its own; more than 1 needs the workspace.
+    /// Parts that the keys are cut into, each by a thread block of its own; more than 1 needs the
+    /// workspace.
     pub splits: u32,
     /// Row tiles of one head (of `pack` heads), `ceil(pack q_length / BLK_M)`.
     pub row_tiles: u32,
@@ -133,7 +139,8 @@ pub struct ScoreStrides {
 }
 
 impl<T: Element> Arguments<T> {
-    /// Plain attention of contiguous `(batch, head, token, D)` operands, heads of `d` columns (`dv` of `v` and `o`).
+    /// Plain attention of contiguous `(batch, head, token, D)` operands, heads of `d` columns (`dv`
+    /// of `v` and `o`).
     #[must_use]
     pub fn contiguous(
         (q, k, v, o): (Global<T>, Global<T>, Global<T>, GlobalMut<T>),
@@ -187,7 +194,8 @@ impl<T: Element> Arguments<T> {
         }
     }
 
-    /// The thread blocks of a launch of a kernel with tiles of `rows` rows; sets [`row_tiles`](Self::row_tiles).
+    /// The thread blocks of a launch of a kernel with tiles of `rows` rows; sets
+    /// [`row_tiles`](Self::row_tiles).
     #[must_use]
     pub fn grid(&mut self, rows: u32) -> u32 {
         self.row_tiles = (self.q_length * self.pack).div_ceil(rows);

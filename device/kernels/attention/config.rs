@@ -1,4 +1,5 @@
-//! The shape of a kernel as a type: element, head sizes, tile, warps; and the layouts that follow from it.
+//! The shape of a kernel as a type: element, head sizes, tile, warps; and the layouts that follow
+//! from it.
 
 use core::marker::PhantomData;
 use half::{bf16, f16};
@@ -85,7 +86,8 @@ pub trait Config: Copy + 'static {
     const KEYS: i64;
     /// Warps of a group, one below the other along the rows.
     const WARPS: i64;
-    /// Groups of warps: each has all rows and every `GROUPS`-th tile of keys. With more than one, a group is a warp.
+    /// Groups of warps: each has all rows and every `GROUPS`-th tile of keys. With more than one, a
+    /// group is a warp.
     const GROUPS: i64;
     /// Whether the kernel changes single scores and loads keys by pages.
     const GENERAL: bool;
@@ -98,7 +100,8 @@ pub trait Config: Copy + 'static {
     const BLOCKS: usize = (Self::ROWS / (16 * Self::WARPS)) as usize;
 }
 
-/// A [`Config`] by its numbers: `D` and `DV`, rows and keys of a tile, warps and groups, whether it is general.
+/// A [`Config`] by its numbers: `D` and `DV`, rows and keys of a tile, warps and groups, whether it
+/// is general.
 pub struct Shape<
     T,
     const D: i64,
@@ -176,8 +179,9 @@ where
     const GENERAL: bool = GENERAL;
 }
 
-/// Columns that lie together in a row of shared memory: rows of 128 or 64 bytes, which a swizzle spreads over the banks. 0: all
-/// columns do, and rows are padded by 16 bytes to an odd multiple of it.
+/// Columns that lie together in a row of shared memory: rows of 128 or 64 bytes, which a swizzle
+/// spreads over the banks. 0: all columns do, and rows are padded by 16 bytes to an odd multiple of
+/// it.
 pub const fn piece(columns: i64) -> i64 {
     if columns % 64 == 0 {
         64

@@ -60,7 +60,7 @@ entries! {
 
 macro_rules! combining {
     ($($name:ident $t:ty;)+) => { $(
-        /// Adds up the splits of a forward or decode kernel with `dv` columns of values.
+        /// Reduces the splits of a forward or decode kernel with `dv` columns of values.
         ///
         /// # Safety
         /// As [`combine`].

@@ -1,11 +1,13 @@
 //! The kernel for sm_80: `mma.sync`, `ldmatrix`, `cp.async`.
 //!
-//! A block has a tile of queries and goes through the tiles of keys from the last to the first. K and V each have one place in shared
-//! memory: V arrives under `S = Q K^T`, the next K under the softmax and `O += P V`. Scores, probabilities and results stay in
-//! registers; P is the operand A of the second product as it comes out of the first.
+//! A block has a tile of queries and loops over the tiles of keys from the last to the first. K and
+//! V each have one buffer in shared memory: V is loaded during `S = Q K^T`, the next K during the
+//! softmax and `O += P V`. Scores, probabilities and results stay in registers; P, as it comes out
+//! of the first product, is the operand A of the second.
 //!
-//! For few query rows a block has several groups, a warp each: all have the same rows and every one its own tiles of keys, so that no
-//! warp multiplies empty rows. Their results are added up in the end, as those of splits are.
+//! For few query rows a block has several groups of one warp each: all have the same rows and each
+//! has its own tiles of keys, so that no warp multiplies empty rows. Their results are reduced at
+//! the end, like those of splits.
 
 use super::arguments::{Arguments, Strides};
 use super::config::{
@@ -29,13 +31,14 @@ use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::{Global, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Attention of one tile of queries, over one split of the keys. `ROWS` is the rows that a thread has: 2 for each block of 16 rows of
-/// its warp.
+/// Attention of one tile of queries, over one split of the keys. `ROWS` is the rows that a thread
+/// has: 2 for each block of 16 rows of its warp.
 ///
 /// # Safety
-/// All that `arguments` point to lies inside its buffers, and `o` and the workspaces overlap nothing else. The head modes of `q`, `k`,
-/// `v` and `o` are contiguous, and their addresses and other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is
-/// launched with `C::THREADS` threads and the blocks of [`Arguments::grid`] of `C::ROWS`.
+/// All that `arguments` point to lies inside its buffers, and `o` and the workspaces overlap
+/// nothing else. The head modes of `q`, `k`, `v` and `o` are contiguous, and their addresses and
+/// other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is launched with
+/// `C::THREADS` threads and the blocks of [`Arguments::grid`] of `C::ROWS`.
 #[inline(always)]
 pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<ElementOf<C>>) {
     const { assert!(ROWS == 2 * C::BLOCKS) };
@@ -69,7 +72,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
     let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
 
-    // A second time where hidden values may have come through; see `hidden`.
+    // Repeated if hidden values may have come through; see `hidden`.
     let mut careful = opaque(0) != 0;
     loop {
         // SAFETY: the caller's contract.
@@ -98,7 +101,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
         let mut softmax = Softmax::<ROWS>::new();
-        // SAFETY: what exists may be read, by the caller's contract; all threads have come here.
+        // SAFETY: elements in bounds are readable, by the caller's contract; all threads have
+        // arrived here.
         unsafe {
             load_q.load(at_q, |row| {
                 let (token, head) = token(first_row + row, pack);
@@ -111,7 +115,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         let count = (end.saturating_sub(begin) + (C::GROUPS as u32 - 1 - group)) / C::GROUPS as u32;
         let mut tile = end.wrapping_sub(1 + group);
         if count > 0 {
-            // SAFETY: as above; nobody uses the place of K yet.
+            // SAFETY: as above; no thread uses the buffer of K yet.
             unsafe { load_k.load(arguments, &arguments.stride_k, at_k_tile, tile) };
         }
         cp_async_commit();
@@ -350,7 +354,8 @@ impl<C: Config> KeyRows<C> {
     }
 }
 
-/// The probabilities as the operand A: what a thread has of two atoms along the keys are its values of one.
+/// The probabilities as the operand A: what a thread has of two atoms along the keys are its values
+/// of one.
 #[inline(always)]
 unsafe fn probabilities<C: Config, L: StaticLayout>(
     scores: &Fragment<f32, L>,

@@ -1,8 +1,9 @@
 //! Values that are not numbers in rows of V that a mask hides: `0 * NaN` must not reach the result.
 //!
-//! Tensor cores multiply every row. A tile of results is computed as if V were finite, and once more where a result is not: then, in
-//! tiles with hidden scores, the rows of V with a value that is not finite are multiplied one by one, where they are seen, and
-//! cleared for the product of the others.
+//! Tensor cores multiply every row. A tile of results is computed as if V were finite, and once
+//! more where a result is not: then, in tiles with hidden scores, the rows of V with a value that
+//! is not finite are multiplied one by one, where they are seen, and cleared for the product of the
+//! others.
 
 use super::config::{Config, Half};
 use super::rows::offset;
@@ -11,7 +12,8 @@ use moye_device::arch::{FULL_WARP, Fma, ballot, lane_id, opaque, shuffle};
 use moye_device::memory::Shared;
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// The rows of V, in blocks of 32 with a bit each, that have a value which is not finite; all lanes of the warp get the same.
+/// The rows of V, in blocks of 32 with a bit each, that have a value which is not finite; all lanes
+/// of the warp get the same.
 ///
 /// # Safety
 /// The tile at `values` has arrived; all lanes of the warp execute this call together.
@@ -35,11 +37,12 @@ fn word_at<C: Config>(values: Shared<C::Element>, row: u32, column: u32) -> Shar
     Shared::from_address(values.address() + offset(C::KEYS as u32, C::DV as u32, row, column))
 }
 
-/// Adds the products of those rows of V that have a value which is not finite, where their probability is not 0.
+/// Adds the products of those rows of V that have a value which is not finite, where their
+/// probability is not 0.
 ///
 /// # Safety
-/// The tile at `values` has arrived, and is not written meanwhile; both fragments are written; all lanes of the warp execute this call
-/// together.
+/// The tile at `values` has arrived, and is not written meanwhile; both fragments are written; all
+/// lanes of the warp execute this call together.
 #[inline(always)]
 pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, const ROWS: usize>(
     values: Shared<C::Element>,
@@ -84,7 +87,8 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
 /// Clears the rows of V that have a value which is not finite.
 ///
 /// # Safety
-/// The tile at `values` has arrived, and no other warp touches it meanwhile; all lanes of the warp execute this call together.
+/// The tile at `values` has arrived, and no other warp touches it meanwhile; all lanes of the warp
+/// execute this call together.
 #[inline(always)]
 pub unsafe fn clear_not_finite<C: Config>(values: Shared<C::Element>) {
     for block in 0..opaque(C::KEYS as u32 / 32) {

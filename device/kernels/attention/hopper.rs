@@ -1,7 +1,9 @@
-//! Forward attention on Hopper: TMA, `wgmma`, softmax of one warpgroup under the products of the other.
+//! Forward attention on Hopper: TMA, `wgmma`, and the softmax of one warpgroup during the products
+//! of the other.
 //!
-//! A block has a tile of `64 * WARPGROUPS` query rows, 64 for each consumer warpgroup, and a producer warp that loads Q, K and V.
-//! A consumer keeps the scores `S`, the probabilities `P` and its rows of O in registers:
+//! A block has a tile of `64 * WARPGROUPS` query rows, 64 for each consumer warpgroup, and a
+//! producer warp that loads Q, K and V. A consumer keeps the scores `S`, the probabilities `P` and
+//! its rows of O in registers:
 //!
 //! ```text
 //! S = Q K^T                       wgmma, A and B in shared memory
@@ -12,8 +14,9 @@
 //! O += P V
 //! ```
 //!
-//! The warpgroups issue their products in turn (named barriers), so that the softmax of one is hidden by the products of another. Tiles
-//! of keys are taken from the last to the first: the masked ones come first. Blocks are persistent.
+//! The warpgroups issue their products in turn (named barriers), so that the softmax of one is
+//! hidden by the products of another. Tiles of keys are taken from the last to the first: the
+//! masked ones come first. Blocks are persistent.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, UNLIMITED};
@@ -40,7 +43,8 @@ use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::SharedStorage;
 use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
 
-/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's own parameters.
+/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
+/// own parameters.
 #[derive(Clone, Copy)]
 pub struct Maps<'a, C: Config> {
     /// Queries.
@@ -53,12 +57,13 @@ pub struct Maps<'a, C: Config> {
     pub o: &'a TmaMap<TmaQ<C>>,
 }
 
-/// The kernel's text: entries are its instances. The block's threads are those of `Config::THREADS`; the grid has any number of
-/// blocks. `section` is the number of heads whose keys and values are worked on at a time, so that they stay in L2.
+/// The kernel's text: entries are its instances. The block's threads are those of
+/// `Config::THREADS`; the grid has any number of blocks. `section` is the number of heads whose
+/// keys and values are worked on at a time, so that they stay in L2.
 ///
 /// # Safety
-/// The maps are of tensors in memory of the device, by their types; `lse` has room for each row, or is null. The kernel declares
-/// `Storage<C>`.
+/// The maps are of tensors in memory of the device, by their types; `lse` has room for each row, or
+/// is null. The kernel declares `Storage<C>`.
 #[inline(always)]
 pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>, section: u32) {
     let thread = thread_idx().x;
@@ -124,7 +129,7 @@ unsafe fn produce<C: Config>(
     let (mQ, mK, mV) = (maps.q.tensor(), maps.k.tensor(), maps.v.tensor());
     let mut queries = [queries.0.producer(), queries.1.producer(), queries.2.producer()];
     let (mut keys, mut values) = (keys.producer(), values.producer());
-    // SAFETY: the caller's contract; each stage is told of what is loaded into it.
+    // SAFETY: the caller's contract; each stage expects the bytes that are loaded into it.
     unsafe {
         prefetch_tensor_map(maps.q.pointer());
         prefetch_tensor_map(maps.k.pointer());
@@ -223,7 +228,8 @@ unsafe fn consume<C: Config>(
                 while tile > begin {
                     tile -= 1;
                     let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-                    // Both are waited for before the first product: a loop between them would end the sequence.
+                    // Both are waited for before the first product: a loop between them would end
+                    // the sequence.
                     let (key, value) = (keys.wait(), values.wait());
                     if C::TURNS {
                         sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
@@ -309,8 +315,9 @@ fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
     }
 }
 
-/// Stores a warpgroup's rows of O by way of shared memory, where `mend` may change those of its warp. Where that is the tile of Q, it has been read when this returns; otherwise
-/// the store goes on.
+/// Stores a warpgroup's rows of O through shared memory; `mend` may change its warp's rows there.
+/// If that memory is the tile of Q, it has been read when this returns; otherwise the store may
+/// still run.
 ///
 /// # Safety
 /// As [`forward`]; all threads of the warpgroup.
@@ -325,7 +332,8 @@ unsafe fn store<C: Config>(
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // SAFETY: the tile is the warpgroup's own; the fence and the barrier stand between its writes and the store.
+    // SAFETY: the tile is the warpgroup's own; the fence and the barrier stand between its writes
+    // and the store.
     unsafe {
         if C::SEPARATE_O && thread == 0 {
             bulk_wait_group_read::<0>();
@@ -411,7 +419,8 @@ impl Rows {
         }
     }
 
-    /// Writes the logarithm of a row's sum, where the arguments have room for it: one lane of the four that have the row.
+    /// Writes the logarithm of a row's sum, where the arguments have room for it: one lane of the
+    /// four that have the row.
     ///
     /// # Safety
     /// The arguments have room for each row.

@@ -1,4 +1,5 @@
-//! The shape of a Hopper kernel as a type: element, head size, tile of keys, warpgroups; and the layouts that follow from it.
+//! The shape of a Hopper kernel as a type: element, head size, tile of keys, warpgroups; and the
+//! layouts that follow from it.
 
 use super::config::Half;
 use core::marker::PhantomData;
@@ -35,7 +36,8 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const TURNS: bool = true;
     /// How far, in powers of two, a row's maximum may grow before the accumulator is rescaled.
     const SLACK: f32 = 0.0;
-    /// Whether O has tiles of its own in shared memory, so that the next Q is loaded early. Otherwise it goes through those of Q.
+    /// Whether O has tiles of its own in shared memory, so that the next Q is loaded early.
+    /// Otherwise it goes through those of Q.
     const SEPARATE_O: bool = true;
     /// Tiles of Q, and of O where they are separate.
     const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;

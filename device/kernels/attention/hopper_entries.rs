@@ -1,4 +1,5 @@
-//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 128 one for causal masks and one for the others.
+//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 128 one for causal
+//! masks and one for the others.
 
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};

@@ -1,7 +1,9 @@
-//! Rows of results that a value which is no number has reached through a hidden row of V: `0 * NaN` must not come through.
+//! Rows of results that a value which is no number has reached through a hidden row of V: `0 * NaN`
+//! must not come through.
 //!
-//! Tensor cores multiply every row of a tile of V. Where a mask hides some of a tile's rows, a row of results that is not finite is
-//! computed once more, key by key from global memory, over the keys that its query sees.
+//! Tensor cores multiply every row of a tile of V. Where a mask hides some of a tile's rows, a row
+//! of results that is not finite is computed once more, key by key from global memory, over the
+//! keys that its query sees.
 
 use super::arguments::{Arguments, Strides, Window};
 use super::config::Half;
@@ -24,7 +26,8 @@ pub struct Row {
     pub again: bool,
 }
 
-/// Whether a row of results has to be computed again: a mask hides keys, and the row is not finite. `index` is 0 or 1.
+/// Whether a row of results has to be computed again: a mask hides keys, and the row is not finite.
+/// `index` is 0 or 1.
 ///
 /// # Safety
 /// All lanes of the warp execute this call together.
@@ -44,12 +47,12 @@ pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, 
 /// Columns that are computed at a time: few registers, since this seldom runs.
 const COLUMNS: usize = 32;
 
-/// Computes a thread's row `index`, 0 or 1, again where that is said, into the warpgroup's tile in shared memory, whose first row is
-/// query token `first`.
+/// Computes a thread's row `index`, 0 or 1, again where that is said, into the warpgroup's tile in
+/// shared memory, whose first row is query token `first`.
 ///
 /// # Safety
-/// The operands of `arguments` may be read, by their strides; no other warp touches the rows of the tile. All lanes of the warp
-/// execute this call together.
+/// The operands of `arguments` may be read, by their strides; no other warp touches the rows of the
+/// tile. All lanes of the warp execute this call together.
 #[inline(always)]
 pub unsafe fn recompute<C: Config<T: Half>>(
     results: SharedTensor<C::T, AllButLast<SmemQ<C>>>,
@@ -61,7 +64,8 @@ pub unsafe fn recompute<C: Config<T: Half>>(
     if !vote_any(FULL_WARP, row.again) {
         return;
     }
-    // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the arguments.
+    // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the
+    // arguments.
     let q_length = opaque(arguments.q_length);
     let visible = Visible::new(q_length, arguments.k_length, arguments.window);
     let scale = arguments.scale * core::f32::consts::LOG2_E;

@@ -11,9 +11,10 @@ use moye_device::memory::Element;
 
 /// The tiles of one block.
 ///
-/// All tiles are in one order: sections of `section` heads, whose keys and values fit in L2; in a section the last row tiles of
-/// all its heads first, since under a causal mask they are the longest. Blocks take turns in this order, every other turn
-/// backwards, so that the sums of their lengths are nearly equal.
+/// All tiles are in one order: sections of `section` heads, whose keys and values fit in L2; in a
+/// section the last row tiles of all its heads first, since under a causal mask they are the
+/// longest. Blocks take turns in this order, every other turn backwards, so that the sums of their
+/// lengths are nearly equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Tiles {
     turn: u32,
@@ -82,9 +83,11 @@ impl Iterator for Tiles {
     }
 }
 
-/// The number of heads of a section with which the blocks' sums of work are the most even, for tiles of `rows` rows and `keys` keys.
+/// The number of heads of a section with which the blocks' sums of work are the most even, for
+/// tiles of `rows` rows and `keys` keys.
 ///
-/// A section's keys and values fit in `l2` bytes. Up to 32 heads may be more: then several blocks read the same ones at a time.
+/// A section's keys and values fit in `l2` bytes. Up to 32 heads may be more: then several blocks
+/// read the same ones at a time.
 #[cfg(not(target_arch = "nvptx64"))]
 #[must_use]
 pub fn even_section<T: Element>(

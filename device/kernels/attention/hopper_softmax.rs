@@ -7,8 +7,8 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// Of [`Softmax::max`] before the first score. Finite, so that a difference of two is a number.
 const LOWEST: f32 = -1.0e30;
 
-/// What the softmax of two rows has come to. The four threads of a quad have the same rows: they agree on the maxima, and each has its own
-/// part of the sums.
+/// What the softmax of two rows has come to. The four threads of a quad have the same rows: they
+/// agree on the maxima, and each has its own part of the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax {
     /// The largest score of each row, not scaled.
@@ -21,11 +21,12 @@ impl Softmax {
     /// Before the first tile.
     pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
 
-    /// Replaces a tile's scores by `2^(scale (score - max))` and takes them in; a hidden score is minus infinity. What was accumulated
-    /// before must be multiplied by the factors that are returned, if the flag beside them is set.
+    /// Replaces a tile's scores by `2^(scale (score - max))` and takes them in; a hidden score is
+    /// minus infinity. What was accumulated before must be multiplied by the factors that are
+    /// returned, if the flag beside them is set.
     ///
-    /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima stay: the probabilities are larger by as
-    /// much, and so is their sum.
+    /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima
+    /// stay: the probabilities are larger by as much, and so is their sum.
     ///
     /// # Safety
     /// `scores` is written; all lanes of the warp execute this call together.
@@ -78,8 +79,8 @@ impl Softmax {
         (factors, rescale)
     }
 
-    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of its sum of exponentials. A row
-    /// without scores has 0 and minus infinity.
+    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of
+    /// its sum of exponentials. A row without scores has 0 and minus infinity.
     ///
     /// All lanes of the warp execute this call together.
     #[inline(always)]

@@ -1,11 +1,16 @@
-//! Attention: `softmax(scale q k^T) v` a tile of queries at a time, without the scores ever being in memory.
+//! Attention: `softmax(scale q k^T) v` a tile of queries at a time, without the scores ever being
+//! in memory.
 //!
-//! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees; `schedule`: which tile a block has.
+//! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees;
+//!   `schedule`: which tile a block has.
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
-//! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks; `hidden`: values that a mask hides and that are no numbers.
-//! - `hopper`: the kernel for sm_90a; `hopper_config`, `hopper_hidden`, `hopper_schedule`, `hopper_softmax`: what it is made of.
-//! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: adds up the splits of the keys.
-#![allow(clippy::needless_range_loop, reason = "rows and columns go together in several arrays")]
+//! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks; `hidden`: values that a
+//!   mask hides and that are no numbers.
+//! - `hopper`: the kernel for sm_90a; `hopper_config`, `hopper_hidden`, `hopper_schedule`,
+//!   `hopper_softmax`: what it is made of.
+//! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
+//!   keys.
+#![allow(clippy::needless_range_loop, reason = "rows and columns index several arrays")]
 
 mod arguments;
 mod combine;

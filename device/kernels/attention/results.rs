@@ -1,4 +1,5 @@
-//! The epilogue: normalised results to memory, as elements or, of a split, as f32 for the kernel that adds up the splits.
+//! The epilogue: normalised results to memory, as elements or, for a split, as f32 for the kernel
+//! that reduces the splits.
 
 use super::arguments::Arguments;
 use super::config::{Config, ElementOf, Half, Mma, SmemO, SmemQ};
@@ -59,7 +60,7 @@ impl<C: Config> Target<'_, C> {
         (row + i64::from(head)) * i64::from(a.q_length) + i64::from(token)
     }
 
-    /// Writes the logarithm of a row's sum, if the row exists and somebody wants it.
+    /// Writes the log-sum-exp of a row, if the row exists and the output is requested.
     ///
     /// # Safety
     /// The place may be written, and no other thread touches it.
@@ -98,11 +99,12 @@ impl<C: Config> Target<'_, C> {
         self.arguments.partial_o.offset(self.partial_row(token, head) * C::DV)
     }
 
-    /// Writes a tile of one group: through the place of the queries `s_q`, at the shared address of its tensor.
+    /// Writes a tile of one group: through the place of the queries `s_q`, at the shared address of
+    /// its tensor.
     ///
     /// # Safety
-    /// All threads of the block call it together, and none reads `s_q` any more; `results` is written; the targets may be written, and
-    /// no other block touches them.
+    /// All threads of the block call it together, and none reads `s_q` any more; `results` is
+    /// written; the targets may be written, and no other block touches them.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write<L: StaticLayout, const ROWS: usize>(
@@ -158,8 +160,9 @@ impl<C: Config> Target<'_, C> {
         }
     }
 
-    /// Writes a tile of several groups, a warp each, which have it of parts of the keys: each normalises its own and leaves it in
-    /// `buffer`; then the threads add them up with the weights that the logarithms give, in the order of the groups.
+    /// Writes a tile of several groups, a warp each, which have it of parts of the keys: each
+    /// normalises its own and leaves it in `buffer`; then the threads add them up with the weights
+    /// that the logarithms give, in the order of the groups.
     ///
     /// # Safety
     /// As [`write`](Self::write); `buffer` is free, see [`merge_bytes`].

@@ -1,18 +1,20 @@
-//! Rows between global and shared memory, 16 bytes a thread at a time, each row from an address of its own: packed heads and pages
-//! have no stride from row to row.
+//! Rows between global and shared memory, 16 bytes a thread at a time, each row from an address of
+//! its own: packed heads and pages have no stride from row to row.
 
 use super::config::{piece, swizzle};
 use moye_device::arch::{CpAsyncKind, L2Prefetch, Word, Word128, cp_async_zfill};
 
-/// What a copy brings into the L2 cache: the line that its rows are in, where the PTX version has such hints.
+/// What a copy brings into the L2 cache: the line that its rows are in, where the PTX version has
+/// such hints.
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "ptx74"))]
 const PREFETCH: L2Prefetch = L2Prefetch::B128;
 /// As above, in PTX without hints.
 #[cfg(all(target_arch = "nvptx64", not(target_feature = "ptx74")))]
 const PREFETCH: L2Prefetch = L2Prefetch::None;
 
-/// A thread's part of a tile of `rows` rows of `columns` 16-bit elements, spread over `threads` threads; its place in shared memory is
-/// that of [`SmemQ`](super::config::SmemQ) and its like. All three are constants.
+/// A thread's part of a tile of `rows` rows of `columns` 16-bit elements, spread over `threads`
+/// threads; its place in shared memory is that of [`SmemQ`](super::config::SmemQ) and its like. All
+/// three are constants.
 #[derive(Clone, Copy)]
 pub struct Rows {
     rows: u32,
@@ -71,21 +73,23 @@ impl Rows {
         offset(self.rows, self.columns, row, column)
     }
 
-    /// Where the thread's element `row` rows and `column` columns further on is. Both are constants.
+    /// Where the thread's element `row` rows and `column` columns further on is. Both are
+    /// constants.
     #[inline(always)]
     const fn place(&self, row: u32, column: u32) -> u32 {
         let further = self.offset(row, column);
         if piece(self.columns as i64) == 0 {
             return self.place + further;
         }
-        // The bits of the row and of the step are disjoint, so that the swizzle of the sum is the exclusive or of both. Only 3 bits
-        // can be set in both; the rest is added, which the copy takes as an immediate.
+        // The bits of the row and of the step are disjoint, so that the swizzle of the sum is the
+        // exclusive or of both. Only 3 bits can be set in both; the rest is added, which the copy
+        // takes as an immediate.
         const EXCHANGED: u32 = 7 * WIDTH * BYTES;
         (self.place ^ further & EXCHANGED) + (further & !EXCHANGED)
     }
 
-    /// Calls `f` for each of the thread's rows with the row, then for each word of the row with its place in shared memory and in the
-    /// row, in bytes.
+    /// Calls `f` for each of the thread's rows with the row, then for each word of the row with its
+    /// place in shared memory and in the row, in bytes.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn each<R: Copy>(&self, mut row: impl FnMut(u32) -> R, mut word: impl FnMut(R, u32, u32)) {
@@ -106,12 +110,12 @@ impl Rows {
         }
     }
 
-    /// Starts copying the rows to the tile at the shared address `tile`. `source` gives the address of a row, and whether it exists;
-    /// one that does not becomes zeros.
+    /// Starts copying the rows to the tile at the shared address `tile`. `source` gives the address
+    /// of a row, and whether it exists; one that does not becomes zeros.
     ///
     /// # Safety
-    /// Rows that exist may be read and are aligned to 16 bytes; the tile belongs to the copy until the wait. The tile's rows are a
-    /// multiple of [`rows_at_once`](Self::rows_at_once), or fewer.
+    /// Rows that exist may be read and are aligned to 16 bytes; the tile belongs to the copy until
+    /// the wait. The tile's rows are a multiple of [`rows_at_once`](Self::rows_at_once), or fewer.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load(&self, tile: u32, source: impl FnMut(u32) -> (u64, bool)) {
@@ -129,7 +133,8 @@ impl Rows {
         });
     }
 
-    /// Writes the rows of the tile at the shared address `tile`. `target` gives the address of a row, and whether it exists.
+    /// Writes the rows of the tile at the shared address `tile`. `target` gives the address of a
+    /// row, and whether it exists.
     ///
     /// # Safety
     /// As [`load`](Self::load), for writing.
@@ -145,7 +150,8 @@ impl Rows {
     }
 }
 
-/// Where an element of a tile of `rows` by `columns` elements is in shared memory, in bytes from the tile.
+/// Where an element of a tile of `rows` by `columns` elements is in shared memory, in bytes from
+/// the tile.
 #[inline(always)]
 #[must_use]
 pub const fn offset(rows: u32, columns: u32, row: u32, column: u32) -> u32 {

@@ -3,7 +3,8 @@
 use super::arguments::Arguments;
 use moye_device::memory::Element;
 
-/// The work of one thread block: a tile of query rows of one head (or of `pack` heads), and one split of the keys.
+/// The work of one thread block: a tile of query rows of one head (or of `pack` heads), and one
+/// split of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The tile of rows.
@@ -19,8 +20,9 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work number `index` of [`Arguments::grid`]: row tiles fastest and from the last to the first, since under a causal mask
-    /// the last has the most keys; then splits, heads and sequences, so that blocks which run together share keys in L2.
+    /// The work number `index` of [`Arguments::grid`]: row tiles fastest and from the last to the
+    /// first, since under a causal mask the last has the most keys; then splits, heads and
+    /// sequences, so that blocks which run together share keys in L2.
     #[inline(always)]
     #[must_use]
     pub fn of<T: Element>(arguments: &Arguments<T>, index: u32) -> Self {

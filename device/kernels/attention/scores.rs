@@ -54,7 +54,8 @@ impl<const ROWS: usize> Scores<ROWS> {
         }
     }
 
-    /// Scales the scores and applies the options; the results are in units of powers of two, so that what follows scales by 1.
+    /// Scales the scores and applies the options; the results are in units of powers of two, so
+    /// that what follows scales by 1.
     ///
     /// # Safety
     /// `scores` is written; what `arguments` point to may be read.
@@ -133,8 +134,8 @@ impl<const ROWS: usize> Scores<ROWS> {
         }
     }
 
-    /// Calls `f` for each score of an existing query and key with its index in the accumulator and where its element of a tensor with
-    /// the strides is.
+    /// Calls `f` for each score of an existing query and key with its index in the accumulator and
+    /// where its element of a tensor with the strides is.
     #[inline(always)]
     unsafe fn each_existing<L: StaticLayout>(
         &self,

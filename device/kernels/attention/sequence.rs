@@ -3,7 +3,8 @@
 use super::arguments::{Arguments, Strides, UNLIMITED, Window};
 use moye_device::memory::{Element, Global};
 
-/// One sequence of the batch: where its rows begin, how many there are, and which keys its queries see.
+/// One sequence of the batch: where its rows begin, how many there are, and which keys its queries
+/// see.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence {
     /// Its number.
@@ -53,7 +54,8 @@ impl Sequence {
         offset(strides, self.batch, self.q_first, head)
     }
 
-    /// Where KV head `head` of this sequence begins in a tensor of keys; with pages no batch is counted.
+    /// Where KV head `head` of this sequence begins in a tensor of keys; with pages no batch is
+    /// counted.
     #[inline(always)]
     #[must_use]
     pub fn k_offset(&self, strides: &Strides, head: u32, paged: bool) -> i64 {
@@ -66,7 +68,8 @@ fn offset(strides: &Strides, batch: u32, row: u32, head: u32) -> i64 {
     i64::from(batch) * strides.batch + i64::from(row) * strides.row + i64::from(head) * strides.head
 }
 
-/// Which keys the query tokens of a sequence see: a band along the diagonal that ends in the lower right corner.
+/// Which keys the query tokens of a sequence see: a band along the diagonal that ends in the lower
+/// right corner.
 #[derive(Clone, Copy, Debug)]
 pub struct Visible {
     /// Key tokens.
@@ -101,7 +104,8 @@ impl Visible {
         (begin, end)
     }
 
-    /// The keys that some token of `first ..= last` sees, and those that every one sees. Each may be empty (`end <= begin`).
+    /// The keys that at least one token of `first ..= last` sees, and the keys that all of them
+    /// see. Each may be empty (`end <= begin`).
     ///
     /// Tiles of keys outside the first need no work, tiles inside the second no mask.
     #[inline(always)]

@@ -3,14 +3,15 @@
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, rcp_approx_f32, shuffle_xor};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Of [`Softmax`] before the first score. Scores below count as hidden. Finite, so that a difference of two is a number.
+/// Of [`Softmax`] before the first score. Scores below count as hidden. Finite, so that a
+/// difference of two is a number.
 const LOWEST: f32 = -1.0e30;
 
-/// The index of an element of an accumulator `((2, 2), MMA_M, MMA_N)` of `mma.sync` or `wgmma`, given the thread's row (of `rows`) and
-/// column.
+/// The index of an element of an accumulator `((2, 2), MMA_M, MMA_N)` of `mma.sync` or `wgmma`,
+/// given the thread's row (of `rows`) and column.
 ///
-/// Row `r` of thread `t` is row `16 (r / 2) + 8 (r % 2) + t / 4` of its warp's, with `MMA_M` blocks of 16 rows; column `c` is column
-/// `8 (c / 2) + 2 (t % 4) + c % 2` of the tile.
+/// Row `r` of thread `t` is row `16 (r / 2) + 8 (r % 2) + t / 4` of its warp's, with `MMA_M` blocks
+/// of 16 rows; column `c` is column `8 (c / 2) + 2 (t % 4) + c % 2` of the tile.
 #[inline(always)]
 #[must_use]
 pub const fn at(rows: usize, row: usize, column: usize) -> usize {
@@ -19,7 +20,8 @@ pub const fn at(rows: usize, row: usize, column: usize) -> usize {
 
 /// What the softmax of a thread's `ROWS` rows has come to.
 ///
-/// The four threads of a quad have the same rows: they agree on the maxima, and each has its own part of the sums.
+/// The four threads of a quad have the same rows: they agree on the maxima, and each has its own
+/// part of the sums.
 #[derive(Clone, Copy, Debug)]
 pub struct Softmax<const ROWS: usize> {
     /// The largest score of each row, not scaled.
@@ -42,8 +44,9 @@ impl<const ROWS: usize> Softmax<ROWS> {
         Self { max: [LOWEST; ROWS], sum: [0.0; ROWS] }
     }
 
-    /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus infinity, and takes them in. What was
-    /// accumulated before must be multiplied by the factors that are returned, one a row.
+    /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus
+    /// infinity, and takes them in. What was accumulated before must be multiplied by the factors
+    /// that are returned, one a row.
     ///
     /// # Safety
     /// `scores` is written; all lanes of the warp execute this call together.
@@ -81,8 +84,9 @@ impl<const ROWS: usize> Softmax<ROWS> {
         factors
     }
 
-    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of the row's sum of exponentials.
-    /// `sink` is a score without a value, minus infinity for none. A row without scores has 0 and minus infinity.
+    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of
+    /// the row's sum of exponentials. `sink` is a score without a value, minus infinity for none. A
+    /// row without scores has 0 and minus infinity.
     ///
     /// All lanes of the warp execute this call together.
     #[inline(always)]
@@ -114,7 +118,8 @@ pub fn normalizer(max: f32, sum: f32, sink: f32) -> (f32, f32) {
     (factor * rcp_approx_f32(total), (new_max + log2(total)) * core::f32::consts::LN_2)
 }
 
-/// `log2(x)` of a positive normal number within 2 units in the last place of the larger of 1 and the result; NaN of NaN.
+/// `log2(x)` of a positive normal number within 2 units in the last place of the larger of 1 and
+/// the result; NaN of NaN.
 #[inline(always)]
 #[must_use]
 pub fn log2(x: f32) -> f32 {

@@ -1,5 +1,6 @@
-//! What a warpgroup does with its sums: they are finished in their registers and leave them as boxes, which TMA stores or warps write; or, where
-//! what was in C is added, rows are finished and written.
+//! The epilogue of a warpgroup. Accumulators are finished in registers and leave as boxes, which
+//! TMA or the warps store. If C is read (`beta`), rows are staged in shared memory, finished and
+//! stored.
 
 use super::config::{ATOM_M, ArgumentsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
 use super::finish::{finish, visit};
@@ -20,16 +21,17 @@ use moye_device::memory::{Element, Shared, TensorMapPointer};
 use moye_device::pipeline::Full;
 use moye_device::tensor::{StaticLayout, Tensor};
 
-/// Columns of C that a warpgroup brings into shared memory at a time, where it writes by rows.
+/// Columns of C that a warpgroup stages in shared memory at a time when it stores by rows.
 pub(super) const COLUMNS: u32 = 64;
 
 moye_device::static_layout! {
-    /// These columns of an instruction's part of the tile.
+    /// These columns of an instruction's tile.
     pub Chunk = layout!((64, 64));
 }
 
-/// Their sums in shared memory, N contiguous. Threads write pairs of neighbours of four rows at a time, and groups of eight are
-/// exchanged by the row's number modulo 4, so that they meet no bank twice.
+/// Their accumulators in shared memory, N-contiguous. Threads write pairs of neighbours in four
+/// rows at a time; groups of eight are permuted by the row's number modulo 4, so that there are no
+/// bank conflicts.
 #[derive(Clone, Copy)]
 pub struct ChunkSums;
 
@@ -38,7 +40,7 @@ impl StaticLayout for ChunkSums {
     const SWIZZLE: Swizzle = Swizzle::new(2, 3, 3);
 }
 
-/// The columns of one of a warpgroup's instructions as [`Staged`] sums.
+/// The columns of one instruction as [`Staged`] accumulators.
 struct ChunkOf<G>(PhantomData<G>);
 
 impl<G: WgmmaConfig> Staged for ChunkOf<G> {
@@ -51,42 +53,44 @@ impl<G: WgmmaConfig> Staged for ChunkOf<G> {
     const THREADS: u32 = WARPGROUP;
 }
 
-/// A consuming warpgroup, and where it writes.
+/// A consumer warpgroup, and the place that it writes.
 pub struct Writer<G: WgmmaConfig, V> {
     pub parts: Parts<G>,
     pub map: TensorMapPointer,
-    /// Which of the consuming warpgroups, and which of its threads.
+    /// The number of the consumer warpgroup, and of the thread in it.
     pub consumer: u32,
     pub thread: u32,
     /// The block's number in its cluster.
     pub rank: u32,
-    /// What becomes of the accumulators; `()` for what the arguments say.
+    /// The visitor of the accumulators; `()` for the epilogue of the arguments.
     pub visitor: V,
 }
 
-/// A consuming warpgroup's part of a tile of C.
+/// A consumer warpgroup's part of a tile of C.
 #[derive(Clone, Copy)]
 pub struct Part {
     /// Its first row and column.
     pub first: (u32, u32),
     /// The batch.
     pub batch: u32,
-    /// The part of K.
+    /// The split of K.
     pub split: u32,
 }
 
 impl Part {
-    /// What instruction `mma_m` of a warpgroup has of it.
+    /// The rows of the warpgroup's instruction `mma_m`.
     #[inline(always)]
     pub(super) fn below(self, mma_m: u32) -> Self {
         Self { first: (self.first.0 + mma_m * ATOM_M, self.first.1), ..self }
     }
 }
 
-/// Leaves a chunk of an instruction's sums in shared memory, as [`ChunkSums`] has them.
+/// Stores a chunk of an instruction's accumulators in shared memory, as [`ChunkSums`] arranges
+/// them.
 ///
 /// # Safety
-/// The memory from `base` on is the warpgroup's. All of its threads come by; `thread` is one's number.
+/// The memory from `base` on belongs to the warpgroup. All of its threads call it; `thread` is the
+/// caller's number.
 #[inline(always)]
 pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, base: u32, thread: u32) {
     let (warp, lane) = (thread / 32, thread % 32);
@@ -106,19 +110,19 @@ pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, 
     }
 }
 
-/// Elements of C from its first one to those of a batch and a part of K.
+/// The offset in elements of a batch and a split of K from C's first element.
 #[inline(always)]
 pub(super) fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>, part: Part) -> i64 {
     i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
 }
 
-/// Whether elements of C are of the type that is computed in, where there is another.
+/// Whether elements of C have the accumulator's type, if that is not the only type.
 #[inline(always)]
 pub(super) fn is_wide<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>) -> bool {
     size_of::<O>() != size_of::<S>() && arguments.wide != 0
 }
 
-/// Where a part lies in C, of elements `S` where they are `wide`.
+/// The address of a part in C, with elements of `S` if they are `wide`.
 #[inline(always)]
 pub(super) fn corner<T: Element, O: Element, S: Element>(
     arguments: &Arguments<T, O, S>,
@@ -136,13 +140,13 @@ pub(super) fn corner<T: Element, O: Element, S: Element>(
 }
 
 impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
-    /// The warpgroup's own barrier; 0 is the block's.
+    /// The warpgroup's own named barrier; 0 is the block's.
     #[inline(always)]
     fn barrier(&self) -> u32 {
         1 + self.consumer
     }
 
-    /// Where the warpgroup is.
+    /// The warpgroup's place in its block.
     #[inline(always)]
     pub fn place(&self) -> Warpgroup {
         Warpgroup { rank: self.rank, consumer: self.consumer, thread: self.thread, barrier: self.barrier() }
@@ -155,21 +159,23 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
         Part { first: (row, work.n * G::BLK_N), batch: work.batch, split: work.split }
     }
 
-    /// Waits until the stores of the tile in front have read the boxes.
+    /// Waits until the stores of the previous tile have read the boxes.
     ///
     /// # Safety
-    /// All threads of the warpgroup come together.
+    /// All threads of the warpgroup call it together.
     #[inline(always)]
     pub unsafe fn make_room(&self) {
         // SAFETY: the caller's contract.
         unsafe { make_room(self.thread, self.barrier()) };
     }
 
-    /// Writes the warpgroup's part of a tile, whose last stage was `last`, where it had one. That is not released yet. `met` says that
-    /// its readers [have met](super::store::meet) since; where they have not, they do so here.
+    /// Writes the warpgroup's part of a tile. `last` is the tile's last stage, if it had one; the
+    /// warpgroup has not released it. `met` says whether the stage's readers [have
+    /// met](super::store::meet) since; if not, they meet here.
     ///
     /// # Safety
-    /// All threads of the warpgroup come together, behind [`make_room`](Self::make_room); the kernel's contract.
+    /// All threads of the warpgroup call it together, after [`make_room`](Self::make_room); the
+    /// kernel's contract.
     #[inline(always)]
     pub unsafe fn write(
         &self,
@@ -178,7 +184,7 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
         part: Part,
         (last, met): (Option<&Full>, bool),
     ) {
-        // Nothing of what follows is to take registers beside the sums while they are made.
+        // The code below must not take registers while the accumulators are computed.
         let thread = opaque(self.thread);
         // SAFETY: the caller's contract.
         unsafe {
@@ -211,7 +217,7 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
                     ],
                     corner: corner(arguments, part, wide),
                     boxes: self.parts.c(self.consumer),
-                    // Where K has no stage, nothing is loaded into any.
+                    // If K is 0, no stage was loaded.
                     spare: self
                         .parts
                         .spare(if let Some(last) = last { last.index() } else { 0 }, self.consumer),
@@ -230,7 +236,7 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
         }
     }
 
-    /// Through shared memory, some columns at a time.
+    /// Stages some columns at a time in shared memory.
     ///
     /// # Safety
     /// As [`Self::write`].
@@ -238,7 +244,8 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
     unsafe fn write_rows(&self, sums: &G::Sums, arguments: &ArgumentsOf<G>, part: Part, thread: u32) {
         let base = self.parts.c(self.consumer);
         let offset = offset(arguments, part);
-        // The ends are known at run time, so that these stay loops: their body is long, and runs little.
+        // The bounds are known only at run time, so that these stay loops: their body is long and
+        // rarely runs.
         let below = const { if G::MMA_M > 1 { Some(G::MMA_M) } else { None } };
         let mut m = 0;
         while m < below.map_or(1, opaque) {
@@ -247,14 +254,16 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
             let columns = if left < G::BLK_N { left } else { G::BLK_N };
             let mut chunk = 0;
             while chunk * COLUMNS < columns {
-                // SAFETY: the chunk's memory is the warpgroup's, whose threads meet before it is written again and before it is read;
-                // each pair belongs to one thread.
+                // SAFETY: the chunk's memory belongs to the warpgroup, whose threads synchronise
+                // before it is written again and before it is read; each pair belongs to one
+                // thread.
                 unsafe {
                     sync_barrier(self.barrier(), WARPGROUP);
                     let mut this = 0;
                     while this < const { G::MMA_M * G::BLK_N.div_ceil(COLUMNS) } {
                         let (this_m, this_chunk) = (this % G::MMA_M, this / G::MMA_M);
-                        // Registers are named by constants: so the chunk's are behind a branch each.
+                        // Registers have constant names, so each chunk's registers are in a branch
+                        // of their own.
                         if this_m == m && this_chunk == chunk {
                             leave_columns::<G>(sums.of(this_m).as_slice(), this_chunk, base, thread);
                         }
@@ -272,10 +281,11 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
         }
     }
 
-    /// Waits until all groups of stores that the warp has begun, but the last `PENDING`, have read what they store:
-    /// [`OWN_GROUPS`](super::store::OWN_GROUPS) before a stage with boxes of C is released, 0 before the block's shared memory ends. All
-    /// lanes of the warp come together. The first warp begins all stores of a warpgroup; others do not wait, and need not, since a stage is
-    /// free when all warps have released it.
+    /// Waits until all of the warp's groups of stores, except the last `PENDING`, have read their
+    /// source: [`OWN_GROUPS`](super::store::OWN_GROUPS) before a stage with boxes of C is released,
+    /// 0 before the block exits. All lanes of the warp call it together. The first warp issues all
+    /// stores of a warpgroup; the others need not wait, because a stage is free only when all warps
+    /// have released it.
     #[inline(always)]
     pub fn wait_for_stores<const PENDING: u32>(&self) {
         if self.thread == 0 {

@@ -1,17 +1,19 @@
-//! How the two blocks of a pair, each with sums over its part of K, come to the sums over all of K.
+//! Reduces the accumulators of the two blocks of a pair that split K.
 //!
-//! Each block has sums of the whole tile, and writes half of it: of a warpgroup's 64 rows the first has those of warps 0 and 1, the
-//! second those of warps 2 and 3. So two warps of each block keep their sums, and two send theirs:
+//! Each block has accumulators of the whole tile, and writes half of it. Of a warpgroup's 64 rows
+//! the first block writes those of warps 0 and 1, the second those of warps 2 and 3. So two warps
+//! of each block keep their accumulators, and two send theirs:
 //!
 //! ```text
 //! block 0   warps 0, 1: rows  0 to 31   keep  <--- st.async ---  send    block 1
 //!           warps 2, 3: rows 32 to 63   send  --- st.async --->  keep
 //! ```
 //!
-//! A thread has the same rows and columns in both blocks. So it sends to its own counterpart, from registers to registers by way of the other
-//! block's shared memory, and the order of the words there is theirs alone: 16 bytes a lane, side by side. `st.async` counts its bytes
-//! at an mbarrier of the block that receives them. That block waits for these and for nothing else: there is no barrier of the cluster
-//! but the one at the beginning, which tells that both blocks have begun.
+//! A thread has the same rows and columns in both blocks. It sends its accumulators to its
+//! counterpart through the other block's shared memory, so that the order of the words there is
+//! free: 16 bytes for each lane, contiguous. `st.async` completes on an mbarrier of the receiving
+//! block. The receiver waits for these bytes only: the only barrier of the cluster is the one at
+//! the start, which ensures that both blocks run.
 
 use super::config::{ATOM_M, AccumulatorsOf, WARPGROUP, WgmmaConfig};
 use crate::mma::{Convertible as _, Scalar as _};
@@ -23,12 +25,12 @@ use moye_device::arch::{
 };
 use moye_device::memory::Element as _;
 
-/// Bytes of a word, as a thread sends it: four sums.
+/// Bytes of a vector that a thread sends: four accumulators.
 const WORD: u32 = size_of::<Word128>() as u32;
 /// Threads of a warpgroup that receive.
 const RECEIVING: u32 = WARPGROUP / 2;
 
-/// Where a block of a pair receives the other one's sums: shared memory of its own, which nothing else uses, and an mbarrier.
+/// The receive buffer of a block in its own shared memory, with an mbarrier.
 pub struct Exchange<G>(u32, PhantomData<G>);
 
 impl<G> Clone for Exchange<G> {
@@ -39,15 +41,16 @@ impl<G> Clone for Exchange<G> {
 impl<G> Copy for Exchange<G> {}
 
 impl<G: WgmmaConfig> Exchange<G> {
-    /// Bytes that are received: half of the tile's sums.
+    /// Received bytes: half of the tile's accumulators.
     const SUMS: u32 = G::BLK_M * G::BLK_N / 2 * 4;
-    /// Bytes in all, with the mbarrier.
+    /// All bytes, with the mbarrier.
     pub const BYTES: u32 = Self::SUMS + 8;
 
     /// The exchange from `base` on.
     ///
     /// # Safety
-    /// `base` is a multiple of 16 bytes in shared memory, and nobody uses the [`BYTES`](Self::BYTES) from there on for anything else.
+    /// `base` is a multiple of 16 bytes in shared memory, and the [`BYTES`](Self::BYTES) from there
+    /// on have no other use.
     #[inline(always)]
     pub const unsafe fn at(base: u32) -> Self {
         Self(base, PhantomData)
@@ -59,40 +62,41 @@ impl<G: WgmmaConfig> Exchange<G> {
         self.0 + Self::SUMS
     }
 
-    /// Where the words for a thread begin; the next one of it is [`STEP`](Self::STEP) bytes further.
+    /// The first vector of a thread; its next vector follows after [`STEP`](Self::STEP) bytes.
     #[inline(always)]
     fn words(self, consumer: u32, thread: u32) -> u32 {
         self.0 + consumer * const { Self::SUMS / (G::BLK_M / ATOM_M) } + WORD * (thread % RECEIVING)
     }
 
-    /// Bytes from a word of a thread to its next.
+    /// Bytes from a thread's vector to its next.
     const STEP: u32 = WORD * RECEIVING;
 
-    /// Makes the mbarrier, which waits for one exchange.
+    /// Initialises the mbarrier, for one exchange.
     ///
     /// # Safety
-    /// One thread calls it once; [`fence_mbarrier_init`](moye_device::arch::fence_mbarrier_init) and a barrier of the cluster come behind it,
-    /// before either block sends.
+    /// One thread calls it once. [`fence_mbarrier_init`](moye_device::arch::fence_mbarrier_init)
+    /// and a barrier of the cluster follow before either block sends.
     #[inline(always)]
     pub unsafe fn init(self) {
-        // SAFETY: the exchange's own bytes; nobody else arrives.
+        // SAFETY: the exchange's own bytes; no other thread arrives.
         unsafe {
             mbarrier_init(self.barrier(), 1);
             mbarrier_arrive_expect_tx(self.barrier(), Self::SUMS);
         }
     }
 
-    /// Whether a thread of block `rank` keeps its sums, and receives; the others send.
+    /// Whether a thread of block `rank` keeps its accumulators and receives; the others send.
     #[inline(always)]
     pub fn keeps(rank: u32, thread: u32) -> bool {
         thread / RECEIVING == rank
     }
 
-    /// Sends a thread's sums to the other block.
+    /// Sends a thread's accumulators to the other block.
     ///
     /// # Safety
-    /// The thread is one of a consuming warpgroup that does not keep its sums, and sends once. Both blocks have made their mbarrier,
-    /// and the other one does not end before it has received.
+    /// The thread belongs to a consumer warpgroup, does not keep its accumulators, and sends once.
+    /// Both blocks have initialised their mbarrier, and the other block does not exit before it has
+    /// received.
     #[inline(always)]
     pub unsafe fn send(self, sums: &AccumulatorsOf<G>, rank: u32, consumer: u32, thread: u32) {
         let sums = sums.as_slice();
@@ -101,7 +105,8 @@ impl<G: WgmmaConfig> Exchange<G> {
         let mut i = 0;
         while i < sums.len() {
             let bits = |j: usize| sums[i + j].to_bits();
-            // SAFETY: the caller's contract; each word belongs to one thread, and its bytes are waited for.
+            // SAFETY: the caller's contract; each vector belongs to one thread, and the receiver
+            // waits for its bytes.
             unsafe {
                 let word = Word128([bits(0), bits(1), bits(2), bits(3)]);
                 Word128::store_async(to + (i / 4) as u32 * Self::STEP, word, barrier);
@@ -110,16 +115,16 @@ impl<G: WgmmaConfig> Exchange<G> {
         }
     }
 
-    /// Waits for the other block's sums, and adds those of the thread.
+    /// Waits for the other block's accumulators, and adds them to the thread's.
     ///
     /// # Safety
-    /// The thread is one of a consuming warpgroup that keeps its sums, and receives once, behind a barrier of the block after
-    /// [`init`](Self::init).
+    /// The thread belongs to a consumer warpgroup, keeps its accumulators, and receives once, after
+    /// a barrier of the block that follows [`init`](Self::init).
     #[inline(always)]
     pub unsafe fn receive(self, sums: &mut AccumulatorsOf<G>, consumer: u32, thread: u32) {
         let sums = sums.as_mut_slice();
         let from = self.words(consumer, thread);
-        // SAFETY: the caller's contract; what was sent is seen behind the wait.
+        // SAFETY: the caller's contract; the wait makes the sent values visible.
         unsafe { mbarrier_wait_parity_cluster(self.barrier(), 0) };
         let mut i = 0;
         while i < sums.len() {

@@ -1,12 +1,13 @@
-//! What becomes of a warpgroup's sums where C is not read, in the registers that hold them: `activation(alpha * sum + bias)`.
+//! The epilogue in registers, for a C that is not read: `activation(alpha * sum + bias)`.
 //!
-//! Boxes, words and pieces are then written of the results as of any sums (`store.rs`, `pieces.rs`), and stores by TMA go on while the next
-//! tile is multiplied. Threads hold the sums as `wgmma` leaves them: of each eight columns two neighbours of one row, and
-//! of the row eight below. So a bias of rows is two numbers for a thread, and one of columns a pair for every eight, which eight lanes of a
-//! warp have in common.
+//! The results are then stored like plain accumulators (`store.rs`, `pieces.rs`), and TMA stores
+//! overlap the next tile's product. Threads hold the accumulators as `wgmma` leaves them: of every
+//! eight columns two neighbours of one row, and of the row eight below. So a bias along rows is two
+//! numbers for a thread, and a bias along columns one pair for every eight columns, shared by eight
+//! lanes of a warp.
 //!
-//! Each question is asked once for all sums. Registers are named by constants, so what is done for each of them is written once for each:
-//! few instructions count.
+//! Each condition is tested once for all accumulators. Registers have constant names, so the code
+//! for each accumulator is written out, and short code matters.
 
 use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, is_wide};
@@ -15,11 +16,11 @@ use moye_device::arch::Fma as _;
 use moye_device::arch::wgmma::Accumulators as _;
 use moye_device::memory::{Global, GlobalPointer as _};
 
-/// Replaces the sums of an instruction's part of a tile by what is written where `beta` is 0.
+/// Replaces an instruction's accumulators by the results for `beta` = 0.
 ///
 /// # Safety
-/// All threads of the warpgroup, or whole warps of it, each with its number in it; the bias may be read, and no instruction that
-/// writes the sums is on its way.
+/// All threads of the warpgroup, or whole warps of it, call it, each with its number in it; the
+/// bias is readable, and no instruction that writes the accumulators is in flight.
 #[inline(always)]
 pub(super) unsafe fn finish<G: WgmmaConfig>(
     sums: &mut AccumulatorsOf<G>,
@@ -28,7 +29,7 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     thread: u32,
 ) {
     let values = sums.as_mut_slice();
-    // A sum of -0 stays so where alpha is 1.
+    // With alpha = 1 a sum of -0 keeps its sign.
     if arguments.alpha != G::Scalar::ONE {
         let mut i = 0;
         while i < values.len() {
@@ -39,7 +40,7 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     let (warp, lane) = (thread / 32, thread % 32);
     let place = (part.first.0 + 16 * warp + lane / 4, part.first.1 + 2 * (lane % 4));
     if arguments.bias.address() != 0 {
-        // SAFETY: the caller's contract; elements are as wide as they are asked for.
+        // SAFETY: the caller's contract; the element types match.
         unsafe {
             if is_wide(arguments) {
                 add_bias::<G, G::Scalar>(values, arguments.bias.cast(), arguments, place);
@@ -56,10 +57,11 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     }
 }
 
-/// Applies a visitor to the accumulators of one instruction; elements out of bounds of C are left as they are.
+/// Applies a visitor to the accumulators of one instruction; elements out of bounds of C keep their
+/// value.
 ///
 /// # Safety
-/// As [`finish`]; the visitor may be called for each element of C.
+/// As [`finish`]; the visitor may be called for every element of C.
 #[inline(always)]
 pub(super) unsafe fn visit<G: WgmmaConfig, V: Visitor<G::Scalar>>(
     sums: &mut AccumulatorsOf<G>,
@@ -87,7 +89,7 @@ const RELU: u32 = Activation::Relu as u32;
 const GELU: u32 = Activation::Gelu as u32;
 const SILU: u32 = Activation::Silu as u32;
 
-/// Applies a function to neighbours of a row.
+/// Applies a function to pairs of neighbours in a row.
 #[inline(always)]
 fn in_pairs<G: WgmmaConfig>(values: &mut [G::Sum], function: impl Fn([G::Scalar; 2]) -> [G::Scalar; 2]) {
     let mut i = 0;
@@ -98,10 +100,10 @@ fn in_pairs<G: WgmmaConfig>(values: &mut [G::Sum], function: impl Fn([G::Scalar;
     }
 }
 
-/// Adds the bias of a thread's elements, the first of which has this row and column of C.
+/// Adds the bias to a thread's elements, the first of which has this row and column of C.
 ///
 /// # Safety
-/// The bias has elements `O`, and may be read.
+/// The bias has elements of `O`, and is readable.
 #[inline(always)]
 unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Scalar>>(
     values: &mut [G::Sum],
@@ -112,7 +114,8 @@ unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Scalar>>(
     let add = |value: &mut G::Sum, bias: G::Scalar| {
         *value = G::Sum::narrow(G::Scalar::ONE.fma(bias, value.widen()));
     };
-    // SAFETY: the caller's contract; rows and columns that are not C's are not asked for, whose results nobody writes.
+    // SAFETY: the caller's contract. Elements out of bounds of C are skipped; their results are not
+    // stored.
     unsafe {
         if arguments.bias_n == 0 {
             let of = |row: u32| {

@@ -1,9 +1,10 @@
-//! Sums of tiles that several clusters have a piece of K of: the last one to come adds them up.
+//! Stream-K fix-up: reduces the partial accumulators of a tile that several clusters share along K.
 //!
-//! Nobody waits. A warpgroup that has summed its piece leaves it in memory and counts itself; the one that counts last takes
-//! the others' and goes on to write C. Of two pieces the second needs not be left there: who sees that the other is there
-//! already, adds it to what is in its registers, and `a + b` is `b + a`. Of three and more the last one takes all from memory, its
-//! own too, in the order of K. So the result is the same whoever is last.
+//! No cluster waits. Each warpgroup stores its partial accumulators and increments the tile's
+//! counter; the last to arrive reduces the others' in K order and writes C. With two pieces the
+//! last to arrive need not store its own: it adds the other's to its registers, and addition is
+//! commutative. With three or more it loads all from memory, its own too, in K order. So the result
+//! does not depend on which warpgroup is last.
 
 use super::config::{AccumulatorsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
 use super::schedule::Share;
@@ -15,31 +16,31 @@ use moye_device::arch::{
 };
 use moye_device::memory::Element as _;
 
-/// A consuming warpgroup of a cluster's block.
+/// A consumer warpgroup of a cluster's block.
 #[derive(Clone, Copy)]
 pub struct Warpgroup {
     /// The block's number in its cluster.
     pub rank: u32,
-    /// Which of the block's consuming warpgroups.
+    /// The number of the consumer warpgroup in the block.
     pub consumer: u32,
-    /// Which of its threads.
+    /// The number of the thread in the warpgroup.
     pub thread: u32,
-    /// The warpgroup's own barrier.
+    /// The warpgroup's own named barrier.
     pub barrier: u32,
 }
 
-/// Elements of a warpgroup's part of a tile, which its threads hold `COUNT` of each.
+/// Elements of a warpgroup's part of a tile, `COUNT` for each of its threads.
 #[inline(always)]
 const fn part<G: WgmmaConfig>() -> u32 {
     WARPGROUP * G::MMA_M * AccumulatorsOf::<G>::COUNT as u32
 }
 
-/// Brings a warpgroup's sums of a piece together with those of the tile's other pieces. Whether they are the tile's now: if not, another
-/// cluster writes it.
+/// Reduces the tile's pieces. Returns whether this warpgroup has the complete accumulators; if not,
+/// another cluster writes the tile.
 ///
 /// # Safety
-/// All threads of the warpgroup come together; no instruction that writes the sums is on its way. `sharing` has the memory that
-/// it tells of, for no other launch that may run meanwhile.
+/// All threads of the warpgroup call it together; no instruction that writes the accumulators is in
+/// flight. `sharing` names valid memory, which no other concurrent launch uses.
 #[inline(always)]
 pub unsafe fn gather<G: WgmmaConfig>(
     sums: &mut G::Sums,
@@ -56,8 +57,10 @@ pub unsafe fn gather<G: WgmmaConfig>(
         sharing.sums.offset(start).address() + u64::from(size_of::<Word128>() as u32 * place.thread)
     };
     let told = parts.told(place.consumer);
-    // SAFETY: the caller's contract. One thread counts, before and behind a barrier of all: what others left before they counted
-    // is seen behind it, and what they left here before is counted behind it. `told` is the warpgroup's.
+    // SAFETY: the caller's contract. One thread increments the counter, between two barriers of the
+    // warpgroup: what others stored before they incremented is visible after it, and this
+    // warpgroup's stores are visible to warpgroups that increment later. `told` belongs to the
+    // warpgroup.
     unsafe {
         if place.thread == 0 {
             let is_second = pieces == 2 && u32::atomic_add_global(counter, 0) == 1;
@@ -82,7 +85,8 @@ pub unsafe fn gather<G: WgmmaConfig>(
         if place.thread == 0 {
             u32::store_global(counter, 0);
         }
-        // One loop for both ways: with a branch for each, ptxas keeps the sums twice, and spills.
+        // One loop for both cases: with a branch for each, ptxas keeps two copies of the
+        // accumulators, and spills.
         let mut number = 0;
         while number < pieces {
             if pieces > 2 || number != own {
@@ -94,10 +98,10 @@ pub unsafe fn gather<G: WgmmaConfig>(
     true
 }
 
-/// Leaves a thread's sums in memory: words of four of them, each thread's beside its neighbour's.
+/// Stores a thread's accumulators to memory: vectors of four, contiguous across threads.
 ///
 /// # Safety
-/// The words may be written.
+/// The vectors are writable.
 #[inline(always)]
 unsafe fn leave<G: WgmmaConfig>(sums: &G::Sums, to: u64) {
     sums.each(
@@ -120,10 +124,10 @@ unsafe fn leave<G: WgmmaConfig>(sums: &G::Sums, to: u64) {
     );
 }
 
-/// Adds what [`leave`] has left, to nothing if it is the `first`.
+/// Adds what [`leave`] has stored, or loads it if it is the `first` piece.
 ///
 /// # Safety
-/// The words may be read.
+/// The vectors are readable.
 #[inline(always)]
 unsafe fn add<G: WgmmaConfig>(sums: &mut G::Sums, from: u64, first: bool) {
     sums.each_mut(
@@ -142,7 +146,7 @@ unsafe fn add<G: WgmmaConfig>(sums: &mut G::Sums, from: u64, first: bool) {
                     j += 1;
                 }
                 i += 4;
-                // No more words than these are to take registers beside the sums at a time.
+                // The number of vectors in registers beside the accumulators at a time.
                 if i.is_multiple_of(64) {
                     sync_warp(FULL_WARP);
                 }
@@ -151,7 +155,7 @@ unsafe fn add<G: WgmmaConfig>(sums: &mut G::Sums, from: u64, first: bool) {
     );
 }
 
-/// Bytes of what a warpgroup's threads hold of one instruction.
+/// Bytes of the accumulators of one instruction in all threads of a warpgroup.
 #[inline(always)]
 const fn of_instruction<G: WgmmaConfig>() -> u64 {
     4 * (WARPGROUP as usize * AccumulatorsOf::<G>::COUNT) as u64

@@ -1,4 +1,4 @@
-//! The kernel: a producer that loads, consumers that multiply and write.
+//! The kernel: a producer warpgroup that loads, consumer warpgroups that multiply and store.
 
 use super::config::{ArgumentsOf, Boxes, Parts, Sums as _, WARPGROUP, WgmmaConfig, WgmmaStorage};
 use super::epilogue::Writer;
@@ -21,23 +21,27 @@ use moye_device::layout::Major;
 use moye_device::memory::{SharedStorage, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Consumer, Full, Producer};
 
-/// Registers of a thread that loads, and of one that multiplies, in a block of a cluster: with two consuming warpgroups,
-/// 128 * (40 + 2 * 232) are the 64,512 that the block of 384 threads starts with.
+/// Registers of a producer thread and of a consumer thread, for blocks of a cluster. With two
+/// consumer warpgroups, 128 * (40 + 2 * 232) are the 64,512 registers with which a block of 384
+/// threads starts.
 const FEW: u32 = 40;
 /// See [`FEW`].
 const MANY: u32 = 232;
-/// As [`FEW`], of a block by itself, which computes its tile's place before it waits, so that more is kept meanwhile: 128 * (56 + 2 * 224).
+/// As [`FEW`], for a block without a cluster. It computes its tile's coordinates before it waits,
+/// so that the producer keeps more values: 128 * (56 + 2 * 224).
 const FEW_ALONE: u32 = 56;
 /// See [`FEW_ALONE`].
 const MANY_ALONE: u32 = 224;
 
-/// `c = activation(alpha * a * b + beta * c + bias)`, a persistent grid; `a * b` times the scales, where there are any.
+/// `c = activation(alpha * a * b + beta * c + bias)` by a persistent grid; `a * b` times the
+/// scales, if there are any.
 ///
 /// # Safety
-/// All threads of the block come by together, and the kernel declares [`WgmmaStorage<G>`] and `G::THREADS` threads; it is launched
-/// in clusters of `CLUSTER` blocks, which is `G::CLUSTER`. `a` and `b` are maps of boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; `c`,
-/// where `arguments.tensor_c` is set, is one of 64 rows of 128 bytes. The matrices lie in memory of the device; `c` overlaps none of
-/// the others. What is shared has memory of this launch alone, see [`Sharing`].
+/// All threads of the block call it together, and the kernel declares [`WgmmaStorage<G>`] and
+/// `G::THREADS` threads. The launch has clusters of `CLUSTER` blocks, which is `G::CLUSTER`. `a`
+/// and `b` are maps with the boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; `c`, if
+/// `arguments.tensor_c` is set, has boxes of 64 rows of 128 bytes. The matrices are in memory of
+/// the device, and `c` overlaps no other. [`Sharing`] has memory of this launch only.
 #[inline(always)]
 pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     maps: (&TensorMap, &TensorMap, &TensorMap),
@@ -48,11 +52,11 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     unsafe { matmul_with::<G, (), CLUSTER, STAGES>(maps, arguments, sharing, ()) }
 }
 
-/// [`matmul`] whose accumulators become what a visitor makes of them: alpha, beta, bias and activation of the arguments are left
-/// out.
+/// [`matmul`] with a visitor for the accumulators in place of the arguments' alpha, beta, bias and
+/// activation.
 ///
 /// # Safety
-/// As [`matmul`]; what the visitor points to may be read. K is in one part: `arguments.splits` is 1.
+/// As [`matmul`]; the visitor's pointers are valid. K is not split: `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     (a, b, c): (&TensorMap, &TensorMap, &TensorMap),
@@ -64,15 +68,15 @@ pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: 
     const {
         assert!(
             CLUSTER > 1 || !G::PING_PONG,
-            "warpgroups that take turns wait for the kernel in front together, as clusters do"
+            "ping-pong warpgroups wait for earlier kernels together, as clusters do"
         )
     };
     let thread = thread_idx().x;
-    // The same in all lanes, and the compiler is to know it.
+    // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
     let parts = unsafe { WgmmaStorage::<G>::take() };
-    // SAFETY: nobody else asks for them.
+    // SAFETY: no other code uses them.
     let pipeline = unsafe { parts.pipeline::<STAGES, CLUSTER>() };
     let rank = if CLUSTER > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
@@ -80,7 +84,8 @@ pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: 
         unsafe { pipeline.init() };
     }
     if CLUSTER > 1 {
-        // SAFETY: all threads of the cluster come by. Nothing was written but the mbarriers, which have a fence of their own.
+        // SAFETY: all threads of the cluster call it. Only the mbarriers were written, and they
+        // have their own fence.
         unsafe {
             cluster_arrive_relaxed();
             cluster_wait();
@@ -88,15 +93,16 @@ pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: 
     } else {
         sync_threads();
     }
-    // Whatever the kernel in front writes may be read behind this; what comes behind may prepare itself. Blocks by themselves, of which most have
-    // one tile, wait where they have computed its place. Clusters, whose tiles are many, were no faster for it (record 11).
+    // After this wait the kernel may read what earlier kernels wrote; the next kernel may start.
+    // Blocks without clusters, most of which have one tile, wait after they have computed its
+    // coordinates. Clusters, which have many tiles, gained nothing from that (record 11).
     if CLUSTER > 1 {
         overlap_launches();
     } else {
         launch_dependents();
     }
 
-    // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
+    // SAFETY: each warpgroup takes one branch as a whole; the caller's contract.
     unsafe {
         if warpgroup == 0 {
             if const { G::CONSUMERS == 2 } {
@@ -140,8 +146,8 @@ pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: 
     }
 }
 
-/// What the cluster has to do, read anew: the compiler is not to keep it in registers beside the sums. Warpgroups that take turns
-/// share no tiles.
+/// The cluster's work, recomputed here so that the compiler does not keep it in registers beside
+/// the accumulators. Ping-pong warpgroups share no tiles along K.
 #[inline(always)]
 pub(super) fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<G::Sum>) -> Job {
     let k = opaque(arguments.k);
@@ -162,10 +168,10 @@ pub(super) fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<
     }
 }
 
-/// Loads all stages of all tiles.
+/// The producer: loads all stages of all tiles.
 ///
 /// # Safety
-/// One thread; the kernel's contract.
+/// One thread calls it; the kernel's contract.
 #[inline(always)]
 unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     mut producer: Producer<STAGES, CLUSTER>,
@@ -174,21 +180,22 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
-    // The block's part of B, along N, and all blocks of the cluster.
+    // The block's share of B along N, and the mask of all blocks of the cluster.
     let (from, bytes) = const { (G::BLK_N / CLUSTER, G::BYTES_B / CLUSTER) };
     let all = const { if CLUSTER > 1 { Some((1 << CLUSTER) - 1) } else { None } };
-    // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the
-    // matrices as zeros. B's come from all blocks of the cluster, each of which sends its part to all.
+    // SAFETY: the maps are as the caller promises. Each stage receives the announced bytes; out of
+    // bounds elements are zeros. B arrives from all blocks of the cluster, each of which multicasts
+    // its share.
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
         let mut schedule = Schedule::new(&job::<G>(arguments, sharing));
-        // A turn, its first row and column, and its batches of A and B.
+        // A tile: its first row and column, and its batches of A and B.
         let place = |turn: Turn| {
             let work = job::<G>(arguments, sharing).work(turn);
             let row = (work.m * CLUSTER + rank) * G::BLK_M;
             let column = work.n * G::BLK_N + rank * from;
-            // One batch is the same for all where they have no distance.
+            // A batch stride of 0 means one matrix for all batches.
             let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
             let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
             (turn, [row as i32, column as i32], [batch_a, batch_b])
@@ -206,7 +213,7 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             }
         };
         if CLUSTER > 1 {
-            // These have waited.
+            // Blocks of a cluster have already waited.
             while let Some(turn) = schedule.take_next(&job::<G>(arguments, sharing)) {
                 load_turn(place(turn));
             }
@@ -219,13 +226,13 @@ unsafe fn load<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
             }
         }
         if CLUSTER > 1 {
-            // The others still write to this block's memory, and arrive at its barriers.
+            // The other blocks still write to this block's memory and arrive at its mbarriers.
             producer.drain();
         }
     }
 }
 
-/// Loads an operand's part of a stage, from element `mn` along M or N and `k` on.
+/// Loads an operand's part of a stage, from element `mn` along M or N and `k` along K.
 ///
 /// # Safety
 /// As [`tensor_load`].
@@ -252,10 +259,10 @@ pub(super) unsafe fn load_boxes(
     }
 }
 
-/// Multiplies all stages of all tiles, and writes C.
+/// A cooperative consumer: multiplies all stages of all tiles, and writes C.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup; the kernel's contract.
+/// All threads of a consumer warpgroup call it; the kernel's contract.
 #[inline(always)]
 unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
@@ -270,22 +277,24 @@ unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, co
     if CLUSTER == 1 {
         wait_for_prior_kernels();
     }
-    // The last stage of the tile in front, in which boxes of C may lie.
+    // The last stage of the previous tile, in which boxes of C may still be read.
     let mut held = None;
-    // SAFETY: the caller's contract; the stages are the tile's, and released when the warp's stores have read them.
+    // SAFETY: the caller's contract. The stages are the tile's, and are released when the warp's
+    // stores have read them.
     unsafe {
         while let Some(turn) = next {
             let steps = steps_of_last::<G>(arguments, turn);
             held = issue::<G, V, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages, steps);
-            // While the last instructions run, there is time for what comes behind them.
+            // The last instructions overlap what follows.
             let job = job::<G>(arguments, sharing);
             next = schedule.take_next(&job);
             let part = writer.part(job.work(turn));
             let factors = load_factors::<G>(arguments, part, writer.thread);
             writer.make_room();
             complete::<G>(&mut sums);
-            // One warpgroup may leave its piece and go on, where the other one is the last to come and writes C: then nobody would meet it
-            // there. So both meet here, where they must.
+            // Of two warpgroups that share a tile, one may store its piece and go on, while the
+            // other is last to arrive and writes C: then the first would not meet it there. So both
+            // meet here, if they have to.
             let met = job.is_piece(turn);
             if met {
                 meet::<G>(writer.place().barrier);
@@ -295,7 +304,7 @@ unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, co
                 }
             }
             scale::<G>(&mut sums, arguments, factors, part, writer.thread);
-            // C that leaves the registers by pieces needs no room in the last stage.
+            // A C that is stored from registers needs no room in the last stage.
             if const { G::PIECES }
                 && has_pieces::<V, _, _, _>(arguments)
                 && let Some(last) = held.take()
@@ -311,12 +320,13 @@ unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, co
     }
 }
 
-/// Instructions of a stage along K: it has 128 bytes of each row.
+/// Instructions of a stage along K: a stage has 128 bytes of each row.
 const STEPS: usize = 4;
 
-/// How many instructions along K the last stage of a turn takes: all of a stage's, but where K ends within it.
+/// The instructions along K of a tile's last stage: fewer than a stage has if K ends in it.
 ///
-/// Of 8-bit elements and tf32 always all: with code for such stages e4m3 8192^3, which has none, was a percent slower (record 11).
+/// Always all for 8-bit elements and tf32: code for partial stages made e4m3 8192^3, which has
+/// none, 1 % slower (record 11).
 #[inline(always)]
 pub(super) fn steps_of_last<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, turn: Turn) -> u32 {
     const { assert!(G::A.blocks_k() == STEPS, "a stage has 128 bytes of each row") };
@@ -327,13 +337,15 @@ pub(super) fn steps_of_last<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, turn: Tu
     STEPS as u32 - end.saturating_sub(k) / const { G::BLK_K / STEPS as u32 }
 }
 
-/// Waits for the next `stages` stages, and issues the instructions that multiply them, of the last one the first `steps` along K. Each
-/// stage is released once it was read, also the one in front of them, `before`, when the stores of C have read it; but not the last one,
-/// whose instructions may still run.
+/// Waits for the next `stages` stages and issues their instructions; of the last stage the first
+/// `steps` along K. Each stage is released after it was read. So is `before`, the previous tile's
+/// last stage, once the stores of C have read it. The last stage is not released: its instructions
+/// may still run.
 ///
 /// # Safety
-/// All threads of the writer's warpgroup; the stages are one tile's, from its first one on, one at least, and so are the steps.
-/// [`complete`] comes behind, and a release of what is given back.
+/// All threads of the writer's warpgroup call it. The stages are one tile's, from its first stage
+/// on, at least one, and `steps` is at least 1. [`complete`] follows, and then a release of the
+/// returned stage.
 #[inline(always)]
 pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     sums: &mut G::Sums,
@@ -351,8 +363,9 @@ pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER:
             issue_stage::<G, V, STEPS, CLUSTER, STAGES>(sums, consumer, writer, &mut before, stage);
             stage += 1;
         }
-        // Instructions behind the end of K would multiply zeros. Each number of them is a stage of its own: for a branch in between `ptxas`
-        // has every instruction of the kernel wait for the one in front.
+        // Instructions past the end of K would multiply zeros. Each count is a stage with straight
+        // code: with a branch in between, `ptxas` makes every instruction of the kernel wait for
+        // the previous one.
         if whole < stages {
             match steps {
                 1 => issue_stage::<G, V, 1, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
@@ -364,7 +377,7 @@ pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER:
     before
 }
 
-/// Waits for the next stage, of the turn's number `stage`, and issues the first `COUNT` instructions along K for it.
+/// Waits for stage `stage` of the tile and issues its first `COUNT` instructions along K.
 ///
 /// # Safety
 /// As for [`issue`].
@@ -382,16 +395,17 @@ unsafe fn issue_stage<
     before: &mut Option<Full>,
     stage: u32,
 ) {
-    // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs.
+    // SAFETY: the stages arrive full. An instruction's operands are released when only the next
+    // group is in flight.
     unsafe {
         let full = consumer.wait();
-        // This warpgroup's rows of A.
+        // The warpgroup's rows of A.
         let a = writer.parts.a(full.index()) + G::row(writer.consumer) * super::config::ROW;
         let b = writer.parts.b(full.index());
         wgmma_fence();
         let mut k = 0;
         while k < COUNT {
-            // The first instruction of a tile does not add.
+            // The first instruction of a tile overwrites the accumulators.
             let adds = stage > 0 || k > 0;
             let b = const { G::B }.descriptor(b, 0, k);
             sums.each_mut(
@@ -411,13 +425,13 @@ unsafe fn issue_stage<
     }
 }
 
-/// Waits until the instructions of all stages have ended, and lets the sums be read.
+/// Waits until the instructions of all stages have completed, so that the accumulators may be read.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup, behind [`issue`].
+/// All threads of a consumer warpgroup call it, after [`issue`].
 #[inline(always)]
 pub(super) unsafe fn complete<G: WgmmaConfig>(sums: &mut G::Sums) {
-    // SAFETY: accumulators are read when no instruction runs.
+    // SAFETY: accumulators are read when no instruction is in flight.
     unsafe {
         wgmma_wait_group::<0>();
         sums.each_mut(

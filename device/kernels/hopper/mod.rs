@@ -1,48 +1,56 @@
-//! Matmul on Hopper's tensor cores: TMA fills stages of shared memory, `wgmma` reads them there.
+//! Matmul on Hopper's tensor cores: TMA fills stages of shared memory, and `wgmma` reads them
+//! there.
 //!
-//! A block of three warpgroups has one tile of C after the other, as long as there are any:
+//! A block of three warpgroups loops over tiles of C (persistent kernel):
 //!
 //! ```text
 //! warpgroup 0   one thread: for each tile, for each 128 bytes of K: acquire a stage, have TMA load A's and B's part
 //! warpgroup 1   rows  0 to  63 of the tile: wait for a stage, four wgmma, release the stage before; then write C
-//! warpgroup 2   rows 64 to 127 likewise
+//! warpgroup 2   the same for rows 64 to 127
 //! ```
 //!
-//! In tiles of 256 x 128 a warpgroup has 128 rows, and eight `wgmma` of a stage.
+//! With tiles of 256 x 128 a warpgroup has 128 rows, and eight `wgmma` for each stage.
 //!
-//! While C is written, stages of the next tile are being filled, all but one: the tile's last stage has boxes of C, beside those that each
-//! warpgroup has of its own, until TMA has read them (`store.rs`). Accumulators are all that a thread holds, 128 of them for a tile of
-//! 128 x 256, so warpgroup 0 gives registers away ([`decrease_registers`](moye_device::arch::decrease_registers)).
+//! While C is stored, the stages of the next tile are filled, except one: the tile's last stage
+//! holds boxes of C, beside the boxes that each warpgroup owns, until TMA has read them
+//! (`store.rs`). A consumer thread needs its registers for accumulators, 128 for a tile of
+//! 128 x 256, so warpgroup 0 gives registers away
+//! ([`decrease_registers`](moye_device::arch::decrease_registers)).
 //!
-//! Most blocks of 128 x 256 come in clusters of two, one below the other: they have the same columns of B, of which each loads a half
-//! for both. So a pair reads (128 + 128 + 256) rows of shared memory's 128 bytes from the L2 cache for each stage, where two
-//! blocks by themselves read 768. Where there is about one tile for each multiprocessor and rows begin at lines of the L2 cache, blocks
-//! by themselves are faster (`_alone`): they need not begin and end together. Tiles of 256 x 128 are there beside theirs, where a warpgroup has two
-//! instructions below each other, as many sums, and as much to load: 4097 x 4096 has 17 x 32 tiles of 256 x 128 and 33 x 16 of 128 x 256, of which the
-//! second fill the rounds of 132 multiprocessors, and 4096 x 4097 is the other way round.
+//! Most blocks of 128 x 256 are in clusters of two, one below the other. They share the columns of
+//! B: each loads half of them, by multicast. So a pair loads (128 + 128 + 256) rows of 128 bytes
+//! from the L2 cache for each stage, while two independent blocks load 768. If there is about one
+//! tile for each multiprocessor and rows start at cache lines, independent blocks (`_alone`) are
+//! faster, because they need not start and exit together. Tiles of 256 x 128 complement them: a
+//! warpgroup has two instructions below each other, with as many accumulators and loads. For
+//! example, 4097 x 4096 has 17 x 32 tiles of 256 x 128, and 33 x 16 tiles of 128 x 256, which fill
+//! the waves of 132 multiprocessors; 4096 x 4097 is the opposite case.
 //!
-//! Kernels of 64 x 256, and of 128 x 128 of 8-bit elements, are *ping-pong*: each of the two consuming warpgroups has tiles of its own,
-//! and one multiplies while the other one writes C. `ping_pong.rs` says how they take turns.
+//! Kernels of 64 x 256, and of 128 x 128 for 8-bit elements, are *ping-pong*: each of the two
+//! consumer warpgroups has its own tiles, and one multiplies while the other stores C.
+//! `ping_pong.rs` describes their turns.
 //!
-//! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Cut`] and
-//! [`gather()`].
+//! If the last wave would leave many multiprocessors idle, its tiles are split along K (stream-K):
+//! see [`Cut`] and [`gather()`].
 //!
-//! Products of f16 and bf16 with few rows or columns have another kernel, of small tiles, which pairs of blocks may share along K: see
-//! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`). With large tiles it is for products that have one round of
-//! them (`_once`): there a block has one, and ends.
+//! f16 and bf16 products with few rows or columns use a kernel with small tiles, which pairs of
+//! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read
+//! (`pieces.rs`). With large tiles it serves products of one wave (`_once`): each block computes
+//! one tile and exits.
 //!
-//! `mma.sync` can be had in this pipeline too: see [`matmul_by_warps`]. f32 by multiply-adds has one of its own, whose loading warps also turn operands
-//! round: see [`sgemm()`].
+//! `mma.sync` is available in this pipeline too: see [`matmul_by_warps`]. f32 by FMA has its own
+//! pipeline, whose producer warps also transpose operands: see [`sgemm()`].
 //!
-//! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
+//! Accumulators of 8-bit floats are first multiplied by the scales, in registers.
 //!
-//! C leaves the registers by words of 16 bytes ([`WgmmaConfig::PIECES`], `pieces.rs`), or goes through shared memory, in swizzled boxes, which TMA
-//! stores if the rows of C start at multiples of 16 bytes, and warps write by words if not (`words.rs`). A bias and an activation come before
-//! that, in the registers that hold the sums (`finish.rs`). Where what was in C is added (`beta`), all is done by rows, as for
-//! [`mma`](super::mma)'s kernels.
+//! C is stored from registers in 16-byte vectors ([`WgmmaConfig::PIECES`], `pieces.rs`), or through
+//! swizzled boxes in shared memory. TMA stores the boxes if the rows of C start at multiples of 16
+//! bytes; otherwise warps store them (`words.rs`). Bias and activation are applied before that, in
+//! registers (`finish.rs`). If C is read (`beta`), the whole epilogue works on rows in shared
+//! memory, as in the [`mma`](super::mma) kernels.
 //!
-//! The kernels take tensor maps as parameters (see [`Boxes`] for what they must say) and begin before the kernel in front has
-//! ended, where the launch allows it.
+//! The kernels take tensor maps as parameters (see [`Boxes`] for their requirements). With a PDL
+//! launch they start before the previous kernel has completed.
 
 mod config;
 mod epilogue;

@@ -1,23 +1,26 @@
-//! Products that have one round of tiles: a block for each, and where there are few of them a pair of blocks that share K. Most of all those of few
-//! rows or columns, by small tiles.
+//! Products with a single wave of tiles: one block for each tile, or, if there are few tiles, a
+//! pair of blocks that split K. Mostly products with few rows or columns, by small tiles.
 //!
-//! Such a product has fewer large tiles than the chip has multiprocessors, and waits for memory: what counts is how many of them load
-//! at the same time, and how little each has to load. A multiprocessor takes 64 bytes in a clock from the L2 cache; a tile of 64 x 64
-//! asks for as much of A as of B. Where that leaves multiprocessors idle, a cluster of two blocks reads its tile's operands once, each
-//! block its part of K:
+//! Such a product has fewer large tiles than the GPU has multiprocessors, and is limited by memory
+//! latency and bandwidth: what counts is how many multiprocessors load at the same time, and how
+//! little each of them loads. A multiprocessor receives 64 bytes per clock from the L2 cache; a
+//! tile of 64 x 64 needs as much of A as of B. If tiles leave multiprocessors idle, a cluster of
+//! two blocks splits K, so that its operands are still read once:
 //!
 //! ```text
 //! block 0   K's first half: load, multiply     send rows 32 to 63, add those of rows  0 to 31 that come, write C
 //! block 1   K's second half                    send rows  0 to 31, add those of rows 32 to 63
 //! ```
 //!
-//! So the parts meet within the cluster ([`Exchange`]): no workspace, no second kernel, and each block writes its share of C with all that
-//! can be asked for. Two sums are the same in either order, so that the result is the same every time. Clusters of four would not do: of
-//! 32 of them, with a block for each multiprocessor, some wait on an H200 for the first ones to end.
+//! The partial accumulators are reduced inside the cluster ([`Exchange`]), without a workspace or a
+//! second kernel, and each block stores its share of C through the full epilogue. Addition of two
+//! values is commutative, so the result is deterministic. Clusters of four are slower on an H200:
+//! of 32 clusters with one block for each multiprocessor, some wait for the first ones to exit.
 //!
-//! The kernels called `_once` are the same with large tiles, for products that have about one for each multiprocessor: a block that ends behind
-//! its tile has no schedule to go through, and writes C from registers. Tiles of 192 x 192 are multiplied by three warpgroups, whose threads
-//! take registers over from those that load.
+//! The `_once` kernels are the same with large tiles, for products with about one tile for each
+//! multiprocessor: a block with a single tile has no scheduler, and stores C from registers. Tiles
+//! of 192 x 192 have three consumer warpgroups, whose threads take registers over from the
+//! producer.
 
 use super::config::{ATOM_M, AccumulatorsOf, ArgumentsOf, Boxes, ROW, ReadersOf, WARPGROUP, WgmmaConfig};
 use super::epilogue::{COLUMNS, ChunkSums, Part, leave_columns};
@@ -43,30 +46,32 @@ use moye_device::memory::{Element as _, Shared, SharedStorage, TensorMap, Tensor
 use moye_device::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
 use moye_device::tensor::{StaticLayout, Tensor};
 
-/// Rows of a warpgroup's 64 that each of so many blocks adds up and writes.
+/// Rows of a warpgroup's 64 that each of this many blocks reduces and stores.
 const fn rows_of_share(parts: u32) -> u32 {
     ATOM_M / parts
 }
 
-/// Registers of a thread that loads, and of one that multiplies, where three warpgroups do: 128 * (32 + 3 * 160) are the 65,536 that the block
-/// of 512 threads starts with. Two have enough as they start.
+/// Registers of a producer thread and of a consumer thread with three consumer warpgroups: 128 *
+/// (32 + 3 * 160) are the 65,536 with which a block of 512 threads starts. Two consumer warpgroups
+/// have enough from the start.
 const FEW: u32 = 32;
 /// See [`FEW`].
 const MANY: u32 = 160;
 
-/// Bytes of an operand that the L2 cache may still have when it is read again: an H200's has 50 MB.
+/// Bytes of an operand that the L2 cache may still hold at the next read: an H200's has 50 MB.
 const CACHED: u64 = 48 << 20;
 
-/// The named barrier of all consuming warpgroups, and the first of those of one each.
+/// The named barrier of all consumer warpgroups, and the first of their individual ones.
 const OF_CONSUMERS: u32 = 1;
 /// See [`OF_CONSUMERS`].
 const OF_WARPGROUP: u32 = 2;
 
-/// What a block keeps in shared memory: stages of A and of B, which its sums replace, where it is one of `PARTS` the exchange with the
-/// other one, and mbarriers.
+/// A block's shared memory: stages of A and of B, which the accumulators replace at the end; with
+/// `PARTS` > 1 the exchange with the other block; and mbarriers.
 ///
-/// Stages fill it, or they and what a pair exchanges: 192 KB or more, so that a multiprocessor has one block. Where it has room for two,
-/// those of the next launch take the places of the first that end, and crowd there.
+/// Stages fill it, or stages and the exchange: 192 KB or more, so that a multiprocessor has one
+/// block. With room for two, blocks of the next launch would take the places of the first that
+/// exit, and crowd there.
 pub struct PartsStorage<G, const PARTS: u32, const STAGES: u32>(PhantomData<G>);
 
 /// The stages: A's part of each, then B's.
@@ -95,13 +100,13 @@ impl<G: WgmmaConfig> Stages<G> {
         self.a(stage) + G::BYTES_A
     }
 
-    /// Where the sums of a warpgroup's chunk lie.
+    /// The address of a warpgroup's chunk of accumulators.
     #[inline(always)]
     fn chunk(self, consumer: u32, chunk: u32) -> u32 {
         self.0 + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
     }
 
-    /// Where the share of one of `PARTS` blocks lies.
+    /// The address of the share of one of `PARTS` blocks.
     #[inline(always)]
     fn share<const PARTS: u32>(self, consumer: u32, chunk: u32, rank: u32) -> u32 {
         self.chunk(consumer, chunk) + rank * const { rows_of_share(PARTS) * COLUMNS * 4 }
@@ -109,7 +114,7 @@ impl<G: WgmmaConfig> Stages<G> {
 }
 
 impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> PartsStorage<G, PARTS, STAGES> {
-    /// Bytes of all stages, and behind them of the exchange.
+    /// Bytes of all stages, and after them of the exchange.
     const BEFORE: [u32; 2] = {
         let (stages, sums) = (STAGES * Stages::<G>::STAGE, G::BLK_M * chunks::<G>() * COLUMNS * 4);
         assert!(sums <= stages, "the sums of a block replace its stages");
@@ -121,7 +126,7 @@ impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> PartsStorage<G, PARTS,
 impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> SharedStorage for PartsStorage<G, PARTS, STAGES> {
     const BYTES: usize =
         (Self::BEFORE[0] + Self::BEFORE[1]) as usize + PipelineStorage::<STAGES, ReadersOf<G>>::BYTES;
-    /// What a swizzle of 128 bytes repeats after.
+    /// The swizzle's period of 128 bytes.
     const ALIGN: usize = 1024;
 
     type Tensors = (Stages<G>, Exchange<G>, Pipeline<STAGES, ReadersOf<G>>);
@@ -129,7 +134,8 @@ impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> SharedStorage for Part
     #[inline(always)]
     unsafe fn at(base: u32) -> Self::Tensors {
         let [stages, exchange] = const { Self::BEFORE };
-        // SAFETY: the storage has these bytes behind the stages; where there is no exchange, nobody asks for one.
+        // SAFETY: the storage has these bytes after the stages; without an exchange they are not
+        // used.
         unsafe {
             (
                 Stages(base, PhantomData),
@@ -140,7 +146,7 @@ impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> SharedStorage for Part
     }
 }
 
-/// The share of 64 rows and columns that one of `PARTS` blocks has.
+/// One of `PARTS` blocks' share of 64 rows and columns.
 #[derive(Clone, Copy)]
 pub struct ShareOfChunk<const PARTS: u32>;
 
@@ -151,7 +157,7 @@ impl<const PARTS: u32> StaticLayout for ShareOfChunk<PARTS> {
     );
 }
 
-/// The share's sums: rows of a [`ChunkSums`], of which a multiple of four are in front.
+/// The share's accumulators: rows of a [`ChunkSums`], preceded by a multiple of four rows.
 #[derive(Clone, Copy)]
 pub struct ShareSums<const PARTS: u32>;
 
@@ -163,7 +169,7 @@ impl<const PARTS: u32> StaticLayout for ShareSums<PARTS> {
     const SWIZZLE: Swizzle = ChunkSums::SWIZZLE;
 }
 
-/// A share as [`Staged`] sums.
+/// A share as [`Staged`] accumulators.
 struct ShareOf<G, const PARTS: u32>(PhantomData<G>);
 
 impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
@@ -176,23 +182,26 @@ impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
     const THREADS: u32 = WARPGROUP;
 }
 
-/// `c = activation(alpha * a * b + beta * c + bias)`, a block for each tile, or a cluster of `PARTS`.
+/// `c = activation(alpha * a * b + beta * c + bias)` with one block for each tile, or a cluster of
+/// `PARTS`.
 ///
 /// # Safety
-/// All threads of the block come by together, and the kernel declares [`PartsStorage<G, PARTS, STAGES>`] and `G::THREADS` threads; it is launched
-/// in clusters of `PARTS` blocks, as many as there are tiles of all batches. `a` and `b` are maps of boxes
-/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M, N and K. The matrices lie in memory of the device; `c` overlaps none of the others. K is in one
-/// chunk: `arguments.splits` is 1.
+/// All threads of the block call it together, and the kernel declares
+/// [`PartsStorage<G, PARTS, STAGES>`] and `G::THREADS` threads. The launch has clusters of `PARTS`
+/// blocks, one for each tile of all batches. `a` and `b` are maps with the boxes
+/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M, N and K. The matrices are
+/// in memory of the device, and `c` overlaps no other. K is not split by the grid:
+/// `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     (a, b): (&TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
 ) {
-    const { assert!(G::CLUSTER == 1, "each block loads all that it multiplies") };
+    const { assert!(G::CLUSTER == 1, "each block loads its whole operands") };
     const { assert!(G::MMA_M == 1, "a warpgroup has 64 rows") };
-    const { assert!(PARTS == 1 || PARTS == 2, "shares begin at a multiple of what their swizzle repeats after") };
+    const { assert!(PARTS == 1 || PARTS == 2, "shares start at a multiple of the swizzle's period") };
     let thread = thread_idx().x;
-    // The same in all lanes, and the compiler is to know it.
+    // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
     let (at, exchange, pipeline) = unsafe { PartsStorage::<G, PARTS, STAGES>::take() };
@@ -209,7 +218,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     let [boxes_a, boxes_b] = boxes::<G>(arguments);
     let mut stage = 0;
     while stage < STAGES {
-        // SAFETY: nobody uses the stages yet, and the rows are theirs.
+        // SAFETY: no thread uses the stages yet, and the rows belong to them.
         unsafe {
             clear::<G>(boxes_a, at.a(stage), const { G::BYTES_A }, thread);
             clear::<G>(boxes_b, at.b(stage), const { G::BYTES_B }, thread);
@@ -219,17 +228,19 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     fence_proxy_async_shared();
     sync_threads();
     if PARTS > 1 {
-        // SAFETY: all threads come by. What the other block is to see are mbarriers, which have a fence of their own.
+        // SAFETY: all threads call it. The other block needs only the mbarriers, which have their
+        // own fence.
         unsafe { cluster_arrive_relaxed() };
     }
-    // What comes behind may prepare itself.
+    // The next kernel may start.
     launch_dependents();
     let tile = tile_of::<G, PARTS>(arguments);
     let piece = part_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
-    // Whatever the kernel in front writes may be read from here on.
+    // After this wait the kernel may read what earlier kernels wrote.
     wait_for_prior_kernels();
     let consumer = warpgroup.wrapping_sub(1);
-    // SAFETY: each warpgroup goes one way as a whole, and waits once for the cluster to have begun; the caller's contract.
+    // SAFETY: each warpgroup takes one branch as a whole, and waits once for the cluster's start;
+    // the caller's contract.
     unsafe {
         if warpgroup == 0 {
             if const { G::CONSUMERS == 3 } {
@@ -261,7 +272,8 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
                     exchange.send(&sums, rank, consumer, thread);
                 }
             }
-            // The compiler is not to know that it was asked before: it would make a barrier for each answer, and `synccheck` wants one for all.
+            // The compiler must not know that the condition was tested before: it would emit one
+            // barrier for each outcome, and `synccheck` requires a single one.
             let keeps = || PARTS == 1 || Exchange::<G>::keeps(rank, opaque(thread));
             if PARTS > 1 && keeps() {
                 exchange.receive(&mut sums, consumer, thread);
@@ -278,7 +290,8 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
                 }
                 return;
             }
-            // The stages are free for sums when no warpgroup reads them any more, and all that was loaded has been waited for.
+            // The stages may hold accumulators when no warpgroup reads them any more and all loads
+            // have completed.
             sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
             if keeps() {
                 let mut chunk = 0;
@@ -293,7 +306,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     }
 }
 
-/// Where a tile of C lies.
+/// The coordinates of a tile of C.
 #[derive(Clone, Copy)]
 struct Tile {
     /// Its first row and column.
@@ -302,9 +315,10 @@ struct Tile {
     batch: u32,
 }
 
-/// The cluster's tile. One that would hang over the edge is moved inside, where that is possible: TMA takes longer for rows that are not
-/// there than for any others (136 x 4096 x 4096 by tiles of 128 x 128 took 25.4 us on an H200, 256 x 4096 x 4096 took 17.1). What is
-/// its neighbour's too is then written twice, with the same values; so C must not be read.
+/// The cluster's tile. A tile that would pass C's edge is moved inside, if possible, because TMA is
+/// slowest for out of bounds rows (136 x 4096 x 4096 with tiles of 128 x 128 took 25.4 us on an
+/// H200; 256 x 4096 x 4096 took 17.1). The overlap with its neighbour is then written twice, with
+/// the same values; so C must not be read.
 #[inline(always)]
 fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile {
     let stages = arguments.k.div_ceil(G::BLK_K);
@@ -320,7 +334,8 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile
     }
     .own();
     let moves = arguments.beta == G::Scalar::ZERO;
-    // Boxes begin at multiples of 16 bytes along the contiguous mode; rows of C had better.
+    // Boxes must start at multiples of 16 bytes along the contiguous mode; for rows of C it is
+    // faster.
     let word = const { 16 / G::Operand::BYTES as u32 };
     let step_m = if matches!(G::Atom::MAJOR_A, Major::Mn) { word } else { 1 };
     Tile {
@@ -332,8 +347,8 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile
     }
 }
 
-/// The first row of a tile of `block` rows that begins at `start`: so many in front of the end that it does not hang over, if there are
-/// so many, and `step` divides the end (0: it stays).
+/// The first row of a tile of `block` rows that starts at `start`: moved back so that it ends at
+/// `end`, if there are enough rows and `step` divides `end` (0: it stays).
 #[inline(always)]
 const fn inside(start: u32, end: u32, block: u32, step: u32) -> u32 {
     if step > 0 && end >= block && start + block > end && end.is_multiple_of(step) {
@@ -343,18 +358,18 @@ const fn inside(start: u32, end: u32, block: u32, step: u32) -> u32 {
     }
 }
 
-/// The boxes of a stage of A and of B: where K is contiguous, no more rows than there are. TMA takes its time for those that lie outside
-/// of a matrix, too.
+/// The boxes of a stage of A and of B. If K is contiguous they have no more rows than the matrix,
+/// because TMA takes time for out of bounds rows too.
 #[inline(always)]
 fn boxes<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> [Boxes; 2] {
     let k = arguments.k;
     [const { G::BOXES_A }.fitted(arguments.m, k), const { G::BOXES_B }.fitted(arguments.n, k)]
 }
 
-/// Zeros in an operand's part of a stage, of so many bytes: in rows that no copy brings, and that `wgmma` reads.
+/// Zeroes the rows of an operand's part of a stage that no copy writes and `wgmma` reads.
 ///
 /// # Safety
-/// All threads of the block come by; the memory is theirs.
+/// All threads of the block call it; the memory belongs to the block.
 #[inline(always)]
 unsafe fn clear<G: WgmmaConfig>(boxes: Boxes, to: u32, bytes: u32, thread: u32) {
     const WORD: u32 = size_of::<Word128>() as u32;
@@ -366,7 +381,7 @@ unsafe fn clear<G: WgmmaConfig>(boxes: Boxes, to: u32, bytes: u32, thread: u32) 
     while start < to + bytes {
         let mut at = start + boxes.bytes() / boxes.depth + WORD * thread;
         while at < start + block {
-            // SAFETY: the caller's contract; each word belongs to one thread.
+            // SAFETY: the caller's contract; each vector belongs to one thread.
             unsafe { Word128::store_shared(at, Word128([0; 4])) };
             at += const { WORD * G::THREADS };
         }
@@ -374,7 +389,8 @@ unsafe fn clear<G: WgmmaConfig>(boxes: Boxes, to: u32, bytes: u32, thread: u32) 
     }
 }
 
-/// Loads an operand's part of a stage of so many bytes, from element `mn` along M or N and `k` on.
+/// Loads an operand's part of a stage, of this many bytes, from element `mn` along M or N and `k`
+/// along K.
 ///
 /// # Safety
 /// As [`load_boxes`].
@@ -405,10 +421,10 @@ unsafe fn load_blocks(
     }
 }
 
-/// Loads the stages of the block's part of K.
+/// The producer: loads the stages of the block's split of K.
 ///
 /// # Safety
-/// One thread; the kernel's contract.
+/// One thread calls it; the kernel's contract.
 #[inline(always)]
 unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     mut producer: Producer<STAGES, 1>,
@@ -420,10 +436,11 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
 ) {
     let (row, column) = (tile.first.0 as i32, tile.first.1 as i32);
     let [boxes_a, boxes_b] = boxes::<G>(arguments);
-    // One batch is the same for all where they have no distance.
+    // A batch stride of 0 means one matrix for all batches.
     let batch_a = if arguments.batch_a == 0 { 0 } else { tile.batch as i32 };
     let batch_b = if arguments.batch_b == 0 { 0 } else { tile.batch as i32 };
-    // What one tile alone reads is read once. Where the L2 cache would not hold it until the next call, it is not to keep it.
+    // An operand that a single tile reads is read once. If the L2 cache would not hold it until the
+    // next call, it should not be kept there.
     let once = |others: bool, extent: u32, batch: i64| {
         let bytes = u64::from(extent) * u64::from(arguments.k) * const { G::Operand::BYTES as u64 };
         let again = others || batch == 0 && arguments.batches > 1;
@@ -431,8 +448,8 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     };
     let once_a = once(arguments.n > G::BLK_N, arguments.m, arguments.batch_a);
     let once_b = once(arguments.m > G::BLK_M, arguments.n, arguments.batch_b);
-    // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the
-    // matrices as zeros.
+    // SAFETY: the maps are as the caller promises. Each stage receives the announced bytes; out of
+    // bounds elements are zeros.
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
@@ -449,10 +466,10 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     }
 }
 
-/// Multiplies the stages of the block's part of K.
+/// A consumer: multiplies the stages of the block's split of K.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup; the kernel's contract.
+/// All threads of a consumer warpgroup call it; the kernel's contract.
 #[inline(always)]
 unsafe fn multiply<G: WgmmaConfig, const STAGES: u32>(
     mut consumer: Consumer<STAGES, 1>,
@@ -463,18 +480,18 @@ unsafe fn multiply<G: WgmmaConfig, const STAGES: u32>(
     let mut sums = <AccumulatorsOf<G> as Accumulators>::ZERO;
     let mut before = None;
     let mut stage = 0;
-    // SAFETY: the stages come full; an instruction's operands are released when the group behind it is the only one that runs,
-    // and its accumulators read when none does.
+    // SAFETY: the stages arrive full. An instruction's operands are released when only the next
+    // group is in flight; accumulators are read when none is.
     unsafe {
         while stage < stages {
             let full = consumer.wait();
-            // This warpgroup's rows of A.
+            // The warpgroup's rows of A.
             let a = at.a(full.index()) + number * ATOM_M * ROW;
             let b = at.b(full.index());
             wgmma_fence();
             let mut k = 0;
             while k < const { G::A.blocks_k() } {
-                // The first instruction does not add.
+                // The first instruction overwrites the accumulators.
                 let adds = stage > 0 || k > 0;
                 let (a, b) = (const { G::A }.descriptor(a, 0, k), const { G::B }.descriptor(b, 0, k));
                 G::Atom::mma(&mut sums, a, b, adds);
@@ -501,10 +518,11 @@ const fn chunks<G: WgmmaConfig>() -> u32 {
     G::BLK_N.div_ceil(COLUMNS)
 }
 
-/// Writes the block's share of the tile.
+/// Stores the block's share of the tile.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup, behind a barrier of theirs after the share was left; the kernel's contract.
+/// All threads of a consumer warpgroup call it, after a barrier of theirs that follows the store of
+/// the share; the kernel's contract.
 #[inline(always)]
 unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
     at: Stages<G>,
@@ -520,7 +538,8 @@ unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
     while chunk < const { chunks::<G>() } {
         let column = tile.first.1 + chunk * COLUMNS;
         if row < arguments.m && column < arguments.n {
-            // SAFETY: the caller's contract; the rows of a share begin at a multiple of what their swizzle repeats after.
+            // SAFETY: the caller's contract; the rows of a share start at a multiple of the
+            // swizzle's period.
             unsafe {
                 let s_c = Tensor::shared(Shared::from_address(at.share::<PARTS>(consumer, chunk, rank))); // (BLK_M, BLK_N)
                 write_rows::<ShareOf<G, PARTS>>(
@@ -534,7 +553,8 @@ unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
     }
 }
 
-/// The first stage of a block's part of K, and how many it has: as even as can be, the first blocks have one more.
+/// The first stage of a block's split of K, and its number of stages: even, with one more for the
+/// first blocks.
 #[inline(always)]
 const fn part_of(stages: u32, parts: u32, part: u32) -> (u32, u32) {
     let (least, more) = (stages / parts, stages % parts);

@@ -1,14 +1,18 @@
-//! C by pieces of 16 bytes, from the registers that hold the sums: of small tiles, and of large ones where boxes would be slower.
+//! Stores C from registers in 16-byte vectors: for small tiles, and for large ones if boxes would
+//! be slower.
 //!
-//! A block that has one tile writes it and ends, a few kilobytes of small tiles, so that what C takes is the way there, and not its bytes.
-//! By rows that is two barriers, shared memory, and code for all that can be asked for. Here four lanes exchange what they have.
+//! A block with a single small tile stores a few kilobytes and exits, so that latency counts more
+//! than bytes. The staged epilogue has two barriers, shared memory, and the code of every option.
+//! Here four lanes exchange values instead.
 //!
-//! Large tiles go through boxes of shared memory, which TMA stores while the next tile is multiplied, where their elements have 2 bytes and a block has
-//! more of them. Else the boxes are waited for: see [`WgmmaConfig::PIECES`].
+//! Large tiles go through boxes in shared memory, which TMA stores while the next tile is
+//! multiplied, if elements have 2 bytes and the block has more tiles. Otherwise the block would
+//! wait for the boxes: see [`WgmmaConfig::PIECES`].
 //!
-//! Threads hold the sums of a 64 x N tile as `wgmma` leaves them (`store.rs`): the four lanes of a row have two of each eight columns. With
-//! elements of 2 bytes a piece is eight columns, which the lanes bring together in two steps, each with another lane: a lane has
-//! pairs of four blocks of eight columns, and then all of one.
+//! Threads hold the accumulators of a 64 x N tile as `wgmma` leaves them (`store.rs`): the four
+//! lanes of a row have two of each eight columns. With 2-byte elements a vector is eight columns,
+//! which the lanes transpose in two steps, each with another lane: before, a lane has pairs of four
+//! blocks of eight columns, and after it all of one block.
 //!
 //! ```text
 //! lane              0            1            2            3
@@ -17,7 +21,8 @@
 //! with lane ^ 2     0 0 0 0      1 1 1 1      2 2 2 2      3 3 3 3
 //! ```
 //!
-//! Of 4 bytes a piece is four columns, half of such a block, and one step makes it. Both ways the lanes of a row write 64 bytes of it.
+//! With 4-byte elements a vector is four columns, half of such a block, and one step suffices.
+//! Either way the lanes of a row store 64 bytes of it.
 
 use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, corner, is_wide};
@@ -29,11 +34,11 @@ use moye_device::arch::wgmma::Accumulators as _;
 use moye_device::arch::{FULL_WARP, Word as _, Word128, shuffle_xor};
 use moye_device::memory::Element;
 
-/// Bytes of a piece.
+/// Bytes of a vector.
 const PIECE: u64 = size_of::<Word128>() as u64;
 
-/// Whether C can be written so: it is not read, as none is with a visitor `V`, and its rows are whole pieces that begin at multiples
-/// of their size.
+/// Whether C can be stored this way: it is not read (never with a visitor `V`), and its rows
+/// consist of whole, aligned vectors.
 #[inline(always)]
 pub(super) fn has_pieces<V: Visitor<S>, T: Element, O: Element, S: Scalar>(
     arguments: &Arguments<T, O, S>,
@@ -44,11 +49,12 @@ pub(super) fn has_pieces<V: Visitor<S>, T: Element, O: Element, S: Scalar>(
     (V::VISITS || arguments.beta == S::ZERO) && begins.is_multiple_of(PIECE)
 }
 
-/// Writes a thread's share of a warpgroup's part of a tile, of which it has the sums.
+/// Stores a thread's share of a warpgroup's part of a tile from its accumulators.
 ///
 /// # Safety
-/// All lanes of a warp come together. `thread` is the thread's number in its warpgroup, whose part of the tile `part` is; C
-/// [has pieces](has_pieces) and may be written, and nobody else writes these elements, or only the same values.
+/// All lanes of a warp call it together. `thread` is the thread's number in its warpgroup, and
+/// `part` the warpgroup's part of the tile. C [has whole vectors](has_pieces) and is writable, and
+/// no other thread writes these elements, or only with the same values.
 #[inline(always)]
 pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
     sums: &mut AccumulatorsOf<G>,
@@ -63,7 +69,7 @@ pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
     }
 }
 
-/// [`write_pieces`] of sums that are finished.
+/// [`write_pieces`] for finished accumulators.
 ///
 /// # Safety
 /// As [`write_pieces`].
@@ -76,7 +82,7 @@ pub(super) unsafe fn write_finished<G: WgmmaConfig>(
 ) {
     let wide = is_wide(arguments);
     let corner = corner(arguments, part, wide);
-    // SAFETY: the caller's contract; elements are as wide as they are asked for.
+    // SAFETY: the caller's contract; the element types match.
     unsafe {
         if wide {
             write_as::<G, G::Scalar>(sums, &corner, thread);
@@ -89,14 +95,14 @@ pub(super) unsafe fn write_finished<G: WgmmaConfig>(
 /// [`write_finished`] as elements `O`.
 ///
 /// # Safety
-/// As [`write_pieces`], of a C that has elements `O`.
+/// As [`write_pieces`], for a C with elements of `O`.
 #[inline(always)]
 unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Scalar>>(
     sums: &AccumulatorsOf<G>,
     corner: &Corner,
     thread: u32,
 ) {
-    const { assert!(G::BLK_N.is_multiple_of(8 * blocks_at_once::<O>()), "lanes have pieces of all blocks") };
+    const { assert!(G::BLK_N.is_multiple_of(8 * blocks_at_once::<O>()), "lanes have vectors of all blocks") };
     let sums = sums.as_slice();
     let pair = |block: u32, below: u32| {
         let at = (4 * block + 2 * below) as usize;
@@ -106,18 +112,19 @@ unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Scalar>>(
     unsafe { write_blocks::<O>(pair, const { G::BLK_N / 8 }, corner, (16 * (thread / 32), thread % 32)) };
 }
 
-/// Blocks of eight columns that four lanes have pieces of.
+/// Blocks of eight columns whose vectors four lanes hold together.
 pub(super) const fn blocks_at_once<O: Element>() -> u32 {
     assert!(O::BYTES == 2 || O::BYTES == 4, "a piece is eight elements, or four");
     if O::BYTES == 2 { 4 } else { 2 }
 }
 
-/// Writes what a warp has of C: 16 rows of `blocks` times eight columns, from row `first` of the corner on. `pair` gives the results of a lane, two
-/// neighbours of a block, as elements `O`: in row `lane / 4`, and with `below` 1 eight rows below.
+/// Stores a warp's part of C: 16 rows of `blocks` times eight columns, from row `first` of the
+/// corner on. `pair` gives the results of a lane, two neighbours of a block, as elements of `O`: in
+/// row `lane / 4`, and with `below` = 1 eight rows below.
 ///
 /// # Safety
-/// All lanes of the warp come together. C has elements `O` and pieces, and may be written; `blocks` is a multiple of
-/// [`blocks_at_once`].
+/// All lanes of the warp call it together. C has elements of `O` and whole vectors, and is
+/// writable; `blocks` is a multiple of [`blocks_at_once`].
 #[inline(always)]
 pub(super) unsafe fn write_blocks<O: Element>(
     pair_of: impl Fn(u32, u32) -> u64,
@@ -127,7 +134,7 @@ pub(super) unsafe fn write_blocks<O: Element>(
 ) {
     let blocks = const { blocks_at_once::<O>() };
     let (odd, high) = (lane % 2 == 1, lane % 4 >= 2);
-    // The lane's columns of those of a piece's blocks.
+    // The lane's columns within the blocks of a vector.
     let column = if const { O::BYTES == 2 } { 8 * (lane % 4) } else { 8 * (lane % 2) + 4 * (lane % 4 / 2) };
     let mut below = 0;
     while below < 2 {
@@ -147,7 +154,7 @@ pub(super) unsafe fn write_blocks<O: Element>(
             let column = 8 * block + column;
             let here = row < corner.left.0 && column < corner.left.1;
             let [[w0, w1], [w2, w3]] = piece;
-            // SAFETY: the caller's contract; rows of C are whole pieces.
+            // SAFETY: the caller's contract; rows of C are whole vectors.
             unsafe {
                 let address = line + u64::from(column) * O::BYTES as u64;
                 Word128::store_global_if(here, address, Word128([w0, w1, w2, w3]));
@@ -158,8 +165,8 @@ pub(super) unsafe fn write_blocks<O: Element>(
     }
 }
 
-/// Two lanes, whose numbers differ in `mask`, have each a half of both: the one that has the bit set gets the second as a whole, the
-/// other one the first. Its halves in the order of the lanes.
+/// Two lanes whose numbers differ in `mask` exchange halves: the lane with the bit set receives the
+/// second value as a whole, the other lane the first. The halves are in the order of the lanes.
 #[inline(always)]
 fn joined<const N: usize>(first: [u32; N], second: [u32; N], mask: u32, set: bool) -> [[u32; N]; 2] {
     let (keep, give) = if set { (second, first) } else { (first, second) };

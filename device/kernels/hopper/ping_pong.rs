@@ -1,8 +1,9 @@
-//! The ping-pong schedule: two consuming warpgroups have a tile each, and multiply in turn.
+//! The ping-pong schedule: two consumer warpgroups have a tile each, and multiply in turn.
 //!
-//! Warpgroups that share a tile reach its end at most a ring of stages apart, so that for much of the time that C takes nobody
-//! multiplies. Here each has whole tiles: of those of the cluster, one after the other, the first warpgroup has the first, the
-//! third, ..., and the second one the others. While one multiplies, the other writes its last tile, and waits for its turn:
+//! Cooperative warpgroups reach the end of a tile at most a ring of stages apart, so that the
+//! tensor cores are idle for much of C's epilogue. Here each warpgroup has whole tiles: of the
+//! cluster's sequence of tiles, the first warpgroup has the first, the third, ..., and the second
+//! the others. While one multiplies, the other stores its last tile and waits for its turn:
 //!
 //! ```text
 //! producer         stages of t0     of t1            of t2            of t3            ...
@@ -11,27 +12,32 @@
 //! ```
 //!
 //! # How the turn goes round
-//! Behind the last stage of its tile a warpgroup arrives at the *other's* named barrier and goes on. In front of the first stage of
-//! a tile a warpgroup waits at its *own*. Each barrier so has 128 threads that arrive and 128 that wait. The first tile of all needs
-//! no turn, and the last one's is given to nobody, so that every arrival meets its wait and no barrier is left half full. The turn is
-//! given when all instructions are issued, while the last ones still run: the other's stand in line behind them.
+//! After the last stage of its tile a warpgroup arrives at the *other's* named barrier and goes on.
+//! Before the first stage of a tile a warpgroup waits at its *own*. So each barrier has 128 threads
+//! that arrive and 128 that wait. The first tile needs no turn, and the last tile hands over no
+//! turn, so that every arrival meets its wait and no barrier is left incomplete. The turn is handed
+//! over when all instructions are issued, while the last ones still run: the other warpgroup's
+//! instructions queue up after them.
 //!
-//! Turns are no mere matter of speed. A warpgroup passes over the other's stages without a look at their mbarriers, and an
-//! mbarrier's parity tells apart two phases that follow each other, no more. Whoever has the turn knows that all stages in front of
-//! its tile have been full.
+//! Turns are needed for correctness, too. A warpgroup skips the other's stages without a look at
+//! their mbarriers, and an mbarrier's parity distinguishes only two consecutive phases. A warpgroup
+//! with the turn knows that all stages before its tile have been full.
 //!
-//! # Why nobody waits for ever
-//! There are three waits, and all of them are for something earlier in the order of the cluster's tiles and stages:
-//! - The turn for a tile is given by whoever multiplies the one before, when it has waited for the last stage of that, and before it
-//!   writes: so it depends on no later turn, nor on how C is written.
-//! - A stage becomes full when the producers of all blocks of the cluster have loaded it. They go through the same stages in the same
-//!   order, and wait for no more than the release of what was in the same place, [`STAGES`](WgmmaConfig::STAGES) stages earlier, in all
-//!   blocks.
-//! - A stage is released by the one warpgroup of each block that reads it, when the next one of the tile has been waited for. A tile's last
-//!   one is released when its instructions have ended and TMA has read what the warpgroup has stored before: neither depends on a stage.
+//! # Why there is no deadlock
+//! There are three waits, and each is for an earlier event in the order of the cluster's tiles and
+//! stages:
+//! - The turn for a tile is handed over by the warpgroup of the previous tile, after it has waited
+//!   for that tile's last stage and before it stores. So it depends on no later turn, nor on how C
+//!   is stored.
+//! - A stage becomes full when the producers of all blocks of the cluster have loaded it. They load
+//!   the same stages in the same order, and wait only for the release of the stage that used the
+//!   same slot, [`STAGES`](WgmmaConfig::STAGES) stages earlier, in all blocks.
+//! - A stage is released by the one warpgroup of each block that reads it, once it has waited for
+//!   the tile's next stage. A tile's last stage is released when its instructions have completed
+//!   and TMA has read the warpgroup's earlier stores: neither depends on a stage.
 //!
-//! To write C a warpgroup waits for its own threads and for copies that TMA has begun. So of all that has not happened yet, the first
-//! can.
+//! To store C a warpgroup waits for its own threads and for TMA copies in flight. So the earliest
+//! event that has not happened can always happen: there is no deadlock.
 
 use super::config::{ArgumentsOf, Sums as _, WARPGROUP, WgmmaConfig};
 use super::epilogue::Writer;
@@ -43,39 +49,39 @@ use crate::mma::Visitor;
 use moye_device::arch::{arrive_barrier, sync_barrier};
 use moye_device::pipeline::Consumer;
 
-/// Of a block's named barriers, the first warpgroup's for its turn, and behind it the second one's. In front of them are the block's,
-/// and one for each warpgroup's own threads.
+/// The named barrier of the first warpgroup's turn; the second one's follows. Before them are the
+/// block's and each warpgroup's own.
 const TURN: u32 = 3;
 
-/// A tile of one of the two, and what is around it.
+/// A tile of one of the two warpgroups, and its neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Own {
     /// The tile.
     turn: Turn,
-    /// Stages in front of it that are the other's, since the last own tile.
+    /// The other warpgroup's stages since the last own tile.
     skipped: u32,
-    /// Whether the other has the tile before, and gives the turn.
+    /// Whether the other warpgroup has the previous tile, and hands over the turn.
     follows: bool,
-    /// Whether the other has a tile behind, and is given the turn.
+    /// Whether the other warpgroup has the next tile, and receives the turn.
     precedes: bool,
 }
 
-/// The tiles of one of the two: every second one of the cluster's.
+/// The tiles of one warpgroup: every second one of the cluster's.
 #[derive(Clone, Copy, Debug)]
 struct Turns {
     schedule: Schedule,
-    /// Whether the next tile is the other's.
+    /// Whether the next tile is the other warpgroup's.
     others: bool,
 }
 
 impl Turns {
-    /// The tiles of the first warpgroup, 0, or the second.
+    /// The tiles of the first warpgroup, 0, or the second, 1.
     #[inline(always)]
     fn new(consumer: u32, job: &Job) -> Self {
         Self { schedule: Schedule::new(job), others: consumer > 0 }
     }
 
-    /// The next own tile of the same job, which shares none.
+    /// The next own tile of the same job, which has no shared tiles.
     #[inline(always)]
     fn take_next(&mut self, job: &Job) -> Option<Own> {
         let follows = self.others;
@@ -86,10 +92,11 @@ impl Turns {
     }
 }
 
-/// Multiplies all stages of every second tile, and writes C.
+/// A ping-pong consumer: multiplies all stages of every second tile, and writes C.
 ///
 /// # Safety
-/// All threads of a consuming warpgroup, while those of the other one do the same; the kernel's contract.
+/// All threads of a consumer warpgroup call it, while those of the other do the same; the kernel's
+/// contract.
 #[inline(always)]
 pub unsafe fn take_turns<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
@@ -97,12 +104,17 @@ pub unsafe fn take_turns<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
-    const { assert!(G::CONSUMERS == 2 && STAGES > 1, "two take turns, and a stage is released behind the next") };
+    const {
+        assert!(
+            G::CONSUMERS == 2 && STAGES > 1,
+            "two warpgroups take turns, and a stage is released after the next"
+        )
+    };
     let mut sums = G::Sums::ZERO;
     let mut turns = Turns::new(writer.consumer, &job::<G>(arguments, sharing));
     while let Some(own) = turns.take_next(&job::<G>(arguments, sharing)) {
-        // SAFETY: the caller's contract. The other has waited for the stages that are passed over when it gives the turn, and
-        // there are none where it gives none.
+        // SAFETY: the caller's contract. The other warpgroup has waited for the skipped stages when
+        // it hands over the turn; if it hands over none, there are no skipped stages.
         unsafe {
             consumer.skip(own.skipped);
             if own.follows {
@@ -128,7 +140,7 @@ pub unsafe fn take_turns<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u
                 consumer.release(last);
             }
             scale::<G>(&mut sums, arguments, factors, part, writer.thread);
-            // No boxes lie in a stage, and the last one is released already.
+            // No boxes are in a stage, and the last one is already released.
             writer.write(&mut sums, arguments, part, (None, true));
         }
     }
@@ -143,7 +155,7 @@ mod tests {
     use std::vec::Vec;
 
     fn job(rows: u32, (splits, batches): (u32, u32), clusters: u32) -> Job {
-        // Parts of K of four stages, and what is left of ten.
+        // Splits of K with four stages, and the remainder of ten stages.
         let chunk = if splits > 1 { 4 } else { 10 };
         Job {
             cluster: 0,
@@ -157,7 +169,8 @@ mod tests {
         }
     }
 
-    /// All jobs that are looked at: of one tile, of fewer than clusters, of odd and even numbers for each.
+    /// All jobs of the test: with one tile, with fewer tiles than clusters, with odd and even
+    /// numbers for each.
     fn jobs() -> impl Iterator<Item = Job> {
         [1, 128, 300, 1000, 4096].into_iter().flat_map(|rows| {
             [(1, 1), (3, 1), (1, 5), (3, 2)].into_iter().flat_map(move |parts| {
@@ -175,7 +188,7 @@ mod tests {
         tiles
     }
 
-    /// The tiles as the producer loads them.
+    /// The tiles in the producer's order.
     fn all_tiles(job: &Job) -> Vec<Turn> {
         let mut schedule = Schedule::new(job);
         std::iter::from_fn(|| schedule.take_next(job)).collect()

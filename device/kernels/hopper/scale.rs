@@ -1,4 +1,4 @@
-//! Sums times the scales of their row of A and their column of B, in the registers that hold them.
+//! Multiplies accumulators by the scales of their row of A and their column of B, in registers.
 
 use super::config::{ATOM_M, ArgumentsOf, Sums as _, WgmmaConfig};
 use super::epilogue::Part;
@@ -7,26 +7,28 @@ use moye_device::arch::Fma as _;
 use moye_device::arch::wgmma::Accumulators;
 use moye_device::memory::{Element, GlobalPointer as _};
 
-/// What a thread's sums are multiplied by, but for factors that each column has of its own: few registers, which are loaded while the last
+/// A thread's scales, except scales that differ by column: few registers, loaded while the last
 /// instructions of a tile run.
 #[derive(Clone, Copy)]
 pub struct Factors<S> {
-    /// Of the thread's two rows in each of its warpgroup's instructions, of one or two; 1 where A has none.
+    /// For the thread's two rows in each of its warpgroup's one or two instructions; 1 if A has no
+    /// scales.
     rows: [[S; 2]; 2],
-    /// Of all columns where they have the same one, 1 elsewhere.
+    /// The scale of all columns, if it is the same; otherwise 1.
     columns: S,
 }
 
-/// Whether columns have factors of their own.
+/// Whether each column has its own scale.
 #[inline(always)]
 fn by_column<S: Element>(scales: &Scales<S>) -> bool {
     scales.b.address() != 0 && scales.b_n != 0
 }
 
-/// The factors of a thread in its warpgroup's part of a tile; `None` of configurations without scales.
+/// The scales of a thread in its warpgroup's part of a tile; `None` for configurations without
+/// scales.
 ///
 /// # Safety
-/// The scales may be read; `thread` is the number in the warpgroup.
+/// The scales are readable; `thread` is the number in the warpgroup.
 #[inline(always)]
 pub unsafe fn load_factors<G: WgmmaConfig>(
     arguments: &ArgumentsOf<G>,
@@ -40,7 +42,8 @@ pub unsafe fn load_factors<G: WgmmaConfig>(
     let row = part.first.0 + 16 * (thread / 32) + thread % 32 / 4;
     let of_a = scales.a.offset(i64::from(part.batch) * scales.batch_a);
     let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
-    // SAFETY: the caller's contract; rows that are not C's are not asked for, whose sums nobody writes.
+    // SAFETY: the caller's contract. Rows out of bounds of C are skipped; their results are not
+    // stored.
     unsafe {
         let of_row = |row: u32| match scales.a.address() {
             0 => G::Scalar::ONE,
@@ -58,13 +61,15 @@ pub unsafe fn load_factors<G: WgmmaConfig>(
     }
 }
 
-/// Multiplies the sums of a warpgroup's part of a tile by what [`Scales`] has for them, where there are `factors`.
+/// Multiplies the accumulators of a warpgroup's part of a tile by their [`Scales`], if there are
+/// `factors`.
 ///
-/// Each part of K is multiplied by itself, so that whoever adds them up needs no scales.
+/// Each split of K is scaled separately, so that the reduction needs no scales.
 ///
 /// # Safety
-/// All threads of the consuming warpgroup, each with its number in it and the factors that it has [loaded](load_factors) of the same part; the
-/// scales may be read, and no instruction that writes the sums is on its way.
+/// All threads of the consumer warpgroup call it, each with its number and the factors that it has
+/// [loaded](load_factors) for the same part. The scales are readable, and no instruction that
+/// writes the accumulators is in flight.
 #[inline(always)]
 pub unsafe fn scale<G: WgmmaConfig>(
     sums: &mut G::Sums,
@@ -90,7 +95,8 @@ pub unsafe fn scale<G: WgmmaConfig>(
     );
 }
 
-/// [`scale`] of one of a warpgroup's instructions, by the factors of its two rows and of all columns.
+/// [`scale`] for one of a warpgroup's instructions, by the scales of its two rows and of all
+/// columns.
 ///
 /// # Safety
 /// As for [`scale`].
@@ -106,13 +112,15 @@ unsafe fn scale_rows<G: WgmmaConfig>(
     let times = |sum: &mut G::Sum, factor: G::Scalar| {
         *sum = G::Sum::narrow(factor.fma(sum.widen(), G::Scalar::ZERO));
     };
-    // Four registers for every eight columns: two neighbours of the row, and two of the one eight below.
+    // Four registers for every eight columns: two neighbours of the row, and two of the row eight
+    // below.
     if by_column(scales) {
         let column = part.first.1 + 2 * (thread % 4);
         let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
         let of_column = |column: u32| {
             let at = of_b.offset(i64::from(column) * scales.b_n);
-            // SAFETY: the caller's contract; columns that are not C's are not asked for, whose sums nobody writes.
+            // SAFETY: the caller's contract. Columns out of bounds of C are skipped; their results
+            // are not stored.
             unsafe { at.read_if(column < arguments.n) }
         };
         let mut at = 0;

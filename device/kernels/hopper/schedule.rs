@@ -1,8 +1,8 @@
-//! Which tiles a cluster has, one after the other, and which parts of K of them.
+//! The tile scheduler of a cluster: its sequence of tiles, and their parts of K.
 //!
-//! Most tiles are whole: one cluster sums all of K. Where the last round of tiles would leave much of the chip idle, those tiles
-//! are *shared*: each is cut along K into pieces for several clusters (see [`Cut`]), which meet in memory (see
-//! [`gather`](super::gather())):
+//! Most tiles are whole: one cluster accumulates all of K. If the last wave would leave many
+//! multiprocessors idle, its tiles are *shared* (stream-K): each is split along K into pieces for
+//! several clusters (see [`Cut`]), which are reduced in memory (see [`gather`](super::gather())):
 //!
 //! ```text
 //! eight tiles, six clusters    cluster   0    1    2    3    4    5
@@ -12,33 +12,33 @@
 
 use super::sharing::Cut;
 
-/// Rows of C that a group of tiles has. Blocks go along a group's rows first, so that those that run at the same time share
-/// rows of A and columns of B, which the L2 cache keeps for them.
+/// Rows of C in a group of tiles. Blocks run along a group's rows first, so that concurrent blocks
+/// share rows of A and columns of B in the L2 cache.
 const GROUP: u32 = 2048;
 
 /// A cluster's next tile, or piece of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// The tile's number, whole ones first.
+    /// The tile's number; whole tiles come before shared ones.
     number: u32,
-    /// The first stage of K, and how many there are.
+    /// The first stage of K, and the number of stages.
     pub first: u32,
     /// See `first`.
     pub stages: u32,
 }
 
-/// Which piece of a shared tile it is.
+/// The piece of a shared tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// The tile, of those that are shared.
+    /// The number among the shared tiles.
     pub tile: u32,
-    /// Which of its pieces, in the order of K.
+    /// The number of the piece, in K order.
     pub number: u32,
-    /// How many there are.
+    /// The number of pieces.
     pub pieces: u32,
 }
 
-/// Where a tile of C of a cluster lies, in one part of K of one batch.
+/// The coordinates of a cluster's tile of C, with its split of K and its batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
     /// The tile's number along M.
@@ -47,17 +47,17 @@ pub struct Work {
     pub n: u32,
     /// The batch.
     pub batch: u32,
-    /// The part of K.
+    /// The split of K.
     pub split: u32,
 }
 
-/// What there is to be done: tiles of C, and the stages of K.
+/// The work of a launch: tiles of C, and the stages of K.
 ///
-/// There are fewer than 2^31 tiles. It is made anew wherever it is asked: a
-/// thread that multiplies has no registers to keep it.
+/// There are fewer than 2^31 tiles. Every user recomputes it, because consumer threads have no
+/// registers to keep it.
 #[derive(Clone, Copy, Debug)]
 pub struct Job {
-    /// The cluster's number, and how many there are.
+    /// The cluster's number, and the number of clusters.
     pub cluster: u32,
     /// See `cluster`.
     pub clusters: u32,
@@ -65,38 +65,38 @@ pub struct Job {
     pub extents: (u32, u32),
     /// The tile of a cluster.
     pub tile: (u32, u32),
-    /// Stages of K in all, and of each part but the last.
+    /// Stages of K in all, and of each split except the last.
     pub stages: (u32, u32),
-    /// Parts of K, and batches.
+    /// The number of splits of K, and of batches.
     pub splits: u32,
     /// See `splits`.
     pub batches: u32,
-    /// How the last tiles are cut.
+    /// How the last tiles are split.
     pub cut: Cut,
 }
 
 impl Job {
-    /// The tiles along M and along N.
+    /// The number of tiles along M and along N.
     #[inline(always)]
     fn tiles(&self) -> (u32, u32) {
         (self.extents.0.div_ceil(self.tile.0), self.extents.1.div_ceil(self.tile.1))
     }
 
-    /// The tiles that are not shared.
+    /// The number of tiles that are not shared.
     #[inline(always)]
     fn whole(&self) -> u32 {
         let (m, n) = self.tiles();
         m * n * self.splits * self.batches - self.cut.tiles
     }
 
-    /// Whether a turn is a piece of a shared tile.
+    /// Whether the work item is a piece of a shared tile.
     #[inline(always)]
     #[must_use]
     pub fn is_piece(&self, turn: Turn) -> bool {
         self.cut.tiles > 0 && turn.number >= self.whole()
     }
 
-    /// Which piece a turn of the cluster is, that is one.
+    /// The piece of the cluster's work item, which is one.
     #[inline(always)]
     #[must_use]
     pub fn share(&self, turn: Turn) -> Share {
@@ -104,14 +104,14 @@ impl Job {
         Share { tile, number: self.cut.number(all, self.cluster, tile), pieces: self.cut.pieces(all, tile) }
     }
 
-    /// Where the cluster's tile lies, in a grid that has a cluster for each.
+    /// The coordinates of the cluster's tile, in a grid with one cluster for each tile.
     #[inline(always)]
     #[must_use]
     pub fn own(&self) -> Work {
         self.work(Turn { number: self.cluster, first: 0, stages: 0 })
     }
 
-    /// Where a tile lies.
+    /// The coordinates of a tile.
     #[inline(always)]
     #[must_use]
     pub fn work(&self, turn: Turn) -> Work {
@@ -131,14 +131,16 @@ impl Job {
     }
 }
 
-/// The tiles of a cluster of a persistent grid: every so many of the whole ones, then its pieces of shared ones.
+/// The tiles of a cluster of a persistent grid: whole tiles with the stride of the grid, then its
+/// pieces of shared tiles.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
-    /// The next whole tile; or, behind those, [`BEHIND`] and the stages of pieces that are done. It is one register.
+    /// The next whole tile; after those, [`BEHIND`] plus the completed stages of pieces. One
+    /// register.
     next: u32,
 }
 
-/// See [`Schedule`]; there are fewer tiles, and fewer stages of a cluster's pieces.
+/// See [`Schedule`]; there are fewer tiles than this, and fewer stages in a cluster's pieces.
 const BEHIND: u32 = 1 << 31;
 
 impl Schedule {
@@ -163,7 +165,7 @@ impl Schedule {
         let (whole, number) = (job.whole(), self.next);
         if number < whole {
             self.next += job.clusters;
-            // K is in one part where it is in one chunk.
+            // K has one split if it is one chunk.
             let first =
                 if all <= chunk { 0 } else { job.work(Turn { number, first: 0, stages: 0 }).split * chunk };
             let stages = if all - first < chunk { all - first } else { chunk };
@@ -183,10 +185,10 @@ mod tests {
     use std::collections::HashMap;
     use std::vec::Vec;
 
-    /// A tile: its place along M and N, its matrix of a batch, its part of K.
+    /// A tile: its coordinates along M and N, its batch, its split of K.
     type Tile = (u32, u32, u32, u32);
 
-    /// Each tile's pieces: the first stage, and how many.
+    /// Each tile's pieces: the first stage, and the number of stages.
     fn dealt(clusters: u32, job: Job) -> HashMap<Tile, Vec<(u32, u32)>> {
         let mut tiles: HashMap<_, Vec<_>> = HashMap::new();
         for cluster in 0..clusters {
@@ -241,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Cuts of `rest` tiles for so many clusters: into even pieces, and into these and runs.
+    /// Cuts of `rest` tiles for this many clusters: into even pieces, and into these and runs.
     fn cuts(rest: u32, clusters: u32, all: u32) -> Vec<Cut> {
         let mut cuts = Vec::new();
         for even in 1..=(clusters / rest).min(8) {

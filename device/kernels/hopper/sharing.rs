@@ -1,8 +1,10 @@
-//! The last tiles, which several clusters have a piece of K of: how they are cut, and where the pieces meet.
+//! Stream-K: how the last tiles are split along K among clusters, and where their partial
+//! accumulators are reduced.
 //!
-//! A round of tiles that is not full leaves clusters idle. So its tiles are cut along K, into as many *even* pieces as there are
-//! clusters for each of them, or fewer. Where clusters are left over, each even piece is shorter, and what remains of the tiles' K, their
-//! *tails*, is laid end to end and cut into equal *runs*, one for each of those clusters:
+//! A partial wave of tiles leaves clusters idle. So its tiles are split along K into *even* pieces,
+//! one for each cluster that is available for the tile, or fewer. If clusters are left over, each
+//! even piece is shorter, and the rest of the tiles' K, their *tails*, are concatenated and split
+//! into equal *runs*, one for each remaining cluster:
 //!
 //! ```text
 //! two tiles, six clusters, six stages       cluster   0    1    2    3    4    5
@@ -13,15 +15,17 @@
 //!                                           runs                          t0+1 t2+3     two stages of each of two tiles
 //! ```
 //!
-//! Clusters that have even pieces have the same part of K at the same time, so that the L2 cache brings the rows and columns that their
-//! tiles have in common once. A run may begin and end within a tail: the tile then has a piece in each of two runs. ("Stream-K" of Osama et
-//! al., PPoPP 2023, has runs alone, of whole tiles too. Tried here, and slower where K is short: nobody reads what others do, and most
-//! tiles have three pieces.)
+//! Clusters with even pieces work on the same part of K at the same time, so that the L2 cache
+//! loads their common rows and columns once. A run may start and end within a tail: such a tile has
+//! a piece in each of two runs. (Stream-K of Osama et al., PPoPP 2023, has only runs, of whole
+//! tiles too. It was slower here for a short K: the clusters share no loads, and most tiles have
+//! three pieces.)
 
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Element, GlobalMut};
 
-/// How tiles of clusters are cut along K. With them K is in one part. All numbers are 0 where no tile is shared.
+/// How tiles of clusters are split along K. K then has no other split. All numbers are 0 if no tile
+/// is shared.
 ///
 /// ```
 /// use moye_kernels::hopper::{Cut, Piece};
@@ -38,24 +42,26 @@ use moye_device::memory::{Element, GlobalMut};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, KernelParam)]
 pub struct Cut {
-    /// The tiles that are shared, the last of all.
+    /// The number of shared tiles, the last ones of all.
     pub tiles: u32,
-    /// Even pieces of each tile, one at least.
+    /// Even pieces of each tile, at least one.
     pub even: u32,
-    /// Stages of each of these; the last one may have fewer, where they are all of K, but not none.
+    /// Stages of an even piece; if even pieces cover all of K, the last one may have fewer, but at
+    /// least one.
     pub stages: u32,
-    /// Stages of a run; 0 where even pieces are all of K, and only there. All runs together have as many as the tails.
+    /// Stages of a run; 0 only if even pieces cover all of K. All runs together have the stages of
+    /// all tails.
     pub run: u32,
 }
 
 /// A cluster's piece of a shared tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The tile, of those that are shared.
+    /// The number among the shared tiles.
     pub tile: u32,
     /// The first stage of K.
     pub first: u32,
-    /// How many there are.
+    /// The number of stages.
     pub stages: u32,
 }
 
@@ -63,20 +69,21 @@ impl Cut {
     /// No tile is shared.
     pub const NONE: Self = Self { tiles: 0, even: 0, stages: 0, run: 0 };
 
-    /// The clusters that have even pieces: those of a tile one after the other, and of each tile's those of the same number beside each
-    /// other.
+    /// The clusters with even pieces: those of a tile are consecutive, and pieces with the same
+    /// number are adjacent for adjacent tiles.
     #[inline(always)]
     const fn of_even(self) -> u32 {
         self.tiles * self.even
     }
 
-    /// Stages of a tile, of `all`, that even pieces leave.
+    /// Stages of a tile, of `all`, that the even pieces leave to the tail.
     #[inline(always)]
     const fn tail(self, all: u32) -> u32 {
         all.saturating_sub(self.even * self.stages)
     }
 
-    /// The piece that a cluster has behind its first `done` stages of shared tiles, which are whole pieces. `all` are the stages of K.
+    /// The cluster's next piece after its first `done` stages of shared tiles, which are whole
+    /// pieces. `all` is the number of stages of K.
     #[inline(always)]
     #[must_use]
     pub fn piece(self, all: u32, cluster: u32, done: u32) -> Option<Piece> {
@@ -96,7 +103,7 @@ impl Cut {
         Some(Piece { tile: at / tail, first: self.even * self.stages + at % tail, stages })
     }
 
-    /// Which of the tile's pieces, in the order of K, is the cluster's, which has one.
+    /// The number, in K order, of the cluster's piece of the tile.
     #[inline(always)]
     #[must_use]
     pub fn number(self, all: u32, cluster: u32, tile: u32) -> u32 {
@@ -107,7 +114,7 @@ impl Cut {
         }
     }
 
-    /// The pieces of a tile.
+    /// The number of pieces of the tile.
     #[inline(always)]
     #[must_use]
     pub fn pieces(self, all: u32, tile: u32) -> u32 {
@@ -118,7 +125,7 @@ impl Cut {
         self.even + ((tile + 1) * tail - 1) / self.run - tile * tail / self.run + 1
     }
 
-    /// No tile has more pieces than so many.
+    /// An upper bound of the pieces of any tile.
     #[must_use]
     pub const fn most_pieces(self, all: u32) -> u32 {
         let (tail, run) = (self.tail(all), self.run);
@@ -128,21 +135,24 @@ impl Cut {
             } else if run.is_multiple_of(tail) || tail.is_multiple_of(run) {
                 tail.div_ceil(run)
             } else {
-                // One begins somewhere in the tail, and one ends there.
+                // One run starts in the tail, and one ends there.
                 tail.div_ceil(run) + 1
             }
     }
 }
 
-/// How the last tiles are shared, and where their pieces meet: see [`gather()`](super::gather()).
+/// How the last tiles are shared, and where their pieces are reduced: see
+/// [`gather()`](super::gather()).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sharing<S: Element> {
-    /// Sums of pieces: for each piece of each shared tile as many as the tile has elements; all tiles' first pieces, then the second ones, ...
+    /// Partial accumulators: for each piece of each shared tile as many as the tile has elements;
+    /// the first pieces of all tiles, then the second ones, ...
     pub sums: GlobalMut<S>,
-    /// A counter for each shared tile, each block of a cluster and each consuming warpgroup: 0 before and after.
+    /// A counter for each shared tile, each block of a cluster and each consumer warpgroup: 0
+    /// before and after the launch.
     pub counters: GlobalMut<u32>,
-    /// How they are cut. There are as many clusters as have a piece, at least.
+    /// How tiles are split. There are at least as many clusters as have a piece.
     pub cut: Cut,
 }
 
@@ -158,8 +168,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Cuts of tiles of so many stages, for clusters enough: even pieces alone, also of unequal length, and runs that are shorter than a tail, as
-    /// long, longer, and of which the last one is short.
+    /// Cuts of tiles with this many stages, with enough clusters: only even pieces, also of unequal
+    /// length; and runs that are shorter than a tail, equal, longer, and with a short last run.
     fn cuts() -> impl Iterator<Item = (u32, Cut)> {
         let even = [(2, 4, 8), (3, 3, 7), (1, 8, 65), (5, 2, 2)];
         let even = even.into_iter().map(|(tiles, even, all): (u32, u32, u32)| {
@@ -180,7 +190,7 @@ mod tests {
         )
     }
 
-    /// The pieces of all clusters, with the cluster's number, in the order in which each has them.
+    /// The pieces of all clusters with the cluster's number, in each cluster's order.
     fn dealt(all: u32, cut: Cut) -> Vec<(u32, Piece)> {
         let runs = if cut.run > 0 { (cut.tiles * cut.tail(all)).div_ceil(cut.run) } else { 0 };
         let mut dealt = Vec::new();

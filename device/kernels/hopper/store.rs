@@ -1,14 +1,19 @@
-//! A warpgroup's sums as boxes of C in shared memory, which TMA stores, or warps write by words.
+//! Writes a warpgroup's accumulators as boxes of C to shared memory, from which TMA or the warps
+//! store them.
 //!
-//! Threads hold the sums of a 64 x N tile as `wgmma` leaves them: thread `t` of warp `w` has, for each eight columns `8 j`, the
-//! pairs at row `16 w + t / 4` and at eight rows below, columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes,
-//! whose pieces of 16 bytes are exchanged by the row's number modulo 8.
+//! Threads hold the accumulators of a 64 x N tile as `wgmma` leaves them: thread `t` of warp `w`
+//! has, for each eight columns `8 j`, the pairs at row `16 w + t / 4` and at eight rows below,
+//! columns `8 j + 2 (t % 4)` and the next. A box is 64 rows of 128 bytes, whose 16-byte vectors are
+//! permuted by the row's number modulo 8.
 //!
-//! A warpgroup has two boxes of its own, and a share of B's part of its tile's last stage: one box of tiles of 128 x 128 and 128 x 192, two of 128 x 256.
-//! 64 x 256 elements of 2 bytes are four boxes: all are filled at once, and TMA reads them while the next tile is multiplied, those in the
-//! stage first, which is waited for. Of 4 bytes they are eight, in two rounds. In tiles of 256 x 128 a warpgroup has 64 x 128 twice, below
-//! each other, and the other two boxes in A's part, where its own rows were. Warpgroups that take turns have their own two boxes alone,
-//! since the other one's stages go on: of 128 x 128 elements there are two rounds, or of 4 bytes four.
+//! A warpgroup owns two boxes, and has a share of B's part of its tile's last stage: one box for
+//! tiles of 128 x 128 and 128 x 192, two for 128 x 256. 64 x 256 elements of 2 bytes are four
+//! boxes: all are written at once, and TMA reads them while the next tile is multiplied; those in
+//! the stage first, since the stage is needed. Elements of 4 bytes take eight boxes, in two rounds.
+//! In tiles of 256 x 128 a warpgroup has 64 x 128 twice, one below the other, and the other two
+//! boxes are in A's part, in place of its own rows. Ping-pong warpgroups have only their own two
+//! boxes, since the other warpgroup uses the stages: 128 x 128 elements take two rounds, or four
+//! with 4 bytes.
 
 use super::config::{ATOM_M, BOX_C, BOXES_C, OF_TILE, ROW, Sums as _, WARPGROUP, WgmmaConfig};
 use super::words::{Corner, write_words};
@@ -21,9 +26,9 @@ use moye_device::arch::{
 };
 use moye_device::memory::{Element, TensorMapPointer};
 
-/// An element of C that pairs of results become: 2 or 4 bytes.
+/// An element of C, to which pairs of results are converted: 2 or 4 bytes.
 pub trait Staging<S>: Convertible<S> {
-    /// The bits of two neighbours, the first in the lowest.
+    /// The bits of two neighbours, the first one in the low bits.
     fn pair(first: S, second: S) -> u64;
 }
 
@@ -53,60 +58,65 @@ impl Staging<Self> for i32 {
     }
 }
 
-/// Where a warpgroup's part of a tile goes.
+/// The destination of a warpgroup's part of a tile.
 #[derive(Clone, Copy)]
 pub struct Destination {
-    /// Whether by TMA.
+    /// Whether TMA stores it.
     pub mapped: bool,
-    /// Where so, the tensor map of C: columns, rows, batches and parts.
+    /// With TMA, the tensor map of C: columns, rows, batches and splits.
     pub map: TensorMapPointer,
-    /// The first column and row of the part, and which batch or part of K.
+    /// The first column and row of the part, and its batch or split of K.
     pub start: [i32; 3],
-    /// Where not, its place in memory.
+    /// Without TMA, its place in memory.
     pub corner: Corner,
-    /// The warpgroup's own boxes in shared memory, and [`WgmmaConfig::SPARE_BOXES`] in the tile's last stage.
+    /// The warpgroup's own boxes in shared memory, and [`WgmmaConfig::SPARE_BOXES`] in the tile's
+    /// last stage.
     pub boxes: u32,
     /// See `boxes`.
     pub spare: u32,
-    /// Whether those who read the part of the tile's last stage in which boxes lie [have met](meet) since.
+    /// Whether the readers of the boxes' part of the tile's last stage [have met](meet) since.
     pub met: bool,
-    /// The barrier of the warpgroup.
+    /// The named barrier of the warpgroup.
     pub barrier: u32,
-    /// The thread within the warpgroup.
+    /// The thread's number in the warpgroup.
     pub thread: u32,
 }
 
 impl Destination {
-    /// Where a box of those that are filled at once lies: the own ones first.
+    /// The address of one of the boxes that are filled at once: the warpgroup's own boxes first.
     #[inline(always)]
     const fn place(&self, number: u32) -> u32 {
         if number < BOXES_C { self.boxes + number * BOX_C } else { self.spare + (number - BOXES_C) * BOX_C }
     }
 }
 
-/// Groups of stores that may still be read when the tile's last stage is released: the last one that [`store`] has begun is of the
-/// warpgroup's own boxes alone, and those in front of it, of boxes in the stage, are behind a wait for all that earlier rounds have
-/// begun. Where C is not stored by TMA, or not by this cluster, none was begun since [`make_room`] waited for all in front of the tile.
+/// Groups of stores that may still read when the tile's last stage is released. The last group that
+/// [`store`] commits has only the warpgroup's own boxes; earlier groups, with boxes in the stage,
+/// precede a wait for all earlier rounds. If TMA does not store C, or this cluster does not, no
+/// group was committed since [`make_room`] waited for all groups of earlier tiles.
 pub const OWN_GROUPS: u32 = 1;
 
-/// Boxes of C beside each other, of elements `O`.
+/// Boxes of C along a row, of elements `O`.
 const fn across<G: WgmmaConfig, O: Element>() -> u32 {
     G::BLK_N * O::BYTES as u32 / ROW
 }
 
-/// The sums that a box of C has, by its number: of which instruction, and from which column on.
+/// The accumulators of a box of C, by its number: the instruction, and the first column.
 #[inline(always)]
 const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
     let across = across::<G, O>();
     (number / across, number % across * (ROW / O::BYTES as u32))
 }
 
-/// Stores the results as elements `O`. By TMA that may go on when the function returns: whoever writes to the boxes next waits for the
-/// groups of stores, by [`bulk_wait_group_read`] in the first thread; who releases the tile's last stage, for all but [`OWN_GROUPS`].
+/// Stores the results as elements of `O`. TMA may still read when the function returns. Before the
+/// boxes are written again, the first thread waits for the groups of stores by
+/// [`bulk_wait_group_read`]; before the tile's last stage is released, for all but [`OWN_GROUPS`].
 ///
 /// # Safety
-/// All threads of the warpgroup come together, and no instruction of theirs reads the tile's last stage any more. So do the others that
-/// [meet](meet) them, where they have not met. The boxes are theirs, and not read; C may be written, as [`tensor_store`] says where it is mapped.
+/// All threads of the warpgroup call it together, and none of their instructions reads the tile's
+/// last stage any more. The same holds for the warpgroups that they [meet](meet), if they have not
+/// met. The boxes belong to them and are not read; C is writable, as [`tensor_store`] requires if
+/// it has a map.
 #[inline(always)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &Destination) {
     let boxes = const { G::MMA_M * across::<G, O>() };
@@ -114,7 +124,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
         let at_once = BOXES_C + G::SPARE_BOXES;
         assert!(
             G::MMA_M == 1 || across::<G, O>().is_multiple_of(BOXES_C) && at_once.is_multiple_of(BOXES_C),
-            "boxes that are written together are beside each other"
+            "boxes that are written together are adjacent"
         );
         at_once
     };
@@ -122,11 +132,12 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
     while first < boxes {
         let count = if boxes - first < at_once { boxes - first } else { at_once };
         let own = if count < BOXES_C { count } else { BOXES_C };
-        // SAFETY: the caller's contract: in the first round all boxes are free. Later ones wait until TMA has read the round before, or the
-        // warp itself, which writes no rows but those that it reads.
+        // SAFETY: the caller's contract: in the first round all boxes are free. Later rounds wait
+        // until TMA has read the previous one, or the warp itself has; a warp writes only the rows
+        // that it reads.
         unsafe {
             if !to.mapped {
-                // Of the tile before, too, lanes may still read what others write now.
+                // Lanes may still read the previous tile's rows that others write now.
                 sync_warp(FULL_WARP);
             } else if first > 0 {
                 make_room(to.thread, to.barrier);
@@ -149,7 +160,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
                 fence_proxy_async_shared();
                 sync_barrier(to.barrier, WARPGROUP);
                 if to.thread == 0 {
-                    // Those in the stage first: it is waited for.
+                    // The boxes in the stage first: the stage is needed.
                     if own < count {
                         send::<G, O>(to, first, (own, count));
                     }
@@ -165,7 +176,8 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
                     write_words::<O>((to.place(b), these), column, &to.corner.below(m * ATOM_M), lane);
                     b += BOXES_C;
                 }
-                // The warp has read what it wrote, and the stage is TMA's again when it is released.
+                // The warp has read what it wrote; TMA may write the stage again when it is
+                // released.
                 fence_proxy_async_shared();
             }
         }
@@ -173,10 +185,12 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
     }
 }
 
-/// Begins to store boxes `from` to `end` of the round that begins with C's box `first`, as one group.
+/// Starts to store boxes `from` to `end` of the round that starts with C's box `first`, as one
+/// group.
 ///
 /// # Safety
-/// One thread of the warpgroup, which has filled them and met since; C may be written, as [`tensor_store`] says.
+/// One thread of the warpgroup, which has filled the boxes and synchronised since; C is writable,
+/// as [`tensor_store`] requires.
 #[inline(always)]
 unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, end): (u32, u32)) {
     let mut b = from;
@@ -191,11 +205,11 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, 
     bulk_commit_group();
 }
 
-/// Waits until whoever reads the part of the tile's last stage in which boxes of C lie has done so: all warpgroups of the tile, or, of
-/// its own rows of A, the warpgroup whose barrier this is.
+/// Waits until the readers of the part of the tile's last stage that holds boxes of C have read it:
+/// all warpgroups of the tile, or, for its own rows of A, the warpgroup with this barrier.
 ///
 /// # Safety
-/// All threads of these warpgroups come by.
+/// All threads of these warpgroups call it.
 #[inline(always)]
 pub unsafe fn meet<G: WgmmaConfig>(barrier: u32) {
     // SAFETY: the caller's contract.
@@ -208,10 +222,11 @@ pub unsafe fn meet<G: WgmmaConfig>(barrier: u32) {
     }
 }
 
-/// Waits until TMA has read what the warpgroup stores.
+/// Waits until TMA has read the warpgroup's stores.
 ///
 /// # Safety
-/// All threads of the warpgroup come together, each with its number, and the first one has begun the stores.
+/// All threads of the warpgroup call it together, each with its number; the first one has issued
+/// the stores.
 #[inline(always)]
 pub unsafe fn make_room(thread: u32, barrier: u32) {
     if thread == 0 {
@@ -224,14 +239,14 @@ pub unsafe fn make_room(thread: u32, barrier: u32) {
 /// Fills a box: `pair` gives the bits of two neighbours, by the number of the first one's register.
 ///
 /// # Safety
-/// All threads of the warpgroup come together, each with its number. The box is theirs.
+/// All threads of the warpgroup call it together, each with its number. The box belongs to them.
 #[inline(always)]
 unsafe fn fill<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) -> u64) {
     let lane = thread % 32;
     let mut j = 0;
     while j < 4 {
         if const { O::BYTES == 2 } {
-            // Lane `l` of a warp names row `l % 16` of the first or the second eight columns.
+            // Lane `l` of a warp addresses row `l % 16` of the first or the second eight columns.
             let row = thread / 32 * 16 + lane % 16;
             let at = 8 * j;
             let piece = 2 * j as u32 + lane / 16;
@@ -243,7 +258,7 @@ unsafe fn fill<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) -> u64) 
             let row = thread / 32 * 16 + lane / 4;
             let at = 4 * j;
             let piece = 2 * j as u32 + lane % 4 / 2;
-            // Eight rows below, the same pieces are exchanged.
+            // Eight rows below, the permutation is the same.
             let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + lane % 2 * 8;
             // SAFETY: the caller's contract; each pair belongs to one thread.
             unsafe {

@@ -1,25 +1,30 @@
-//! Products by `mma.sync` whose stages TMA fills: the older tensor-core instruction in Hopper's pipeline.
+//! Products by `mma.sync` whose stages TMA fills: the older tensor-core instruction in Hopper's
+//! pipeline.
 //!
-//! `mma.sync` reads its operands from registers, so that each warp brings what it multiplies from shared memory by `ldmatrix`. The kernels of
-//! [`mma`](crate::mma) fill that memory by `cp.async`, which all threads start, and meet at a barrier for each tile along K. Here one
-//! thread has TMA do it, and eight warps that multiply wait for stages and release them one by one:
+//! `mma.sync` reads its operands from registers, so each warp loads fragments from shared memory by
+//! `ldmatrix`. The [`mma`](crate::mma) kernels fill that memory by `cp.async`, which all threads
+//! issue, with a barrier for each K tile. Here one thread issues TMA copies, and eight consumer
+//! warps wait for stages and release them one by one:
 //!
 //! ```text
 //! warpgroup 0          one thread: for each tile, for each 128 bytes of K: acquire a stage, have TMA load A's and B's part
 //! warpgroups 1 and 2   eight warps, 2 x 4, of 64 x 64 sums each: ldmatrix of step k + 1 beside the 32 mma.sync of step k; then write C
 //! ```
 //!
-//! Nobody computes addresses of copies, and no warp waits for another one's product. Record 7 has what that gives: nine tenths of what `mma.sync` does
-//! from registers alone, of zeros, and with random numbers what the limit of power leaves. `wgmma` is faster, and is what a product takes on
-//! sm_90a. These are taken by their names alone, for comparison, and for whoever wants a kernel of TMA and `mma.sync` to start from.
+//! No thread computes addresses of copies, and no warp waits for another one's product. Record 7
+//! has the rates: 90 % of `mma.sync` from registers alone with zeros, and the power limit with
+//! random numbers. `wgmma` is faster, and is what a product uses on sm_90a. These kernels are
+//! chosen by name only, for comparison and as a start for other kernels with TMA and `mma.sync`.
 //!
-//! **When a stage is free.** `ldmatrix` is on its way when the instruction behind it starts, and an arrival at an mbarrier may pass it: a stage
-//! that is released right behind the last `ldmatrix` is overwritten under it now and then (record 7: seen of a prototype on an H200). So the
-//! arrival is made of what was read ([`Consumer::release_read`]).
+//! **When a stage is free.** `ldmatrix` may still be in flight when the next instruction starts,
+//! and an arrival at an mbarrier may overtake it: a stage that is released right after the last
+//! `ldmatrix` is occasionally overwritten before it is read (record 7: observed with a prototype on
+//! an H200). So the arrival depends on the loaded values ([`Consumer::release_read`]).
 //!
-//! **C** leaves the registers by pieces of 16 bytes where it is the product and nothing else (`pieces.rs`). All else goes through 2 KB of
-//! shared memory for each warp, 16 rows of 32 columns at a time, and on in rows with all that can be asked for ([`write_rows`]). No barrier
-//! but the warp's own is needed, so that one warp writes while the others multiply, and the stages of the next tile are filled meanwhile.
+//! **C** is stored from registers in 16-byte vectors if the epilogue has only `alpha`
+//! (`pieces.rs`). Otherwise 2 KB of shared memory for each warp, 16 rows of 32 columns at a time,
+//! stage the rows for the full epilogue ([`write_rows`]). Only barriers of the warp are needed, so
+//! that one warp stores while the others multiply and the next tile's stages are filled.
 
 use super::config::{Boxes, WARPGROUP};
 use super::epilogue::{Part, corner, is_wide, offset};
@@ -49,22 +54,24 @@ use moye_device::tensor::{
     AllButLast, Fragment, Part as PartOfTensor, RegistersMut, SharedTensor, StaticLayout, Tensor,
 };
 
-/// Registers of a thread that loads, and of one that multiplies: 128 * (40 + 2 * 232) are the 64,512 that the block of 384 threads starts with.
+/// Registers of a producer thread and of a consumer thread: 128 * (40 + 2 * 232) are the 64,512
+/// with which the block of 384 threads starts.
 const FEW: u32 = 40;
 /// See [`FEW`].
 const MANY: u32 = 232;
 
-/// Rows and columns of C that a warp brings into shared memory at a time: the rows of one instruction, and 32 columns, one for each lane where
-/// C is written by elements.
+/// Rows and columns of C that a warp stages in shared memory at a time: the rows of one
+/// instruction, and 32 columns, one for each lane if C is written element by element.
 const STRIP: (u32, u32) = (16, 32);
-/// Bytes of a strip's sums.
+/// Bytes of a strip of accumulators.
 const STRIP_BYTES: u32 = STRIP.0 * STRIP.1 * 4;
 
-/// How such a product is tiled: `mma.sync` of 16-bit elements with sums in f32, K contiguous in both operands.
+/// The configuration of such a product: `mma.sync` of 16-bit elements with f32 accumulators, K
+/// contiguous in both operands.
 pub trait WarpMmaConfig: Sized + 'static {
-    /// The elements of A and B, of 16 bits.
+    /// The element type of A and B, 16 bits.
     type Operand: Element<Bits = u16>;
-    /// The elements of C.
+    /// The element type of C.
     type Output: Staging<f32>;
     /// A block's tile of C, (BLK_M, BLK_N).
     type TileC: StaticLayout;
@@ -72,25 +79,25 @@ pub trait WarpMmaConfig: Sized + 'static {
     type SmemA: StaticLayout;
     /// B's stages, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
-    /// A from shared memory to fragments.
+    /// The copy of A from shared memory to fragments.
     type CopyA: StaticTiledCopy<Element = Self::Operand>;
-    /// B from shared memory to fragments.
+    /// The copy of B from shared memory to fragments.
     type CopyB: StaticTiledCopy<Element = Self::Operand>;
     /// The product, by two warpgroups.
     type Mma: StaticTiledMma;
 
-    /// Rows of a block's tile of C.
+    /// BLK_M.
     const BLK_M: u32 = Self::TileC::LAYOUT.extent(0) as u32;
-    /// Columns of it.
+    /// BLK_N.
     const BLK_N: u32 = Self::TileC::LAYOUT.extent(1) as u32;
-    /// What a stage has of K.
+    /// BLK_K.
     const BLK_K: u32 = Self::SmemA::LAYOUT.extent(1) as u32;
     /// The boxes in which TMA loads a stage of A and of B.
     const BOXES: [Boxes; 2] = [
         Boxes::new(Self::BLK_M, Self::BLK_K, 1, Major::K),
         Boxes::new(Self::BLK_N, Self::BLK_K, 1, Major::K),
     ];
-    /// Warps that multiply.
+    /// Consumer warps.
     const WARPS: u32 = Self::Mma::MMA.threads() as u32 / 32;
     /// Threads of a block.
     const THREADS: u32 = WARPGROUP + 32 * Self::WARPS;
@@ -98,29 +105,30 @@ pub trait WarpMmaConfig: Sized + 'static {
     const ATOMS: (u32, u32) = (Self::BLK_M / (16 * WARPS_M), Self::BLK_N / (8 * WARPS_N));
 }
 
-/// Warps that multiply, along M and along N.
+/// Consumer warps along M and along N.
 const WARPS_M: u32 = 2;
 /// See [`WARPS_M`].
 const WARPS_N: u32 = 4;
 
-/// The tile's columns as warps have them: eight of an atom, four warps 64 apart, and eight atoms of a warp beside each other. So
-/// a warp has 64 columns without a gap, and writes runs of them.
+/// The tile's columns in the order of warps: eight of an atom, four warps 64 apart, and eight
+/// adjacent atoms of a warp. So a warp has 64 contiguous columns, and writes runs of them.
 const COLUMNS_BY_WARPS: Layout = layout!((8, 4, 8):(1, 64, 8));
 
-/// Where atom `i` along M of a warp lies in the tile: its first row; and the first of the warp's columns.
+/// The place of a warp's atom `i` along M in the tile: its first row, and the warp's first column.
 #[inline(always)]
 const fn place_in_tile(warp: u32, i: u32) -> (u32, u32) {
     (16 * (warp % WARPS_M) + 16 * WARPS_M * i, 64 * (warp / WARPS_M))
 }
 
-/// Who releases a stage: all warps that multiply.
+/// All consumer warps release a stage.
 pub struct WarpsOf<G>(PhantomData<G>);
 
 impl<G: WarpMmaConfig> Readers for WarpsOf<G> {
     const WARPS: u32 = G::WARPS;
 }
 
-/// What a block keeps in shared memory: the stages of A and of B, a strip of sums for each warp that multiplies, and mbarriers.
+/// A block's shared memory: the stages of A and of B, a strip of accumulators for each consumer
+/// warp, and mbarriers.
 pub type WarpMmaStorage<G, const STAGES: u32> = (
     SharedArray<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemA>,
     SharedArray<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemB>,
@@ -140,7 +148,7 @@ impl<G> Copy for Strips<G> {}
 
 impl<G: WarpMmaConfig> SharedStorage for Strips<G> {
     const BYTES: usize = (G::WARPS * STRIP_BYTES) as usize;
-    /// What a strip's swizzle repeats after.
+    /// The swizzle's period of a strip.
     const ALIGN: usize = 512;
 
     type Tensors = Self;
@@ -156,8 +164,9 @@ moye_device::static_layout! {
     pub Strip = layout!((16, 32));
 }
 
-/// Its sums in shared memory, N contiguous. Threads write pairs of neighbours of four rows at a time, and groups of eight are exchanged by
-/// the row's number modulo 4, so that they meet no bank twice.
+/// Its accumulators in shared memory, N-contiguous. Threads write pairs of neighbours in four rows
+/// at a time; groups of eight are permuted by the row's number modulo 4, so that there are no bank
+/// conflicts.
 #[derive(Clone, Copy)]
 pub struct StripSums;
 
@@ -166,7 +175,7 @@ impl StaticLayout for StripSums {
     const SWIZZLE: Swizzle = Swizzle::new(2, 3, 2);
 }
 
-/// A warp's strip as [`Staged`] sums.
+/// A warp's strip as [`Staged`] accumulators.
 struct StripOf<G>(PhantomData<G>);
 
 impl<G: WarpMmaConfig> Staged for StripOf<G> {
@@ -179,9 +188,10 @@ impl<G: WarpMmaConfig> Staged for StripOf<G> {
     const THREADS: u32 = 32;
 }
 
-/// A configuration's arguments. `a` and `b` are not read: tensor maps stand for them.
+/// The arguments of a configuration's kernel. `a` and `b` are not read: the tensor maps replace
+/// them.
 type ArgumentsOf<G> = Arguments<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::Output, f32>;
-/// A step's part of an operand in shared memory.
+/// The part of an operand in shared memory for one step along K.
 type PartOf<G, L, C> = PartOfTensor<<G as WarpMmaConfig>::Operand, AllButLast<PartitionS<L, C>>>;
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
 type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
@@ -190,15 +200,16 @@ type StagesOf<G> = (
     SharedTensor<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemA>,
     SharedTensor<<G as WarpMmaConfig>::Operand, <G as WarpMmaConfig>::SmemB>,
 );
-/// What a thread sums, (MMA, MMA_M, MMA_N).
+/// A thread's accumulators, (MMA, MMA_M, MMA_N).
 type SumsOf<G> = Fragment<f32, AccumulatorOf<<G as WarpMmaConfig>::TileC, <G as WarpMmaConfig>::Mma>>;
 
-/// `c = activation(alpha * a * b + beta * c + bias)`, a persistent grid.
+/// `c = activation(alpha * a * b + beta * c + bias)` by a persistent grid.
 ///
 /// # Safety
-/// All threads of the block come by together, and the kernel declares [`WarpMmaStorage<G, STAGES>`] and `G::THREADS` threads. `a` and `b` are
-/// maps of [`WarpMmaConfig::BOXES`]. The matrices and the bias lie in memory of the device; `c` overlaps none of the others. Every split has
-/// something of K, `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
+/// All threads of the block call it together, and the kernel declares [`WarpMmaStorage<G, STAGES>`]
+/// and `G::THREADS` threads. `a` and `b` are maps with [`WarpMmaConfig::BOXES`]. The matrices and
+/// the bias are in memory of the device, and `c` overlaps no other. Every split has at least one
+/// element of K, `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
 pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
     (a, b): (&TensorMap, &TensorMap),
@@ -221,15 +232,15 @@ pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
         assert!(
             G::BOXES[0].bytes() == G::BLK_M * G::BLK_K * bytes
                 && G::BOXES[1].bytes() == G::BLK_N * G::BLK_K * bytes,
-            "stages follow each other as boxes fill them"
+            "stages are contiguous, as boxes fill them"
         );
         assert!(
             G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) > 1,
-            "a stage's first step is read while another one is multiplied"
+            "a stage's first step is loaded while another one is multiplied"
         );
     };
     let thread = thread_idx().x;
-    // The same in all lanes, and the compiler is to know it.
+    // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
     let (s_a, s_b, strips, pipeline) = unsafe { WarpMmaStorage::<G, STAGES>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
@@ -238,9 +249,9 @@ pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
         unsafe { pipeline.init() };
     }
     sync_threads();
-    // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
+    // After this wait the kernel may read what earlier kernels wrote; the next kernel may start.
     overlap_launches();
-    // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
+    // SAFETY: each warpgroup takes one branch as a whole; the caller's contract.
     unsafe {
         if warpgroup == 0 {
             decrease_registers::<FEW>();
@@ -262,7 +273,8 @@ pub unsafe fn matmul_by_warps<G: WarpMmaConfig, const STAGES: u32>(
     }
 }
 
-/// What the block has to do, read anew: the compiler is not to keep it in registers beside the sums.
+/// The block's work, recomputed here so that the compiler does not keep it in registers beside the
+/// accumulators.
 #[inline(always)]
 fn job<G: WarpMmaConfig>(arguments: &ArgumentsOf<G>) -> Job {
     let k = opaque(arguments.k);
@@ -278,10 +290,10 @@ fn job<G: WarpMmaConfig>(arguments: &ArgumentsOf<G>) -> Job {
     }
 }
 
-/// Loads all stages of all tiles.
+/// The producer: loads all stages of all tiles.
 ///
 /// # Safety
-/// One thread; the kernel's contract.
+/// One thread calls it; the kernel's contract.
 #[inline(always)]
 unsafe fn load<G: WarpMmaConfig, const STAGES: u32>(
     mut producer: Producer<STAGES, 1>,
@@ -291,7 +303,8 @@ unsafe fn load<G: WarpMmaConfig, const STAGES: u32>(
 ) {
     let [boxes_a, boxes_b] = const { G::BOXES };
     let (bytes_a, bytes_b) = const { (G::BOXES[0].bytes(), G::BOXES[1].bytes()) };
-    // SAFETY: the maps are as the caller says; each stage gets as many bytes as are announced, what lies outside of the matrices as zeros.
+    // SAFETY: the maps are as the caller promises. Each stage receives the announced bytes; out of
+    // bounds elements are zeros.
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
@@ -299,7 +312,7 @@ unsafe fn load<G: WarpMmaConfig, const STAGES: u32>(
         while let Some(turn) = schedule.take_next(&job::<G>(arguments)) {
             let work = job::<G>(arguments).work(turn);
             let (row, column) = ((work.m * G::BLK_M) as i32, (work.n * G::BLK_N) as i32);
-            // One batch is the same for all where they have no distance.
+            // A batch stride of 0 means one matrix for all batches.
             let batch_a = if arguments.batch_a == 0 { 0 } else { work.batch as i32 };
             let batch_b = if arguments.batch_b == 0 { 0 } else { work.batch as i32 };
             let mut stage = turn.first;
@@ -320,7 +333,8 @@ unsafe fn load<G: WarpMmaConfig, const STAGES: u32>(
 /// Multiplies the stages of a tile.
 ///
 /// # Safety
-/// All threads that multiply, each with its number among them; `zero` is 0, as [`Consumer::release_read`] wants it; the kernel's contract.
+/// All consumer threads call it, each with its number among them; `zero` is 0, as
+/// [`Consumer::release_read`] requires; the kernel's contract.
 #[inline(always)]
 unsafe fn multiply<G: WarpMmaConfig, const STAGES: u32>(
     consumer: &mut Consumer<STAGES, 1>,
@@ -338,7 +352,7 @@ where
 {
     let mma = G::Mma::get_slice(thread);
     let mut t_r_c = mma.accumulator::<G::TileC>(); // (MMA, MMA_M, MMA_N)
-    // SAFETY: each step's part is read from shared memory before its product.
+    // SAFETY: each step's fragments are loaded before its product.
     let (mut t_r_a, mut t_r_b) = unsafe {
         (
             // (MMA, MMA_M, MMA_K)
@@ -351,7 +365,7 @@ where
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
     let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
     let steps = const { G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) as u32 };
-    // The fragments of a step of a stage.
+    // Loads the fragments of one step of a stage.
     macro_rules! read {
         ($stage:expr, $step:expr) => {
             // SAFETY: the stage is full.
@@ -370,7 +384,8 @@ where
             unsafe { gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c) }
         };
     }
-    // All steps of a stage but the last one's product; gives what was read last.
+    // All steps of a stage except the last one's product; returns the fragments that were loaded
+    // last.
     macro_rules! steps_of {
         ($full:expr) => {{
             let mut step = 0;
@@ -390,11 +405,11 @@ where
     let mut stage = 1;
     while stage < stages {
         let read = steps_of!(full);
-        // The next stage's first fragments are read beside this one's last product.
+        // The next stage's first fragments are loaded during this one's last product.
         let next = consumer.wait();
         read!(next.index(), 0);
         multiply!(steps - 1);
-        // SAFETY: all lanes of a warp, behind their last reads.
+        // SAFETY: all lanes of a warp, after their last loads.
         unsafe { consumer.release_read(full, read, zero) };
         full = next;
         stage += 1;
@@ -406,7 +421,7 @@ where
     t_r_c
 }
 
-/// Something that is made of every register which `ldmatrix` wrote for a step.
+/// A value that depends on every register which `ldmatrix` wrote in a step.
 #[inline(always)]
 fn last_read<G: WarpMmaConfig, A: StaticLayout, B: StaticLayout>(
     t_r_a: &Fragment<G::Operand, A>, // (MMA, MMA_M, MMA_K)
@@ -416,7 +431,8 @@ fn last_read<G: WarpMmaConfig, A: StaticLayout, B: StaticLayout>(
     let (a, b) = (t_r_a.at_last(step), t_r_b.at_last(step));
     let (m, n) = const { G::ATOMS };
     let mut read = 0;
-    // SAFETY: the step was read; an atom has 8 elements of A and 4 of B for a thread, and one of each tells of its registers.
+    // SAFETY: the step was loaded. An atom has 8 elements of A and 4 of B in a thread; one element
+    // of each depends on its registers.
     unsafe {
         let mut i = 0;
         while i < m {
@@ -432,10 +448,11 @@ fn last_read<G: WarpMmaConfig, A: StaticLayout, B: StaticLayout>(
     read
 }
 
-/// Writes what the thread's warp has of a tile.
+/// Stores the warp's part of a tile.
 ///
 /// # Safety
-/// All lanes of the warp come together, `thread` is one's number among those that multiply; the kernel's contract.
+/// All lanes of the warp call it together; `thread` is the number among the consumer threads; the
+/// kernel's contract.
 #[inline(always)]
 unsafe fn write<G: WarpMmaConfig>(
     sums: &SumsOf<G>, // (MMA, MMA_M, MMA_N)
@@ -450,14 +467,14 @@ unsafe fn write<G: WarpMmaConfig>(
         let in_tile = place_in_tile(warp, i);
         (work.m * G::BLK_M + in_tile.0, work.n * G::BLK_N + in_tile.1)
     };
-    // Columns that are not there: the tile's last warps may have none else.
+    // Columns out of bounds: the tile's last warps may have no others.
     if place(0).1 >= arguments.n {
         return;
     }
     let part = Part { first: place(0), batch: work.batch, split: work.split };
     let is_plain = arguments.bias.address() == 0 && arguments.activation == Activation::None as u32;
     if is_plain && has_pieces::<(), _, _, _>(arguments) {
-        // SAFETY: the caller's contract; elements are as wide as they are asked for.
+        // SAFETY: the caller's contract; the element types match.
         unsafe {
             if is_wide(arguments) {
                 write_plain::<G, f32>(sums, arguments.alpha, &corner(arguments, part, true), lane);
@@ -469,20 +486,23 @@ unsafe fn write<G: WarpMmaConfig>(
     }
     let (base, offset) = (strips.0 + warp * STRIP_BYTES, offset(arguments, part));
     let across = const { 8 * G::ATOMS.1 / STRIP.1 };
-    // The end is known at run time, so that this stays a loop: its body is long, and runs little.
+    // The bound is known only at run time, so that this stays a loop: its body is long and rarely
+    // runs.
     let mut strip = 0;
     while strip < opaque(m * across) {
         let (i, columns) = (strip / across, strip % across * STRIP.1);
         let (row, column) = place(i);
         let first = (row, column + columns);
         if first.0 < arguments.m && first.1 < arguments.n {
-            // SAFETY: the strip's memory is the warp's, whose lanes meet before it is written again and before it is read; each pair belongs
-            // to one thread; the caller's contract.
+            // SAFETY: the strip's memory belongs to the warp, whose lanes synchronise before it is
+            // written again and before it is read; each pair belongs to one thread; the caller's
+            // contract.
             unsafe {
                 sync_warp(FULL_WARP);
                 let mut this = 0;
                 while this < m * across {
-                    // Registers are named by constants: so each strip's are behind a branch.
+                    // Registers have constant names, so each strip's registers are in a branch of
+                    // their own.
                     if this == strip {
                         leave::<G>(sums, (this / across, this % across * (STRIP.1 / 8)), base, lane);
                     }
@@ -497,10 +517,11 @@ unsafe fn write<G: WarpMmaConfig>(
     }
 }
 
-/// Writes `alpha` times the sums of a warp, from the registers that hold them, by pieces of 16 bytes (`pieces.rs`).
+/// Stores `alpha` times a warp's accumulators from registers, in 16-byte vectors (`pieces.rs`).
 ///
 /// # Safety
-/// All lanes of the warp come together; C [has pieces](has_pieces) of elements `O`, and may be written.
+/// All lanes of the warp call it together; C [has whole vectors](has_pieces) of elements `O`, and
+/// is writable.
 #[inline(always)]
 unsafe fn write_plain<G: WarpMmaConfig, O: Staging<f32>>(
     sums: &SumsOf<G>, // (MMA, MMA_M, MMA_N)
@@ -516,7 +537,7 @@ unsafe fn write_plain<G: WarpMmaConfig, O: Staging<f32>>(
     while i < m {
         let pair = |block: u32, below: u32| {
             let at = (4 * (i + m * block) + 2 * below) as usize;
-            // SAFETY: inside the sums.
+            // SAFETY: inside the accumulators.
             let of = |at| unsafe { alpha * sums.get(at) };
             O::pair(of(at), of(at + 1))
         };
@@ -526,10 +547,11 @@ unsafe fn write_plain<G: WarpMmaConfig, O: Staging<f32>>(
     }
 }
 
-/// Leaves a strip's sums in shared memory, as [`StripSums`] has them: of atom `i` along M those from atom `j` along N on.
+/// Stores a strip of accumulators in shared memory, as [`StripSums`] arranges them: of atom `i`
+/// along M those from atom `j` along N on.
 ///
 /// # Safety
-/// The memory from `base` on is the warp's, all lanes of which come by.
+/// The memory from `base` on belongs to the warp, all lanes of which call it.
 #[inline(always)]
 unsafe fn leave<G: WarpMmaConfig>(sums: &SumsOf<G>, (i, j): (u32, u32), base: u32, lane: u32) {
     let mut block = 0;
@@ -537,7 +559,7 @@ unsafe fn leave<G: WarpMmaConfig>(sums: &SumsOf<G>, (i, j): (u32, u32), base: u3
         let at = 4 * (i + const { G::ATOMS.0 } * (j + block)) as usize;
         let column = 8 * block + 2 * (lane % 4);
         let address = |row: u32| base + 4 * StripSums::SWIZZLE.apply((row * STRIP.1 + column) as i64) as u32;
-        // SAFETY: inside the sums; the caller's contract; each pair belongs to one thread.
+        // SAFETY: inside the accumulators; the caller's contract; each pair belongs to one thread.
         unsafe {
             u64::store_shared(address(lane / 4), f32::pair(sums.get(at), sums.get(at + 1)));
             u64::store_shared(address(lane / 4 + 8), f32::pair(sums.get(at + 2), sums.get(at + 3)));
@@ -554,7 +576,7 @@ macro_rules! by_warps {
             use super::*;
 
             moye_device::static_layout! {
-                /// A block's tile of C.
+                /// (BLK_M, BLK_N)
                 pub TileC = layout!((128, 256));
             }
             moye_device::swizzled_layout! {
@@ -593,11 +615,12 @@ macro_rules! by_warps {
 
             $(#[$doc])*
             ///
-            /// A grid of as many blocks as the device has multiprocessors, or fewer; each has tiles until none is left.
+            /// A persistent grid of at most one block for each multiprocessor.
             ///
             /// # Safety
-            /// The tensor maps are of matrices in memory of the device, of the boxes that [`WarpMmaConfig::BOXES`] tells of A and B; that of C
-            /// and `sharing` are not used. `c` overlaps none of the others. Every split has something of K. Each extent is at
+            /// The tensor maps are of matrices in memory of the device, with the boxes that
+            /// [`WarpMmaConfig::BOXES`] gives for A and B; the map of C and `sharing` are not used.
+            /// `c` overlaps no other. Every split has at least one element of K. Each extent is at
             /// most 2^31 - 256.
             #[moye_device::kernel(threads = 384, min_blocks = 1, shared = WarpMmaStorage<Tiling, 4>)]
             pub unsafe fn $name(
@@ -616,12 +639,14 @@ macro_rules! by_warps {
 }
 #[cfg(feature = "matmul-f16")]
 by_warps! {
-    /// `c = a * b` in f16 with K contiguous in both, sums in f32, by `mma.sync` in tiles of 128 x 256 that TMA loads.
+    /// `c = a * b` in f16 with K contiguous in both, f32 accumulators, by `mma.sync` in tiles of
+    /// 128 x 256 that TMA loads.
     matmul_f16_tn_tma = half::f16, moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
 }
 #[cfg(feature = "matmul-bf16")]
 by_warps! {
-    /// `c = a * b` in bf16 with K contiguous in both, sums in f32, by `mma.sync` in tiles of 128 x 256 that TMA loads.
+    /// `c = a * b` in bf16 with K contiguous in both, f32 accumulators, by `mma.sync` in tiles of
+    /// 128 x 256 that TMA loads.
     matmul_bf16_tn_tma = half::bf16, moye_device::atom::mma::SM80_16x8x16_F32BF16BF16F32_TN;
 }
 

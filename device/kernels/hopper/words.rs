@@ -1,17 +1,18 @@
-//! C by words, where its rows lie so that TMA cannot store them: at no multiple of 16 bytes.
+//! Stores C in words if its rows are not aligned to 16 bytes, so that TMA cannot store them.
 //!
-//! A warp has 16 rows of the boxes that [`store`](super::store::store) has filled, and writes one row after the other, all of its lanes
-//! together. Elements of 2 bytes go by pairs that begin at a multiple of 4 bytes *in C*. In a row that begins between two such places
-//! a pair is made of two words of the box, the lane's and its neighbour's:
+//! A warp has 16 rows of the boxes that [`store`](super::store::store) has filled, and writes row
+//! after row with all of its lanes. Elements of 2 bytes are stored in pairs that are aligned to 4
+//! bytes *in C*. In a row that is not aligned, a pair is made of two words of the box, the lane's
+//! and its neighbour's:
 //!
 //! ```text
 //! boxes      | 0 1 | 2 3 | 4 5 | ... | 126 127 |
 //! C      | . 0 | 1 2 | 3 4 | ...   | 125 126 | 127 . |
-//! pair            0     1     2        62       63       the first element by itself, and the last
+//! pair            0     1     2        62       63       the first element alone, and the last
 //! ```
 //!
-//! A lane has a pair of each of the two boxes. So a row of 256 bytes takes two stores of 128 bytes, whatever its place, and one for each of
-//! its ends.
+//! A lane has a pair of each of the two boxes. So a row of 256 bytes takes two stores of 128 bytes,
+//! whatever its alignment, and one for each of its ends.
 
 use super::config::{BOX_C, BOXES_C, ROW};
 use moye_device::arch::{FULL_WARP, Word as _, shuffle};
@@ -19,24 +20,24 @@ use moye_device::memory::Element;
 
 /// Rows of a warp.
 const ROWS: u32 = 16;
-/// Rows that are read before any of them is written.
+/// Rows that are read before the first of them is written.
 const AT_ONCE: u32 = 4;
 /// Bytes of a word.
 const WORD: u32 = 4;
 
-/// Where a warpgroup's part of a tile lies in C.
+/// The place of a warpgroup's part of a tile in C.
 #[derive(Clone, Copy)]
 pub struct Corner {
-    /// Of its first element, in bytes.
+    /// The address of its first element.
     pub address: u64,
-    /// Between rows, in bytes.
+    /// Bytes between rows.
     pub row: i64,
-    /// Rows and columns from there to C's ends.
+    /// Rows and columns from there to C's edges.
     pub left: (u32, u32),
 }
 
 impl Corner {
-    /// The same of what lies so many rows below.
+    /// The same place, this many rows below.
     #[inline(always)]
     pub const fn below(self, rows: u32) -> Self {
         Self {
@@ -47,11 +48,12 @@ impl Corner {
     }
 }
 
-/// Writes a warp's rows of `count` boxes, which lie beside each other from `column` on.
+/// Stores a warp's rows of `count` adjacent boxes, from `column` on.
 ///
 /// # Safety
-/// All lanes of the warp come together, which has written its rows of the boxes from the shared address `boxes` on as
-/// [`store`](super::store::store) does, and nobody writes to them meanwhile. C has elements `O`, and may be written.
+/// All lanes of the warp call it together. The warp has written its rows of the boxes from the
+/// shared address `boxes` on as [`store`](super::store::store) does, and no thread writes to them
+/// meanwhile. C has elements of `O`, and is writable.
 #[inline(always)]
 pub unsafe fn write_words<O: Element>(
     (boxes, count): (u32, u32),
@@ -59,12 +61,12 @@ pub unsafe fn write_words<O: Element>(
     corner: &Corner,
     (warp, lane): (u32, u32),
 ) {
-    const { assert!(O::BYTES == 2 || O::BYTES == 4, "a word is an element, or two") };
+    const { assert!(O::BYTES == 2 || O::BYTES == 4, "a word is one element or two") };
     let bytes = const { O::BYTES as u32 };
     let columns = corner.left.1.saturating_sub(column).min(count * ROW / bytes);
     let rows = corner.left.0.saturating_sub(warp * ROWS).min(ROWS);
     let mut first = 0;
-    // The end is known at run time, so that this stays a loop.
+    // The bound is known only at run time, so that this stays a loop.
     while first < rows {
         let mut words = [[0; BOXES_C as usize]; AT_ONCE as usize];
         let mut i = 0;
@@ -74,7 +76,7 @@ pub unsafe fn write_words<O: Element>(
             while b < count {
                 let piece = (lane * WORD / 16) ^ (row % 8);
                 let address = boxes + b * BOX_C + row * ROW + piece * 16 + lane * WORD % 16;
-                // SAFETY: the row is the warp's, also behind the last one that C has.
+                // SAFETY: the row belongs to the warp, also below the last row of C.
                 words[i as usize][b as usize] = unsafe { u32::load_shared(address) };
                 b += 1;
             }
@@ -111,10 +113,10 @@ pub unsafe fn write_words<O: Element>(
     }
 }
 
-/// Writes a row of elements of 2 bytes, `columns` of them, if it is there.
+/// Stores a row of 2-byte elements, `columns` of them, if it is in bounds.
 ///
 /// # Safety
-/// All lanes of the warp come together; the elements may be written.
+/// All lanes of the warp call it together; the elements are writable.
 #[inline(always)]
 unsafe fn write_pairs(
     words: &[u32; BOXES_C as usize],
@@ -123,7 +125,7 @@ unsafe fn write_pairs(
     (here, columns): (bool, u32),
     lane: u32,
 ) {
-    // Whether the row begins in the middle of a word of C.
+    // Whether the row starts in the middle of a word of C.
     let odd = (to / 2) as u32 % 2;
     let mut next = [0; BOXES_C as usize + 1];
     let mut b = 0;
@@ -136,7 +138,7 @@ unsafe fn write_pairs(
     b = 0;
     while b < count {
         let word = words[b as usize];
-        // The last lane's neighbour is the first one of the next box.
+        // The last lane's neighbour is the first lane of the next box.
         let high = if lane == 31 { next[b as usize + 1] } else { next[b as usize] };
         let pair = if odd == 1 { word >> 16 | high << 16 } else { word };
         let at = odd + 2 * (32 * b + lane);

@@ -1,4 +1,5 @@
-//! Step 1: the copy by `cp.async`, which moves elements from global to shared memory without a register.
+//! Step 1: the copy by `cp.async`, which moves elements from global to shared memory without a
+//! register.
 
 use moye_device::algorithm;
 use moye_device::prelude::*;
@@ -8,13 +9,14 @@ static_layout! {
     Threads = layout!((32, 8)); // (THR_M, THR_N)
 }
 
-/// Copy of a matrix by `cp.async` from global to shared memory: `dst = src`, `m x n` elements with strides in
-/// elements; a block of 256 threads for each tile of 32 x 32, grid `(ceil(m / 32), ceil(n / 32))`.
+/// Copy of a matrix by `cp.async` from global to shared memory: `dst = src`, `m x n` elements with
+/// strides in elements; a block of 256 threads for each tile of 32 x 32, grid
+/// `(ceil(m / 32), ceil(n / 32))`.
 ///
 /// # Safety
-/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not
-/// overlap. `m` is at most 2^31 - 128 and `n` at most 2,097,120: a grid has no more than 65,535 blocks along
-/// y.
+/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and
+/// they do not overlap. `m` is at most 2^31 - 128 and `n` at most 2,097,120: a grid has no more
+/// than 65,535 blocks along y.
 #[kernel(threads = 256, shared = (sX: SharedArray<f32, Smem>))]
 pub unsafe fn copy_async(
     src: Global<f32>,

@@ -1,9 +1,9 @@
 //! Step 5: the double buffer, over shared memory and over registers.
 //!
-//! Shared memory has two tiles of each operand, so the copies of the next tile have the time of a whole
-//! tile's product. Within a tile the fragments of step `k + 1` are read while step `k` is multiplied, so no
-//! product waits for shared memory. One barrier a tile is left, before its last step: after it the first
-//! fragments of the next tile are read and the tile after that is loaded.
+//! Shared memory has two tiles of each operand, so the copies of the next tile have the time of a
+//! whole tile's product. Within a tile the fragments of step `k + 1` are read while step `k` is
+//! multiplied, so no product waits for shared memory. One barrier a tile is left, before its last
+//! step: after it the first fragments of the next tile are read and the tile after that is loaded.
 
 use moye_device::prelude::*;
 
@@ -17,7 +17,8 @@ tiled_mma! {
     Mma: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything else does not compile.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything
+// else does not compile.
 const _: () = {
     Load::COPY.access_s(ComposedLayout::plain(layout!((128, 8):(1, 4096)))).expect_coalesced();
     Load::COPY.access_d(Smem::COMPOSED).expect_conflict_free();
@@ -27,13 +28,14 @@ const _: () = {
     assert!(Load::THREADS == Mma::THREADS);
 };
 
-/// Step 5: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block
-/// of 256 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 5: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N
+/// contiguous; a block of 256 threads for each tile of 128 x 128, grid
+/// `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
-/// neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements. Each extent is at
-/// most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// overlaps neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements.
+/// Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]
 pub unsafe fn ladder_double_buffered(
@@ -87,7 +89,7 @@ pub unsafe fn ladder_double_buffered(
                 load.copy(tBgB.at((.., .., .., k_tile + 2)), tBsB.at((.., .., .., stage)));
                 cp_async_commit();
             }
-            sync_warp(FULL_WARP); // Keeps ptxas from moving these reads behind the product that they run beside.
+            sync_warp(FULL_WARP); // Keeps ptxas from moving these loads after the product that they overlap.
             mma.gemm(&mut tCrC, tCrA.at((.., .., step)), tCrB.at((.., .., step)));
         }
     }

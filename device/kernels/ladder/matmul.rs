@@ -1,8 +1,9 @@
-//! Step 1: the first matmul. One tile of C a block, operands through shared memory, products by FMA.
+//! Step 1: the first matmul. One tile of C a block, operands through shared memory, products by
+//! FMA.
 //!
-//! `C = A * B` with A as `(M, K)`, B as `(N, K)` and C as `(M, N)`: each operand has K last, as in CuTe. The four kernels differ in
-//! the threads that copy an operand and in its tile in shared memory, which go by the operand's contiguous
-//! axis.
+//! `C = A * B` with A as `(M, K)`, B as `(N, K)` and C as `(M, N)`: each operand has K last, as in
+//! CuTe. The four kernels differ in the threads that copy an operand and in its tile in shared
+//! memory, which go by the operand's contiguous axis.
 
 use moye_device::prelude::*;
 
@@ -16,16 +17,16 @@ static_layout! {
     SmemAlongK = layout!((128, 8):(1, 132)); // (BLK_M, BLK_K): a warp writes 8 neighbours of 4 rows, columns 4 banks apart
 }
 
-/// `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, strides in elements; a block of 256 threads for each
-/// tile of 128 x 128 of `c`, grid `(ceil(m / 128), ceil(n / 128))`.
+/// `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, strides in elements; a
+/// block of 256 threads for each tile of 128 x 128 of `c`, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
-/// Any strides are right; the name says for which the kernel is fast. The first letter is of `a`: `n` for M
-/// contiguous, `t` for K. The second is of `b`: `n` for K contiguous, `t` for N.
+/// Any strides are right; the name says for which the kernel is fast. The first letter is of `a`:
+/// `n` for M contiguous, `t` for K. The second is of `b`: `n` for K contiguous, `t` for N.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps
-/// neither of the others, nor itself. `m` and `k` are at most 2^31 - 128 and `n` is at most 8,388,480: a grid
-/// has no more than 65,535 blocks along y.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from; `c`
+/// overlaps neither of the others, nor itself. `m` and `k` are at most 2^31 - 128 and `n` is at
+/// most 8,388,480: a grid has no more than 65,535 blocks along y.
 #[kernel(
     threads = 256,
     min_blocks = 2,

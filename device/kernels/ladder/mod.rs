@@ -12,11 +12,12 @@
 //! | | [`ladder_tf32_nn`], [`ladder_tf32_tn`] | the double buffer on tensor cores |
 //! | 7 | [`mma`](super::mma) | three stages and more, swizzled; C through shared memory |
 //!
-//! Each file is one kernel, with nothing behind it but the language. Its `const` states what the design relies on: whole sectors
-//! of global memory, and one word at a time of each bank of shared memory. A kernel that breaks this does not compile.
+//! Each file is one kernel, with nothing behind it but the language. Its `const` states what the
+//! design relies on: whole sectors of global memory, and one word at a time of each bank of shared
+//! memory. A kernel that breaks this does not compile.
 //!
-//! All are f32 in memory and take any extents. Steps 2 to 6 take leading dimensions. The guide `docs/guide/ladder.md` has the
-//! reasons and the figures.
+//! All are f32 in memory and take any extents. Steps 2 to 6 take leading dimensions. The guide
+//! `docs/guide/ladder.md` has the reasons and the figures.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 #[cfg(feature = "movement")]

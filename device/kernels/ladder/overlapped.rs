@@ -1,8 +1,8 @@
 //! Step 4: `cp.async` overlapped with the product, operands in fragments.
 //!
-//! `cp.async` copies from global to shared memory without a register. It may overwrite the tile while the product runs only if
-//! the product has its operands in registers: load the fragments, synchronise, issue the copies of the next
-//! tile, multiply.
+//! `cp.async` copies from global to shared memory without a register. It may overwrite the tile
+//! while the product runs only if the product has its operands in registers: load the fragments,
+//! synchronise, issue the copies of the next tile, multiply.
 
 use moye_device::prelude::*;
 
@@ -13,11 +13,13 @@ tiled_copy! {
     Load: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
 }
 tiled_mma! {
-    // 8 x 8 accumulators a thread: 64 + 64 registers hold a tile's operands, where 32 x 8 threads would need 32 + 128.
+    // 8 x 8 accumulators a thread: 64 + 64 registers hold a tile's operands, where 32 x 8 threads
+    // would need 32 + 128.
     Mma: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((16, 16, 1)));
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything else does not compile.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything
+// else does not compile.
 const _: () = {
     Load::COPY.access_s(ComposedLayout::plain(layout!((128, 8):(1, 4096)))).expect_coalesced();
     Load::COPY.access_d(Smem::COMPOSED).expect_conflict_free();
@@ -27,13 +29,14 @@ const _: () = {
     assert!(Load::THREADS == Mma::THREADS);
 };
 
-/// Step 4: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block
-/// of 256 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 4: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N
+/// contiguous; a block of 256 threads for each tile of 128 x 128, grid
+/// `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
-/// neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements. Each extent is at
-/// most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// overlaps neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements.
+/// Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 1,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]
 pub unsafe fn ladder_overlapped(

@@ -1,10 +1,10 @@
-//! Step 6, second part: `ldmatrix`. One instruction replaces four loads of each lane and hands the elements
-//! to the lanes of the product.
+//! Step 6, second part: `ldmatrix`. One instruction replaces four loads of each lane and hands the
+//! elements to the lanes of the product.
 //!
-//! [`make_tiled_copy_a`] makes the tiled copy that serves the tiled MMA, `partition_s` partitions shared
-//! memory for it, and `load` retiles the product's fragment. `ldmatrix` reads rows of 16 bytes, so K is
-//! contiguous in both operands. A swizzle of one bit exchanges the halves of rows 4 to 7 (32 bytes each), and
-//! neither `cp.async` nor `ldmatrix` has a bank conflict.
+//! [`make_tiled_copy_a`] makes the tiled copy that serves the tiled MMA, `partition_s` partitions
+//! shared memory for it, and `load` retiles the product's fragment. `ldmatrix` reads rows of 16
+//! bytes, so K is contiguous in both operands. A swizzle of one bit exchanges the halves of rows 4
+//! to 7 (32 bytes each), and neither `cp.async` nor `ldmatrix` has a bank conflict.
 
 use moye_device::prelude::*;
 
@@ -22,7 +22,8 @@ tiled_copy! {
     ReadB: TiledCopy<SM75_U32x2_LDSM_N, f32> = make_tiled_copy_b(&Mma::MMA);
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: without the swizzle it would be two.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: without the
+// swizzle it would be two.
 const _: () = {
     LoadA::COPY.access_s(ComposedLayout::plain(layout!((16, 8):(4096, 1)))).expect_coalesced();
     LoadB::COPY.access_s(ComposedLayout::plain(layout!((8, 8):(4096, 1)))).expect_coalesced();
@@ -35,13 +36,14 @@ const _: () = {
     assert!(LoadA::THREADS == Mma::THREADS && LoadB::THREADS == Mma::THREADS);
 };
 
-/// Step 6, `ldmatrix`: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K contiguous in both,
-/// and `c` as `(m, n)`, M contiguous; a warp for each tile of 16 x 8, grid `(ceil(m / 16), ceil(n / 8))`.
+/// Step 6, `ldmatrix`: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K contiguous
+/// in both, and `c` as `(m, n)`, M contiguous; a warp for each tile of 16 x 8, grid
+/// `(ceil(m / 16), ceil(n / 8))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
-/// neither of the others. `a` and `lda` are multiples of 16 bytes, 4 elements, `b` and `ldb` of 8 bytes, 2
-/// elements. Each extent is at most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// overlaps neither of the others. `a` and `lda` are multiples of 16 bytes, 4 elements, `b` and
+/// `ldb` of 8 bytes, 2 elements. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 1,
     shared = (sA: SharedArray<f32, SmemA>, sB: SharedArray<f32, SmemB>))]
 pub unsafe fn ladder_tf32_ldmatrix(

@@ -1,6 +1,5 @@
-//! Step 6, third part: the double buffer on tensor cores. Four warps, two by two, have 64 x 64 of C each. The tile of
-//! 32 x 32 x 8 gives a warp two neighbouring atoms along N, which one `ldmatrix` of four matrices fills. M is
-//! contiguous in A, which has no rows for `ldmatrix` and is read element by element.
+//! Step 6, third part: the double buffer on tensor cores. Four warps (2 x 2) have 64 x 64 of C
+//! each. A is M-contiguous: it has no rows for `ldmatrix`, and is read element by element.
 
 use moye_device::prelude::*;
 
@@ -20,7 +19,7 @@ tiled_copy! {
     ReadB: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_b(&Mma::MMA);
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: without padding and swizzle, four.
+// Whole sectors of global memory, and no bank conflicts, thanks to padding and swizzle.
 const _: () = {
     LoadA::COPY.access_s(ComposedLayout::plain(layout!((128, 16):(1, 4096)))).expect_coalesced();
     LoadB::COPY.access_s(ComposedLayout::plain(layout!((128, 16):(4096, 1)))).expect_coalesced();
@@ -32,12 +31,13 @@ const _: () = {
     assert!(LoadA::THREADS == Mma::THREADS && LoadB::THREADS == Mma::THREADS);
 };
 
-/// Step 6, the double buffer: `c = a * b` in tf32; `a` is `(m, k)` with M contiguous, `b` `(n, k)` with K contiguous,
-/// `c` `(m, n)` with M contiguous. A block of 128 threads for each 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 6, the double buffer: `c = a * b` in tf32; `a` is `(m, k)` with M contiguous, `b` `(n, k)`
+/// with K contiguous, `c` `(m, n)` with M contiguous. A block of 128 threads for each 128 x 128,
+/// grid `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in device memory inside the buffers of their pointers, and `c` overlaps neither of the others.
-/// `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements. Each extent is at most 2^31 - 128.
+/// The matrices are in device memory inside the buffers of their pointers, and `c` overlaps no
+/// other. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, SmemA>, sB: SharedArray<f32, SmemB>))]
 pub unsafe fn ladder_tf32_nn(
@@ -91,7 +91,7 @@ pub unsafe fn ladder_tf32_nn(
                 loadB.copy(tBgB.at((.., .., .., k_tile + 2)), tBsB.at((.., .., .., stage)));
                 cp_async_commit();
             }
-            sync_warp(FULL_WARP); // Keeps ptxas from moving these reads behind the product that they run beside.
+            sync_warp(FULL_WARP); // Keeps ptxas from moving these loads after the product that they overlap.
             mma.gemm(&mut tCrC, tCrA.at((.., .., step)), tCrB.at((.., .., step)));
         }
     }

@@ -1,9 +1,9 @@
-//! Step 6, first part: tensor cores. The kernel of step 4 with another [`TiledMma`]: one warp, one tile of 16
-//! x 8, by `mma.sync` of 8 elements along K.
+//! Step 6, first part: tensor cores. The kernel of step 4 with another [`TiledMma`]: one warp, one
+//! tile of 16 x 8, by `mma.sync` of 8 elements along K.
 //!
-//! The numbers are f32, of which the instruction takes the upper 19 bits (tf32); it accumulates in f32. Tiles
-//! in shared memory have no padding, so each read of a fragment needs two words of a bank. The next part has
-//! no conflicts.
+//! The numbers are f32, of which the instruction takes the upper 19 bits (tf32); it accumulates in
+//! f32. Tiles in shared memory have no padding, so each read of a fragment needs two words of a
+//! bank. The next part has no conflicts.
 
 use moye_device::prelude::*;
 
@@ -31,13 +31,14 @@ const _: () = {
     assert!(LoadA::THREADS == Mma::THREADS && LoadB::THREADS == Mma::THREADS);
 };
 
-/// Step 6, one tile: `c = a * b` in tf32 with `a` as `(m, k)`, M contiguous, `b` as `(n, k)`, K contiguous,
-/// and `c` as `(m, n)`, M contiguous; a warp for each tile of 16 x 8, grid `(ceil(m / 16), ceil(n / 8))`.
+/// Step 6, one tile: `c = a * b` in tf32 with `a` as `(m, k)`, M contiguous, `b` as `(n, k)`, K
+/// contiguous, and `c` as `(m, n)`, M contiguous; a warp for each tile of 16 x 8, grid
+/// `(ceil(m / 16), ceil(n / 8))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
-/// neither of the others. `a` and `lda` are multiples of 16 bytes, 4 elements, `b` and `ldb` of 8 bytes, 2
-/// elements. Each extent is at most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// overlaps neither of the others. `a` and `lda` are multiples of 16 bytes, 4 elements, `b` and
+/// `ldb` of 8 bytes, 2 elements. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 1,
     shared = (sA: SharedArray<f32, SmemA>, sB: SharedArray<f32, SmemB>))]
 pub unsafe fn ladder_tf32_tile(

@@ -1,5 +1,5 @@
-//! Step 6, third part once more: the double buffer on tensor cores with K contiguous in both operands, so
-//! `ldmatrix` reads both.
+//! Step 6, third part once more: the double buffer on tensor cores with K contiguous in both
+//! operands, so `ldmatrix` reads both.
 
 use moye_device::prelude::*;
 
@@ -16,7 +16,8 @@ tiled_copy! {
     ReadB: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_b(&Mma::MMA);
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything else does not compile.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything
+// else does not compile.
 const _: () = {
     Load::COPY.access_s(ComposedLayout::plain(layout!((128, 16):(4096, 1)))).expect_coalesced();
     Load::COPY.access_d(Smem::COMPOSED).expect_conflict_free();
@@ -26,14 +27,14 @@ const _: () = {
     assert!(Load::THREADS == Mma::THREADS);
 };
 
-/// Step 6, the double buffer: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K contiguous in
-/// both, and `c` as `(m, n)`, M contiguous; a block of 128 threads for each tile of 128 x 128, grid `(ceil(m
-/// / 128), ceil(n / 128))`.
+/// Step 6, the double buffer: `c = a * b` in tf32 with `a` as `(m, k)` and `b` as `(n, k)`, K
+/// contiguous in both, and `c` as `(m, n)`, M contiguous; a block of 128 threads for each tile of
+/// 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
-/// neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements. Each extent is at
-/// most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// overlaps neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements.
+/// Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]
 pub unsafe fn ladder_tf32_tn(
@@ -88,7 +89,7 @@ pub unsafe fn ladder_tf32_tn(
                 load.copy(tBgB.at((.., .., .., k_tile + 2)), tBsB.at((.., .., .., stage)));
                 cp_async_commit();
             }
-            sync_warp(FULL_WARP); // Keeps ptxas from moving these reads behind the product that they run beside.
+            sync_warp(FULL_WARP); // Keeps ptxas from moving these loads after the product that they overlap.
             mma.gemm(&mut tCrC, tCrA.at((.., .., step)), tCrB.at((.., .., step)));
         }
     }

@@ -1,5 +1,6 @@
-//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] say which thread copies and multiplies what.
-//! The next tile is loaded from global memory to registers while this one, in shared memory, is multiplied.
+//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] say which thread copies and
+//! multiplies what. The next tile is loaded from global memory to registers while this one, in
+//! shared memory, is multiplied.
 
 use moye_device::prelude::*;
 
@@ -10,11 +11,13 @@ tiled_copy! {
     Load: TiledCopy<UniversalCopy<f32>, f32> = TiledCopy::new(layout!((32, 8)), layout!((1, 1)));
 }
 tiled_mma! {
-    // A thread has every 32nd row and every 8th column of C. A warp reads 32 neighbours of A, and the same element of B.
+    // A thread has every 32nd row and every 8th column of C. A warp reads 32 neighbours of A, and
+    // the same element of B.
     Mma: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything else does not compile.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything
+// else does not compile.
 const _: () = {
     Load::COPY.access_s(ComposedLayout::plain(layout!((128, 8):(1, 4096)))).expect_coalesced();
     Load::COPY.access_d(Smem::COMPOSED).expect_conflict_free();
@@ -24,12 +27,13 @@ const _: () = {
     assert!(Load::THREADS == Mma::THREADS);
 };
 
-/// Step 2: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N contiguous; a block
-/// of 256 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
+/// Step 2: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, M and N
+/// contiguous; a block of 256 threads for each tile of 128 x 128, grid
+/// `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
-/// neither of the others. Each extent is at most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// overlaps neither of the others. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]
 pub unsafe fn ladder_tiled(
@@ -64,7 +68,7 @@ pub unsafe fn ladder_tiled(
         load.copy(&tArA, tAsA);
         load.copy(&tBrB, tBsB);
         sync_threads();
-        // These loads run beside the product. The tile after the last does not exist and reads as zeros.
+        // These loads overlap the product. The tile after the last one reads as zeros.
         load.copy(tAgA.at((.., .., .., k_tile + 1)), &mut tArA);
         load.copy(tBgB.at((.., .., .., k_tile + 1)), &mut tBrB);
         mma.gemm(&mut tCrC, tCsA, tCsB);

@@ -1,22 +1,24 @@
-//! Step 1: a transpose that reads and writes whole sectors, because the tile is transposed in shared memory.
+//! Step 1: a transpose that reads and writes whole sectors, because the tile is transposed in
+//! shared memory.
 
 use moye_device::prelude::*;
 
 static_layout! {
-    // (BLK_M, BLK_N). A column has 33 elements, so a warp that writes a column and one that reads a row both use all 32 banks.
+    // (BLK_M, BLK_N). A column has 33 elements, so a warp that writes a column and one that reads a
+    // row both use all 32 banks.
     Smem = layout!((32, 32):(1, 33));
     Threads = layout!((32, 8)); // (THR_M, THR_N) of the source, (THR_N, THR_M) of the destination
 }
 
-/// `dst = transpose(src)`: `src` is `m x n`, `dst` is `n x m`, strides in elements; a block of 256 threads for each tile of
-/// 32 x 32, grid `(ceil(m / 32), ceil(n / 32))`.
+/// `dst = transpose(src)`: `src` is `m x n`, `dst` is `n x m`, strides in elements; a block of 256
+/// threads for each tile of 32 x 32, grid `(ceil(m / 32), ceil(n / 32))`.
 ///
 /// Fastest where the first stride of each is 1 (column-major).
 ///
 /// # Safety
-/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and they do not
-/// overlap. `m` is at most 2^31 - 128 and `n` at most 2,097,120: a grid has no more than 65,535 blocks along
-/// y.
+/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and
+/// they do not overlap. `m` is at most 2^31 - 128 and `n` at most 2,097,120: a grid has no more
+/// than 65,535 blocks along y.
 #[kernel(threads = 256, shared = (sX: SharedArray<f32, Smem>))]
 pub unsafe fn transpose(
     src: Global<f32>,

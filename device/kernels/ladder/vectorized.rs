@@ -1,9 +1,10 @@
 //! Step 3: the kernel of step 2 with copies of 64 and of 128 bits.
 //!
-//! A load moves two or four neighbours along the contiguous axis, so a tile takes a half or a quarter of the
-//! loads and of the stores to shared memory. Two rules follow. All values of a thread go in one access: two
-//! accesses of 64 bits for four values would each use half of every sector. And what is stored as one word
-//! starts at a multiple of it, so columns in shared memory are padded by a whole word.
+//! A load moves two or four neighbours along the contiguous axis, so a tile takes a half or a
+//! quarter of the loads and of the stores to shared memory. Two rules follow. All values of a
+//! thread go in one access: two accesses of 64 bits for four values would each use half of every
+//! sector. And what is stored as one word starts at a multiple of it, so columns in shared memory
+//! are padded by a whole word.
 
 use moye_device::prelude::*;
 
@@ -17,7 +18,8 @@ tiled_mma! {
     Mma: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
 }
 
-// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything else does not compile.
+// Whole sectors of global memory, and one word at a time of each bank of shared memory: anything
+// else does not compile.
 const fn check<W: Element>() {
     Load::<W>::COPY.access_s(ComposedLayout::plain(layout!((128, 8):(1, 4096)))).expect_coalesced();
     Load::<W>::COPY.access_d(Smem::<W>::COMPOSED).expect_conflict_free();
@@ -32,14 +34,14 @@ const _: () = check::<u128>();
 const TORN: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 const _: () = assert!(!TORN.is_coalesced(layout!((128, 8):(1, 4096))));
 
-/// Step 3, by words of 64 or 128 bits: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`,
-/// M and N contiguous; a block of 256 threads for each tile of 128 x 128, grid `(ceil(m / 128), ceil(n /
-/// 128))`.
+/// Step 3, by words of 64 or 128 bits: `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as
+/// `(m, n)`, M and N contiguous; a block of 256 threads for each tile of 128 x 128, grid
+/// `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c` overlaps
-/// neither of the others. `a`, `b`, `lda` and `ldb` are multiples of the word, 8 or 16 bytes. Each extent is
-/// at most 2^31 - 128.
+/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// overlaps neither of the others. `a`, `b`, `lda` and `ldb` are multiples of the word, 8 or 16
+/// bytes. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem<W>>, sB: SharedArray<f32, Smem<W>>),
     instances = (ladder_vectorized_64<u64, 8>, ladder_vectorized_128<u128, 16>))]

@@ -1,12 +1,14 @@
-//! C written while its last products are computed.
+//! An epilogue that stores C while the last K tile is multiplied.
 //!
-//! Blocks that begin together end together: all of them write C at once, behind the last product, and the multiply-adds rest meanwhile. So the last
-//! tile along K is multiplied part by part: the sums of one part of C's tile through all of its steps, then those of the next. A part is
-//! written when its sums are complete, beside the products of those behind it. Of the tile's fragments those that the parts have in common are read once for
-//! each part, in this one tile. Each sum still adds its products in the order of k.
+//! Blocks that start together end together: all of them store C at once after the last product, and
+//! the FMA units are idle meanwhile. So the last K tile is multiplied part by part: all of its
+//! steps for one part of the accumulators, then for the next part. A part is stored when it is
+//! complete, during the products of the next parts. Fragments that the parts share are loaded once
+//! for each part, in this tile only. Each accumulator still adds its products in K order.
 //!
-//! How `ptxas` schedules the loop over the other tiles hangs on what comes behind it (record 7). What is here is a loop of its own, the thread's number and the
-//! loop's ends are [`opaque`], and nothing of it is computed ahead.
+//! `ptxas` schedules the loop over the other tiles differently depending on the code after it
+//! (record 7). So this code is a separate loop, the thread's number and the loop's bounds are
+//! [`opaque`], and none of it is computed ahead.
 
 use super::config::{ArgumentsOf, Tiled};
 use super::epilogue::{Direct, Epilogue, PartOfC, StagesOf};
@@ -20,17 +22,20 @@ use moye_device::layout::{IntTuple, Layout, Swizzle, Tiler, logical_divide};
 use moye_device::memory::Storable;
 use moye_device::tensor::{Divisors, Fragment, RegistersRef, StaticLayout, Tensor};
 
-/// As [`Direct`], part by part: mode `MODE` of a thread's sums (MMA, MMA_M, MMA_N), so 1 for M and 2 for N, in `PARTS`, which divide it. Its loop along K has
-/// `UNROLLED` steps a turn, which divide the tile's.
+/// As [`Direct`], part by part: mode `MODE` of a thread's accumulators (MMA, MMA_M, MMA_N), so 1
+/// for M and 2 for N, is divided into `PARTS`. Its loop along K is unrolled by `UNROLLED` steps,
+/// which divide the tile's.
 ///
-/// The copies of fragments are those of `make_tiled_copy_a` and `_b`, whose values are in the order of the product's.
+/// The copies of fragments are those of `make_tiled_copy_a` and `_b`, whose values are in the order
+/// of the product's.
 pub struct ByParts<const MODE: usize, const PARTS: usize, const UNROLLED: u32 = 8>;
 
-/// `L` with mode `MODE` in `PARTS` parts of neighbours, the number of the part being the last mode: (V, M, N) is (V, M / PARTS, N, PARTS) for mode 1.
+/// `L` with mode `MODE` divided into `PARTS` runs of neighbours; the number of the part is the last
+/// mode: (V, M, N) is (V, M / PARTS, N, PARTS) for mode 1.
 pub struct Parted<L, const MODE: usize, const PARTS: usize>(PhantomData<L>);
 
-/// What a thread copies of an operand's tile, (CPY, CPY_M, CPY_K, PIPE), along M in the parts of C: (V, CPY_K, PIPE, PARTS). They are one where C is not
-/// parted along the operand's mode of C, `OF`.
+/// A thread's part of an operand's tile, (CPY, CPY_M, CPY_K, PIPE), divided along M like C: (V,
+/// CPY_K, PIPE, PARTS). There is one part if C is not divided along the operand's mode of C, `OF`.
 pub struct PartedCopy<L, const OF: usize, const MODE: usize, const PARTS: usize>(PhantomData<L>);
 
 impl<L, const MODE: usize, const PARTS: usize> Clone for Parted<L, MODE, PARTS> {
@@ -47,7 +52,7 @@ impl<L, const OF: usize, const MODE: usize, const PARTS: usize> Clone for Parted
 }
 impl<L, const OF: usize, const MODE: usize, const PARTS: usize> Copy for PartedCopy<L, OF, MODE, PARTS> {}
 
-/// `layout` with mode `mode` in `parts` parts, or it does not compile.
+/// `layout` with mode `mode` divided into `parts`, or a compile error.
 const fn parted(layout: Layout, mode: usize, parts: usize) -> Layout {
     let whole = layout.mode(mode);
     if parts == 0 || whole.size() % parts as i64 != 0 {
@@ -68,7 +73,7 @@ const fn parted(layout: Layout, mode: usize, parts: usize) -> Layout {
     layout.replace(mode, divided.mode(0)).append(divided.mode(1))
 }
 
-/// The steps of a tile along K, by `of_a` and `of_b`, (V, CPY_K, PIPE, PART), or it does not compile.
+/// The steps of a tile along K, by `of_a` and `of_b`, (V, CPY_K, PIPE, PART), or a compile error.
 const fn steps(tile: i64, of_a: Layout, of_b: Layout, unrolled: u32) -> u32 {
     if of_a.extent(1) != tile || of_b.extent(1) != tile || tile % unrolled as i64 != 0 {
         TilingError::of("ByParts")
@@ -78,7 +83,7 @@ const fn steps(tile: i64, of_a: Layout, of_b: Layout, unrolled: u32) -> u32 {
             .int(of_a.extent(1))
             .str(" and ")
             .int(of_b.extent(1))
-            .str(" steps of it: take threads along M and N alone, and a multiple of ")
+            .str(" steps of it: use threads along M and N only, and a multiple of ")
             .int(unrolled as i64)
             .raise();
     }
@@ -101,7 +106,7 @@ impl<L: StaticLayout, const OF: usize, const MODE: usize, const PARTS: usize> St
     const MOVED: u64 = L::MOVED;
 }
 
-/// The same values as those of atoms with one value each: (1, V * M).
+/// The same values in the order of atoms with one value each: (1, V * M).
 pub struct OneByOne<L>(PhantomData<L>);
 
 impl<L> Clone for OneByOne<L> {
@@ -147,7 +152,8 @@ where
     ) {
         let place = Place { thread: opaque(place.thread), ..place };
         let (copy_a, copy_b) = (G::CopyA::get_slice(place.thread), G::CopyB::get_slice(place.thread));
-        // SAFETY: a thread's part with one of its modes in parts has the same elements, origin and swizzle.
+        // SAFETY: with one of its modes divided, a thread's part has the same elements, origin and
+        // swizzle.
         let (t_s_a, t_s_b) = unsafe {
             (
                 copy_a
@@ -178,7 +184,7 @@ where
                 let mut t_r_c = sums
                     .view_as_mut::<Parted<AccumulatorOf<G::TileC, G::Mma>, MODE, PARTS>>()
                     .slice_last(part); // (MMA, MMA_M, MMA_N)
-                // Once; see the top of this page.
+                // Called once; see the module's documentation.
                 let mut left = opaque(1);
                 while left > 0 {
                     left -= 1;
@@ -204,7 +210,7 @@ where
     }
 }
 
-/// A fragment of values that follow each other, as those of atoms with one value each: (MMA, MMA_M).
+/// A fragment of consecutive values, as atoms with one value each have them: (MMA, MMA_M).
 #[inline(always)]
 fn one_by_one<T: Storable, L: StaticLayout>(
     values: &Fragment<T, L>,
@@ -253,7 +259,8 @@ mod tests {
 
     #[test]
     fn columns_are_parted_as_rows_are() {
-        // 16 columns of `sgemm_tt` in four runs of 4, each the sums of one part, and the words of B that it takes.
+        // 16 columns of `sgemm_tt` in four runs of 4, each the accumulators of one part, and the
+        // vectors of B that it loads.
         type Sums = Parted<AccumulatorOf<wide::TileC, wide::Mma>, 2, 4>;
         let (whole, parted) = (AccumulatorOf::<wide::TileC, wide::Mma>::LAYOUT, Sums::LAYOUT);
         assert_eq!(
@@ -285,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "take threads along M and N alone, and a multiple of 12")]
+    #[should_panic(expected = "use threads along M and N only, and a multiple of 12")]
     fn a_loop_that_is_unrolled_by_what_does_not_divide_a_tile_is_refused() {
         let of_a = PartedCopy::<CopyOfA, 1, 1, 4>::LAYOUT;
         steps(16, of_a, of_a, 12);

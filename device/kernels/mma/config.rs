@@ -1,4 +1,4 @@
-//! How a product on tensor cores is tiled, as a type.
+//! The configuration of a product on tensor cores, as a type.
 
 use super::arguments::Arguments;
 use super::epilogue::Epilogue;
@@ -8,15 +8,16 @@ use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TilingError};
 use moye_device::memory::SharedArray;
 use moye_device::tensor::{StaticLayout, Strides};
 
-/// What a block multiplies: the tiles, where they lie in shared memory, and who multiplies what of them.
+/// The tiling of a block: its tiles, their layouts in shared memory, and the copies and the product
+/// of its threads.
 pub trait Tiled: Sized + 'static {
-    /// The elements of A and B.
+    /// The element type of A and B.
     type Operand: moye_device::memory::Element;
-    /// The elements that the atom accumulates.
+    /// The accumulator's type.
     type Sum: Convertible<Self::Scalar>;
-    /// What is computed in behind the product.
+    /// The type of the epilogue's arithmetic.
     type Scalar: Scalar + Convertible<Self::Scalar>;
-    /// The elements of C.
+    /// The element type of C.
     type Output: Convertible<Self::Scalar>;
     /// A block's tile of A, (BLK_M, BLK_K).
     type TileA: StaticLayout;
@@ -28,32 +29,35 @@ pub trait Tiled: Sized + 'static {
     type SmemA: StaticLayout;
     /// B's stages in shared memory, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
-    /// A from shared memory to fragments.
+    /// The copy of A from shared memory to fragments.
     type CopyA: StaticTiledCopy<Element = Self::Operand>;
-    /// B from shared memory to fragments.
+    /// The copy of B from shared memory to fragments.
     type CopyB: StaticTiledCopy<Element = Self::Operand>;
     /// The product.
     type Mma: StaticTiledMma;
 }
 
-/// A configuration of the [pipeline](super::matmul): what a block multiplies, how that comes into shared memory, and how C is written.
+/// A configuration of the [mainloop](super::matmul): the tiling of a block, the copies to shared
+/// memory, and the epilogue.
 pub trait MmaConfig: Tiled {
-    /// What is known of A's strides, along (M, K).
+    /// The static part of A's strides, along (M, K).
     type StridesA: Strides;
-    /// What is known of B's strides, along (N, K).
+    /// The static part of B's strides, along (N, K).
     type StridesB: Strides;
-    /// A from global to shared memory: [`Asynchronous`](super::Asynchronous), or [`Turned`](super::Turned).
+    /// The copy of A from global to shared memory: [`Asynchronous`](super::Asynchronous), or
+    /// [`Turned`](super::Turned).
     type LoadA: Load<Self::Operand, Self::StridesA, Self::TileA, Self::SmemA>;
-    /// B from global to shared memory, likewise.
+    /// The copy of B from global to shared memory, one of the same two.
     type LoadB: Load<Self::Operand, Self::StridesB, Self::TileB, Self::SmemB>;
-    /// How C is written: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or beside the last products, [`ByParts`](super::ByParts);
-    /// [`Visited`](super::Visited) with what your own [`Visitor`](super::Visitor) makes of each accumulator.
+    /// The epilogue: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct),
+    /// [`ByParts`](super::ByParts), which overlaps the last products, or
+    /// [`Visited`](super::Visited) with your own [`Visitor`](super::Visitor) of the accumulators.
     type Epilogue: Epilogue<Self>;
     /// The strides of a matrix with this leading dimension.
     fn strides_a(leading: i64) -> Self::StridesA;
     /// The strides of a matrix with this leading dimension.
     fn strides_b(leading: i64) -> Self::StridesB;
-    /// Tiles in shared memory at the same time, 3 to 6.
+    /// Pipeline stages, 3 to 6.
     const STAGES: u32 = {
         let (stages, of_b) = (Self::SmemA::LAYOUT.extent(2), Self::SmemB::LAYOUT.extent(2));
         if stages < 3 || stages > 6 || stages != of_b {
@@ -69,7 +73,7 @@ pub trait MmaConfig: Tiled {
     };
 }
 
-/// What a block keeps in shared memory: the stages of A and of B.
+/// A block's shared memory: the stages of A and of B.
 pub type Storage<G> = (
     SharedArray<<G as Tiled>::Operand, <G as Tiled>::SmemA>,
     SharedArray<<G as Tiled>::Operand, <G as Tiled>::SmemB>,

@@ -1,7 +1,8 @@
-//! What becomes of the sums: `activation(alpha * sum + beta * c + bias)`.
+//! Epilogues: `activation(alpha * sum + beta * c + bias)`.
 //!
-//! The sums go through shared memory: each warp writes its own where they belong in the tile, and the block reads rows of it
-//! back, so that every access to global memory is a coalesced one of 16 bytes, where the rows of C allow that.
+//! Accumulators are staged in shared memory: each warp writes its own at their place in the tile,
+//! and the block reads the tile back by rows, so that every access to global memory is coalesced
+//! and has 16 bytes, if the rows of C are aligned.
 
 use super::config::{ArgumentsOf, Storage, Tiled};
 use super::rows::{Place, Staged, write_rows};
@@ -22,21 +23,23 @@ pub type StagesOf<G> = (
     SharedTensor<<G as Tiled>::Operand, <G as Tiled>::SmemB>,
 );
 
-/// How a block's tile of C is written.
+/// How a block's tile of C is stored.
 pub trait Epilogue<G: Tiled> {
-    /// What it needs beside [`Arguments`](super::Arguments): a struct that the kernel takes as a parameter of its own, or `()`.
+    /// The parameters beside [`Arguments`](super::Arguments): a struct that the kernel takes as a
+    /// separate parameter, or `()`.
     type Parameters: Copy;
-    /// A tile's first row is a multiple of so many.
+    /// A tile's first row is a multiple of this.
     const GRANULE: usize = 1;
-    /// Whether blocks whose tile lies in C leave the last tile along K to [`last_tile`](Self::last_tile), and do not come to
-    /// [`store`](Self::store) then.
+    /// Whether blocks whose tile is in bounds of C call [`last_tile`](Self::last_tile) for the last
+    /// K tile, instead of [`store`](Self::store).
     const TAKES_LAST_TILE: bool = false;
 
     /// Writes the tile from the accumulators `(MMA, MMA_M, MMA_N)` of all threads.
     ///
     /// # Safety
-    /// All threads of the product come by together; none needs the stages in shared memory any more; the tile may be written,
-    /// and what another block writes of it has the same values.
+    /// All threads of the product call it together, and none needs the stages in shared memory any
+    /// more. The tile is writable, and another block that writes a part of it writes the same
+    /// values.
     unsafe fn store(
         sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         arguments: &ArgumentsOf<G>,
@@ -44,11 +47,14 @@ pub trait Epilogue<G: Tiled> {
         place: Place,
     );
 
-    /// Multiplies the last tile along K, which is in `stage`, and writes the tile of C, all of which exists.
+    /// Multiplies the last K tile, which is in `stage`, and stores the tile of C, which is in
+    /// bounds.
     ///
     /// # Safety
-    /// All threads of the product come by together; the tile along K has arrived for all of them, and nobody writes its stage; the tile of C may be
-    /// written, and what another block writes of it has the same values. Of epilogues with [`TAKES_LAST_TILE`](Self::TAKES_LAST_TILE) alone.
+    /// All threads of the product call it together. The K tile has arrived for all of them, and no
+    /// thread writes its stage. The tile of C is writable, and another block that writes a part of
+    /// it writes the same values. Only for epilogues with
+    /// [`TAKES_LAST_TILE`](Self::TAKES_LAST_TILE).
     unsafe fn last_tile(
         _sums: &mut Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
         _stages: StagesOf<G>,
@@ -57,11 +63,11 @@ pub trait Epilogue<G: Tiled> {
         _parameters: &Self::Parameters,
         _place: Place,
     ) {
-        const { assert!(!Self::TAKES_LAST_TILE, "an epilogue that takes the last tile says how") };
+        const { assert!(!Self::TAKES_LAST_TILE, "an epilogue with TAKES_LAST_TILE implements last_tile") };
     }
 }
 
-/// Through shared memory, for atoms whose threads have pairs here and there.
+/// Stages the tile in shared memory, for atoms whose threads have scattered pairs.
 pub struct ThroughShared;
 
 impl<G: Tiled> Epilogue<G> for ThroughShared
@@ -82,14 +88,14 @@ where
     }
 }
 
-/// Straight from the registers, for threads that have runs along M of a C with M contiguous, 16 bytes each: `alpha * sum`, and
-/// nothing else. The sums of so many runs, each with all that can be asked for, would be a long program; who asks for more has
-/// the sums finished by another kernel.
+/// Stores directly from registers, for threads with 16-byte runs along M of an M-contiguous C: only
+/// `alpha * sum`. With every option of the full epilogue the code for this many runs would be long;
+/// products that need more use a second kernel.
 ///
 /// The columns of C start at multiples of 16 bytes.
 pub struct Direct;
 
-/// A thread's part of C where M is contiguous: (MMA, MMA_M, MMA_N).
+/// A thread's part of an M-contiguous C: (MMA, MMA_M, MMA_N).
 pub type PartOfC<G> = PartitionMma<IdentityOf<<G as Tiled>::TileC>, <G as Tiled>::Mma, OfC>;
 
 impl Direct {
@@ -112,7 +118,7 @@ impl Direct {
         G::Mma::get_slice(place.thread).partition_c(g_c)
     }
 
-    /// What becomes of a sum.
+    /// The result of an accumulator.
     #[inline(always)]
     pub(super) fn result<G: Tiled>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Output {
         G::Output::narrow(arguments.alpha.fma(sum.widen(), G::Scalar::ZERO))
@@ -138,7 +144,8 @@ where
         let whole = m >= const { G::TileC::LAYOUT.extent(0) as u32 }
             && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
         let mut t_g_c = Self::part_of::<G>(arguments, place); // (MMA, MMA_M, MMA_N)
-        // SAFETY: each element of C belongs to one thread; every element of the fragment is written before it is read.
+        // SAFETY: each element of C belongs to one thread; every element of the fragment is written
+        // before it is read.
         unsafe {
             let mut results = t_g_c.make_fragment_like();
             transform(sums, &mut results, |sum| Self::result::<G>(arguments, sum));
@@ -151,7 +158,7 @@ where
     }
 }
 
-/// [`ThroughShared`].
+/// The body of [`ThroughShared`].
 ///
 /// # Safety
 /// As [`Epilogue::store`].
@@ -166,18 +173,18 @@ pub(super) unsafe fn through_shared<G: Tiled>(
     const {
         assert!(
             SharedArray::<G::Sum, SumsOf<G>>::BYTES <= <Storage<G> as SharedStorage>::BYTES,
-            "the sums of a tile need more shared memory than the stages, which they take the place of: take more stages, or \
+            "the accumulators of a tile need more shared memory than the stages, whose memory they use: take more stages, or \
              a smaller tile"
         );
     }
-    // SAFETY: the caller has no use for the stages any more; each element belongs to one thread.
+    // SAFETY: the caller no longer needs the stages; each element belongs to one thread.
     unsafe {
         let s_c = SharedArray::<G::Sum, SumsOf<G>>::take(); // (BLK_M, BLK_N)
         let mut t_s_c = G::Mma::get_slice(place.thread).partition_c(s_c); // (MMA, MMA_M, MMA_N)
         copy(sums, &mut t_s_c);
     }
     sync_threads();
-    // SAFETY: a barrier is behind the writes; the caller's contract.
+    // SAFETY: a barrier follows the writes; the caller's contract.
     unsafe { write_rows::<G>(arguments, SharedArray::<G::Sum, SumsOf<G>>::take(), place) };
 }
 

@@ -1,8 +1,9 @@
-//! The family in short: an element type, an atom and a tile make a kernel.
+//! The macro that makes a kernel of an element type, an atom and a tile.
 
 /// The configuration `$name::Tiling` and the kernel `$name` of each entry.
 ///
-/// `a` and `b` say which mode is contiguous (`k`, or `mn` for M and N) and by what the fragments are read.
+/// `a` and `b` name the contiguous mode (`k`, or `mn` for M and N) and the atom that loads the
+/// fragments.
 macro_rules! tensor_core {
     ($(
         $(#[$doc:meta])*
@@ -80,12 +81,13 @@ macro_rules! tensor_core {
 
             $(#[$doc])*
             ///
-            /// Along x a block for each tile of `c`, along y one for each split of each batch.
+            /// One block for each tile of `c` along x, and for each split of each batch along y.
             ///
             /// # Safety
-            /// The matrices lie in memory of the device inside the buffers that the pointers come from; `c` overlaps none of
-            /// the others. Addresses, leading dimensions and strides of batches of `a` and `b` are multiples of 16 bytes; every
-            /// split has something of K. Each extent is at most 2^31 - 256.
+            /// The matrices are in memory of the device, inside the buffers that the pointers
+            /// belong to; `c` overlaps no other. Addresses, leading dimensions and batch strides of
+            /// `a` and `b` are multiples of 16 bytes; every split has at least one element of K.
+            /// Each extent is at most 2^31 - 256.
             #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
             pub unsafe fn $name(arguments: ArgumentsOf<Tiling>) {
                 // SAFETY: the caller's contract.
@@ -101,14 +103,14 @@ macro_rules! tensor_core {
     (@smem mn $t:ty, $extent:expr, $k:expr, $stages:expr) => {
         crate::mma::smem::mn_major($extent, $k, $stages)
     };
-    // Eight threads a row of 128 bytes.
+    // Eight threads for each row of 128 bytes.
     (@load k $t:ty, $extent:literal, $threads:literal) => {
         TiledCopy::new(
             crate::mma::family::rows_of($threads / 8, 8),
             crate::mma::family::one_row((16 / size_of::<$t>()) as i64),
         )
     };
-    // 16 bytes a thread along the contiguous mode.
+    // 16 bytes for each thread along the contiguous mode.
     (@load mn $t:ty, $extent:literal, $threads:literal) => {
         TiledCopy::new(
             crate::mma::family::columns_of($extent / (16 / size_of::<$t>()) as i64, $threads),
@@ -122,7 +124,7 @@ pub(crate) use tensor_core;
 
 use moye_device::layout::{IntTuple, Layout};
 
-/// What is computed in behind sums of a type.
+/// The type of the epilogue's arithmetic for an accumulator type.
 pub trait Summed {
     /// The type.
     type Scalar;
@@ -139,12 +141,12 @@ macro_rules! summed {
 }
 summed!(half::f16: f32, f32: f32, i32: i32, f64: f64);
 
-/// `(rows, across)` threads, neighbours along the second mode.
+/// `(rows, across)` threads, contiguous along the second mode.
 pub const fn rows_of(rows: i64, across: i64) -> Layout {
     Layout::new(IntTuple::flat(&[rows, across]), IntTuple::flat(&[across, 1]))
 }
 
-/// `(along, threads / along)` threads, neighbours along the first mode.
+/// `(along, threads / along)` threads, contiguous along the first mode.
 pub const fn columns_of(along: i64, threads: i64) -> Layout {
     Layout::new(IntTuple::flat(&[along, threads / along]), IntTuple::flat(&[1, along]))
 }

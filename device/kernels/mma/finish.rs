@@ -1,4 +1,4 @@
-//! The last step where K was cut into parts: the parts' sums are added up, and then become what one sum would have.
+//! The second kernel of split-K: reduces the splits, and applies the epilogue.
 
 use super::arguments::Arguments;
 use super::scalar::{Convertible, Scalar, finish};
@@ -18,7 +18,7 @@ static_layout! {
     pub Tile = layout!((128, 8));
 }
 
-/// Four neighbours along N a thread, 32 threads a row.
+/// Four neighbours along N for each thread, 32 threads for each row.
 struct Rows<T>(PhantomData<T>);
 
 impl<T> Clone for Rows<T> {
@@ -39,7 +39,8 @@ impl<T: Element> StaticTiledCopy for Rows<T> {
     const COPY: TiledCopy<AutoVectorizingCopy, T> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 }
 
-/// One block's tile of C: `a` holds the sums, `(M, N)` with leading dimension `lda` for each of the `splits` of each batch.
+/// One block's tile of C: `a` holds the accumulators, `(M, N)` with leading dimension `lda` for
+/// each of the `splits` of each batch.
 ///
 /// # Safety
 /// As the kernels below.
@@ -58,7 +59,7 @@ unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S>>(arguments: Argum
     }
 }
 
-/// [`add_up`], with what is known of the strides of C as `(N, M)`.
+/// [`add_up`] with the static part of the strides of C as `(N, M)`.
 ///
 /// # Safety
 /// As [`add_up`].
@@ -78,8 +79,8 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
     let t_g_bias = t_g_c_of.partition_s(m_bias.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
     let part = Rows::<S>::get_slice(thread);
     let mut from = arguments.a.offset(i64::from(block.y) * arguments.batch_a);
-    // SAFETY: the caller's contract; each element of C belongs to one thread; every element of a fragment is written before it
-    // is read.
+    // SAFETY: the caller's contract; each element of C belongs to one thread; every element of a
+    // fragment is written before it is read.
     unsafe {
         let mut results = t_g_c.make_fragment_like();
         if arguments.beta != S::ZERO {
@@ -101,12 +102,13 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
 
 macro_rules! finish {
     ($($name:ident $t:ty, $scalar:ty;)+) => { $(
-        #[doc = concat!("Adds up the sums that the splits of K left in `a`, and writes `", stringify!($t), "` to `c`: a block of 256 threads")]
-        /// for each tile of 8 x 128 along x, for each batch along y. With 0 splits neither `a` nor `alpha` is read.
+        #[doc = concat!("Reduces the accumulators of the splits of K in `a`, and writes `", stringify!($t), "` to `c`: a block of 256 threads")]
+        /// for each tile of 8 x 128 along x, for each batch along y. With 0 splits neither `a` nor
+        /// `alpha` is read.
         ///
         /// # Safety
-        /// As for a product's kernel, with `a` as `(batches, splits, M, N)` by `batch_a`, `split_c` and `lda`, whose rows start
-        /// at multiples of 16 bytes.
+        /// As for a product's kernel, with `a` as `(batches, splits, M, N)` by `batch_a`, `split_c`
+        /// and `lda`; its rows start at multiples of 16 bytes.
         #[kernel(threads = 256)]
         pub unsafe fn $name(arguments: Arguments<$scalar, $t, $scalar>) {
             // SAFETY: the caller's contract.

@@ -1,10 +1,11 @@
-//! How the tiles of an operand come from global memory into their stages.
+//! Copies of an operand's tiles from global memory into their stages.
 //!
-//! [`Asynchronous`] is `cp.async`: an access of 16 bytes along the mode that is contiguous in both places. An operand with K contiguous that
-//! is multiplied by FMA lies across: a stage has M (or N) contiguous, so that a thread reads four neighbours at a time, and `cp.async` could
-//! move single numbers only. [`Turned`] reads a few neighbours along K of four rows into registers, and writes from there four neighbours
-//! along M for each of them. That is the transposition of a block of registers, which costs no instruction: the two copies only name the same
-//! registers in another order.
+//! [`Asynchronous`] is `cp.async`: accesses of 16 bytes along a mode that is contiguous in both
+//! places. A K-contiguous operand of an FMA product has to be transposed: its stage is M-contiguous
+//! (or N-contiguous), so that a thread reads four neighbours at a time, and `cp.async` could move
+//! only single numbers. [`Turned`] loads a few neighbours along K of four rows into registers, and
+//! stores four neighbours along M for each of them. This transpose takes no instruction: the two
+//! copies only name the same registers in another order.
 
 use core::marker::PhantomData;
 use moye_device::algorithm::{CopyDestination, CopySource, copy, copy_tiled};
@@ -17,26 +18,27 @@ use moye_device::tensor::{
     StaticLayout, Strided, Strides, WholeTiles,
 };
 
-/// The tiles of an operand along K, in global memory: (BLK, BLK_K, k).
+/// An operand's tiles along K, in global memory: (BLK, BLK_K, k).
 pub type Tiles<T, S, Tile> = GlobalTensor<Global<T>, S, IdentityOf<Tile>, Along<1>>;
-/// What a thread loads of them: (CPY, CPY_BLK, CPY_K, k).
+/// A thread's source in them: (CPY, CPY_BLK, CPY_K, k).
 type PartOfTiles<T, S, Tile, C> = GlobalTensor<Global<T>, S, PartitionS<IdentityOf<Tile>, C>, Along<1>>;
-/// Where it puts that: (CPY, CPY_BLK, CPY_K, PIPE).
+/// Its destination: (CPY, CPY_BLK, CPY_K, PIPE).
 type PartOfStages<T, Smem, C> = SharedTensor<T, PartitionD<Smem, C>>;
-/// What a thread has of one tile, as it loads it: (CPY, CPY_BLK, CPY_K).
+/// A thread's part of one tile in the order of its loads: (CPY, CPY_BLK, CPY_K).
 type LoadedOf<T, Tile, C> = Fragment<T, FragmentLike<PartitionS<IdentityOf<Tile>, C>>>;
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
 type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 
-/// What brings an operand of elements `T` with strides `S`, in tiles `Tile`, into the stages `Smem`.
+/// The copy of an operand with elements `T` and strides `S`, in tiles `Tile`, into the stages
+/// `Smem`.
 pub trait Load<T: Element, S: Strides, Tile: StaticLayout, Smem: StaticLayout>: 'static {
-    /// Threads that load together.
+    /// The number of threads that load.
     const THREADS: i64;
-    /// Of what goes through registers, how many eighths of a tile's steps come before it is written, and the next is read; none where
-    /// it goes straight into the stage.
+    /// For copies through registers: after how many eighths of a tile's steps the registers are
+    /// stored and the next tile is loaded; none for copies that go directly into the stage.
     const EIGHTHS: Option<u32>;
-    /// Whether tiles go through registers: [`Loading::start`] reads one, and [`Loading::finish`] writes it to its stage. Otherwise the first does
-    /// both, and is waited for by `cp_async_wait`.
+    /// Whether tiles go through registers: [`Loading::start`] loads one, and [`Loading::finish`]
+    /// stores it to its stage. Otherwise `start` does both, and `cp_async_wait` waits for it.
     const THROUGH_REGISTERS: bool = Self::EIGHTHS.is_some();
     /// A thread's part.
     type Part: Loading;
@@ -47,27 +49,29 @@ pub trait Load<T: Element, S: Strides, Tile: StaticLayout, Smem: StaticLayout>: 
 
 /// A thread's part of an operand's tiles and stages.
 pub trait Loading: Clone {
-    /// Begins to bring tile `tile`, of which elements outside of the matrix arrive as zeros.
+    /// Starts the copy of tile `tile`; out of bounds elements become zeros.
     ///
     /// # Safety
-    /// The operand may be read. `stage` is read and written by nobody until all threads have met behind the arrival of what `cp.async` brings; what
-    /// goes through registers does not touch it here, and what this part started before is finished.
+    /// The operand is readable. No other thread reads or writes `stage` until all threads have
+    /// synchronised after the arrival of `cp.async`. A copy through registers does not touch the
+    /// stage here, and the previous one of this part is finished.
     unsafe fn start(&mut self, tile: u32, stage: u32);
 
-    /// [`start`](Self::start) of a tile that lies in the matrix.
+    /// [`start`](Self::start) for a tile that is in bounds.
     ///
     /// # Safety
     /// As [`start`](Self::start).
     unsafe fn start_whole(&mut self, tile: u32, stage: u32);
 
-    /// Writes what was started, where it went through registers.
+    /// Stores what was started, if it went through registers.
     ///
     /// # Safety
-    /// [`start`](Self::start) came before. `stage` is read and written by nobody until all threads have met behind this.
+    /// [`start`](Self::start) was called before. No other thread reads or writes `stage` until all
+    /// threads have synchronised after this.
     unsafe fn finish(&mut self, stage: u32);
 }
 
-/// By `cp.async`: the tiled copy `C`, from global memory to the stage.
+/// By `cp.async`: the tiled copy `C` from global memory to the stage.
 pub struct Asynchronous<C>(PhantomData<C>);
 
 /// See [`Asynchronous`].
@@ -128,9 +132,9 @@ where
     unsafe fn finish(&mut self, _: u32) {}
 }
 
-/// Through registers, where the operand is turned round: read by the tiled copy `From`, written by `To`. Both give a thread the same elements
-/// of a tile, all that it has of it. They are written `EIGHTHS` eighths through a tile's steps, and the next ones read then, most of a tile
-/// before they are needed.
+/// Through registers, for an operand to transpose: loaded by the tiled copy `From`, stored by `To`.
+/// Both give a thread the same elements of a tile, all that it has. They are stored after `EIGHTHS`
+/// eighths of a tile's steps; the next ones are loaded then, most of a tile before they are needed.
 pub struct Turned<From, To, const EIGHTHS: u32>(PhantomData<(From, To)>);
 
 /// See [`Turned`].
@@ -166,7 +170,7 @@ where
         TurnedPart {
             tiles: From::get_slice(thread).partition_s(tiles),
             stages: To::get_slice(thread).partition_d(stages),
-            // SAFETY: a tile is read before it is written.
+            // SAFETY: a tile is loaded before it is stored.
             loaded: unsafe { Fragment::uninit() },
         }
     }
@@ -200,7 +204,7 @@ where
     #[inline(always)]
     unsafe fn finish(&mut self, stage: u32) {
         let mut to = self.stages.slice_last(stage); // (CPY, CPY_BLK, CPY_K)
-        // SAFETY: the caller's contract; all of the fragment is written before it is read.
+        // SAFETY: the caller's contract; the fragment is fully written before it is read.
         unsafe {
             let mut turned = to.make_fragment_like(); // (CPY, CPY_BLK, CPY_K)
             copy(&self.loaded.view_as::<TurnedOf<From, To, AllButLast<Smem>>>(), &mut turned);
@@ -209,7 +213,8 @@ where
     }
 }
 
-/// The registers that `From` loads a tile `L` into, in the order in which `To` writes them: (CPY, CPY_BLK, CPY_K).
+/// The registers into which `From` loads a tile `L`, in the order in which `To` stores them: (CPY,
+/// CPY_BLK, CPY_K).
 pub struct TurnedOf<From, To, L>(PhantomData<(From, To, L)>);
 
 impl<From, To, L> Clone for TurnedOf<From, To, L> {
@@ -230,7 +235,8 @@ impl<From: StaticTiledCopy, To: StaticTiledCopy, L: StaticLayout> StaticLayout f
     };
 }
 
-/// Both copies give a thread the same elements, and all threads all of a tile of `size` elements, or it does not compile.
+/// Both copies give a thread the same elements, and all threads together all of a tile of `size`
+/// elements, or a compile error.
 const fn same_elements(from: &Layout, to: &Layout, size: i64) {
     let threads = from.extent(0);
     let mut same = threads == to.extent(0) && from.size() == size && to.size() == size;
@@ -272,16 +278,17 @@ mod tests {
     tiled_copy! {
         /// Pairs along K of four rows.
         Pairs: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((4, 4)), layout!((4, 2):(2, 1)));
-        /// The same as fours along M of two columns.
+        /// The same values as four neighbours along M of two columns.
         Fours: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((4, 4)), layout!((4, 2)));
-        /// By threads that are neighbours along K.
+        /// By threads that are contiguous along K.
         Across: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(layout!((4, 4):(4, 1)), layout!((4, 2)));
     }
 
     #[test]
     fn a_block_of_registers_is_turned_by_naming_it_in_another_order() {
         let turned = TurnedOf::<Pairs, Fours, Tile>::LAYOUT;
-        // Value (row, column) of four rows and two columns is what was read as pair `row`, number `column`.
+        // Value (row, column) of four rows and two columns is what was loaded as pair `row`, number
+        // `column`.
         for (row, column) in (0..4).flat_map(|row| (0..2).map(move |column| (row, column))) {
             assert_eq!(turned.at(row + 4 * column), 2 * row + column, "row {row}, column {column}: {turned}");
         }

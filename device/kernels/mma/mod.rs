@@ -1,8 +1,10 @@
-//! Matmul on tensor cores by `mma.sync`: a multi-stage pipeline, in one configuration for each element type.
+//! Matmul on tensor cores by `mma.sync`: a multistage mainloop, with a configuration for each
+//! element type.
 //!
-//! For sm_90a those alone are compiled that Hopper's own kernels do not multiply (`exclusive.rs`, and f32 by multiply-adds): they call
-//! [`overlap_launches`](moye_device::arch::overlap_launches), which a text for sm_80 could not. The others serve there where TMA cannot load an
-//! operand, and come from the text for sm_80: each is launched behind the end of the kernel in front.
+//! For sm_90a only those kernels are compiled that have no Hopper counterpart (`exclusive.rs`, and
+//! f32 by FMA): they call [`overlap_launches`](moye_device::arch::overlap_launches), which PTX for
+//! sm_80 has not. The others serve on sm_90a operands that TMA cannot load. They come from the PTX
+//! for sm_80, and each starts after the previous kernel has completed.
 
 mod arguments;
 mod by_parts;

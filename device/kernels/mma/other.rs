@@ -1,7 +1,7 @@
 //! tf32 and 8-bit integers: K contiguous in both operands.
 //!
-//! `ldmatrix` moves pairs of 16 bits, so it cannot transpose these; where M or N is contiguous the host has them rearranged
-//! first.
+//! `ldmatrix` moves pairs of 16 bits, so it cannot transpose these types; if M or N is contiguous
+//! the host has them rearranged first.
 
 use super::family::tensor_core;
 use moye_device::atom::copy::SM75_U32x4_LDSM_N;
@@ -9,8 +9,8 @@ use moye_device::atom::mma::*;
 
 #[cfg(feature = "matmul-tf32")]
 tensor_core! {
-    /// `c = a * b` of f32 whose lower 13 bits the tensor cores ignore (tf32), sums in f32. A block of 256 threads for each
-    /// tile of 256 x 128.
+    /// `c = a * b` of f32, of which the tensor cores ignore the lower 13 bits (tf32), with f32
+    /// accumulators. A block of 256 threads for each tile of 256 x 128.
     matmul_tf32_tn = f32 => f32, f32 {
         tile: 256 x 128 x 32 in 3, threads = 256, min_blocks = 1,
         mma: SM80_16x8x8_F32TF32TF32F32_TN = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 8]),
@@ -27,7 +27,8 @@ tensor_core! {
 }
 #[cfg(feature = "matmul-i8")]
 tensor_core! {
-    /// `c = a * b` of signed bytes, sums in i32, which wrap. A block of 256 threads for each tile of 256 x 128.
+    /// `c = a * b` of signed bytes, with wrapping i32 accumulators. A block of 256 threads for each
+    /// tile of 256 x 128.
     matmul_s8_tn = i8 => i32, i32 {
         tile: 256 x 128 x 128 in 3, threads = 256, min_blocks = 1,
         mma: SM80_16x8x32_S32S8S8S32_TN = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 32]),

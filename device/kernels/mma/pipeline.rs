@@ -1,12 +1,13 @@
-//! The multi-stage pipeline on tensor cores: `cp.async` runs stages ahead of the product, `ldmatrix` a step ahead.
+//! The multistage mainloop on tensor cores: `cp.async` runs stages ahead of the product, `ldmatrix`
+//! a step ahead.
 //!
-//! Shared memory holds `STAGES` tiles of A and B. While the product works on one, the copies of the next `STAGES - 1` are
-//! on their way, so that global memory has that long to answer. Within a tile the fragments of step `k + 1` are read while
-//! step `k` multiplies. One barrier a tile orders both: it stands behind the last read of a stage and before the copy that
-//! overwrites it.
+//! Shared memory holds `STAGES` tiles of A and B. While one is multiplied, the copies of the next
+//! `STAGES - 1` are in flight, which hides the latency of global memory. Within a tile the
+//! fragments of step `k + 1` are loaded while step `k` is multiplied. One barrier for each tile
+//! orders both: it is after the last read of a stage and before the copy that overwrites it.
 //!
-//! Tiles in shared memory are swizzled, so that rows which `cp.async` writes and `ldmatrix` reads lie in different banks
-//! without padding.
+//! Tiles in shared memory are swizzled, so that rows which `cp.async` writes and `ldmatrix` reads
+//! are in different banks without padding.
 
 use super::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
 use super::epilogue::Epilogue;
@@ -24,18 +25,19 @@ use moye_device::atom::{PartitionS, StaticTiledCopy, StaticTiledMma, TilingError
 use moye_device::memory::{Element as _, SharedStorage};
 use moye_device::tensor::{All, AllButLast, Matrix, Part, RegistersMut, StaticLayout, Strides as _};
 
-/// A step's part of an operand in shared memory.
+/// The part of an operand in shared memory for one step along K.
 type PartOf<G, L, C> = Part<<G as Tiled>::Operand, AllButLast<PartitionS<L, C>>>;
 /// The parameters of a configuration's epilogue.
 pub type ParametersOf<G> = <<G as MmaConfig>::Epilogue as Epilogue<G>>::Parameters;
 type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
 type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
 
-/// One block's tile of C, of its batch and its part of K.
+/// One block's tile of C, for its batch and its split of K.
 ///
 /// # Safety
-/// The matrices lie inside their buffers, with the alignment that `G` promises; the kernel declares `Storage<G>` and is
-/// launched with the threads of `G::Mma`, along x a block for each tile, along y one for each split of each batch.
+/// The matrices are inside their buffers, with the alignment that `G` promises. The kernel declares
+/// `Storage<G>` and is launched with the threads of `G::Mma`: one block for each tile along x, and
+/// for each split of each batch along y.
 #[inline(always)]
 pub unsafe fn matmul<G: MmaConfig>(arguments: ArgumentsOf<G>)
 where
@@ -51,10 +53,10 @@ where
     unsafe { matmul_with::<G>(arguments, &()) }
 }
 
-/// [`matmul`] with an epilogue that has parameters of its own.
+/// [`matmul`] with an epilogue that has its own parameters.
 ///
 /// # Safety
-/// As [`matmul`]; the parameters are as the epilogue says.
+/// As [`matmul`]; the parameters satisfy the epilogue's contract.
 #[inline(always)]
 pub unsafe fn matmul_with<G: MmaConfig>(arguments: ArgumentsOf<G>, parameters: &ParametersOf<G>)
 where
@@ -68,8 +70,9 @@ where
     let thread = thread_idx().x;
     let (m, n) = (arguments.m, arguments.n);
     let (tile_m, tile_n) = tile_of::<G>(block_idx().x, m, n);
-    // Blocks at an edge work on the last whole tile where they can, and leave to others what is theirs too: equal results are
-    // written twice then, which does no harm unless C is read before.
+    // Blocks at an edge compute the last whole tile if there is one, so that it overlaps the
+    // neighbour's. Both write equal results to the overlap, which is correct unless C is read
+    // before.
     let exact = arguments.beta != G::Scalar::ZERO;
     let (first_m, first_n) = (
         first::<G::TileC, 0>(tile_m, m, exact, const { granule::<G>(G::StridesA::UNIT, true) }),
@@ -97,17 +100,17 @@ where
 
     let mut load_a = G::LoadA::part(thread, g_a, s_a); // (CPY, CPY_M, CPY_K, k) to (CPY, CPY_M, CPY_K, PIPE)
     let mut load_b = G::LoadB::part(thread, g_b, s_b); // (CPY, CPY_N, CPY_K, k) to (CPY, CPY_N, CPY_K, PIPE)
-    // Where K is no multiple of a tile's, the last tile is taken first: that one arrives with zeros beyond K, and all that
-    // the loop loads are whole.
+    // If K is not a multiple of the tile's, the partial tile is taken first: it has zeros beyond K,
+    // and the loop loads whole tiles only.
     let tiles = g_a.tiles();
     let ragged = u32::from(!k.is_multiple_of(const { G::TileA::LAYOUT.extent(1) as u32 }));
-    // The tile along K that is taken as the `turn`-th.
+    // The K tile of iteration `turn`.
     let tile_of_turn = |turn: u32| if ragged != 0 && turn == 0 { tiles - 1 } else { turn - ragged };
-    // Whether the block's tile lies in the matrices along M and N.
+    // Whether the block's tile is in bounds along M and N.
     let inside =
         m >= const { G::TileC::LAYOUT.extent(0) as u32 } && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
     let mma = G::Mma::get_slice(thread);
-    // SAFETY: each step's part is read from shared memory before its product.
+    // SAFETY: each step's fragments are loaded before its product.
     let (mut t_r_a, mut t_r_b) = unsafe {
         (
             // (MMA, MMA_M, MMA_K)
@@ -125,14 +128,16 @@ where
         same_threads::<G>();
         steps::<AllButLast<G::SmemA>, G::Mma>()
     };
-    // Where all of the first tiles lie in the matrices, nothing is asked of each load of what goes through registers.
+    // If all of the prologue's tiles are in bounds, the loads through registers need no predicates.
     let begins_inside = inside && ragged == 0 && G::STAGES <= tiles;
-    // What goes through registers is read a tile ahead from the first on, and may wait for global memory that long.
+    // Copies through registers load one tile ahead from the start, which hides the latency of
+    // global memory.
     macro_rules! first_stages {
         ($load:ty, $part:ident, $start:ident) => {
             for stage in 0..G::STAGES - 1 {
                 let mut next = $part.clone();
-                // SAFETY: nobody has used the stages yet; each part finishes what it has started.
+                // SAFETY: no thread has used the stages yet; each part finishes what it has
+                // started.
                 unsafe {
                     next.$start(tile_of_turn(stage + 1), stage + 1);
                     $part.finish(stage);
@@ -150,7 +155,7 @@ where
     }
     macro_rules! first_tile {
         ($load:ty, $part:ident) => {
-            // SAFETY: nobody has used the stages yet.
+            // SAFETY: no thread has used the stages yet.
             unsafe {
                 if <$load>::THROUGH_REGISTERS && begins_inside {
                     $part.start_whole(0, 0);
@@ -160,12 +165,13 @@ where
             }
         };
     }
-    // All that is to be computed of the block's place is, in front of what waits for other kernels.
+    // The block's coordinates are computed before the wait for other kernels.
     overlap_launches();
     first_tile!(G::LoadA, load_a);
     first_tile!(G::LoadB, load_b);
     for stage in 0..G::STAGES - 1 {
-        // SAFETY: nobody has used the stages yet. Turns beyond the last load what nobody multiplies.
+        // SAFETY: no thread has used the stages yet. Iterations past the last load tiles that are
+        // not multiplied.
         unsafe {
             if !G::LoadA::THROUGH_REGISTERS {
                 load_a.start(tile_of_turn(stage), stage);
@@ -178,10 +184,11 @@ where
     }
     first_stages!(G::LoadA, load_a);
     first_stages!(G::LoadB, load_b);
-    // The fragments of a step, from the stage that holds its tile, to the registers of step `$to`.
+    // Loads the fragments of a step from the stage that holds its tile to the registers of step
+    // `$to`.
     macro_rules! read {
         ($stage:expr, $step:expr => $to:expr) => {
-            // SAFETY: the stage has arrived for all threads, which a barrier has told.
+            // SAFETY: the stage has arrived for all threads, after a barrier.
             unsafe {
                 let (stage, step): (u32, u32) = ($stage, $step);
                 let (a, b) =
@@ -194,11 +201,13 @@ where
     wait(G::STAGES - 2);
 
     let (mut reading, mut writing) = (0, G::STAGES - 1);
-    // The loads that run `STAGES - 1` turns ahead. What goes through registers was read a turn before, and makes place for the next.
+    // The loads that run `STAGES - 1` iterations ahead. A copy through registers was loaded one
+    // iteration before, and is stored before the next load.
     macro_rules! load_ahead {
         ($load:ty, $part:ident, $turn:expr, $start:ident) => {
             let ahead = $turn + G::STAGES - 1;
-            // SAFETY: all have read the stage, which a barrier has told; what was started is finished before the next is.
+            // SAFETY: all threads have read the stage, after a barrier; what was started is
+            // finished before the next start.
             unsafe {
                 if !<$load>::THROUGH_REGISTERS && ahead < tiles {
                     $part.$start(ahead - ragged, writing);
@@ -214,23 +223,23 @@ where
     }
     macro_rules! multiply {
         ($step:expr) => {
-            // SAFETY: the step's fragments have been read.
+            // SAFETY: the step's fragments have been loaded.
             unsafe { gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c) }
         };
     }
 
-    // The steps in which tiles of A and of B are loaded, and the later one.
+    // The steps in which tiles of A and of B are loaded, and the later of the two.
     let (step_a, step_b, last) = const {
         let steps = self::steps::<AllButLast<G::SmemA>, G::Mma>();
         let a = load_step(G::LoadA::EIGHTHS, 0, steps);
         let b = load_step(G::LoadB::EIGHTHS, 1, steps);
         (a, b, if a > b { a } else { b })
     };
-    // The epilogue multiplies the last tile along K itself, where it writes C meanwhile.
+    // The epilogue multiplies the last K tile itself, and stores C meanwhile.
     let by_parts = const { G::Epilogue::TAKES_LAST_TILE } && inside && tiles > 0;
     let turns = tiles - u32::from(by_parts);
     if inside {
-        // The fragments of a step are read beside the product of the step before.
+        // The fragments of a step are loaded during the product of the step before.
         read!(reading, 0 => 0);
         for turn in 0..turns {
             for step in 0..steps {
@@ -238,12 +247,12 @@ where
                 if next_step == 0 && turn + 1 < tiles {
                     reading = next::<G>(reading);
                 }
-                // Behind the last step of the last turn this reads once more what nobody needs.
+                // After the last step of the last iteration this loads once more, unused.
                 read!(reading, next_step => next_step);
                 multiply!(step);
                 if step == 0 {
-                    // Behind the barrier all have read the tile before this one, whose stage is the next to be written,
-                    // and the tile after this one has arrived, a turn before it is read.
+                    // After the barrier all threads have read the previous tile, whose stage is
+                    // written next, and the next tile has arrived, one iteration before it is read.
                     wait(G::STAGES - 3);
                 }
                 if step == step_a {
@@ -261,8 +270,8 @@ where
             }
         }
     } else {
-        // At an edge the checks need the registers of a step. How many steps there are is known at run time, so that this
-        // stays a loop: it is long, and runs little.
+        // At an edge the predicates need the registers of a step. The number of steps is known only
+        // at run time, so that this stays a loop: it is long and rarely runs.
         let left = k % const { G::TileA::LAYOUT.extent(1) as u32 };
         let with_something = left.div_ceil(const { G::Mma::MMA.tile_size(2) as u32 });
         for turn in 0..tiles {
@@ -283,18 +292,19 @@ where
     let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
     let place = Place { first: (first_m, first_n), offset, thread };
     if by_parts {
-        // SAFETY: the last tile has arrived, which the barrier of the turn in front, or of the first tile, has told; for C as below.
+        // SAFETY: the last tile has arrived, after the barrier of the previous iteration or of the
+        // first tile; for C as below.
         unsafe { G::Epilogue::last_tile(&mut t_r_c, (s_a, s_b), reading, &arguments, parameters, place) };
         return;
     }
     sync_threads();
-    // SAFETY: nobody needs the stages any more; an element of C that two blocks write gets the same value from both, and is read by
-    // neither.
+    // SAFETY: no thread needs the stages any more. An element of C that two blocks write gets the
+    // same value from both, and neither reads it.
     unsafe { G::Epilogue::store(&t_r_c, &arguments, parameters, place) };
 }
 
-/// The first row (or column, with axis 1) of a block's tile: where the tile would reach over the edge, so many before the edge
-/// that it does not, if there are so many and `granule` of them divide the extent.
+/// The first row (or column, with axis 1) of a block's tile. A tile that would pass the edge is
+/// moved back so that it ends there, if there are enough rows and `granule` divides the extent.
 #[inline(always)]
 pub fn first<C: StaticLayout, const AXIS: usize>(tile: u32, extent: u32, exact: bool, granule: u32) -> u32 {
     let block = const { C::LAYOUT.extent(AXIS) as u32 };
@@ -303,8 +313,8 @@ pub fn first<C: StaticLayout, const AXIS: usize>(tile: u32, extent: u32, exact: 
     if moves && start + block > extent { extent - block } else { start }
 }
 
-/// How many rows of A (or of B) a tile may be moved by: those of 16 bytes where they are contiguous, or where C's are, which
-/// are written 16 bytes at a time.
+/// The granularity by which a tile of A (or of B) may be moved: 16 bytes where they are contiguous,
+/// or where C's are, which are stored 16 bytes at a time.
 const fn granule<G: MmaConfig>(unit: Option<usize>, along_m: bool) -> u32 {
     let operand = if matches!(unit, Some(0)) { 16 / G::Operand::BYTES } else { 1 };
     let written = if along_m { G::Epilogue::GRANULE } else { 1 };
@@ -317,7 +327,7 @@ fn next<G: MmaConfig>(stage: u32) -> u32 {
     if stage + 1 == G::STAGES { 0 } else { stage + 1 }
 }
 
-/// Waits until at most `pending` tiles are on their way, and for all threads to have come here.
+/// Waits until at most `pending` tiles are in flight, and for all threads to arrive.
 #[inline(always)]
 fn wait(pending: u32) {
     match pending {
@@ -330,7 +340,8 @@ fn wait(pending: u32) {
     sync_threads();
 }
 
-/// The step in which a tile is loaded: `first` by `cp.async`; what goes through registers is written so many eighths through the steps.
+/// The step in which a tile is loaded: `first` by `cp.async`; copies through registers are stored
+/// after a number of eighths of the steps.
 const fn load_step(eighths: Option<u32>, first: u32, steps: u32) -> u32 {
     match eighths {
         Some(eighths) => steps * eighths / 8,
@@ -338,7 +349,7 @@ const fn load_step(eighths: Option<u32>, first: u32, steps: u32) -> u32 {
     }
 }
 
-/// The steps along K in a tile: two at least, since B is loaded behind the second.
+/// The steps along K in a tile: at least two, since B is loaded after the second.
 const fn steps<L: StaticLayout, M: StaticTiledMma>() -> u32 {
     let steps = M::MMA.partition_a(L::LAYOUT).extent(2);
     if steps < 2 {
@@ -355,7 +366,7 @@ const fn steps<L: StaticLayout, M: StaticTiledMma>() -> u32 {
     steps as u32
 }
 
-/// All copies and the product are made by the same threads.
+/// The same threads make all copies and the product.
 const fn same_threads<G: MmaConfig>() {
     let threads = G::Mma::MMA.threads();
     let copies = [G::LoadA::THREADS, G::LoadB::THREADS, G::CopyA::COPY.threads(), G::CopyB::COPY.threads()];

@@ -1,19 +1,19 @@
-//! Which tile a block takes: neighbours in time are neighbours in the matrix.
+//! Rasterisation: which tile a block takes. Neighbours in time are neighbours in the matrix.
 
 use super::config::Tiled;
 use moye_device::tensor::StaticLayout;
 
-/// Columns of C that blocks go along before the next row of tiles begins. Blocks that run at the same time then share rows of
-/// A and columns of B, which the L2 cache keeps for them; those of 132 multiprocessors with a tile of 256 x 128 each have a
-/// square of about 2048.
+/// Columns of C in a group, which blocks go along before the next row of tiles. Concurrent blocks
+/// then share rows of A and columns of B in the L2 cache; 132 multiprocessors with a tile of
+/// 256 x 128 each cover a square of about 2048.
 const WIDTH: u32 = 2048;
 
-/// Tiles of a group of columns, beside each other.
+/// Tiles along N in a group of columns.
 pub const fn columns_of_group<G: Tiled>() -> u32 {
     WIDTH / G::TileC::LAYOUT.extent(1) as u32
 }
 
-/// The tile `(m, n)` of block `block`: the tiles go through groups of columns along N, within a group along N first.
+/// The tile `(m, n)` of block `block`: groups of columns along N, and within a group along N first.
 #[inline(always)]
 pub fn tile_of<G: Tiled>(block: u32, m: u32, n: u32) -> (u32, u32) {
     let (tiles_m, tiles_n) = (

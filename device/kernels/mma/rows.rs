@@ -1,7 +1,8 @@
-//! The rows of a tile of C, from sums in shared memory: `activation(alpha * sum + beta * c + bias)`.
+//! The epilogue by rows, from accumulators in shared memory:
+//! `activation(alpha * sum + beta * c + bias)`.
 //!
-//! Threads read rows of the sums back, so that every access to global memory is a coalesced one of 16 bytes, where the rows of C
-//! allow that.
+//! Threads read the accumulators back by rows, so that every access to global memory is coalesced
+//! and has 16 bytes, if the rows of C are aligned.
 
 use super::arguments::Arguments;
 use super::scalar::{Convertible, Scalar, finish};
@@ -15,28 +16,30 @@ use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Element, Global, GlobalMut};
 use moye_device::tensor::{Aligned, Dense, Matrix, SharedTensor, StaticLayout, Strides, UnitStride};
 
-/// A tile's sums in shared memory, and the threads that make C of them.
+/// A tile's accumulators in shared memory, and the threads that store C.
 pub trait Staged: Sized + 'static {
-    /// The elements of A and B.
+    /// The element type of A and B.
     type Operand: Element;
-    /// The elements that were accumulated.
+    /// The accumulator's type.
     type Sum: Convertible<Self::Scalar>;
-    /// What is computed in behind the product.
+    /// The type of the epilogue's arithmetic.
     type Scalar: Scalar + Convertible<Self::Scalar>;
-    /// The elements of C.
+    /// The element type of C.
     type Output: Convertible<Self::Scalar>;
     /// The tile of C, (BLK_M, BLK_N).
     type TileC: StaticLayout;
-    /// The sums in shared memory, (BLK_M, BLK_N).
+    /// The accumulators in shared memory, (BLK_M, BLK_N).
     type Sums: StaticLayout;
-    /// How many threads there are.
+    /// The number of threads.
     const THREADS: u32;
 }
 
-/// Rows of a tile of C as (BLK_N, BLK_M): each thread has 16 bytes of `O` along N where rows are `WHOLE`, start at multiples of
-/// 16 bytes, and one element otherwise, so that what a warp writes lies together; neighbours follow each other.
+/// Rows of a tile of C as (BLK_N, BLK_M). If rows are `WHOLE`, which start at multiples of 16
+/// bytes, each thread has 16 bytes of `O` along N; otherwise it has one element. Either way the
+/// accesses of a warp are contiguous.
 ///
-/// `T` is the element that is partitioned, which may be another than `O`: the sums, and what is written of them.
+/// `T` is the element type of the tensor that is partitioned, which may differ from `O`: the
+/// accumulators, or C.
 struct Rows<T, O, G, const WHOLE: bool>(PhantomData<(T, O, G)>);
 
 impl<T, O, G, const WHOLE: bool> Clone for Rows<T, O, G, WHOLE> {
@@ -52,11 +55,11 @@ impl<T, O, G, const WHOLE: bool> Default for Rows<T, O, G, WHOLE> {
 }
 
 impl<T, O: Element, G: Staged, const WHOLE: bool> Rows<T, O, G, WHOLE> {
-    /// Elements that a thread has of a row.
+    /// Elements of a thread in a row.
     const VECTOR: usize = if WHOLE { 16 / O::BYTES } else { 1 };
     /// Threads of a row.
     const ACROSS: u32 = G::TileC::LAYOUT.extent(1) as u32 / Self::VECTOR as u32;
-    /// Rows that the block has at a time.
+    /// Rows that the block stores at a time.
     const AT_ONCE: u32 = G::THREADS / Self::ACROSS;
 }
 
@@ -72,22 +75,22 @@ impl<T: Element, O: Element, G: Staged, const WHOLE: bool> StaticTiledCopy for R
     };
 }
 
-/// Where a block's tile lies.
+/// The place of a block's tile.
 #[derive(Clone, Copy)]
 pub struct Place {
     /// The tile's first row and column in C.
     pub first: (u32, u32),
-    /// What the block's batch and split are moved by in C, in elements.
+    /// The offset of the block's batch and split in C, in elements.
     pub offset: i64,
-    /// The thread.
+    /// The thread's number.
     pub thread: u32,
 }
 
-/// Writes the rows of a tile, with elements `G::Scalar` where `wide` says so.
+/// Stores the rows of a tile, with elements of `G::Scalar` if `wide` is set.
 ///
 /// # Safety
-/// All threads come by together, behind a barrier after the writes of the sums; the tile may be written, and what others write of
-/// it has the same values.
+/// All threads call it together, after a barrier that follows the writes of the accumulators. The
+/// tile is writable, and another block that writes a part of it writes the same values.
 #[inline(always)]
 pub unsafe fn write_rows<G: Staged>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
@@ -104,7 +107,7 @@ pub unsafe fn write_rows<G: Staged>(
     }
 }
 
-/// Writes the rows of a tile with elements `O`.
+/// Stores the rows of a tile with elements of `O`.
 ///
 /// # Safety
 /// As [`write_rows`].
@@ -138,7 +141,7 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
     }
 }
 
-/// [`rows`], with what is known of the strides of C as `(N, M)`.
+/// [`rows`] with the static part of the strides of C as `(N, M)`.
 ///
 /// # Safety
 /// As [`rows`].
@@ -155,7 +158,7 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides, const WHOLE:
     let shape = (arguments.n - first_n, arguments.m - first_m);
     let at = (0, 0);
     let m_c = Matrix::new(c, shape, strides); // (N, M), from the tile on
-    let m_bias = Matrix::new(bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M), likewise
+    let m_bias = Matrix::new(bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M)
     let g_c = m_c.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
     let g_bias = m_bias.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
     let s_c = s_c.with_layout::<Transposed<G::Sums>>(); // (BLK_N, BLK_M)
@@ -170,10 +173,11 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides, const WHOLE:
     let rows = if left < block_m { left } else { block_m };
     let mut row = thread / Rows::<O, O, G, WHOLE>::ACROSS;
     let mut i = 0;
-    // The end is known at run time, so that this stays a loop: its body is long, and runs little.
+    // The bound is known only at run time, so that this stays a loop: its body is long and rarely
+    // runs.
     while row < rows {
-        // SAFETY: a barrier is behind the writes to shared memory; each element of C belongs to one thread; every element of
-        // a fragment is written before it is read.
+        // SAFETY: a barrier follows the writes to shared memory; each element of C belongs to one
+        // thread; a fragment is fully written before it is read.
         unsafe {
             let from = t_s_c.slice_last(i); // (CPY, CPY_N)
             let mut to = t_g_c.slice_last(i); // (CPY, CPY_N)

@@ -1,4 +1,5 @@
-//! What is computed behind a product: in f32 for half precision and tf32, in f64 for f64, in i32 for integers.
+//! The epilogue's arithmetic: in f32 for half precision and tf32, in f64 for f64, in i32 for
+//! integers.
 
 use super::arguments::{Activation, Arguments};
 use half::{bf16, f16};
@@ -8,18 +9,19 @@ use moye_device::kernel::KernelParam;
 use moye_device::memory::Element;
 use moye_device::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
 
-/// A type that `alpha`, `beta`, the bias and the activation are computed in.
+/// The type of `alpha`, `beta`, the bias and the activation's arithmetic.
 pub trait Scalar: Fma + KernelParam + PartialEq {
     /// The value 1.
     const ONE: Self;
-    /// The additive identity of every value: -0 of floats, since `-0 + 0` is 0.
+    /// The additive identity for every value: -0 for floats, since `-0 + 0` is 0.
     const NOTHING: Self;
 
     /// [`Activation::Relu`].
     #[must_use]
     fn relu(self) -> Self;
 
-    /// [`Activation::Gelu`]. Integers have no fractions to be smooth in, and stay as they are: the host refuses it.
+    /// [`Activation::Gelu`]. It is not defined for integers, which are unchanged: the host refuses
+    /// it.
     #[must_use]
     fn gelu(self) -> Self;
 
@@ -27,14 +29,14 @@ pub trait Scalar: Fma + KernelParam + PartialEq {
     #[must_use]
     fn silu(self) -> Self;
 
-    /// [`Scalar::gelu`] of two, where that takes fewer instructions.
+    /// [`Scalar::gelu`] of two numbers, if that takes fewer instructions.
     #[inline(always)]
     #[must_use]
     fn gelu_of_two(pair: [Self; 2]) -> [Self; 2] {
         pair.map(Self::gelu)
     }
 
-    /// [`Scalar::silu`] of two, likewise.
+    /// [`Scalar::silu`] of two numbers, if that takes fewer instructions.
     #[inline(always)]
     #[must_use]
     fn silu_of_two(pair: [Self; 2]) -> [Self; 2] {
@@ -42,7 +44,7 @@ pub trait Scalar: Fma + KernelParam + PartialEq {
     }
 }
 
-/// An element that is read or written where `S` is computed in.
+/// An element type of C, or of the bias, for arithmetic in `S`.
 pub trait Convertible<S>: Element {
     /// The value in `S`.
     fn widen(self) -> S;
@@ -51,13 +53,15 @@ pub trait Convertible<S>: Element {
     fn narrow(value: S) -> Self;
 }
 
-/// Replaces `results`, which hold what was in C where `beta` is not 0, by `activation(alpha * sums + beta * c + bias)`.
+/// Replaces `results`, which hold the previous C if `beta` is not 0, by
+/// `activation(alpha * sums + beta * c + bias)`.
 ///
-/// `empty` says that there is no product: then neither `alpha` nor `sums` is read, and `beta * c` keeps its bits.
-/// Each question is asked once for all elements, so that the code has a branch for each and not for each of an element.
+/// `empty` means that there is no product: neither `alpha` nor `sums` is read, and `beta * c` keeps
+/// its bits. Each condition is tested once for all elements, so that the code has one branch for
+/// each condition, not one for each element.
 ///
 /// # Safety
-/// `sums` may be read, and `bias` where there is one.
+/// `sums` is readable, and so is `bias` if there is one.
 #[inline(always)]
 pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
     arguments: &Arguments<T, O, S>,
@@ -95,7 +99,7 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
                 values.set(e, S::ONE.fma(bias.get(e).widen(), values.get(e)));
             }
         }
-        // One loop for each, so that the question is not asked for each element.
+        // One loop for each case, so that the condition is not tested for each element.
         match arguments.activation {
             RELU => {
                 for e in 0..count {
@@ -122,16 +126,18 @@ const RELU: u32 = Activation::Relu as u32;
 const GELU: u32 = Activation::Gelu as u32;
 const SILU: u32 = Activation::Silu as u32;
 
-// GELU and SiLU are `x * sigmoid(t)`, where t has the sign of x. The product as it is written fails far
-// below zero: the sigmoid underflows where the product is a normal number, and `-inf * 0` is NaN. With
+// GELU and SiLU are `x * sigmoid(t)`, where t has the sign of x. That formula fails far below zero:
+// the sigmoid underflows where the product is a normal number, and `-inf * 0` is NaN. With
 // `e = exp(-|t|)`, which is at most 1,
 //
 //     x * sigmoid(t) = max(x, -0) - |x| * e / (1 + e)
 //
-// holds for both signs without overflow or cancellation, and gives -0, infinities and NaN. `e` is held
-// as two factors, each about its square root, so that neither underflows before the result does.
+// holds for both signs without overflow or cancellation, and gives -0, infinities and NaN
+// correctly. `e` is kept as two factors, each about its square root, so that neither underflows
+// before the result.
 
-/// `2 * sqrt(2 / pi)` and the factor of the cube in GELU's form by a hyperbolic tangent: `1 + tanh(y)` is `2 sigmoid(2 y)`.
+/// `2 * sqrt(2 / pi)` and the factor of the cube in GELU's form by a hyperbolic tangent:
+/// `1 + tanh(y)` is `2 sigmoid(2 y)`.
 const GELU_FACTOR: f64 = 1.595_769_121_605_731;
 const GELU_CUBE: f64 = 0.044_715;
 
@@ -143,14 +149,15 @@ struct Gate {
 }
 
 impl Gate {
-    /// `-|x|`, or -128 where it is below that or NaN: `e` is 0 there, and must not meet an infinity.
+    /// `-|x|`, clamped to -128 (NaN too): `e` is 0 there, and must not be multiplied by an
+    /// infinity.
     #[inline(always)]
     fn below(x: f32) -> f32 {
         (-arch::abs_f32(x)).max(-128.0)
     }
 
-    /// `t = x`. The rounding of the exponent, up to 2^-18, is 44 units in the last place of `e`. The second
-    /// factor makes up for it.
+    /// `t = x`. The rounding of the exponent, up to 2^-18, is 44 units in the last place of `e`.
+    /// The second factor corrects it.
     #[inline(always)]
     fn silu(x: f32) -> Self {
         use core::f32::consts::{LN_2, LOG2_E};
@@ -190,8 +197,8 @@ impl Gate {
         self.of(x, [arch::rcp_approx_f32(self.denominator()), 1.0])
     }
 
-    /// The activations of two numbers by one reciprocal: `1 / p = q / (p q)`. The special function unit
-    /// takes eight times as long for each as the FMA unit, and limits the activations.
+    /// The activations of two numbers with one reciprocal: `1 / p = q / (p q)`. A reciprocal takes
+    /// the special function unit eight times as long as an FMA, and limits the activations.
     #[inline(always)]
     fn two(gates: [Self; 2], [x, y]: [f32; 2]) -> [f32; 2] {
         let [p, q] = gates.map(Self::denominator);
@@ -206,7 +213,7 @@ impl Scalar for f32 {
 
     #[inline(always)]
     fn relu(self) -> Self {
-        // What is not a number stays so.
+        // NaN stays NaN.
         if self < 0.0 { 0.0 } else { self }
     }
     #[inline(always)]
@@ -259,13 +266,13 @@ fn gated_f64(x: f64, below: f64, exponent: f64) -> f64 {
     (below * root).fma(other / root.fma(other, 1.0), above)
 }
 
-/// `e^x` for x from -800 to 0 as two normal numbers whose product is within a few units in the last place:
-/// `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
+/// `e^x` for x from -800 to 0 as two normal numbers whose product is within a few units in the last
+/// place: `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
 #[inline(always)]
 fn exp_f64(x: f64) -> [f64; 2] {
-    /// `ln(2)` in two parts, the first with so few bits that its product with `n` is exact.
+    /// `ln(2)` in two parts. The first has few enough bits that its product with `n` is exact.
     const LN2: (f64, f64) = (f64::from_bits(0x3fe6_2e42_fee0_0000), 1.908_214_929_270_587_7e-10);
-    // Adding and taking away 1.5 * 2^52 rounds to the nearest whole number.
+    // Adding and subtracting 1.5 * 2^52 rounds to the nearest integer.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     let n = x.fma(core::f64::consts::LOG2_E, ROUND) - ROUND;
     let r = n.fma(-LN2.1, n.fma(-LN2.0, x));
@@ -363,7 +370,7 @@ mod tests {
                 ("relu", x.relu(), y.relu(), x.max(0.0)),
                 ("gelu", x.gelu(), y.gelu(), gelu),
                 ("silu", x.silu(), y.silu(), x * sigmoid(x)),
-                // Beside a number whose sigmoid is as small as can be.
+                // Paired with a number whose sigmoid is smallest.
                 ("gelu", x.gelu(), f32::gelu_of_two([y, -100.0])[0], gelu),
                 ("gelu", x.gelu(), f32::gelu_of_two([-100.0, y])[1], gelu),
                 ("silu", x.silu(), f32::silu_of_two([y, -100.0])[0], x * sigmoid(x)),
@@ -382,7 +389,7 @@ mod tests {
                 );
             }
         }
-        // Far out, beside each other.
+        // Far from zero, paired with each other.
         let far = [-1e5, -1e20, -1e30, f32::MIN, 1e5, 1e20, f32::MAX, -44.0, -43.0, 0.0, 1.0];
         for x in far {
             for y in far {
@@ -407,10 +414,10 @@ mod tests {
         assert_eq!((-5).relu(), 0);
     }
 
-    /// `x * sigmoid(t)`, by factors that do not underflow before it does.
+    /// `x * sigmoid(t)`, by factors that do not underflow before the result.
     fn gated(x: f64, t: f64) -> f64 {
         if x < 0.0 {
-            // Finite in place of minus infinity: the exponential of -800 is 0 times either.
+            // Finite in place of minus infinity: the exponential of -800 is 0 for both.
             let (x, root) = (x.max(-1e9), (0.5 * t.max(-1600.0)).exp());
             x * root * root / (1.0 + t.max(-1600.0).exp())
         } else {
@@ -423,8 +430,8 @@ mod tests {
         GELU_FACTOR * (x + GELU_CUBE * x * x * x)
     }
 
-    /// How far `got` is from `want`, in units in the last place of a float with `fraction` bits of fraction
-    /// and `least` as its least exponent. NaN for zeros of different signs.
+    /// The distance of `got` from `want`, in units in the last place of a float with `fraction`
+    /// bits of fraction and the least exponent `least`. NaN for zeros of different signs.
     fn units(got: f64, want: f64, fraction: i32, least: i32) -> f64 {
         if got == want {
             return if got == 0.0 && got.is_sign_negative() != want.is_sign_negative() {
@@ -434,7 +441,7 @@ mod tests {
             };
         }
         let exponent = ((want.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(least);
-        // By two powers, for the least ones of f64.
+        // By two powers, for the smallest exponents of f64.
         let half = (fraction - exponent) / 2;
         ((got - want) * 2f64.powi(half)).abs() * 2f64.powi(fraction - exponent - half)
     }
@@ -452,7 +459,7 @@ mod tests {
 
     #[test]
     fn silu_and_gelu_of_f32_are_right_to_a_few_units_from_infinity_to_infinity() {
-        // A prime step through all bits; and where the results become subnormal.
+        // A prime step through all bit patterns; and the range where results become subnormal.
         let all = (0..=u32::MAX).step_by(10_007).map(f32::from_bits);
         let near = (-1_100_000..=1_100_000).map(|i| i as f32 * 1e-4);
         for x in all.chain(near).chain([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY]) {
@@ -503,7 +510,8 @@ mod tests {
     #[test]
     fn every_f16_and_bf16_has_the_silu_and_gelu_that_its_type_has_nearest_or_next_to_it() {
         for bits in 0..=u16::MAX {
-            // A number, its type's fraction and least exponent, its rounding and its largest number.
+            // A number, its type's fraction bits and least exponent, its rounding and its largest
+            // number.
             type OfType = (f32, i32, i32, fn(f32) -> f64, f64);
             let of_f16: OfType =
                 (f16::from_bits(bits).widen(), 10, -14, |x| f16::narrow(x).to_f64(), f16::MAX.to_f64());
@@ -518,7 +526,7 @@ mod tests {
                     let (got, want) = (narrow(got), gated(x.into(), t));
                     if want.is_finite() && want <= most {
                         let off = units(got, want, fraction, least);
-                        // Half a unit is the rounding.
+                        // Half a unit is the rounding error.
                         assert!(off <= 0.51, "{which}({x:e}) = {got:e}, {off} units from {want:e}");
                     } else {
                         assert_eq!(got, want, "{which}({x:e})");

@@ -1,9 +1,10 @@
-//! f32 by fused multiply-adds on the ordinary cores: exact products, each sum rounded once a step.
+//! f32 by fused multiply-adds on the CUDA cores: exact products, one rounding for each step.
 //!
-//! The same pipeline as on tensor cores, with [`UniversalFma`] as the atom: 256 threads, 16 x 16, so that operands come from
-//! shared memory 16 bytes at a time. In a tile of 128 x 128 each thread has 8 x 8 sums in four runs of 4 x 4: a step along K
-//! costs it 4 reads for 64 products. In a tile of 256 x 128 it has 16 x 8, in one of 128 x 256 8 x 16: 6 reads for 128. C has M
-//! contiguous.
+//! The same mainloop as on tensor cores, with the atom [`UniversalFma`]: 256 threads, 16 x 16, so
+//! that operands are read from shared memory 16 bytes at a time. In a tile of 128 x 128 each thread
+//! has 8 x 8 accumulators in four runs of 4 x 4: a step along K costs it 4 loads for 64 products.
+//! In a tile of 256 x 128 it has 16 x 8, in one of 128 x 256 8 x 16: 6 loads for 128. C is
+//! M-contiguous.
 
 use super::by_parts::ByParts;
 use super::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
@@ -35,10 +36,10 @@ pub mod square {
         pub TileB = layout!((128, 16));
         /// (BLK_M, BLK_N)
         pub TileC = layout!((128, 128));
-        /// M (or N) contiguous, (BLK, BLK_K, PIPE): copied by rows of 16 bytes.
+        /// M (or N) contiguous, (BLK, BLK_K, PIPE): copied in rows of 16 bytes.
         pub SmemAlongM = layout!((128, 16, 3));
-        /// As above, written 4 bytes at a time by threads that are neighbours along K: columns 4 banks apart keep the eight
-        /// of them and four neighbours along M in different banks.
+        /// The same, written 4 bytes at a time by threads that are contiguous along K: columns 4
+        /// banks apart keep eight of them and four neighbours along M in different banks.
         pub SmemAlongK = layout!((128, 16, 3):(1, 132, 2112));
     }
     tiled_mma! {
@@ -73,7 +74,8 @@ pub mod large {
         pub SmemB = layout!((128, 16, 3));
     }
     tiled_mma! {
-        /// 16 x 16 threads, each with four neighbours along M in the quarters of the tile, and along N in its halves.
+        /// 16 x 16 threads, each with four neighbours along M in the quarters of the tile, and
+        /// along N in its halves.
         pub Mma: TiledMma<UniversalFma<f32>> = TiledMma::permuted(
             layout!((16, 16, 1)),
             [Permutation::Layout(FOURS_OF_256), Permutation::Layout(FOURS_OF_128), Permutation::Tile(1)],
@@ -87,7 +89,8 @@ pub mod large {
     }
 }
 
-/// A tile of 128 x 256 x 16 in three stages, for an A that is turned round: it is the smaller part.
+/// A tile of 128 x 256 x 16 in three stages, for an A that is transposed: it is the smaller
+/// operand.
 pub mod wide {
     use super::*;
 
@@ -102,7 +105,8 @@ pub mod wide {
         pub SmemB = layout!((256, 16, 3));
     }
     tiled_mma! {
-        /// 16 x 16 threads, 8 x 4 a warp, each with four neighbours along M in the halves of the tile, and along N in its quarters.
+        /// 16 x 16 threads, 8 x 4 in a warp, each with four neighbours along M in the halves of the
+        /// tile, and along N in its quarters.
         pub Mma: TiledMma<UniversalFma<f32>> = TiledMma::permuted(
             layout!(((8, 2), (4, 4), 1):((1, 32), (8, 64), 0)),
             [Permutation::Layout(FOURS_OF_128), Permutation::Layout(FOURS_OF_256), Permutation::Tile(1)],
@@ -118,42 +122,45 @@ pub mod wide {
 
 /// 16 threads with four neighbours each, twice.
 const FOURS_OF_128: Layout = layout!((16, 4, 2):(4, 1, 64));
-/// As above, four times.
+/// The same, four times.
 const FOURS_OF_256: Layout = layout!((16, 4, 4):(4, 1, 64));
 
 tiled_copy! {
-    /// 32 threads a column, 16 bytes each.
+    /// 32 threads for each column, 16 bytes each.
     pub LoadAlongM: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
-    /// 8 threads a row, 4 bytes each.
+    /// 8 threads for each row, 4 bytes each.
     pub LoadAlongK: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<u32>, f32> = TiledCopy::new(layout!((32, 8):(8, 1)), layout!((1, 1)));
 }
 
-/// The threads that turn a tile of 128 x 16 round, over fours of rows and pairs along K: a warp has all of the 64 bytes of 16 rows, since each
-/// row that one of its accesses touches takes L1 a turn.
+/// The threads that transpose a tile of 128 x 16, over groups of four rows and pairs along K. A
+/// warp has all 64 bytes of 16 rows, because L1 takes one cycle for each row that an access
+/// touches.
 const TURNING: Layout = layout!(((4, 8), 8):((1, 32), 4));
 tiled_copy! {
     /// Pairs along K of four rows.
     pub PairsAlongK: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(TURNING, layout!((4, 2):(2, 1)));
-    /// The same, as four neighbours along M of two columns.
+    /// The same values, as four neighbours along M of two columns.
     pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(TURNING, layout!((4, 2)));
 }
 static_layout! {
-    /// What is turned round, (BLK, BLK_K, PIPE): eight lanes write 64 bytes of each of two columns that are two apart, and so 16 banks.
+    /// A transposed tile, (BLK, BLK_K, PIPE): eight lanes write 64 bytes of each of two columns
+    /// that are two apart, and so 16 banks.
     pub SmemTurned = layout!((128, 16, 3):(1, 136, 2176));
 }
 
-/// M (or N) contiguous, columns that begin at multiples of 16 bytes.
+/// M (or N) contiguous, columns that start at multiples of 16 bytes.
 type Words = Aligned<UnitStride<0>, 16>;
-/// K contiguous, rows that begin at multiples of 8 bytes.
+/// K contiguous, rows that start at multiples of 8 bytes.
 type Pairs = Aligned<UnitStride<1>, 8>;
-/// K contiguous, rows that begin anywhere.
+/// K contiguous, rows that start anywhere.
 type Numbers = Aligned<UnitStride<1>, 4>;
 
 /// Along M (or N), 16 bytes at a time.
 type AlongM = Asynchronous<LoadAlongM>;
 /// Along K, 4 bytes at a time.
 type AlongK = Asynchronous<LoadAlongK>;
-/// Along K, turned round. When it is written is a matter of a twentieth of the time: `ptxas` schedules the loop well or badly by it (record 7).
+/// Along K, transposed. The time at which it is stored changes the run time by 5 %, because `ptxas`
+/// schedules the loop differently (record 7).
 type TurnedAlongK<const EIGHTHS: u32> = Turned<PairsAlongK, FoursAlongM, EIGHTHS>;
 
 macro_rules! sgemm {
@@ -196,12 +203,14 @@ macro_rules! sgemm {
         #[cfg(feature = "matmul-f32")]
         #[doc = concat!("`c = alpha * a * b` in f32 with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
         ///
-        /// Along x a block of 256 threads for each tile of `c`, along y one for each split of each batch.
+        /// One block of 256 threads for each tile of `c` along x, and for each split of each batch
+        /// along y.
         ///
         /// # Safety
-        /// As for the kernels on tensor cores; the columns of `c` start at multiples of 16 bytes too. Of an operand with K contiguous that is
-        /// turned round in registers address, leading dimension, batches and parts of K are multiples of 8 bytes, of another one of 4. `beta`, the bias
-        /// and the activation are not looked at.
+        /// As for the kernels on tensor cores; also, the columns of `c` start at multiples of 16
+        /// bytes. For a K-contiguous operand, address, leading dimension, batch stride and splits
+        /// of K are multiples of 8 bytes if it is transposed in registers, and of 4 bytes
+        /// otherwise. `beta`, the bias and the activation are ignored.
         #[kernel(threads = THREADS, min_blocks = $blocks, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: ArgumentsOf<$config>) {
             // SAFETY: the caller's contract.
@@ -213,9 +222,9 @@ sgemm! {
     sgemm_nt Nt: large, blocks = 1, ByParts<1, 2>, Words, large::SmemA, AlongM; Words, large::SmemB, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 256 x 128";
     sgemm_nn Nn: large, blocks = 1, ByParts<1, 4>, Words, large::SmemA, AlongM; Pairs, SmemTurned, TurnedAlongK<5>,
-        "M contiguous in `a` and K in `b`, which is turned round in registers, by tiles of 256 x 128";
+        "M contiguous in `a` and K in `b`, which is transposed in registers, by tiles of 256 x 128";
     sgemm_tt Tt: wide, blocks = 1, ByParts<2, 4>, Pairs, SmemTurned, TurnedAlongK<5>; Words, wide::SmemB, AlongM,
-        "K contiguous in `a`, which is turned round in registers, and N in `b`, by tiles of 128 x 256";
+        "K contiguous in `a`, which is transposed in registers, and N in `b`, by tiles of 128 x 256";
     sgemm_nt_128x128 NtSquare: square, blocks = 2, Direct, Words, square::SmemAlongM, AlongM; Words, square::SmemAlongM, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 128 x 128";
     sgemm_nn_128x128 NnSquare: square, blocks = 2, Direct, Words, square::SmemAlongM, AlongM; Numbers, square::SmemAlongK, AlongK,

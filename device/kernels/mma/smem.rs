@@ -1,4 +1,4 @@
-//! How tiles lie in shared memory, so that neither what copies them nor what reads them meets a bank twice.
+//! Layouts of tiles in shared memory without bank conflicts, for the copies and for the reads.
 
 use super::config::Tiled;
 use core::marker::PhantomData;
@@ -6,14 +6,15 @@ use moye_device::layout::{ComposedLayout, IntTuple, Layout, Swizzle, layout};
 use moye_device::memory::Element;
 use moye_device::tensor::StaticLayout;
 
-/// Bytes of a row that is swizzled as a whole: every bank once.
+/// Bytes of a swizzled row: every bank once.
 const ROW: i64 = 128;
 
-/// An operand with K contiguous, (BLK, BLK_K, PIPE): rows of 128 bytes, whose eight pieces of 16 bytes are exchanged by the
-/// row's number modulo 8. For `ldmatrix`, which reads eight such pieces of eight rows at a time.
+/// A K-contiguous operand, (BLK, BLK_K, PIPE): rows of 128 bytes, whose eight 16-byte vectors are
+/// permuted by the row's number modulo 8. For `ldmatrix`, which reads eight such vectors of eight
+/// rows at a time.
 ///
-/// Numbers of 8 bytes are read one by one, by half a warp four of each of four rows: the pieces are of 32 bytes, exchanged by
-/// the row's number modulo 4.
+/// 8-byte elements are loaded one by one; half a warp loads four of each of four rows: the vectors
+/// are 32 bytes, permuted by the row's number modulo 4.
 pub const fn k_major<T: Element>(extent: i64, k: i64, stages: i64) -> ComposedLayout {
     let row = ROW / T::BYTES as i64;
     let atom = Layout::new(IntTuple::flat(&[8, row]), IntTuple::flat(&[row, 1]));
@@ -24,21 +25,23 @@ pub const fn k_major<T: Element>(extent: i64, k: i64, stages: i64) -> ComposedLa
     ComposedLayout::new(swizzle, 0, atom).tile_to_shape(IntTuple::flat(&[extent, k, stages]))
 }
 
-/// An operand of 16-bit elements with M (or N) contiguous, (BLK, BLK_K, PIPE): columns of 64 elements, whose eight pieces of
-/// 16 bytes are exchanged by the column's number modulo 8. For `ldmatrix.trans`.
+/// An M-contiguous (or N-contiguous) operand of 16-bit elements, (BLK, BLK_K, PIPE): columns of 64
+/// elements, whose eight 16-byte vectors are permuted by the column's number modulo 8. For
+/// `ldmatrix.trans`.
 pub const fn mn_major(extent: i64, k: i64, stages: i64) -> ComposedLayout {
     ComposedLayout::new(Swizzle::new(3, 3, 3), 0, layout!((64, 8):(1, 64)))
         .tile_to_shape(IntTuple::flat(&[extent, k, stages]))
 }
 
-/// The sums of a block's tile, (BLK_M, BLK_N), N contiguous, in the place of the stages.
+/// The accumulators of a block's tile, (BLK_M, BLK_N), N-contiguous, in the memory of the stages.
 ///
-/// Rows are padded by 8 elements: the threads of an atom write pairs of neighbours of four rows or eight at a time, which the
-/// pad keeps in different banks. Where a sum has 4 bytes, the two halves of each group of eight are exchanged in every other
-/// run of four groups, so that threads which read eight sums each meet no bank twice either.
+/// Rows are padded by 8 elements: the threads of an atom write pairs of neighbours in four or eight
+/// rows at a time, which the padding keeps in different banks. For 4-byte accumulators, the two
+/// halves of each group of eight are swapped in every other run of four groups, so that threads
+/// which read eight accumulators each have no bank conflicts either.
 pub struct SumsOf<G>(PhantomData<G>);
 
-/// A layout of two modes, exchanged.
+/// A layout with its two modes swapped.
 pub struct Transposed<L>(PhantomData<L>);
 
 macro_rules! marker {

@@ -1,4 +1,4 @@
-//! An epilogue as a visitor over the accumulators: what each becomes, by its place in C.
+//! The epilogue as a visitor of the accumulators: the result of each, by its coordinates in C.
 
 use super::config::{ArgumentsOf, Tiled};
 use super::epilogue::{Epilogue, through_shared};
@@ -12,12 +12,13 @@ use moye_device::atom::{AccumulatorOf, StaticTiledMma};
 use moye_device::memory::Global;
 use moye_device::tensor::Fragment;
 
-/// What an epilogue makes of an accumulator, by its place in C. The mainloop visits every element of C and
-/// stores the results: [`matmul_with`](super::matmul_with) with the epilogue [`Visited`], and on Hopper
-/// `hopper::matmul_with`.
+/// The epilogue of an accumulator, by its coordinates in C. The kernel visits every element of C
+/// and stores the results: [`matmul_with`](super::matmul_with) with the epilogue [`Visited`], and
+/// on Hopper `hopper::matmul_with`.
 ///
-/// Two blocks whose tiles overlap at an edge visit the same element, so a visitor has no side effects. The
-/// place says nothing of the batch: all batches of a launch are visited alike.
+/// Two blocks whose tiles overlap at an edge visit the same element, so a visitor must have no side
+/// effects. The coordinates do not include the batch: all batches of a launch are visited in the
+/// same way.
 ///
 /// The implementing type is a parameter of the kernel: a `#[repr(C)]` struct with
 /// [`KernelParam`](moye_device::kernel::KernelParam) that holds what the epilogue reads.
@@ -43,13 +44,13 @@ use moye_device::tensor::Fragment;
 /// }
 /// ```
 pub trait Visitor<S>: Copy {
-    /// Whether accumulators are visited. Where not, the product is the one that the arguments describe.
+    /// Whether accumulators are visited. If not, the epilogue is that of the arguments.
     const VISITS: bool = true;
 
     /// The result for the accumulator `value` at `(row, column)` of C.
     ///
     /// # Safety
-    /// C has this element, and what the visitor points to may be read.
+    /// C has this element, and the visitor's pointers are valid.
     unsafe fn visit(&self, value: S, place: (u32, u32)) -> S;
 }
 
@@ -63,8 +64,8 @@ impl<S> Visitor<S> for () {
     }
 }
 
-/// The epilogue that [visits](Visitor) the accumulators, whose results go through shared memory to C. Alpha,
-/// beta, bias and activation of the arguments are left out; K is in one part.
+/// The epilogue that [visits](Visitor) the accumulators and stages the results in shared memory.
+/// Alpha, beta, bias and activation of the arguments are ignored; K is not split.
 pub struct Visited<V>(PhantomData<V>);
 
 impl<G: Tiled, V: Visitor<G::Scalar>> Epilogue<G> for Visited<V>

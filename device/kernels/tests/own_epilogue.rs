@@ -1,4 +1,5 @@
-//! A product with an epilogue of another crate: `c = gelu(alpha * a * b) * gate`, the gate being a parameter of the epilogue's own.
+//! A product with an epilogue of another crate: `c = gelu(alpha * a * b) * gate`, the gate being a
+//! parameter of the epilogue's own.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use half::f16;
@@ -144,7 +145,8 @@ fn relative_error((m, n, k): (usize, usize, usize)) -> f64 {
     arguments.alpha = 0.5;
     let parameters = Gate { gate: Global::from_address(on_gate.address()), leading: n as i64 };
     let blocks = m.div_ceil(64) * n.div_ceil(64);
-    // SAFETY: the matrices lie in their allocations, and rows of A and B start at multiples of 16 bytes.
+    // SAFETY: the matrices lie in their allocations, and rows of A and B start at multiples of 16
+    // bytes.
     unsafe { gated.simulate(&memory, blocks as u32, 128, (arguments, parameters)) }.unwrap();
     let (mut error, mut norm) = (0.0, 0.0);
     for (i, c) in on_c.download::<f16>().into_iter().enumerate() {

@@ -25,7 +25,8 @@ operation! {
     /// At each leaf the product of the leaves before it: `((2,3),4)` gives `((1,2),6)`.
     prefix_product / try_prefix_product(shape: IntTuple) -> IntTuple = prefix;
 
-    /// [`prefix_product`] that begins at `init` instead of 1. A tuple as `init` gives each mode its own beginning.
+    /// [`prefix_product`] that begins at `init` instead of 1. A tuple as `init` gives each mode its
+    /// own beginning.
     prefix_product_from / try_prefix_product_from(shape: IntTuple, init: IntTuple) -> IntTuple = prefix_from;
 
     /// The strides of the compact column-major layout of a shape; extents of 1 get 0.
@@ -34,8 +35,9 @@ operation! {
     /// The strides of the compact row-major layout of a shape; extents of 1 get 0.
     compact_row_major / try_compact_row_major(shape: IntTuple) -> IntTuple = row_major;
 
-    /// The strides of the compact layout of a shape whose leaf of the smallest `order` is fastest, the next smallest
-    /// second, and so on; of equals the leftmost is first. An order at a tuple of the shape counts for its leaves.
+    /// The strides of the compact layout of a shape whose leaf of the smallest `order` is fastest,
+    /// the next smallest second, and so on; of equals the leftmost is first. An order at a tuple of
+    /// the shape counts for its leaves.
     ///
     /// ```
     /// use moye_device::layout::{compact_order, tuple};
@@ -43,17 +45,17 @@ operation! {
     /// ```
     compact_order / try_compact_order(shape: IntTuple, order: IntTuple) -> IntTuple = ordered;
 
-    /// A shape with `b` elements taken out of it, in the order of its leaves: `(4,6) / 8` is `(1,3)`. Tuples divide
-    /// element by element.
+    /// A shape with `b` elements taken out of it, in the order of its leaves: `(4,6) / 8` is
+    /// `(1,3)`. Tuples divide element by element.
     ///
     /// # Errors
     /// Where an extent and what is left of the divisor do not divide one another.
     shape_div / try_shape_div(a: IntTuple, b: IntTuple) -> IntTuple = shape_divided;
 
-    /// `a` divided by `b`, rounded up, element by element: for two integers, the number of pieces of `b` that cover
-    /// `a`. Elements that `b` does not have count as 1. An integer divides a tuple leaf by leaf, what the first leaf
-    /// leaves of it, rounded up as well, going to the second: `(3,4)` by 5 is `(1,2)`, which is not
-    /// the number of pieces of 5 that cover 12.
+    /// `a` divided by `b`, rounded up, element by element: for two integers, the number of pieces
+    /// of `b` that cover `a`. Elements that `b` does not have count as 1. An integer divides a
+    /// tuple leaf by leaf, what the first leaf leaves of it, rounded up as well, going to the
+    /// second: `(3,4)` by 5 is `(1,2)`, which is not the number of pieces of 5 that cover 12.
     ///
     /// ```
     /// use moye_device::layout::{ceil_div, tuple};
@@ -269,7 +271,8 @@ const fn divide_into(
         while i < part.leaves() {
             let extent = tri!(positive(&part, i));
             if exact && extent % rest != 0 && rest % extent != 0 {
-                // What comes behind it in a tuple is divided by the quotient, which a divisor may leave above 1.
+                // What comes behind it in a tuple is divided by the quotient, which a divisor may
+                // leave above 1.
                 let divisors = part.leaves() == 1;
                 return Err(Fault::Indivisible {
                     what: "extent",

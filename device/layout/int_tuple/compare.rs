@@ -8,7 +8,8 @@ pub const fn congruent(a: IntTuple, b: IntTuple) -> bool {
     a.profile.same(&b.profile)
 }
 
-/// Whether `b` nests at least as deeply as `a`: wherever `a` has a tuple, `b` has one of the same rank.
+/// Whether `b` nests at least as deeply as `a`: wherever `a` has a tuple, `b` has one of the same
+/// rank.
 ///
 /// ```
 /// use moye_device::layout::{tuple, weakly_congruent};
@@ -19,8 +20,8 @@ pub const fn weakly_congruent(a: IntTuple, b: IntTuple) -> bool {
     refines(&a, ROOT, &b, ROOT, Sizes::Any)
 }
 
-/// Whether every coordinate of the shape `a` is one of the shape `b`: `b` splits integers of `a` into tuples of the
-/// same size.
+/// Whether every coordinate of the shape `a` is one of the shape `b`: `b` splits integers of `a`
+/// into tuples of the same size.
 ///
 /// ```
 /// use moye_device::layout::{compatible, tuple};
@@ -32,8 +33,8 @@ pub const fn compatible(a: IntTuple, b: IntTuple) -> bool {
     refines(&a, ROOT, &b, ROOT, Sizes::Equal)
 }
 
-/// Whether `b` can be grouped into multiples of `a`: as [`compatible`], with sizes of `b` that are multiples of those
-/// of `a`.
+/// Whether `b` can be grouped into multiples of `a`: as [`compatible`], with sizes of `b` that are
+/// multiples of those of `a`.
 pub const fn weakly_compatible(a: IntTuple, b: IntTuple) -> bool {
     refines(&a, ROOT, &b, ROOT, Sizes::Multiple)
 }
@@ -75,10 +76,11 @@ const fn refines(a: &IntTuple, at: At, b: &IntTuple, bt: At, sizes: Sizes) -> bo
     true
 }
 
-/// Whether each integer of `a` is below its counterpart in `b`, strictly: whether a coordinate is within a shape.
+/// Whether each integer of `a` is below its counterpart in `b`, strictly: whether a coordinate is
+/// within a shape.
 ///
-/// Where `a` has fewer elements than `b`, those it has decide; where it has more, or a tuple where `b` has an integer,
-/// the answer is no.
+/// Where `a` has fewer elements than `b`, those it has decide; where it has more, or a tuple where
+/// `b` has an integer, the answer is no.
 ///
 /// ```
 /// use moye_device::layout::{elem_less, tuple};
@@ -116,12 +118,13 @@ const fn less_each(a: &IntTuple, at: At, b: &IntTuple, bt: At) -> bool {
     }
 }
 
-/// Whether `a` comes before `b` where the last element counts most. Of tuples that differ in rank only, the shorter
-/// is the first.
+/// Whether `a` comes before `b` where the last element counts most. Of tuples that differ in rank
+/// only, the shorter is the first.
 ///
-/// Multiples of one basis vector compare by their factors, of which the integer 0 is 0. What stands for no number on
-/// one line does not compare: multiples of two basis vectors, one beside an integer other than 0, a wildcard, an integer
-/// beside a tuple. Where such a pair decides, neither tuple comes before the other.
+/// Multiples of one basis vector compare by their factors, of which the integer 0 is 0. What stands
+/// for no number on one line does not compare: multiples of two basis vectors, one beside an
+/// integer other than 0, a wildcard, an integer beside a tuple. Where such a pair decides, neither
+/// tuple comes before the other.
 ///
 /// ```
 /// use moye_device::layout::{colex_less, lex_less, tuple};
@@ -132,7 +135,8 @@ pub const fn colex_less(a: IntTuple, b: IntTuple) -> bool {
     matches!(order(&a, ROOT, &b, ROOT, true), Some(Order::Less))
 }
 
-/// Whether `a` comes before `b` where the first element counts most. What compares is said at [`colex_less`].
+/// Whether `a` comes before `b` where the first element counts most. What compares is said at
+/// [`colex_less`].
 pub const fn lex_less(a: IntTuple, b: IntTuple) -> bool {
     matches!(order(&a, ROOT, &b, ROOT, false), Some(Order::Less))
 }

@@ -7,8 +7,8 @@ use super::super::profile::{At, ROOT};
 use super::{IntTuple, TupleBuilder};
 
 operation! {
-    /// The coordinate of a shape that is `index`-th along the first extent first, then the second, and so on. Beyond
-    /// the size, the last extent counts as unbounded, as in CuTe.
+    /// The coordinate of a shape that is `index`-th along the first extent first, then the second,
+    /// and so on. Beyond the size, the last extent counts as unbounded, as in CuTe.
     ///
     /// ```
     /// use moye_device::layout::{idx2crd, tuple};
@@ -16,20 +16,21 @@ operation! {
     /// ```
     idx2crd / try_idx2crd(index: i64, shape: IntTuple) -> IntTuple = of_index;
 
-    /// The coordinate at which a layout of that shape and stride holds `index`, digit by digit: `index / stride`
-    /// within the extent. It is the coordinate of `index` where the layout is compact.
+    /// The coordinate at which a layout of that shape and stride holds `index`, digit by digit:
+    /// `index / stride` within the extent. It is the coordinate of `index` where the layout is
+    /// compact.
     idx2crd_strided / try_idx2crd_strided(index: i64, shape: IntTuple, stride: IntTuple) -> IntTuple = of_strided, at place::of_strides;
 
-    /// A coordinate in the nesting of `shape`: an integer at a tuple of the shape becomes a coordinate of that tuple.
-    /// For a tuple at an integer, see [`crd2crd_from`].
+    /// A coordinate in the nesting of `shape`: an integer at a tuple of the shape becomes a
+    /// coordinate of that tuple. For a tuple at an integer, see [`crd2crd_from`].
     crd2crd / try_crd2crd(coord: IntTuple, shape: IntTuple) -> IntTuple = renested;
 
     /// The coordinate of the shape `to` that is as far along as `coord` is in the shape `from`.
     crd2crd_from / try_crd2crd_from(coord: IntTuple, from: IntTuple, to: IntTuple) -> IntTuple = converted;
 
-    /// The coordinate after `coord` in a shape, along the first extent first. Beyond the size, the last extent counts as
-    /// unbounded, as in [`idx2crd`] and in CuTe: a loop that counts coordinates ends where the last of their integers
-    /// is the shape's.
+    /// The coordinate after `coord` in a shape, along the first extent first. Beyond the size, the
+    /// last extent counts as unbounded, as in [`idx2crd`] and in CuTe: a loop that counts
+    /// coordinates ends where the last of their integers is the shape's.
     ///
     /// ```
     /// use moye_device::layout::{increment, tuple};
@@ -38,7 +39,8 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where an integer of the coordinate is below 0, or one before the last is not below its extent.
+    /// Where an integer of the coordinate is below 0, or one before the last is not below its
+    /// extent.
     increment / try_increment(coord: IntTuple, shape: IntTuple) -> IntTuple = next, at place::of_coordinate;
 }
 
@@ -185,7 +187,8 @@ const fn next(coord: &IntTuple, shape: &IntTuple) -> Result<IntTuple, Fault> {
     Ok(result)
 }
 
-/// The first integer of a coordinate that is not within the shape, the last extent of which is unbounded.
+/// The first integer of a coordinate that is not within the shape, the last extent of which is
+/// unbounded.
 pub(crate) const fn beyond(coord: &IntTuple, shape: &IntTuple) -> Option<usize> {
     let mut i = 0;
     while i < coord.leaves() {

@@ -10,9 +10,9 @@ impl IntTuple {
     method! {
         /// The tuple with `element` at the end. An integer counts as a tuple of one.
         append / try_append(self: IntTuple, element: IntTuple) -> IntTuple = append;
-        /// The tuple with `element` in front. An integer counts as a tuple of one.
+        /// The tuple with the leading element `element`. An integer counts as a tuple of one.
         prepend / try_prepend(self: IntTuple, element: IntTuple) -> IntTuple = prepend;
-        /// The tuple with `element` in front of element `index`, or at the end where `index` is the rank.
+        /// The tuple with `element` before element `index`, or at the end if `index` is the rank.
         insert / try_insert(self: IntTuple, index: usize, element: IntTuple) -> IntTuple = insert;
         /// The tuple without element `index`.
         remove / try_remove(self: IntTuple, index: usize) -> IntTuple = remove;
@@ -20,7 +20,8 @@ impl IntTuple {
         replace / try_replace(self: IntTuple, index: usize, element: IntTuple) -> IntTuple = replace;
         /// The elements `begin..end` as a tuple.
         take / try_take(self: IntTuple, begin: usize, end: usize) -> IntTuple = take;
-        /// The elements `begin..end` as one element: `(a,b,c,d)` grouped at `1..3` is `(a,(b,c),d)`.
+        /// The elements `begin..end` as one element: `(a,b,c,d)` grouped at `1..3` is
+        /// `(a,(b,c),d)`.
         group / try_group(self: IntTuple, begin: usize, end: usize) -> IntTuple = group;
         /// The integers of a flat tuple in the nesting of `profile`.
         unflatten / try_unflatten(self: IntTuple, profile: IntTuple) -> IntTuple = unflatten;

@@ -21,11 +21,12 @@ use super::text::Text;
 
 /// An integer or a tuple of integers and tuples: a shape, a stride or a coordinate.
 ///
-/// It is a plain value of fixed size: at most [`MAX_LEAVES`] integers, nested as deep as [`MAX_NODES`] allows. Its
-/// text form is that of CuTe: `5`, `(4,(2,2))`, `()`.
+/// It is a plain value of fixed size: at most [`MAX_LEAVES`] integers, nested as deep as
+/// [`MAX_NODES`] allows. Its text form is that of CuTe: `5`, `(4,(2,2))`, `()`.
 ///
-/// A leaf is an integer, an integer times a basis vector (`2@1`, or within element 1 `2@0@1`, see [`Basis`] and
-/// [`identity_layout`]), or the wildcard `_`, which stands for "all of this mode" in coordinates, profiles and tilers.
+/// A leaf is an integer, an integer times a basis vector (`2@1`, or within element 1 `2@0@1`, see
+/// [`Basis`] and [`identity_layout`]), or the wildcard `_`, which stands for "all of this mode" in
+/// coordinates, profiles and tilers.
 ///
 /// [`MAX_NODES`]: super::MAX_NODES
 /// [`identity_layout`]: super::identity_layout
@@ -89,7 +90,8 @@ impl IntTuple {
         Err(LayoutError::after(text, Fault::BasisRange { basis }))
     }
 
-    /// `value` times the unit vector along `basis`, which may be a place within a place. A value of 0 is the integer 0.
+    /// `value` times the unit vector along `basis`, which may be a place within a place. A value of
+    /// 0 is the integer 0.
     ///
     /// ```
     /// use moye_device::layout::{Basis, IntTuple};
@@ -218,7 +220,8 @@ impl IntTuple {
         }
     }
 
-    /// The integer that it is, or an error where it is a tuple, a wildcard or a multiple of a basis vector.
+    /// The integer that it is, or an error where it is a tuple, a wildcard or a multiple of a basis
+    /// vector.
     pub const fn try_value(&self) -> Result<i64, LayoutError> {
         match self.as_int() {
             Some(value) => Ok(value),
@@ -305,7 +308,8 @@ impl IntTuple {
         }
     }
 
-    /// The product of its leaves, or an error where it does not fit in 64 bits or a leaf is no integer.
+    /// The product of its leaves, or an error where it does not fit in 64 bits or a leaf is no
+    /// integer.
     pub const fn try_size(&self) -> Result<i64, LayoutError> {
         match self.product_at(ROOT) {
             Ok(size) => Ok(size),

@@ -1,8 +1,9 @@
 //! A function applied to each leaf of a tuple, or over all of them.
 //!
-//! Stable Rust calls no closure during constant evaluation. The macros [`transform!`](crate::layout::transform) and
-//! [`fold!`](crate::layout::fold) write the loop out where they stand and so work in a `const`; the methods of the same
-//! names take any closure at run time.
+//! Stable Rust calls no closure during constant evaluation. The macros
+//! [`transform!`](crate::layout::transform) and [`fold!`](crate::layout::fold) write the loop out
+//! where they stand and so work in a `const`; the methods of the same names take any closure at run
+//! time.
 
 use super::super::error::{Fault, LayoutError};
 use super::super::place::of_difference;
@@ -10,8 +11,9 @@ use super::super::text::Text;
 use super::{ANY, IntTuple, Leaf, NO_BASIS};
 
 impl IntTuple {
-    /// The tuple with `f` applied to each integer, at run time. Wildcards stay, and so does the basis vector that an
-    /// integer is a multiple of, except that 0 times one is 0. In a `const`: [`transform!`](crate::layout::transform).
+    /// The tuple with `f` applied to each integer, at run time. Wildcards stay, and so does the
+    /// basis vector that an integer is a multiple of, except that 0 times one is 0. In a `const`:
+    /// [`transform!`](crate::layout::transform).
     ///
     /// ```
     /// use moye_device::layout::tuple;
@@ -49,7 +51,8 @@ impl IntTuple {
         Ok(result)
     }
 
-    /// `f` over all leaves from left to right, at run time. In a `const`: [`fold!`](crate::layout::fold).
+    /// `f` over all leaves from left to right, at run time. In a `const`:
+    /// [`fold!`](crate::layout::fold).
     ///
     /// ```
     /// use moye_device::layout::{Leaf, tuple};
@@ -60,7 +63,8 @@ impl IntTuple {
         (0..self.leaves()).fold(init, |sum, leaf| f(sum, self.leaf(leaf)))
     }
 
-    /// The tuple with the integer `value` at leaf `index`, along the basis vector that stands there.
+    /// The tuple with the integer `value` at leaf `index`, along the basis vector that stands
+    /// there.
     ///
     /// # Panics
     /// Where [`try_with_leaf`](Self::try_with_leaf) gives an error.
@@ -96,7 +100,8 @@ impl IntTuple {
         Err(LayoutError::after(text, fault))
     }
 
-    /// The integer at a leaf, without the basis vector that it is a multiple of; none of a wildcard.
+    /// The integer at a leaf, without the basis vector that it is a multiple of; none of a
+    /// wildcard.
     #[doc(hidden)]
     pub const fn value_at(&self, leaf: usize) -> Option<i64> {
         if self.basis[leaf] == ANY { None } else { Some(self.value[leaf]) }
@@ -135,11 +140,11 @@ impl IntTuple {
     }
 }
 
-/// The tuple with an expression applied to each of its integers, in a `const` too: CuTe's `transform`. Of two tuples,
-/// which must nest alike and hold integers only, to each pair.
+/// The tuple with an expression applied to each of its integers, in a `const` too: CuTe's
+/// `transform`. Of two tuples, which must nest alike and hold integers only, to each pair.
 ///
-/// Wildcards stay, and so does the basis vector that an integer is a multiple of. At run time there are
-/// [`IntTuple::transform`] and, as a `Result`, [`IntTuple::try_transform_with`].
+/// Wildcards stay, and so does the basis vector that an integer is a multiple of. At run time there
+/// are [`IntTuple::transform`] and, as a `Result`, [`IntTuple::try_transform_with`].
 ///
 /// ```
 /// use moye_device::layout::{IntTuple, transform, tuple};
@@ -180,8 +185,8 @@ macro_rules! __layout_transform {
     }};
 }
 
-/// An expression over all leaves of a tuple from left to right, in a `const` too: CuTe's `fold`. At run time there is
-/// [`IntTuple::fold`].
+/// An expression over all leaves of a tuple from left to right, in a `const` too: CuTe's `fold`. At
+/// run time there is [`IntTuple::fold`].
 ///
 /// ```
 /// use moye_device::layout::{Leaf, fold, tuple};

@@ -23,7 +23,8 @@ pub(crate) const fn of_composition(a: &Layout, b: &Layout) -> Place {
     place.of_whole(Each::Compose, a, &Tiler::layout(*b))
 }
 
-/// The leaves of `b` under `by` after which `a` is no layout: one of them, if it is none by itself.
+/// The leaves of `b` under `by` after which `a` is no layout: one of them, if none of them alone
+/// makes it one.
 const fn find_unfit(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> Unfit {
     let mut unfit =
         Unfit { begin: by.leaf, end: b.profile.next(by).leaf, rest: false, by_itself: b.profile.is_leaf(by) };
@@ -307,7 +308,8 @@ pub(crate) const fn of_strides(_index: i64, shape: &IntTuple, stride: &IntTuple)
     of_difference(shape, stride)
 }
 
-/// Where a coordinate and a shape nest differently, or the first integer of the coordinate that is not within its extent.
+/// Where a coordinate and a shape nest differently, or the first integer of the coordinate that is
+/// not within its extent.
 pub(crate) const fn of_coordinate(coord: &IntTuple, shape: &IntTuple) -> Place {
     let mut place = of_difference(coord, shape);
     if place.part.is_none()
@@ -334,7 +336,7 @@ const fn find_number(place: &mut Place, tuple: &IntTuple, at: At, leaf: usize) {
     find_number(place, tuple, mode, leaf);
 }
 
-/// What would do as the threads or the values of a thread-value layout.
+/// What would work as the threads or the values of a thread-value layout.
 pub(crate) const fn of_compact(layout: &Layout) -> Place {
     let mut place = Place::whole();
     if let Ok(compact) = col_major(&layout.shape()) {

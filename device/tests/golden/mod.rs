@@ -8,7 +8,8 @@ use serde_json::Value;
 
 /// The lines of one file.
 pub fn lines(file: &str) -> Vec<Value> {
-    // A bundle for machines without cargo sets the variable too, and the folder that was compiled in is not there.
+    // A bundle for machines without cargo sets the variable too, and the folder that was compiled
+    // in is not there.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
     let path = Path::new(&package).join("../tests/data/golden").join(file);

@@ -109,7 +109,7 @@ fn of_repeated(block: &Layout, extents: &[i64]) -> Result<usize, TestCaseError> 
         prop_assert!(!of_shape(&error), "{}", error);
         return Ok(0);
     };
-    let (told, mode) = said.split_once(" along mode ").expect("the mode is told");
+    let (told, mode) = said.split_once(" along mode ").expect("the mode is named");
     let mode = numbers(mode)[0] as usize;
     let mut others = extents.to_vec();
     if said.contains("for this mode") {
@@ -127,11 +127,12 @@ fn of_repeated(block: &Layout, extents: &[i64]) -> Result<usize, TestCaseError> 
     Ok(numbers(told).len())
 }
 
-/// Of a shape of the same size, whose extents are those of `shape` in front and what is left of the size behind.
+/// A shape of the same size, with the leading extents of `shape` and the rest of the size after
+/// them.
 fn of_reshaped(a: &Layout, shape: IntTuple) -> Result<usize, TestCaseError> {
     let other = IntTuple::tuple(&[shape, IntTuple::int(a.size() / shape.size().min(a.size()))]);
     let Err(error) = a.try_with_shape(other) else { return Ok(0) };
-    let Some((said, _)) = advice(&error).split_once(" of the layout's modes coalesced would do") else {
+    let Some((said, _)) = advice(&error).split_once(" of the layout's modes coalesced would work") else {
         prop_assert!(!of_shape(&error), "{}", error);
         return Ok(0);
     };
@@ -144,10 +145,10 @@ fn of_reshaped(a: &Layout, shape: IntTuple) -> Result<usize, TestCaseError> {
 fn of_both_kinds(a: &Layout) -> Result<usize, TestCaseError> {
     let Err(error) = try_coshape(*a) else { return Ok(0) };
     let Some((instead, _)) = advice(&error).split_once(" beside ") else {
-        prop_assert!(!error.text().contains("would do"), "{}", error);
+        prop_assert!(!error.text().contains("would work"), "{}", error);
         return Ok(0);
     };
-    let (_, said) = error.text().split_once("the strides ").expect("the strides are told");
+    let (_, said) = error.text().split_once("the strides ").expect("the strides are named");
     let (before, _) = said.split_once(" and ").expect("two strides");
     let (shape, strides) = (a.shape(), a.stride());
     let mut others: Vec<String> = (0..strides.leaves()).map(|i| strides.mode(i).to_string()).collect();
@@ -160,7 +161,7 @@ fn of_both_kinds(a: &Layout) -> Result<usize, TestCaseError> {
 
 fn of_shape_div(shape: IntTuple, by: i64) -> Result<usize, TestCaseError> {
     let Err(error) = try_shape_div(shape, IntTuple::int(by)) else { return Ok(0) };
-    let (_, said) = error.text().split_once("the extent ").expect("the extent is told");
+    let (_, said) = error.text().split_once("the extent ").expect("the extent is named");
     let (extent, of) = (numbers(said)[0], numbers(advice(&error))[0]);
     let mut asked = vec![of, 3 * of];
     if advice(&error).starts_with("a divisor or ") {
@@ -217,9 +218,10 @@ fn both_kinds() -> impl Strategy<Value = Layout> {
     })
 }
 
-/// Whether something is advised of a shape, or of what nobody chose who gave one: all but what is said of the block.
+/// Whether something is advised of a shape, or of a derived operand: everything except the advice
+/// for the block.
 fn of_shape(error: &LayoutError) -> bool {
-    error.text().contains("would do")
+    error.text().contains("would work")
         && !error.text().contains("of the block, ")
         && !error.text().contains("overlaps the modes of smaller stride")
         && !error.text().contains("so that no digit of an index")
@@ -234,14 +236,15 @@ fn numbers(text: &str) -> Vec<i64> {
     text.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
 }
 
-/// Where `of(a)` is refused for a stride of `a`, it is not with those that are advised. How many were followed.
+/// If `of(a)` is refused for a stride of `a`, it is accepted with the advised ones. Returns the
+/// number of suggestions that were followed.
 fn follow_strides(
     a: &Layout,
     of: impl Fn(Layout) -> Result<Layout, LayoutError>,
 ) -> Result<usize, TestCaseError> {
     let Err(error) = of(*a) else { return Ok(0) };
     let Some(reason) = error.reason() else { return Ok(0) };
-    if let Some(stride) = advice(&error).strip_suffix(" from the other end would do") {
+    if let Some(stride) = advice(&error).strip_suffix(" from the other end would work") {
         let stride = numbers(stride)[0];
         let turned = instead(a, -stride, stride).any(|other| of(other).is_ok());
         prop_assert!(turned, "{}, but no mode of stride {} takes it", error, -stride);
@@ -259,7 +262,7 @@ fn follow_strides(
         || !of_first.iter().any(|said| reason.contains(said))
     {
         let elsewhere = reason.contains("of the tiler") || reason.contains("(modes coalesced)");
-        prop_assert!(elsewhere || !reason.contains("would do"), "{} is followed nowhere", error);
+        prop_assert!(elsewhere || !reason.contains("would work"), "{} is followed nowhere", error);
         return Ok(0);
     }
     let said = reason.split_once("he mode of stride ").or_else(|| reason.split_once("he stride "));
@@ -273,7 +276,7 @@ fn follow_strides(
         return Ok(1);
     }
     if !advice.starts_with("a stride ") {
-        prop_assert!(!advice.contains("would do"), "{}", error);
+        prop_assert!(!advice.contains("would work"), "{}", error);
         return Ok(0);
     }
     let mut numbers = numbers(advice);
@@ -291,7 +294,8 @@ fn follow_strides(
     Ok(numbers.len())
 }
 
-/// `a` with the stride `to` for one of its modes of stride `stride`, for each of them; where it runs backwards, both do.
+/// `a` with the stride `to` for one of its modes of stride `stride`, for each of them; where it
+/// runs backwards, both do.
 fn instead(a: &Layout, stride: i64, to: i64) -> impl Iterator<Item = Layout> {
     let (shape, modes) = (a.shape(), leaves(a));
     let strides: Vec<i64> = modes.iter().map(|(_, stride)| *stride).collect();

@@ -1,5 +1,5 @@
-//! A law that holds of an answer says nothing where there is none: each operation answers a good part of what it is
-//! asked above.
+//! A law that holds of an answer says nothing where there is none: each operation answers a good
+//! part of what it is asked above.
 
 use super::strategies::*;
 use super::swizzle::{composed, inner_layout, swizzles};

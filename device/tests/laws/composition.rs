@@ -30,7 +30,8 @@ proptest! {
     fn a_composition_is_refused_only_where_no_layout_has_the_function(a in walks(), b in layouts()) {
         prop_assume!(b.size() <= 512);
         if let Err(error) = try_composition(a, b) {
-            // The candidate: leaf by leaf, the only flat layout with the leaf's values, if there is one.
+            // The candidate: leaf by leaf, the only flat layout with the leaf's values, if there is
+            // one.
             prop_assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{}", error);
             prop_assert!(!is_representable(&a, &b), "{} o {} is refused, but a layout has the function: {}", a, b, error);
         }
@@ -59,7 +60,7 @@ proptest! {
                 asked.extend((1..9).map(|times| (numbers[0] * times, step)));
             }
         }
-        // No step of an extent of more than 1 is refused with nothing else to ask for, where something has an answer.
+        // No step of an extent above 1 is refused without advice if there is something to advise.
         let found = (1..65).find(|&other| try_composition(a, strided(count, other)).is_ok());
         prop_assert!(found.is_none() || !asked.is_empty(), "{} advises nothing, and {}:{:?} has an answer", error, count, found);
         for (count, step) in asked {
@@ -175,7 +176,7 @@ fn follow_advice(
     };
     let Ok(mode) = mode.parse::<usize>() else { return Ok(()) };
     let advice = reason.rsplit_once("; ").map_or("", |(_, advice)| advice);
-    if reason.contains(" of the block") || !advice.ends_with(" would do") {
+    if reason.contains(" of the block") || !advice.ends_with(" would work") {
         return Ok(());
     }
     let numbers: Vec<i64> =
@@ -208,8 +209,8 @@ fn follow_advice(
     Ok(())
 }
 
-/// Whether a layout of the shape of `b`, its integers split into flat tuples, has the function `a(b(i))`: built leaf by
-/// leaf from values alone.
+/// Whether a layout of the shape of `b`, its integers split into flat tuples, has the function
+/// `a(b(i))`: built leaf by leaf from values alone.
 fn is_representable(a: &Layout, b: &Layout) -> bool {
     let (shape, stride) = (b.shape().flatten(), b.stride().flatten());
     let ints = |tuple: &IntTuple, i| match tuple.leaf(i) {

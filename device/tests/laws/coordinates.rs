@@ -116,7 +116,8 @@ proptest! {
         };
         let (left, right) = (&left[..shape.leaves()], &right[..shape.leaves()]);
         let (a, b) = (of(left), of(right));
-        // Each element below its counterpart, none equal to it: within a shape, and not on its edge.
+        // Each element below its counterpart, none equal to it: within a shape, and not on its
+        // edge.
         prop_assert_eq!(elem_less(a, b), left.iter().zip(right).all(|(a, b)| a < b), "{} {}", a, b);
         prop_assert!(!elem_less(a, a), "{} is not below itself", a);
         // The first that differ decide, from the front and from the back.
@@ -309,7 +310,7 @@ fn places(layout: &Layout, index: i64) -> Vec<i64> {
 fn a_place_is_an_integer_or_a_tuple() {
     let a = layout!(((2, 3), 5):((1, 10), 100));
     let error = try_composition(a, layout!((2, 2):(1@0@0, 1@0))).unwrap_err();
-    assert!(error.text().ends_with("both an integer and a tuple; 1@1@0 beside 1@0@0 would do"), "{error}");
+    assert!(error.text().ends_with("both an integer and a tuple; 1@1@0 beside 1@0@0 would work"), "{error}");
     assert_eq!(composition(a, layout!((2, 2):(1@0@0, 1@1@0))), layout!((2, 2):(1, 10)));
     // There is no mode to select within an integer one: then nothing of the kind is advised.
     let error = try_composition(layout!((4, 5):(1, 100)), layout!((2, 2):(1@0@0, 3@0))).unwrap_err();

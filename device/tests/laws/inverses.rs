@@ -124,7 +124,8 @@ fn common_partner() -> impl Strategy<Value = Layout> {
     prop_oneof![2 => bijection(shape()), 2 => bijection(even_shape()), 1 => walks()]
 }
 
-/// How many elements are next to one another in both: a search through all coordinates, as far as they make a layout.
+/// How many elements are next to one another in both: a search through all coordinates, as far as
+/// they make a layout.
 fn common_by_search(a: &Layout, b: &Layout) -> i64 {
     let places: HashMap<i64, i64> = (0..b.size()).map(|coord| (b.at(coord), coord)).collect();
     let mut coords = Vec::new();
@@ -133,7 +134,8 @@ fn common_by_search(a: &Layout, b: &Layout) -> i64 {
     {
         coords.push(coord);
     }
-    // The first of them that have a layout's values: each run of equal steps is as long as the first.
+    // The first of them that have a layout's values: each run of equal steps is as long as the
+    // first.
     let mut modes: Vec<(i64, i64)> = Vec::new();
     let mut size = 1;
     while size < coords.len() {
@@ -164,7 +166,8 @@ fn common_layouts_of_any_length_are_found() {
         ("(5000,7):(1,10000)", "(5000,3,5):(1,5000,20000)", 5000),
         ("(4,(1000000,3)):(3000001,(1,1000000))", "(4,1500000,2):(1500000,1,6000000)", 1_500_000),
         ("(1000003,2,5):(1,3000000,7)", "(4611686018427387,3):(1,4611686018427387)", 1_000_003),
-        // Carries that cancel: multiples of 6 counted through 4 and 3, and multiples of 3 through bits.
+        // Carries that cancel: multiples of 6 counted through 4 and 3, and multiples of 3 through
+        // bits.
         ("(4,3,1000):(0,1,2)", "(6,1999):(2000,1)", 1999),
         ("(2,2,2,2):(0,1,1,3)", "(3,7):(100,1)", 6),
         // An index of the composition is too large.

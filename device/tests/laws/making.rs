@@ -67,7 +67,8 @@ proptest! {
         for i in 1..checked(&domain) {
             prop_assert!(domain.at(i - 1) < domain.at(i), "{} is not ordered", domain);
         }
-        // It takes of each extent what is left of the count and divides it: coordinate by coordinate a box.
+        // It takes of each extent what is left of the count and divides it: coordinate by
+        // coordinate a box.
         let mut rest = count;
         let mut box_of = Vec::new();
         for leaf in 0..shape.leaves() {

@@ -1,4 +1,5 @@
-//! The law of each operation, on random layouts: nested to depth 3, with extents of 1 and strides of 0.
+//! The law of each operation, on random layouts: nested to depth 3, with extents of 1 and strides
+//! of 0.
 
 mod advice;
 mod answered;

@@ -12,8 +12,8 @@ proptest! {
         if let Ok(result) = try_logical_product(a, b.tiler()) {
             prop_assert_eq!(result.mode(0), a);
             prop_assert_eq!(result.extent(1), b.size());
-            // Beyond its size a complement has no places, and a block may have gaps that none fills: there the law below
-            // holds alone.
+            // Beyond its size a complement has no places, and a block may have gaps that none
+            // fills: there the law below holds alone.
             let Ok(free) = try_complement(a, a.size() * b.cosize()) else { return Ok(()) };
             for j in 0..checked(&b) {
                 if b.at(j) < free.size() {

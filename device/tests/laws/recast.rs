@@ -35,7 +35,8 @@ proptest! {
             }
         };
         prop_assert!(units > 0, "{} by {} is {}", a, count, parts);
-        // Each extent of 1 at stride 1 beside another mode of stride 1 repeats the parts, as in CuTe.
+        // Each extent of 1 at stride 1 beside another mode of stride 1 repeats the parts, as in
+        // CuTe.
         let repeats = ones - usize::from(ones == units);
         prop_assert_eq!(parts.size(), a.size() * count * count.pow(repeats as u32), "{} by {} is {}", a, count, parts);
         prop_assume!(repeats == 0 && a.size() <= VALUES);
@@ -77,7 +78,7 @@ proptest! {
         let touched = values(&a).iter().map(|index| index / count).collect();
         match try_upcast(a, count) {
             Ok(wide) => prop_assert_eq!(sorted(values(&wide)), sorted(touched), "{} by {} is {}", a, count, wide),
-            // Refused only where some elements are not the sum of what each mode touches by itself.
+            // Refused only if some elements are not the sum of what each mode touches separately.
             Err(error) => {
                 let aligned = leaves(&a).iter().all(|&(_, stride)| stride == 0 || stride % count == 0 || count % stride == 0);
                 let apart = |i: i64| {

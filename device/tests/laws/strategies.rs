@@ -137,7 +137,8 @@ pub fn tuple_of(modes: &[(i64, i64)], part: impl Fn(&(i64, i64)) -> i64) -> IntT
     IntTuple::flat(&modes.iter().map(part).collect::<Vec<i64>>())
 }
 
-/// That the block `a`, moved by `copies[j]`, meets its copies nowhere but where `b` has one number twice.
+/// That the block `a`, moved by `copies[j]`, meets its copies nowhere but where `b` has one number
+/// twice.
 pub fn check_copies(a: Layout, b: Layout, copies: impl Iterator<Item = i64>) -> Result<(), TestCaseError> {
     let mut seen = std::collections::HashMap::new();
     for (j, copy) in copies.enumerate() {
@@ -178,9 +179,9 @@ pub fn first_missing(values: &[i64], end: i64) -> Option<i64> {
     (0..end).find(|index| !reached.contains(index))
 }
 
-/// Whether the copies of a set, which contains 0 as its smallest number, that a layout places can cover `0..end`
-/// without meeting. There is one try only: what is first left out is where the next copy begins, and the places below
-/// `end` are the first values of one smallest layout.
+/// Whether the copies of a set, which contains 0 as its smallest number, that a layout places can
+/// cover `0..end` without meeting. There is one try only: what is first left out is where the next
+/// copy begins, and the places below `end` are the first values of one smallest layout.
 pub fn copies_cover(set: &[i64], end: i64) -> bool {
     let mut reached = std::collections::HashSet::new();
     let mut places = Vec::new();
@@ -247,8 +248,9 @@ pub fn tiler_of(modes: &[Option<Tiler>]) -> Tiler {
     Tiler::by_mode(&modes)
 }
 
-/// That the zipped, tiled and flat forms hold the modes of the logical one, each in its place: tile `m` of the first
-/// mode is the first part of mode `m`, the rest the second. `forms` are zipped, tiled and flat.
+/// That the zipped, tiled and flat forms hold the modes of the logical one, each in its place: tile
+/// `m` of the first mode is the first part of mode `m`, the rest the second. `forms` are zipped,
+/// tiled and flat.
 pub fn check_forms(
     logical: &Layout,
     tiler: &[Option<Tiler>],

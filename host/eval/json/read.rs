@@ -115,7 +115,7 @@ impl<'de> Visitor<'de> for RequestVisitor<'_> {
                     has_args = true;
                     entries.next_value_seed(Arguments(self.0))?;
                 }
-                // What else is known of a request is for whoever sent it.
+                // Other keys of a request are for the sender's own use.
                 _ => {
                     entries.next_value::<IgnoredAny>()?;
                 }

@@ -40,13 +40,13 @@ pub(super) const GROUP: Group = Group {
         }, "with another mode at the end";
         prepend(of: TupleOrLayout, mode: TupleOrLayout) =
             two(of, mode, |of, mode| of.try_prepend(mode), |of, mode| of.try_prepend(mode)),
-            "with another mode in front";
+            "with another leading mode";
         insert(of: TupleOrLayout, index: usize, mode: TupleOrLayout) = two(
             of,
             mode,
             |of, mode| of.try_insert(index, mode),
             |of, mode| of.try_insert(index, mode),
-        ), "with another mode in front of mode index";
+        ), "with another mode before mode index";
         replace(of: TupleOrLayout, index: usize, mode: TupleOrLayout) = two(
             of,
             mode,
@@ -76,7 +76,7 @@ pub(super) const GROUP: Group = Group {
         transpose(layout: Layout) = layout.try_transpose(), "the modes in reverse order";
         append_dim(layout: Layout, rank: usize) = layout.try_append_dim(rank), "with modes 1:0 at the end up to a rank";
         prepend_dim(layout: Layout, rank: usize) = layout.try_prepend_dim(rank),
-            "with modes 1:0 in front up to a rank";
+            "with leading modes 1:0 up to a rank";
     },
 };
 

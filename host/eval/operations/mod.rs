@@ -1,4 +1,4 @@
-//! The operations by name: one entry each, which parsing, the requests and the help all go by.
+//! The operations by name: one entry for each, which the parser, the requests and the help share.
 
 mod divide;
 mod edit;
@@ -12,7 +12,7 @@ use super::error::EvalError;
 use super::operand::Operands;
 use super::value::Value;
 
-/// An operation that can be asked for by name.
+/// An operation that has a name.
 pub struct Operation {
     /// Its name.
     pub name: &'static str,

@@ -42,7 +42,7 @@ fn table(
 ) -> Result<Vec<IntTuple>, EvalError> {
     if !(0..=LONGEST_TABLE).contains(&count) {
         return Err(EvalError::Call(format!(
-            "a table of {count} values is asked for; it may have from 0 to {LONGEST_TABLE}"
+            "a table of {count} values is requested; it may have from 0 to {LONGEST_TABLE}"
         )));
     }
     Ok((0..count).map(value).collect::<Result<_, _>>()?)

@@ -63,7 +63,8 @@ fn stage_copied_over(right: bool, data: u64) {
 }
 
 fn one_group_too_few(right: bool, data: u64) {
-    // The thread reads its own copy of the second group, of which it has waited for the first alone.
+    // The thread reads its own copy of the second group, of which it has waited for the first
+    // alone.
     let t = thread_idx().x;
     for group in 0..2 {
         cp_async(at(64 * group + t), word(data, t), 4, 4);

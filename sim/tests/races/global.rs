@@ -47,7 +47,7 @@ fn sum_without_atomics(right: bool, data: u64) {
     }
 }
 
-/// The last block to come adds up what all have left.
+/// The last block to arrive sums what all blocks have stored.
 fn last_block(data: u64, releases: impl Fn(), acquires: impl Fn(), store: impl Fn(u64), load: impl Fn(u64)) {
     if thread_idx().x != 0 {
         return;
@@ -160,7 +160,8 @@ fn threads_of_a_block_by_its_scope(right: bool, data: u64) {
     }
 }
 
-/// As a split of K into many slices: the last block to come clears the counter, and adds up what all have left.
+/// As a split of K into many slices: the last block to arrive clears the counter, and reduces the
+/// slices.
 fn last_of_many(data: u64, releases: impl Fn(u32) -> bool, store: impl Fn(u64), load: impl Fn(u64)) {
     if thread_idx().x != 0 {
         return;
@@ -206,7 +207,8 @@ fn counter_of_200_reset_too_early(right: bool, data: u64) {
 }
 
 fn counter_of_200_read_by_one_more(right: bool, data: u64) {
-    // Each block counts, and the first one reads how many have, when all but itself have not said that they are done.
+    // Each block counts, and the first one reads how many have, when all but itself have not said
+    // that they are done.
     if thread_idx().x != 0 {
         return;
     }
@@ -220,7 +222,8 @@ fn counter_of_200_read_by_one_more(right: bool, data: u64) {
 }
 
 fn written_before_200_have_read(right: bool, data: u64) {
-    // The last of the blocks changes what all have read. Half of them have not released their reads.
+    // The last of the blocks changes what all have read. Half of them have not released their
+    // reads.
     if thread_idx().x != 0 {
         return;
     }
@@ -236,7 +239,8 @@ fn written_before_200_have_read(right: bool, data: u64) {
 }
 
 fn same_value_of_200_blocks(right: bool, data: u64) {
-    // All write the same, and each reads it back; the faulty one lets a block read what it has not written.
+    // All write the same, and each reads it back; the faulty one lets a block read what it has not
+    // written.
     let t = thread_idx().x;
     if t == 0 && (right || block_idx().x != 150) {
         store_global(data, 7_u32); // same_value_of_200_blocks
@@ -438,7 +442,7 @@ fn launches_are_ordered_one_after_the_other() {
     }
 }
 
-/// Whether the second launch overlaps the first, whether it waits, and in which thread: what is told.
+/// Whether the second launch overlaps the first, whether it waits, and in which thread: the report.
 #[test]
 fn a_launch_that_overlaps_the_one_before_waits_before_it_touches_the_same_memory() {
     let memory = GlobalMemory::new();

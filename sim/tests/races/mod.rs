@@ -1,7 +1,8 @@
-//! Kernels that each commit one fault, named in every order of the run, and the same kernels without it.
+//! Kernels that each commit one fault, named in every order of the run, and the same kernels
+//! without it.
 //!
-//! A kernel is told whether it is `right`: then it does what its faulty twin leaves out. The lines that a fault is to name
-//! end with the name of the case as a comment.
+//! A kernel receives whether it is `right`: then it does what its faulty twin leaves out. The lines
+//! that a fault must name end with the name of the case as a comment.
 
 mod asynchronous;
 mod global;
@@ -14,7 +15,7 @@ use moye_sim::{Access, Fault, FaultKind, GlobalMemory, Launch, LaunchError, Race
 /// Words of global memory that a kernel has, all 0.
 pub const WORDS: usize = 4096;
 
-/// What is to be told of a faulty kernel.
+/// The expected report of a faulty kernel.
 #[derive(Clone, Copy)]
 pub enum Told {
     /// A race of such threads by these two kinds of access, in any order.

@@ -99,7 +99,8 @@ fn right_named_barrier_of_a_pair(right: bool, _: u64) {
 }
 
 fn arrival_does_not_wait(right: bool, _: u64) {
-    // The producer arrives at the barrier at which the consumer waits, and reads what the consumer has written before.
+    // The producer arrives at the barrier at which the consumer waits, and reads what the consumer
+    // has written before.
     let t = thread_idx().x;
     if t < 32 {
         store_shared(at(t), t); // arrival_does_not_wait
@@ -131,7 +132,7 @@ fn consumer_does_not_come(right: bool, _: u64) {
 }
 
 fn word_over_half(right: bool, _: u64) {
-    // Neighbouring halves are nobody else's; a whole word covers both.
+    // Adjacent halves belong to different threads; a whole word covers both.
     let t = thread_idx().x;
     if t == 0 {
         store_shared(at(0), 1_u16); // word_over_half
@@ -305,7 +306,8 @@ fn races_of_a_blocks_threads_are_told_in_every_order() {
     check_all(CASES, include_str!("shared.rs"));
 }
 
-/// Each of these can race with more than one line of its own, or within a warp as well as between warps.
+/// Each of these can race with more than one line of its own, or within a warp as well as between
+/// warps.
 #[test]
 fn every_order_of_a_kernel_with_several_races_tells_one() {
     for (name, kernel) in [
@@ -321,7 +323,7 @@ fn every_order_of_a_kernel_with_several_races_tells_one() {
     }
 }
 
-/// They are told apart where it is wanted: two threads, two lines, no fault.
+/// They are reported on request: two threads, two lines, no fault.
 #[test]
 fn writes_of_the_same_value_are_told_once_for_two_lines_if_wanted() {
     let memory = moye_sim::GlobalMemory::new();

@@ -1,4 +1,5 @@
-//! Races of lanes of a warp: they run in no order between barriers of the warp, and only those order memory.
+//! Races of lanes of a warp: they run in no order between barriers of the warp, and only those
+//! order memory.
 
 use super::{Case, check_all};
 use moye_sim::Access::{Read, Write};
@@ -152,7 +153,8 @@ fn races_of_a_warps_lanes_are_told_in_every_order() {
     check_all(CASES, include_str!("warp.rs"));
 }
 
-/// `ldmatrix` has read for all lanes when it has for one: that one may release the rows for the warp.
+/// `ldmatrix` has read for all lanes when it has for one: that one may release the rows for the
+/// warp.
 #[test]
 fn what_ldmatrix_has_read_is_released_by_any_lane() {
     let released = |right: bool, _: u64| {

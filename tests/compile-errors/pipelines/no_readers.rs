@@ -1,4 +1,4 @@
-//! A stage that nobody releases is never filled again.
+//! A stage that no warp releases is never filled again.
 
 use moye_device::memory::SharedStorage;
 use moye_device::pipeline::{PipelineStorage, Warps};

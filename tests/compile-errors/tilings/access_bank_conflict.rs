@@ -1,4 +1,4 @@
-//! Step 2 of the ladder with a tile whose rows of A meet in the banks: rows of 8 elements, K contiguous.
+//! Step 2 of the ladder with bank conflicts in a tile of A: rows of 8 elements, K contiguous.
 
 use moye_device::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Step 3 of the ladder with four neighbours a thread, two at a time: each request leaves half of its sectors unused.
+//! Step 3 of the ladder, but two of four neighbours at a time: requests use half of their sectors.
 
 use moye_device::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `ldmatrix` of a tile that is contiguous along M: a row of 16 bytes would have elements of eight columns.
+//! `ldmatrix` of an M-contiguous tile: a row of 16 bytes would have elements of eight columns.
 
 use half::f16;
 use moye_device::algorithm::copy_tiled;

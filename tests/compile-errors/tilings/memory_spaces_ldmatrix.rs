@@ -1,4 +1,4 @@
-//! `ldmatrix` reads shared memory and writes registers: neither a source in global memory nor a destination in shared memory.
+//! `ldmatrix` reads shared memory and writes registers: other spaces do not compile.
 
 use half::f16;
 use moye_device::algorithm::copy_tiled;

@@ -1,4 +1,4 @@
-//! `stmatrix` reads registers and writes shared memory: neither a source in shared memory nor a destination in registers.
+//! `stmatrix` reads registers and writes shared memory: other spaces do not compile.
 
 use half::f16;
 use moye_device::algorithm::copy_tiled;

@@ -1,5 +1,5 @@
-//! The kernels: tiles of 256 x 128, of all orders of the operands but one. Where A alone has K contiguous, those of [`mma`](crate::mma) are as fast
-//! (record 14).
+//! The kernels: tiles of 256 x 128, for all pairs of majors but one. If only A is K-contiguous, the
+//! [`mma`](crate::mma) kernels are as fast (record 14).
 
 use super::{SgemmConfig, SgemmStorage, sgemm};
 use crate::mma::{ArgumentsOf, ByParts, Tiled, large};
@@ -12,9 +12,9 @@ static_layout! {
     pub DirectA = layout!((256, 16, 4));
     /// B's stages as TMA fills them, (BLK_N, BLK_K, PIPE).
     pub DirectB = layout!((128, 16, 4));
-    /// A's stages where it is turned round: a column is four banks longer, see `turn.rs`.
+    /// A's stages if A is transposed: a column is padded by four banks, see `turn.rs`.
     pub TurnedA = layout!((256, 16, 4):(1, 260, 4160));
-    /// B's stages likewise.
+    /// B's stages if B is transposed, with the same padding.
     pub TurnedB = layout!((128, 16, 4):(1, 132, 2112));
 }
 
@@ -52,14 +52,18 @@ macro_rules! sgemm_tma {
             #[cfg(feature = "matmul-f32")]
             #[doc = concat!("`c = alpha * a * b` in f32 by multiply-adds in tiles of 256 x 128 that TMA loads, with ", $doc, ", and M contiguous in `c`: `ldc` is between its columns.")]
             ///
-            /// Along x a block of 384 threads for each tile of `c`, along y one for each split of each batch.
+            /// One block of 384 threads for each tile of `c` along x, and for each split of each
+            /// batch along y.
             ///
             /// # Safety
-            /// The tensor maps are of matrices in memory of the device, of the boxes that [`SgemmConfig::BOXES`] tells of A and B. `c` overlaps
-            /// neither, and its columns start at multiples of 16 bytes. `m` is at least 256 and `n` at least 128, multiples of
-            /// [`SgemmConfig::GRANULES`]; the maps may end before. Every split has something of K. Each extent is at most 2^31 - 256.
-            /// Parts of K but the last are multiples of 16 long, and along K the maps end where it does. Where all batches have the same operand, its map has one.
-            /// `reserved` is 0. `beta`, the bias and the activation are not looked at, nor are the addresses of `a` and `b`, for which the maps stand.
+            /// The tensor maps are of matrices in memory of the device, with the boxes that
+            /// [`SgemmConfig::BOXES`] gives for A and B. `c` overlaps neither, and its columns
+            /// start at multiples of 16 bytes. `m` is at least 256 and `n` at least 128, multiples
+            /// of [`SgemmConfig::GRANULES`]; the maps may end earlier. Every split has at least one
+            /// element of K. Each extent is at most 2^31 - 256. Splits of K except the last are
+            /// multiples of 16 long, and the maps end along K where K does. If all batches use the
+            /// same matrix, its map has one. `reserved` is 0. `beta`, the bias and the activation
+            /// are ignored; so are the addresses of `a` and `b`, which the maps replace.
             #[moye_device::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]
             pub unsafe fn $name(a: TensorMap, b: TensorMap, arguments: ArgumentsOf<Tiling>) {
                 // SAFETY: the caller's contract.

@@ -1,4 +1,4 @@
-//! The warps that load: TMA brings tiles, and what lies across is turned round.
+//! The producer warps: TMA loads tiles, and the warps transpose K-contiguous ones.
 
 use super::turn::{ROWS, RowsOfA, RowsOfB, Turner, bytes};
 use super::{Job, LANDINGS, Landings, MULTIPLY, SgemmConfig};
@@ -9,20 +9,20 @@ use moye_device::memory::{Shared, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Pipeline, Warps};
 use moye_device::tensor::{StaticLayout, Tensor};
 
-/// Where tiles go.
+/// The destinations of a tile.
 pub(super) struct Stages<G> {
     /// The stages of A.
     pub a: Shared<f32>,
     /// The stages of B.
     pub b: Shared<f32>,
-    /// What is turned round lands here.
+    /// The buffer in which tiles to transpose arrive.
     pub landings: Landings<G>,
 }
 
 /// Gives registers away.
 ///
 /// # Safety
-/// All warps of a warpgroup, once.
+/// All warps of a warpgroup call it once.
 #[inline(always)]
 pub(super) unsafe fn registers<G: SgemmConfig>() {
     // SAFETY: the caller's contract.
@@ -34,10 +34,10 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
     }
 }
 
-/// Fills a stage for each tile along K.
+/// Fills a stage for each K tile.
 ///
 /// # Safety
-/// All threads of the warps that load; the kernel's contract.
+/// All threads of the producer warps call it; the kernel's contract.
 #[inline(always)]
 pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     to: Stages<G>,
@@ -50,7 +50,7 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     let maps = [a.pointer(), b.pointer()];
     let turns = const { G::TURNED[0] || G::TURNED[1] };
     let from = |tile: u32| {
-        // One batch is the same for all where they have no distance.
+        // A batch stride of 0 means one matrix for all batches.
         let batch = |distance: i64| if distance == 0 { 0 } else { job.batch as i32 };
         Corner {
             k: (job.from_k + tile * G::BLK_K) as i32,
@@ -60,10 +60,11 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     };
     let (mut producer, mut writer) = stages.fillers();
     let (mut landing, mut arrived) = landed.both_sides();
-    // SAFETY: the maps are as the caller says; each stage and landing gets as many bytes as are announced, what lies outside of the matrices as
-    // zeros; a stage is filled when those who read it have released it.
+    // SAFETY: the maps are as the caller promises. Each stage and landing receives the announced
+    // bytes; out of bounds elements are zeros. A stage is filled after its readers have released
+    // it.
     unsafe {
-        // Has TMA bring the parts that are turned round.
+        // Issues the TMA copies of the tiles to transpose.
         let mut land = |tile: u32| {
             let [whole, of_a] = const { Landings::<G>::PARTS };
             let bytes = const { G::BYTES[0] + G::BYTES[1] - G::DIRECT };
@@ -124,7 +125,7 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
                 }
                 sync_warp(FULL_WARP);
                 writer.fill(writing);
-                // What was read is in the stage, behind it.
+                // The tile is in the stage after this.
                 arrived.release(full);
                 if thread == 0 && tile + LANDINGS < job.tiles {
                     land(tile + LANDINGS);
@@ -135,14 +136,14 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     }
 }
 
-/// Where a tile along K of both operands begins.
+/// The coordinates of a K tile of both operands.
 struct Corner {
     k: i32,
     mn: [i32; 2],
     batches: [i32; 2],
 }
 
-/// Has TMA bring an operand's tile.
+/// Issues the TMA copies of an operand's tile.
 ///
 /// # Safety
 /// As [`tensor_load`].

@@ -1,30 +1,36 @@
-//! f32 by fused multiply-adds on Hopper: the warps that multiply do nothing else.
+//! SGEMM by fused multiply-adds on Hopper, with warps that only multiply.
 //!
-//! The multiply-adds of a product of f32 leave little room beside them: a thread with 16 x 8 sums reads six words of 16 bytes for 128 of them, and
-//! every instruction else takes the place of one. The kernels of [`mma`](crate::mma) start copies and turn operands round between
-//! multiply-adds. Here other warps do:
+//! An f32 product leaves little issue bandwidth beside its multiply-adds: a thread with 16 x 8
+//! accumulators loads six 16-byte vectors for 128 of them, and every other instruction takes the
+//! place of one. The [`mma`](crate::mma) kernels issue copies and transpose operands between
+//! multiply-adds. Here separate producer warps do so:
 //!
 //! ```text
 //! warps 0 to 7    16 x 16 threads: fragments of step k + 1 from shared memory beside the 128 multiply-adds of step k; then C
-//! warps 8 to 11   have TMA load, and turn round what has K contiguous
+//! warps 8 to 11   issue TMA copies, and transpose K-contiguous operands
 //! ```
 //!
-//! **What has M (or N) contiguous** TMA brings into its stage as it is: boxes of (BLK, BLK_K), columns that follow each other.
+//! **M-contiguous (or N-contiguous) operands** are loaded into their stage by TMA directly: boxes
+//! of (BLK, BLK_K), column after column.
 //!
-//! **What has K contiguous lies across**: a stage has M contiguous, so that a thread reads four neighbours at a time. TMA brings it into a
-//! *landing*, in rows along K, and 128 threads turn it round from there into the stage (`turn.rs`). That costs the threads that multiply
-//! nothing but a little of shared memory's time. Rows begin at multiples of 16 bytes; others are rearranged first.
+//! **K-contiguous operands are transposed**: a stage is M-contiguous, so that a thread reads four
+//! neighbours at a time. TMA loads the tile into a *landing*, in rows along K, and 128 threads
+//! transpose it from there into the stage (`turn.rs`). The consumer threads lose only some shared
+//! memory bandwidth. Rows must start at multiples of 16 bytes; others are rearranged first.
 //!
-//! **The warps that load have the higher numbers.** A multiprocessor prefers the warp of the higher number where several can go on, and those that
-//! multiply nearly always can: with the numbers the other way round the loading warps, ready, waited some 24 cycles for each instruction,
-//! and the others for them (record 14).
+//! **The producer warps have the higher numbers.** A multiprocessor prefers the warp with the
+//! higher number if several are ready, and consumer warps nearly always are. In the opposite order
+//! the producer warps, though ready, waited some 24 cycles for each instruction, and the consumers
+//! for them (record 14).
 //!
-//! **Tiles are whole.** Those that would hang over C's edge begin before it, and a C that has no whole tile, or whose extents are no
-//! [multiples](SgemmConfig::GRANULES) of words, is a workspace of the caller's. A second loop with checks made twice as much code, and the first one slower (record 14).
+//! **Tiles are whole.** A tile that would pass C's edge is moved inside. A C smaller than one tile,
+//! or whose extents are not [multiples](SgemmConfig::GRANULES) of a vector, is a workspace of the
+//! caller. A predicated second loop doubled the code and made the first one slower (record 14).
 //!
-//! **Registers.** `ptxas` gives the sums registers so that a multiply-add reads no three from the same bank, as long as those of the loading warps
-//! suffice; where they do not, it lays all out anew and looks at banks no more, at a cost of a tenth to a sixth (record 14). So how a
-//! configuration shares the block's registers out is measured.
+//! **Registers.** `ptxas` assigns accumulator registers so that no multiply-add reads three from
+//! the same bank, as long as the producer warps' registers suffice. If they do not, it reassigns
+//! all and ignores banks, which costs 10 to 17 % (record 14). So the register split of a
+//! configuration is measured.
 
 mod family;
 mod fill;
@@ -46,57 +52,61 @@ use moye_device::memory::{SharedArray, SharedStorage, TensorMap};
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
 use moye_device::tensor::StaticLayout;
 
-/// Warps that multiply.
+/// Consumer warps.
 const MULTIPLY: u32 = 8;
-/// Warps that load.
+/// Producer warps.
 const LOAD: u32 = WARPGROUP / 32;
-/// Tiles of what has K contiguous that are on their way, or turned round, at the same time.
+/// Tiles to transpose that are in flight, or being transposed, at the same time.
 const LANDINGS: u32 = 2;
 
-/// How such a product is tiled. C has M contiguous.
+/// The configuration of such a product. C is M-contiguous.
 pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f32> {
-    /// Which mode of A and of B is contiguous.
+    /// The contiguous modes of A and of B.
     const MAJORS: [Major; 2];
-    /// Registers of a thread that loads, and of one that multiplies: of all 384 together no more than the 64,512 that the block starts with.
+    /// Registers of a producer thread and of a consumer thread: for all 384 together no more than
+    /// the 64,512 with which the block starts.
     const REGISTERS: [u32; 2];
-    /// How C is written, by what multiplies the last tile along K.
+    /// The epilogue, which multiplies the last K tile and stores C.
     type Epilogue: Epilogue<Self, Parameters = ()>;
 
-    /// Rows of A, or of B, that a block has.
+    /// BLK_M or BLK_N.
     const EXTENTS: [u32; 2] = [Self::TileC::LAYOUT.extent(0) as u32, Self::TileC::LAYOUT.extent(1) as u32];
-    /// What a stage has of K.
+    /// BLK_K.
     const BLK_K: u32 = Self::TileA::LAYOUT.extent(1) as u32;
-    /// Whether A and B are turned round.
+    /// Whether A and B are transposed.
     const TURNED: [bool; 2] = [matches!(Self::MAJORS[0], Major::K), matches!(Self::MAJORS[1], Major::K)];
-    /// What M and N are multiples of: words of 16 bytes, which C is written by along M, and at which TMA's boxes begin along a contiguous mode (any other place is an
-    /// illegal instruction to an H200: seen, and refused by the simulator).
+    /// M and N are multiples of these. Along M, C is stored in 16-byte vectors; along a contiguous
+    /// mode, TMA boxes start at 16-byte multiples (any other start is an illegal instruction on an
+    /// H200: observed, and refused by the simulator).
     const GRANULES: [u32; 2] = [4, if Self::TURNED[1] { 1 } else { 4 }];
     /// Bytes of an operand's tile, as TMA counts them.
     const BYTES: [u32; 2] = [4 * Self::EXTENTS[0] * Self::BLK_K, 4 * Self::EXTENTS[1] * Self::BLK_K];
-    /// Of those the ones that go straight into a stage.
+    /// The part of these bytes that goes directly into a stage.
     const DIRECT: u32 = Self::BYTES[0] * !Self::TURNED[0] as u32 + Self::BYTES[1] * !Self::TURNED[1] as u32;
-    /// What TMA loads at a time of A and of B, for the host.
+    /// The boxes of A and of B, for the host.
     const BOXES: [SgemmBox; 2] = [
         SgemmBox { major: Self::MAJORS[0], extent: Self::EXTENTS[0], k: Self::BLK_K },
         SgemmBox { major: Self::MAJORS[1], extent: Self::EXTENTS[1], k: Self::BLK_K },
     ];
 }
 
-/// What the tensor map of an operand says.
+/// The tensor map of an operand.
 ///
-/// The map has three dimensions: the operand's contiguous mode, the other one, and batches (1 of them where all batches have the same operand).
-/// Where K is contiguous it is swizzled by 128 bytes, and else not at all.
+/// The map has three dimensions: the operand's contiguous mode, the other mode, and batches (1 if
+/// all batches use the same matrix). If K is contiguous the swizzle is 128 bytes, otherwise there
+/// is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SgemmBox {
-    /// Which mode is contiguous.
+    /// The contiguous mode.
     pub major: Major,
-    /// Elements along M or N.
+    /// The extent along M or N.
     pub extent: u32,
-    /// Elements along K.
+    /// The extent along K.
     pub k: u32,
 }
 
-/// Who reads and fills a stage: all warps that multiply; the thread that has TMA load, and the warps that turn, as far as there is something to do for them.
+/// The readers and fillers of a stage: all consumer warps; the thread that issues TMA copies and
+/// the warps that transpose, if they have work.
 pub struct StagesOf<G>(PhantomData<G>);
 
 impl<G: SgemmConfig> Readers for StagesOf<G> {
@@ -104,7 +114,7 @@ impl<G: SgemmConfig> Readers for StagesOf<G> {
     const FILLERS: u32 = (G::DIRECT > 0) as u32 + if G::TURNED[0] || G::TURNED[1] { LOAD } else { 0 };
 }
 
-/// Where what is turned round lands: the shared address of the first landing.
+/// The shared address of the first landing.
 pub struct Landings<G>(u32, PhantomData<G>);
 
 impl<G> Clone for Landings<G> {
@@ -115,7 +125,7 @@ impl<G> Clone for Landings<G> {
 impl<G> Copy for Landings<G> {}
 
 impl<G: SgemmConfig> Landings<G> {
-    /// Bytes of a landing, and of A's part, which comes first.
+    /// Bytes of a landing, and of A's part, which is its start.
     const PARTS: [u32; 2] = [
         G::TURNED[0] as u32 * turn::bytes(G::EXTENTS[0]) + G::TURNED[1] as u32 * turn::bytes(G::EXTENTS[1]),
         G::TURNED[0] as u32 * turn::bytes(G::EXTENTS[0]),
@@ -124,7 +134,7 @@ impl<G: SgemmConfig> Landings<G> {
 
 impl<G: SgemmConfig> SharedStorage for Landings<G> {
     const BYTES: usize = (LANDINGS * Self::PARTS[0]) as usize;
-    /// What the swizzle repeats after.
+    /// The swizzle's period.
     const ALIGN: usize = 1024;
 
     type Tensors = Self;
@@ -135,7 +145,7 @@ impl<G: SgemmConfig> SharedStorage for Landings<G> {
     }
 }
 
-/// What a block keeps in shared memory: the stages of A and of B, landings, and mbarriers of both.
+/// A block's shared memory: the stages of A and of B, landings, and the mbarriers of both.
 pub type SgemmStorage<G, const STAGES: u32> = (
     SharedArray<f32, <G as Tiled>::SmemA>,
     SharedArray<f32, <G as Tiled>::SmemB>,
@@ -144,27 +154,29 @@ pub type SgemmStorage<G, const STAGES: u32> = (
     PipelineStorage<LANDINGS, Warps<LOAD>>,
 );
 
-/// A block's tile, and its part of K.
+/// A block's tile, and its split of K.
 #[derive(Clone, Copy)]
 struct Job {
     /// Its first row and column.
     first: (u32, u32),
-    /// Its batch, and the number of its part of K.
+    /// Its batch, and the number of its split of K.
     batch: u32,
     split: u32,
-    /// Where its part of K begins.
+    /// The start of its split of K.
     from_k: u32,
     /// Tiles along K.
     tiles: u32,
 }
 
-/// `c = alpha * a * b`, a block for each tile of each split of each batch.
+/// `c = alpha * a * b`, with one block for each tile of each split of each batch.
 ///
 /// # Safety
-/// All threads of the block come by together, 384 of them, and the kernel declares [`SgemmStorage<G, STAGES>`]. `a` and `b` are maps of
-/// [`SgemmConfig::BOXES`]. C lies in memory of the device, and overlaps neither; its columns begin at multiples of 16 bytes. It has a whole tile at least, of
-/// 256 x 128, and its extents are multiples of [`SgemmConfig::GRANULES`]: where A and B have less than that, the rest is zeros. Every split has
-/// something of K, `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
+/// All 384 threads of the block call it together, and the kernel declares
+/// [`SgemmStorage<G, STAGES>`]. `a` and `b` are maps with [`SgemmConfig::BOXES`]. C is in memory of
+/// the device, and overlaps neither; its columns start at multiples of 16 bytes. It has at least
+/// one whole tile, 256 x 128, and its extents are multiples of [`SgemmConfig::GRANULES`]: if A and
+/// B have less than that, the rest is zeros. Every split has at least one element of K,
+/// `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
 pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     maps: (&TensorMap, &TensorMap),
@@ -175,17 +187,14 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     const {
         let (a, b) = (G::SmemA::LAYOUT, G::SmemB::LAYOUT);
         assert!(a.extent(2) == STAGES as i64 && b.extent(2) == STAGES as i64, "the configuration's stages");
-        assert!(
-            G::Mma::MMA.threads() as u32 == 32 * MULTIPLY,
-            "the warps that multiply, as the block has them"
-        );
+        assert!(G::Mma::MMA.threads() as u32 == 32 * MULTIPLY, "the consumer warps, as the block has them");
         assert!(
             <G::Epilogue as Epilogue<G>>::TAKES_LAST_TILE,
             "the epilogue multiplies the last tile along K"
         );
         assert!(
             (G::GRANULES[0] as usize).is_multiple_of(<G::Epilogue as Epilogue<G>>::GRANULE),
-            "tiles begin where the epilogue writes words"
+            "tiles start where the epilogue writes vectors"
         );
         assert!(G::BLK_K == 16, "a landing has 16 numbers of a row");
         let mut i = 0;
@@ -202,24 +211,22 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
         }
         assert!(
             G::EXTENTS[0] == 256 && G::EXTENTS[1] == 128,
-            "columns of `RowsOfA` and `RowsOfB`, and 128 rows of B to be turned round"
+            "columns of `RowsOfA` and `RowsOfB`, and 128 rows of B to be transposed"
         );
         assert!(
             128 * G::REGISTERS[0] + 256 * G::REGISTERS[1] <= 64_512,
-            "registers that the block has: 168 for each of 384 threads"
+            "the block's registers: 168 for each of 384 threads"
         );
-        assert!(
-            matches!(G::REGISTERS, [72, 216] | [56, 224]),
-            "pairs of numbers of registers that there are instructions for"
-        );
+        assert!(matches!(G::REGISTERS, [72, 216] | [56, 224]), "register counts that `setmaxnreg` supports");
     };
     let thread = thread_idx().x;
-    // The same in all lanes, and the compiler is to know it.
+    // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let loads = shuffle(FULL_WARP, thread / WARPGROUP, 0) == 32 * MULTIPLY / WARPGROUP;
     // SAFETY: the kernel declares the storage.
     let (s_a, s_b, landings, stages, landed) = unsafe { SgemmStorage::<G, STAGES>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     if thread == 0 {
-        // SAFETY: one thread, and a barrier follows; the maps are the kernel's own, and no other kernel writes them.
+        // SAFETY: one thread, and a barrier follows. The maps are the kernel's own, and no other
+        // kernel writes them.
         unsafe {
             prefetch_tensor_map(maps.0.pointer());
             prefetch_tensor_map(maps.1.pointer());
@@ -229,9 +236,9 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     }
     sync_threads();
     let job = job::<G>(arguments);
-    // Whatever the kernel in front writes may be read from here on; what comes behind may prepare itself.
+    // After this wait the kernel may read what earlier kernels wrote; the next kernel may start.
     overlap_launches();
-    // SAFETY: each warpgroup goes one way as a whole; the caller's contract.
+    // SAFETY: each warpgroup takes one branch as a whole; the caller's contract.
     unsafe {
         if loads {
             fill::registers::<G>();
@@ -244,11 +251,12 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     }
 }
 
-/// What the block has to do.
+/// The block's work.
 #[inline(always)]
 fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
     let (block, of_grid) = (block_idx().x, block_idx().y);
-    // Divisions take longer than all else that is computed here, and the block waits for it: most products need one alone.
+    // Divisions take longer than everything else that is computed here, and the block waits for
+    // them: most products need only one.
     let tiles_n = arguments.n.div_ceil(const { G::EXTENTS[1] });
     let (tile_m, tile_n) = if tiles_n <= const { columns_of_group::<G>() } {
         (block / tiles_n, block % tiles_n)
@@ -262,7 +270,8 @@ fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
     };
     let from_k = split * arguments.k_chunk;
     let k = (arguments.k - from_k).min(arguments.k_chunk);
-    // Blocks at an edge take the last whole tile: C is not read, and what two blocks write is the same.
+    // Blocks at an edge take the last whole tile: C is not read, and both blocks write the same
+    // values.
     let [granule_m, granule_n] = const { G::GRANULES };
     let first = (
         first::<G::TileC, 0>(tile_m, arguments.m, false, granule_m),
@@ -271,7 +280,7 @@ fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
     #[cfg(not(target_arch = "nvptx64"))]
     assert!(
         first.0 + G::EXTENTS[0] <= arguments.m && first.1 + G::EXTENTS[1] <= arguments.n,
-        "tiles are whole: C has {} x {}, of words of {granule_m} and {granule_n}, a tile {:?}",
+        "tiles are whole: C is {} x {}, with multiples of {granule_m} and {granule_n}, a tile {:?}",
         arguments.m,
         arguments.n,
         G::EXTENTS
@@ -280,7 +289,7 @@ fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
 }
 
 impl Job {
-    /// Where the tile of C is written by a thread.
+    /// The part of the tile of C that a thread stores.
     #[inline(always)]
     fn place<G: SgemmConfig>(&self, arguments: &ArgumentsOf<G>, thread: u32) -> Place {
         let offset = i64::from(self.batch) * arguments.batch_c + i64::from(self.split) * arguments.split_c;

@@ -1,4 +1,4 @@
-//! The warps that multiply.
+//! The consumer warps.
 
 use super::{Job, SgemmConfig};
 use crate::mma::{ArgumentsOf, Epilogue, StagesOf};
@@ -12,7 +12,7 @@ use moye_device::tensor::{AllButLast, Fragment, StaticLayout};
 /// Takes registers.
 ///
 /// # Safety
-/// All warps of a warpgroup, once.
+/// All warps of a warpgroup call it once.
 #[inline(always)]
 pub(super) unsafe fn registers<G: SgemmConfig>() {
     // SAFETY: the caller's contract.
@@ -24,10 +24,10 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
     }
 }
 
-/// Multiplies all tiles along K, and writes the tile of C.
+/// Multiplies all K tiles, and stores the tile of C.
 ///
 /// # Safety
-/// All threads of the warps that multiply, each with its number; the kernel's contract.
+/// All threads of the consumer warps call it, each with its number; the kernel's contract.
 #[inline(always)]
 pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     mut consumer: Consumer<STAGES, 1>,
@@ -39,7 +39,7 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     G::Mma: StaticTiledMma<Atom: MmaAtom<C = f32> + AddsInPlace>,
 {
     let mma = G::Mma::get_slice(thread);
-    // SAFETY: each step's part is read from shared memory before its product.
+    // SAFETY: each step's fragments are loaded before its product.
     let (mut t_r_a, mut t_r_b) = unsafe {
         (
             // (MMA, MMA_M, MMA_K)
@@ -53,7 +53,8 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
     let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
     let steps = const { G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) as u32 };
-    // The fragments of a step, from the stage that holds its tile, to the registers of step `$to`: the stage is full.
+    // Loads the fragments of a step from the stage that holds its tile, which is full, to the
+    // registers of step `$to`.
     macro_rules! read {
         ($stage:expr, $step:expr => $to:expr) => {
             let (stage, step): (u32, u32) = ($stage, $step);
@@ -63,29 +64,31 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
             copy(&b, &mut copy_b.retile_d(&mut t_r_b).slice_last($to));
         };
     }
-    // What was read of a step.
+    // The fragments of a step.
     macro_rules! multiply {
         ($step:expr) => {
             gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c)
         };
     }
-    // The tile that comes first has none in front: of that the last step is multiplied all the same, by zeros.
+    // The first tile has no previous tile, whose last step is multiplied here: it multiplies zeros.
     // SAFETY: in registers.
     unsafe {
         clear(&mut t_r_a.at_last_mut(steps - 1));
         clear(&mut t_r_b.at_last_mut(steps - 1));
     }
     let mut before = None;
-    // SAFETY: the caller's contract: all tiles along K come, one at least, and each element of C belongs to one thread.
+    // SAFETY: the caller's contract: all K tiles arrive, at least one, and each element of C
+    // belongs to one thread.
     unsafe {
         for _ in 0..job.tiles - 1 {
             if let Some(before) = before {
                 let read = last_read(&t_r_a, &t_r_b, steps - 1);
-                // Each lane reads by itself, and one says for all that they have.
+                // Each lane loads for itself, and one lane arrives for all of them.
                 sync_warp(FULL_WARP);
                 consumer.release_read(before, read, arguments.reserved);
             }
-            // The wait stands in front of all that is computed, not in its midst: `ptxas` orders instructions within a block without branches.
+            // The wait is before all arithmetic, not within it: `ptxas` orders instructions within
+            // a block without branches.
             let full = consumer.wait();
             read!(full.index(), 0 => 0);
             multiply!(steps - 1);
@@ -97,7 +100,8 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
         }
         let last = consumer.wait();
         multiply!(steps - 1);
-        // The epilogue multiplies the last tile along K itself, and writes C meanwhile. Nobody fills a stage any more.
+        // The epilogue multiplies the last K tile itself, and stores C meanwhile. No stage is
+        // filled any more.
         <G::Epilogue as Epilogue<G>>::last_tile(
             &mut t_r_c,
             (s_a, s_b),
@@ -109,7 +113,7 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     }
 }
 
-/// Something that is made of a register of each word which was read for a step.
+/// A value that depends on a register of each vector that was loaded in a step.
 #[inline(always)]
 fn last_read<A: StaticLayout, B: StaticLayout>(
     t_r_a: &Fragment<f32, A>, // (MMA, MMA_M, MMA_K)
@@ -119,7 +123,7 @@ fn last_read<A: StaticLayout, B: StaticLayout>(
     let (a, b) = (t_r_a.at_last(step), t_r_b.at_last(step));
     let (m, n) = const { (AllButLast::<A>::LAYOUT.size() as usize, AllButLast::<B>::LAYOUT.size() as usize) };
     let mut read = 0;
-    // SAFETY: the step was read; words have four numbers.
+    // SAFETY: the step was loaded; vectors have four numbers.
     unsafe {
         let mut i = 0;
         while i < m {

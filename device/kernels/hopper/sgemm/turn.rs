@@ -1,18 +1,20 @@
-//! A tile that has landed in rows along K, turned round into a stage.
+//! Transposes a tile, which has landed in rows along K, into a stage.
 //!
-//! 128 threads have 128 rows at a time, each of them four rows and four numbers along K: it reads four words of 16 bytes along K and writes
-//! four of neighbours along M, one for each column. That is the transposition of a block of registers, which only names them in another order
-//! ([`TurnedOf`]).
+//! 128 threads have 128 rows at a time, four rows and four numbers along K each: a thread loads
+//! four 16-byte vectors along K and stores four vectors of neighbours along M, one for each column.
+//! The transpose of the register block only renames registers ([`TurnedOf`]).
 //!
-//! **Banks.** Eight lanes access a word each at the same time, and are to have all 32 banks between them.
+//! **Banks.** Eight lanes access one vector each at the same time, and should use all 32 banks.
 //!
-//! A row has landed in 64 of 128 bytes: TMA lays rows that are shorter than its swizzle's span a span apart. Its words are exchanged by the row's number
-//! modulo 8, so that word `c` of row `4 g + i` is at place `c ^ i`, and 4 further on where `g` is odd: eight lanes read without a conflict that have
-//! every `c` with an even and an odd `g`.
+//! A row occupies 64 of 128 bytes: TMA places rows that are shorter than the swizzle's span one
+//! span apart. Its vectors are permuted by the row's number modulo 8, so that vector `c` of row
+//! `4 g + i` is at place `c ^ i`, and 4 further if `g` is odd. Eight lanes read without a conflict
+//! if they have every `c` with an even and an odd `g`.
 //!
-//! Columns of a stage are four banks longer than a multiple of 32, so that words of columns `4 c` and `4 (c + 1)` lie
-//! 16 banks apart: place `4 c + g` modulo 8, in words. Eight lanes write without a conflict where these differ. Both hold if of the lanes with
-//! the same two groups of rows those with `c` of 2 and 3 have the two next ones instead: [`turned_by`].
+//! Columns of a stage are padded by four banks, so that vectors of columns `4 c` and `4 (c + 1)`
+//! are 16 banks apart: place `4 c + g` modulo 8, in vectors. Eight lanes write without a conflict
+//! if these differ. Both conditions hold if, of the lanes with the same two groups of rows, those
+//! with `c` = 2 and 3 have the next two groups instead: [`turned_by`].
 
 use crate::mma::TurnedOf;
 use moye_device::algorithm::{copy, copy_tiled};
@@ -24,9 +26,9 @@ use moye_device::memory::Shared;
 use moye_device::tensor::{Fragment, SharedTensor, StaticLayout, Tensor};
 use moye_device::{static_layout, swizzled_layout, tiled_copy};
 
-/// Rows that are turned at a time.
+/// Rows that are transposed at a time.
 pub const ROWS: u32 = 128;
-/// Bytes from a row that has landed to the next one.
+/// Bytes from one landed row to the next.
 const PITCH: u32 = 128;
 
 swizzled_layout! {
@@ -34,44 +36,45 @@ swizzled_layout! {
     pub Landing = ComposedLayout::new(Swizzle::new(3, 2, 3), 0, layout!((128, 16):(32, 1)));
 }
 static_layout! {
-    /// As many rows of a stage of A, (ROWS, BLK_K).
+    /// The same rows of a stage of A, (ROWS, BLK_K).
     pub RowsOfA = layout!((128, 16):(1, 260));
     /// The same of B.
     pub RowsOfB = layout!((128, 16):(1, 132));
 }
 
 static_layout! {
-    /// What a thread reads of its rows: words of four numbers.
+    /// The vectors that a thread loads from its rows: four numbers each.
     PartOfRows = layout!(16);
 }
 
-/// Threads over groups of four rows and words of four numbers along K.
+/// Threads over groups of four rows and vectors of four numbers along K.
 const THREADS: Layout = layout!((32, 4):(4, 1));
 tiled_copy! {
-    /// Words along K of four rows.
+    /// Vectors along K of four rows.
     pub WordsAlongK: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(THREADS, layout!((4, 4):(4, 1)));
-    /// The same, as four neighbours along M of four columns.
+    /// The same values, as four neighbours along M of four columns.
     pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(THREADS, layout!((4, 4)));
 }
 
-/// Bytes of a landing of so many rows.
+/// Bytes of a landing of this many rows.
 pub const fn bytes(rows: u32) -> u32 {
     rows * PITCH
 }
 
-/// The part of the 128 that thread `thread` turns round, so that no bank is met twice: `c` is its lowest two bits, `g` the others, of which the second one
-/// is exchanged by the upper bit of `c`.
+/// The part of the 128 x 16 block that thread `thread` transposes, without bank conflicts: `c` is
+/// its lowest two bits, `g` the others, of which the second bit is XORed with the upper bit of `c`.
 #[inline(always)]
 #[must_use]
 pub const fn turned_by(thread: u32) -> u32 {
     thread ^ (thread >> 1 & 1) << 3
 }
 
-/// A thread's part of what is turned round.
+/// A thread's part of the transpose.
 #[derive(Clone, Copy)]
 pub struct Turner {
     part: u32,
-    /// Where its four words lie in the first landing: the swizzle is the same in all others, which are whole rows of 1024 bytes away.
+    /// The place of its four vectors in the first landing. The swizzle is the same in all others,
+    /// which are multiples of 1024 bytes away.
     words: [u32; 4],
 }
 
@@ -86,15 +89,17 @@ impl Turner {
         Self { part, words: [word(0), word(1), word(2), word(3)] }
     }
 
-    /// Turns 128 rows round: from those that landed `distance` bytes behind the first ones to the columns `to`.
+    /// Transposes 128 rows, which landed `distance` bytes after the first ones, to the columns
+    /// `to`.
     ///
     /// # Safety
-    /// The rows have landed, and nobody writes them; nobody else touches `to`. `distance` is a multiple of 1024. All 128 threads call it.
+    /// The rows have landed, and no thread writes them; no other thread touches `to`. `distance` is
+    /// a multiple of 1024. All 128 threads call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn turn<L: StaticLayout>(&self, distance: u32, to: SharedTensor<f32, L>) {
         let mut t_to = FoursAlongM::get_slice(self.part).partition_d(to); // (CPY, CPY_M, CPY_K)
-        // SAFETY: the caller's contract; all of a fragment is written before it is read.
+        // SAFETY: the caller's contract; a fragment is fully written before it is read.
         unsafe {
             let mut loaded: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
             for row in 0..4 {
@@ -114,7 +119,7 @@ impl Turner {
 mod tests {
     use super::*;
 
-    /// The word of a landing (row, word along K) that thread `thread` reads first of its four.
+    /// The vector of a landing (row, vector along K) that thread `thread` loads first of its four.
     fn word(thread: u32) -> [u32; 2] {
         let part = turned_by(thread);
         [4 * (part / 4), part % 4]
@@ -129,7 +134,7 @@ mod tests {
 
     #[test]
     fn eight_lanes_meet_no_bank_twice() {
-        /// Places of 16 bytes modulo 8, which are all banks: each is there once.
+        /// Places of 16 bytes modulo 8, which are all banks: each occurs once.
         fn all_banks(places: impl Iterator<Item = u32>) -> bool {
             places.fold(0_u32, |seen, place| seen + (1 << (4 * (place % 8)))) == 0x1111_1111
         }

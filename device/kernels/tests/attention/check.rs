@@ -58,7 +58,8 @@ kernels! { f16, combine_f16:
     256 256 64 forward_f16_256 forward_f16_256_general decode_f16_256;
 }
 
-/// Runs `case` and asserts that every result is within its bound, the whole by norm, and that nothing else was written.
+/// Runs `case` and asserts that every result is within its bound, the whole by norm, and that
+/// nothing else was written.
 pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Errors {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let (buffers, mut arguments) = Buffers::new(machine, case, &operands);

@@ -1,4 +1,5 @@
-//! Random numbers that a seed repeats: xorshift64*, Vigna, "An experimental exploration of Marsaglia's xorshift generators, scrambled".
+//! Random numbers that a seed repeats: xorshift64*, Vigna, "An experimental exploration of
+//! Marsaglia's xorshift generators, scrambled".
 
 pub struct Random(u64);
 

@@ -94,8 +94,9 @@ pub struct Errors {
 impl Errors {
     /// Takes in one row.
     ///
-    /// Probabilities and results are rounded to the element type; scores are off by f32's rounding of a sum of `d` products, and move the
-    /// probabilities by as much; small probabilities of f16 lose bits.
+    /// Probabilities and results are rounded to the element type; scores are off by f32's rounding
+    /// of a sum of `d` products, and move the probabilities by as much; small probabilities of f16
+    /// lose bits.
     pub fn take_in<T: Tested>(&mut self, what: &str, case: &Case, want: &Row, got: &[T]) {
         self.rows += 1;
         let f32_share = 2.0e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt());
