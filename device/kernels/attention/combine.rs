@@ -1,4 +1,4 @@
-//! Adds up the results of the splits of the keys.
+//! Reduces the results of the splits of the keys.
 
 use super::arguments::Arguments;
 use super::config::Half;
