@@ -3,7 +3,7 @@
 
 use super::factor::Factor;
 use super::hopper::{LoadedProduct, TmaProduct};
-use crate::kernels::hopper::{self, Boxes, SgemmBox, SgemmConfig, WarpMmaConfig, WgmmaConfig};
+use crate::kernels::hopper::{self, Boxes, SgemmBox, SgemmConfig, WgmmaConfig};
 use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
@@ -107,16 +107,13 @@ pub struct Variant<T: Operand> {
     pub precision: Precision,
     /// The tile of C that a block computes, as the kernel counts its rows and columns, and of K at a time.
     pub tile: [u32; 3],
-    /// Whether it is taken by its name alone: where there is one that is always faster.
-    pub named: bool,
     /// Blocks that a multiprocessor has at a time.
     pub per_multiprocessor: u32,
     /// Whether it does `alpha` alone behind the sum, writes C with M contiguous and by 16 bytes: the `sgemm` kernels.
     pub plain: bool,
     /// Whether it reads an operand with K contiguous by pairs, of plain kernels: others read numbers by themselves.
     pub turned: bool,
-    /// Whether all of its tiles are whole, of those with a persistent grid: the ping-pong kernels and those by `mma.sync` share none by pieces
-    /// of K.
+    /// Whether all of its tiles are whole: ping-pong kernels, of those with a persistent grid, share none by pieces of K.
     pub whole: bool,
     /// Whether a block has one tile and ends, of those of large tiles.
     pub once: bool,
@@ -273,13 +270,6 @@ const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clu
     boxes
 }
 
-/// The same of a kernel by `mma.sync`, whose operands have K contiguous.
-const fn boxes_by_warps<G: WarpMmaConfig>(tile: [u32; 3], majors: [Major; 2]) -> [Boxes; 2] {
-    assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
-    assert!(matches!(majors, [Major::K, Major::K]), "the contiguous modes of the kernel's operands");
-    G::BOXES
-}
-
 /// The same of a kernel of f32 by FMA.
 const fn boxes_of_sgemm<G: SgemmConfig>(tile: [u32; 3], majors: [Major; 2]) -> [SgemmBox; 2] {
     let [a, b] = G::BOXES;
@@ -309,8 +299,6 @@ macro_rules! variants {
     (@is plain loaded) => { true };
     (@is turned turned) => { true };
     (@is whole wgmma_ping_pong) => { true };
-    (@is whole tma) => { true };
-    (@is named tma) => { true };
     (@is lines wgmma_alone) => { true };
     (@is once wgmma_once) => { true };
     (@is $what:ident $other:ident) => { false };
@@ -335,9 +323,6 @@ macro_rules! variants {
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_halves) => {
         variants!(@code $kernel [$a $b] $m $n $k Parts 2)
     };
-    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal tma) => {
-        Code::Tma(hopper::$kernel, boxes_by_warps::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b]), Clusters::Rows(1))
-    };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal loaded) => {
         Code::Loaded(hopper::$kernel, boxes_of_sgemm::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b]))
     };
@@ -354,7 +339,6 @@ macro_rules! variants {
             precision: Precision::$precision,
             tile: [$m, $n, $k],
             per_multiprocessor: $per,
-            named: false $(|| variants!(@is named $plain))?,
             plain: false $(|| variants!(@is plain $plain))?,
             turned: false $(|| variants!(@is turned $plain))?,
             whole: false $(|| variants!(@is whole $plain))?,
@@ -368,14 +352,14 @@ macro_rules! variants {
 
 /// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of 128 x 256 and 128 x 128, and by
 /// `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third; `tn`: with K contiguous in both, a block of 128 x 256
-/// or 256 x 128 by itself, 64 x 256 in turn, with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
-/// 192 x 192 with a block for each, and 128 x 256 by `mma.sync` whose stages TMA fills; `few`: 64 x 64, and in
+/// or 256 x 128 by itself, with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that share K, 64 x 128, and in pairs, and 128 x 128, 128 x 192 and
+/// 192 x 192 with a block for each; `few`: 64 x 64, and in
 /// pairs; and what a type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
-        tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $pair_between:ident, $half:ident, $half_pair:ident,
-            $once_square:ident, $once_between:ident, $once_large:ident, $by_warps:ident;
+        tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $between:ident, $pair:ident, $pair_between:ident, $half:ident, $half_pair:ident,
+            $once_square:ident, $once_between:ident, $once_large:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
     })+) => { $(
@@ -393,7 +377,6 @@ macro_rules! half_precision {
                 )+
                 $alone [K K] Full 128 x 256 x 64, 1, $rate_alone, wgmma_alone;
                 $tall [K K] Full 256 x 128 x 64, 1, $rate_tall, wgmma_alone;
-                $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
                 $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
                 $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
                 $pair_between [K K] Full 128 x 192 x 64, 1, 560.0, wgmma_halves;
@@ -402,7 +385,6 @@ macro_rules! half_precision {
                 $once_square [K K] Full 128 x 128 x 64, 1, 616.0, wgmma_once;
                 $once_between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_once;
                 $once_large [K K] Full 192 x 192 x 64, 1, 600.0, wgmma_once;
-                $by_warps [K K] Full 128 x 256 x 64, 1, 450.0, tma;
                 $(
                     $one [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
                     $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
@@ -419,9 +401,9 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2, wgmma_f16_tn_128x192_k2,
+        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2, wgmma_f16_tn_128x192_k2,
             wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2,
-            wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once, matmul_f16_tn_tma;
+            wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
         few [MN K] wgmma_f16_nn_64x64, wgmma_f16_nn_64x64_k2;
         few [K MN] wgmma_f16_tt_64x64, wgmma_f16_tt_64x64_k2;
@@ -436,9 +418,9 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2, wgmma_bf16_tn_128x192_k2,
+        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2, wgmma_bf16_tn_128x192_k2,
             wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2,
-            wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once, matmul_bf16_tn_tma;
+            wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;
         few [MN K] wgmma_bf16_nn_64x64, wgmma_bf16_nn_64x64_k2;
         few [K MN] wgmma_bf16_tt_64x64, wgmma_bf16_tt_64x64_k2;

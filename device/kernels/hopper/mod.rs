@@ -21,7 +21,7 @@
 //! instructions below each other, as many sums, and as much to load: 4097 x 4096 has 17 x 32 tiles of 256 x 128 and 33 x 16 of 128 x 256, of which the
 //! second fill the rounds of 132 multiprocessors, and 4096 x 4097 is the other way round.
 //!
-//! Kernels of 64 x 256, and of 128 x 128 of 8-bit elements, are *ping-pong*: each of the two consuming warpgroups has tiles of its own,
+//! Kernels of 128 x 128 of 8-bit elements are *ping-pong*: each of the two consuming warpgroups has tiles of its own,
 //! and one multiplies while the other one writes C. `ping_pong.rs` says how they take turns.
 //!
 //! Where the last round of tiles would leave much of the chip idle, the last tiles are shared by parts of K: see [`Cut`] and
@@ -31,8 +31,7 @@
 //! [`matmul_parts`]. It writes C from registers where C is not read (`pieces.rs`). With large tiles it is for products that have one round of
 //! them (`_once`): there a block has one, and ends.
 //!
-//! `mma.sync` can be had in this pipeline too: see [`matmul_by_warps`]. f32 by multiply-adds has one of its own, whose loading warps also turn operands
-//! round: see [`sgemm()`].
+//! f32 by FMA has a pipeline of its own, whose producer warps also transpose the operands: see [`sgemm()`].
 //!
 //! Sums of 8-bit floats are multiplied by scales first, in the registers that hold them.
 //!
@@ -68,11 +67,6 @@ mod schedule;
 mod sgemm;
 mod sharing;
 mod store;
-#[cfg_attr(
-    not(any(feature = "matmul-bf16", feature = "matmul-f16")),
-    allow(dead_code, unused_imports, unused_macros, reason = "the entry points use them")
-)]
-mod warp_mma;
 mod words;
 
 pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
@@ -91,4 +85,3 @@ pub use schedule::{Job, Schedule, Share, Turn, Work};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
 pub use sharing::{Cut, Piece, Sharing};
 pub use store::Staging;
-pub use warp_mma::*;
