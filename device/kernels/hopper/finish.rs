@@ -10,9 +10,10 @@
 
 use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, is_wide};
-use crate::mma::{Activation, Convertible, Scalar as _, Visitor};
+use crate::mma::{Activation, Convertible, Scalar as _};
 use moye_device::arch::Fma as _;
 use moye_device::arch::wgmma::Accumulators as _;
+use moye_device::collective::{Coordinate, Epilogue};
 use moye_device::memory::{Global, GlobalPointer as _};
 
 /// Replaces the sums of an instruction's part of a tile by what is written where `beta` is 0.
@@ -56,14 +57,14 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     }
 }
 
-/// Applies a visitor to the accumulators of one instruction; elements out of bounds of C are left as they are.
+/// Applies an epilogue to the accumulators of one instruction; elements out of bounds of C are left as they are.
 ///
 /// # Safety
-/// As [`finish`]; the visitor may be called for each element of C.
+/// As [`finish`]; the epilogue may read what it points to.
 #[inline(always)]
-pub(super) unsafe fn visit<G: WgmmaConfig, V: Visitor<G::Scalar>>(
+pub(super) unsafe fn apply<G: WgmmaConfig, E: Epilogue<G::Scalar>>(
     sums: &mut AccumulatorsOf<G>,
-    visitor: V,
+    epilogue: E,
     arguments: &ArgumentsOf<G>,
     part: Part,
     thread: u32,
@@ -77,7 +78,8 @@ pub(super) unsafe fn visit<G: WgmmaConfig, V: Visitor<G::Scalar>>(
             (first_row + 8 * (i as u32 / 2 % 2), first_column + 8 * (i as u32 / 4) + i as u32 % 2);
         if row < arguments.m && column < arguments.n {
             // SAFETY: C has the element; the caller's contract.
-            values[i] = G::Sum::narrow(unsafe { visitor.visit(values[i].widen(), (row, column)) });
+            let at = Coordinate { row, column, batch: part.batch };
+            values[i] = G::Sum::narrow(unsafe { epilogue.element(values[i].widen(), at) });
         }
         i += 1;
     }

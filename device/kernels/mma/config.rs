@@ -47,7 +47,7 @@ pub trait MmaConfig: Tiled {
     /// B from global to shared memory, likewise.
     type LoadB: Load<Self::Operand, Self::StridesB, Self::TileB, Self::SmemB>;
     /// How C is written: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or beside the last products, [`ByParts`](super::ByParts);
-    /// [`Visited`](super::Visited) with what your own [`Visitor`](super::Visitor) makes of each accumulator.
+    /// [`Visited`](super::Visited) with an [`Epilogue`](moye_device::collective::Epilogue) of your own.
     type Epilogue: Epilogue<Self>;
     /// The strides of a matrix with this leading dimension.
     fn strides_a(leading: i64) -> Self::StridesA;

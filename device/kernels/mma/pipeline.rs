@@ -281,7 +281,7 @@ where
     }
     cp_async_wait_all();
     let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
-    let place = Place { first: (first_m, first_n), offset, thread };
+    let place = Place { first: (first_m, first_n), batch, offset, thread };
     if by_parts {
         // SAFETY: the last tile has arrived, which the barrier of the turn in front, or of the first tile, has told; for C as below.
         unsafe { G::Epilogue::last_tile(&mut t_r_c, (s_a, s_b), reading, &arguments, parameters, place) };
