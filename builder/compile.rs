@@ -57,7 +57,7 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
 
     let output = run_cargo(job, arch, &rustflags, &target_dir, &asm)?;
     if !output.status.success() {
-        let output = nested::error_text(&output);
+        let output = explained(job, arch, &rustflags, &asm, nested::error_text(&output))?;
         return Err(BuildError::Compile { krate: job.krate.to_owned(), arch, output });
     }
     let messages = Messages::read(&nested::messages(&output));
@@ -71,6 +71,27 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     let dep_info = release.join(format!("{}.d", job.library));
     let sources = depinfo::sources(&fs::read_to_string(&dep_info).map_err(io_error(&dep_info))?);
     Ok(Compiled { ptx, sources, manifests: messages.manifests, warnings: messages.rendered })
+}
+
+/// What rustc says of an error with the line of the crate that it comes from.
+///
+/// A check of layouts fails where rustc evaluates the constant of a generic function, and its note
+/// names the line that calls the function. MIR inlining drops the note, so the crate is compiled
+/// again without it, in a target directory of its own.
+fn explained(
+    job: &Job<'_>,
+    arch: Arch,
+    rustflags: &[String],
+    asm: &Path,
+    text: String,
+) -> Result<String, BuildError> {
+    if !text.contains("E0080") {
+        return Ok(text);
+    }
+    let rustflags = [rustflags, &["-Zinline-mir=no".to_owned()]].concat();
+    let target_dir = job.target_dir.join(folder(arch, &rustflags));
+    let output = run_cargo(job, arch, &rustflags, &target_dir, asm)?;
+    Ok(if output.status.success() { text } else { nested::error_text(&output) })
 }
 
 /// The target directory for an architecture and the caller's options, inside that for all. Builds

@@ -73,6 +73,7 @@ where
     D: Output,
     InputElement<S>: CopyAs<OutputElement<D>>,
 {
+    const { same_size(S::Layout::LAYOUT, D::Layout::LAYOUT) };
     // SAFETY: the caller's contract.
     unsafe { InputElement::<S>::copy_all(source.input(), destination.output()) }
 }

@@ -277,20 +277,19 @@ const fn atoms<C: StaticTiledCopy>(
             .str(": partition both by this tiled copy, from tiles of the same shape")
             .raise();
     }
-    together::<C>(
-        what,
-        "source",
-        source,
-        <<C::Atom as CopyAtom>::Source as Side>::SPACE as u8,
-        source_run,
-        from,
-    );
+    let space = <<C::Atom as CopyAtom>::Source as Side>::SPACE as u8;
+    together::<C>(what, "source", source, space, source_run, from);
     let space = <<C::Atom as CopyAtom>::Destination as Side>::SPACE as u8;
     together::<C>(what, "destination", destination, space, destination_run, to);
     (source.size() / from) as usize
 }
 
-/// The elements of an atom are contiguous on one side, from a multiple of their number on.
+/// [`atoms`] of a copy whose atom has a width of its own; 0 for others, which never come to it.
+const fn count_of<C: StaticTiledCopy>(from: Layout, to: Layout, from_run: usize, to_run: usize) -> usize {
+    if Automatic::<C>::REACHED { 0 } else { atoms::<C>(from, to, from_run, to_run) }
+}
+
+/// The elements of an atom lie next to each other on one side, from a multiple of their number on.
 const fn together<C: StaticTiledCopy>(
     what: &str,
     side: &str,
@@ -334,13 +333,13 @@ const fn together<C: StaticTiledCopy>(
 }
 
 /// The atom is one that a predicate can be of, or the copy does not compile.
-const fn takes_predicates<A: CopyAtom>() {
-    if A::THR_ID.size() != 1 {
+const fn takes_predicates<C: StaticTiledCopy>() {
+    if !Automatic::<C>::REACHED && C::Atom::THR_ID.size() != 1 {
         TilingError::of("copy_if")
             .str("the atom ")
-            .str(A::NAME)
+            .str(C::Atom::NAME)
             .str(" is executed by ")
-            .int(A::THR_ID.size())
+            .int(C::Atom::THR_ID.size())
             .str(" threads together, and a predicate is of one: copy everything with copy_tiled, ")
             .str("or take an atom of one thread")
             .raise();
@@ -373,13 +372,7 @@ where
         // SAFETY: the caller's contract.
         return unsafe { copy_where::<Automatic<C>, S, LS, D, LD>(source, destination) };
     }
-    let count = const {
-        if Automatic::<C>::REACHED {
-            0
-        } else {
-            atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
-        }
-    };
+    let count = const { count_of::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>()) };
     for i in 0..count {
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
         // contiguous.
@@ -415,14 +408,8 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
         // SAFETY: the caller's contract.
         return unsafe { elements_where::<Automatic<C>, S, LS, D, LD>(predicate, source, destination) };
     }
-    let count = const {
-        if Automatic::<C>::REACHED {
-            0
-        } else {
-            takes_predicates::<C::Atom>();
-            atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
-        }
-    };
+    const { takes_predicates::<C>() };
+    let count = const { count_of::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>()) };
     for i in 0..count {
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
         // contiguous.

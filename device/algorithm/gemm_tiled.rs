@@ -139,17 +139,13 @@ struct Product<M, LA, LB, LC>(PhantomData<(M, LA, LB, LC)>);
 impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: StaticLayout>
     Product<M, LA, LB, LC>
 {
-    const EXTENTS: Extents = extents(
-        "c",
-        [
-            <M::Atom as MmaAtom>::A.extent(1),
-            <M::Atom as MmaAtom>::B.extent(1),
-            <M::Atom as MmaAtom>::C.extent(1),
-        ],
-        LA::LAYOUT,
-        LB::LAYOUT,
-        LC::LAYOUT,
-    );
+    /// The values that each operand of an atom has for a thread.
+    const VALUES: [i64; 3] = [
+        <M::Atom as MmaAtom>::A.extent(1),
+        <M::Atom as MmaAtom>::B.extent(1),
+        <M::Atom as MmaAtom>::C.extent(1),
+    ];
+    const EXTENTS: Extents = extents("c", Self::VALUES, LA::LAYOUT, LB::LAYOUT, LC::LAYOUT);
 }
 
 /// The tensors C and D of a thread's products.
@@ -260,6 +256,7 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     LB: StaticLayout,
     LC: StaticLayout,
 {
+    const { Product::<M, LA, LB, LC>::EXTENTS };
     const { fills::<RegistersC<M>, C::Element, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1)) };
     // SAFETY: the caller's contract.
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }

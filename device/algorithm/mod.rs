@@ -65,6 +65,7 @@
 //! assert_eq!(y[120..], [245.0, 247.0, 249.0, 251.0, 7.0, 7.0, 7.0, 7.0]);
 //! ```
 
+mod between;
 mod convert;
 mod copy;
 mod copy_tiled;
@@ -75,6 +76,7 @@ mod gemm_tiled;
 mod lanes;
 
 pub use crate::atom::mma::AddsInPlace;
+pub use between::{GlobalToShared, SharedToRegisters};
 pub use convert::CopyAs;
 pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, copy_tiled};

@@ -8,15 +8,13 @@
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf};
 use super::sink::Batches;
 use super::tiles::WorkTile;
-use crate::algorithm::{AddsInPlace, ReadBy, WrittenBy};
+use crate::algorithm::{AddsInPlace, GlobalToShared, SharedToRegisters};
 use crate::arch::{Fma, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads};
 use crate::atom::mma::MmaAtom;
 use crate::atom::{StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::layout::Layout;
-use crate::memory::{Element, Global, Shared, SharedArray};
-use crate::tensor::{
-    All, AllButLast, Fragment, RegistersMut, SharedTensor, StaticLayout, Strided, Strides, WholeTiles,
-};
+use crate::memory::{Element, Global, SharedArray};
+use crate::tensor::{All, AllButLast, Fragment, SharedTensor, StaticLayout, Strides, WholeTiles};
 
 /// The tiles and copies of a block: the parameters of [`Multistage`], as a type.
 pub trait MultistageConfig: 'static {
@@ -31,13 +29,15 @@ pub trait MultistageConfig: 'static {
     /// Stages of B in shared memory, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
     /// A from global to shared memory: of an atom of `cp.async` that fills with zeros.
-    type LoadA: StaticTiledCopy<Element = Self::Element>;
+    type LoadA: GlobalToShared<Self::StridesA, Element = Self::Element>
+        + GlobalToShared<WholeTiles<Self::StridesA>, Element = Self::Element>;
     /// B from global to shared memory.
-    type LoadB: StaticTiledCopy<Element = Self::Element>;
+    type LoadB: GlobalToShared<Self::StridesB, Element = Self::Element>
+        + GlobalToShared<WholeTiles<Self::StridesB>, Element = Self::Element>;
     /// A from shared memory to fragments.
-    type ReadA: StaticTiledCopy<Element = Self::Element>;
+    type ReadA: SharedToRegisters<Element = Self::Element>;
     /// B from shared memory to fragments.
-    type ReadB: StaticTiledCopy<Element = Self::Element>;
+    type ReadB: SharedToRegisters<Element = Self::Element>;
     /// The product.
     type Mma: StaticTiledMma;
 }
@@ -136,16 +136,6 @@ fn wait(pending: u32) {
 impl<C: MultistageConfig> Mainloop for Multistage<C>
 where
     C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
-    Strided<Global<C::Element>, C::StridesA>: ReadBy<<C::LoadA as StaticTiledCopy>::Atom>,
-    Strided<Global<C::Element>, C::StridesB>: ReadBy<<C::LoadB as StaticTiledCopy>::Atom>,
-    Strided<Global<C::Element>, WholeTiles<C::StridesA>>: ReadBy<<C::LoadA as StaticTiledCopy>::Atom>,
-    Strided<Global<C::Element>, WholeTiles<C::StridesB>>: ReadBy<<C::LoadB as StaticTiledCopy>::Atom>,
-    Shared<C::Element>: WrittenBy<<C::LoadA as StaticTiledCopy>::Atom>
-        + WrittenBy<<C::LoadB as StaticTiledCopy>::Atom>
-        + ReadBy<<C::ReadA as StaticTiledCopy>::Atom>
-        + ReadBy<<C::ReadB as StaticTiledCopy>::Atom>,
-    for<'r> RegistersMut<'r, C::Element>:
-        WrittenBy<<C::ReadA as StaticTiledCopy>::Atom> + WrittenBy<<C::ReadB as StaticTiledCopy>::Atom>,
 {
     type Mma = C::Mma;
     type TileC = TileOf<C::SmemA, C::SmemB>;
@@ -177,14 +167,14 @@ where
             if whole {
                 let (tAgA, tBgB) = (load_a.partition_s(gA.whole()), load_b.partition_s(gB.whole())); // (CPY, CPY_M, CPY_K, k)
                 self.multiply(tile, tCrC, |k, stage| {
-                    load_a.copy(tAgA.tile(k), tAsA.at((.., .., .., stage)));
-                    load_b.copy(tBgB.tile(k), tBsB.at((.., .., .., stage)));
+                    C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
+                    C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
                 });
             } else {
                 let (tAgA, tBgB) = (load_a.partition_s(gA), load_b.partition_s(gB)); // (CPY, CPY_M, CPY_K, k)
                 self.multiply(tile, tCrC, |k, stage| {
-                    load_a.copy(tAgA.tile(k), tAsA.at((.., .., .., stage)));
-                    load_b.copy(tBgB.tile(k), tBsB.at((.., .., .., stage)));
+                    C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
+                    C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
                 });
             }
         }
@@ -202,10 +192,6 @@ where
 impl<C: MultistageConfig> Multistage<C>
 where
     C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
-    Shared<C::Element>:
-        ReadBy<<C::ReadA as StaticTiledCopy>::Atom> + ReadBy<<C::ReadB as StaticTiledCopy>::Atom>,
-    for<'r> RegistersMut<'r, C::Element>:
-        WrittenBy<<C::ReadA as StaticTiledCopy>::Atom> + WrittenBy<<C::ReadB as StaticTiledCopy>::Atom>,
 {
     /// Multiplies a tile's tiles along K, which `load(k, stage)` copies to a stage.
     ///
@@ -229,10 +215,9 @@ where
         macro_rules! read {
             ($stage:expr, $step:expr) => {{
                 let (stage, step): (u32, u32) = ($stage, $step);
-                read_a
-                    .copy(tXsA.at((.., .., step, stage)), read_a.retile_d(&mut tCrA).at_mut((.., .., step)));
-                read_b
-                    .copy(tXsB.at((.., .., step, stage)), read_b.retile_d(&mut tCrB).at_mut((.., .., step)));
+                let (mut tXrA, mut tXrB) = (read_a.retile_d(&mut tCrA), read_b.retile_d(&mut tCrB)); // (CPY, CPY_M, CPY_K)
+                C::ReadA::read(&tXsA.at((.., .., step, stage)), &mut tXrA.at_mut((.., .., step)));
+                C::ReadB::read(&tXsB.at((.., .., step, stage)), &mut tXrB.at_mut((.., .., step)));
             }};
         }
         for i in 0..Fragment::<<<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C, L>::SIZE {

@@ -168,6 +168,7 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_partition<T: StaticLayout>(self, thread: u32) -> Tensor<E, PartitionOf<L, T>> {
+        const { divided(L::LAYOUT, T::LAYOUT, Whole::KEPT) };
         self.local_partition_by::<T, Whole>(thread)
     }
 
@@ -182,6 +183,7 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
         self,
         thread: u32,
     ) -> Tensor<E, PartitionOf<L, T, P>> {
+        const { divided(L::LAYOUT, T::LAYOUT, P::KEPT) };
         simulator_assert!(
             i64::from(thread) < T::LAYOUT.size(),
             "local_partition: thread {thread} of the {} of {}: launch as many, or let the others do without it",

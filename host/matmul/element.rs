@@ -3,7 +3,7 @@
 
 use super::factor::Factor;
 use super::hopper::{LoadedProduct, TmaProduct};
-use crate::kernels::hopper::{self, Boxes, SgemmBox, SgemmConfig, WarpMmaConfig, WgmmaConfig};
+use crate::kernels::hopper::{self, Boxes, SgemmBox, SgemmConfig, WgmmaConfig};
 use crate::kernels::mma::{self, Arguments, Convertible, Scalar};
 use half::{bf16, f16};
 use moye_device::kernel::Kernel;
@@ -109,9 +109,7 @@ pub struct Variant<T: Operand> {
     pub precision: Precision,
     /// The block's tile (BLK_M, BLK_N, BLK_K) in the kernel's own orientation.
     pub tile: [u32; 3],
-    /// Whether it is chosen by its name only, because another kernel is always faster.
-    pub named: bool,
-    /// Blocks that fit on a multiprocessor at a time.
+    /// Blocks that a multiprocessor has at a time.
     pub per_multiprocessor: u32,
     /// Whether its epilogue offers `alpha` only, and writes an M-contiguous C in 16-byte vectors:
     /// the `sgemm` kernels.
@@ -119,8 +117,8 @@ pub struct Variant<T: Operand> {
     /// For plain kernels: whether K-contiguous operands are read in pairs of elements rather than
     /// one at a time.
     pub turned: bool,
-    /// For persistent kernels: whether tiles are never shared along K. Holds for the ping-pong
-    /// kernels and those by `mma.sync`.
+    /// Whether all of its tiles are whole: ping-pong kernels, of those with a persistent grid,
+    /// share none by pieces of K.
     pub whole: bool,
     /// For kernels with large tiles: whether each block computes one tile and exits.
     pub once: bool,
@@ -280,14 +278,7 @@ const fn boxes<G: WgmmaConfig>(tile: [u32; 3], majors: [Major; 2], clusters: Clu
     boxes
 }
 
-/// The same for a kernel by `mma.sync` with K-contiguous operands.
-const fn boxes_by_warps<G: WarpMmaConfig>(tile: [u32; 3], majors: [Major; 2]) -> [Boxes; 2] {
-    assert!(G::BLK_M == tile[0] && G::BLK_N == tile[1] && G::BLK_K == tile[2], "the tile of the kernel");
-    assert!(matches!(majors, [Major::K, Major::K]), "the contiguous modes of the kernel's operands");
-    G::BOXES
-}
-
-/// The same for a kernel of f32 by FMA.
+/// The same of a kernel of f32 by FMA.
 const fn boxes_of_sgemm<G: SgemmConfig>(tile: [u32; 3], majors: [Major; 2]) -> [SgemmBox; 2] {
     let [a, b] = G::BOXES;
     assert!(a.extent == tile[0] && b.extent == tile[1] && a.k == tile[2], "the tile of the kernel");
@@ -316,8 +307,6 @@ macro_rules! variants {
     (@is plain loaded) => { true };
     (@is turned turned) => { true };
     (@is whole wgmma_ping_pong) => { true };
-    (@is whole tma) => { true };
-    (@is named tma) => { true };
     (@is lines wgmma_alone) => { true };
     (@is once wgmma_once) => { true };
     (@is $what:ident $other:ident) => { false };
@@ -342,9 +331,6 @@ macro_rules! variants {
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal wgmma_halves) => {
         variants!(@code $kernel [$a $b] $m $n $k Parts 2)
     };
-    (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal tma) => {
-        Code::Tma(hopper::$kernel, boxes_by_warps::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b]), Clusters::Rows(1))
-    };
     (@code $kernel:ident [$a:ident $b:ident] $m:literal $n:literal $k:literal loaded) => {
         Code::Loaded(hopper::$kernel, boxes_of_sgemm::<hopper::$kernel::Tiling>([$m, $n, $k], [$a, $b]))
     };
@@ -361,7 +347,6 @@ macro_rules! variants {
             precision: Precision::$precision,
             tile: [$m, $n, $k],
             per_multiprocessor: $per,
-            named: false $(|| variants!(@is named $plain))?,
             plain: false $(|| variants!(@is plain $plain))?,
             turned: false $(|| variants!(@is turned $plain))?,
             whole: false $(|| variants!(@is whole $plain))?,
@@ -373,18 +358,17 @@ macro_rules! variants {
     };
 }
 
-/// The table for f16 or bf16. For each pair of majors: `wgmma` with tiles of 128 x 256 and 128 x
-/// 128, and `mma.sync` with 256 x 128 and 64 x 64, with the rates of the first and the third. `tn`
-/// (K-contiguous operands): tiles of 128 x 256 or 256 x 128 without a cluster and ping-pong 64 x
-/// 256, with their rates; 128 x 192, 128 x 128 and 128 x 192 in pairs that split K; 64 x 128, alone
-/// and in pairs; 128 x 128, 128 x 192 and 192 x 192 with one tile for each block; and 128 x 256 by
-/// `mma.sync` with stages filled by TMA. `few`: 64 x 64, alone and in pairs. Last, what is special
-/// to a type.
+/// The table of f16 or bf16: for each order of the operands the kernels by `wgmma` with tiles of
+/// 128 x 256 and 128 x 128, and by `mma.sync` with 256 x 128 and 64 x 64, with the rates of the
+/// first and the third; `tn`: with K contiguous in both, a block of 128 x 256 or 256 x 128 alone,
+/// with their rates, 128 x 192, 128 x 128 and 128 x 192 in pairs that share K, 64 x 128, and in
+/// pairs, and 128 x 128, 128 x 192 and 192 x 192 with a block for each; `few`: 64 x 64, and in
+/// pairs; and what a type has besides.
 macro_rules! half_precision {
     ($($t:ident: $element:ident {
         $([$a:ident $b:ident] $wide:ident $rate_wide:literal, $square:ident, $blocks:ident $rate_blocks:literal, $small:ident;)+
-        tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $turns:ident $rate_turns:literal, $between:ident, $pair:ident, $pair_between:ident, $half:ident, $half_pair:ident,
-            $once_square:ident, $once_between:ident, $once_large:ident, $by_warps:ident;
+        tn $alone:ident $rate_alone:literal, $tall:ident $rate_tall:literal, $between:ident, $pair:ident, $pair_between:ident, $half:ident, $half_pair:ident,
+            $once_square:ident, $once_between:ident, $once_large:ident;
         $(few [$few_a:ident $few_b:ident] $one:ident, $halves:ident;)+
         $(+ $($more:tt)+)?
     })+) => { $(
@@ -402,7 +386,6 @@ macro_rules! half_precision {
                 )+
                 $alone [K K] Full 128 x 256 x 64, 1, $rate_alone, wgmma_alone;
                 $tall [K K] Full 256 x 128 x 64, 1, $rate_tall, wgmma_alone;
-                $turns [K K] Full 64 x 256 x 64, 1, $rate_turns, wgmma_ping_pong;
                 $between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_pairs;
                 $pair [K K] Full 128 x 128 x 64, 1, 520.0, wgmma_halves;
                 $pair_between [K K] Full 128 x 192 x 64, 1, 560.0, wgmma_halves;
@@ -411,7 +394,6 @@ macro_rules! half_precision {
                 $once_square [K K] Full 128 x 128 x 64, 1, 616.0, wgmma_once;
                 $once_between [K K] Full 128 x 192 x 64, 1, 640.0, wgmma_once;
                 $once_large [K K] Full 192 x 192 x 64, 1, 600.0, wgmma_once;
-                $by_warps [K K] Full 128 x 256 x 64, 1, 450.0, tma;
                 $(
                     $one [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_small;
                     $halves [$few_a $few_b] Full 64 x 64 x 128, 1, 400.0, wgmma_halves;
@@ -428,9 +410,9 @@ half_precision! {
         [MN MN] wgmma_f16_nt 670.0, wgmma_f16_nt_128x128, matmul_f16_nt 360.0, matmul_f16_nt_64x64;
         [MN K] wgmma_f16_nn 670.0, wgmma_f16_nn_128x128, matmul_f16_nn 360.0, matmul_f16_nn_64x64;
         [K MN] wgmma_f16_tt 670.0, wgmma_f16_tt_128x128, matmul_f16_tt 360.0, matmul_f16_tt_64x64;
-        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_64x256 600.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2, wgmma_f16_tn_128x192_k2,
+        tn wgmma_f16_tn_alone 666.0, wgmma_f16_tn_256x128 659.0, wgmma_f16_tn_128x192, wgmma_f16_tn_128x128_k2, wgmma_f16_tn_128x192_k2,
             wgmma_f16_tn_64x128, wgmma_f16_tn_64x128_k2,
-            wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once, matmul_f16_tn_tma;
+            wgmma_f16_tn_128x128_once, wgmma_f16_tn_128x192_once, wgmma_f16_tn_192x192_once;
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
         few [MN K] wgmma_f16_nn_64x64, wgmma_f16_nn_64x64_k2;
         few [K MN] wgmma_f16_tt_64x64, wgmma_f16_tt_64x64_k2;
@@ -445,9 +427,9 @@ half_precision! {
         [MN MN] wgmma_bf16_nt 690.0, wgmma_bf16_nt_128x128, matmul_bf16_nt 360.0, matmul_bf16_nt_64x64;
         [MN K] wgmma_bf16_nn 690.0, wgmma_bf16_nn_128x128, matmul_bf16_nn 360.0, matmul_bf16_nn_64x64;
         [K MN] wgmma_bf16_tt 690.0, wgmma_bf16_tt_128x128, matmul_bf16_tt 360.0, matmul_bf16_tt_64x64;
-        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_64x256 637.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2, wgmma_bf16_tn_128x192_k2,
+        tn wgmma_bf16_tn_alone 686.0, wgmma_bf16_tn_256x128 679.0, wgmma_bf16_tn_128x192, wgmma_bf16_tn_128x128_k2, wgmma_bf16_tn_128x192_k2,
             wgmma_bf16_tn_64x128, wgmma_bf16_tn_64x128_k2,
-            wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once, matmul_bf16_tn_tma;
+            wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_128x192_once, wgmma_bf16_tn_192x192_once;
         few [K K] wgmma_bf16_tn_64x64, wgmma_bf16_tn_64x64_k2;
         few [MN K] wgmma_bf16_nn_64x64, wgmma_bf16_nn_64x64_k2;
         few [K MN] wgmma_bf16_tt_64x64, wgmma_bf16_tt_64x64_k2;

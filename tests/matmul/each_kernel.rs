@@ -9,7 +9,6 @@ use half::{bf16, f16};
 use moye::Output;
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
-use rstest::rstest;
 
 /// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B.
 /// Kernels of `sgemm` write columns, others rows.
@@ -109,31 +108,6 @@ fn wide(kernel: &'static str) {
 #[test]
 fn of_256_x_128_writes_f32_below_each_other() {
     wide("wgmma_f16_tn_256x128");
-}
-
-/// Kernels by `mma.sync` that TMA feeds: parts of K, batches, and biases of columns, in f16 and in
-/// f32, by pieces and by strips.
-#[rstest]
-fn by_mma_sync_and_tma_in_parts_and_batches(
-    #[values(None, Some(3))] splits: Option<u32>,
-    #[values(None, Some(false))] bias: Option<bool>,
-    // By pieces, and not.
-    #[values((8, 0), (5, 3))] (between, offset): (usize, usize),
-) {
-    for device in devices().into_iter().filter(shared_tiles::has_wgmma) {
-        let kernel = Some("matmul_f16_tn_tma");
-        let case = Case {
-            kernel,
-            splits,
-            bias,
-            offsets: [0, 0, offset],
-            alpha: 2.0,
-            batches: 2,
-            ..Case::new((136, 200, 328), lies("matmul_f16_tn_tma", between))
-        };
-        check::<f16, f16>(&device, &case, 5e-4, 1, |product| product);
-        check::<f16, f32>(&device, &case, 2e-6, 1, |product| product);
-    }
 }
 
 /// Kernels of small tiles, and those with a block for each, move a tile inside that would hang over
@@ -359,7 +333,6 @@ where
 fn by_mma_sync_adds_up_a_very_long_k() {
     let cut = |k: usize, per_step: f64| k as f64 / per_step * 2f64.powi(-23) * 2.0 / 3.0;
     long::<f16>("matmul_f16_tn", |k| 5e-4 + cut(k, 16.0), |product| product);
-    long::<f16>("matmul_f16_tn_tma", |k| 5e-4 + cut(k, 16.0), |product| product);
     long::<bf16>("matmul_bf16_tn", |k| 4e-3 + cut(k, 16.0), |product| product);
     long::<f32>("matmul_tf32_tn", |k| 2e-6 + cut(k, 8.0), |product| product.tf32());
 }

@@ -190,13 +190,12 @@ fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
     #[values((0, 1), (64, 1), (64, 2))] (before, splits): (usize, u32),
 ) {
     // One for each way to go through the tiles and their stages.
-    const KERNELS: [[&str; 2]; 7] = [
+    const KERNELS: [[&str; 2]; 6] = [
         ["wgmma_f16_tn", "wgmma_bf16_tn"],
         ["wgmma_f16_nt", "wgmma_bf16_nt"],
         ["wgmma_f16_tn_alone", "wgmma_bf16_tn_alone"],
         ["wgmma_f16_tn_256x128", "wgmma_bf16_tn_256x128"],
         ["wgmma_f16_tn_128x192", "wgmma_bf16_tn_128x192"],
-        ["wgmma_f16_tn_64x256", "wgmma_bf16_tn_64x256"],
         ["wgmma_f16_tn_128x128", "wgmma_bf16_tn_128x128"],
     ];
     for device in devices().into_iter().filter(shared_tiles::has_wgmma) {

@@ -8,8 +8,8 @@ use crate::common::product::Number;
 use crate::common::{devices, gpu, say};
 use half::f16;
 use moye::kernels::hopper::{
-    Cut, Sharing, matmul_f16_tn_tma, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192,
-    wgmma_f16_tn_256x128, wgmma_f16_tn_alone,
+    Cut, Sharing, wgmma_f16_tn, wgmma_f16_tn_128x128, wgmma_f16_tn_128x192, wgmma_f16_tn_256x128,
+    wgmma_f16_tn_alone,
 };
 use moye::kernels::mma::Arguments;
 use moye::number::{F8E4M3, F8E5M2};
@@ -547,7 +547,6 @@ fn tiles_that_follow_each_other_keep_c_in_their_last_stages() {
                 launch(&device, &wgmma_f16_tn_128x128, (128, 128, 1), (136, 264 - odd, k), grid, written);
                 launch(&device, &wgmma_f16_tn_128x192, (128, 192, 2), (264, 392 - odd, k), grid, written);
                 launch(&device, &wgmma_f16_tn_256x128, (256, 128, 1), (328, 264 - odd, k), grid, written);
-                launch(&device, &matmul_f16_tn_tma, (128, 256, 1), (136, 520 - odd, k), grid, written);
             }
             // Four tiles whole, and one in two pieces; two whole, and one in two pieces; two whole;
             // pieces and nothing else.

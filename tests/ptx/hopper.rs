@@ -42,14 +42,13 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         family.push((format!("wgmma_{t}_tn_alone"), half(t, 256), [1, 1]));
         family.push((format!("wgmma_{t}_tn_256x128"), half(t, 128), [1, 1]));
         family.push((format!("wgmma_{t}_tn_128x192"), half(t, 192), [1, 1]));
-        family.push((format!("wgmma_{t}_tn_64x256"), half(t, 256), [1, 1]));
     }
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
         // 128 bytes of K, of one instruction or two below each other; of 16-bit numbers also the
         // stages that K ends in behind one, two or three of them.
         let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
-        let in_turn = name.ends_with("_64x256") || of_8_bits && name.ends_with("_128x128");
+        let in_turn = of_8_bits && name.ends_with("_128x128");
         let two = name.ends_with("_256x128") || of_8_bits && in_turn;
         let of_16_bits = name.starts_with("wgmma_f16") || name.starts_with("wgmma_bf16");
         let steps = if of_16_bits { 4 + 3 + 2 + 1 } else { 4 } * if two { 2 } else { 1 };

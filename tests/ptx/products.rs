@@ -3,7 +3,6 @@
 
 use super::{FMA, ORDERS, TF32, function, kernel_text, module, text};
 use rstest::rstest;
-use std::collections::{BTreeSet, HashMap};
 
 #[rstest]
 fn the_matmuls_are_fma_over_fragments(
@@ -37,88 +36,6 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
     assert_eq!(kernel.count("cp.async.cg.shared.global"), 12 * (2 + 2), "{:?}", kernel.instructions);
     // C goes out by rows of 16 bytes a thread, one after the other, in f16 or bf16 and in f32.
     assert_eq!(kernel.count("st.global.v4.b32"), 2, "{:?}", kernel.instructions);
-}
-
-#[rstest]
-fn the_products_by_mma_whose_stages_tma_fills_multiply_all_the_time(
-    #[values(("matmul_f16_tn_tma", "f16"), ("matmul_bf16_tn_tma", "bf16"))] (name, t): (&str, &str),
-) {
-    let kernel = function("sm_90a", name);
-    let mma = format!("mma.sync.aligned.m16n8k16.row.col.f32.{t}.{t}.f32");
-    // A warp has 4 x 8 atoms in 4 steps of a stage: in the loop over stages, and of the last one
-    // behind it.
-    assert_eq!(kernel.count(&mma), 2 * 4 * 4 * 8, "{:?}", kernel.instructions);
-    assert_eq!(kernel.count("mma"), kernel.count(&mma), "it has no other: {:?}", kernel.instructions);
-    // 4 for A and 4 for B a step: the first one ahead of the loop, four in it, of which one is the
-    // next stage's, and three behind it.
-    assert_eq!(kernel.count("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), (1 + 4 + 3) * 8);
-    let loads = kernel.count_where(|name| name.starts_with("cp.async.bulk.tensor"));
-    assert_eq!(loads, 2, "a box of A and one of B: {:?}", kernel.instructions);
-    assert_eq!(kernel.count("setmaxnreg"), 2, "{:?}", kernel.instructions);
-    // Stages are waited for, and not the block: one barrier behind the mbarriers' making.
-    assert_eq!(kernel.count("bar.sync"), 1, "{:?}", kernel.instructions);
-}
-
-/// An arrival overtakes an `ldmatrix` in flight, unless its address depends on the loaded value:
-/// otherwise the next fill of the stage could overwrite it.
-#[rstest]
-fn a_stage_that_ldmatrix_reads_is_released_behind_what_it_brought(
-    #[values("matmul_f16_tn_tma", "matmul_bf16_tn_tma")] name: &str,
-) {
-    let text = kernel_text(text("sm_90a"), name);
-    // A producer's arrivals announce bytes, a consumer's do not: in the loop over stages, and of
-    // the last one behind it.
-    let releases: Vec<&str> = text
-        .lines()
-        .filter(|line| line.contains("mbarrier.arrive") && !line.contains("expect_tx"))
-        .map(|line| line.split(['[', ']']).nth(1).expect("an arrival has an address"))
-        .collect();
-    assert_eq!(releases.len(), 2, "{releases:?}");
-    // All that a step reads: 4 of A and 4 of B.
-    for address in releases {
-        let (count, made_of) = reads_in(text, address);
-        assert!(count >= 8, "{address} is made by {count} `ldmatrix`, {made_of:?}");
-    }
-    // What is not made of them: the address at which a producer announces bytes.
-    let announced = text.lines().find(|line| line.contains("mbarrier.arrive.expect_tx")).unwrap();
-    let address = announced.split(['[', ']']).nth(1).expect("an arrival has an address");
-    assert_eq!(reads_in(text, address).0, 0, "{announced}");
-}
-
-/// How many `ldmatrix` a register is made by, and all instructions that it is made by.
-fn reads_in<'a>(text: &'a str, register: &'a str) -> (usize, BTreeSet<(&'a str, &'a str)>) {
-    let made_of = made_of(text, register);
-    (made_of.iter().filter(|(name, _)| name.starts_with("ldmatrix")).count(), made_of)
-}
-
-/// The instructions that define a register of a kernel, and those instructions' operands in turn:
-/// their names, and their operands after the destination.
-fn made_of<'a>(text: &'a str, register: &'a str) -> BTreeSet<(&'a str, &'a str)> {
-    let registers = |operands: &'a str| {
-        operands
-            .split(|c: char| !(c.is_alphanumeric() || "%_$".contains(c)))
-            .filter(|word| word.starts_with('%'))
-    };
-    let mut makers: HashMap<&str, Vec<(&str, &str)>> = HashMap::new();
-    for line in text.lines().map(str::trim).filter(|line| line.ends_with(';')) {
-        let Some((name, operands)) = line.split_once(char::is_whitespace) else { continue };
-        // What is written comes first, in braces where it is more than one.
-        let end = if operands.trim_start().starts_with('{') { '}' } else { ',' };
-        let Some((written, read)) = operands.split_once(end) else { continue };
-        for register in registers(written) {
-            makers.entry(register).or_default().push((name, read));
-        }
-    }
-    let (mut names, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![register]);
-    while let Some(register) = next.pop() {
-        if seen.insert(register) {
-            for &(name, read) in makers.get(register).into_iter().flatten() {
-                names.insert((name, read));
-                next.extend(registers(read));
-            }
-        }
-    }
-    names
 }
 
 /// Steps of a last tile's loop that stand one behind the other, see `by_parts.rs`.
@@ -307,7 +224,7 @@ const OTHERS: &[&str] = &[
     "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
     "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",
     "sgemm_nt", "sgemm_nn", "sgemm_tt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",
-    "matmul_f16_tn_tma", "matmul_bf16_tn_tma", "sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma",
+    "sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma",
 ];
 
 /// Four results of a thread: sums are read by words of 16 bytes, in the loop over the parts, and

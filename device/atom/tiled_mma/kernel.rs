@@ -149,33 +149,56 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for PartitionMma
 /// The layout of a thread's accumulator for a tile of the shape of `L`.
 pub type AccumulatorOf<L, M> = FragmentOf<L, M, OfC>;
 
-macro_rules! partitions {
-    ($($(#[$doc:meta])* $partition:ident $kind:ident;)+) => { $(
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $partition<E: Partitioned, L: StaticLayout>(
-            self,
-            tensor: Tensor<E, L>,
-        ) -> Tensor<E, PartitionMma<L, M, $kind>> {
-            const { same_width::<E::Element, M::Atom, $kind>() };
-            let mut engine = tensor.into_engine();
-            engine.shift::<ThreadMma<L, M, $kind>>(self.thread);
-            Tensor::from_engine(engine)
-        }
-    )+ };
-}
-
+// Written out: a check that a macro expands to would fill the first lines of its message with the
+// macro.
 impl<M: StaticTiledMma> ThrMma<M> {
-    partitions! {
-        /// This thread's part of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
-        partition_a OfA;
-        /// This thread's part of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
-        partition_b OfB;
-        /// This thread's part of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
-        partition_c OfC;
-        /// This thread's part of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As
-        /// for C, except for atoms whose results have another type than C.
-        partition_d OfD;
+    /// What this thread has of a tile `(BLK_M, BLK_K)` of A: `(MMA, MMA_M, MMA_K)`.
+    #[inline(always)]
+    pub fn partition_a<E: Partitioned, L: StaticLayout>(
+        self,
+        tensor: Tensor<E, L>,
+    ) -> Tensor<E, PartitionMma<L, M, OfA>> {
+        const { same_width::<E::Element, M::Atom, OfA>() };
+        self.part(tensor)
+    }
+
+    /// What this thread has of a tile `(BLK_N, BLK_K)` of B: `(MMA, MMA_N, MMA_K)`.
+    #[inline(always)]
+    pub fn partition_b<E: Partitioned, L: StaticLayout>(
+        self,
+        tensor: Tensor<E, L>,
+    ) -> Tensor<E, PartitionMma<L, M, OfB>> {
+        const { same_width::<E::Element, M::Atom, OfB>() };
+        self.part(tensor)
+    }
+
+    /// What this thread has of a tile `(BLK_M, BLK_N)` of C: `(MMA, MMA_M, MMA_N)`.
+    #[inline(always)]
+    pub fn partition_c<E: Partitioned, L: StaticLayout>(
+        self,
+        tensor: Tensor<E, L>,
+    ) -> Tensor<E, PartitionMma<L, M, OfC>> {
+        self.part(tensor)
+    }
+
+    /// What this thread has of a tile `(BLK_M, BLK_N)` of the result D: `(MMA, MMA_M, MMA_N)`. As
+    /// of C, but for atoms whose results have another type than what they add to.
+    #[inline(always)]
+    pub fn partition_d<E: Partitioned, L: StaticLayout>(
+        self,
+        tensor: Tensor<E, L>,
+    ) -> Tensor<E, PartitionMma<L, M, OfD>> {
+        self.part(tensor)
+    }
+
+    #[inline(always)]
+    fn part<E: Partitioned, L: StaticLayout, O: OperandKind>(
+        self,
+        tensor: Tensor<E, L>,
+    ) -> Tensor<E, PartitionMma<L, M, O>> {
+        let mut engine = tensor.into_engine();
+        engine.shift::<ThreadMma<L, M, O>>(self.thread);
+        Tensor::from_engine(engine)
     }
 }
 
@@ -232,6 +255,7 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     where
         <M::Atom as MmaAtom>::C: Fma,
     {
+        const { AccumulatorOf::<L, M>::LAYOUT };
         Fragment::filled(Fma::ZERO)
     }
 }

@@ -3,19 +3,20 @@
 //! stored.
 
 use super::config::{ATOM_M, ArgumentsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
-use super::finish::{finish, visit};
+use super::finish::{apply, finish};
 use super::gather::Warpgroup;
 use super::pieces::{has_pieces, write_finished};
 use super::schedule::Work;
 use super::store::{Destination, Staging as _, make_room, store};
 use super::words::Corner;
 use crate::mma::Convertible as _;
-use crate::mma::{Arguments, Place, Staged, Visitor, write_rows};
+use crate::mma::{Arguments, Place, Staged, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::wgmma::Accumulators;
 use moye_device::arch::{
     FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp,
 };
+use moye_device::collective::Epilogue;
 use moye_device::layout::{Layout, Swizzle, layout};
 use moye_device::memory::{Element, Shared, TensorMapPointer};
 use moye_device::pipeline::Full;
@@ -53,8 +54,8 @@ impl<G: WgmmaConfig> Staged for ChunkOf<G> {
     const THREADS: u32 = WARPGROUP;
 }
 
-/// A consumer warpgroup, and the place that it writes.
-pub struct Writer<G: WgmmaConfig, V> {
+/// A consuming warpgroup, and where it writes.
+pub struct Writer<G: WgmmaConfig, E> {
     pub parts: Parts<G>,
     pub map: TensorMapPointer,
     /// The number of the consumer warpgroup, and of the thread in it.
@@ -62,8 +63,8 @@ pub struct Writer<G: WgmmaConfig, V> {
     pub thread: u32,
     /// The block's number in its cluster.
     pub rank: u32,
-    /// The visitor of the accumulators; `()` for the epilogue of the arguments.
-    pub visitor: V,
+    /// What becomes of the accumulators; `()` for what the arguments say.
+    pub epilogue: E,
 }
 
 /// A consumer warpgroup's part of a tile of C.
@@ -139,8 +140,8 @@ pub(super) fn corner<T: Element, O: Element, S: Element>(
     }
 }
 
-impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
-    /// The warpgroup's own named barrier; 0 is the block's.
+impl<G: WgmmaConfig, E: Epilogue<G::Scalar>> Writer<G, E> {
+    /// The warpgroup's own barrier; 0 is the block's.
     #[inline(always)]
     fn barrier(&self) -> u32 {
         1 + self.consumer
@@ -188,18 +189,18 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
         let thread = opaque(self.thread);
         // SAFETY: the caller's contract.
         unsafe {
-            if V::VISITS || arguments.beta == G::Scalar::ZERO {
+            if !E::IS_IDENTITY || arguments.beta == G::Scalar::ZERO {
                 sums.each_mut(
                     #[inline(always)]
                     |m, sums| {
-                        if V::VISITS {
-                            visit::<G, V>(sums, self.visitor, arguments, part.below(m), thread);
-                        } else {
+                        if E::IS_IDENTITY {
                             finish::<G>(sums, arguments, part.below(m), thread);
+                        } else {
+                            apply::<G, E>(sums, self.epilogue, arguments, part.below(m), thread);
                         }
                     },
                 );
-                if const { G::PIECES } && has_pieces::<V, _, _, _>(arguments) {
+                if const { G::PIECES } && has_pieces::<E, _, _, _>(arguments) {
                     sums.each(
                         #[inline(always)]
                         |m, sums| write_finished::<G>(sums, arguments, part.below(m), thread),
@@ -273,7 +274,11 @@ impl<G: WgmmaConfig, V: Visitor<G::Scalar>> Writer<G, V> {
                     let s_c = Tensor::shared(Shared::from_address(base)); // (64, 64)
                     let first = (first_m, first_n + chunk * COLUMNS);
                     let thread = opaque(thread);
-                    write_rows::<ChunkOf<G>>(arguments, s_c, Place { first, offset, thread });
+                    write_rows::<ChunkOf<G>>(
+                        arguments,
+                        s_c,
+                        Place { first, batch: part.batch, offset, thread },
+                    );
                 }
                 chunk += 1;
             }

@@ -113,8 +113,6 @@ wgmma! {
     wgmma_f16_tn_256x128 = f16 => f32, f16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, tall, pieces }
     /// `c = a * b` in f16 with K contiguous in both, f32 accumulators, tiles of 128 x 192.
     wgmma_f16_tn_128x192 = f16 => f32, f16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32F16F16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in f16 with K contiguous in both, f32 accumulators, ping-pong tiles of 64 x 256.
-    wgmma_f16_tn_64x256 = f16 => f32, f16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32F16F16_SS<K_MAJOR, K_MAJOR>, ping_pong }
 }
 #[cfg(feature = "matmul-bf16")]
 wgmma! {
@@ -148,9 +146,6 @@ wgmma! {
     wgmma_bf16_tn_256x128 = bf16 => f32, bf16, f32 { rows: 256, cluster: 1, threads = 384, SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, tall, pieces }
     /// `c = a * b` in bf16 with K contiguous in both, f32 accumulators, tiles of 128 x 192.
     wgmma_bf16_tn_128x192 = bf16 => f32, bf16, f32 { rows: 128, cluster: 2, threads = 384, SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> }
-    /// `c = a * b` in bf16 with K contiguous in both, f32 accumulators, ping-pong tiles of
-    /// 64 x 256.
-    wgmma_bf16_tn_64x256 = bf16 => f32, bf16, f32 { rows: 64, cluster: 2, threads = 384, SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR>, ping_pong }
 }
 #[cfg(feature = "matmul-tf32")]
 wgmma! {

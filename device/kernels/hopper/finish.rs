@@ -11,9 +11,10 @@
 
 use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
 use super::epilogue::{Part, is_wide};
-use crate::mma::{Activation, Convertible, Scalar as _, Visitor};
+use crate::mma::{Activation, Convertible, Scalar as _};
 use moye_device::arch::Fma as _;
 use moye_device::arch::wgmma::Accumulators as _;
+use moye_device::collective::{Coordinate, Epilogue};
 use moye_device::memory::{Global, GlobalPointer as _};
 
 /// Replaces an instruction's accumulators by the results for `beta` = 0.
@@ -57,15 +58,15 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     }
 }
 
-/// Applies a visitor to the accumulators of one instruction; elements out of bounds of C keep their
-/// value.
+/// Applies an epilogue to the accumulators of one instruction; elements out of bounds of C are left
+/// as they are.
 ///
 /// # Safety
-/// As [`finish`]; the visitor may be called for every element of C.
+/// As [`finish`]; the epilogue may read what it points to.
 #[inline(always)]
-pub(super) unsafe fn visit<G: WgmmaConfig, V: Visitor<G::Scalar>>(
+pub(super) unsafe fn apply<G: WgmmaConfig, E: Epilogue<G::Scalar>>(
     sums: &mut AccumulatorsOf<G>,
-    visitor: V,
+    epilogue: E,
     arguments: &ArgumentsOf<G>,
     part: Part,
     thread: u32,
@@ -79,7 +80,8 @@ pub(super) unsafe fn visit<G: WgmmaConfig, V: Visitor<G::Scalar>>(
             (first_row + 8 * (i as u32 / 2 % 2), first_column + 8 * (i as u32 / 4) + i as u32 % 2);
         if row < arguments.m && column < arguments.n {
             // SAFETY: C has the element; the caller's contract.
-            values[i] = G::Sum::narrow(unsafe { visitor.visit(values[i].widen(), (row, column)) });
+            let at = Coordinate { row, column, batch: part.batch };
+            values[i] = G::Sum::narrow(unsafe { epilogue.element(values[i].widen(), at) });
         }
         i += 1;
     }

@@ -9,7 +9,6 @@ use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Turn};
 use super::sharing::{Cut, Sharing};
 use super::store::{OWN_GROUPS, meet};
-use crate::mma::Visitor;
 use moye_device::arch::wgmma::{wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group};
 use moye_device::arch::{
     CachePolicy, FULL_WARP, block_idx, cluster_arrive_relaxed, cluster_rank, cluster_wait,
@@ -17,6 +16,7 @@ use moye_device::arch::{
     prefetch_tensor_map, shuffle, sync_threads, tensor_load, thread_idx, wait_for_prior_kernels,
 };
 use moye_device::atom::wgmma::WgmmaAtom;
+use moye_device::collective::Epilogue;
 use moye_device::layout::Major;
 use moye_device::memory::{SharedStorage, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Consumer, Full, Producer};
@@ -52,17 +52,18 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     unsafe { matmul_with::<G, (), CLUSTER, STAGES>(maps, arguments, sharing, ()) }
 }
 
-/// [`matmul`] with a visitor for the accumulators in place of the arguments' alpha, beta, bias and
-/// activation.
+/// [`matmul`] with an [`Epilogue`] of your own: alpha, beta, bias and activation of the arguments
+/// are left out.
 ///
 /// # Safety
-/// As [`matmul`]; the visitor's pointers are valid. K is not split: `arguments.splits` is 1.
+/// As [`matmul`]; what the epilogue points to may be read. K is in one part: `arguments.splits`
+/// is 1.
 #[inline(always)]
-pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
+pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     (a, b, c): (&TensorMap, &TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
-    visitor: V,
+    epilogue: E,
 ) {
     const { assert!(CLUSTER == G::CLUSTER, "the configuration's blocks of a cluster") };
     const {
@@ -135,12 +136,12 @@ pub unsafe fn matmul_with<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: 
                 consumer: warpgroup - 1,
                 thread: thread % WARPGROUP,
                 rank,
-                visitor,
+                epilogue,
             };
             if const { G::PING_PONG } {
-                take_turns::<G, V, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
+                take_turns::<G, E, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
             } else {
-                multiply::<G, V, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
+                multiply::<G, E, CLUSTER, STAGES>(pipeline.consumer(), &writer, arguments, sharing);
             }
         }
     }
@@ -264,9 +265,9 @@ pub(super) unsafe fn load_boxes(
 /// # Safety
 /// All threads of a consumer warpgroup call it; the kernel's contract.
 #[inline(always)]
-unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
+unsafe fn multiply<G: WgmmaConfig, E: Epilogue<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G, V>,
+    writer: &Writer<G, E>,
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
@@ -284,8 +285,8 @@ unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, co
     unsafe {
         while let Some(turn) = next {
             let steps = steps_of_last::<G>(arguments, turn);
-            held = issue::<G, V, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages, steps);
-            // The last instructions overlap what follows.
+            held = issue::<G, E, CLUSTER, STAGES>(&mut sums, &mut consumer, writer, held, turn.stages, steps);
+            // While the last instructions run, there is time for what comes behind them.
             let job = job::<G>(arguments, sharing);
             next = schedule.take_next(&job);
             let part = writer.part(job.work(turn));
@@ -306,7 +307,7 @@ unsafe fn multiply<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, co
             scale::<G>(&mut sums, arguments, factors, part, writer.thread);
             // A C that is stored from registers needs no room in the last stage.
             if const { G::PIECES }
-                && has_pieces::<V, _, _, _>(arguments)
+                && has_pieces::<E, _, _, _>(arguments)
                 && let Some(last) = held.take()
             {
                 consumer.release(last);
@@ -347,10 +348,10 @@ pub(super) fn steps_of_last<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, turn: Tu
 /// on, at least one, and `steps` is at least 1. [`complete`] follows, and then a release of the
 /// returned stage.
 #[inline(always)]
-pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
+pub(super) unsafe fn issue<G: WgmmaConfig, E: Epilogue<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     sums: &mut G::Sums,
     consumer: &mut Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G, V>,
+    writer: &Writer<G, E>,
     mut before: Option<Full>,
     stages: u32,
     steps: u32,
@@ -360,7 +361,7 @@ pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER:
     // SAFETY: the caller's contract.
     unsafe {
         while stage < whole {
-            issue_stage::<G, V, STEPS, CLUSTER, STAGES>(sums, consumer, writer, &mut before, stage);
+            issue_stage::<G, E, STEPS, CLUSTER, STAGES>(sums, consumer, writer, &mut before, stage);
             stage += 1;
         }
         // Instructions past the end of K would multiply zeros. Each count is a stage with straight
@@ -368,9 +369,9 @@ pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER:
         // the previous one.
         if whole < stages {
             match steps {
-                1 => issue_stage::<G, V, 1, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
-                2 => issue_stage::<G, V, 2, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
-                _ => issue_stage::<G, V, 3, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                1 => issue_stage::<G, E, 1, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                2 => issue_stage::<G, E, 2, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
+                _ => issue_stage::<G, E, 3, CLUSTER, STAGES>(sums, consumer, writer, &mut before, whole),
             }
         }
     }
@@ -384,14 +385,14 @@ pub(super) unsafe fn issue<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER:
 #[inline(always)]
 unsafe fn issue_stage<
     G: WgmmaConfig,
-    V: Visitor<G::Scalar>,
+    E: Epilogue<G::Scalar>,
     const COUNT: usize,
     const CLUSTER: u32,
     const STAGES: u32,
 >(
     sums: &mut G::Sums,
     consumer: &mut Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G, V>,
+    writer: &Writer<G, E>,
     before: &mut Option<Full>,
     stage: u32,
 ) {

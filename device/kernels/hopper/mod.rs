@@ -26,9 +26,9 @@
 //! example, 4097 x 4096 has 17 x 32 tiles of 256 x 128, and 33 x 16 tiles of 128 x 256, which fill
 //! the waves of 132 multiprocessors; 4096 x 4097 is the opposite case.
 //!
-//! Kernels of 64 x 256, and of 128 x 128 for 8-bit elements, are *ping-pong*: each of the two
-//! consumer warpgroups has its own tiles, and one multiplies while the other stores C.
-//! `ping_pong.rs` describes their turns.
+//! Kernels of 128 x 128 of 8-bit elements are *ping-pong*: each of the two consuming warpgroups has
+//! tiles of its own, and one multiplies while the other one writes C. `ping_pong.rs` says how they
+//! take turns.
 //!
 //! If the last wave would leave many multiprocessors idle, its tiles are split along K (stream-K):
 //! see [`Cut`] and [`gather()`].
@@ -38,8 +38,8 @@
 //! (`pieces.rs`). With large tiles it serves products of one wave (`_once`): each block computes
 //! one tile and exits.
 //!
-//! `mma.sync` is available in this pipeline too: see [`matmul_by_warps`]. f32 by FMA has its own
-//! pipeline, whose producer warps also transpose operands: see [`sgemm()`].
+//! f32 by FMA has a pipeline of its own, whose producer warps also transpose the operands: see
+//! [`sgemm()`].
 //!
 //! Accumulators of 8-bit floats are first multiplied by the scales, in registers.
 //!
@@ -76,11 +76,6 @@ mod schedule;
 mod sgemm;
 mod sharing;
 mod store;
-#[cfg_attr(
-    not(any(feature = "matmul-bf16", feature = "matmul-f16")),
-    allow(dead_code, unused_imports, unused_macros, reason = "the entry points use them")
-)]
-mod warp_mma;
 mod words;
 
 pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
@@ -99,4 +94,3 @@ pub use schedule::{Job, Schedule, Share, Turn, Work};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
 pub use sharing::{Cut, Piece, Sharing};
 pub use store::Staging;
-pub use warp_mma::*;

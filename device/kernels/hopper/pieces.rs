@@ -29,24 +29,25 @@ use super::epilogue::{Part, corner, is_wide};
 use super::finish::finish;
 use super::store::Staging;
 use super::words::Corner;
-use crate::mma::{Arguments, Convertible as _, Scalar, Visitor};
+use crate::mma::{Arguments, Convertible as _, Scalar};
 use moye_device::arch::wgmma::Accumulators as _;
 use moye_device::arch::{FULL_WARP, Word as _, Word128, shuffle_xor};
+use moye_device::collective::Epilogue;
 use moye_device::memory::Element;
 
 /// Bytes of a vector.
 const PIECE: u64 = size_of::<Word128>() as u64;
 
-/// Whether C can be stored this way: it is not read (never with a visitor `V`), and its rows
-/// consist of whole, aligned vectors.
+/// Whether C can be written so: it is not read, as none is with an epilogue `E` of a caller's, and
+/// its rows are whole pieces that begin at multiples of their size.
 #[inline(always)]
-pub(super) fn has_pieces<V: Visitor<S>, T: Element, O: Element, S: Scalar>(
+pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
     arguments: &Arguments<T, O, S>,
 ) -> bool {
     let bytes = if is_wide(arguments) { size_of::<S>() } else { size_of::<O>() } as u64;
     let strides = (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(arguments.n);
     let begins = arguments.c.address() | strides.wrapping_mul(bytes);
-    (V::VISITS || arguments.beta == S::ZERO) && begins.is_multiple_of(PIECE)
+    (!E::IS_IDENTITY || arguments.beta == S::ZERO) && begins.is_multiple_of(PIECE)
 }
 
 /// Stores a thread's share of a warpgroup's part of a tile from its accumulators.

@@ -45,8 +45,8 @@ use super::matmul::{complete, issue, job, steps_of_last};
 use super::scale::{load_factors, scale};
 use super::schedule::{Job, Schedule, Turn};
 use super::sharing::Sharing;
-use crate::mma::Visitor;
 use moye_device::arch::{arrive_barrier, sync_barrier};
+use moye_device::collective::Epilogue;
 use moye_device::pipeline::Consumer;
 
 /// The named barrier of the first warpgroup's turn; the second one's follows. Before them are the
@@ -98,9 +98,9 @@ impl Turns {
 /// All threads of a consumer warpgroup call it, while those of the other do the same; the kernel's
 /// contract.
 #[inline(always)]
-pub unsafe fn take_turns<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
+pub unsafe fn take_turns<G: WgmmaConfig, E: Epilogue<G::Scalar>, const CLUSTER: u32, const STAGES: u32>(
     mut consumer: Consumer<STAGES, CLUSTER>,
-    writer: &Writer<G, V>,
+    writer: &Writer<G, E>,
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
@@ -121,7 +121,7 @@ pub unsafe fn take_turns<G: WgmmaConfig, V: Visitor<G::Scalar>, const CLUSTER: u
                 sync_barrier(TURN + writer.consumer, 2 * WARPGROUP);
             }
             let steps = steps_of_last::<G>(arguments, own.turn);
-            let last = issue::<G, V, CLUSTER, STAGES>(
+            let last = issue::<G, E, CLUSTER, STAGES>(
                 &mut sums,
                 &mut consumer,
                 writer,

@@ -49,9 +49,9 @@ pub trait MmaConfig: Tiled {
     type LoadA: Load<Self::Operand, Self::StridesA, Self::TileA, Self::SmemA>;
     /// The copy of B from global to shared memory, one of the same two.
     type LoadB: Load<Self::Operand, Self::StridesB, Self::TileB, Self::SmemB>;
-    /// The epilogue: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct),
-    /// [`ByParts`](super::ByParts), which overlaps the last products, or
-    /// [`Visited`](super::Visited) with your own [`Visitor`](super::Visitor) of the accumulators.
+    /// How C is written: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or
+    /// beside the last products, [`ByParts`](super::ByParts); [`Visited`](super::Visited) with an
+    /// [`Epilogue`](moye_device::collective::Epilogue) of your own.
     type Epilogue: Epilogue<Self>;
     /// The strides of a matrix with this leading dimension.
     fn strides_a(leading: i64) -> Self::StridesA;

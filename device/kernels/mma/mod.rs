@@ -55,4 +55,4 @@ pub use rows::{Place, Staged, write_rows};
 pub use scalar::{Convertible, Scalar};
 pub use sgemm::*;
 pub use smem::{k_major, mn_major};
-pub use visitor::{Visited, Visitor};
+pub use visitor::Visited;

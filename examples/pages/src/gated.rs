@@ -2,10 +2,11 @@
 //! `cp.async` and `mma.sync`. [`gated_tma`](crate::gated_tma) has the same epilogue on the mainloop
 //! by TMA and `wgmma`.
 
+use moye_device::collective::{Coordinate, Epilogue};
 use moye_device::kernel::KernelParam;
 use moye_device::prelude::*;
 use moye_kernels::mma::{
-    Arguments, Asynchronous, MmaConfig, Scalar as _, Storage, Tiled, Visited, Visitor, k_major, matmul_with,
+    Arguments, Asynchronous, MmaConfig, Scalar as _, Storage, Tiled, Visited, k_major, matmul_with,
 };
 
 /// The epilogue: `gelu(accumulator + bias) * gate`.
@@ -20,10 +21,10 @@ pub struct Gated {
     pub ld_gate: i64,
 }
 
-impl Visitor<f32> for Gated {
+impl Epilogue for Gated {
     #[inline(always)]
-    unsafe fn visit(&self, value: f32, (row, column): (u32, u32)) -> f32 {
-        let (row, column) = (i64::from(row), i64::from(column));
+    unsafe fn element(&self, value: f32, at: Coordinate) -> f32 {
+        let (row, column) = (i64::from(at.row), i64::from(at.column));
         // SAFETY: C has the element, so bias and gate have one for it.
         let (bias, gate) = unsafe { (self.bias.read(column), self.gate.read(row * self.ld_gate + column)) };
         let (bias, gate): (f32, f32) = (bias.convert(), gate.convert());

@@ -513,7 +513,7 @@ impl Measure<'_> {
         match *work {
             Work::Matmul { kind, majors, size } => product::row(self, kind, majors, size),
             Work::ByMmaSync { kind, size, rests } => {
-                let kernel = Some(suite::by_mma_sync(kind, self.device.arch())?);
+                let kernel = Some(suite::by_mma_sync(kind)?);
                 let rest = if rests { suite::REST } else { Duration::ZERO };
                 let plan = Plan { rest: self.plan.rest.max(rest), ..self.plan };
                 let row = product::row(

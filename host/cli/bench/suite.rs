@@ -5,7 +5,6 @@ use super::kind::{Kind, Majors};
 use super::results::{Row, Verdict};
 use super::sizes::Size;
 use anyhow::{Result, bail};
-use moye::Arch;
 use std::time::Duration;
 
 /// The goal of a figure.
@@ -24,17 +23,13 @@ pub enum Goal {
 /// of milliseconds (record 7).
 pub const REST: Duration = Duration::from_millis(300);
 
-/// The kernel by `mma.sync` of a kind, with K contiguous in both operands: on GPUs with `wgmma`,
-/// where another one is chosen, the kernel whose stages TMA fills.
+/// The kernel by `mma.sync` of a kind, with K contiguous in both operands.
 ///
 /// # Errors
-/// There is none.
-pub fn by_mma_sync(kind: Kind, arch: Arch) -> Result<&'static str> {
-    let has_tma = arch == Arch::new(9, 0);
+/// The kind has none.
+pub fn by_mma_sync(kind: Kind) -> Result<&'static str> {
     Ok(match kind {
-        Kind::F16 if has_tma => "matmul_f16_tn_tma",
         Kind::F16 => "matmul_f16_tn",
-        Kind::Bf16 if has_tma => "matmul_bf16_tn_tma",
         Kind::Bf16 => "matmul_bf16_tn",
         _ => bail!("rows by mma.sync are for f16 and bf16, not for {kind}"),
     })
@@ -151,7 +146,7 @@ mod tests {
             };
             let (row, took) = timed(measure, true);
             assert_eq!(row.what(), "f16 tn 16 x 24 x 32 by mma.sync, rests of 300 ms");
-            assert!(row.kernel.starts_with("matmul_f16_tn_tma"), "{}", row.kernel);
+            assert!(row.kernel.starts_with("matmul_f16_tn"), "{}", row.kernel);
             assert!(row.rest_ms == 300 && took >= REST, "{} ms, {took:?}", row.rest_ms);
             let (row, _) = timed(measure, false);
             assert_eq!((row.what().as_str(), row.rest_ms), ("f16 tn 16 x 24 x 32 by mma.sync", 0));
@@ -163,19 +158,6 @@ mod tests {
             let refused = measure.row(&refused).unwrap_err().to_string();
             assert!(refused.contains("for f16 and bf16, not for i8"), "{refused}");
         });
-    }
-
-    #[test]
-    fn products_by_mma_sync_have_the_kernel_that_a_device_has() {
-        for (kind, hopper, other) in [
-            (Kind::F16, "matmul_f16_tn_tma", "matmul_f16_tn"),
-            (Kind::Bf16, "matmul_bf16_tn_tma", "matmul_bf16_tn"),
-        ] {
-            assert_eq!(by_mma_sync(kind, Arch::new(9, 0)).unwrap(), hopper);
-            for (major, minor) in [(8, 0), (8, 9), (10, 0), (12, 0)] {
-                assert_eq!(by_mma_sync(kind, Arch::new(major, minor)).unwrap(), other);
-            }
-        }
     }
 
     #[test]
