@@ -1,7 +1,8 @@
 //! Streams: queues of launches and copies, and the events that order those of different queues.
 //!
-//! Everything runs when it is called, one after the other. What a stream *knows* of others decides whether two accesses of different
-//! streams are ordered: the work of a stream is ordered behind what the stream had waited for, and behind what the host had.
+//! Everything runs when it is called, one after the other. What a stream *knows* of others decides
+//! whether two accesses of different streams are ordered: the work of a stream is ordered behind
+//! what the stream had waited for, and behind what the host had.
 
 use crate::Dim3;
 use crate::fault::{Access, Fault, FaultKind, LaunchError, Race, RaceAccess, RaceSpace, RaceThreads};
@@ -12,8 +13,8 @@ use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A queue of work on a memory, which other queues may overlap with: an access to what another stream's launch or copy touches is
-/// a race unless an [`Event`] or the host orders the two.
+/// A queue of work on a memory, which other queues may overlap with: an access to what another
+/// stream's launch or copy touches is a race unless an [`Event`] or the host orders the two.
 ///
 /// ```
 /// use moye_sim::{GlobalMemory, Launch, intrinsics::*};
@@ -106,8 +107,8 @@ impl Default for Streams {
 }
 
 impl Streams {
-    /// Puts work into a stream, of which nothing is known where races are not looked for, and gives what may run at the same
-    /// time.
+    /// Puts work into a stream, of which nothing is known where races are not looked for, and gives
+    /// what may run at the same time.
     pub(crate) fn begin(
         &mut self,
         stream: usize,
@@ -172,7 +173,8 @@ pub(crate) fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
 }
 
 impl GlobalMemory {
-    /// A new stream: what runs on it may overlap with what runs on other streams of the same memory.
+    /// A new stream: what runs on it may overlap with what runs on other streams of the same
+    /// memory.
     pub fn new_stream(&self) -> Stream {
         let number = lock(&self.streams).new_stream();
         Stream(Arc::new(Handle { memory: self.clone(), number }))
@@ -183,7 +185,8 @@ impl GlobalMemory {
         Stream(Arc::new(Handle { memory: self.clone(), number: 0 }))
     }
 
-    /// Waits on the host for the work of all streams. So does every access of the host to an allocation, and its end.
+    /// Waits on the host for the work of all streams. So does every access of the host to an
+    /// allocation, and its end.
     pub fn synchronize(&self) {
         lock(&self.streams).synchronize();
     }
@@ -213,8 +216,8 @@ impl Stream {
         Event { memory: self.0.memory.clone(), clock }
     }
 
-    /// Makes what runs on this stream from now on wait for an event. Returns whether the event is one of the same memory; nothing is
-    /// ordered by one of another.
+    /// Makes what runs on this stream from now on wait for an event. Returns whether the event is
+    /// one of the same memory; nothing is ordered by one of another.
     pub fn wait(&self, event: &Event) -> bool {
         let is_same = self.is_of(&event.memory);
         if is_same {
@@ -230,11 +233,12 @@ impl Stream {
         streams.wait_on_host(&clock);
     }
 
-    /// Copies bytes from one place of the memory to another, in the order of this stream (`cudaMemcpyAsync`). Races are looked for as
-    /// in launches that do not say so themselves.
+    /// Copies bytes from one place of the memory to another, in the order of this stream
+    /// (`cudaMemcpyAsync`). Races are looked for as in launches that do not say so themselves.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `copy` where the bytes do not lie within one allocation, or race with other streams.
+    /// [`LaunchError::Fault`] of the kernel `copy` where the bytes do not lie within one
+    /// allocation, or race with other streams.
     #[track_caller]
     pub fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<(), LaunchError> {
         let (memory, location) = (&self.0.memory, Location::caller());
@@ -283,7 +287,8 @@ impl Stream {
 }
 
 impl Work {
-    /// An access of the work that an access of a kind to these bytes conflicts with, and the first byte that both touch.
+    /// An access of the work that an access of a kind to these bytes conflicts with, and the first
+    /// byte that both touch.
     pub(crate) fn find(&self, kind: Kind, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
         let (address, mut access) = self.races.find(kind, address, bytes)?;
         access.kernel = Some(self.name.to_string());

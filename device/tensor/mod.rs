@@ -174,7 +174,8 @@ pub unsafe trait AccessMut: Access {
     /// and writing it back: no other thread touches any element of the byte meanwhile.
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: Self::Element);
 
-    /// Tells the simulator that a copy leaves `count` elements from `index` on as they are, by its predicate.
+    /// Tells the simulator that a copy leaves `count` elements from `index` on as they are, by its
+    /// predicate.
     #[cfg(not(target_arch = "nvptx64"))]
     #[doc(hidden)]
     fn leave<L: StaticLayout>(&mut self, index: usize, count: usize) {

@@ -60,8 +60,8 @@ impl Room {
         let _ = bytes;
     }
 
-    /// As [`track`](Self::track), of registers that hold zeros. A copy that leaves out an element by its predicate means the zero, so
-    /// that the element counts as written.
+    /// As [`track`](Self::track), of registers that hold zeros. A copy that leaves out an element
+    /// by its predicate means the zero, so that the element counts as written.
     #[inline(always)]
     pub(super) fn track_filling(&mut self) {
         #[cfg(not(target_arch = "nvptx64"))]

@@ -90,7 +90,8 @@ fn a_kernel_that_never_loaded_an_operand_is_a_fault_at_the_product() {
     is_unwritten(fault(|| scores(true, false)), 0);
 }
 
-/// Scores of Q and K of which the second half of Q's elements is not loaded, or left out by a predicate.
+/// Scores of Q and K of which the second half of Q's elements is not loaded, or left out by a
+/// predicate.
 #[allow(non_snake_case)]
 fn half_of_q(predicated: bool) {
     // SAFETY: the launch has the storage, and all lanes come here.

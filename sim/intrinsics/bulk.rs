@@ -3,11 +3,11 @@
 //!
 //! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may
 //! not be touched. A store reads its source when the thread that issued it waits for that; the
-//! source may be written by a thread that knows of that wait. Both work in PTX's *async proxy*: what
-//! threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator
-//! requires of the thread that wrote, after its write, or of the warp that issues the operation; the
-//! same holds for global memory and [`fence_proxy_async_global`]. What is in flight when the block
-//! ends is a fault.
+//! source may be written by a thread that knows of that wait. Both work in PTX's *async proxy*:
+//! what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the
+//! simulator requires of the thread that wrote, after its write, or of the warp that issues the
+//! operation; the same holds for global memory and [`fence_proxy_async_global`]. What is in flight
+//! when the block ends is a fault.
 //!
 //! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global
 //! memory, or in a parameter of the kernel, whose address has the bit [`PARAMETER_SPACE`].

@@ -511,7 +511,8 @@ impl Page {
         self.first(offset, bytes, |cell, lists| cell.writes(lists))
     }
 
-    /// A write to one of these bytes in this launch, of which `is_it` holds, or an atomic operation.
+    /// A write to one of these bytes in this launch, of which `is_it` holds, or an atomic
+    /// operation.
     pub(crate) fn find_write(
         &self,
         offset: usize,

@@ -57,7 +57,8 @@ impl Drop for Pages {
     }
 }
 
-/// Calls `act(address, bytes)` for the part of a range in each page of an allocation, until it gives something.
+/// Calls `act(address, bytes)` for the part of a range in each page of an allocation, until it
+/// gives something.
 fn for_each_page<R>(
     base: u64,
     address: u64,
@@ -193,7 +194,8 @@ impl GlobalRaces {
         });
     }
 
-    /// A thread of a cluster fences the proxies for global memory, behind what it knows of its cluster and of others.
+    /// A thread of a cluster fences the proxies for global memory, behind what it knows of its
+    /// cluster and of others.
     pub(crate) fn fence_proxies(&self, cluster: u32, epochs: &Arc<[u32]>, foreign: Option<&Foreign>) {
         let mut fenced = self.fenced.lock().unwrap_or_else(PoisonError::into_inner);
         add_foreign(&mut fenced, cluster, epochs);
@@ -202,7 +204,8 @@ impl GlobalRaces {
         }
     }
 
-    /// A write of threads in this launch to these bytes behind which no proxy fence came, and its first byte.
+    /// A write of threads in this launch to these bytes behind which no proxy fence came, and its
+    /// first byte.
     pub(crate) fn find_unfenced(&self, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
         let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
         let fenced = self.fenced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -230,7 +233,8 @@ impl GlobalRaces {
         RaceAccess { access, kernel: None, block: Some(block), thread, location }
     }
 
-    /// An access that one of a kind to these bytes conflicts with, were the two not ordered, and the first byte that both touch.
+    /// An access that one of a kind to these bytes conflicts with, were the two not ordered, and
+    /// the first byte that both touch.
     pub(crate) fn find(&self, kind: Kind, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
         let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
         for_each_page(self.allocations[number].base, address, bytes, |address, bytes| {

@@ -286,8 +286,8 @@ impl BlockContext {
         }
     }
 
-    /// The fault of an asynchronous read of global memory that threads wrote in this launch, with no fence between the proxies
-    /// behind that.
+    /// The fault of an asynchronous read of global memory that threads wrote in this launch, with
+    /// no fence between the proxies behind that.
     pub(crate) fn global_unfenced(&self, access: Access, address: u64, bytes: usize) -> Option<FaultKind> {
         if !self.clock.is_on() {
             return None;
