@@ -15,7 +15,7 @@ fn memory() -> (GlobalMemory, Allocation) {
     (memory, data)
 }
 
-/// Runs a kernel of two blocks of 32 threads, with the thread's number as its argument, on a stream.
+/// Runs a kernel of two blocks of 32 threads, with the thread's number as argument, on a stream.
 fn run(memory: &GlobalMemory, name: &str, stream: &Stream, thread: impl Fn(u32) + Sync) -> Result<(), Fault> {
     let launch = Launch::new(name, 2, 32, memory).races(true).stream(stream);
     match launch.run(&|| thread(32 * block_idx().x + thread_idx().x)) {
