@@ -1,6 +1,7 @@
 //! Events: points in a stream's work, to wait for and to measure times between.
 
 use crate::device::gpu::Gpu;
+use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
 use crate::driver::check;
 use crate::graph::not_captured;
@@ -18,7 +19,10 @@ pub struct Event(Kind);
 enum Kind {
     Gpu(OnGpu),
     /// Launches on the simulator have completed when they return: the host's time.
-    Sim(Instant),
+    Sim {
+        time: Instant,
+        event: moye_sim::Event,
+    },
 }
 
 struct OnGpu {
@@ -34,7 +38,10 @@ unsafe impl Sync for OnGpu {}
 
 impl Event {
     pub(crate) fn record(stream: &Stream) -> Result<Self> {
-        let Backend::Gpu(gpu) = &stream.device().0 else { return Ok(Self(Kind::Sim(Instant::now()))) };
+        let gpu = match &stream.device().0 {
+            Backend::Sim(simulator) => return Ok(Self(Kind::recorded(simulator, stream))),
+            Backend::Gpu(gpu) => *gpu,
+        };
         gpu.bind()?;
         let mut raw = std::ptr::null_mut();
         // SAFETY: the pointer to the event is writable. Without flags.
@@ -67,7 +74,7 @@ impl Event {
     pub fn raw_handle(&self) -> *mut c_void {
         match &self.0 {
             Kind::Gpu(on) => on.raw.cast(),
-            Kind::Sim(_) => std::ptr::null_mut(),
+            Kind::Sim { .. } => std::ptr::null_mut(),
         }
     }
 
@@ -77,8 +84,8 @@ impl Event {
     /// [`Error::EventsOfTwoDevices`] for a stream of another device, or an error of the driver.
     pub fn record_again(&mut self, stream: &Stream) -> Result<()> {
         match (&mut self.0, &stream.device().0) {
-            (Kind::Sim(time), Backend::Sim(_)) => {
-                *time = Instant::now();
+            (kind @ Kind::Sim { .. }, Backend::Sim(simulator)) if kind.is_of(simulator) => {
+                *kind = Kind::recorded(simulator, stream);
                 Ok(())
             }
             (Kind::Gpu(on), Backend::Gpu(gpu)) if std::ptr::eq(on.gpu, *gpu) => on.record(stream),
@@ -89,7 +96,10 @@ impl Event {
     /// Makes later launches on the stream wait for the event.
     pub(crate) fn hold(&self, stream: &Stream) -> Result<()> {
         match (&self.0, &stream.device().0) {
-            (Kind::Sim(_), Backend::Sim(_)) => Ok(()),
+            (kind @ Kind::Sim { event, .. }, Backend::Sim(simulator)) if kind.is_of(simulator) => {
+                stream.simulated(simulator).wait(event);
+                Ok(())
+            }
             (Kind::Gpu(on), Backend::Gpu(gpu)) if std::ptr::eq(on.gpu, *gpu) => {
                 gpu.bind()?;
                 // SAFETY: both are alive and belong to the current context.
@@ -107,7 +117,10 @@ impl Event {
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for an event")?;
         match &self.0 {
-            Kind::Sim(_) => Ok(()),
+            Kind::Sim { event, .. } => {
+                event.synchronize();
+                Ok(())
+            }
             Kind::Gpu(on) => {
                 on.gpu.bind()?;
                 // SAFETY: the event is alive, and its context is current.
@@ -125,7 +138,9 @@ impl Event {
     /// of the driver.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration> {
         match (&self.0, &start.0) {
-            (Kind::Sim(end), Kind::Sim(start)) => Ok(end.saturating_duration_since(*start)),
+            (Kind::Sim { time: end, .. }, Kind::Sim { time: start, .. }) => {
+                Ok(end.saturating_duration_since(*start))
+            }
             (Kind::Gpu(end), Kind::Gpu(from)) if std::ptr::eq(end.gpu, from.gpu) => {
                 start.synchronize()?;
                 self.synchronize()?;
@@ -137,6 +152,18 @@ impl Event {
             }
             _ => Err(Error::EventsOfTwoDevices),
         }
+    }
+}
+
+impl Kind {
+    /// An event of the simulator.
+    fn recorded(simulator: &Simulator, stream: &Stream) -> Self {
+        Self::Sim { time: Instant::now(), event: stream.simulated(simulator).record() }
+    }
+
+    /// Whether it is one of this simulator.
+    fn is_of(&self, simulator: &Simulator) -> bool {
+        matches!(self, Self::Sim { event, .. } if event.is_of(simulator.memory()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Streams: queues of work on a device.
 
 use crate::device::gpu::Gpu;
+use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
 use crate::driver::check;
 use crate::event::Event;
@@ -13,8 +14,9 @@ use std::sync::Arc;
 
 /// A queue of launches that run in order, and may overlap with those of other streams.
 ///
-/// On the simulator every launch is complete when the call returns. A clone is another handle to
-/// the same stream.
+/// On the simulator every launch is complete when the call returns. An access to what a launch of
+/// another stream touches, with no event and no wait of the host between, is still a fault.
+/// A clone is another handle to the same stream.
 ///
 /// On a GPU a stream keeps the workspaces of operations such as [`Matmul`](crate::Matmul), up to
 /// 256 MiB: after the first call of a size, a call allocates nothing and waits for nothing. The
@@ -27,8 +29,10 @@ pub struct Stream {
 
 #[derive(Clone)]
 enum Kind {
-    /// The default stream of a device, and every stream of the simulator except those of captures.
+    /// The default stream of a device.
     Default,
+    /// A stream of the simulator.
+    Sim(moye_sim::Stream),
     /// A stream of the driver.
     Gpu(Arc<Shared>),
     /// A stream of the simulator on which a graph is captured.
@@ -73,7 +77,10 @@ impl Stream {
 
     pub(crate) fn new(device: &Device) -> Result<Self> {
         match &device.0 {
-            Backend::Sim(_) => Ok(Self::default_of(device)),
+            Backend::Sim(simulator) => {
+                let kind = Kind::Sim(simulator.memory().new_stream());
+                Ok(Self { device: device.clone(), kind })
+            }
             Backend::Gpu(gpu) => Self::create(device, gpu, false),
         }
     }
@@ -165,6 +172,14 @@ impl Stream {
         matches!(&self.kind, Kind::Gpu(shared) if shared.captures)
     }
 
+    /// The stream of `simulator`, the one that this stream belongs to.
+    pub(crate) fn simulated(&self, simulator: &Simulator) -> moye_sim::Stream {
+        match &self.kind {
+            Kind::Sim(stream) => stream.clone(),
+            _ => simulator.memory().default_stream(),
+        }
+    }
+
     /// The recording of its launches, on the simulator.
     pub(crate) fn recorded(&self) -> Option<&Recording> {
         match &self.kind {
@@ -197,7 +212,10 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for a stream")?;
         match &self.device.0 {
-            Backend::Sim(_) => Ok(()),
+            Backend::Sim(simulator) => {
+                self.simulated(simulator).synchronize();
+                Ok(())
+            }
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
                 // SAFETY: the stream is alive, and its context is current.
@@ -231,7 +249,7 @@ impl fmt::Debug for Stream {
             Kind::Recording(_) => "capture",
             Kind::Gpu(shared) if shared.captures => "capture",
             Kind::Gpu(shared) if shared.is_borrowed => "borrowed",
-            Kind::Gpu(_) => "own",
+            Kind::Gpu(_) | Kind::Sim(_) => "own",
         };
         write!(f, "Stream({kind}, {:?})", self.device)
     }

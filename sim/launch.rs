@@ -3,13 +3,14 @@
 
 use crate::Dim3;
 use crate::block::{
-    BlockContext, Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Worker, install_guard,
-    install_hook, within_simulated_thread,
+    BlockContext, Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Traces, Worker,
+    install_guard, install_hook, within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
 use crate::profile::Profiler;
 use crate::race::GlobalRaces;
+use crate::stream::{Stream, lock};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -66,6 +67,8 @@ pub struct Launch<'a> {
     same_values: Option<SameValues<'a>>,
     order: Option<u64>,
     overlaps: bool,
+    /// By its number in the memory; `None` is one of another memory.
+    stream: Option<usize>,
 }
 
 /// Told after every block: how many are done, and of how many.
@@ -111,6 +114,7 @@ impl<'a> Launch<'a> {
             same_values: None,
             order: None,
             overlaps: false,
+            stream: Some(0),
         }
     }
 
@@ -214,13 +218,21 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Says that the launch may begin before the one before it, on the same memory, has ended
+    /// Says that the launch may begin before the one before it, on the same stream, has ended
     /// (programmatic dependent launch). Both run one after the other nevertheless; but an access to
     /// what the launch before touches is a race unless the thread has waited for that launch before
     /// ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)).
     #[must_use]
     pub fn overlapping(mut self, overlaps: bool) -> Self {
         self.overlaps = overlaps;
+        self
+    }
+
+    /// Puts the launch into a stream of the same memory, instead of the default one: launches of
+    /// different streams are ordered by [`Event`](crate::Event)s only.
+    #[must_use]
+    pub fn stream(mut self, stream: &Stream) -> Self {
+        self.stream = stream.is_of(&self.memory).then(|| stream.number());
         self
     }
 
@@ -255,6 +267,7 @@ impl<'a> Launch<'a> {
         if let Some(reason) = self.misuse() {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
         }
+        let stream = self.stream.expect("`misuse` has seen that it is of this memory");
         install_hook();
         install_guard();
         if let Some(profiler) = &self.profiler {
@@ -267,11 +280,14 @@ impl<'a> Launch<'a> {
         let finds_races = self.races.unwrap_or_else(|| self.same_values.is_some() || races_by_default());
         let extents = [self.clusters(), self.cluster, self.block];
         let races = finds_races.then(|| Arc::new(GlobalRaces::new(&memory, extents, tells_values)));
-        let prior = self.memory.replace_last_launch(races.clone()).filter(|_| finds_races && self.overlaps);
+        let mut concurrent = lock(&self.memory.streams).begin(stream, self.kernel, races.as_ref());
+        concurrent.prior = concurrent.prior.filter(|_| self.overlaps);
+        let is_alone = concurrent.prior.is_none() && concurrent.others.is_empty();
+        let concurrent = (finds_races && !is_alone).then(|| Arc::new(concurrent));
         let grid = Grid {
             launch: self,
             entry,
-            races: [races.clone(), prior],
+            traces: (races.clone(), concurrent),
             memory,
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
@@ -345,6 +361,9 @@ impl<'a> Launch<'a> {
         if grid.x > i32::MAX as u32 || grid.y > 65_535 || grid.z > 65_535 {
             return Some(format!("grid {grid}; its extents are at most (2147483647,65535,65535)"));
         }
+        if self.stream.is_none() {
+            return Some("its stream is of another memory; make it by `GlobalMemory::new_stream`".to_owned());
+        }
         let cluster = self.cluster;
         if cluster.count() == 0 || cluster.count() > MAX_CLUSTER.into() {
             return Some(format!("a cluster {cluster} of blocks; it has 1 to {MAX_CLUSTER}"));
@@ -363,7 +382,7 @@ impl<'a> Launch<'a> {
 }
 
 /// Whether races are looked for where a launch does not say so.
-fn races_by_default() -> bool {
+pub(crate) fn races_by_default() -> bool {
     static DEFAULT: OnceLock<bool> = OnceLock::new();
     *DEFAULT.get_or_init(|| match std::env::var("MOYE_SIM_RACES").as_deref() {
         Ok("0") => false,
@@ -389,9 +408,7 @@ struct Grid<'a> {
     launch: &'a Launch<'a>,
     entry: &'a (dyn Fn() + Sync),
     memory: Arc<Snapshot>,
-    /// What is known of accesses in this launch, and of those in the launch before if that may
-    /// still run.
-    races: [Option<Arc<GlobalRaces>>; 2],
+    traces: Traces,
     blocks: u64,
     /// The grid's extents in clusters.
     clusters: Dim3,
@@ -414,7 +431,7 @@ impl Grid<'_> {
     fn work(&self) {
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
             *self.launch;
-        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.races, limits);
+        let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.traces, limits);
         let blocks = cluster.blocks().len() as u64;
         let mut worker = Worker::new(&cluster, self.entry, stack_bytes, self.seed);
         while !self.faulted() {

@@ -71,6 +71,8 @@
 //!   too, in shared and in global memory; both threads and lines are named, and what would order
 //!   them. Writes of the same value race with nothing but reads of other threads. It is on with
 //!   debug assertions ([`Launch::races`], or the variable `MOYE_SIM_RACES`).
+//! - **Streams** ([`Stream`]): an access to what a launch or a copy of another stream touches, with
+//!   no [`Event`] and no wait of the host between, is a race, too.
 //! - **Orders** of threads and blocks can be drawn: [`Launch::order`], or the variable
 //!   `MOYE_SIM_ORDER`.
 //! - **Clusters** run their blocks together on one OS thread: see [`Launch::cluster`].
@@ -99,6 +101,7 @@ mod mma;
 mod pod;
 pub mod profile;
 mod race;
+mod stream;
 mod tensor_map;
 mod wgmma;
 
@@ -110,6 +113,7 @@ pub use fault::{
 pub use launch::{Launch, MAX_SHARED_BYTES, MAX_THREADS, Report, blocks_at_once};
 pub use memory::{Allocation, GlobalMemory, MemoryError};
 pub use pod::Pod;
+pub use stream::{Event, Stream};
 pub use tensor_map::{
     MAX_TENSOR_RANK, PARAMETER_SPACE, TENSOR_MAP_BYTES, TensorElement, TensorFill, TensorMap, TensorMapError,
     TensorPromotion, TensorSwizzle,

@@ -168,6 +168,9 @@ pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
         if predicate(i) {
             // SAFETY: the caller's contract; inside both, which have the same size.
             unsafe { destination.set(i, source.get(i)) };
+        } else {
+            #[cfg(not(target_arch = "nvptx64"))]
+            destination.engine_mut().leave::<LD>(i, 1);
         }
     }
 }

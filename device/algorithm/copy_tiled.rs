@@ -411,9 +411,15 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     const { takes_predicates::<C>() };
     let count = const { count_of::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>()) };
     for i in 0..count {
+        let copies = predicate(i);
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
         // contiguous.
-        unsafe { one::<C, S, LS, D, LD>(source, destination, i, predicate(i)) };
+        unsafe { one::<C, S, LS, D, LD>(source, destination, i, copies) };
+        #[cfg(not(target_arch = "nvptx64"))]
+        if !copies {
+            let values = C::COPY.atom_layouts().num_val_dst() as usize;
+            destination.engine_mut().leave::<LD>(values * i, values);
+        }
     }
 }
 

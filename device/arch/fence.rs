@@ -31,9 +31,12 @@ fences! {
     /// follow, and the reverse
     fence_proxy_async "fence.proxy.async" needs 90 8.0, moye_sim::intrinsics::fence_proxy_async();
     /// [`fence_proxy_async`] for the block's shared memory only
-    fence_proxy_async_shared "fence.proxy.async.shared::cta" needs 90 8.0, moye_sim::intrinsics::fence_proxy_async();
-    /// [`fence_proxy_async`] for global memory only; the simulator has no such reordering
-    fence_proxy_async_global "fence.proxy.async.global" needs 90 8.0, {};
+    fence_proxy_async_shared "fence.proxy.async.shared::cta" needs 90 8.0,
+        moye_sim::intrinsics::fence_proxy_async_shared();
+    /// [`fence_proxy_async`] for global memory only: between a write of a thread and the bulk copy
+    /// or TMA load of the same launch that reads it
+    fence_proxy_async_global "fence.proxy.async.global" needs 90 8.0,
+        moye_sim::intrinsics::fence_proxy_async_global();
     /// Makes the mbarriers that the thread made visible to the cluster and to the async proxy; a
     /// barrier of the cluster follows. The simulator's are visible at once
     fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0, {};

@@ -192,12 +192,12 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
         Tensor::from_engine(Registers { words, element: PhantomData })
     }
 
-    /// A fragment of zeros that a copy is to fill: an operand. In the simulator its use before
-    /// anything was written to it is a fault.
+    /// A fragment of zeros that a copy is to fill: an operand. In the simulator the use of an
+    /// element that was not written is a fault, except if a copy's predicate left it out.
     #[inline(always)]
     pub(crate) fn to_be_filled() -> Self {
         let mut fragment = Self::zeros();
-        fragment.engine.words.track_first_write();
+        fragment.engine.words.track_filling();
         fragment
     }
 
@@ -396,6 +396,15 @@ macro_rules! registers_mut {
                 // SAFETY: inside the room, which holds zeros from the start for elements smaller
                 // than a byte.
                 unsafe { T::write_own(self.words.written(byte, element_bytes::<T>()).cast(), place, value) }
+            }
+
+            #[cfg(not(target_arch = "nvptx64"))]
+            fn leave<L: StaticLayout>(&mut self, index: usize, count: usize) {
+                let $own = &*self;
+                let origin = $origin;
+                for index in index..(index + count).min(Tensor::<Self, L>::SIZE) {
+                    self.words.leave(byte_of::<T, L>(index, origin), element_bytes::<T>());
+                }
             }
         }
     };

@@ -173,6 +173,14 @@ pub unsafe trait AccessMut: Access {
     /// As [`Access::load_one`], for writing. One smaller than a byte is written by reading its byte
     /// and writing it back: no other thread touches any element of the byte meanwhile.
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: Self::Element);
+
+    /// Tells the simulator that a copy leaves `count` elements from `index` on as they are, by its
+    /// predicate.
+    #[cfg(not(target_arch = "nvptx64"))]
+    #[doc(hidden)]
+    fn leave<L: StaticLayout>(&mut self, index: usize, count: usize) {
+        let _ = (index, count);
+    }
 }
 
 impl<E: Engine, L> Tensor<E, L> {

@@ -24,8 +24,8 @@ enum Tracking {
     Nothing,
     /// Each byte that was.
     Bytes,
-    /// All of it, as soon as anything was.
-    FirstWrite,
+    /// Each byte that was, or that a predicated copy has left at zero.
+    Filling,
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -60,12 +60,21 @@ impl Room {
         let _ = bytes;
     }
 
-    /// Lets a read before the first write, of whichever bytes, be a fault in the simulator.
+    /// As [`track`](Self::track), of registers that hold zeros. A copy that leaves out an element
+    /// by its predicate means the zero, so that the element counts as written.
     #[inline(always)]
-    pub(super) fn track_first_write(&mut self) {
+    pub(super) fn track_filling(&mut self) {
         #[cfg(not(target_arch = "nvptx64"))]
         {
-            self.written.tracking = Tracking::FirstWrite;
+            self.written = Written { tracking: Tracking::Filling, bits: [0; ROOM / 64] };
+        }
+    }
+
+    /// A predicated copy leaves these bytes as they are.
+    #[cfg(not(target_arch = "nvptx64"))]
+    pub(super) fn leave(&mut self, byte: usize, bytes: usize) {
+        if self.written.tracking == Tracking::Filling {
+            self.written.note(byte, bytes);
         }
     }
 
@@ -101,8 +110,7 @@ impl Written {
     fn note(&mut self, byte: usize, bytes: usize) {
         match self.tracking {
             Tracking::Nothing => {}
-            Tracking::FirstWrite => self.tracking = Tracking::Nothing,
-            Tracking::Bytes => parts(byte, bytes, |word, mask| {
+            Tracking::Bytes | Tracking::Filling => parts(byte, bytes, |word, mask| {
                 self.bits[word] |= mask;
                 true
             }),
@@ -135,7 +143,7 @@ fn parts(mut byte: usize, bytes: usize, mut act: impl FnMut(usize, u64) -> bool)
 
 #[cfg(test)]
 mod tests {
-    use super::{Room, Tracking};
+    use super::Room;
 
     #[test]
     fn written_bytes_are_those_that_were_written_across_words_of_bits_too() {
@@ -151,11 +159,18 @@ mod tests {
     }
 
     #[test]
-    fn any_write_fills_a_room_of_which_the_first_is_tracked() {
-        let mut room = Room::new();
-        room.track_first_write();
-        assert!(!room.written.has(0, 1));
-        room.written(16, 4);
-        assert!(room.written.tracking == Tracking::Nothing);
+    fn what_a_predicate_leaves_out_counts_as_written_in_a_room_of_zeros_alone() {
+        for (filling, counts) in [(true, true), (false, false)] {
+            let mut room = Room::new();
+            if filling {
+                room.track_filling()
+            } else {
+                room.track(32)
+            }
+            room.written(0, 4);
+            room.leave(8, 4);
+            assert!(room.written.has(0, 4) && !room.written.has(4, 4) && !room.written.has(12, 1));
+            assert_eq!(room.written.has(8, 4), counts);
+        }
     }
 }

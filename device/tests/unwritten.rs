@@ -90,6 +90,37 @@ fn a_kernel_that_never_loaded_an_operand_is_a_fault_at_the_product() {
     is_unwritten(fault(|| scores(true, false)), 0);
 }
 
+/// Scores of Q and K of which the second half of Q's elements is not loaded, or left out by a
+/// predicate.
+#[allow(non_snake_case)]
+fn half_of_q(predicated: bool) {
+    // SAFETY: the launch has the storage, and all lanes come here.
+    unsafe {
+        let (sQ, sK) = Storage::take();
+        let mma = Mma::slice(thread_idx().x);
+        let tSsQ = mma.partition_a(sQ); // (MMA, MMA_M, MMA_D)
+        let mut tSrQ = mma.fragment_a(&tSsQ); // (MMA, MMA_M, MMA_D)
+        let mut tSrK = mma.fragment_b(&mma.partition_b(sK)); // (MMA, MMA_N, MMA_D)
+        let mut tSrS = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
+        copy(&mma.partition_b(sK), &mut tSrK);
+        if predicated {
+            copy_elements_if(|i| i < 4, &tSsQ, &mut tSrQ);
+        } else {
+            for i in 0..4 {
+                tSrQ.set(i, tSsQ.get(i));
+            }
+        }
+        here();
+        mma.gemm(&mut tSrS, &tSrQ, &tSrK);
+    }
+}
+
+#[test]
+fn an_operand_of_which_one_half_was_never_loaded_is_a_fault_unless_a_predicate_left_it_out() {
+    is_unwritten(fault(|| half_of_q(false)), 4);
+    assert!(fault(|| half_of_q(true)).is_none(), "zeros are meant");
+}
+
 #[test]
 fn an_element_that_was_never_written_is_a_fault_wherever_it_is_read() {
     type Fragment4 = Fragment<f16, Four>;

@@ -177,7 +177,10 @@ impl Device {
         not_captured("a wait for the device")?;
         match &self.0 {
             Backend::Gpu(gpu) => gpu.synchronize(),
-            Backend::Sim(_) => Ok(()),
+            Backend::Sim(simulator) => {
+                simulator.memory().synchronize();
+                Ok(())
+            }
         }
     }
 

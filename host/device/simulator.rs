@@ -89,9 +89,10 @@ impl Simulator {
         done.map(|()| profiler.take())
     }
 
-    /// Runs `thread` once for every thread of a grid; returns when all have exited.
+    /// Runs `thread` once for every thread of a grid, on a stream; returns when all have exited.
     pub fn run(
         &self,
+        stream: &moye_sim::Stream,
         kernel: &'static str,
         grid: Grid,
         shared_bytes: usize,
@@ -102,7 +103,8 @@ impl Simulator {
         let mut launch = Launch::new(kernel, grid.blocks, grid.threads, &self.memory)
             .cluster(grid.cluster)
             .shared_bytes(shared_bytes)
-            .overlapping(grid.dependent);
+            .overlapping(grid.dependent)
+            .stream(stream);
         if let Some(progress) = progress {
             launch = launch.progress(progress);
         }

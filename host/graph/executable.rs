@@ -135,7 +135,9 @@ impl GraphExec {
                 check(unsafe { sys::cuGraphLaunch(*raw, stream.raw(gpu)) })
                     .map_err(|code| gpu.error_of_code("cuGraphLaunch", code))
             }
-            (Executable::Sim(recording), Backend::Sim(simulator)) => recording.run(simulator),
+            (Executable::Sim(recording), Backend::Sim(simulator)) => {
+                recording.run(simulator, &stream.simulated(simulator))
+            }
             (Executable::Sim(_), Backend::Gpu(_)) => unreachable!("a recording is of a simulator"),
         }
     }

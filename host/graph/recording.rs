@@ -12,13 +12,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Recording {
     launches: Mutex<Vec<Arc<Launch>>>,
     memory: Mutex<Vec<Allocation>>,
+    /// The end of its last run.
+    ended: Mutex<Option<moye_sim::Event>>,
 }
 
 /// A launch with its arguments.
 struct Launch {
     kernel: &'static str,
-    run: Box<dyn Fn(&Simulator) -> Result<()> + Send + Sync>,
+    run: Box<Run>,
 }
+
+type Run = dyn Fn(&Simulator, &moye_sim::Stream) -> Result<()> + Send + Sync;
 
 impl Recording {
     /// Records a launch.
@@ -27,8 +31,8 @@ impl Recording {
     /// The kernel's contract holds whenever the launch is [run](Self::run).
     pub unsafe fn add<P: Params>(&self, kernel: &Kernel<P>, grid: Grid, parameters: P) {
         let kernel = *kernel;
-        let run = move |simulator: &Simulator| {
-            simulator.run(kernel.name(), grid, kernel.shared_bytes(), &|| {
+        let run = move |simulator: &Simulator, stream: &moye_sim::Stream| {
+            simulator.run(stream, kernel.name(), grid, kernel.shared_bytes(), &|| {
                 // SAFETY: this runs inside a simulated thread; the kernel's contract is that of
                 // `add`.
                 unsafe { kernel.call(parameters) }
@@ -55,11 +59,17 @@ impl Recording {
         address
     }
 
-    /// Runs all launches; the first one that fails ends it.
-    pub fn run(&self, simulator: &Simulator) -> Result<()> {
+    /// Runs all launches on a stream; the first one that fails ends it.
+    pub fn run(&self, simulator: &Simulator, stream: &moye_sim::Stream) -> Result<()> {
+        // Launches of one graph run one after the other, whatever the streams.
+        if let Some(before) = &*lock(&self.ended) {
+            stream.wait(before);
+        }
         // Without the lock: another thread may run the same graph.
         let launches = lock(&self.launches).clone();
-        launches.iter().try_for_each(|launch| (launch.run)(simulator))
+        let ran = launches.iter().try_for_each(|launch| (launch.run)(simulator, stream));
+        *lock(&self.ended) = Some(stream.record());
+        ran
     }
 
     /// Refuses a recording that this one cannot replace.

@@ -105,7 +105,7 @@ pub(crate) unsafe fn launch<P: Params>(
                 unsafe { recording.add(kernel, grid, parameters) };
                 return Ok(());
             }
-            simulator.run(name, grid, kernel.shared_bytes(), &|| {
+            simulator.run(&stream.simulated(simulator), name, grid, kernel.shared_bytes(), &|| {
                 // SAFETY: this runs inside a simulated thread, and the caller keeps the kernel's
                 // contract.
                 unsafe { kernel.call(parameters) }

@@ -260,11 +260,16 @@ impl BlockContext {
             self.shared.take_off(offset, bytes);
         }
         let from = Noted::new(Access::BulkSource, Kind::Read, issued.1);
+        let mut unfenced = None;
         source.for_each_range(|address, bytes| {
             if let Some(issuer) = running() {
                 issuer.note_global_range(from, address, bytes);
+                unfenced = unfenced.take().or_else(|| issuer.global_unfenced(from.access, address, bytes));
             }
         });
+        if let Some(kind) = unfenced {
+            return Err(kind);
+        }
         if let LoadSource::Shared { rank, address, bytes } = source {
             let clock = Clock::Copies { rank: self.rank, mbarrier };
             let pieces = piece_numbers(address, Placement::dense(bytes as usize));

@@ -5,12 +5,12 @@
 //! shared addresses are such addresses too.
 
 use super::clock::Clocks;
-use super::context::{BlockContext, Limits};
+use super::context::{BlockContext, Limits, Traces};
 use super::knowledge::Knowledge;
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::Snapshot;
-use crate::race::{Gathered, GlobalRaces, Seen, SyncAddresses};
+use crate::race::{Gathered, Seen, SyncAddresses};
 use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::rc::Rc;
@@ -53,12 +53,12 @@ impl Cluster {
         block_dim: Dim3,
         shared_bytes: usize,
         global: &Arc<Snapshot>,
-        races: &[Option<Arc<GlobalRaces>>; 2],
+        traces: &Traces,
         limits: Limits,
     ) -> Self {
         let block = |rank| {
-            let (global, races) = (global.clone(), races.clone());
-            BlockContext::new(grid_dim, block_dim, rank, shared_bytes, global, races, limits)
+            let (global, traces) = (global.clone(), traces.clone());
+            BlockContext::new(grid_dim, block_dim, rank, shared_bytes, global, traces, limits)
         };
         Self {
             dim,

@@ -20,12 +20,16 @@ use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
 use crate::profile::BlockProfile;
 use crate::race::{BlockClock, GlobalRaces, Handover, SharedShadow, ThreadClock};
+use crate::stream::Concurrent;
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::panic::{Location, resume_unwind};
 use std::ptr;
 use std::sync::Arc;
+
+/// What is known of accesses in a launch, and of the work that may run at the same time.
+pub(crate) type Traces = (Option<Arc<GlobalRaces>>, Option<Arc<Concurrent>>);
 
 /// Limits of the steps of a thread and of a block.
 #[derive(Clone, Copy, Debug)]
@@ -148,8 +152,8 @@ pub(crate) struct BlockContext {
     pub(crate) clock: BlockClock,
     pub(crate) shared_shadow: SharedShadow,
     races: Option<Arc<GlobalRaces>>,
-    /// The accesses of the previous launch, which may still run.
-    pub(crate) prior: Option<Arc<GlobalRaces>>,
+    /// What may run at the same time.
+    pub(crate) concurrent: Option<Arc<Concurrent>>,
     /// Threads that read unwritten bytes, and wait for a write that makes it a race.
     pub(crate) parked: RefCell<Vec<Parked>>,
     /// Copies between blocks that were issued and that have completed, by the mbarrier of this
@@ -172,7 +176,7 @@ pub(crate) struct BlockContext {
     pub(crate) profile: Option<Box<RefCell<BlockProfile>>>,
 
     limits: Limits,
-    /// Accesses since the last rendezvous or exit, up to the last switch.
+    /// Traces since the last rendezvous or exit, up to the last switch.
     accesses: Cell<u64>,
     /// Rendezvous since the last exit.
     rendezvous: Cell<u64>,
@@ -229,7 +233,7 @@ impl BlockContext {
         rank: u32,
         shared_bytes: usize,
         global: Arc<Snapshot>,
-        [races, prior]: [Option<Arc<GlobalRaces>>; 2],
+        (races, concurrent): Traces,
         limits: Limits,
     ) -> Self {
         let count = block_dim.count() as u32;
@@ -283,7 +287,7 @@ impl BlockContext {
             ),
             shared_shadow: SharedShadow::new(if races.is_some() { shared_bytes } else { 0 }),
             races,
-            prior,
+            concurrent,
             parked: RefCell::default(),
             copies: RefCell::default(),
             fault: RefCell::new(None),

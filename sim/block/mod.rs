@@ -34,7 +34,7 @@ pub(crate) use bulk_store::{BulkSink, StoreWait};
 pub(crate) use cluster::{Cluster, MAX_CLUSTER};
 pub(crate) use collective::WARP_BARRIER;
 pub use collective::{ExitedLanes, warp_collective};
-pub(crate) use context::{BlockContext, Limits, RawFault, current, running, within_simulated_thread};
+pub(crate) use context::{BlockContext, Limits, RawFault, Traces, current, running, within_simulated_thread};
 pub(crate) use mbarrier::{MAX_COUNT, Mbarrier};
 pub(crate) use order::Permutation;
 pub(crate) use overflow::install as install_guard;

@@ -30,6 +30,10 @@ pub enum Access {
     StoreAsync,
     /// An operand of `wgmma` in shared memory.
     WgmmaOperand,
+    /// The source of a stream's copy.
+    CopySource,
+    /// The destination of a stream's copy.
+    CopyDestination,
 }
 
 impl Access {
@@ -37,7 +41,12 @@ impl Access {
     pub(crate) const fn writes(self) -> bool {
         matches!(
             self,
-            Self::Write | Self::Atomic | Self::CpAsyncDestination | Self::BulkDestination | Self::StoreAsync
+            Self::Write
+                | Self::Atomic
+                | Self::CpAsyncDestination
+                | Self::BulkDestination
+                | Self::StoreAsync
+                | Self::CopyDestination
         )
     }
 }
@@ -55,6 +64,8 @@ impl fmt::Display for Access {
             Self::BulkDestination => "bulk copy's write",
             Self::StoreAsync => "st.async write",
             Self::WgmmaOperand => "wgmma's read",
+            Self::CopySource => "copy's read",
+            Self::CopyDestination => "copy's write",
         })
     }
 }
@@ -201,6 +212,26 @@ pub enum FaultKind {
         offset: i64,
         /// The thread that wrote, if it is of the same block; `None` if it is of another block.
         writer: Option<Dim3>,
+    },
+    /// An asynchronous read of global memory that threads wrote in the same launch, with no fence
+    /// between.
+    #[error(
+        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{} with no fence.proxy.async since: the copy may not see it; call `fence_proxy_async_global` after the write, and order the copy after that",
+        nearest_text(nearest.as_ref()), writer.thread,
+        writer.block.map_or_else(String::new, |block| format!(" of block {block}")),
+        writer.location.file(), writer.location.line()
+    )]
+    GlobalUnfenced {
+        /// How it was touched.
+        access: Access,
+        /// The access's size.
+        bytes: usize,
+        /// The first byte that was not fenced.
+        address: u64,
+        /// The allocation that it lies in.
+        nearest: Option<Nearest>,
+        /// The write.
+        writer: RaceAccess,
     },
     /// A read-only load (`ld.global.nc`) of bytes that were written in the same launch: its cache
     /// may hold the old bytes.

@@ -38,6 +38,8 @@ pub enum RaceThreads {
     Grid,
     /// Threads of two launches that overlap: the second may begin before the first has ended.
     Launches,
+    /// Those of two launches, or of a launch and a copy, on different streams.
+    Streams,
 }
 
 /// The earlier of the two accesses of a race, in this run.
@@ -45,6 +47,8 @@ pub enum RaceThreads {
 pub struct RaceAccess {
     /// The kind of access.
     pub access: Access,
+    /// The kernel, if it is of another launch than the fault; `copy` is a stream's copy.
+    pub kernel: Option<String>,
     /// The block, if it is not that of the fault.
     pub block: Option<Dim3>,
     /// The thread.
@@ -71,6 +75,9 @@ pub struct Race {
 impl Race {
     /// What can order the two accesses.
     pub fn remedy(&self) -> &'static str {
+        if self.threads == RaceThreads::Streams {
+            return "streams are ordered by events alone: record one behind the earlier work and let the other stream wait for it, or wait on the host between";
+        }
         let either = |access: Access| self.access == access || self.other.access == access;
         if either(Access::BulkDestination) || either(Access::StoreAsync) {
             return "a bulk copy is ordered by mbarriers: threads that use the bytes wait on the mbarrier at which the copy completes, and the thread that issues the copy waits until earlier users have released the bytes";
@@ -100,6 +107,7 @@ impl Race {
             RaceThreads::Grid => {
                 "order the blocks by an atomic operation of GPU scope, with `fence_gpu` before it in the block that releases and after it in the block that acquires, or use separate launches"
             }
+            RaceThreads::Streams => unreachable!("returned above"),
             RaceThreads::Launches => {
                 "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier that it waits at"
             }
@@ -127,11 +135,18 @@ impl fmt::Display for Race {
                 }
             }
         }
-        write!(f, ", and {} by ", other.access)?;
-        if let Some(block) = other.block {
-            write!(f, "block {block}, ")?;
+        write!(f, ", and {} ", other.access)?;
+        if !matches!(other.access, Access::CopySource | Access::CopyDestination) {
+            f.write_str("by ")?;
+            if let Some(block) = other.block {
+                write!(f, "block {block}, ")?;
+            }
+            write!(f, "thread {} ", other.thread)?;
+            if let Some(kernel) = &other.kernel {
+                write!(f, "of kernel `{kernel}` ")?;
+            }
         }
         let (file, line) = (other.location.file(), other.location.line());
-        write!(f, "thread {} at {file}:{line} are not ordered: {}", other.thread, self.remedy())
+        write!(f, "at {file}:{line} are not ordered: {}", self.remedy())
     }
 }

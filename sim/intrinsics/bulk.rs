@@ -3,9 +3,10 @@
 //!
 //! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may
 //! not be touched. A store reads its source when the thread that issued it waits for that; the
-//! source may be written by who knows of that wait. Both work in PTX's *async proxy*: what threads
-//! wrote to shared memory is seen after [`fence_proxy_async`] only, which the simulator asks of the
-//! thread that wrote, behind its write, or of the warp that issues the operation. What is in flight
+//! source may be written by a thread that knows of that wait. Both work in PTX's *async proxy*:
+//! what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the
+//! simulator requires of the thread that wrote, after its write, or of the warp that issues the
+//! operation; the same holds for global memory and [`fence_proxy_async_global`]. What is in flight
 //! when the block ends is a fault.
 //!
 //! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global
@@ -208,9 +209,25 @@ pub fn bulk_wait_group_read(pending: u32) {
     current().bulk_wait(pending as usize, StoreWait::Read);
 }
 
-/// Makes what threads wrote to shared memory visible to bulk copies and `wgmma`:
+/// Makes what threads wrote to shared and to global memory visible to bulk copies and `wgmma`:
 /// `fence.proxy.async`.
+///
+/// A bulk copy of what threads wrote in the same launch is a fault, unless a thread that is ordered
+/// after the write, the writing one or another, has fenced since.
 #[track_caller]
 pub fn fence_proxy_async() {
+    fence_proxy_async_shared();
+    fence_proxy_async_global();
+}
+
+/// As [`fence_proxy_async`], of the block's shared memory alone: `fence.proxy.async.shared::cta`.
+#[track_caller]
+pub fn fence_proxy_async_shared() {
     current().fence_proxies();
+}
+
+/// As [`fence_proxy_async`], of global memory alone: `fence.proxy.async.global`.
+#[track_caller]
+pub fn fence_proxy_async_global() {
+    current().order_proxies();
 }

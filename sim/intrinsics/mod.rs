@@ -37,8 +37,8 @@ pub use atomic::{
 pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
 pub use bulk::{
     bulk_commit, bulk_copy_to_cluster, bulk_load, bulk_prefetch, bulk_reduce_add, bulk_store,
-    bulk_wait_group, bulk_wait_group_read, fence_proxy_async, tensor_load, tensor_prefetch,
-    tensor_reduce_add, tensor_store,
+    bulk_wait_group, bulk_wait_group_read, fence_proxy_async, fence_proxy_async_global,
+    fence_proxy_async_shared, tensor_load, tensor_prefetch, tensor_reduce_add, tensor_store,
 };
 pub use cluster::{
     cluster_arrive, cluster_arrive_relaxed, cluster_block_idx, cluster_dim, cluster_rank, cluster_size,

@@ -166,7 +166,7 @@ impl Allocation {
     }
 
     fn range(&self, offset: usize, bytes: usize) -> Result<u64, MemoryError> {
-        self.memory.end_last_launch();
+        self.memory.synchronize();
         match offset.checked_add(bytes) {
             Some(end) if end <= self.len() => Ok(self.address() + offset as u64),
             _ => Err(MemoryError::OutOfBounds {

@@ -11,7 +11,7 @@ pub(crate) use snapshot::{Snapshot, Span};
 pub use view::View;
 
 use crate::Pod;
-use crate::race::GlobalRaces;
+use crate::stream::Streams;
 use allocation::Block;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -23,8 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone, Default)]
 pub struct GlobalMemory {
     registry: Arc<Mutex<Vec<Arc<Block>>>>,
-    /// What the last launch accessed, until the host does something else with the memory.
-    last_launch: Arc<Mutex<Option<Arc<GlobalRaces>>>>,
+    pub(crate) streams: Arc<Mutex<Streams>>,
 }
 
 impl GlobalMemory {
@@ -80,19 +79,8 @@ impl GlobalMemory {
         Snapshot::new(registry.clone())
     }
 
-    /// Keeps what a launch accesses for the next one, and gives what the launch before accessed.
-    pub(crate) fn replace_last_launch(&self, races: Option<Arc<GlobalRaces>>) -> Option<Arc<GlobalRaces>> {
-        std::mem::replace(&mut *self.last_launch.lock().unwrap_or_else(PoisonError::into_inner), races)
-    }
-
-    /// Notes that the host uses the memory, for which it waits until the last launch has ended.
-    pub(crate) fn end_last_launch(&self) {
-        let last = self.replace_last_launch(None);
-        drop(last);
-    }
-
     fn release(&self, block: &Arc<Block>) {
-        self.end_last_launch();
+        self.synchronize();
         let mut registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
         registry.retain(|other| !Arc::ptr_eq(other, block));
     }

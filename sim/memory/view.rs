@@ -10,6 +10,7 @@ use std::sync::{Arc, PoisonError};
 /// The bytes stay readable to the host while the view lives, also where the allocation is dropped
 /// before; kernels can no longer reach them then.
 pub struct View {
+    memory: GlobalMemory,
     block: Arc<Block>,
     address: u64,
     bytes: usize,
@@ -29,7 +30,7 @@ impl GlobalMemory {
             (bytes as u64).checked_add(address - span.base).is_some_and(|end| end <= span.len)
         };
         match block.filter(has_all) {
-            Some(block) => Ok(View { block: block.clone(), address, bytes }),
+            Some(block) => Ok(View { memory: self.clone(), block: block.clone(), address, bytes }),
             None => Err(MemoryError::NotAllocated { address, bytes }),
         }
     }
@@ -75,6 +76,7 @@ impl View {
     }
 
     fn range(&self, offset: usize, bytes: usize) -> Result<u64, MemoryError> {
+        self.memory.synchronize();
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.address + offset as u64),
             _ => Err(MemoryError::OutOfBounds {

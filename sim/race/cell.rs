@@ -511,11 +511,34 @@ impl Page {
         self.first(offset, bytes, |cell, lists| cell.writes(lists))
     }
 
-    /// The last access of any kind to one of these bytes.
-    pub(crate) fn last_access(&self, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
+    /// A write to one of these bytes in this launch, of which `is_it` holds, or an atomic
+    /// operation.
+    pub(crate) fn find_write(
+        &self,
+        offset: usize,
+        bytes: usize,
+        is_it: impl Fn(&Entry) -> bool,
+    ) -> Option<(usize, Entry)> {
         self.first(offset, bytes, |cell, lists| {
-            let one = [cell.others];
-            cell.writes(lists).or_else(|| lists.of(&cell.others, &one).first().copied())
+            let (one_write, one_other) = ([cell.write], [cell.others]);
+            let atomics = lists.of(&cell.others, &one_other).iter().filter(|other| other.is_atomic());
+            let mut all = lists.of(&cell.write, &one_write).iter().chain(atomics);
+            all.find(|write| write.epoch != 0 && is_it(write)).copied()
+        })
+    }
+
+    /// An access to one of these bytes that one of a kind conflicts with, ordered or not.
+    pub(crate) fn conflict(&self, kind: Kind, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
+        self.first(offset, bytes, |cell, lists| {
+            let (one_write, one_other) = ([cell.write], [cell.others]);
+            let write = lists.of(&cell.write, &one_write).first().filter(|write| write.epoch != 0);
+            let mut others = lists.of(&cell.others, &one_other).iter().filter(|other| other.epoch != 0);
+            let conflicts = |other: &&Entry| match kind {
+                Kind::Read => other.is_atomic(),
+                Kind::Write | Kind::BlockAtomic => true,
+                Kind::Atomic => !other.is_atomic() || other.is_narrow(),
+            };
+            write.or_else(|| others.find(conflicts)).copied()
         })
     }
 

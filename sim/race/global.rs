@@ -1,10 +1,12 @@
 //! The shadow of global memory during a launch, which blocks on several OS threads share.
 
-use super::cell::{Entry, PAGE, Page};
+use super::cell::{Entry, Kind, PAGE, Page};
 use super::clock::{Foreign, add_foreign};
+use super::note::shift_of;
+use super::place::{Place, Places, place};
 use crate::Dim3;
 use crate::block::{RawFault, WARP_SIZE};
-use crate::fault::FaultKind;
+use crate::fault::{Access, FaultKind, RaceAccess};
 use crate::memory::Snapshot;
 use std::collections::HashMap;
 use std::ptr;
@@ -55,6 +57,43 @@ impl Drop for Pages {
     }
 }
 
+/// Calls `act(address, bytes)` for the part of a range in each page of an allocation, until it
+/// gives something.
+fn for_each_page<R>(
+    base: u64,
+    address: u64,
+    bytes: usize,
+    mut act: impl FnMut(u64, usize) -> Option<R>,
+) -> Option<R> {
+    let mut at = 0;
+    while at < bytes {
+        let start = address + at as u64;
+        let part = (bytes - at).min(PAGE - (start - base) as usize % PAGE);
+        if let Some(result) = act(start, part) {
+            return Some(result);
+        }
+        at += part;
+    }
+    None
+}
+
+/// The order of accesses of one thread.
+struct Alone;
+
+impl super::cell::Ordering for Alone {
+    fn is_known_to_all(&self, _: &Entry) -> bool {
+        true
+    }
+
+    fn is_of_block(&self, _: &Entry) -> bool {
+        true
+    }
+
+    fn unordered(&self, _: &Entry) -> Option<(u32, u32)> {
+        None
+    }
+}
+
 /// What the blocks of a launch know of each other's accesses.
 pub(crate) struct GlobalRaces {
     /// The grid in clusters, a cluster in blocks, a block in threads.
@@ -65,6 +104,8 @@ pub(crate) struct GlobalRaces {
     releases: AtomicBool,
     /// What was released to the whole GPU at an address, by atomic operations on it.
     released: Mutex<HashMap<u64, Foreign>>,
+    /// The epochs of threads, by cluster, after which a proxy fence for global memory came.
+    fenced: Mutex<Foreign>,
     /// The reported writes of the same value by several threads, with the block, one for each pair
     /// of lines.
     warnings: Option<Mutex<Vec<(Dim3, RawFault)>>>,
@@ -87,6 +128,7 @@ impl GlobalRaces {
                 .collect(),
             releases: AtomicBool::new(false),
             released: Mutex::default(),
+            fenced: Mutex::default(),
             warnings: tells_values.then(Mutex::default),
         }
     }
@@ -131,6 +173,75 @@ impl GlobalRaces {
         let offset = (address - pages.base) as usize;
         let mut page = pages.page(offset / PAGE).lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut page, offset % PAGE)
+    }
+
+    /// Notes an access of one thread, the only one, to bytes of an allocation.
+    pub(crate) fn note_alone(
+        &self,
+        allocation: Option<usize>,
+        address: u64,
+        bytes: usize,
+        kind: Kind,
+        (location, access): Place,
+    ) {
+        let Some(allocation) = allocation else { return };
+        let entry = Entry::new(0, 0, Places::default().number(location, access), 1, 1);
+        for_each_page(self.allocations[allocation].base, address, bytes, |address, bytes| {
+            self.with_page(allocation, address, |page, offset| {
+                page.access((offset, bytes, shift_of(offset, bytes)), kind, entry, &Alone, |_, _| false)
+            });
+            None::<()>
+        });
+    }
+
+    /// A thread of a cluster fences the proxies for global memory, behind what it knows of its
+    /// cluster and of others.
+    pub(crate) fn fence_proxies(&self, cluster: u32, epochs: &Arc<[u32]>, foreign: Option<&Foreign>) {
+        let mut fenced = self.fenced.lock().unwrap_or_else(PoisonError::into_inner);
+        add_foreign(&mut fenced, cluster, epochs);
+        for (other, epochs) in foreign.into_iter().flatten() {
+            add_foreign(&mut fenced, *other, epochs);
+        }
+    }
+
+    /// A write of threads in this launch to these bytes behind which no proxy fence came, and its
+    /// first byte.
+    pub(crate) fn find_unfenced(&self, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
+        let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
+        let fenced = self.fenced.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_unfenced = |entry: &Entry| {
+            let known = fenced.iter().find(|(cluster, _)| *cluster == entry.cluster());
+            let epoch_of = |lane: u32| {
+                let thread = (entry.warp() * WARP_SIZE + lane) as usize;
+                known.and_then(|(_, epochs)| epochs.get(thread).copied()).unwrap_or(0)
+            };
+            let mut lanes = (0..WARP_SIZE).filter(|lane| entry.lanes >> lane & 1 != 0);
+            place(entry.place()).1 != Access::BulkDestination
+                && lanes.any(|lane| epoch_of(lane) < entry.epoch)
+        };
+        for_each_page(self.allocations[number].base, address, bytes, |address, bytes| {
+            let find = |page: &mut Page, offset| page.find_write(offset, bytes, is_unfenced);
+            let (byte, entry) = self.with_address(address, find).flatten()?;
+            Some((address + byte as u64, self.access_of(&entry)))
+        })
+    }
+
+    /// The access of an entry.
+    fn access_of(&self, entry: &Entry) -> RaceAccess {
+        let (location, access) = place(entry.place());
+        let (block, thread) = self.thread(entry);
+        RaceAccess { access, kernel: None, block: Some(block), thread, location }
+    }
+
+    /// An access that one of a kind to these bytes conflicts with, were the two not ordered, and
+    /// the first byte that both touch.
+    pub(crate) fn find(&self, kind: Kind, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
+        let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
+        for_each_page(self.allocations[number].base, address, bytes, |address, bytes| {
+            let find = |page: &mut Page, offset| page.conflict(kind, offset, bytes);
+            let (byte, entry) = self.with_address(address, find).flatten()?;
+            Some((address + byte as u64, self.access_of(&entry)))
+        })
     }
 
     /// As [`with_page`](Self::with_page), for any address; `None` where nothing was accessed.

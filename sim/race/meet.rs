@@ -26,7 +26,7 @@ impl BlockContext {
 
     /// The running thread waits for the launch before.
     pub(crate) fn wait_for_prior(&self) {
-        if self.prior.is_some() {
+        if self.concurrent.is_some() {
             self.take_on(Some(&Rc::new(Seen { prior: true, ..Seen::default() })));
         }
     }

@@ -1,13 +1,13 @@
 //! Accesses of a block's threads: noted in the shadow of the memory, and told where they race.
 
 use super::cell::{Entry, Found, Kind, PAGE};
-use super::global::GlobalRaces;
 use super::order::Accessor;
 use super::place::place;
 use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
 use crate::fault::{Access, FaultKind, Race, RaceAccess, RaceSpace, RaceThreads};
 use crate::memory::words;
 use crate::pod::Pod;
+use crate::stream::Concurrent;
 use std::panic::Location;
 
 /// An access as the intrinsics know it.
@@ -34,7 +34,7 @@ impl Noted {
 }
 
 /// The largest power of two, 16 at most, that divides both.
-fn shift_of(offset: usize, bytes: usize) -> u8 {
+pub(super) fn shift_of(offset: usize, bytes: usize) -> u8 {
     (offset | bytes | 16).trailing_zeros() as u8
 }
 
@@ -215,10 +215,8 @@ impl BlockContext {
         let epoch = self.threads[thread as usize].clock.own.get();
         let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
         let entry = accessor.entry(self.clock.places.number(noted.location, noted.access), epoch);
-        if let Some(prior) = &self.prior
-            && !self.knows_prior(thread)
-        {
-            self.check_prior(prior, thread, noted, address, bytes);
+        if let Some(concurrent) = &self.concurrent {
+            self.check_concurrent(concurrent, thread, noted, address, bytes);
         }
         let mut at = 0;
         while at < bytes {
@@ -267,26 +265,36 @@ impl BlockContext {
         accessor.fault(thread % WARP_SIZE, noted.location, kind);
     }
 
-    /// Faults for an access to what the launch before touches, which may still run.
-    fn check_prior(&self, prior: &GlobalRaces, thread: u32, noted: Noted, address: u64, bytes: usize) {
-        let reads = noted.kind == Kind::Read;
-        let touched = prior.with_address(address, |page, offset| {
-            let bytes = bytes.min(PAGE - offset);
-            if reads { page.last_write(offset, bytes) } else { page.last_access(offset, bytes) }
-        });
-        let Some((byte, entry)) = touched.flatten() else { return };
-        let address = address + byte as u64;
-        let (location, access) = place(entry.place());
-        let (block, thread_of) = prior.thread(&entry);
-        let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
-        let kind = FaultKind::Race(Box::new(Race {
-            access: noted.access,
-            bytes,
-            space: RaceSpace::Global { address, nearest: self.global.nearest(address, 1) },
-            other: RaceAccess { access, block: Some(block), thread: thread_of, location },
-            threads: RaceThreads::Launches,
-        }));
-        accessor.fault(thread % WARP_SIZE, noted.location, kind);
+    /// Faults for an access to what other work touches that may run at the same time.
+    fn check_concurrent(
+        &self,
+        concurrent: &Concurrent,
+        thread: u32,
+        noted: Noted,
+        address: u64,
+        bytes: usize,
+    ) {
+        let prior = concurrent.prior.as_ref().filter(|_| !self.knows_prior(thread));
+        let prior = prior.map(|work| (work, RaceThreads::Launches));
+        let others = concurrent.others.iter().map(|work| (work, RaceThreads::Streams));
+        for (work, threads) in others.chain(prior) {
+            let Some((address, other)) = work.find(noted.kind, address, bytes) else { continue };
+            let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
+            let race = Race { access: noted.access, bytes, space, other, threads };
+            let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
+            accessor.fault(thread % WARP_SIZE, noted.location, FaultKind::Race(Box::new(race)));
+        }
+    }
+
+    /// The fault of an asynchronous read of global memory that threads wrote in this launch, with
+    /// no fence between the proxies behind that.
+    pub(crate) fn global_unfenced(&self, access: Access, address: u64, bytes: usize) -> Option<FaultKind> {
+        if !self.clock.is_on() {
+            return None;
+        }
+        let (address, writer) = self.races().find_unfenced(address, bytes)?;
+        let nearest = self.global.nearest(address, 1);
+        Some(FaultKind::GlobalUnfenced { access, bytes, address, nearest, writer })
     }
 
     /// As [`note_global`](Self::note_global), for bytes that lie in one allocation, found or not.
@@ -352,7 +360,7 @@ impl Accessor<'_> {
         };
         let block = (!is_block).then(|| self.block.cluster().block_index(entry.cluster(), rank));
         let thread = self.block.block_dim.index_of((warp * WARP_SIZE + lane).into());
-        (RaceAccess { access, block, thread, location }, threads)
+        (RaceAccess { access, kernel: None, block, thread, location }, threads)
     }
 
     /// The fault of a race.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::{Mutex, PoisonError};
 
-type Place = (&'static Location<'static>, Access);
+pub(super) type Place = (&'static Location<'static>, Access);
 
 /// The places of the process, by number, and the numbers by address of the location and access.
 struct Table {

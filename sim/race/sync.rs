@@ -94,6 +94,17 @@ impl BlockContext {
         thread.clock.tick();
     }
 
+    /// A fence of the running thread between the proxies, for global memory.
+    pub(crate) fn order_proxies(&self) {
+        if !self.clock.is_on() {
+            return;
+        }
+        let known = self.whole(&self.snapshot(self.running.get()));
+        let epochs: Arc<[u32]> = known.threads.as_slice().into();
+        self.races().fence_proxies(self.cluster().number.get(), &epochs, known.foreign.as_deref());
+        self.thread().clock.tick();
+    }
+
     /// An atomic operation of the running thread, `act`, on global memory, or on the shared memory
     /// of the block of this rank.
     pub(crate) fn order_by_atomic<R>(

@@ -53,12 +53,14 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
         /// A fragment, zero, for a part of A: `(MMA, MMA_M, MMA_K)`. A fourth mode of the part, its
         /// stages, is left out.
         ///
-        /// In the simulator its use is a fault as long as nothing was written to it.
+        /// In the simulator the use of an element is a fault that neither was written nor was left
+        /// out by a copy's predicate.
         fragment_a OfA;
         /// A fragment, zero, for a part of B: `(MMA, MMA_N, MMA_K)`. A fourth mode of the part, its
         /// stages, is left out.
         ///
-        /// In the simulator its use is a fault as long as nothing was written to it.
+        /// In the simulator the use of an element is a fault that neither was written nor was left
+        /// out by a copy's predicate.
         fragment_b OfB;
     }
 

@@ -365,6 +365,93 @@ fn bulk_sum_and_plain_read(right: bool, data: u64) {
     }
 }
 
+/// Loads 64 words of the data into shared memory by a bulk copy, and waits for them.
+#[track_caller]
+fn load_by_bulk_copy(data: u64) {
+    let mbarrier = shared_base() + 1024;
+    mbarrier_init(mbarrier, 1);
+    mbarrier_arrive_expect_tx(mbarrier, 256);
+    bulk_load(shared_base(), data, 256, mbarrier, None);
+    mbarrier_wait_parity(mbarrier, 0);
+}
+
+fn bulk_load_of_a_result(right: bool, data: u64) {
+    let t = thread_idx().x;
+    store_global(word(data, t), t);
+    if right {
+        fence_proxy_async_global();
+    }
+    sync_threads();
+    if t == 0 {
+        load_by_bulk_copy(data); // bulk_load_of_a_result
+    }
+}
+
+fn fence_of_shared_memory_alone(right: bool, data: u64) {
+    let t = thread_idx().x;
+    store_global(word(data, t), t);
+    if right {
+        fence_proxy_async()
+    } else {
+        fence_proxy_async_shared()
+    }
+    sync_threads();
+    if t == 0 {
+        load_by_bulk_copy(data); // fence_of_shared_memory_alone
+    }
+}
+
+fn proxy_fence_before_the_write(right: bool, data: u64) {
+    let t = thread_idx().x;
+    if !right {
+        fence_proxy_async_global();
+    }
+    store_global(word(data, t), t);
+    if right {
+        fence_proxy_async_global();
+    }
+    sync_threads();
+    if t == 0 {
+        load_by_bulk_copy(data); // proxy_fence_before_the_write
+    }
+}
+
+fn proxy_fence_of_the_reading_block(right: bool, data: u64) {
+    // The block that comes second loads what the first has left; it fences itself, behind the
+    // atomic operation.
+    if thread_idx().x != 0 {
+        return;
+    }
+    let words = |block: u32| word(data, 64 + 64 * block);
+    (0..64).for_each(|at| store_global(words(block_idx().x) + 4 * at, 1_u32));
+    fence();
+    let before = atomic_add(data, 1_u32);
+    fence();
+    if before == 1 {
+        if right {
+            fence_proxy_async_global();
+        }
+        load_by_bulk_copy(words(1 - block_idx().x)); // proxy_fence_of_the_reading_block
+    }
+}
+
+fn bulk_load_of_what_a_bulk_copy_stored(right: bool, data: u64) {
+    // Both are of one proxy: only the thread that overwrites a word has to fence.
+    let t = thread_idx().x;
+    store_shared(shared_base() + 4 * t, t);
+    fence_proxy_async_shared();
+    sync_threads();
+    if t == 0 {
+        bulk_store(data, shared_base(), 256);
+        bulk_commit();
+        bulk_wait_group(0);
+        if !right {
+            store_global(word(data, 3), 7_u32);
+        }
+        load_by_bulk_copy(data); // bulk_load_of_what_a_bulk_copy_stored
+    }
+}
+
 fn read_only_load_of_a_result(right: bool, data: u64) {
     let t = thread_idx().x;
     store_global(word(data, t), t);
@@ -376,6 +463,11 @@ fn read_only_load_of_a_result(right: bool, data: u64) {
         load_global_read_only::<u32>(from); // read_only_load_of_a_result
     }
     load_global_read_only::<u32>(word(data, 64 + t));
+}
+
+/// A bulk load of what threads wrote, without a fence of the proxies.
+const fn unfenced(name: &'static str, kernel: fn(bool, u64)) -> Case {
+    Case::new(name, kernel, Told::Fault(|kind| matches!(kind, FaultKind::GlobalUnfenced { .. })))
 }
 
 pub const CASES: &[Case] = &[
@@ -412,6 +504,11 @@ pub const CASES: &[Case] = &[
         read_only_load_of_a_result,
         Told::Fault(|kind| matches!(kind, FaultKind::StaleReadOnly { .. })),
     ),
+    unfenced("bulk_load_of_a_result", bulk_load_of_a_result),
+    unfenced("fence_of_shared_memory_alone", fence_of_shared_memory_alone),
+    unfenced("proxy_fence_before_the_write", proxy_fence_before_the_write),
+    unfenced("proxy_fence_of_the_reading_block", proxy_fence_of_the_reading_block).blocks(2),
+    unfenced("bulk_load_of_what_a_bulk_copy_stored", bulk_load_of_what_a_bulk_copy_stored),
     Case::race("bulk_store_not_awaited", bulk_store_not_awaited, Block, [BulkDestination, Read]),
     Case::race("bulk_sum_and_plain_read", bulk_sum_and_plain_read, Grid, [BulkDestination, Read]).blocks(2),
 ];

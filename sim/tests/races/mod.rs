@@ -8,6 +8,7 @@ mod asynchronous;
 mod global;
 mod others;
 mod shared;
+mod streams;
 mod warp;
 
 use moye_sim::{Access, Fault, FaultKind, GlobalMemory, Launch, LaunchError, RaceThreads};

@@ -1,0 +1,321 @@
+//! Streams: queues of launches and copies, and the events that order those of different queues.
+//!
+//! Everything runs when it is called, one after the other. What a stream *knows* of others decides
+//! whether two accesses of different streams are ordered: the work of a stream is ordered behind
+//! what the stream had waited for, and behind what the host had.
+
+use crate::Dim3;
+use crate::fault::{Access, Fault, FaultKind, LaunchError, Race, RaceAccess, RaceSpace, RaceThreads};
+use crate::launch::races_by_default;
+use crate::memory::{GlobalMemory, words};
+use crate::race::{GlobalRaces, Kind};
+use std::collections::VecDeque;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A queue of work on a memory, which other queues may overlap with: an access to what another
+/// stream's launch or copy touches is a race unless an [`Event`] or the host orders the two.
+///
+/// ```
+/// use moye_sim::{GlobalMemory, Launch, intrinsics::*};
+///
+/// let memory = GlobalMemory::new();
+/// let data = memory.alloc(128, "data")?;
+/// let address = data.address();
+/// let (first, second) = (memory.new_stream(), memory.new_stream());
+/// let launch = Launch::new("fill", 1, 32, &memory).races(true);
+/// let fill = || store_global(address + 4 * u64::from(thread_idx().x), thread_idx().x);
+/// launch.clone().stream(&first).run(&fill)?;
+/// let fault = launch.clone().stream(&second).run(&fill).unwrap_err().to_string();
+/// assert!(fault.contains("race: write") && fault.contains("of kernel `fill`"), "{fault}");
+///
+/// launch.clone().stream(&first).run(&fill)?;
+/// second.wait(&first.record());
+/// launch.stream(&second).run(&fill)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// A clone is another handle to the same stream.
+#[derive(Clone)]
+pub struct Stream(Arc<Handle>);
+
+struct Handle {
+    memory: GlobalMemory,
+    number: usize,
+}
+
+/// A point in the work of a stream, made by [`Stream::record`].
+#[derive(Clone)]
+pub struct Event {
+    memory: GlobalMemory,
+    clock: Clock,
+}
+
+/// By stream, how much of its work is known to have ended.
+type Clock = Vec<u64>;
+
+fn join(into: &mut Clock, other: &[u64]) {
+    if into.len() < other.len() {
+        into.resize(other.len(), 0);
+    }
+    for (into, other) in into.iter_mut().zip(other) {
+        *into = (*into).max(*other);
+    }
+}
+
+fn of(clock: &[u64], stream: usize) -> u64 {
+    clock.get(stream).copied().unwrap_or(0)
+}
+
+/// A launch or a copy, and what it accesses.
+#[derive(Clone)]
+pub(crate) struct Work {
+    stream: usize,
+    /// Which one of the stream, from 1.
+    number: u64,
+    pub(crate) name: Arc<str>,
+    pub(crate) races: Arc<GlobalRaces>,
+}
+
+/// Work that may run at the same time as a launch or a copy.
+#[derive(Default)]
+pub(crate) struct Concurrent {
+    /// The work before it on its stream, which has ended unless the launch says that it overlaps.
+    pub(crate) prior: Option<Work>,
+    /// Work of other streams.
+    pub(crate) others: Vec<Work>,
+}
+
+/// The work that is kept; older work counts as ended.
+const MOST_WORK: usize = 16;
+
+/// The streams of a memory. The first is the default one.
+pub(crate) struct Streams {
+    clocks: Vec<Clock>,
+    /// Whether a handle to the stream exists.
+    is_live: Vec<bool>,
+    /// What the host has waited for.
+    host: Clock,
+    /// Oldest first.
+    work: VecDeque<Work>,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self { clocks: vec![Clock::new()], is_live: vec![true], host: Clock::new(), work: VecDeque::new() }
+    }
+}
+
+impl Streams {
+    /// Puts work into a stream, of which nothing is known where races are not looked for, and gives
+    /// what may run at the same time.
+    pub(crate) fn begin(
+        &mut self,
+        stream: usize,
+        name: &str,
+        races: Option<&Arc<GlobalRaces>>,
+    ) -> Concurrent {
+        let clock = &mut self.clocks[stream];
+        join(clock, &self.host);
+        let before = of(clock, stream);
+        let others = self.work.iter().filter(|work| work.stream != stream);
+        let others = others.filter(|work| work.number > of(clock, work.stream)).cloned().collect();
+        let prior = self.work.iter().find(|work| work.stream == stream && work.number == before).cloned();
+        clock.resize(clock.len().max(stream + 1), 0);
+        clock[stream] = before + 1;
+        let (clocks, is_live) = (&self.clocks, &self.is_live);
+        // The last work of a stream stays for launches that overlap it.
+        self.work.retain(|work| {
+            let is_unknown =
+                |(at, clock): (usize, &Clock)| is_live[at] && of(clock, work.stream) < work.number;
+            work.stream != stream && work.number == of(&clocks[work.stream], work.stream)
+                || clocks.iter().enumerate().any(is_unknown)
+        });
+        if let Some(races) = races {
+            let (name, races) = (name.into(), races.clone());
+            self.work.push_back(Work { stream, number: before + 1, name, races });
+        }
+        if self.work.len() > MOST_WORK {
+            self.work.pop_front();
+        }
+        Concurrent { prior, others }
+    }
+
+    /// The host waits for what a clock says.
+    fn wait_on_host(&mut self, clock: &[u64]) {
+        join(&mut self.host, clock);
+        let host = &self.host;
+        self.work.retain(|work| work.number > of(host, work.stream));
+    }
+
+    /// The host waits for all streams.
+    pub(crate) fn synchronize(&mut self) {
+        for stream in 0..self.clocks.len() {
+            join(&mut self.host, &self.clocks[stream]);
+        }
+        self.work.clear();
+    }
+
+    fn new_stream(&mut self) -> usize {
+        // A stream that is gone has a number for a new one, which counts as ordered behind it.
+        if let Some(number) = self.is_live.iter().position(|is_live| !is_live) {
+            self.is_live[number] = true;
+            return number;
+        }
+        self.clocks.push(Clock::new());
+        self.is_live.push(true);
+        self.clocks.len() - 1
+    }
+}
+
+pub(crate) fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
+    streams.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl GlobalMemory {
+    /// A new stream: what runs on it may overlap with what runs on other streams of the same
+    /// memory.
+    pub fn new_stream(&self) -> Stream {
+        let number = lock(&self.streams).new_stream();
+        Stream(Arc::new(Handle { memory: self.clone(), number }))
+    }
+
+    /// The stream of launches that name none.
+    pub fn default_stream(&self) -> Stream {
+        Stream(Arc::new(Handle { memory: self.clone(), number: 0 }))
+    }
+
+    /// Waits on the host for the work of all streams. So does every access of the host to an
+    /// allocation, and its end.
+    pub fn synchronize(&self) {
+        lock(&self.streams).synchronize();
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.number != 0 {
+            lock(&self.memory.streams).is_live[self.number] = false;
+        }
+    }
+}
+
+impl Stream {
+    pub(crate) fn number(&self) -> usize {
+        self.0.number
+    }
+
+    /// Whether it is a stream of this memory.
+    pub fn is_of(&self, memory: &GlobalMemory) -> bool {
+        Arc::ptr_eq(&self.0.memory.streams, &memory.streams)
+    }
+
+    /// An event that happens when the work so far has ended.
+    pub fn record(&self) -> Event {
+        let clock = lock(&self.0.memory.streams).clocks[self.0.number].clone();
+        Event { memory: self.0.memory.clone(), clock }
+    }
+
+    /// Makes what runs on this stream from now on wait for an event. Returns whether the event is
+    /// one of the same memory; nothing is ordered by one of another.
+    pub fn wait(&self, event: &Event) -> bool {
+        let is_same = self.is_of(&event.memory);
+        if is_same {
+            join(&mut lock(&self.0.memory.streams).clocks[self.0.number], &event.clock);
+        }
+        is_same
+    }
+
+    /// Waits on the host for the work so far.
+    pub fn synchronize(&self) {
+        let mut streams = lock(&self.0.memory.streams);
+        let clock = streams.clocks[self.0.number].clone();
+        streams.wait_on_host(&clock);
+    }
+
+    /// Copies bytes from one place of the memory to another, in the order of this stream
+    /// (`cudaMemcpyAsync`). Races are looked for as in launches that do not say so themselves.
+    ///
+    /// # Errors
+    /// [`LaunchError::Fault`] of the kernel `copy` where the bytes do not lie within one
+    /// allocation, or race with other streams.
+    #[track_caller]
+    pub fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<(), LaunchError> {
+        let (memory, location) = (&self.0.memory, Location::caller());
+        let snapshot = memory.snapshot();
+        let fault = |kind| {
+            let nowhere = Dim3::new(0, 0, 0);
+            let (block, thread, location) = (nowhere, nowhere, Some(location));
+            Err(LaunchError::Fault(Box::new(Fault { kernel: "copy".into(), block, thread, location, kind })))
+        };
+        let sides =
+            [(source, Access::CopySource, Kind::Read), (destination, Access::CopyDestination, Kind::Write)];
+        for (address, access, _) in sides {
+            if !snapshot.find(address).is_some_and(|span| span.contains(address, bytes as u64)) {
+                let nearest = snapshot.nearest(address, bytes as u64);
+                return fault(FaultKind::GlobalOutOfBounds { access, bytes, address, nearest });
+            }
+        }
+        let one = Dim3::new(1, 1, 1);
+        let races = races_by_default().then(|| Arc::new(GlobalRaces::new(&snapshot, [one; 3], false)));
+        if let Some(races) = &races {
+            for (address, access, kind) in sides {
+                races.note_alone(snapshot.number_of(address), address, bytes, kind, (location, access));
+            }
+        }
+        let concurrent = lock(&memory.streams).begin(self.0.number, "copy", races.as_ref());
+        if races.is_some() {
+            for (address, access, kind) in sides {
+                let found =
+                    concurrent.others.iter().find_map(|work| Some((work, work.find(kind, address, bytes)?)));
+                if let Some((_, (address, other))) = found {
+                    let space = RaceSpace::Global { address, nearest: snapshot.nearest(address, 1) };
+                    let threads = RaceThreads::Streams;
+                    let race = Race { access, bytes, space, other, threads };
+                    return fault(FaultKind::Race(Box::new(race)));
+                }
+            }
+        }
+        let mut all = vec![0; bytes];
+        // SAFETY: both ranges lie within allocations that the snapshot keeps.
+        unsafe {
+            words::copy_out(source, &mut all);
+            words::copy_in(destination, &all);
+        }
+        Ok(())
+    }
+}
+
+impl Work {
+    /// An access of the work that an access of a kind to these bytes conflicts with, and the first
+    /// byte that both touch.
+    pub(crate) fn find(&self, kind: Kind, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
+        let (address, mut access) = self.races.find(kind, address, bytes)?;
+        access.kernel = Some(self.name.to_string());
+        Some((address, access))
+    }
+}
+
+impl Event {
+    /// Waits on the host until it has happened.
+    pub fn synchronize(&self) {
+        lock(&self.memory.streams).wait_on_host(&self.clock);
+    }
+
+    /// Whether it is an event of this memory.
+    pub fn is_of(&self, memory: &GlobalMemory) -> bool {
+        Arc::ptr_eq(&self.memory.streams, &memory.streams)
+    }
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Stream({})", self.0.number)
+    }
+}
+
+impl std::fmt::Debug for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Event({:?})", self.clock)
+    }
+}
