@@ -54,6 +54,7 @@ mod launch;
 mod matmul;
 mod matrix;
 mod memory;
+mod mix;
 mod module;
 #[cfg(feature = "movement")]
 mod rearrange;

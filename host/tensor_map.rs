@@ -1,14 +1,17 @@
 //! Tensor maps: the description of a tensor and of its boxes for TMA.
 
+use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
 use crate::launch::KernelArg;
 use crate::memory::Buffer;
+use crate::mix::place;
 use crate::{Error, Result, driver};
 use moye_device::atom::tma::{TmaCopy, TmaElement, TmaMap, TmaTile};
 use moye_device::layout::Layout;
 use moye_device::memory::TensorMap as Parameter;
 use moye_device::tensor::StaticLayout;
 use moye_sim::TensorMap as Fields;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 
 /// A tensor map for a device: in the driver's form for a GPU, in its own for the simulator. A
@@ -39,11 +42,12 @@ impl TensorMap {
     /// # Errors
     /// [`Error::TensorMap`] with the numbers if a limit is violated, or an error of the driver.
     pub fn new(device: &Device, fields: &Fields) -> Result<Self> {
-        fields.check().map_err(Error::TensorMap)?;
         let words = match &device.0 {
-            Backend::Sim(_) => fields.encode(),
-            Backend::Gpu(_) => driver::tensor_map::encode(fields)
-                .map_err(|code| Error::of_code("cuTensorMapEncodeTiled", code))?,
+            Backend::Sim(_) => {
+                fields.check().map_err(Error::TensorMap)?;
+                fields.encode()
+            }
+            Backend::Gpu(gpu) => encoded(gpu, fields)?,
         };
         Ok(Self { device: device.clone(), fields: *fields, words })
     }
@@ -89,6 +93,37 @@ impl TensorMap {
     pub fn fields(&self) -> &Fields {
         &self.fields
     }
+}
+
+/// Maps that a thread keeps. Two of the same place replace each other.
+const PLACES: usize = 64;
+
+/// Maps by GPU and fields.
+type Encoded = [Option<(*const Gpu, Fields, [u64; 16])>; PLACES];
+
+thread_local! {
+    static ENCODED: RefCell<Box<Encoded>> = RefCell::new(Box::new([None; PLACES]));
+}
+
+/// The map in the driver's form: the one that this thread made of the same fields before, or a new
+/// one. It holds the tensor's address as a number, so that it is right whatever memory is there.
+fn encoded(gpu: &'static Gpu, fields: &Fields) -> Result<[u64; 16]> {
+    let gpu: *const Gpu = gpu;
+    let Fields { address, extents, strides, box_extents, .. } = fields;
+    let shape = [extents[0], extents[1], strides[0], u64::from(box_extents[0]), u64::from(box_extents[1])];
+    ENCODED.with_borrow_mut(|maps| {
+        let slot = &mut maps[place::<PLACES>([*address].into_iter().chain(shape))];
+        if let Some((of, known, words)) = slot
+            && (*of, &*known) == (gpu, fields)
+        {
+            return Ok(*words);
+        }
+        fields.check().map_err(Error::TensorMap)?;
+        let words = driver::tensor_map::encode(fields)
+            .map_err(|code| Error::of_code("cuTensorMapEncodeTiled", code))?;
+        *slot = Some((gpu, *fields, words));
+        Ok(words)
+    })
 }
 
 /// A tensor map for the copy `C` of a kernel with a parameter

@@ -13,6 +13,9 @@ mod cudarc_slices;
 #[path = "fake_driver/graphs.rs"]
 mod graphs;
 
+#[path = "fake_driver/steady.rs"]
+mod steady;
+
 use common::{PTX, SCALE, one_thread, say_once};
 use moye::{Device, Grid, kernels};
 use rstest::rstest;

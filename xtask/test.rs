@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     "examples",
     "own-kernels",
     "transcript",
+    "candle",
     "packages",
     "hopper-steps",
     "python",
@@ -60,6 +61,8 @@ const CLIPPY: &[&str] = &["--", "-D", "warnings"];
 
 /// Kernels of a page each, in a crate of its own: no member of the workspace.
 const PAGES: &str = "examples/pages";
+/// Products of candle's tensors, in a crate of its own: a build of moye needs no candle.
+const CANDLE: &str = "examples/candle";
 /// The package of the guide's steps on Hopper.
 const HOPPER_STEPS: &str = "hopper-steps";
 
@@ -108,7 +111,7 @@ fn run_step(
             Some(reason) => summary.skip(reason),
             None => summary.step("format: all code is as rustfmt writes it", || {
                 shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-                for krate in [PAGES, python::FOLDER] {
+                for krate in [CANDLE, PAGES, python::FOLDER] {
                     shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(krate)))?;
                 }
                 Ok(())
@@ -192,6 +195,15 @@ fn run_step(
         }
         "transcript" => summary.step("transcript: the guide's first ten minutes, command by command", || {
             transcript::run(checkout, "Rust", &[])
+        }),
+        "candle" => summary.step("candle: products of its tensors, on the simulator", || {
+            for arguments in [&["test", "--quiet"][..], &["run", "--quiet"]] {
+                let mut run = cargo(arguments);
+                run.current_dir(checkout.root.join(CANDLE)).env("CARGO_TARGET_DIR", &checkout.target);
+                // The simulator needs no PTX, which takes most of a build.
+                shown(run.env("DOCS_RS", "1"))?;
+            }
+            Ok(())
         }),
         "packages" => summary
             .step("packages: a program is built of what a registry would have", || packages::run(checkout)),

@@ -36,6 +36,8 @@ class Case:
     tolerance: float = 0.0
     note: str = ""
     reference: callable = field(default=None)
+    # The part of the result that the reference has.
+    of: object = ...
 
 
 def random(*shape, dtype, scale=1.0):
@@ -122,6 +124,29 @@ def linear(dtype, m, n, k):
     )
 
 
+def attention(dtype, batches, heads, kv_heads, tokens, columns, causal):
+    """Attention of tensors (batches, tokens, heads, columns), which both sides read as views."""
+    q, k, v = (
+        random(batches, tokens, count, columns, dtype=dtype).transpose(1, 2) for count in (heads, kv_heads, kv_heads)
+    )
+    out = torch.empty(batches, heads, tokens, columns, device="cuda", dtype=dtype)
+    theirs = torch.nn.functional.scaled_dot_product_attention
+    options = {"is_causal": causal, "enable_gqa": heads != kv_heads}
+    one = [x[:1, : heads // kv_heads if x is q else 1].double() for x in (q, k, v)]
+    # The scores of all heads in float64 are too large: one KV head of one batch is compared.
+    first = (slice(0, 1), slice(0, heads // kv_heads))
+    return Case(
+        work=f"{NAMES[dtype]} attention{', causal' if causal else ''}, {batches} x {heads}/{kv_heads} x {tokens} x {columns}",
+        amount=4e-12 * batches * heads * tokens * tokens * columns / (2 if causal else 1),
+        unit="TFLOP/s",
+        ours=lambda: moye.scaled_dot_product_attention(q, k, v, causal=causal, out=out),
+        peers={"PyTorch": lambda: theirs(q, k, v, **options)},
+        tolerance=1e-2,
+        reference=lambda: theirs(*one, **options),
+        of=first,
+    )
+
+
 def movement(name, dtype, rows, columns):
     x = random(rows, columns, dtype=dtype)
     if name == "transpose":
@@ -172,6 +197,9 @@ def cases():
             yield lambda size=size: scaled_product(size, size, size)
     for shape in ((4096, 4096, 1024), (8192, 8192, 2048)):
         yield lambda shape=shape: linear(bf16, *shape)
+    for shape in ((4, 16, 16, 4096, 128), (2, 32, 8, 2048, 128), (8, 16, 16, 1024, 64)):
+        for causal in (False, True):
+            yield lambda shape=shape, causal=causal: attention(bf16, *shape, causal)
     for dtype in (f16, f32):
         for size in (4096, 16384):
             yield lambda dtype=dtype, size=size: movement("transpose", dtype, size, size)
@@ -190,7 +218,7 @@ def milliseconds(run, count):
 
 
 def check(case, name, run, reference):
-    result = run().double()
+    result = run()[case.of].double()
     error = ((result - reference).norm() / reference.norm()).item()
     if not error <= case.tolerance:
         raise AssertionError(f"{case.work}: the relative error of {name} is {error:.1e}, over {case.tolerance:.0e}")

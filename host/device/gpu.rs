@@ -3,7 +3,7 @@
 use super::{Arch, Device, Properties};
 use crate::driver::{self, DriverCode, check};
 use crate::memory::Kept;
-use crate::module::Cache;
+use crate::module::{Cache, Loaded, SHIPPED_PTX};
 use crate::{Error, Result};
 use cust::context::{Context, CurrentContext};
 use cust::device::{Device as CudaDevice, DeviceAttribute};
@@ -11,7 +11,7 @@ use cust::error::CudaError;
 use cust::stream::{Stream, StreamFlags};
 use cust::sys;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The GPUs that this process has opened. They stay open until it exits, as the driver's primary
 /// contexts do.
@@ -31,6 +31,8 @@ pub(crate) struct Gpu {
     /// The name of the last launched kernel, for reports of a fault.
     last_kernel: Mutex<&'static str>,
     pub(crate) modules: Cache,
+    /// The module of the kernels that this crate ships.
+    shipped: OnceLock<&'static Loaded>,
 }
 
 /// The driver's context, which is not released.
@@ -132,7 +134,17 @@ impl Gpu {
             kept: Kept::default(),
             last_kernel: Mutex::new("none"),
             modules: Cache::default(),
+            shipped: OnceLock::new(),
         })
+    }
+
+    /// The module of the kernels that this crate ships, loaded at the first call.
+    pub fn shipped(&'static self) -> Result<&'static Loaded> {
+        if let Some(loaded) = self.shipped.get() {
+            return Ok(loaded);
+        }
+        let loaded = self.modules.load(self, &SHIPPED_PTX)?;
+        Ok(self.shipped.get_or_init(|| loaded))
     }
 
     pub fn index(&self) -> u32 {

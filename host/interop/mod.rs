@@ -4,5 +4,7 @@
 //! [`Stream::from_raw_handle`](crate::Stream::from_raw_handle) and
 //! [`Buffer::from_raw_parts`](crate::Buffer::from_raw_parts) accept the handles of any library.
 
+#[cfg(feature = "candle")]
+pub mod candle;
 #[cfg(feature = "cudarc")]
 pub mod cudarc;

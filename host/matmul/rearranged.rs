@@ -175,12 +175,16 @@ impl Move {
 /// # Safety
 /// Source and destination are in valid memory, the 16-byte padding of written rows included, and do
 /// not overlap.
-pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Result<()> {
-    let turns: Option<Vec<Turn>> = moves.iter().map(Move::turn).collect();
-    let both = match turns.as_deref() {
-        Some(&[first]) => Some((first, Turn::NONE)),
+pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: [Option<Move>; 2]) -> Result<()> {
+    let (first, second) = match moves {
+        [Some(first), second] => (first, second),
+        [None, Some(second)] => (second, None),
+        [None, None] => return Ok(()),
+    };
+    let both = match (first.turn(), second.map(|second| second.turn())) {
+        (Some(first), None) => Some((first, Turn::NONE)),
         // With other numbers of batches many blocks would be idle.
-        Some(&[first, second]) if first.batches == second.batches => Some((first, second)),
+        (Some(first), Some(Some(second))) if first.batches == second.batches => Some((first, second)),
         _ => None,
     };
     if let Some((first, second)) = both {
@@ -190,7 +194,7 @@ pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Resu
         return unsafe { stream.launch(&turn_u32, grid, (first, second)) };
     }
     // With other numbers of batches many blocks would be idle.
-    if let &[first, second] = moves
+    if let Some(second) = second
         && first.batches == second.batches
         && first.batches <= MAX_Y
         && let (Some(first), Some(second)) = (first.lines(Ends::Words), second.lines(Ends::Words))
@@ -198,7 +202,7 @@ pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: &[Move]) -> Resu
         // SAFETY: the caller's contract.
         return unsafe { rearrange_lines(stream, first, second) };
     }
-    for &Move { from, to, extents, batches } in moves {
+    for Move { from, to, extents, batches } in [Some(first), second].into_iter().flatten() {
         // SAFETY: the caller's contract.
         unsafe { rearrange(stream, from, to, extents, Ends::Words, batches)? };
     }

@@ -7,6 +7,7 @@
 
 use super::element::Operand;
 use super::plan::{self, Plan, Question};
+use crate::mix::BuildMix;
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,7 +16,7 @@ use std::collections::HashMap;
 const KEPT: usize = 1024;
 
 /// Plans by key; each operand type has its own keys.
-type Plans = HashMap<(TypeId, Question), Box<dyn Any>>;
+type Plans = HashMap<(TypeId, Question), Box<dyn Any>, BuildMix>;
 
 thread_local! {
     static PLANS: RefCell<Plans> = RefCell::default();

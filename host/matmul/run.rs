@@ -163,7 +163,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
     unsafe {
         let mut operands = problem.operands;
         let mut leading = [0; 2];
-        let mut moves = Vec::with_capacity(2);
+        let mut moves = [None; 2];
         for (i, extent) in [m, n].into_iter().enumerate() {
             leading[i] = plan.leading[i].unwrap_or_default();
             if let Some(offset) = layout.packed[i] {
@@ -181,7 +181,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                 };
                 let batches = if from.batch == 0 { 1 } else { problem.batches };
                 // Copies are fastest if the second mode of the destination is contiguous.
-                moves.push(match major {
+                moves[i] = Some(match major {
                     Major::K => Move { from, to, extents: (extent, k), batches },
                     Major::Mn => {
                         Move { from: from.exchanged(), to: to.exchanged(), extents: (k, extent), batches }
@@ -190,7 +190,7 @@ unsafe fn launch<T: Operand, U: Output<T>>(
                 (operands[i], leading[i]) = (to, row);
             }
         }
-        rearrange_operands(stream, &moves)?;
+        rearrange_operands(stream, moves)?;
         // C, or the workspace in its place.
         let mut c = problem.c;
         if let Some(offset) = layout.c {

@@ -40,7 +40,7 @@ enum Compiled {
 
 /// A function that was looked up.
 struct Known {
-    function: Arc<GpuFunction>,
+    function: &'static GpuFunction,
     /// The dynamic shared memory that a block of it may have, in bytes.
     allowed: usize,
 }
@@ -116,13 +116,14 @@ impl Loaded {
         kernel: &'static str,
         package: &'static str,
         shared_bytes: usize,
-    ) -> Result<Arc<GpuFunction>> {
+    ) -> Result<&'static GpuFunction> {
         let slot = lock(&self.functions).entry(kernel).or_default().clone();
         let mut slot = lock(&slot);
         let known = match &mut *slot {
             Some(known) => known,
             empty => {
-                let function = Arc::new(self.look_up(gpu, kernel, package)?);
+                // As the module, it stays as long as the process.
+                let function: &GpuFunction = Box::leak(Box::new(self.look_up(gpu, kernel, package)?));
                 let own = function.attributes.static_shared_bytes;
                 let allowed = crate::device::STATIC_SHARED_BYTES.saturating_sub(own);
                 empty.insert(Known { function, allowed })
@@ -143,7 +144,7 @@ impl Loaded {
                 .map_err(|code| gpu.error_of_code("cuFuncSetAttribute", code))?;
             known.allowed = shared_bytes;
         }
-        Ok(known.function.clone())
+        Ok(known.function)
     }
 
     fn look_up(

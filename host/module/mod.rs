@@ -4,6 +4,7 @@ mod entry;
 mod loaded;
 mod packed;
 mod ptx;
+mod recalled;
 mod texts;
 
 pub use loaded::KernelAttributes;
@@ -17,7 +18,6 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use entry::EntryParams;
 use moye_device::kernel::{Kernel, Params};
-use std::sync::Arc;
 
 /// The kernels that this crate ships, by the features of its operations.
 #[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
@@ -79,7 +79,11 @@ impl Device {
         if self.is_gpu() && (kernel.package() != SHIPPED_PACKAGE || SHIPPED_PTX.is_empty()) {
             return Err(Error::NeedsModule { kernel: kernel.name(), package: kernel.package() });
         }
-        self.load(&SHIPPED_PTX)
+        let loaded = match &self.0 {
+            Backend::Sim(_) => None,
+            Backend::Gpu(gpu) => Some(gpu.shipped()?),
+        };
+        Ok(Module { device: self.clone(), ptx: SHIPPED_PTX, loaded })
     }
 }
 
@@ -142,11 +146,13 @@ impl Module {
         &self,
         gpu: &'static Gpu,
         kernel: &Kernel<P>,
-    ) -> Result<Arc<GpuFunction>> {
+    ) -> Result<&'static GpuFunction> {
         let loaded = self.loaded.ok_or_else(|| self.no_such(kernel))?;
-        let function = loaded.function(gpu, kernel.name(), kernel.package(), kernel.shared_bytes())?;
-        self.check_params(kernel, &function.params)?;
-        Ok(function)
+        recalled::function(loaded, kernel, || {
+            let function = loaded.function(gpu, kernel.name(), kernel.package(), kernel.shared_bytes())?;
+            self.check_params(kernel, &function.params)?;
+            Ok(function)
+        })
     }
 
     /// Whether the simulator may run the kernel. The program has the kernel's body, but the PTX, if

@@ -13,6 +13,7 @@ mod memory_faults;
 mod profile;
 mod races;
 mod store_async;
+mod variables;
 mod waiting;
 mod warp;
 mod wgmma;

@@ -4,7 +4,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 fn fault(name: &str) -> bool {
-    std::env::var("FAKE_DRIVER").is_ok_and(|fault| fault == name)
+    static FAULT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    FAULT.get_or_init(|| std::env::var("FAKE_DRIVER").unwrap_or_default()) == name
 }
 
 /// `code` if this fault is set, success otherwise.
@@ -12,9 +13,21 @@ fn unless(name: &str, code: c_int) -> c_int {
     if fault(name) { code } else { 0 }
 }
 
+/// Whether a variable names a file for notes. The environment is read once: the time of calls is
+/// measured.
+fn is_noted(variable: &str) -> bool {
+    static NOTED: std::sync::OnceLock<Vec<String>> = std::sync::OnceLock::new();
+    let names = || std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let noted = NOTED.get_or_init(|| names().filter(|name| name.starts_with("FAKE_DRIVER_")).collect());
+    noted.iter().any(|name| name == variable)
+}
+
 /// Adds a line to the file that a variable names, where it does.
 fn note(variable: &str, line: &str) -> c_int {
     use std::io::Write;
+    if !is_noted(variable) {
+        return 0;
+    }
     if let Some(file) = std::env::var_os(variable) {
         let file = std::fs::OpenOptions::new().create(true).append(true).open(file);
         // In one piece, as another thread may note something too.
@@ -26,6 +39,9 @@ fn note(variable: &str, line: &str) -> c_int {
 
 /// Notes a call and its handles.
 fn call(name: &str, handles: &[usize]) -> c_int {
+    if !is_noted("FAKE_DRIVER_CALLS") {
+        return 0;
+    }
     let handles: String = handles.iter().map(|handle| format!(" {handle:#x}")).collect();
     note("FAKE_DRIVER_CALLS", &format!("{name}{handles}"))
 }
@@ -99,6 +115,7 @@ macro_rules! driver {
         #[unsafe(no_mangle)]
         #[allow(unused_variables)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> c_int {
+            note("FAKE_DRIVER_ALL", stringify!($name));
             // SAFETY: called as the driver's interface has it.
             #[allow(unused_unsafe)]
             unsafe { $body }
@@ -120,7 +137,9 @@ driver! {
     fn cuDeviceGetAttribute(value: *mut c_int, attribute: c_int, device: c_int) = put(value, match attribute {
         75 if fault("old gpu") => 7,
         76 if fault("old gpu") => 5,
-        75 if fault("hopper") || fault("hopper that refuses") => 9,
+        75 if fault("hopper") || fault("hopper that refuses") || fault("h100") => 9,
+        16 if fault("h100") => 132,
+        97 if fault("h100") => 227 * 1024,
         75 if fault("new gpu") => 10,
         75 => 8,
         76 => 0,
@@ -130,6 +149,9 @@ driver! {
     fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) =
         if fault("context") { 2 } else { put(context, 1) };
     fn cuCtxSetCurrent(context: usize) = 0;
+    fn cuTensorMapEncodeTiled(map: *mut [u64; 16], element: c_int, rank: c_uint, address: *mut c_void,
+        extents: *const u64, strides: *const u64, boxes: *const c_uint, steps: *const c_uint,
+        interleave: c_int, swizzle: c_int, promotion: c_int, fill: c_int) = put(map, [7; 16]);
     fn cuCtxGetCurrent(context: *mut usize) = put(context, 1);
     // A stream of `cudarc`.
     fn cuStreamCreate(stream: *mut usize, flags: c_uint) = put(stream, 0x101);
@@ -229,6 +251,9 @@ driver! {
     fn cuLaunchKernelEx(config: *const LaunchConfig, function: usize, parameters: *mut *mut c_void,
         extra: *mut *mut c_void) = {
         call("cuLaunchKernelEx", &[(*config).stream]);
+        if !is_noted("FAKE_DRIVER_LAUNCHES") {
+            return 0;
+        }
         let attributes = std::slice::from_raw_parts((*config).attributes, (*config).count as usize);
         let ids: Vec<_> = attributes.iter().map(|attribute| attribute.id.to_string()).collect();
         note("FAKE_DRIVER_LAUNCHES", &format!("cuLaunchKernelEx {}", ids.join(" ")))

@@ -79,6 +79,7 @@ pub static GROUPS: &[Group] = &[layout::GROUP, divide::GROUP, edit::GROUP, swizz
 /// Other names of operations, as CuTe's pages and MoYe write them, or shorter.
 const ALIASES: &[(&str, &str)] = &[
     ("TV", "make_layout_tv"),
+    ("Layout", "make_layout"),
     ("col_major", "make_col_major"),
     ("row_major", "make_row_major"),
     ("ordered_layout", "make_ordered_layout"),

@@ -11,7 +11,7 @@ mod shared;
 mod streams;
 mod warp;
 
-use moye_sim::{Access, Fault, FaultKind, GlobalMemory, Launch, LaunchError, RaceThreads};
+use moye_sim::{Access, Dim3, Fault, FaultKind, GlobalMemory, Launch, LaunchError, RaceThreads};
 
 /// Words of global memory that a kernel has, all 0.
 pub const WORDS: usize = 4096;
@@ -103,9 +103,15 @@ impl Case {
             };
             let told = format!("{} in order {order:?}: {fault}", self.name);
             let line = fault.location.map(|location| location.line());
+            assert_eq!(fault.kernel, self.name);
+            let exists = |block: Dim3, thread: Dim3| block.x < self.blocks && thread.x < self.threads;
+            assert!(exists(fault.block, fault.thread), "{told}");
             match (self.told, &fault.kind) {
                 (Told::Race(threads, accesses), FaultKind::Race(race)) => {
                     assert_eq!(race.threads, threads, "{told}");
+                    let other = (race.other.block.unwrap_or(fault.block), race.other.thread);
+                    assert!(exists(other.0, other.1) && other != (fault.block, fault.thread), "{told}");
+                    assert!(told.ends_with(race.remedy()), "{told}");
                     let both = [race.access, race.other.access];
                     assert!(both == accesses || both == [accesses[1], accesses[0]], "{both:?} of {told}");
                     let mut named = vec![line.unwrap(), race.other.location.line()];

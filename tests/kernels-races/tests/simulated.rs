@@ -48,7 +48,7 @@ fn told(name: &str) -> Told {
         "flag_without_fences" | "fences_of_the_block" | "count_without_barrier" | "stencil_in_place" => {
             Race(Grid, [Write, Read], FENCE)
         }
-        "atomic_of_the_block" => Race(Grid, [Atomic, Atomic], "one of the GPU's scope"),
+        "atomic_of_the_block" => Race(Grid, [Atomic, Atomic], "use GPU scope"),
         "counter_reset_too_early" => Race(Grid, [Atomic, Write], "make both accesses atomic"),
         "counter_read_plainly" => Race(Grid, [Atomic, Read], "make both accesses atomic"),
         "copied_tile_without_barrier" => Race(Block, [CpAsyncDestination, Read], "cp_async_wait"),

@@ -1,0 +1,126 @@
+//! What a product costs the host when the same one was computed before: no allocation, and of the
+//! driver's calls only the context and the launch.
+
+use crate::{driver, with_driver};
+use half::{bf16, f16};
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Operand, Output};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Instant;
+
+/// Counts what a thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<u32> = const { Cell::new(0) };
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+// SAFETY: as the system's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED.set(ALLOCATED.get() + 1);
+        // SAFETY: the caller's contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract.
+        unsafe { System.dealloc(address, layout) }
+    }
+}
+
+/// How A and B lie: K contiguous in A, and K or N in B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum B {
+    ColumnMajor,
+    RowMajor,
+}
+
+/// Calls `f` with a product of this shape that is computed again and again.
+fn with_product<T: Operand + Output<T>>(
+    device: &Device,
+    ([m, n, k], of_b): ([usize; 3], B),
+    f: &mut dyn FnMut(&mut dyn FnMut()),
+) {
+    // SAFETY: the stand-in touches no memory.
+    let buffer = |number: u64| unsafe {
+        Buffer::<T>::from_raw_parts((1 << 42) + (number << 32), 1 << 28, device).unwrap()
+    };
+    let (a, b, mut c) = (buffer(0), buffer(1), buffer(2));
+    let a = Matrix::row_major(&a, m, k).unwrap();
+    let b = match of_b {
+        B::ColumnMajor => Matrix::col_major(&b, k, n).unwrap(),
+        B::RowMajor => Matrix::row_major(&b, k, n).unwrap(),
+    };
+    let product = Matmul::<T>::new(a, b);
+    let mut c = MatrixMut::row_major(&mut c, m, n).unwrap();
+    f(&mut || product.run(device, &mut c).unwrap());
+}
+
+/// The products of `moye bench host`.
+fn with_each_product(f: &mut dyn FnMut(&str, &mut dyn FnMut())) {
+    let device = Device::gpu(0).unwrap();
+    let cube = |n| [n; 3];
+    let (tn, nn) = (B::ColumnMajor, B::RowMajor);
+    with_product::<f16>(&device, ([64, 4096, 4096], tn), &mut |run| f("f16 tn 64 x 4096 x 4096", run));
+    with_product::<f16>(&device, (cube(2048), tn), &mut |run| f("f16 tn 2048^3", run));
+    with_product::<bf16>(&device, (cube(1000), nn), &mut |run| f("bf16 nn 1000^3", run));
+    with_product::<bf16>(&device, ([1001, 1003, 1007], nn), &mut |run| f("bf16 nn 1001 x 1003 x 1007", run));
+    with_product::<f32>(&device, (cube(512), tn), &mut |run| f("f32 tn 512^3", run));
+}
+
+/// What the stand-in has noted so far.
+fn noted() -> Vec<String> {
+    let file = std::env::var_os("FAKE_DRIVER_ALL").unwrap();
+    std::fs::read_to_string(file).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn multiplies_again() {
+    if std::env::var_os("FAKE_DRIVER_ALL").is_none() {
+        return;
+    }
+    with_each_product(&mut |name, run| {
+        run();
+        let before = (noted().len(), ALLOCATED.get());
+        run();
+        let allocated = ALLOCATED.get() - before.1;
+        let calls = noted().split_off(before.0);
+        assert_eq!(allocated, 0, "{name} allocates");
+        let launches = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).count();
+        let contexts = calls.iter().filter(|call| *call == "cuCtxSetCurrent").count();
+        assert!((1..=3).contains(&launches) && contexts <= launches, "{name}: {calls:?}");
+        assert_eq!(launches + contexts, calls.len(), "{name}: {calls:?}");
+    });
+}
+
+#[test]
+fn a_product_that_was_computed_before_allocates_nothing_and_calls_the_driver_for_launches_alone() {
+    let Some(folder) = driver(&[]) else { return };
+    let file = folder.path().join("all");
+    let settings = [("FAKE_DRIVER_ALL", file.to_str().unwrap())];
+    with_driver(folder.path(), "h100", "steady::multiplies_again", &settings, "all");
+}
+
+/// Prints the time of each product: `MOYE_HOST_COST=1`, with the stand-in's folder as
+/// `LD_LIBRARY_PATH`.
+#[test]
+#[ignore = "measures"]
+fn times_of_products_on_the_host() {
+    if std::env::var_os("MOYE_HOST_COST").is_none() {
+        return;
+    }
+    with_each_product(&mut |name, run| {
+        let mut least = f64::INFINITY;
+        for _ in 0..200 {
+            let begun = Instant::now();
+            (0..200).for_each(|_| run());
+            least = least.min(begun.elapsed().as_secs_f64() / 200.0 * 1e9);
+        }
+        println!("{name}: {least:.0} ns");
+    });
+}
