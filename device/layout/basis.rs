@@ -238,17 +238,3 @@ impl<const N: usize> Text<N> {
         }
     }
 }
-
-/// The place beside `within` that the place `whole`, in which it is, could be instead: one of the
-/// same tuple.
-pub(crate) const fn beside(whole: u32, within: u32) -> u32 {
-    let start = place_of(whole);
-    let index = match below(within, start) {
-        Some(rest) => outermost(rest),
-        None => 0,
-    };
-    match extended(start, (index == 0) as usize) {
-        Ok(place) => place,
-        Err(_) => within,
-    }
-}

@@ -5,7 +5,6 @@ use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::{Layout, times};
 use super::operation::operation;
-use super::place;
 use super::profile::{At, ROOT};
 
 operation! {
@@ -34,7 +33,7 @@ operation! {
     /// // Copies of 0, 1, 3, 4 at 0 and 6 reach neither 2 nor 11.
     /// assert!(try_complement(layout!((2, 2):(1, 3)), 12).is_err());
     /// ```
-    complement / try_complement(layout: Layout, cotarget: i64) -> Layout => complement_of, at place::of_complement;
+    complement / try_complement(layout: Layout, cotarget: i64) -> Layout => complement_of;
 }
 
 /// See [`complement`].
@@ -98,9 +97,7 @@ pub(crate) const fn places_into(
     let end = out.leaves();
     out.sort_run(run);
     if end > run && out.stride[run] < 0 {
-        let up = layout.turned(at);
-        let turned = matches!(up, Ok(up) if places_into(&mut Layout::start(), &up, ROOT, cotarget, places, gaps).is_ok());
-        return Err(Fault::Downwards { extent: out.shape[run], stride: out.stride[run], turned });
+        return Err(Fault::Downwards { extent: out.shape[run], stride: out.stride[run] });
     }
     // The gaps take the places of the modes: there is at most one gap before each, and no two are
     // adjacent.
@@ -145,21 +142,6 @@ pub(crate) const fn places_into(
 }
 
 impl Layout {
-    /// The mode at `at` with each mode of negative stride counted from its other end: the same
-    /// elements, moved so that the smallest index is 0.
-    pub(crate) const fn turned(&self, at: At) -> Result<Self, Fault> {
-        let mut up = self.sub(at);
-        let mut i = 0;
-        while i < up.leaves() {
-            // A layout's strides are above -2^63 where the extent is above 1; others count for
-            // nothing.
-            up.stride[i] = up.stride[i].saturating_abs();
-            i += 1;
-        }
-        tri!(up.check());
-        Ok(up)
-    }
-
     /// Sorts the modes from leaf `run` on by stride, smallest first, keeping the order of equals.
     #[inline]
     pub(crate) const fn sort_run(&mut self, run: usize) {

@@ -1,7 +1,7 @@
 //! Composition: one layout after another.
 
 use super::by_mode::{Each, by_mode_into};
-use super::error::{Divisors, Fault, tri};
+use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::{Layout, times};
 use super::operation::operation;
@@ -210,9 +210,6 @@ pub(crate) struct Left {
 /// The largest number of values that the search for a layout looks at.
 pub(crate) const SEARCH: i64 = 4096;
 
-/// How far from a step others are tried for a message, one by one.
-const NEAR: i64 = 256;
-
 impl Left {
     #[inline]
     const fn new() -> Self {
@@ -362,7 +359,7 @@ impl Left {
                     if own != 0 {
                         if stride != 0 && basis != modes.basis[i] {
                             let right = modes.basis[i];
-                            return Err(Fault::Across { left: basis, right, step, stride: first, count });
+                            return Err(Fault::Across { left: basis, right, step });
                         }
                         basis = modes.basis[i];
                         stride = match times(digit, own) {
@@ -487,89 +484,16 @@ impl Left {
         (values, if count > SEARCH { 0 } else { known })
     }
 
-    /// Which of the first divisors of `extent`, times `inner`, are strides of which `count` steps
-    /// fit a layout: a bit for each.
-    #[cold]
-    const fn strides_that_fit(&self, count: i64, extent: i64, inner: i64) -> u8 {
-        let mut would = 0;
-        let mut divisors = Divisors::of(extent);
-        while let Some(divisor) = divisors.next() {
-            if self.takes(count, divisor * inner) {
-                would |= 1 << (divisors.found - 1);
-            }
-        }
-        would
-    }
-
-    /// Whether `count` steps of `step` have digits that make a layout.
-    #[cold]
-    const fn takes(&self, count: i64, step: i64) -> bool {
-        self.digits(&mut Layout::start(), &mut Sum::new(), count, step).is_ok()
-    }
-
-    /// The step that goes through no mode but the last, which is unbounded, and of which every
-    /// multiple does; 0 where it does not fit in 64 bits.
-    const fn step_of_last(&self) -> i64 {
-        let mut step = 1i64;
-        let mut mode = 0;
-        while mode + 1 < self.modes.leaves() {
-            step = match step.checked_mul(self.modes.shape[mode]) {
-                Some(step) => step,
-                None => return 0,
-            };
-            mode += 1;
-        }
-        step
-    }
-
-    /// The next smaller and larger step that would work, each 0 where none was found.
-    #[cold]
-    const fn steps_around(&self, count: i64, step: i64) -> (i64, i64) {
-        let (mut below, mut above) = (0, 0);
-        let mut apart = 1;
-        while apart <= NEAR && (below == 0 || above == 0) {
-            if below == 0 && step - apart > 0 && self.takes(count, step - apart) {
-                below = step - apart;
-            }
-            if above == 0
-                && let Some(next) = step.checked_add(apart)
-                && self.takes(count, next)
-            {
-                above = next;
-            }
-            apart += 1;
-        }
-        // Further off are the steps of the last mode.
-        let last = self.step_of_last();
-        if last > 0 {
-            let before = step / last * last;
-            if below == 0 && before > 0 && self.takes(count, before) {
-                below = before;
-            }
-            if above == 0
-                && let Some(next) = before.checked_add(last)
-                && self.takes(count, next)
-            {
-                above = next;
-            }
-        }
-        (below, above)
-    }
-
-    /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent
-    /// do not divide one another, or whose end the count does not meet.
+    /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent do not divide one
+    /// another, or whose end the count does not meet.
     const fn fault(&self, count: i64, step: i64) -> Fault {
         let (values, known) = self.values(count, step);
         let mut along = step;
         let mut rest = count;
-        let mut inner = 1;
         let mut mode = 0;
         loop {
             let extent = self.modes.shape[mode];
-            // What goes in whole extents of this mode is in the last one alone, which is unbounded.
-            let last = mode + 2 == self.modes.leaves();
-            // Some mode before the last, which is unbounded, does not fit: otherwise there were no
-            // fault.
+            // Some mode before the last, which is unbounded, does not fit: otherwise there were no fault.
             if along % extent == 0 && mode + 2 < self.modes.leaves() {
                 along /= extent;
             } else if extent % along == 0 && rest % (extent / along) == 0 && mode + 2 < self.modes.leaves() {
@@ -579,45 +503,12 @@ impl Left {
                 // In elements of the operand: the modes before this one took `count / rest` of each
                 // of these steps.
                 let run = extent / along * (count / rest);
-                return Fault::Run {
-                    stride: step,
-                    count,
-                    run,
-                    whole: count == rest,
-                    last,
-                    mode,
-                    extent,
-                    values,
-                    known,
-                };
+                return Fault::Run { count, run, mode, extent, values, known };
             } else {
-                let would = self.strides_that_fit(count, extent, inner);
-                return Fault::Stride {
-                    stride: step,
-                    along,
-                    inner,
-                    mode,
-                    extent,
-                    count,
-                    values,
-                    known,
-                    would,
-                    beyond: self.step_of_last(),
-                };
+                return Fault::Stride { stride: step, along, mode, extent, count, values, known };
             }
-            inner *= extent;
             mode += 1;
         }
-    }
-}
-
-/// The next smaller and larger step of which `count` go through `layout`, each 0 where none was
-/// found.
-#[cold]
-pub(crate) const fn steps_around(layout: &Layout, count: i64, step: i64) -> (i64, i64) {
-    match Left::of(layout) {
-        Ok(left) if step > 0 => left.steps_around(count, step),
-        _ => (0, 0),
     }
 }
 

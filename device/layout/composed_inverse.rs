@@ -9,7 +9,6 @@ use super::int_tuple::NO_BASIS;
 use super::inverse::{left_into, right_into};
 use super::layout::Layout;
 use super::operation::method;
-use super::place;
 use super::recast::gcd;
 use super::swizzle::Swizzle;
 use super::swizzle_past::moved_past;
@@ -37,9 +36,9 @@ impl ComposedLayout {
         /// [`left_inverse()`](super::left_inverse()) after the swizzle.
         ///
         /// # Errors
-        /// Where the offset is not 0; where the layout has no left inverse; or where the swizzle
-        /// cannot be moved past it, see [`composition_swizzled()`](super::composition_swizzled()).
-        left_inverse / try_left_inverse(self: ComposedLayout) -> ComposedLayout = left, at place::of_swizzled_left_inverse;
+        /// Where the offset is not 0; where the layout has no left inverse; or where the swizzle cannot be moved past
+        /// it, see [`composition_swizzled()`](super::composition_swizzled()).
+        left_inverse / try_left_inverse(self: ComposedLayout) -> ComposedLayout = left;
 
         /// The longest layout found that goes through the elements that are next to one another in
         /// both, in the same order: see [`max_common_layout()`](super::max_common_layout()).

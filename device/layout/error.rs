@@ -5,7 +5,6 @@ use super::place::Place;
 use super::text::Text;
 
 pub(crate) use super::fault::Fault;
-pub(crate) use super::numbers::Divisors;
 
 /// `?` for constant evaluation.
 macro_rules! tri {
@@ -21,8 +20,7 @@ pub(crate) use tri;
 /// The longest message of a [`LayoutError`], in bytes.
 const MESSAGE: usize = 600;
 
-/// Why an operation on layouts has no answer: the operation, its operands and what would work
-/// instead, in one sentence.
+/// Why an operation on layouts has no answer: the operation, its operands, the mode, the two numbers and the rule.
 ///
 /// The forms of the operations that do not return it (`composition` beside `try_composition`) panic
 /// with its text, so in a `const` it is a compile error that carries the values.
@@ -98,14 +96,13 @@ impl LayoutError {
         error
     }
 
-    /// What is said behind the operation and its operands, or behind the text that was read and the
-    /// column: which mode does not fit, and what would. Nothing where the operands fill the
-    /// message.
+    /// What is said behind the operation and its operands, or behind the text that was read and the column: which mode does
+    /// not fit, and the rule. Nothing where the operands fill the message.
     ///
     /// ```
     /// use moye_device::layout::{layout, try_crd2idx, tuple};
     /// let error = try_crd2idx(layout!((4, 3):(3, 1)), tuple!((2, 1, 0))).unwrap_err();
-    /// let reason = "the coordinate has 3 elements for a rank of 2; one for each mode would work, or an integer for the whole";
+    /// let reason = "the coordinate has 3 elements for a rank of 2; it has one for each mode, or is an integer for the whole";
     /// assert_eq!(error.reason(), Some(reason));
     /// ```
     pub fn reason(&self) -> Option<&str> {

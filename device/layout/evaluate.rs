@@ -1,6 +1,6 @@
 //! The value of a layout at a coordinate.
 
-use super::basis::{WHOLE, below, beside, depth, extended, is_flat, outermost, place_of};
+use super::basis::{WHOLE, below, depth, extended, is_flat, outermost, place_of};
 use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
@@ -105,8 +105,7 @@ const fn places_into(
         leaf += 1;
     }
     if let (Some(whole), Some(within)) = (whole, within) {
-        let apart = layout.along_beside(whole, within);
-        return Err(layout.both_kinds(whole, within, shape_of_values(&apart).is_ok()));
+        return Err(layout.both_kinds(whole, within));
     }
     if within.is_none() {
         let basis = if place == WHOLE { NO_BASIS } else { place };
@@ -327,52 +326,16 @@ impl Layout {
 }
 
 impl Layout {
-    /// The fault of a stride along a place and one along a place within it, and whether
-    /// [`along_beside`](Self::along_beside) would work.
+    /// The fault of a stride along a place and one along a place within it.
     #[cold]
-    const fn both_kinds(&self, whole: usize, within: usize, takes: bool) -> Fault {
-        let instead = beside(self.basis[whole], self.basis[within]);
+    const fn both_kinds(&self, whole: usize, within: usize) -> Fault {
         Fault::BothKinds {
             whole: (self.stride[whole], self.basis[whole]),
             within: (self.stride[within], self.basis[within]),
-            instead: if takes { Some(instead) } else { None },
         }
     }
 
-    /// The layout with leaf `whole` along a place beside that of leaf `within`, which is in its
-    /// own.
-    #[cold]
-    const fn along_beside(&self, whole: usize, within: usize) -> Self {
-        let mut apart = *self;
-        apart.basis[whole] = beside(self.basis[whole], self.basis[within]);
-        apart
-    }
-
-    /// Whether of the strides under `at`, 0 aside, one makes a place an integer, the whole
-    /// coordinate say, and another a tuple.
-    const fn has_both_kinds(&self, at: At) -> bool {
-        let end = self.profile.next(at).leaf;
-        let mut one = at.leaf;
-        while one < end {
-            let mut other = at.leaf;
-            while other < end {
-                let (place, deeper) = (place_of(self.basis[one]), place_of(self.basis[other]));
-                if self.stride[one] != 0
-                    && self.stride[other] != 0
-                    && deeper != place
-                    && below(deeper, place).is_some()
-                {
-                    return true;
-                }
-                other += 1;
-            }
-            one += 1;
-        }
-        false
-    }
-
-    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and
-    /// another a tuple.
+    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and another a tuple.
     pub(crate) const fn check_places(&self, at: At) -> Result<(), Fault> {
         let end = self.profile.next(at).leaf;
         let mut whole = at.leaf;
@@ -385,8 +348,7 @@ impl Layout {
                     && depth(deeper) > depth(place)
                     && below(deeper, place).is_some()
                 {
-                    let takes = !self.along_beside(whole, other).has_both_kinds(at);
-                    return Err(self.both_kinds(whole, other, takes));
+                    return Err(self.both_kinds(whole, other));
                 }
                 other += 1;
             }
@@ -398,12 +360,11 @@ impl Layout {
     /// Why the stride of `leaf`, along the whole coordinate or within a part of it, adds to no
     /// number of a flat one.
     #[cold]
-    const fn no_number<const R: usize>(&self, leaf: usize) -> Fault {
+    const fn no_number(&self, leaf: usize) -> Fault {
         let mut other = 0;
         while other < self.leaves() {
             if self.basis[leaf] == NO_BASIS && self.basis[other] != NO_BASIS {
-                let takes = parts_of::<R>(&self.along_beside(leaf, other), 0).is_ok();
-                return self.both_kinds(leaf, other, takes);
+                return self.both_kinds(leaf, other);
             }
             other += 1;
         }
@@ -436,7 +397,7 @@ const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R
         if stride != 0 {
             let basis = layout.basis[leaf];
             if basis == NO_BASIS || !is_flat(basis) {
-                return Err(layout.no_number::<R>(leaf));
+                return Err(layout.no_number(leaf));
             }
             let basis = outermost(basis);
             if basis >= R {

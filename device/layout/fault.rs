@@ -47,52 +47,23 @@ pub(crate) enum Fault {
     /// A stride, an integer or along a place within a part of a coordinate, where a flat coordinate
     /// is requested.
     NotFlat { stride: i64, basis: u32 },
-    /// Strides with their bases of which one makes a place of the coordinate an integer and the
-    /// other a tuple, and the place along which the first could be `instead`.
-    BothKinds { whole: (i64, u32), within: (i64, u32), instead: Option<u32> },
+    /// Strides with their bases of which one makes a place of the coordinate an integer and the other a tuple.
+    BothKinds { whole: (i64, u32), within: (i64, u32) },
     /// A tile whose mode is the wildcard.
     OpenTile { mode: usize },
-    /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one,
-    /// whose mode reaches to `reach`.
-    NotNested { stride: i64, smaller: i64, reach: i64 },
+    /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one.
+    NotNested { stride: i64, smaller: i64 },
     /// A recast: a negative stride within an element of `count`.
     Backwards { stride: i64, count: i64 },
     /// A recast: the offsets within an element of `count` sum to `reach`, beyond it.
     Straddles { reach: i64, count: i64 },
     /// A tiler, profile or coordinate with more modes than what it is applied to.
     TooManyModes { what: &'static str, modes: usize, rank: usize },
-    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, whose elements
-    /// are `inner` apart, fits no layout. `values` are the first `known` values of the requested
-    /// function.
-    Stride {
-        stride: i64,
-        along: i64,
-        inner: i64,
-        mode: usize,
-        extent: i64,
-        count: i64,
-        values: [i64; 4],
-        known: usize,
-        /// Which of the first [`Divisors`] of the extent would fit, times `inner`: a bit for each.
-        would: u8,
-        /// The stride of which every multiple would work, if there is one: a step of the last mode,
-        /// which is unbounded.
-        beyond: i64,
-    },
-    /// Composition: `count` elements cannot be split into whole runs of `run`. Where these are
-    /// `whole`, all in one mode, fewer do too; where the mode is the `last` before the unbounded
-    /// one, multiples do.
-    Run {
-        stride: i64,
-        count: i64,
-        run: i64,
-        whole: bool,
-        last: bool,
-        mode: usize,
-        extent: i64,
-        values: [i64; 4],
-        known: usize,
-    },
+    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, fits no layout. `values` are the first
+    /// `known` values of the function that was asked for.
+    Stride { stride: i64, along: i64, mode: usize, extent: i64, count: i64, values: [i64; 4], known: usize },
+    /// Composition: `count` elements cannot be split into whole runs of `run`.
+    Run { count: i64, run: i64, mode: usize, extent: i64, values: [i64; 4], known: usize },
     /// Composition: the steps carry. The caller finds out where and why.
     Unfit,
     /// Composition: the steps of several modes sum to `reach` in mode `mode` of the first layout.
@@ -102,9 +73,8 @@ pub(crate) enum Fault {
     Beside { stride: i64 },
     /// Composition with a negative stride through several modes.
     NegativeStride { stride: i64 },
-    /// Composition: a step along different basis vectors, which one stride cannot hold, among
-    /// `count` of `stride`.
-    Across { left: u32, right: u32, step: i64, stride: i64, count: i64 },
+    /// Composition: a step along different basis vectors, which one stride cannot hold.
+    Across { left: u32, right: u32, step: i64 },
     /// Integer strides beside strides along basis vectors.
     MixedBasis,
     /// A stride along a basis vector where integers are needed.
@@ -115,19 +85,14 @@ pub(crate) enum Fault {
     /// A layout that must be injective maps two coordinates to one index: the mode of stride
     /// `stride` starts inside what the modes before it reach.
     Overlap { stride: i64, reach: i64 },
-    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is
-    /// negative. `turned` is whether there is one where such modes are counted from their other
-    /// end.
-    Downwards { extent: i64, stride: i64, turned: bool },
-    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of
-    /// smaller strides.
+    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is negative.
+    Downwards { extent: i64, stride: i64 },
+    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of smaller strides.
     Gap { stride: i64, reach: i64 },
     /// A complement, of a layout with such a gap, that ends at `end`.
     LeftOut { stride: i64, reach: i64, end: i64, cotarget: i64 },
-    /// Neither of two numbers divides the other. Every multiple would work, and `divisors` is
-    /// whether any divisor would; `modes` is whether it is one of several modes, of which each has
-    /// its own.
-    Indivisible { what: &'static str, left: i64, right: i64, divisors: bool, modes: bool },
+    /// Neither of two numbers divides the other.
+    Indivisible { what: &'static str, left: i64, right: i64 },
     /// `left` is no multiple of `right`.
     NotAMultiple { what: &'static str, left: i64, right: i64 },
     /// A swizzle that takes bits from `base` up which elements `count` times as large do not have,

@@ -4,7 +4,6 @@ use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::{Layout, times};
 use super::operation::operation;
-use super::place;
 use super::profile::{MAX_LEAVES, ROOT};
 
 operation! {
@@ -34,7 +33,7 @@ operation! {
     /// use moye_device::layout::{layout, left_inverse};
     /// assert_eq!(left_inverse(layout!((4, 2):(1, 8))), layout!((8, 2):(1, 4)));
     /// ```
-    left_inverse / try_left_inverse(layout: Layout) -> Layout => left_into, at place::of_left_inverse;
+    left_inverse / try_left_inverse(layout: Layout) -> Layout => left_into;
 }
 
 /// Adds the modes of `layout`, coalesced, as a run.
@@ -113,8 +112,7 @@ pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), F
     }
     modes.sort_run(0);
     if modes.leaves() > 0 && modes.stride[0] < 0 {
-        let turned = matches!(layout.turned(ROOT), Ok(up) if left_into(&mut Layout::start(), &up).is_ok());
-        return Err(Fault::Downwards { extent: modes.shape[0], stride: modes.stride[0], turned });
+        return Err(Fault::Downwards { extent: modes.shape[0], stride: modes.stride[0] });
     }
     // In `L`, the digit of each mode is as long as the step to the next stride.
     let run = out.leaves();
@@ -131,7 +129,7 @@ pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), F
         }
         // Strides that do not nest need not overlap: that they do not is then the reason.
         if next % start != 0 {
-            return Err(Fault::NotNested { stride: next, smaller: start, reach });
+            return Err(Fault::NotNested { stride: next, smaller: start });
         }
         if next < reach {
             return Err(Fault::Overlap { stride: next, reach });

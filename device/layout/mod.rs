@@ -21,7 +21,6 @@
 //! assert_eq!(composition(SMEM, layout!((32, 32):(32, 1))), layout!((32, 32):(33, 1)));
 //! ```
 
-mod advice;
 mod basis;
 mod builder;
 mod by_mode;

@@ -26,8 +26,7 @@ macro_rules! operation {
         #[doc = concat!("[`", stringify!($name), "()`] as a `Result`.")]
         ///
         /// # Errors
-        /// Where no value is the answer; the error names the operands, what does not fit, and what
-        /// would.
+        /// Where no value is the answer; the error names the operands, what does not fit, and the rule.
         #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(

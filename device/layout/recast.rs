@@ -4,7 +4,6 @@ use super::compose::ceil_div;
 use super::error::{Fault, LayoutErrorKind, tri};
 use super::layout::{Layout, checked};
 use super::operation::operation;
-use super::place;
 
 operation! {
     /// The layout in elements `count` times as large: each group of `count` elements that are next
@@ -19,7 +18,7 @@ operation! {
     /// use moye_device::layout::{layout, upcast};
     /// assert_eq!(upcast(layout!((8, 4):(1, 8)), 4), layout!((2, 4):(1, 2)));
     /// ```
-    upcast / try_upcast(layout: Layout, count: i64) -> Layout = up, at place::of_upcast;
+    upcast / try_upcast(layout: Layout, count: i64) -> Layout = up;
 
     /// The layout in elements of which `count` make one of the old: the first mode of stride 1 and
     /// more than one element goes through the parts, and all other strides are `count` times as
@@ -45,7 +44,7 @@ operation! {
     /// assert_eq!(cute, layout!((2, 12):(1, 1)));
     /// assert_eq!((upcast(cute.mode(0), 2), upcast(cute.mode(1), 2)), (layout!(1:1), layout!(6:1)));
     /// ```
-    downcast / try_downcast(layout: Layout, count: i64) -> Layout = down, at place::of_downcast;
+    downcast / try_downcast(layout: Layout, count: i64) -> Layout = down;
 
     /// The layout of elements of `from_bits` in elements of `to_bits`: [`upcast`] or [`downcast`]
     /// by their ratio, or both where neither is a multiple of the other.
@@ -57,7 +56,7 @@ operation! {
     /// use moye_device::layout::{layout, recast};
     /// assert_eq!(recast(layout!((8, 4)), 16, 32), layout!((4, 4)));
     /// ```
-    recast / try_recast(layout: Layout, from_bits: i64, to_bits: i64) -> Layout = between, at place::of_recast;
+    recast / try_recast(layout: Layout, from_bits: i64, to_bits: i64) -> Layout = between;
 }
 
 pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
@@ -79,13 +78,7 @@ pub(crate) const fn up(layout: &Layout, count: i64) -> Result<Layout, Fault> {
             // Also of an extent of 1, as in CuTe: a stride that does not fit is more likely a
             // mistake than unused.
             if stride % count != 0 && count % stride != 0 {
-                return Err(Fault::Indivisible {
-                    what: "stride",
-                    left: stride,
-                    right: count,
-                    divisors: false,
-                    modes: false,
-                });
+                return Err(Fault::Indivisible { what: "stride", left: stride, right: count });
             }
             if stride < count && layout.shape[i] > 1 {
                 if sign < 0 {

@@ -5,7 +5,6 @@ use super::error::{Fault, LayoutError, tri};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::inverse::{each_number_once, right_into};
 use super::layout::Layout;
-use super::place;
 use super::product::raked_into;
 use super::profile::ROOT;
 use super::text::Text;
@@ -57,8 +56,7 @@ pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLay
         text.str(", ");
         text.layout(&values);
         text.str(")");
-        let wrong = if each_number_once(&threads, "threads").is_err() { &threads } else { &values };
-        result = Err(LayoutError::at_place(text, fault, &place::of_compact(wrong)));
+        result = Err(LayoutError::after(text, fault));
     }
     result
 }

@@ -311,7 +311,7 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 )]
 #[case("composition(Sw<3,3,3>, Sw<3,3,4> o 0 o 8:1)", "the shifts 3 and 4 differ")]
 #[case("max_common_vector(Sw<3,3,3> o 8:1, 8:-1)", "at least 0")]
-#[case("logical_divide(12, (2,2):(1,3))", "a stride of 2 or 4 would work")]
+#[case("logical_divide(12, (2,2):(1,3))", "each stride must be a multiple of what those before it reach")]
 #[case("composition(8, (Sw<1,0,2> o 4:1))", "and is a tuple with something else in it")]
 #[case("composition(Sw<3,3,3>, (8:1,_))", "a swizzle has no modes")]
 #[case("shared_memory_atom(2, 128, 16)", "the contiguous mode is 2; it is 0 (M or N) or 1 (K)")]
@@ -342,7 +342,7 @@ fn errors_name_the_column_and_what_was_expected(#[case] text: &str, #[case] expe
 )]
 #[case(
     "(4,3):(1@0,1)(2,1)",
-    "(4,3):(1@0,1)(2,1): the strides 1 and 1@0 make the coordinate both an integer and a tuple; 1@1 beside 1@0 would work"
+    "(4,3):(1@0,1)(2,1): the strides 1 and 1@0 make the coordinate both an integer and a tuple; it must be one or the other, for all strides along it"
 )]
 #[case("1@0@0@0@0@0@0", "column 13: a coordinate would nest deeper than 5 tuples")]
 #[case("fold((4,4), 0)", "`fold` takes a function, which no expression is")]

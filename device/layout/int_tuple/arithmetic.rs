@@ -271,16 +271,7 @@ const fn divide_into(
         while i < part.leaves() {
             let extent = tri!(positive(&part, i));
             if exact && extent % rest != 0 && rest % extent != 0 {
-                // What comes behind it in a tuple is divided by the quotient, which a divisor may
-                // leave above 1.
-                let divisors = part.leaves() == 1;
-                return Err(Fault::Indivisible {
-                    what: "extent",
-                    left: extent,
-                    right: rest,
-                    divisors,
-                    modes: by.node > 0,
-                });
+                return Err(Fault::Indivisible { what: "extent", left: extent, right: rest });
             }
             part.value[i] = int_ceil_div(extent, rest);
             rest = int_ceil_div(rest, extent);

@@ -1,8 +1,6 @@
 //! Looking for the mode that a fault is about.
 
-use super::super::advice::{First, Operation, Repeated, Unfit};
 use super::super::by_mode::Each;
-use super::super::coalesce::coalesce_into;
 use super::super::complement::{Gaps, covering_into, places_into};
 use super::super::compose::compose_into;
 use super::super::divide::divide_into;
@@ -19,27 +17,15 @@ use super::{Part, Place, Within};
 pub(crate) const fn of_composition(a: &Layout, b: &Layout) -> Place {
     let mut place = Place::whole();
     place.whose = "second layout";
-    place.unfit = Some(find_unfit(&mut place, a, ROOT, b, ROOT));
-    place.of_whole(Each::Compose, a, &Tiler::layout(*b))
+    find_leaf(&mut place, a, ROOT, b, ROOT);
+    place
 }
 
-/// The leaves of `b` under `by` after which `a` is no layout: one of them, if none of them alone
-/// makes it one.
-const fn find_unfit(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> Unfit {
-    let mut unfit =
-        Unfit { begin: by.leaf, end: b.profile.next(by).leaf, rest: false, by_itself: b.profile.is_leaf(by) };
-    if let Some(leaf) = find_leaf(place, a, at, b, by) {
-        unfit.begin = leaf;
-        unfit.end = leaf + 1;
-    }
-    unfit
-}
-
-/// The first integer mode of `b` under `by` after which `a` is no layout, if there is one.
-const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> Option<usize> {
+/// The first integer mode of `b` under `by` after which `a` is no layout, whether there is one.
+const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) -> bool {
     if b.profile.is_leaf(by) {
         if compose_into(&mut Layout::start(), a, at, b, by).is_ok() {
-            return None;
+            return false;
         }
         place.part = Some(Part::Mode(b.sub(by)));
         let basis = b.basis[by.leaf];
@@ -49,52 +35,20 @@ const fn find_leaf(place: &mut Place, a: &Layout, at: At, b: &Layout, by: At) ->
             // It steps through that mode of `a`, and the fault counts the modes in it.
             place.within = Some(Within::Mode(a.sub(mode)));
         }
-        return Some(by.leaf);
+        return true;
     }
     let mut mode = b.profile.first(by);
     let mut i = 0;
     while i < b.profile.rank(by) {
         place.enter(i);
-        if let Some(leaf) = find_leaf(place, a, at, b, mode) {
-            return Some(leaf);
+        if find_leaf(place, a, at, b, mode) {
+            return true;
         }
         place.leave();
         mode = b.profile.next(mode);
         i += 1;
     }
-    None
-}
-
-/// What a complement is of.
-pub(crate) const fn of_complement(layout: &Layout, cotarget: i64) -> Place {
-    of_first(Operation::Complement { cotarget }, layout)
-}
-
-/// What a left inverse is of.
-pub(crate) const fn of_left_inverse(layout: &Layout) -> Place {
-    of_first(Operation::LeftInverse, layout)
-}
-
-/// [`of_left_inverse`] of a layout under a swizzle, which may have none of another stride either.
-pub(crate) const fn of_swizzled_left_inverse(_layout: &Layout) -> Place {
-    let mut place = Place::whole();
-    place.apart = "the layout's strides must nest (each a multiple of the reach of those before it)";
-    place
-}
-
-/// What a layout of larger elements is of.
-pub(crate) const fn of_upcast(layout: &Layout, count: i64) -> Place {
-    of_first(Operation::Upcast { count }, layout)
-}
-
-/// What a layout of smaller elements is of.
-pub(crate) const fn of_downcast(layout: &Layout, count: i64) -> Place {
-    of_first(Operation::Downcast { count }, layout)
-}
-
-/// What a layout of other elements is of.
-pub(crate) const fn of_recast(layout: &Layout, from_bits: i64, to_bits: i64) -> Place {
-    of_first(Operation::Recast { from_bits, to_bits }, layout)
+    false
 }
 
 /// Where a layout has no other shape.
@@ -106,16 +60,6 @@ pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
     let mut place = of_composition(layout, &compact);
     place.whose = "shape";
     place.steps = "the shape's compact layout";
-    let mut modes = Layout::start();
-    if coalesce_into(&mut modes, layout).is_ok() {
-        place.reshaped = Some(modes.shape());
-    }
-    place
-}
-
-const fn of_first(operation: Operation, layout: &Layout) -> Place {
-    let mut place = Place::whole();
-    place.first = Some(First::of(operation, layout, 0, layout.leaves()));
     place
 }
 
@@ -151,30 +95,23 @@ pub(crate) const fn of_ordered_shape(block: &Layout, shape: &IntTuple, order: &I
         return Place::whole();
     }
     let Ok(extents) = arithmetic::each_product(shape) else { return Place::whole() };
-    let mut place = Place::whole();
-    let mut mode = 0;
-    match repeats(&block, shape, order) {
-        Ok(tiler) => {
-            place = of_repeats(&block, &tiler);
-            if place.block.is_some() {
-                return place;
-            }
+    if let Ok(tiler) = repeats(&block, shape, order) {
+        let mut place = of_repeats(&block, &tiler);
+        if !place.is_block {
             place.whose = "block's repeats";
             place.steps = "the block's repeats";
-            mode = place.path[0] as usize;
         }
-        Err(_) => {
-            while mode < shape.rank() && extents.value[mode] % block.extent(mode) == 0 {
-                mode += 1;
-            }
-            if mode == shape.rank() {
-                return place;
-            }
-            place.whose = "shape";
-            place.enter(mode);
-        }
+        return place;
     }
-    place.repeated = Some(Repeated::of(&block, shape, order, mode));
+    let mut place = Place::whole();
+    let mut mode = 0;
+    while mode < shape.rank() && extents.value[mode] % block.extent(mode) == 0 {
+        mode += 1;
+    }
+    if mode < shape.rank() {
+        place.whose = "shape";
+        place.enter(mode);
+    }
     place
 }
 
@@ -183,7 +120,7 @@ const fn of_modes(each: Each, layout: &Layout, tiler: &Tiler) -> Place {
     place.whose = "tiler";
     place.steps = "the tiler";
     find_tile(&mut place, each, layout, ROOT, tiler, ROOT);
-    place.of_whole(each, layout, tiler)
+    place
 }
 
 /// The first mode of the tiler that does not fit, whether there is one.
@@ -238,22 +175,18 @@ const fn find_in_tile(
     place.part = Some(Part::Mode(tiles.sub(by)));
     match each {
         Each::Compose => {
-            place.unfit = Some(find_unfit(place, layout, at, tiles, by));
+            find_leaf(place, layout, at, tiles, by);
         }
         Each::Divide => {
-            let (begin, end) = (by.leaf, tiles.profile.next(by).leaf);
-            let mut unfit = Unfit { begin, end, rest: false, by_itself: false };
             let mut rest = Layout::start();
             if covering_into(&mut rest, tiles, by, layout.size_at(at)).is_ok()
-                && find_leaf(place, layout, at, tiles, by).is_none()
+                && !find_leaf(place, layout, at, tiles, by)
             {
                 place.steps = "the tile and its complement";
                 if compose_into(&mut Layout::start(), layout, at, &rest, ROOT).is_err() {
                     place.part = Some(Part::Rest { tile: tiles.sub(by), rest });
-                    unfit.rest = true;
                 }
             }
-            place.unfit = Some(unfit);
         }
         Each::Multiply => {
             let places = tiles.cosize_at(by);
@@ -262,10 +195,10 @@ const fn find_in_tile(
             if places_into(&mut free, layout, at, cotarget, places, Gaps::Rounded).is_err() {
                 place.whose = "block";
                 place.part = Some(Part::Mode(layout.sub(at)));
-                place.block = Some((at.leaf, layout.profile.next(at).leaf));
+                place.is_block = true;
             } else {
                 place.within = Some(Within::Complement(free));
-                place.unfit = Some(find_unfit(place, &free, ROOT, tiles, by));
+                find_leaf(place, &free, ROOT, tiles, by);
             }
         }
     }
@@ -334,13 +267,4 @@ const fn find_number(place: &mut Place, tuple: &IntTuple, at: At, leaf: usize) {
     }
     place.enter(i);
     find_number(place, tuple, mode, leaf);
-}
-
-/// What would work as the threads or the values of a thread-value layout.
-pub(crate) const fn of_compact(layout: &Layout) -> Place {
-    let mut place = Place::whole();
-    if let Ok(compact) = col_major(&layout.shape()) {
-        place.would = Some(compact);
-    }
-    place
 }

@@ -41,50 +41,6 @@ proptest! {
     }
 
     #[test]
-    fn what_a_divide_advises_is_accepted(size in 1i64..200, extents in (2i64..6, 2i64..4), strides in (1i64..6, 2i64..40)) {
-        // The larger stride is the one that does not fit.
-        let tile = |stride: i64| {
-            let strides = if strides.0 > strides.1 { [stride, strides.1] } else { [strides.0, stride] };
-            Layout::new(IntTuple::flat(&[extents.0, extents.1]), IntTuple::flat(&strides))
-        };
-        let larger = strides.0.max(strides.1);
-        let Err(error) = try_logical_divide(strided(size, 1), tile(larger).tiler()) else { return Ok(()) };
-        let Some((_, advice)) = error.text().split_once("would be in no tile; a stride of ") else { return Ok(()) };
-        let numbers = advice.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse::<i64>().ok());
-        for stride in numbers {
-            prop_assert!(try_logical_divide(strided(size, 1), tile(stride).tiler()).is_ok(), "{}", error);
-        }
-    }
-
-    #[test]
-    fn what_a_divide_of_a_nested_layout_advises_is_accepted(a in layouts(), count in 2i64..12, step in 1i64..30, by_mode in any::<bool>()) {
-        let tiler = |extent, stride| {
-            let tile = strided(extent, stride).tiler();
-            if by_mode && a.rank() > 1 { Tiler::by_mode(&[Tiler::any(), tile]) } else { tile }
-        };
-        let Err(error) = try_logical_divide(a, tiler(count, step)) else { return Ok(()) };
-        let Some((_, advice)) = error.text().rsplit_once("; ") else { return Ok(()) };
-        let numbers = advice.split(|letter: char| !letter.is_ascii_digit()).filter_map(|word| word.parse::<i64>().ok());
-        for number in numbers {
-            let by = if advice.starts_with("a stride of ") {
-                tiler(count, number)
-            } else if advice.starts_with("a tile of ") {
-                // `extent:stride` for each; the strides are those of the tile.
-                let is_tile = advice.contains(&format!(" {number}:{step} "));
-                prop_assert!(is_tile || number == step, "{}", error);
-                if is_tile { tiler(number, step) } else { continue }
-            } else {
-                prop_assert!(advice.starts_with("an extent of "), "{}", error);
-                tiler(number, step)
-            };
-            let forms = [try_logical_divide(a, by), try_zipped_divide(a, by), try_tiled_divide(a, by), try_flat_divide(a, by)];
-            for form in forms {
-                prop_assert!(form.is_ok(), "{}, but {}", error, form.unwrap_err());
-            }
-        }
-    }
-
-    #[test]
     fn the_forms_of_divide_have_the_same_elements(a in walks(), tiles in prop::collection::vec(1i64..9, 3)) {
         let rank = a.rank().min(3);
         let tiler = IntTuple::flat(&tiles[..rank]).tiler();

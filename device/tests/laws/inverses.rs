@@ -98,23 +98,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_advised_of_negative_strides_is_accepted(a in walks(), cotarget in 1i64..200) {
-        let turned = |layout: &Layout| {
-            let strides: Vec<i64> = leaves(layout).iter().map(|(_, stride)| stride.abs()).collect();
-            with_strides(layout.shape(), &strides)
-        };
-        let answers = [try_complement(a, cotarget), try_left_inverse(a)];
-        let of_turned = [try_complement(turned(&a), cotarget), try_left_inverse(turned(&a))];
-        for (answer, of_turned) in answers.into_iter().zip(of_turned) {
-            let backwards = leaves(&a).iter().any(|(extent, stride)| *extent > 1 && *stride < 0);
+    fn only_negative_strides_are_said_to_run_down(a in walks(), cotarget in 1i64..200) {
+        let backwards = leaves(&a).iter().any(|(extent, stride)| *extent > 1 && *stride < 0);
+        for answer in [try_complement(a, cotarget), try_left_inverse(a)] {
             let Err(error) = answer else {
                 prop_assert!(!backwards, "{a} has an answer");
                 continue;
             };
             prop_assert_eq!(error.text().contains(" runs down to -"), backwards, "{}", error);
-            if error.text().contains("counted from the other end") {
-                prop_assert!(of_turned.is_ok(), "{error}, but {}", of_turned.unwrap_err());
-            }
         }
     }
 }

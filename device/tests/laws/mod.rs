@@ -1,7 +1,6 @@
 //! The law of each operation, on random layouts: nested to depth 3, with extents of 1 and strides
 //! of 0.
 
-mod advice;
 mod answered;
 mod coalesce;
 mod composition;
