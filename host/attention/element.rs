@@ -1,6 +1,7 @@
 //! The kernels of each element type.
 
-use super::hopper::{BF16, F16, HopperVariant};
+use super::hopper::{self, HopperVariant};
+use super::varied::{self, VariedVariant};
 use half::{bf16, f16};
 use moye_device::atom::tma::TmaElement;
 use moye_device::kernel::Kernel;
@@ -35,6 +36,8 @@ pub trait AttentionElement: Half + TmaElement + sealed::Sealed {
     const COMBINE: Kernel<(Arguments<Self>, u32)>;
     #[doc(hidden)]
     const HOPPER: &'static [HopperVariant<Self>];
+    #[doc(hidden)]
+    const VARIED: &'static [VariedVariant<Self>];
 }
 
 mod sealed {
@@ -59,7 +62,8 @@ macro_rules! variants {
                 decode_tile: (16, $decode_keys),
             }),+];
             const COMBINE: Kernel<(Arguments<Self>, u32)> = kernels::$combine;
-            const HOPPER: &'static [HopperVariant<Self>] = $hopper;
+            const HOPPER: &'static [HopperVariant<Self>] = hopper::$hopper;
+            const VARIED: &'static [VariedVariant<Self>] = varied::$hopper;
         }
     )+ };
 }

@@ -136,7 +136,7 @@ fn section<T: Element>(arguments: &Arguments<T>, blocks: u32, tile: (u32, u32), 
 }
 
 /// A tensor (row, column, head, sequence).
-fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides) -> Layout {
+pub fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides) -> Layout {
     let [rows, heads, batches] = [rows, heads, batches].map(i64::from);
     layout!((rows, d, heads, batches):({ strides.row }, 1, { strides.head }, { strides.batch }))
 }

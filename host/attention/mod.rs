@@ -8,6 +8,7 @@ mod hopper;
 mod plan;
 mod problem;
 mod run;
+mod varied;
 
 pub use builder::Attention;
 pub use element::AttentionElement;

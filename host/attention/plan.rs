@@ -31,7 +31,7 @@ const GROUPS: u32 = 4;
 const BLOCKS: u32 = 2;
 /// The overhead of a split, in tiles: its prologue and epilogue, and its share of the combine
 /// kernel.
-const OVERHEAD: u32 = 2;
+pub const OVERHEAD: u32 = 2;
 /// The largest number of splits.
 pub const MOST_SPLITS: u32 = 128;
 
@@ -52,17 +52,22 @@ pub fn plan(question: &Question) -> Plan {
     let blocks = tiles(pack, rows).saturating_mul(u64::from(question.batches));
     let key_tiles = question.keys.div_ceil(keys);
     let slots = u64::from(question.multiprocessors * BLOCKS).max(1);
-    let splits = question.splits.unwrap_or_else(|| {
-        // The number of waves times the length of one; of equal ones the fewest splits.
-        let cost = |splits: u32| {
-            let waves = blocks.saturating_mul(u64::from(splits)).div_ceil(slots);
-            let extra = if splits > 1 { OVERHEAD } else { 0 };
-            waves.saturating_mul(u64::from(key_tiles.div_ceil(splits) + extra))
-        };
-        let most = key_tiles.clamp(1, MOST_SPLITS);
-        (1..=most).min_by_key(|&splits| cost(splits)).unwrap_or(1)
-    });
+    let splits = question.splits.unwrap_or_else(|| splits(blocks, key_tiles, slots, OVERHEAD));
     Plan { decode, pack, splits }
+}
+
+/// The number of splits of `key_tiles` tiles of keys with which `blocks` blocks take the least time:
+/// the number of waves, of `slots` blocks each, times the length of one. Of equal ones the
+/// fewest.
+#[must_use]
+pub fn splits(blocks: u64, key_tiles: u32, slots: u64, overhead: u32) -> u32 {
+    let cost = |splits: u32| {
+        let waves = blocks.saturating_mul(u64::from(splits)).div_ceil(slots);
+        let extra = if splits > 1 { overhead } else { 0 };
+        waves.saturating_mul(u64::from(key_tiles.div_ceil(splits) + extra))
+    };
+    let most = key_tiles.clamp(1, MOST_SPLITS);
+    (1..=most).min_by_key(|&splits| cost(splits)).unwrap_or(1)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::builder::{Attention, ScoreTensor};
 use super::element::{AttentionElement, Variant};
 use super::heads::{HeadsMut, MAX_EXTENT, OPERATION, Shape, elements_needed, too_large};
+use super::varied::KeyTensor;
 use crate::device::Device;
 use crate::matrix::check_device;
 use crate::{Error, Result};
@@ -14,6 +15,8 @@ pub struct Problem<T: AttentionElement> {
     pub variant: Variant<T>,
     /// Without the plan's fields: `pack`, `splits`, the workspaces.
     pub arguments: Arguments<T>,
+    /// The extents of K and V.
+    pub keys: KeyTensor,
 }
 
 impl<T: AttentionElement> Problem<T> {
@@ -216,7 +219,8 @@ impl<T: AttentionElement> Problem<T> {
                 (0, 0),
             )
         };
-        Ok(Self { variant: *variant, arguments })
+        let keys = KeyTensor { rows: k_tokens as u32, batches: k_batches as u32 };
+        Ok(Self { variant: *variant, arguments, keys })
     }
 }
 

@@ -7,6 +7,7 @@ use super::heads::{HeadsMut, OPERATION};
 use super::hopper::{HopperLaunch, HopperVariant};
 use super::plan::{MOST_SPLITS, Plan, Question, plan};
 use super::problem::Problem;
+use super::varied::{Demand, VariedLaunch, VariedVariant};
 use crate::device::{Device, MAX_BLOCKS};
 use crate::launch::Grid;
 use crate::memory::Workspace;
@@ -22,6 +23,8 @@ enum Choice<T: AttentionElement> {
     Sm80(Kernel<(Arguments<T>,)>, u32),
     /// For sm_90a.
     Hopper(Box<HopperLaunch<T>>),
+    /// For sm_90a, with variable lengths, pages, splits and packed heads.
+    Varied(Box<VariedLaunch<T>>),
 }
 
 impl<T: AttentionElement> Choice<T> {
@@ -29,6 +32,7 @@ impl<T: AttentionElement> Choice<T> {
         match self {
             Self::Sm80(kernel, _) => kernel.name(),
             Self::Hopper(launch) => launch.variant.name,
+            Self::Varied(launch) => launch.variant.name,
         }
     }
 
@@ -36,6 +40,7 @@ impl<T: AttentionElement> Choice<T> {
         match self {
             Self::Sm80(_, rows) => *rows,
             Self::Hopper(launch) => launch.rows(),
+            Self::Varied(launch) => launch.rows(),
         }
     }
 }
@@ -53,7 +58,7 @@ struct Launch<T: AttentionElement> {
 
 impl<T: AttentionElement> Launch<T> {
     fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T>) -> Result<Self> {
-        let Problem { variant, mut arguments } = Problem::of(call, device, o)?;
+        let Problem { variant, mut arguments, keys } = Problem::of(call, device, o)?;
         if call.splits.is_some_and(|splits| splits == 0 || splits > MOST_SPLITS) {
             let detail = format!("{:?} splits: there are 1 to {MOST_SPLITS}", call.splits.unwrap_or(0));
             return Err(Error::Unsupported { operation: OPERATION, detail });
@@ -90,20 +95,13 @@ impl<T: AttentionElement> Launch<T> {
             )?;
             let _ = arguments.grid(rows);
         }
-        let mut blocks = blocks;
-        let mut splits = splits;
-        // A warpgroup's rows belong to one head: with shorter sequences some rows have no query.
-        if blocks > 0 && !decode && call.splits.is_none_or(|splits| splits == 1) && arguments.q_length >= 64 {
-            let (sizes, plain) = ((variant.d, variant.dv), Arguments { pack: 1, splits: 1, ..arguments });
-            // The keys are not split: if there are too few row tiles to fill the GPU, the kernels
-            // for sm_80 split them.
-            if let Some(launch) = HopperVariant::serves(T::HOPPER, device, sizes, &plain)
-                .filter(|launch| splits == 1 || launch.blocks == device.planned_multiprocessors())
-            {
-                blocks = launch.blocks.into();
-                splits = 1;
-                arguments = plain;
-                choice = Choice::Hopper(Box::new(launch));
+        let (mut blocks, mut splits) = (blocks, splits);
+        if blocks > 0 && !decode {
+            let demand = Demand { sizes: (variant.d, variant.dv), keys, splits: call.splits };
+            if let Some(hopper) = on_hopper(device, &demand, &mut arguments) {
+                (choice, blocks) = hopper;
+                splits = arguments.splits;
+                at_most("thread blocks", blocks, MAX_BLOCKS[0].into())?;
             }
         }
         let rows_of_split = [arguments.heads, arguments.q_length]
@@ -122,6 +120,32 @@ impl<T: AttentionElement> Launch<T> {
     fn workspace_bytes(&self) -> usize {
         4 * (self.partial_o + self.partial_lse)
     }
+}
+
+/// The kernel for sm_90a that serves a call, and its number of blocks. It sets packed heads, splits
+/// and row tiles in `arguments`.
+fn on_hopper<T: AttentionElement>(
+    device: &Device,
+    demand: &Demand,
+    arguments: &mut Arguments<T>,
+) -> Option<(Choice<T>, u64)> {
+    let varied = VariedVariant::serves(T::VARIED, device, demand, arguments);
+    let plain = Arguments { pack: 1, splits: 1, ..*arguments };
+    // A warpgroup's rows belong to one head: with shorter sequences some rows have no query.
+    if demand.splits.is_none_or(|splits| splits == 1)
+        && arguments.q_length >= 64
+        && let Some(launch) = HopperVariant::serves(T::HOPPER, device, demand.sizes, &plain)
+        // If there are too few row tiles to fill the GPU, the keys are split.
+        && (launch.blocks == device.planned_multiprocessors()
+            || varied.as_ref().is_none_or(|varied| varied.splits == 1))
+    {
+        *arguments = plain;
+        return Some((Choice::Hopper(Box::new(launch)), launch.blocks.into()));
+    }
+    let launch = varied?;
+    (arguments.pack, arguments.splits) = (launch.pack, launch.splits);
+    let _ = arguments.grid(launch.rows());
+    Some((Choice::Varied(Box::new(launch)), launch.blocks))
 }
 
 /// The largest number of query rows that the kernels count.
@@ -165,6 +189,7 @@ pub unsafe fn run<T: AttentionElement>(
                 stream.launch(kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
             }
             Choice::Hopper(hopper) => hopper.run(stream, launch.arguments)?,
+            Choice::Varied(varied) => varied.run(stream, launch.arguments)?,
         }
         if launch.arguments.splits > 1 {
             let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;

@@ -31,32 +31,97 @@ fn random_case(random: &mut Random, most: usize) -> Case {
     case
 }
 
+/// A case for the kernels for variable lengths, pages, splits and packed heads.
+fn random_varied_case(random: &mut Random, most: usize) -> Case {
+    let mut case = random_case(random, most);
+    case.q_length = random.of(&[17, 20, 40, 64, 130, 200]);
+    case.k_length = 1 + random.below(3 * most);
+    case.splits = random.of(&[0, 0, 2, 3]);
+    case.sinks = random.one_in(3);
+    let (q_length, k_length) = (case.q_length, case.k_length);
+    match random.below(4) {
+        0 => {
+            let mut lengths: Vec<_> =
+                (0..case.batches).map(|_| (random.below(q_length + 1), random.below(k_length + 1))).collect();
+            // The tensors have a row each.
+            lengths[0] = (lengths[0].0.max(1), lengths[0].1.max(1));
+            case.lengths = Some(lengths);
+        }
+        1 => {
+            case.page = Some(random.of(&[64, 128, 256]));
+            case.k_lengths = Some(vec![k_length; case.batches]);
+        }
+        2 => {
+            case.page = Some(64);
+            case.k_lengths = Some((0..case.batches).map(|_| random.below(k_length + 1)).collect());
+        }
+        // All of one length and in one tensor: the keys are split.
+        _ => case.splits = case.splits.max(2),
+    }
+    for planted in &mut case.planted {
+        planted.1 = random.below(k_length);
+    }
+    case
+}
+
 /// Runs a case by the call, and asserts that a kernel for Hopper serves it and that all results are
-/// within their bounds.
+/// within their bounds. With `splits` 0 the call chooses them.
 fn check<T: Kernels + AttentionElement>(device: &Device, case: &Case, seed: u64) {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let Case { batches, heads, q_length, k_length, d, .. } = *case;
     let strides = |laid: &Laid<T>| {
         [laid.strides.batch, laid.strides.head, laid.strides.row].map(|stride| stride as usize)
     };
+    let rows_of = |offsets: &[i32], length: usize| match offsets.last() {
+        Some(&rows) => (1, rows as usize),
+        None => (batches, length),
+    };
+    let ((q_batches, q_rows), (mut k_batches, mut k_rows)) =
+        (rows_of(&operands.q_offsets, q_length), rows_of(&operands.k_offsets, k_length));
+    if let Some(page) = case.page {
+        (k_batches, k_rows) = (operands.pages.len(), page);
+    }
     let [q, k, v] = [&operands.q, &operands.k, &operands.v].map(|laid| device.upload(&laid.values).unwrap());
     let poison = vec![T::of(f32::NAN); operands.o.values.len()];
     let mut o = device.upload(&poison).unwrap();
-    let mut lse = device.upload(&vec![f32::NAN; batches * heads * q_length]).unwrap();
-    let kv = [batches, case.kv_heads(), k_length, d];
+    let mut lse = device.upload(&vec![f32::NAN; q_batches * heads * q_rows]).unwrap();
+    let ints = |numbers: &[i32]| device.upload(numbers).unwrap();
+    let offsets = [ints(&operands.q_offsets), ints(&operands.k_offsets)];
+    let pages = ints(&operands.pages);
+    let k_lengths: Vec<i32> = case.k_lengths.iter().flatten().map(|&length| length as i32).collect();
+    let k_lengths = ints(&k_lengths);
+    let sinks = device.upload(&operands.sinks).unwrap();
+    let (q_shape, kv) = ([q_batches, heads, q_rows, d], [k_batches, case.kv_heads(), k_rows, d]);
     let mut call = Attention::new(
-        Heads::strided(&q, [batches, heads, q_length, d], strides(&operands.q)).unwrap(),
+        Heads::strided(&q, q_shape, strides(&operands.q)).unwrap(),
         Heads::strided(&k, kv, strides(&operands.k)).unwrap(),
         Heads::strided(&v, kv, strides(&operands.v)).unwrap(),
     )
     .scale(case.scale)
-    .splits(1)
     .lse(&mut lse);
+    if case.splits > 0 {
+        call = call.splits(case.splits);
+    }
+    if case.sinks {
+        call = call.sinks(&sinks);
+    }
+    // SAFETY: lengths, offsets and page numbers are those of the operands.
+    unsafe {
+        if case.lengths.is_some() {
+            call = call.variable_length(&offsets[0], &offsets[1], longest(case));
+        }
+        if case.page.is_some() {
+            call = call.pages(&pages, operands.pages_per_sequence);
+        }
+        if case.k_lengths.is_some() {
+            call = call.key_lengths(&k_lengths);
+        }
+    }
     let limit = |limit: i32| (limit != i32::MAX).then_some(limit as u32);
     call = call.window(limit(case.window[0]), limit(case.window[1]));
-    let mut target = HeadsMut::strided(&mut o, [batches, heads, q_length, d], strides(&operands.o)).unwrap();
+    let mut target = HeadsMut::strided(&mut o, q_shape, strides(&operands.o)).unwrap();
     let kernel = call.explain(device, &target).unwrap().kernel.unwrap();
-    assert!(kernel.starts_with("hopper_"), "{kernel} of {case:?}");
+    assert!(kernel.starts_with("hopper_") || longest(case)[0] * case.group <= 16, "{kernel} of {case:?}");
     call.run(device, &mut target).unwrap();
     drop(call);
     let (o, lse) = (o.download().unwrap(), lse.download().unwrap());
@@ -64,7 +129,7 @@ fn check<T: Kernels + AttentionElement>(device: &Device, case: &Case, seed: u64)
     let mut errors = Errors::default();
     for batch in 0..batches {
         for head in 0..heads {
-            for token in 0..q_length {
+            for token in 0..case.lengths_of(batch).0 {
                 let want = row(case, &operands, batch, token, head);
                 let what = format!(
                     "batch {batch}, head {head}, token {token} of {case:?}, seed {seed}, by {kernel}"
@@ -75,7 +140,9 @@ fn check<T: Kernels + AttentionElement>(device: &Device, case: &Case, seed: u64)
                 if want.lse == f64::NEG_INFINITY {
                     assert!(o[at..at + d].iter().all(|o| o.value() == 0.0), "{what}: zeros");
                 }
-                let got = f64::from(lse[(batch * heads + head) * q_length + token]);
+                let first = operands.q_offsets.get(batch).map_or(0, |&first| first as usize);
+                let of_batch = if case.lengths.is_some() { 0 } else { batch };
+                let got = f64::from(lse[(of_batch * heads + head) * q_rows + first + token]);
                 let bound = 4e-6 * (1.0 + want.largest_score) * (1.0 + (d as f64).sqrt());
                 let same =
                     got == want.lse || want.lse.is_nan() && got.is_nan() || (got - want.lse).abs() <= bound;
@@ -88,9 +155,16 @@ fn check<T: Kernels + AttentionElement>(device: &Device, case: &Case, seed: u64)
     assert!(errors.relative() <= T::ROUNDING, "{:e} by norm; {case:?}, seed {seed}", errors.relative());
 }
 
-fn random_cases(device: &Device, seeds: std::ops::Range<u64>, most: usize) {
+/// The most query and key tokens of a sequence.
+fn longest(case: &Case) -> [usize; 2] {
+    let lengths: Vec<_> = (0..case.batches).map(|batch| case.lengths_of(batch)).collect();
+    let most = |of: fn(&(usize, usize)) -> usize| lengths.iter().map(of).max().unwrap_or(0);
+    [most(|lengths| lengths.0), most(|lengths| lengths.1)]
+}
+
+fn random_cases(device: &Device, seeds: std::ops::Range<u64>, of: impl Fn(&mut Random) -> Case) {
     for seed in seeds {
-        let case = random_case(&mut Random::new(seed), most);
+        let case = of(&mut Random::new(seed));
         if seed % 2 == 0 {
             check::<bf16>(device, &case, seed);
         } else {
@@ -102,7 +176,13 @@ fn random_cases(device: &Device, seeds: std::ops::Range<u64>, most: usize) {
 #[test]
 fn random_shapes_are_within_the_rounding_of_the_element_type_on_the_simulator() {
     let Some(device) = On::Sim.device() else { return };
-    random_cases(&device, 0..16, 150);
+    random_cases(&device, 0..16, |random| random_case(random, 150));
+}
+
+#[test]
+fn random_variable_lengths_pages_and_splits_are_within_the_rounding_of_the_element_type_on_the_simulator() {
+    let Some(device) = On::Sim.device() else { return };
+    random_cases(&device, 0..16, |random| random_varied_case(random, 100));
 }
 
 #[test]
@@ -113,7 +193,8 @@ fn hundreds_of_random_shapes_are_within_the_rounding_of_the_element_type_on_a_gp
         return;
     }
     let count = if common::is_watched() { 20 } else { 200 };
-    random_cases(&device, 100..100 + count, 500);
+    random_cases(&device, 100..100 + count, |random| random_case(random, 500));
+    random_cases(&device, 1000..1000 + count, |random| random_varied_case(random, 500));
 }
 
 #[test]
@@ -140,6 +221,7 @@ fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
         call.explain(&device, &target).unwrap().kernel.unwrap()
     };
     assert_eq!(kernel(128, &|call| call), "hopper_bf16_128_causal", "256 keys are two tiles of 128");
+    assert_eq!(kernel(128, &|call| call.splits(2)), "hopper_bf16_128_varied");
     assert_eq!(kernel(64, &|call| call.causal()), "hopper_bf16_64");
     assert_eq!(kernel(96, &|call| call), "forward_bf16_96");
     assert_eq!(kernel(64, &|call| call.softcap(3.0)), "forward_bf16_64_general");
@@ -147,5 +229,5 @@ fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
     let heads = || Heads::head_first(&data, [1, 2, 256, 64]).unwrap();
     let target = HeadsMut::head_first(&mut o, [1, 2, 256, 64]).unwrap();
     let call = Attention::new(heads(), heads(), heads()).splits(1).sinks(&sinks);
-    assert_eq!(call.explain(&device, &target).unwrap().kernel, Some("forward_bf16_64"));
+    assert_eq!(call.explain(&device, &target).unwrap().kernel, Some("hopper_bf16_64_varied"));
 }

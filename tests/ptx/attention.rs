@@ -35,10 +35,19 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
         assert!(kernel.count("wgmma.mma_async") > 0, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("mma.sync"), 0, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("cp.async.bulk.tensor.4d.shared") > 0, "{name}: {:?}", kernel.instructions);
-        assert!(kernel.count("cp.async.bulk.tensor.4d.global") > 0, "{name}: {:?}", kernel.instructions);
+        // Rows of packed heads and of sequences that end between tiles have no tensor map.
+        let by_rows = name.ends_with("_varied") || name.ends_with("_few");
+        let stores = kernel.count("cp.async.bulk.tensor.4d.global");
+        assert_eq!(stores == 0, by_rows, "{name}: {:?}", kernel.instructions);
+        assert_eq!(
+            kernel.count("cp.async.cg.shared.global") > 0,
+            by_rows,
+            "{name}: {:?}",
+            kernel.instructions
+        );
         seen[2] += 1;
     }
-    // Seven head sizes of two types, with and without options; few rows; four kernels of two types
+    // Seven head sizes of two types, with and without options; few rows; ten kernels of two types
     // for Hopper.
-    assert_eq!(seen, [28, 14, 8]);
+    assert_eq!(seen, [28, 14, 20]);
 }

@@ -1,5 +1,6 @@
 //! The parameter of every attention kernel: operands, strides, lengths and options.
 
+use super::schedule::Work;
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Element, Global, GlobalMut};
 
@@ -202,15 +203,28 @@ impl<T: Element> Arguments<T> {
         self.row_tiles * (self.heads / self.pack) * self.splits * self.batches
     }
 
-    /// Whether an option needs the kernel that changes single scores, or loads keys by pages.
+    /// The row of the workspaces that a split has for a query token of a head.
+    #[inline(always)]
+    #[must_use]
+    pub fn partial_row(&self, work: &Work, head: u32, token: u32) -> i64 {
+        let sequence = i64::from(work.split) * i64::from(self.batches) + i64::from(work.batch);
+        (sequence * i64::from(self.heads) + i64::from(head)) * i64::from(self.q_length) + i64::from(token)
+    }
+
+    /// Whether an option changes single scores.
     #[must_use]
     #[allow(clippy::neg_cmp_op_on_partial_ord, reason = "NaN is not positive")]
-    pub fn is_general(&self) -> bool {
+    pub fn changes_scores(&self) -> bool {
         self.bias.address() != 0
             || self.mask.address() != 0
             || self.slopes.address() != 0
-            || self.pages.address() != 0
             || self.softcap != 0.0
             || !(self.scale > 0.0)
+    }
+
+    /// Whether an option needs the kernel that changes single scores, or loads keys by pages.
+    #[must_use]
+    pub fn is_general(&self) -> bool {
+        self.changes_scores() || self.pages.address() != 0
     }
 }

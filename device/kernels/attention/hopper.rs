@@ -1,47 +1,32 @@
-//! Forward attention on Hopper: TMA, `wgmma`, and the softmax of one warpgroup during the products
-//! of the other.
+//! Forward attention on Hopper: TMA, `wgmma`, softmax of one warpgroup under the products of the
+//! other.
 //!
 //! A block has a tile of `64 * WARPGROUPS` query rows, 64 for each consumer warpgroup, and a
 //! producer warp that loads Q, K and V. A consumer keeps the scores `S`, the probabilities `P` and
-//! its rows of O in registers:
-//!
-//! ```text
-//! S = Q K^T                       wgmma, A and B in shared memory
-//! for each further tile of keys:
-//!     S' = Q K'^T;  O += P V      both are issued
-//!     softmax of S'               while the product with V runs
-//!     O *= factors;  P = S'       P in registers is the operand A of the next product
-//! O += P V
-//! ```
-//!
-//! The warpgroups issue their products in turn (named barriers), so that the softmax of one is
-//! hidden by the products of another. Tiles of keys are taken from the last to the first: the
-//! masked ones come first. Blocks are persistent.
+//! its rows of O in registers (`hopper_mainloop`). Blocks are persistent.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::arguments::{Arguments, UNLIMITED};
+use super::arguments::{Arguments, Window};
+use super::config::Half;
 use super::hopper_config::{
-    Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TileS, TmaK, TmaQ,
-    WARPGROUP,
+    Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TmaK, TmaQ, WARPGROUP,
 };
-use super::hopper_hidden::{Row, is_hit, recompute};
+use super::hopper_hidden::{Row, Source, is_hit, recompute, words};
+use super::hopper_mainloop::{ALONE, Operands, attend, begin_turns, scale_rows};
+use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
-use super::hopper_softmax::Softmax;
+use super::schedule::Work;
 use super::sequence::Visible;
-use super::softmax::at;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
-    FULL_WARP, arrive_barrier, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
+    FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id, opaque,
     prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
-use moye_device::atom::wgmma::{
-    OperandOf, ScaleOut, accumulators_as_a, pack_fragment, warpgroup_arrive, warpgroup_commit_batch,
-    warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
-};
+use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
-use moye_device::memory::SharedStorage;
-use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
+use moye_device::memory::{Global, SharedStorage};
+use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
 
 /// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
 /// own parameters.
@@ -105,13 +90,6 @@ type Pipelines<C> = (
     <KeyStages<C> as SharedStorage>::Tensors,
 );
 
-/// The tiles of keys that some row of a tile sees, `begin .. end`.
-#[inline(always)]
-fn key_tiles<C: Config>(visible: &Visible, row: u32, rows: u32, q_length: u32) -> (u32, u32) {
-    let ((begin, end), _) = visible.range(row, (row + rows).min(q_length) - 1);
-    if end <= begin { (0, 0) } else { (begin as u32 / C::BLK_N, (end as u32).div_ceil(C::BLK_N)) }
-}
-
 /// The producer: one thread that loads the tiles of Q, K and V.
 ///
 /// # Safety
@@ -138,7 +116,7 @@ unsafe fn produce<C: Config>(
             let (head, batch) = (work.kv_head, work.batch);
             let row_tile = work.row_tile * C::WARPGROUPS;
             let (begin, end) =
-                key_tiles::<C>(&visible, row_tile * 64, C::WARPGROUPS * 64, arguments.q_length);
+                key_tiles::<C>(&visible, row_tile * 64, C::WARPGROUPS * 64, (arguments.q_length, 1));
             macro_rules! load {
                 ($pipeline:ident, $tensor:ident, $array:ident, $tile:expr) => {
                     let filling = $pipeline.acquire(TmaK::<C>::BYTES);
@@ -200,90 +178,42 @@ unsafe fn consume<C: Config>(
             _ => queries.2,
         };
         let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-        if C::TURNS && warpgroup == C::WARPGROUPS - 1 {
-            // The first warpgroup may issue its products.
-            arrive_barrier(TURN, 2 * WARPGROUP);
-        }
+        begin_turns::<C>(warpgroup);
         for work in Tiles::new(arguments, section) {
             let tile_row = work.row_tile * C::WARPGROUPS * 64;
-            let (begin, end) = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, arguments.q_length);
-            let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, arguments.q_length);
-            let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
-            let mut softmax = Softmax::NONE;
+            let tiles = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
+            let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
             let mut query = Some(queries.wait());
-            if begin < end {
-                let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-                let full = keys.wait();
-                warpgroup_arrive();
-                warpgroup_gemm(C::Qk::default(), &tSrQ, &full.of(tSrK), &mut tSrS, ScaleOut::Zero);
-                warpgroup_commit_batch();
-                warpgroup_wait::<0>();
-                warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
-                keys.release(full);
-                rows.mask::<C>(&mut tSrS, end - 1);
-                softmax.take_in::<_, false>(&mut tSrS, scale, 0.0);
-                let mut tOrP: Fragment<Element<C>, OperandOf<TileS<C>, C::Pv>> =
-                    accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
-                let mut tile = end - 1;
-                while tile > begin {
-                    tile -= 1;
-                    let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-                    // Both are waited for before the first product: a loop between them would end
-                    // the sequence.
-                    let (key, value) = (keys.wait(), values.wait());
-                    if C::TURNS {
-                        sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
-                    }
-                    warpgroup_arrive();
-                    warpgroup_gemm(C::Qk::default(), &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-                    warpgroup_commit_batch();
-                    warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-                    warpgroup_commit_batch();
-                    if C::TURNS {
-                        arrive_barrier(TURN + next::<C>(warpgroup), 2 * WARPGROUP);
-                    }
-                    warpgroup_wait::<1>();
-                    warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
-                    keys.release(key);
-                    rows.mask::<C>(&mut tSrS, tile);
-                    let (factors, rescale) = softmax.take_in::<_, true>(&mut tSrS, scale, C::SLACK);
-                    warpgroup_wait_after::<0, 2>(softmax.sum);
-                    warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
-                    values.release(value);
-                    tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
-                    if rescale {
-                        scale_rows(&mut tOrO, factors);
-                    }
-                }
+            let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
+            let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
                 if C::SEPARATE_O
                     && let Some(query) = query.take()
                 {
                     // The next tile of Q is loaded under what is left of this one.
                     queries.release(query);
                 }
-                let value = values.wait();
-                warpgroup_arrive();
-                warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-                warpgroup_commit_batch();
-                warpgroup_wait::<0>();
-                warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
-                values.release(value);
-            }
+            });
             let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
             for row in 0..2 {
-                let (factor, lse) = softmax.finish(row, scale);
+                let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
                 (factors[row], logarithms[row]) = (factor, lse);
-                rows.store_lse(row, lse, arguments, work.batch, work.head);
+                store_lse(&rows, row, lse, arguments, &work);
             }
             scale_rows(&mut tOrO, factors);
-            let again =
-                |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, arguments.window) };
+            let hides = arguments.window != Window::ALL;
+            let again = |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, hides) };
             let again = [again(0), again(1)];
             let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
             store::<C>(&tOrO, sO, warpgroup, maps, tile, |sO| {
-                let first = tile_row + 64 * warpgroup;
-                recompute::<C>(sO, (0, again[0]), arguments, &work, first);
-                recompute::<C>(sO, (1, again[1]), arguments, &work, first);
+                let source = Fixed { arguments, work: &work, first: tile_row + 64 * warpgroup };
+                for index in 0..2 {
+                    recompute::<C, _>(&source, index, again[index as usize], |row, column, results| {
+                        let rounded = <C::T as Half>::pack(results[0], results[1]);
+                        for i in 0..2 {
+                            sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+                        }
+                    });
+                }
             });
             if let Some(query) = query {
                 queries.release(query);
@@ -294,30 +224,67 @@ unsafe fn consume<C: Config>(
     }
 }
 
-/// The named barriers at which warpgroups take turns, one for each, and those of a warpgroup alone.
-const TURN: u32 = 1;
-const ALONE: u32 = 4;
-
-/// The warpgroup whose turn is next.
+/// Writes the logarithm of a row's sum, where the arguments have room for it: one lane of the four
+/// that have the row.
+///
+/// # Safety
+/// The arguments have room for each row.
 #[inline(always)]
-const fn next<C: Config>(warpgroup: u32) -> u32 {
-    if warpgroup + 1 == C::WARPGROUPS { 0 } else { warpgroup + 1 }
-}
-
-/// Multiplies each of a thread's two rows by its factor.
-#[inline(always)]
-fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
-    for row in 0..2 {
-        for column in 0..const { L::LAYOUT.size() as usize / 2 } {
-            // SAFETY: inside the fragment, which is written.
-            unsafe { tOrO.set(at(2, row, column), tOrO.get(at(2, row, column)) * factors[row]) };
-        }
+unsafe fn store_lse<T: Half>(rows: &Rows, row: usize, lse: f32, arguments: &Arguments<T>, work: &Work) {
+    if arguments.lse.address() != 0
+        && lane_id().is_multiple_of(4)
+        && let Some(query) = rows.row(row)
+    {
+        let strides = arguments.stride_lse;
+        let at = i64::from(work.batch) * strides.batch
+            + i64::from(work.head) * strides.head
+            + i64::from(query) * strides.row;
+        // SAFETY: the caller's contract.
+        unsafe { arguments.lse.write(at, lse) };
     }
 }
 
-/// Stores a warpgroup's rows of O through shared memory; `mend` may change its warp's rows there.
-/// If that memory is the tile of Q, it has been read when this returns; otherwise the store may
-/// still run.
+/// Where the rows of a warpgroup's tile and its keys are in global memory.
+struct Fixed<'a, T: Half> {
+    arguments: &'a Arguments<T>,
+    work: &'a Work,
+    /// The query token of the warpgroup's first row.
+    first: u32,
+}
+
+impl<T: Half> Source for Fixed<'_, T> {
+    #[inline(always)]
+    fn scale(&self) -> f32 {
+        self.arguments.scale * core::f32::consts::LOG2_E
+    }
+
+    #[inline(always)]
+    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
+        let q_length = opaque(self.arguments.q_length);
+        let visible = Visible::new(q_length, self.arguments.k_length, self.arguments.window);
+        let query = |row: u32| (self.first + row).min(q_length - 1);
+        visible.range(query(first), query(last)).0
+    }
+
+    #[inline(always)]
+    fn query(&self, row: u32) -> (Global<u32>, (i32, i32)) {
+        let Arguments { q, stride_q, q_length, k_length, window, .. } = self.arguments;
+        let query = (self.first + row).min(opaque(*q_length) - 1);
+        let visible = Visible::new(*q_length, *k_length, *window);
+        (words(*q, stride_q, self.work.batch, opaque(self.work.head), query), visible.of(query))
+    }
+
+    #[inline(always)]
+    fn key(&self, key: u32) -> (Global<u32>, Global<u32>) {
+        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
+        let (batch, head) = (self.work.batch, self.work.kv_head);
+        (words(*k, stride_k, batch, head, key), words(*v, stride_v, batch, head, key))
+    }
+}
+
+/// Stores a warpgroup's rows of O by way of shared memory, where `fix` may change those of its
+/// warp. Where that is the tile of Q, it has been read when this returns; otherwise the store goes
+/// on.
 ///
 /// # Safety
 /// As [`forward`]; all threads of the warpgroup.
@@ -328,7 +295,7 @@ unsafe fn store<C: Config>(
     warpgroup: u32,
     maps: Maps<'_, C>,
     tile: [u32; 4],
-    mend: impl FnOnce(SharedTensor<Element<C>, AllButLast<SmemQ<C>>>),
+    fix: impl FnOnce(SharedTensor<Element<C>, AllButLast<SmemQ<C>>>),
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
@@ -343,7 +310,7 @@ unsafe fn store<C: Config>(
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
         sync_warp(FULL_WARP);
-        mend(sO);
+        fix(sO);
         fence_proxy_async_shared();
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         if thread == 0 {
@@ -352,95 +319,6 @@ unsafe fn store<C: Config>(
             if !C::SEPARATE_O {
                 bulk_wait_group_read::<0>();
             }
-        }
-    }
-}
-
-/// The rows of a warpgroup in a tile, of which a thread has two, 8 apart.
-#[derive(Clone, Copy)]
-struct Rows {
-    /// The warpgroup's first.
-    first: u32,
-    /// The tiles of keys `begin .. end` that all rows see.
-    clear: (u32, u32),
-    visible: Visible,
-    /// The last query token.
-    last: u32,
-}
-
-impl Rows {
-    #[inline(always)]
-    fn new<C: Config>(visible: Visible, first: u32, q_length: u32) -> Self {
-        let last = q_length - 1;
-        let (_, (begin, end)) = visible.range(first.min(last), (first + 63).min(last));
-        let clear = (begin.max(0) as u32).div_ceil(C::BLK_N);
-        Self { first, clear: (clear, end.max(0) as u32 / C::BLK_N), visible, last }
-    }
-
-    /// The first of the thread's rows.
-    #[inline(always)]
-    fn query(&self) -> u32 {
-        self.first + thread_idx().x % WARPGROUP / 32 * 16 + lane_id() / 4
-    }
-
-    /// Hides the scores of keys that a row does not see, in a tile of keys.
-    #[inline(always)]
-    fn mask<C: Config>(&self, tSrS: &mut Fragment<f32, AccumulatorOf<TileS<C>, C::Qk>>, tile: u32) {
-        if tile >= self.clear.0 && tile < self.clear.1 {
-            return;
-        }
-        if self.visible.window.left == UNLIMITED {
-            self.hide::<C, false>(tSrS, tile);
-        } else {
-            self.hide::<C, true>(tSrS, tile);
-        }
-    }
-
-    /// Hides scores on the right, and with `LEFT` on the left.
-    #[inline(always)]
-    fn hide<C: Config, const LEFT: bool>(
-        &self,
-        tSrS: &mut Fragment<f32, AccumulatorOf<TileS<C>, C::Qk>>,
-        tile: u32,
-    ) {
-        let first = (tile * C::BLK_N + lane_id() % 4 * 2) as i32;
-        for row in 0..2 {
-            // A thread's columns are compared with constants.
-            // Rows beyond the last are computed like the last, and not stored.
-            let seen = self.visible.of((self.query() + 8 * row as u32).min(self.last));
-            let (begin, end) = (seen.0 - first, seen.1 - first);
-            for column in 0..C::BLK_N as usize / 4 {
-                let key = (column / 2 * 8 + column % 2) as i32;
-                if LEFT && key < begin || key >= end {
-                    // SAFETY: inside the fragment.
-                    unsafe { tSrS.set(at(2, row, column), f32::NEG_INFINITY) };
-                }
-            }
-        }
-    }
-
-    /// Writes the logarithm of a row's sum, where the arguments have room for it: one lane of the
-    /// four that have the row.
-    ///
-    /// # Safety
-    /// The arguments have room for each row.
-    #[inline(always)]
-    unsafe fn store_lse<T: moye_device::memory::Element>(
-        &self,
-        row: usize,
-        lse: f32,
-        arguments: &Arguments<T>,
-        batch: u32,
-        head: u32,
-    ) {
-        let query = self.query() + 8 * row as u32;
-        if arguments.lse.address() != 0 && lane_id().is_multiple_of(4) && query <= self.last {
-            let strides = arguments.stride_lse;
-            let at = i64::from(batch) * strides.batch
-                + i64::from(head) * strides.head
-                + i64::from(query) * strides.row;
-            // SAFETY: the caller's contract.
-            unsafe { arguments.lse.write(at, lse) };
         }
     }
 }

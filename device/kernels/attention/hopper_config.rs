@@ -21,6 +21,8 @@ use moye_device::tensor::{AllButLast, StaticLayout};
 pub const WARPGROUP: u32 = 128;
 /// Stages of K, and of V.
 pub const STAGES: u32 = 2;
+/// Keys of a box of the kernels for pages and variable lengths: pages have a multiple of it.
+pub const BOX: u32 = 64;
 
 /// What a kernel is made for.
 pub trait Config: Copy + Default + Send + Sync + 'static {
@@ -93,6 +95,11 @@ layouts! {
     SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, SWIZZLE;
     /// V transposed: (D, BLK_N, STAGES).
     SmemVt = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout.select(&[1, 0, 2]), SWIZZLE;
+    /// K or V as boxes: (BOX, D, BLK_N / BOX, STAGES).
+    SmemBoxes = |C| layout!(
+        ({ BOX as i64 }, (64, { C::D / 64 }), { (C::BLK_N / BOX) as i64 }, { STAGES as i64 }):
+        (64, (1, { C::BLK_N as i64 * 64 }), { BOX as i64 * 64 }, { C::BLK_N as i64 * C::D })
+    ), SWIZZLE;
     /// A warpgroup's tile of scores.
     TileS = |C| layout!((64, { C::BLK_N as i64 })), Swizzle::NONE;
     /// A warpgroup's tile of O.
@@ -103,6 +110,9 @@ layouts! {
 pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;
 /// The copy of a tile of K or V.
 pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
+
+/// The copy of a box of K or V, of a tensor (row, column, head, sequence or page).
+pub type TmaBox<C> = TmaCopy<Element<C>, AllButLast<AllButLast<SmemBoxes<C>>>, 4>;
 
 /// Who reads stages of Q: the four warps of one warpgroup.
 pub type OneWarpgroup = Warps<{ WARPGROUP / 32 }>;
@@ -126,6 +136,16 @@ pub type Storage<C> = (
     SharedArray<Element<C>, SmemK<C>>,
     SharedArray<Element<C>, SmemK<C>>,
     (QueryStage, QueryStage, QueryStage),
+    KeyStages<C>,
+    KeyStages<C>,
+);
+
+/// What a block of the kernels for pages and variable lengths keeps in shared memory: Q, K and V,
+/// the barriers of K and V.
+pub type VariedStorage<C> = (
+    SharedArray<Element<C>, SmemQ<C>>,
+    SharedArray<Element<C>, SmemK<C>>,
+    SharedArray<Element<C>, SmemK<C>>,
     KeyStages<C>,
     KeyStages<C>,
 );
@@ -160,14 +180,19 @@ macro_rules! configs {
 
             #[inline(always)]
             unsafe fn take_registers() {
-                // SAFETY: the caller's contract.
-                unsafe { increase_registers::<$registers>() }
+                // One consumer has all that it can name from the start.
+                if $warpgroups > 1 {
+                    // SAFETY: the caller's contract.
+                    unsafe { increase_registers::<$registers>() }
+                }
             }
 
             #[inline(always)]
             unsafe fn give_registers() {
-                // SAFETY: the caller's contract; 512 registers for four or three warpgroups.
-                unsafe { decrease_registers::<{ if $warpgroups == 3 { 32 } else { 504 - 2 * $registers } }>() }
+                if $warpgroups > 1 {
+                    // SAFETY: the caller's contract; 512 registers for four or three warpgroups.
+                    unsafe { decrease_registers::<{ if $warpgroups == 3 { 32 } else { 504 - 2 * $registers } }>() }
+                }
             }
         }
 
@@ -208,6 +233,14 @@ configs! {
     Bf16D128: bf16, 128 x 160, 2 of 232, SM90_64x160x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
     /// bf16, heads of 256.
     Bf16D256: bf16, 256 x 80, 2 of 232, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
+    /// bf16, heads of 256, in boxes of 64 keys.
+    Bf16D256Varied: bf16, 256 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
+    /// bf16, heads of 64, for few rows.
+    Bf16D64Few: bf16, 64 x 128, 1 of 240, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
+    /// bf16, heads of 128, for few rows.
+    Bf16D128Few: bf16, 128 x 128, 1 of 240, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
+    /// bf16, heads of 256, for few rows.
+    Bf16D256Few: bf16, 256 x 64, 1 of 240, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
     /// f16, heads of 64.
     F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
     /// f16, heads of 128, for masks and few keys.
@@ -216,4 +249,12 @@ configs! {
     F16D128: f16, 128 x 160, 2 of 232, SM90_64x160x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
     /// f16, heads of 256.
     F16D256: f16, 256 x 80, 2 of 232, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
+    /// f16, heads of 256, in boxes of 64 keys.
+    F16D256Varied: f16, 256 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
+    /// f16, heads of 64, for few rows.
+    F16D64Few: f16, 64 x 128, 1 of 240, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false;
+    /// f16, heads of 128, for few rows.
+    F16D128Few: f16, 128 x 128, 1 of 240, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false;
+    /// f16, heads of 256, for few rows.
+    F16D256Few: f16, 256 x 64, 1 of 240, SM90_64x64x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false;
 }

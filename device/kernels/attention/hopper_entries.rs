@@ -1,9 +1,11 @@
 //! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 128 one for causal
-//! masks and one for the others.
+//! masks and one for the others; those for pages, variable lengths and splits end in `_varied`, and
+//! in `_few` those of them for 64 rows.
 
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};
 use super::hopper_config::*;
+use super::hopper_varied::forward_varied;
 use half::{bf16, f16};
 use moye_device::atom::tma::TmaMap;
 use moye_device::kernel;
@@ -37,4 +39,32 @@ entries! {
     hopper_f16_128 F16D128 f16;
     hopper_f16_128_causal F16D128Causal f16;
     hopper_f16_256 F16D256 f16;
+}
+
+macro_rules! varied {
+    ($($name:ident $config:ident $t:ty;)+) => { $(
+        #[doc = concat!("Attention of `", stringify!($t), "` by the shape [`", stringify!($config), "`], of variable lengths, pages, splits and packed heads.")]
+        ///
+        /// # Safety
+        /// As [`forward_varied`].
+        #[kernel(threads = $config::THREADS, min_blocks = 1, shared = VariedStorage<$config>)]
+        pub unsafe fn $name(k: TmaMap<TmaBox<$config>>, v: TmaMap<TmaBox<$config>>, arguments: Arguments<$t>) {
+            // SAFETY: the caller's contract.
+            unsafe { forward_varied::<$config>(&k, &v, &arguments) }
+        }
+    )+ };
+}
+varied! {
+    hopper_bf16_64_varied Bf16D64 bf16;
+    hopper_bf16_128_varied Bf16D128Causal bf16;
+    hopper_bf16_256_varied Bf16D256Varied bf16;
+    hopper_bf16_64_few Bf16D64Few bf16;
+    hopper_bf16_128_few Bf16D128Few bf16;
+    hopper_bf16_256_few Bf16D256Few bf16;
+    hopper_f16_64_varied F16D64 f16;
+    hopper_f16_128_varied F16D128Causal f16;
+    hopper_f16_256_varied F16D256Varied f16;
+    hopper_f16_64_few F16D64Few f16;
+    hopper_f16_128_few F16D128Few f16;
+    hopper_f16_256_few F16D256Few f16;
 }

@@ -5,17 +5,31 @@
 //! of results that is not finite is computed once more, key by key from global memory, over the
 //! keys that its query sees.
 
-use super::arguments::{Arguments, Strides, Window};
+use super::arguments::Strides;
 use super::config::Half;
-use super::hopper_config::{Config, SmemQ, WARPGROUP};
-use super::schedule::Work;
-use super::sequence::Visible;
+use super::hopper_config::{Config, WARPGROUP};
 use super::softmax::at;
 use moye_device::arch::{
     FULL_WARP, Fma, ballot, ex2_approx_f32, lane_id, opaque, shuffle_xor, thread_idx, vote_any,
 };
 use moye_device::memory::{Element, Global};
-use moye_device::tensor::{AllButLast, Fragment, SharedTensor, StaticLayout};
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// Where a warpgroup's rows of queries and its keys are in global memory, in words of two elements.
+/// Rows are counted from the warpgroup's first; those beyond the last are as the last.
+pub trait Source {
+    /// The factor of the scores, for exponentials to base 2.
+    fn scale(&self) -> f32;
+
+    /// The keys that some of the rows `first ..= last` see.
+    fn hull(&self, first: u32, last: u32) -> (i32, i32);
+
+    /// A row of Q, and the keys that it sees.
+    fn query(&self, row: u32) -> (Global<u32>, (i32, i32));
+
+    /// A row of K and of V.
+    fn key(&self, key: u32) -> (Global<u32>, Global<u32>);
+}
 
 /// One of a thread's two rows of results, which the four threads of a quad share.
 #[derive(Clone, Copy)]
@@ -26,14 +40,14 @@ pub struct Row {
     pub again: bool,
 }
 
-/// Whether a row of results has to be computed again: a mask hides keys, and the row is not finite.
-/// `index` is 0 or 1.
+/// Whether a row of results has to be computed again: a mask hides keys (`hides`), and the row is
+/// not finite. `index` is 0 or 1.
 ///
 /// # Safety
 /// All lanes of the warp execute this call together.
 #[inline(always)]
-pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, window: Window) -> bool {
-    if window == Window::ALL {
+pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, hides: bool) -> bool {
+    if !hides {
         return false;
     }
     let mut nothing = 0.0f32;
@@ -47,44 +61,35 @@ pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, 
 /// Columns that are computed at a time: few registers, since this seldom runs.
 const COLUMNS: usize = 32;
 
-/// Computes a thread's row `index`, 0 or 1, again where that is said, into the warpgroup's tile in
-/// shared memory, whose first row is query token `first`.
+/// Computes a thread's row `index`, 0 or 1, again where that is said, and hands its results to
+/// `put`: row, column, and the results of this column and the next.
 ///
 /// # Safety
-/// The operands of `arguments` may be read, by their strides; no other warp touches the rows of the
-/// tile. All lanes of the warp execute this call together.
+/// The rows of `source` may be read. All lanes of the warp execute this call together.
 #[inline(always)]
-pub unsafe fn recompute<C: Config<T: Half>>(
-    results: SharedTensor<C::T, AllButLast<SmemQ<C>>>,
-    (index, row): (u32, Row),
-    arguments: &Arguments<C::T>,
-    work: &Work,
-    first: u32,
+pub unsafe fn recompute<C: Config<T: Half>, S: Source>(
+    source: &S,
+    index: u32,
+    row: Row,
+    mut put: impl FnMut(u32, u32, [f32; 2]),
 ) {
     if !vote_any(FULL_WARP, row.again) {
         return;
     }
     // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the
     // arguments.
-    let q_length = opaque(arguments.q_length);
-    let visible = Visible::new(q_length, arguments.k_length, arguments.window);
-    let scale = arguments.scale * core::f32::consts::LOG2_E;
+    let scale = source.scale();
     let sees = row.again && row.lse != f32::NEG_INFINITY;
     let shift = -row.lse * core::f32::consts::LOG2_E;
     let lane = lane_id();
-    let place = opaque(thread_idx().x % WARPGROUP) / 32 * 16 + lane / 4 + 8 * index;
-    let query = (first + place).min(q_length - 1);
-    let (begin, end) = visible.of(query);
-    let of_warp = first + place - lane / 4;
-    let ((from, to), _) = visible.range(of_warp.min(q_length - 1), (of_warp + 7).min(q_length - 1));
-    let (batch, head) = (work.batch, opaque(work.head));
-    let kv_head = head / arguments.group.max(1);
-    let q = words(arguments.q, &arguments.stride_q, batch, head, query);
+    let of_warp = opaque(thread_idx().x % WARPGROUP) / 32 * 16 + 8 * index;
+    let place = of_warp + lane / 4;
+    let (q, (begin, end)) = source.query(place);
+    let (from, to) = source.hull(of_warp, of_warp + 7);
     for part in 0..opaque(C::D as u32 / COLUMNS as u32) {
         let mut sums = [0.0f32; COLUMNS / 4];
         for key in from..to {
-            let k = words(arguments.k, &arguments.stride_k, batch, kv_head, key as u32);
-            let v = words(arguments.v, &arguments.stride_v, batch, kv_head, key as u32);
+            let (k, v) = source.key(key as u32);
             let mut dot = 0.0f32;
             for pair in 0..opaque(C::D as u32 / 8) {
                 let word = i64::from(4 * pair + lane % 4);
@@ -108,12 +113,8 @@ pub unsafe fn recompute<C: Config<T: Half>>(
         }
         if row.again {
             for pair in 0..COLUMNS / 8 {
-                let rounded = <C::T as Half>::pack(sums[2 * pair], sums[2 * pair + 1]);
-                for i in 0..2 {
-                    let column = part * COLUMNS as u32 + 8 * pair as u32 + lane % 4 * 2 + i as u32;
-                    // SAFETY: inside the tile.
-                    unsafe { results.at((place, column)).set(0usize, rounded[i]) };
-                }
+                let column = part * COLUMNS as u32 + 8 * pair as u32 + lane % 4 * 2;
+                put(place, column, [sums[2 * pair], sums[2 * pair + 1]]);
             }
         }
     }
@@ -121,7 +122,13 @@ pub unsafe fn recompute<C: Config<T: Half>>(
 
 /// A row of a tensor in words of two elements.
 #[inline(always)]
-fn words<T: Element>(tensor: Global<T>, strides: &Strides, batch: u32, head: u32, row: u32) -> Global<u32> {
+pub fn words<T: Element>(
+    tensor: Global<T>,
+    strides: &Strides,
+    batch: u32,
+    head: u32,
+    row: u32,
+) -> Global<u32> {
     let at = i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(row) * strides.row;
     Global::from_address(tensor.address() + (at * size_of::<T>() as i64) as u64)
 }

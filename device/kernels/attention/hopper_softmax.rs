@@ -80,16 +80,17 @@ impl Softmax {
     }
 
     /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of
-    /// its sum of exponentials. A row without scores has 0 and minus infinity.
+    /// its sum of exponentials. `sink` is a score without a value, minus infinity for none. A row
+    /// without scores has 0 and minus infinity.
     ///
     /// All lanes of the warp execute this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
-    pub fn finish(&self, row: usize, scale: f32) -> (f32, f32) {
+    pub fn finish(&self, row: usize, scale: f32, sink: f32) -> (f32, f32) {
         let mut sum = self.sum[row];
         sum += shuffle_xor(FULL_WARP, sum, 1);
         sum += shuffle_xor(FULL_WARP, sum, 2);
-        normalizer(self.max[row] * scale, sum, f32::NEG_INFINITY)
+        normalizer(self.max[row] * scale, sum, sink)
     }
 }

@@ -6,8 +6,10 @@
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
 //! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks; `hidden`: values that a
 //!   mask hides and that are no numbers.
-//! - `hopper`: the kernel for sm_90a; `hopper_config`, `hopper_hidden`, `hopper_schedule`,
-//!   `hopper_softmax`: what it is made of.
+//! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
+//!   heads and splits.
+//! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_places`, `hopper_rows`,
+//!   `hopper_schedule`, `hopper_softmax`: what both are made of.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
 //!   keys.
 #![allow(clippy::needless_range_loop, reason = "rows and columns index several arrays")]
@@ -29,9 +31,17 @@ mod hopper_entries;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod hopper_hidden;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_mainloop;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_places;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_rows;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_schedule;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod hopper_softmax;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod hopper_varied;
 mod results;
 mod rows;
 mod schedule;

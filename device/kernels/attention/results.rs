@@ -54,10 +54,7 @@ impl<C: Config> Target<'_, C> {
     /// The row's number among the rows of all splits.
     #[inline(always)]
     fn partial_row(&self, token: u32, head: u32) -> i64 {
-        let a = self.arguments;
-        let row = (i64::from(self.work.split) * i64::from(a.batches) + i64::from(self.work.batch))
-            * i64::from(a.heads);
-        (row + i64::from(head)) * i64::from(a.q_length) + i64::from(token)
+        self.arguments.partial_row(&self.work, head, token)
     }
 
     /// Writes the log-sum-exp of a row, if the row exists and the output is requested.

@@ -19,6 +19,18 @@ pub struct Case {
     pub causal: bool,
     /// Measured in bytes: loading keys and values takes the time.
     pub by_bytes: bool,
+    pub order: Order,
+}
+
+/// How sequences lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// A tensor with a batch for each.
+    Batches,
+    /// One sequence after the other, with offsets on the device.
+    Offsets,
+    /// Keys and values in pages of this many tokens, in random order.
+    Pages(usize),
 }
 
 /// 16,384 tokens in all with 2048 columns in all heads, as in FlashAttention's figures; then one
@@ -40,8 +52,27 @@ pub fn cases() -> Vec<Case> {
                     d,
                     causal,
                     by_bytes: false,
+                    order: Order::Batches,
                 });
             }
+        }
+    }
+    // The same sequences by offsets, and their keys in pages.
+    for order in [Order::Offsets, Order::Pages(64)] {
+        let (s, d) = (4096, 128);
+        let (batches, heads) = (TOKENS / s, 2048 / d);
+        for causal in [false, true] {
+            cases.push(Case {
+                batches,
+                heads,
+                kv_heads: heads,
+                queries: s,
+                keys: s,
+                d,
+                causal,
+                by_bytes: false,
+                order,
+            });
         }
     }
     let decode = |batches, queries, keys| Case {
@@ -53,21 +84,19 @@ pub fn cases() -> Vec<Case> {
         d: 128,
         causal: true,
         by_bytes: true,
+        order: Order::Batches,
     };
     for (batches, keys) in [(1, 2048), (1, 8192), (1, 32768), (16, 2048), (16, 8192), (16, 32768)] {
         cases.push(decode(batches, 1, keys));
     }
     cases.extend([2, 4, 8, 16].map(|queries| decode(16, queries, 8192)));
-    cases.push(Case {
-        batches: 1,
-        heads: 8,
-        kv_heads: 8,
-        queries: 256,
-        keys: 8448,
-        d: 128,
-        causal: true,
-        by_bytes: false,
-    });
+    let chunk = Case { heads: 8, by_bytes: false, ..decode(1, 256, 8448) };
+    cases.push(chunk);
+    for page in [16, 64] {
+        let order = Order::Pages(page);
+        cases.extend([1, 8, 16].map(|queries| Case { order, ..decode(16, queries, 8192) }));
+    }
+    cases.push(Case { order: Order::Pages(64), ..chunk });
     cases
 }
 
@@ -78,6 +107,30 @@ impl Case {
         let seen =
             if self.causal { queries * keys - queries * (queries - 1.0) / 2.0 } else { queries * keys };
         4.0 * seen * (self.batches * self.heads * self.d) as f64
+    }
+
+    /// The element at which a row of queries begins.
+    fn query_at(&self, batch: usize, head: usize, token: usize) -> usize {
+        let Self { batches, heads, queries, d, .. } = *self;
+        let row = match self.order {
+            Order::Offsets => (head * batches + batch) * queries + token,
+            _ => (batch * heads + head) * queries + token,
+        };
+        row * d
+    }
+
+    /// The element at which a row of keys begins, and of values; `table` has the page numbers.
+    fn key_at(&self, table: &[i32], batch: usize, head: usize, key: usize) -> usize {
+        let Self { batches, kv_heads, keys, d, .. } = *self;
+        let row = match self.order {
+            Order::Batches => (batch * kv_heads + head) * keys + key,
+            Order::Offsets => (head * batches + batch) * keys + key,
+            Order::Pages(page) => {
+                let number = table[batch * (keys / page) + key / page] as usize;
+                (number * kv_heads + head) * page + key % page
+            }
+        };
+        row * d
     }
 
     /// Bytes of keys and values, queries and results.
@@ -103,13 +156,34 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     let data = [device.upload(&host[0])?, device.upload(&host[1])?, device.upload(&host[2])?];
     let mut o = device.alloc_uninit::<bf16>(of_q)?;
     o.fill_bytes(0xFF)?;
-    let (q_shape, k_shape) = ([batches, heads, queries, d], [batches, kv_heads, keys, d]);
+    let (mut q_shape, mut k_shape) = ([batches, heads, queries, d], [batches, kv_heads, keys, d]);
+    let mut table: Vec<i32> = Vec::new();
+    match case.order {
+        Order::Batches => {}
+        Order::Offsets => {
+            (q_shape, k_shape) = ([1, heads, batches * queries, d], [1, kv_heads, batches * keys, d]);
+        }
+        Order::Pages(page) => {
+            table = (0..(batches * keys / page) as i32).collect();
+            random.shuffle(&mut table);
+            k_shape = [table.len(), kv_heads, page, d];
+        }
+    }
+    let offsets = |length: usize| (0..=batches).map(|i| (i * length) as i32).collect::<Vec<i32>>();
+    let offsets = [device.upload(&offsets(queries))?, device.upload(&offsets(keys))?];
+    let on_device = device.upload(&table)?;
     let call = || -> Result<Attention<'_, bf16>> {
         let call = Attention::new(
             Heads::head_first(&data[0], q_shape)?,
             Heads::head_first(&data[1], k_shape)?,
             Heads::head_first(&data[2], k_shape)?,
         );
+        // SAFETY: the offsets end with the tensors, and the table has each page once.
+        let call = match case.order {
+            Order::Batches => call,
+            Order::Offsets => unsafe { call.variable_length(&offsets[0], &offsets[1], [queries, keys]) },
+            Order::Pages(page) => unsafe { call.pages(&on_device, keys / page) },
+        };
         Ok(if causal { call.causal() } else { call })
     };
     let call = call()?;
@@ -118,7 +192,7 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     };
     let kernel = call.explain(device, &HeadsMut::head_first(&mut o, q_shape)?)?;
     run(&mut o)?;
-    let error = relative_error(case, &host, &o.download()?);
+    let error = relative_error(case, &table, &host, &o.download()?);
     if error.is_nan() || error > 6e-3 {
         bail!("attention {case:?} has the relative error {error:.1e}; it is not timed");
     }
@@ -128,10 +202,15 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     let times = in_turn(device, &measure.plan, &mut [&mut ours], &mut watch)?;
     let (unit, amount) =
         if case.by_bytes { ("GB/s", case.bytes() / 1e9) } else { ("TFLOP/s", case.operations() / 1e12) };
+    let order = match case.order {
+        Order::Batches => String::new(),
+        Order::Offsets => " by offsets".into(),
+        Order::Pages(page) => format!(" pages of {page}"),
+    };
     let of_heads = if heads == kv_heads { heads.to_string() } else { format!("{heads}/{kv_heads}") };
     Ok(Row {
         work: "attention",
-        kind: format!("bf16 B {batches} H {of_heads} D {d}{}", if causal { " causal" } else { "" }),
+        kind: format!("bf16 B {batches} H {of_heads} D {d}{}{order}", if causal { " causal" } else { "" }),
         majors: None,
         behind: None,
         by: None,
@@ -156,7 +235,7 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
 }
 
 /// By norm, against float64, for some rows.
-fn relative_error(case: &Case, [q, k, v]: &[Vec<bf16>; 3], o: &[bf16]) -> f64 {
+fn relative_error(case: &Case, table: &[i32], [q, k, v]: &[Vec<bf16>; 3], o: &[bf16]) -> f64 {
     const ROWS: usize = 24;
     let Case { batches, heads, kv_heads, queries, keys, d, causal, .. } = *case;
     let rows = batches * heads * queries;
@@ -165,10 +244,11 @@ fn relative_error(case: &Case, [q, k, v]: &[Vec<bf16>; 3], o: &[bf16]) -> f64 {
         // Spread over all rows, the last one included.
         let row = rows - 1 - i * (rows / ROWS.min(rows));
         let (token, head, batch) = (row % queries, row / queries % heads, row / queries / heads);
-        let first = (batch * kv_heads + head / (heads / kv_heads)) * keys;
+        let at = case.query_at(batch, head, token);
+        let key_at = |key: usize| case.key_at(table, batch, head / (heads / kv_heads), key);
         let seen = if causal { (token + keys + 1).saturating_sub(queries) } else { keys };
         let dot = |key: usize| -> f64 {
-            let (q, k) = (&q[row * d..][..d], &k[(first + key) * d..][..d]);
+            let (q, k) = (&q[at..][..d], &k[key_at(key)..][..d]);
             q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>() / (d as f64).sqrt()
         };
         let scores: Vec<f64> = (0..seen).map(dot).collect();
@@ -177,9 +257,9 @@ fn relative_error(case: &Case, [q, k, v]: &[Vec<bf16>; 3], o: &[bf16]) -> f64 {
         let total: f64 = weights.iter().sum();
         for column in 0..d {
             let sum: f64 =
-                weights.iter().enumerate().map(|(key, w)| w * v[(first + key) * d + column].to_f64()).sum();
+                weights.iter().enumerate().map(|(key, w)| w * v[key_at(key) + column].to_f64()).sum();
             let want = if seen == 0 { 0.0 } else { sum / total };
-            squares += (o[row * d + column].to_f64() - want).powi(2);
+            squares += (o[at + column].to_f64() - want).powi(2);
             of += want * want;
         }
     }
@@ -203,11 +283,37 @@ mod tests {
                 d: 64,
                 causal: true,
                 by_bytes: false,
+                order: Order::Batches,
             };
             let row = row(measure, &case).unwrap();
             assert_eq!(row.what(), "attention bf16 B 1 H 2/1 D 64 causal 3 x 70");
             assert_eq!(case.operations(), 4.0 * (68 + 69 + 70) as f64 * 128.0);
             assert!(row.relative_error.unwrap() < 4e-3, "{row:?}");
+        });
+    }
+
+    #[test]
+    fn sequences_by_offsets_and_in_pages_are_checked_and_told() {
+        on_simulator(|measure| {
+            for (order, says) in [(Order::Offsets, " by offsets"), (Order::Pages(64), " pages of 64")] {
+                let case = Case {
+                    batches: 2,
+                    heads: 4,
+                    kv_heads: 2,
+                    queries: 20,
+                    keys: 128,
+                    d: 64,
+                    causal: true,
+                    by_bytes: false,
+                    order,
+                };
+                let row = row(measure, &case).unwrap();
+                assert_eq!(row.what(), format!("attention bf16 B 2 H 4/2 D 64 causal{says} 20 x 128"));
+                assert!(
+                    row.relative_error.unwrap() < 4e-3 && row.kernel.starts_with("hopper_bf16_64_few"),
+                    "{row:?}"
+                );
+            }
         });
     }
 }

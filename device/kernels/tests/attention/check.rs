@@ -58,19 +58,31 @@ kernels! { f16, combine_f16:
     256 256 64 forward_f16_256 forward_f16_256_general decode_f16_256;
 }
 
-/// Runs `case` and asserts that every result is within its bound, the whole by norm, and that
-/// nothing else was written.
+/// Runs `case` by the kernels for sm_80, see [`check_by`].
 pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Errors {
+    check_by::<T, M>(machine, case, seed, |arguments, _| {
+        let (kernel, rows) = T::entry(case);
+        let blocks = arguments.grid(rows);
+        if blocks > 0 {
+            machine.attend(&kernel, blocks, *arguments);
+        }
+    })
+}
+
+/// Runs `case` by `run` and reduces the splits. Asserts that every result is within its bound, the
+/// whole by norm, and that nothing else was written.
+pub fn check_by<T: Kernels, M: Machine>(
+    machine: &M,
+    case: &Case,
+    seed: u64,
+    run: impl FnOnce(&mut Arguments<T>, &Operands<T>),
+) -> Errors {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let (buffers, mut arguments) = Buffers::new(machine, case, &operands);
-    let (kernel, rows) = T::entry(case);
-    let blocks = arguments.grid(rows);
-    if blocks > 0 {
-        machine.attend(&kernel, blocks, arguments);
-        if case.splits > 1 {
-            let rows = arguments.batches * arguments.heads * arguments.q_length;
-            machine.combine(&T::combine(), rows.div_ceil(4), arguments, case.dv as u32);
-        }
+    run(&mut arguments, &operands);
+    let rows = arguments.batches * arguments.heads * arguments.q_length;
+    if case.splits > 1 && rows > 0 {
+        machine.combine(&T::combine(), rows.div_ceil(4), arguments, case.dv as u32);
     }
     let o: Vec<T> = buffers.o.download().chunks_exact(2).map(crate::bytes::of_bytes).collect();
     let lse: Vec<f32> = buffers.lse.download().chunks_exact(4).map(crate::bytes::of_bytes).collect();

@@ -12,6 +12,7 @@ mod machine;
 mod operands;
 mod random;
 mod reference;
+mod varied;
 
 use case::Case;
 use check::check;

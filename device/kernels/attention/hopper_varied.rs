@@ -1,0 +1,436 @@
+//! Attention on Hopper where the keys are not one tensor of equal sequences: variable lengths,
+//! caches that are filled in part, pages, splits of the keys, query heads of one KV head packed
+//! into a tile.
+//!
+//! A block has one tile of `64 * WARPGROUPS` rows and one split of the keys. Row `r` of a sequence
+//! is token `r / pack` of head `r % pack`, so that rows have no stride: the consumer warpgroups
+//! load their rows of Q by `cp.async` and store those of O themselves. A producer loads K and V by
+//! TMA, in boxes of [`BOX`] keys, each of which is in one page.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+use super::arguments::Arguments;
+use super::config::Half;
+use super::hopper_config::{
+    BOX, Config, Element, KeyStages, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
+};
+use super::hopper_hidden::{Row, Source, is_hit, recompute};
+use super::hopper_mainloop::{ALONE, Operands, attend, begin_turns, scale_rows};
+use super::hopper_places::Places;
+use super::hopper_rows::{Rows, key_tiles};
+use super::rows::Rows as Moved;
+use super::schedule::Work;
+use super::scores::token;
+use super::sequence::Sequence;
+use super::softmax::at;
+use moye_device::algorithm::copy_tiled;
+use moye_device::arch::{
+    FULL_WARP, Word, Word64x2, block_idx, cp_async_commit, cp_async_wait, fence_proxy_async_shared, lane_id,
+    opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+};
+use moye_device::atom::tma::TmaMap;
+use moye_device::atom::wgmma::pack_fragment;
+use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
+use moye_device::memory::{Global, SharedStorage};
+use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
+
+/// The kernel's text: entries are its instances. The maps of K and V have the modes (row, column,
+/// KV head, sequence or page). The block's threads are those of `Config::THREADS`, the grid's
+/// blocks those of [`Arguments::grid`] of `64 * WARPGROUPS` rows.
+///
+/// # Safety
+/// The maps are of tensors in memory of the device, by their types; what `arguments` point to lies
+/// inside its buffers, and `o`, `lse` and the workspaces overlap nothing else. Heads of `q` and `o`
+/// are contiguous, their addresses and strides multiples of 16 bytes. Pages have a multiple of
+/// [`BOX`] tokens. No option of `arguments` changes single scores. The kernel declares
+/// `VariedStorage<C>`.
+#[inline(always)]
+pub unsafe fn forward_varied<C: Config>(
+    k: &TmaMap<TmaBox<C>>,
+    v: &TmaMap<TmaBox<C>>,
+    arguments: &Arguments<C::T>,
+) {
+    let thread = thread_idx().x;
+    // The shuffle tells the compiler that the number is uniform across the warp.
+    let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
+    // SAFETY: the kernel declares its storage; the pipelines say who may touch a stage.
+    unsafe {
+        let (sQ, sK, sV, keys, values) = VariedStorage::<C>::take();
+        if thread == 0 {
+            keys.init();
+            values.init();
+        }
+        sync_threads();
+        if warpgroup == C::WARPGROUPS {
+            C::give_registers();
+            if thread == C::WARPGROUPS * WARPGROUP {
+                produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
+            }
+        } else {
+            C::take_registers();
+            consume::<C>(&Tile::of(arguments), warpgroup, (sQ, sK, sV), (keys, values));
+        }
+    }
+}
+
+/// The block's tile of rows and its split of the keys.
+#[derive(Clone, Copy)]
+struct Tile<'a, C: Config> {
+    arguments: &'a Arguments<C::T>,
+    work: Work,
+    sequence: Sequence,
+    /// The tile's first row among those of the sequence.
+    first: u32,
+    /// Rows of the sequence.
+    rows: u32,
+    /// The tiles of keys of the split, `begin .. end`.
+    keys: (u32, u32),
+}
+
+impl<'a, C: Config> Tile<'a, C> {
+    /// The block's, which may begin behind the last row.
+    ///
+    /// # Safety
+    /// As [`forward_varied`].
+    #[inline(always)]
+    unsafe fn of(arguments: &'a Arguments<C::T>) -> Self {
+        let work = Work::of(arguments, block_idx().x);
+        // SAFETY: the caller's contract.
+        let sequence = unsafe { Sequence::of(arguments, work.batch) };
+        let of_tile = const { C::WARPGROUPS * 64 };
+        let (first, rows) = (work.row_tile * of_tile, sequence.queries * arguments.pack);
+        // A sequence without rows is as one of one row, whose tiles are not used.
+        let of_sequence = (rows.max(1), arguments.pack);
+        let (begin, end) = key_tiles::<C>(&sequence.visible, first, of_tile, of_sequence);
+        let keys = work.keys(arguments.splits, begin, end);
+        Self { arguments, work, sequence, first, rows, keys }
+    }
+
+    /// Query token and head of a row of the sequence.
+    #[inline(always)]
+    fn token(&self, row: u32) -> (u32, u32) {
+        let (token, head) = token(row, self.arguments.pack);
+        (token, self.work.head + head)
+    }
+
+    /// The sink of a row's head in split 0, and minus infinity elsewhere.
+    ///
+    /// # Safety
+    /// The sinks may be read.
+    #[inline(always)]
+    unsafe fn sink(&self, row: Option<u32>) -> f32 {
+        match row {
+            Some(row) if self.arguments.sinks.address() != 0 && self.work.split == 0 => {
+                // SAFETY: the caller's contract.
+                unsafe { self.arguments.sinks.read(self.token(row).1.into()) }
+            }
+            _ => f32::NEG_INFINITY,
+        }
+    }
+
+    /// The address of a row of O.
+    #[inline(always)]
+    fn row_of_o(&self, row: u32) -> u64 {
+        let (token, head) = self.token(row);
+        let strides = &self.arguments.stride_o;
+        let first = self.sequence.q_offset(strides, head);
+        self.arguments.o.offset(first + i64::from(token) * strides.row).address()
+    }
+
+    /// The row of the workspaces.
+    #[inline(always)]
+    fn partial_row(&self, row: u32) -> i64 {
+        let (token, head) = self.token(row);
+        self.arguments.partial_row(&self.work, head, token)
+    }
+
+    /// Writes the logarithm of a row's sum: one lane of the four that have the row.
+    ///
+    /// # Safety
+    /// The place may be written, and no other thread touches it.
+    #[inline(always)]
+    unsafe fn store_lse(&self, row: Option<u32>, lse: f32) {
+        let Some(row) = row.filter(|_| lane_id().is_multiple_of(4)) else { return };
+        // SAFETY: the caller's contract.
+        unsafe {
+            if self.arguments.splits > 1 {
+                self.arguments.partial_lse.write(self.partial_row(row), lse);
+            } else if self.arguments.lse.address() != 0 {
+                let (token, head) = self.token(row);
+                let strides = &self.arguments.stride_lse;
+                let first = self.sequence.q_offset(strides, head);
+                self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
+            }
+        }
+    }
+}
+
+/// The producer: one thread that loads the tiles of K and V.
+///
+/// # Safety
+/// As [`forward_varied`].
+#[inline(always)]
+unsafe fn produce<C: Config>(
+    (k, v): (&TmaMap<TmaBox<C>>, &TmaMap<TmaBox<C>>),
+    tile: &Tile<'_, C>,
+    (sK, sV): (SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemK<C>>),
+    (keys, values): Pipelines<C>,
+) {
+    // (BOX, D, BLK_N / BOX, STAGES)
+    let (sK, sV) = (sK.with_layout::<SmemBoxes<C>>(), sV.with_layout::<SmemBoxes<C>>());
+    let load = TmaBox::<C>::get_slice();
+    let (mK, mV) = (k.tensor(), v.tensor());
+    let (mut keys, mut values) = (keys.producer(), values.producer());
+    let places = Places::new(tile.arguments, &tile.sequence);
+    let head = tile.work.kv_head as i32;
+    let boxes = const { C::BLK_N / BOX };
+    macro_rules! load {
+        ($pipeline:ident, $tensor:ident, $array:ident, $places:expr) => {
+            let filling = $pipeline.acquire(const { C::BLK_N / BOX * TmaBox::<C>::BYTES });
+            let stage = filling.of($array); // (BOX, D, BLK_N / BOX)
+            for part in 0..boxes {
+                let [row, batch] = $places[part as usize];
+                load.copy($tensor.offset([row, 0, head, batch]), stage.slice_last(part), &filling);
+            }
+        };
+    }
+    // SAFETY: the caller's contract; each stage expects the bytes that are loaded into it.
+    unsafe {
+        prefetch_tensor_map(k.pointer());
+        prefetch_tensor_map(v.pointer());
+        let (begin, mut next) = tile.keys;
+        if tile.first >= tile.rows || begin >= next {
+            return;
+        }
+        // Page numbers are read a tile ahead of the copies that need them.
+        next -= 1;
+        let mut of_values = places.of_tile::<C>(next);
+        load!(keys, mK, sK, of_values);
+        let mut of_keys = if next > begin { places.of_tile::<C>(next - 1) } else { of_values };
+        while next > begin {
+            next -= 1;
+            let later = if next > begin { places.of_tile::<C>(next - 1) } else { of_keys };
+            load!(keys, mK, sK, of_keys);
+            load!(values, mV, sV, of_values);
+            (of_values, of_keys) = (of_keys, later);
+        }
+        load!(values, mV, sV, of_values);
+    }
+}
+
+/// The stages of K and V.
+type Pipelines<C> = (<KeyStages<C> as SharedStorage>::Tensors, <KeyStages<C> as SharedStorage>::Tensors);
+/// Shared memory: (64, D, WARPGROUPS), (BLK_N, D, STAGES) and the same for V.
+type Arrays<C> = (
+    SharedTensor<Element<C>, SmemQ<C>>,
+    SharedTensor<Element<C>, SmemK<C>>,
+    SharedTensor<Element<C>, SmemK<C>>,
+);
+
+/// A consumer warpgroup: 64 rows of the tile.
+///
+/// # Safety
+/// As [`forward_varied`]; all threads of the warpgroup.
+#[inline(always)]
+unsafe fn consume<C: Config>(
+    tile: &Tile<'_, C>,
+    warpgroup: u32,
+    (sQ, sK, sV): Arrays<C>,
+    (keys, values): Pipelines<C>,
+) {
+    if tile.first >= tile.rows {
+        // The sequence ends before the tile.
+        return;
+    }
+    let scale = tile.arguments.scale * core::f32::consts::LOG2_E;
+    let first = tile.first + 64 * warpgroup;
+    let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
+    // SAFETY: the caller's contract; the warpgroup's rows of Q and O are its own.
+    unsafe {
+        let sQ = sQ.slice_last(warpgroup); // (64, D)
+        let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
+        let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+        let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
+        let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
+        load_queries(tile, first, sQ);
+        fence_proxy_async_shared();
+        sync_barrier(ALONE + warpgroup, WARPGROUP);
+        begin_turns::<C>(warpgroup);
+        let rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, tile.arguments.pack));
+        let (mut keys, mut values) = (keys.consumer(), values.consumer());
+        let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
+        let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tile.keys, warpgroup, &rows, scale, || {});
+        let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
+        for index in 0..2 {
+            let row = rows.row(index);
+            let (factor, lse) = softmax.finish(index, scale, tile.sink(row));
+            tile.store_lse(row, lse);
+            (factors[index], again[index].lse) = (factor, lse);
+        }
+        scale_rows(&mut tOrO, factors);
+        for index in 0..2 {
+            again[index].again = is_hit(&tOrO, index, true);
+        }
+        if tile.arguments.splits > 1 {
+            store_partial(tile, &rows, &tOrO, &again, first);
+        } else {
+            store(tile, warpgroup, &tOrO, &again, first, sQ);
+        }
+    }
+}
+
+/// Copies a warpgroup's rows of Q, from row `first` of the sequence on, to its tile; rows beyond
+/// the last become zeros.
+///
+/// # Safety
+/// As [`forward_varied`].
+#[inline(always)]
+unsafe fn load_queries<C: Config>(
+    tile: &Tile<'_, C>,
+    first: u32,
+    sQ: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+) {
+    let part = Moved::new(64, C::D as u32, WARPGROUP, thread_idx().x % WARPGROUP);
+    let strides = &tile.arguments.stride_q;
+    // SAFETY: the caller's contract.
+    unsafe {
+        part.load(sQ.pointer().address(), |row| {
+            let (token, head) = tile.token(first + row);
+            let from = tile.sequence.q_offset(strides, head) + i64::from(token) * strides.row;
+            (tile.arguments.q.offset(from).address(), first + row < tile.rows)
+        });
+    }
+    cp_async_commit();
+    cp_async_wait::<0>();
+}
+
+/// Stores a warpgroup's rows as elements, through its tile of Q, which all its products have read.
+///
+/// # Safety
+/// As [`forward_varied`]; all threads of the warpgroup.
+#[inline(always)]
+unsafe fn store<C: Config>(
+    tile: &Tile<'_, C>,
+    warpgroup: u32,
+    tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
+    again: &[Row; 2],
+    first: u32,
+    sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+) {
+    let thread = thread_idx().x % WARPGROUP;
+    let to_shared = C::StoreO::get_slice(thread);
+    // SAFETY: the tile is the warpgroup's own; barriers stand between its products, its writes and
+    // its reads.
+    unsafe {
+        let rounded = pack_fragment::<Element<C>, _>(tOrO);
+        sync_barrier(ALONE + warpgroup, WARPGROUP);
+        copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+        sync_warp(FULL_WARP);
+        for index in 0..2 {
+            recompute::<C, _>(
+                &Varied { tile, first },
+                index,
+                again[index as usize],
+                |row, column, results| {
+                    let rounded = <C::T as Half>::pack(results[0], results[1]);
+                    for i in 0..2 {
+                        sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+                    }
+                },
+            );
+        }
+        sync_barrier(ALONE + warpgroup, WARPGROUP);
+        Moved::new(64, C::D as u32, WARPGROUP, thread)
+            .store(sO.pointer().address(), |row| (tile.row_of_o(first + row), first + row < tile.rows));
+    }
+}
+
+/// Stores a warpgroup's rows of a split as f32 in the workspace.
+///
+/// # Safety
+/// As [`forward_varied`]; all lanes of the warp execute this call together.
+#[inline(always)]
+unsafe fn store_partial<C: Config>(
+    tile: &Tile<'_, C>,
+    rows: &Rows,
+    tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
+    again: &[Row; 2],
+    first: u32,
+) {
+    // SAFETY: the caller's contract; what a thread computes again, it has stored itself.
+    unsafe {
+        for index in 0..2 {
+            let row = rows.row(index);
+            let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::D);
+            let place = place.offset((lane_id() % 4 * 2).into());
+            for pair in 0..const { C::D as usize / 8 } {
+                let bits = [0, 1].map(|i| tOrO.get(at(2, index, 2 * pair + i)).to_bits());
+                let address = place.offset(pair as i64 * 8).address();
+                Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
+            }
+        }
+        for index in 0..2 {
+            recompute::<C, _>(
+                &Varied { tile, first },
+                index,
+                again[index as usize],
+                |row, column, results| {
+                    let exists = first + row < tile.rows;
+                    let place = tile.partial_row((first + row).min(tile.rows - 1)) * C::D + i64::from(column);
+                    let address = tile.arguments.partial_o.offset(place).address();
+                    Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
+                },
+            );
+        }
+    }
+}
+
+/// Where the rows of a warpgroup and its keys are in global memory.
+struct Varied<'a, C: Config> {
+    tile: &'a Tile<'a, C>,
+    /// The warpgroup's first row among those of the sequence.
+    first: u32,
+}
+
+impl<C: Config> Varied<'_, C> {
+    /// The query token and head of a row of the warpgroup.
+    #[inline(always)]
+    fn token(&self, row: u32) -> (u32, u32) {
+        self.tile.token((self.first + row).min(opaque(self.tile.rows) - 1))
+    }
+}
+
+impl<C: Config> Source for Varied<'_, C> {
+    #[inline(always)]
+    fn scale(&self) -> f32 {
+        self.tile.arguments.scale * core::f32::consts::LOG2_E
+    }
+
+    #[inline(always)]
+    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
+        let visible = &self.tile.sequence.visible;
+        let ((begin, end), _) = visible.range(self.token(first).0, self.token(last).0);
+        let of_split = |tile: u32| (tile * C::BLK_N) as i32;
+        (begin.max(of_split(self.tile.keys.0)), end.min(of_split(self.tile.keys.1)))
+    }
+
+    #[inline(always)]
+    fn query(&self, row: u32) -> (Global<u32>, (i32, i32)) {
+        let (token, head) = self.token(row);
+        let strides = &self.tile.arguments.stride_q;
+        let from = self.tile.sequence.q_offset(strides, head) + i64::from(token) * strides.row;
+        let address = self.tile.arguments.q.offset(from).address();
+        (Global::from_address(address), self.tile.sequence.visible.of(token))
+    }
+
+    #[inline(always)]
+    fn key(&self, key: u32) -> (Global<u32>, Global<u32>) {
+        let Arguments { k, v, stride_k, stride_v, .. } = self.tile.arguments;
+        let [row, batch] = Places::new(self.tile.arguments, &self.tile.sequence).of(key).map(i64::from);
+        let head = i64::from(self.tile.work.kv_head);
+        let place = |strides: &super::arguments::Strides| {
+            batch * strides.batch + head * strides.head + row * strides.row
+        };
+        let k = k.offset(place(stride_k)).address();
+        (Global::from_address(k), Global::from_address(v.offset(place(stride_v)).address()))
+    }
+}

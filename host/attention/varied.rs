@@ -1,0 +1,188 @@
+//! Variable lengths, pages, splits and packed heads by TMA and `wgmma`: which kernel serves a call,
+//! and its launch.
+
+use super::hopper::layout_of;
+use super::plan::{OVERHEAD, splits};
+use crate::Result;
+use crate::device::{Arch, Device};
+use crate::launch::Grid;
+use crate::stream::Stream;
+use crate::tensor_map::TensorMapOf;
+use half::{bf16, f16};
+use moye_device::atom::tma::{TmaElement, TmaMap};
+use moye_device::kernel::Kernel;
+use moye_device::memory::Element;
+use moye_kernels::attention as kernels;
+use moye_kernels::attention::Arguments;
+use moye_kernels::attention::hopper_config::*;
+use moye_sim::TensorMap as Fields;
+
+/// What a tile costs beside its rows, in rows.
+const OVERHEAD_ROWS: u32 = 64;
+
+/// The maps of K and V, and the arguments.
+type Parameters<C> = (TmaMap<TmaBox<C>>, TmaMap<TmaBox<C>>, Arguments<<C as Config>::T>);
+
+/// The extents of K and V that the arguments do not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyTensor {
+    /// Tokens of a sequence, of all sequences with variable lengths, or of a page.
+    pub rows: u32,
+    /// Sequences or pages.
+    pub batches: u32,
+}
+
+/// A kernel for sm_90a, without its shape in the type.
+#[derive(Clone, Copy, Debug)]
+pub struct VariedVariant<T: Element> {
+    pub(super) name: &'static str,
+    d: usize,
+    /// Query rows and keys of a tile.
+    tile: (u32, u32),
+    fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 2]>,
+    launch: unsafe fn(&Stream, &VariedLaunch<T>, Arguments<T>) -> Result<()>,
+}
+
+/// A launch of such a kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct VariedLaunch<T: Element> {
+    pub(super) variant: VariedVariant<T>,
+    /// What the tensor maps of K and V are made of.
+    fields: [Fields; 2],
+    pub(super) pack: u32,
+    pub(super) splits: u32,
+    pub(super) blocks: u64,
+}
+
+/// What the kernels for Hopper have to do of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Demand {
+    /// Head sizes of keys and values.
+    pub sizes: (usize, usize),
+    pub keys: KeyTensor,
+    /// Splits that the caller wants.
+    pub splits: Option<u32>,
+}
+
+impl<T: TmaElement> VariedVariant<T> {
+    const fn of<C: VariedKernel<T = T>>() -> Self {
+        Self {
+            name: C::KERNEL.name(),
+            d: C::D as usize,
+            tile: (64 * C::WARPGROUPS, C::BLK_N),
+            fields: fields::<C>,
+            launch: launch::<C>,
+        }
+    }
+
+    /// The launch that serves a call whose arguments are `arguments`; `None` where the kernels for
+    /// sm_80 have to: another architecture, an option that changes single scores, small pages,
+    /// tensors that TMA does not load.
+    pub(super) fn serves(
+        variants: &[Self],
+        device: &Device,
+        demand: &Demand,
+        arguments: &Arguments<T>,
+    ) -> Option<VariedLaunch<T>> {
+        let &Demand { sizes: (d, dv), keys, splits: wanted } = demand;
+        let paged = arguments.pages.address() != 0;
+        if device.arch() != Arch::new(9, 0)
+            || d != dv
+            || arguments.changes_scores()
+            || paged && !arguments.page.is_multiple_of(BOX)
+            || arguments.k_length == 0
+            || keys.rows == 0
+            || keys.batches == 0
+            || arguments.heads == 0
+            || arguments.q_length == 0
+        {
+            return None;
+        }
+        let tiles = |variant: &Self, pack: u32| {
+            let rows = u64::from(arguments.q_length) * u64::from(pack);
+            rows.div_ceil(variant.tile.0.into()) * u64::from(arguments.heads / pack)
+        };
+        // Heads that share keys share a tile where that makes fewer tiles.
+        let pack = |variant: &Self| {
+            if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
+        };
+        // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
+        // often.
+        let variant = *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| {
+            let cost = u64::from(variant.tile.0 + OVERHEAD_ROWS);
+            (tiles(variant, pack(variant)).saturating_mul(cost), u32::MAX - variant.tile.0)
+        })?;
+        let pack = pack(&variant);
+        let fields = (variant.fields)(arguments, keys)?;
+        let of_split = tiles(&variant, pack).saturating_mul(arguments.batches.into());
+        let splits = wanted.unwrap_or_else(|| {
+            let slots = u64::from(device.planned_multiprocessors());
+            splits(of_split, arguments.k_length.div_ceil(variant.tile.1), slots, OVERHEAD + 1)
+        });
+        let blocks = of_split.saturating_mul(splits.into());
+        Some(VariedLaunch { variant, fields, pack, splits, blocks })
+    }
+}
+
+impl<T: Element> VariedLaunch<T> {
+    pub(super) fn rows(&self) -> u32 {
+        self.variant.tile.0
+    }
+
+    /// # Safety
+    /// As for the kernel: the tensors of `arguments` are in the device's memory, by their extents
+    /// and strides.
+    pub(super) unsafe fn run(&self, stream: &Stream, arguments: Arguments<T>) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { (self.variant.launch)(stream, self, arguments) }
+    }
+}
+
+/// The tensor maps of keys and values, if TMA loads them.
+fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 2]> {
+    let &Arguments { k, v, heads, group, .. } = arguments;
+    let tensor = |strides| layout_of(keys.rows, C::D, heads / group, keys.batches, strides);
+    Some([
+        TmaBox::<C>::tensor_map(k.address(), &tensor(&arguments.stride_k)).ok()?,
+        TmaBox::<C>::tensor_map(v.address(), &tensor(&arguments.stride_v)).ok()?,
+    ])
+}
+
+/// # Safety
+/// As [`VariedLaunch::run`].
+unsafe fn launch<C: VariedKernel>(
+    stream: &Stream,
+    launch: &VariedLaunch<C::T>,
+    arguments: Arguments<C::T>,
+) -> Result<()> {
+    let [k, v] = &launch.fields;
+    let device = stream.device();
+    let k = TensorMapOf::<TmaBox<C>>::of_fields(device, k)?;
+    let v = TensorMapOf::<TmaBox<C>>::of_fields(device, v)?;
+    let grid = Grid::new(launch.blocks as u32, C::THREADS);
+    // SAFETY: the caller's contract; the maps are of the tensors.
+    unsafe { stream.launch(&C::KERNEL, grid, (&k, &v, arguments)) }
+}
+
+/// A configuration with its kernel.
+pub trait VariedKernel: Config {
+    /// The kernel.
+    const KERNEL: Kernel<Parameters<Self>>;
+}
+
+macro_rules! variants {
+    ($($t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
+        $(impl VariedKernel for $config {
+            const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
+        })+
+
+        /// The kernels of this type.
+        pub const $list: &[VariedVariant<$t>] = &[$(VariedVariant::of::<$config>()),+];
+    )+ };
+}
+variants! {
+    bf16 BF16: Bf16D64 hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
+        Bf16D128Few hopper_bf16_128_few, Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
+    f16 F16: F16D64 hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
+        F16D128Few hopper_f16_128_few, F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
+}
