@@ -107,7 +107,7 @@ impl<'a> Launch<'a> {
             shared_bytes: 0,
             memory: memory.clone(),
             stack_bytes: 256 * 1024,
-            limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26, profile: false },
+            limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26, profile: None },
             progress: None,
             profiler: None,
             races: None,
@@ -248,7 +248,7 @@ impl<'a> Launch<'a> {
     /// Takes a profile of the launch, also of one that ends with a fault.
     #[must_use]
     pub fn profiler(mut self, profiler: &Profiler) -> Self {
-        self.limits.profile = true;
+        self.limits.profile = Some(profiler.sector_limit());
         self.profiler = Some(profiler.clone());
         self
     }

@@ -185,25 +185,25 @@ macro_rules! atom {
 
 /// One method without a result: `red`.
 macro_rules! red {
-    ($name:ident($address_class:ident $address_ty:ty), $ptx:expr, $class:ident, [$($sm:literal $version:literal)?], $atom:ident) => {
+    (
+        $name:ident($address:ident: $address_class:ident $address_ty:ty, $value:ident),
+        $ptx:expr, $class:ident, [$($sm:literal $version:literal)?], $sim:expr
+    ) => {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-        unsafe fn $name(address: $address_ty, value: Self) {
+        unsafe fn $name($address: $address_ty, $value: Self) {
             $(needs!($ptx, $sm $version);)?
             #[cfg(target_arch = "nvptx64")]
             // SAFETY: the caller's contract.
             unsafe {
                 core::arch::asm!(
                     concat!($ptx, " [{address}], {value};"),
-                    address = in($address_class) address, value = in($class) Element::to_bits(value),
+                    address = in($address_class) $address, value = in($class) Element::to_bits($value),
                     options(nostack)
                 )
             }
             #[cfg(not(target_arch = "nvptx64"))]
-            {
-                // SAFETY: passed on.
-                let _ = unsafe { Self::$atom(address, value) };
-            }
+            $sim
         }
     };
 }
@@ -215,8 +215,10 @@ macro_rules! add {
                 $class $register, $needs, sim_update(address, |$old: Self| { let $value = value; $global }));
             atom!(atomic_add_shared(address: reg32 u32, value), concat!("atom.shared.add.", $suffix),
                 $class $register, $needs, sim_update(address, |$old: Self| { let $value = value; $shared }));
-            red!(reduce_add_global(reg64 u64), concat!("red.global.add.", $suffix), $class, $needs, atomic_add_global);
-            red!(reduce_add_shared(reg32 u32), concat!("red.shared.add.", $suffix), $class, $needs, atomic_add_shared);
+            red!(reduce_add_global(address: reg64 u64, value), concat!("red.global.add.", $suffix),
+                $class, $needs, sim_reduce(address, |$old: Self| { let $value = value; $global }));
+            red!(reduce_add_shared(address: reg32 u32, value), concat!("red.shared.add.", $suffix),
+                $class, $needs, sim_reduce(address, |$old: Self| { let $value = value; $shared }));
         }
     };
 }
@@ -248,6 +250,13 @@ add_of_block! {
 #[cfg(not(target_arch = "nvptx64"))]
 fn flushed(value: f32) -> f32 {
     if value.is_subnormal() { f32::from_bits(value.to_bits() & (1 << 31)) } else { value }
+}
+
+/// [`sim_update`] without a result.
+#[cfg(not(target_arch = "nvptx64"))]
+#[track_caller]
+fn sim_reduce<T: AtomicBits>(address: impl moye_sim::intrinsics::AtomicSpace, update: impl Fn(T) -> T) {
+    moye_sim::intrinsics::reduce_update(address, |bits: T::Word| T::to_word(update(T::from_word(bits))));
 }
 
 /// The simulator's update of an element: of its bits, which are what the simulator's memory holds.

@@ -454,6 +454,7 @@ word!(Word128, "v4.b32", "{{{a}, {b}, {c}, {d}}}",
 /// Not a constant, though: the driver's compiler (seen in 580.159.04) ends the process with a
 /// segmentation fault where the address of a prefetch is known to be 0, which `ptxas` takes.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn prefetch_l2(address: u64) {
     #[cfg(target_arch = "nvptx64")]
     // SAFETY: changes no memory.
@@ -461,5 +462,8 @@ pub fn prefetch_l2(address: u64) {
         core::arch::asm!("prefetch.global.L2 [{}];", in(reg64) address, options(nostack))
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    let _ = address;
+    {
+        let _ = address;
+        moye_sim::intrinsics::count_instruction("prefetch.global.L2");
+    }
 }

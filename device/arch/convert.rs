@@ -17,6 +17,7 @@ macro_rules! convert {
         $(#[$doc])*
         #[doc = concat!("(`", $ptx, "`)")]
         #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         #[must_use]
         pub fn $name($($parameter: $from),+) -> $to {
             $(super::target::needs!($ptx, $sm $version);)?
@@ -36,6 +37,7 @@ macro_rules! convert {
             #[cfg(not(target_arch = "nvptx64"))]
             {
                 use moye_sim::intrinsics as sim;
+                sim::count_instruction($ptx);
                 $sim
             }
         }
@@ -195,11 +197,13 @@ macro_rules! conversions {
     ($($from:ty => $to:ty: $function:expr $(, of two $pair:expr)?;)*) => { $(
         impl Convert<$to> for $from {
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn convert(self) -> $to {
                 $function(self)
             }
 
             $(#[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn convert_pair([low, high]: [Self; 2]) -> [$to; 2] {
                 let pair = $pair(low, high);
                 [pair.low(), pair.high()]

@@ -39,7 +39,8 @@ fences! {
         moye_sim::intrinsics::fence_proxy_async_global();
     /// Makes the mbarriers that the thread made visible to the cluster and to the async proxy; a
     /// barrier of the cluster follows. The simulator's are visible at once
-    fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0, {};
+    fence_mbarrier_init "fence.mbarrier_init.release.cluster" needs 90 8.0,
+        moye_sim::intrinsics::count_instruction("fence.mbarrier_init.release.cluster");
     /// Orders the thread's accesses before the fence and after it, for all threads of the GPU
     fence_gpu "fence.acq_rel.gpu" needs 70 6.0, moye_sim::intrinsics::fence();
     /// Orders the thread's accesses before the fence and after it, for all threads of the cluster

@@ -30,6 +30,7 @@ macro_rules! set {
         /// All warps of the warpgroup execute it, each with all its lanes, and none of them
         /// executes another `setmaxnreg` before the others have executed this one.
         #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name<const REGISTERS: u32>() {
             const { check(REGISTERS) };
             needs!("setmaxnreg", sm_90a 8.0);
@@ -38,6 +39,8 @@ macro_rules! set {
             unsafe {
                 core::arch::asm!(concat!($text, " {};"), const REGISTERS, options(nostack))
             }
+            #[cfg(not(target_arch = "nvptx64"))]
+            moye_sim::intrinsics::count_instruction($text);
         }
     )* };
 }

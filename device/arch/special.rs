@@ -9,6 +9,7 @@ macro_rules! special {
     ($(#[$doc:meta])* $name:ident, $ptx:literal, |$x:ident| $simulated:expr) => {
         $(#[$doc])*
         #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         #[must_use]
         pub fn $name($x: f32) -> f32 {
             #[cfg(target_arch = "nvptx64")]
@@ -25,6 +26,7 @@ macro_rules! special {
             }
             #[cfg(not(target_arch = "nvptx64"))]
             {
+                moye_sim::intrinsics::count_instruction($ptx);
                 let $x = flushed($x);
                 flushed($simulated)
             }
@@ -61,6 +63,7 @@ special! {
 /// The hyperbolic tangent, within 2^-11 of its value (`tanh.approx.f32`, from sm_75 on). Subnormals
 /// are kept.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn tanh_approx_f32(x: f32) -> f32 {
     super::target::needs!("tanh.approx.f32", 75 7.0);
@@ -77,11 +80,15 @@ pub fn tanh_approx_f32(x: f32) -> f32 {
         d
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    moye_sim::intrinsics::tanh_f32(x)
+    {
+        moye_sim::intrinsics::count_instruction("tanh.approx.f32");
+        moye_sim::intrinsics::tanh_f32(x)
+    }
 }
 
 /// The square root, rounded to the nearest (`sqrt.rn.f32`): the same bits on every machine.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn sqrt_rn_f32(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]
@@ -97,7 +104,10 @@ pub fn sqrt_rn_f32(x: f32) -> f32 {
         d
     }
     #[cfg(not(target_arch = "nvptx64"))]
-    moye_sim::intrinsics::sqrt_f32(x)
+    {
+        moye_sim::intrinsics::count_instruction("sqrt.rn.f32");
+        moye_sim::intrinsics::sqrt_f32(x)
+    }
 }
 
 /// Zero, of the same sign, for a subnormal number.

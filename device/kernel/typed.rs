@@ -4,6 +4,7 @@ use super::{KernelParam, ParamType};
 use alloc::format;
 use alloc::string::String;
 use core::ffi::c_void;
+use moye_sim::profile::{Profile, Profiler};
 use moye_sim::{Dim3, GlobalMemory, Launch, LaunchError, Report};
 
 /// A kernel: its name in the PTX, its parameters, its launch bounds, and its body for the
@@ -150,11 +151,83 @@ impl<P: Params> Kernel<P> {
         threads: impl Into<Dim3>,
         parameters: P,
     ) -> Result<Report, LaunchError> {
-        let threads = threads.into();
+        // SAFETY: the caller's contract.
+        unsafe { self.run_simulated(memory, blocks.into(), threads.into(), parameters, None) }
+    }
+
+    /// As [`simulate`](Self::simulate), and takes a profile: sectors, wavefronts, barrier waits and instructions by source line.
+    ///
+    /// ```
+    /// use moye_device::arch::{block_idx, thread_idx};
+    /// use moye_device::kernel;
+    /// use moye_device::memory::{Global, GlobalMut};
+    /// use moye_sim::GlobalMemory;
+    ///
+    /// /// `y[i] = x[2 * i]`.
+    /// ///
+    /// /// # Safety
+    /// /// `y` has 32 words for each block, `x` twice as many.
+    /// #[kernel(threads = 32)]
+    /// pub unsafe fn every_other(x: Global<u32>, y: GlobalMut<u32>) {
+    ///     let i = i64::from(block_idx().x * 32 + thread_idx().x);
+    ///     // SAFETY: the kernel's contract.
+    ///     unsafe {
+    ///         let value = x.read(2 * i); // load of X
+    ///         y.write(i, value); // store of Y
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let memory = GlobalMemory::new();
+    /// let (x, y) = (memory.alloc(512, "x")?, memory.alloc(256, "y")?);
+    /// x.fill(0, 512, 1)?;
+    /// let arguments = (Global::from_address(x.address()), GlobalMut::from_address(y.address()));
+    /// // SAFETY: both have as many words as the kernel asks for.
+    /// let profile = unsafe { every_other.profile(&memory, 2, 32, arguments) }?;
+    /// assert_eq!(profile.line("load of X").coalescing(), 0.5);
+    /// assert_eq!(profile.line("store of Y").coalescing(), 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`simulate`](Self::simulate).
+    ///
+    /// # Safety
+    /// The kernel's own contract holds for these parameters and this grid.
+    pub unsafe fn profile(
+        &self,
+        memory: &GlobalMemory,
+        blocks: impl Into<Dim3>,
+        threads: impl Into<Dim3>,
+        parameters: P,
+    ) -> Result<Profile, LaunchError> {
+        let profiler = Profiler::new();
+        // SAFETY: the caller's contract.
+        unsafe { self.run_simulated(memory, blocks.into(), threads.into(), parameters, Some(&profiler)) }?;
+        Ok(profiler.take())
+    }
+
+    /// Runs the kernel on the simulator, with a profile if one is to be taken.
+    ///
+    /// # Safety
+    /// As [`simulate`](Self::simulate).
+    unsafe fn run_simulated(
+        &self,
+        memory: &GlobalMemory,
+        blocks: Dim3,
+        threads: Dim3,
+        parameters: P,
+        profiler: Option<&Profiler>,
+    ) -> Result<Report, LaunchError> {
         if let Some(reason) = self.bounds.refusal(threads.count()) {
             return Err(LaunchError::Invalid { kernel: self.name.into(), reason });
         }
-        Launch::new(self.name, blocks, threads, memory).shared_bytes(self.shared_bytes).run(&|| {
+        let mut launch = Launch::new(self.name, blocks, threads, memory).shared_bytes(self.shared_bytes);
+        if let Some(profiler) = profiler {
+            launch = launch.profiler(profiler);
+        }
+        launch.run(&|| {
             // SAFETY: this is a simulated thread; the caller's contract.
             unsafe { self.call(parameters) }
         })

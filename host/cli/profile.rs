@@ -27,6 +27,9 @@ enum Operation {
     Copy,
     /// A transpose
     Transpose,
+    /// Attention
+    #[cfg(feature = "attention")]
+    Attention,
 }
 
 #[derive(Args)]
@@ -34,7 +37,8 @@ pub struct Profile {
     /// Operation to run.
     #[arg(value_enum, value_name = "OPERATION")]
     operation: Operation,
-    /// Size, `N` or `MxNxK`; a copy or transpose is of M x N (default: 256x256x64).
+    /// Size, `N` or `MxNxK`; a copy or transpose is of M x N, attention of M queries and N keys of K
+    /// columns (default: 256x256x64, of attention 128x128x64).
     #[arg(value_name = "SIZE")]
     size: Option<Size>,
     /// Element type of a product.
@@ -67,12 +71,19 @@ impl Profile {
             bail!("`{}` is not one of the cards {}", self.card, names.join(", "));
         };
         if self.operation != Operation::Matmul && (self.tile.is_some() || self.split_k.is_some()) {
-            bail!("--tile and --split-k are for products; leave them out for a copy or a transpose");
+            bail!("--tile and --split-k are for products; leave them out for other operations");
         }
         let mut profile = match self.operation {
             Operation::Matmul => self.product()?,
             Operation::Copy => self.movement(moye::copy, false)?,
             Operation::Transpose => self.movement(moye::transpose, true)?,
+            #[cfg(feature = "attention")]
+            Operation::Attention => match self.kind {
+                Kind::Bf16 => self.attention::<bf16>()?,
+                // f32 is the default of the option, which only products have.
+                Kind::F16 | Kind::F32 => self.attention::<f16>()?,
+                other => bail!("attention is of f16 or bf16, not of {}", other.name()),
+            },
         };
         set_registers(&mut profile)?;
         if let Some(path) = &self.html {
@@ -101,6 +112,27 @@ impl Profile {
         let (rows, columns) = if transposes { (n, m) } else { (m, n) };
         let mut target = MatrixMut::row_major(&mut target, rows, columns)?;
         Ok(device.profile(|| run(&device, &source, &mut target))?)
+    }
+
+    /// The profile of attention of one head: M queries and N keys of K columns each, by default 128,
+    /// 128 and 64.
+    #[cfg(feature = "attention")]
+    fn attention<T: moye::AttentionElement + Member>(&self) -> Result<Counted> {
+        let device = Device::sim();
+        let Size { m, n, k } = self.size.unwrap_or(Size { m: 128, n: 128, k: 64 });
+        let mut random = fastrand::Rng::with_seed(0);
+        let mut draw = |count: usize| (0..count).map(|_| T::draw(&mut random)).collect::<Vec<T>>();
+        let q = device.upload(&draw(elements(m, k)?))?;
+        let keys = device.upload(&draw(elements(n, k)?))?;
+        let values = device.upload(&draw(elements(n, k)?))?;
+        let mut o = device.alloc_uninit::<T>(elements(m, k)?)?;
+        let call = moye::Attention::new(
+            moye::Heads::head_first(&q, [1, 1, m, k])?,
+            moye::Heads::head_first(&keys, [1, 1, n, k])?,
+            moye::Heads::head_first(&values, [1, 1, n, k])?,
+        );
+        let mut o = moye::HeadsMut::head_first(&mut o, [1, 1, m, k])?;
+        Ok(device.profile(|| call.run(&device, &mut o))?)
     }
 
     fn product(&self) -> Result<Counted> {

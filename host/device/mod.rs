@@ -221,7 +221,8 @@ impl Device {
     }
 
     /// Takes a profile of the launches of `work` on this simulator: sectors, wavefronts and
-    /// instructions by source line. See [`moye_sim::profile`](crate::profile).
+    /// instructions by source line, and plain arithmetic by the PTX of the module that a kernel is
+    /// launched from. See [`moye_sim::profile`](crate::profile).
     ///
     /// ```
     /// # #[cfg(feature = "movement")] {

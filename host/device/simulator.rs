@@ -2,6 +2,7 @@
 
 use super::{Arch, Properties};
 use crate::launch::Grid;
+use crate::module::Ptx;
 use crate::{Error, Result};
 use moye_sim::Launch;
 use moye_sim::memory::GlobalMemory;
@@ -87,6 +88,14 @@ impl Simulator {
         let done = work();
         set(outer);
         done.map(|()| profiler.take())
+    }
+
+    /// Gives the profile that is taken, if one is, the PTX of a kernel that was launched.
+    pub fn profile_ptx(&self, kernel: &str, ptx: &Ptx) {
+        let profiler = self.profiler.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(profiler) = profiler {
+            profiler.add_ptx(kernel, || ptx.text_of(kernel, ARCH));
+        }
     }
 
     /// Runs `thread` once for every thread of a grid, on a stream; returns when all have exited.

@@ -109,7 +109,9 @@ pub(crate) unsafe fn launch<P: Params>(
                 // SAFETY: this runs inside a simulated thread, and the caller keeps the kernel's
                 // contract.
                 unsafe { kernel.call(parameters) }
-            })
+            })?;
+            simulator.profile_ptx(name, module.ptx());
+            Ok(())
         }
         Backend::Gpu(gpu) => {
             let function = module.function(gpu, kernel)?;

@@ -88,6 +88,11 @@ impl Device {
 }
 
 impl Module {
+    /// What it was loaded from.
+    pub(crate) const fn ptx(&self) -> &Ptx {
+        &self.ptx
+    }
+
     /// The device on which it is loaded.
     pub fn device(&self) -> &Device {
         &self.device

@@ -73,6 +73,16 @@ impl Ptx {
         fitting(self.packed, arch, |image| image.0)
     }
 
+    /// The text that has a kernel and fits `arch` best.
+    pub(crate) fn text_of(&self, kernel: &str, arch: Arch) -> Option<String> {
+        let packed = self.packed_for(arch);
+        if let Some((text, _)) = packed.iter().find_map(|image| packed::only(image, kernel)) {
+            return Some(text);
+        }
+        let mut images = fitting(self.images, arch, |image| image.0).into_iter();
+        images.find(|(_, text)| declared(text).contains_key(kernel)).map(|(_, text)| text.to_owned())
+    }
+
     /// The architectures, for messages: `sm_80, sm_90a`.
     pub(crate) fn architectures(&self) -> String {
         let archs = self.images.iter().map(|image| image.0).chain(self.packed.iter().map(|image| image.0));

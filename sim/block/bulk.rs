@@ -110,6 +110,11 @@ impl BulkLoads {
         self.0.clear();
     }
 
+    /// Bytes of the loads, and how many they are.
+    pub(crate) fn outstanding(&self) -> (u64, u64) {
+        (self.0.iter().map(|load| load.source.placement().bytes as u64).sum(), self.0.len() as u64)
+    }
+
     /// Removes the oldest load that completes on an mbarrier.
     fn take_due(&mut self, mbarrier: u32) -> Option<BulkLoad> {
         let at = self.0.iter().position(|load| load.mbarrier == mbarrier)?;
@@ -153,7 +158,7 @@ impl BlockContext {
             ));
         }
         self.check_source(operation, &source)?;
-        self.profile_bulk(operation, source.placement().bytes as u64, location);
+        self.profile_bulk(operation, source.placement().bytes as u64, false, location);
         let mask = u32::from(multicast.unwrap_or(0));
         if multicast == Some(0) || mask >> self.cluster().blocks().len() != 0 {
             let blocks = self.cluster().blocks().len();

@@ -80,6 +80,13 @@ impl BulkStores {
         self.uncommitted = 0;
         self.committed = 0;
     }
+
+    /// Bytes of the stores, and groups with those that no group has yet.
+    pub(crate) fn outstanding(&self) -> (u64, u64) {
+        let bytes = self.stores.iter().map(|store| store.sink.placement().bytes as u64).sum();
+        let groups = self.groups.iter().filter(|size| **size > 0).count();
+        (bytes, groups as u64 + u64::from(self.uncommitted > 0))
+    }
 }
 
 impl BlockContext {
@@ -106,7 +113,7 @@ impl BlockContext {
             BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
         }
         self.check_async_read(Access::BulkSource, source, sink.placement())?;
-        self.profile_bulk(operation, sink.placement().bytes as u64, location);
+        self.profile_bulk(operation, sink.placement().bytes as u64, true, location);
         let mut queue = self.thread().bulk_stores.borrow_mut();
         let pieces = piece_numbers(source, sink.placement());
         self.begin_reads((self.stores(), queue.committed + 1), (operation, location), pieces);

@@ -39,8 +39,8 @@ pub(crate) struct Limits {
     pub(crate) accesses: u64,
     /// Barriers and warp operations that a block completes without an exit of one of its threads.
     pub(crate) rendezvous: u64,
-    /// Whether a profile is taken.
-    pub(crate) profile: bool,
+    /// How many sectors a profile keeps, where one is taken.
+    pub(crate) profile: Option<usize>,
 }
 
 /// Memory accesses after which a thread yields: it may poll for a write of another thread.
@@ -296,7 +296,7 @@ impl BlockContext {
             late_arrivals: Cell::new(0),
             slice_over: Cell::new(false),
             turns_left: Cell::new(0),
-            profile: limits.profile.then(Box::default),
+            profile: limits.profile.map(|sectors| Box::new(RefCell::new(BlockProfile::new(sectors)))),
             limits,
             accesses: Cell::new(0),
             rendezvous: Cell::new(0),

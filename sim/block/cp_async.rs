@@ -63,6 +63,13 @@ impl CpAsyncQueue {
         self.arrivals.clear();
     }
 
+    /// Bytes of the copies, and groups with those that no group has yet.
+    pub(crate) fn outstanding(&self) -> (u64, u64) {
+        let bytes = self.copies.iter().map(|copy| copy.bytes as u64).sum();
+        let groups = self.groups.iter().filter(|size| **size > 0).count();
+        (bytes, groups as u64 + u64::from(self.uncommitted > 0))
+    }
+
     /// Takes the oldest copy out of the queue and of its group.
     fn take_oldest(&mut self) -> Option<Copy> {
         let copy = self.copies.pop_front()?;

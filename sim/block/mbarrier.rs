@@ -145,7 +145,7 @@ impl BlockContext {
         is_over: impl Fn(Mbarrier) -> bool,
         location: &'static Location<'static>,
     ) {
-        self.profile_event("mbarrier.try_wait", location);
+        self.profile_wait_at_mbarrier("mbarrier.try_wait", location);
         while !std::thread::panicking() {
             self.land_for(address);
             let operation = "mbarrier.try_wait";

@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 /// An address with its space: `u64` is in global memory, `u32` in shared memory.
 pub trait AtomicSpace: Copy {
     /// Replaces the `T` there by what `update` makes of it, and returns what it was; `of_block`
-    /// says whether in one step to the threads of the block alone.
+    /// says whether in one step to the threads of the block alone, `returns` whether the
+    /// instruction has a result.
     #[doc(hidden)]
     #[track_caller]
-    fn update<T: Pod>(self, of_block: bool, update: impl Fn(T) -> T) -> T;
+    fn update<T: Pod>(self, of_block: bool, returns: bool, update: impl Fn(T) -> T) -> T;
 }
 
 fn scoped(of_block: bool) -> (Kind, Scope) {
@@ -29,7 +30,7 @@ fn scoped(of_block: bool) -> (Kind, Scope) {
 
 impl AtomicSpace for u64 {
     #[track_caller]
-    fn update<T: Pod>(self, of_block: bool, update: impl Fn(T) -> T) -> T {
+    fn update<T: Pod>(self, of_block: bool, returns: bool, update: impl Fn(T) -> T) -> T {
         let block = current();
         block.step();
         block.order_by_memory();
@@ -37,7 +38,8 @@ impl AtomicSpace for u64 {
             block.global_fault(Access::Atomic, self, size_of::<T>());
             return poison();
         }
-        block.profile_access(Action::GlobalAtomic, self, size_of::<T>());
+        let action = if returns { Action::GlobalAtomic } else { Action::GlobalReduction };
+        block.profile_access(action, self, size_of::<T>());
         let next = |bits: u64| to_bits(update(from_bits(bits.into()))) as u64;
         let act = || match size_of::<T>() {
             4 => {
@@ -64,11 +66,12 @@ impl AtomicSpace for u64 {
 
 impl AtomicSpace for u32 {
     #[track_caller]
-    fn update<T: Pod>(self, of_block: bool, update: impl Fn(T) -> T) -> T {
+    fn update<T: Pod>(self, of_block: bool, returns: bool, update: impl Fn(T) -> T) -> T {
         let block = current();
         block.step();
         block.order_by_memory();
-        block.profile_access(Action::SharedAtomic, self.into(), size_of::<T>());
+        let action = if returns { Action::SharedAtomic } else { Action::SharedReduction };
+        block.profile_access(action, self.into(), size_of::<T>());
         let offset = self.wrapping_sub(SHARED_BASE) as usize;
         // One OS thread runs the whole block, so nothing comes between load and store.
         let Some(old) = block.load_shared::<T>(offset) else {
@@ -94,7 +97,7 @@ impl AtomicSpace for u32 {
 #[track_caller]
 pub fn atomic_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
-    address.update(false, update)
+    address.update(false, true, update)
 }
 
 /// As [`atomic_update`], in one step to the threads of the block alone (`.cta`): an atomic
@@ -102,7 +105,14 @@ pub fn atomic_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T)
 #[track_caller]
 pub fn atomic_update_of_block<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
-    address.update(true, update)
+    address.update(true, true, update)
+}
+
+/// [`atomic_update`] without a result: `red`, which a profile counts apart from `atom`.
+#[track_caller]
+pub fn reduce_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) {
+    const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
+    address.update(false, false, update);
 }
 
 /// Replaces the value by `value`.
@@ -202,9 +212,11 @@ operations! {
 /// reads that are over, it tells all threads of the cluster that come to a fence or an atomic
 /// operation later.
 #[inline]
+#[track_caller]
 pub fn fence() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     if let Some(block) = running() {
+        block.profile_event("fence.acq_rel.gpu", Location::caller());
         block.order_by_memory();
         block.order_by_fence(Scope::Gpu);
     }
@@ -212,9 +224,11 @@ pub fn fence() {
 
 /// As [`fence`], for the threads of the cluster alone: `fence.acq_rel.cluster`.
 #[inline]
+#[track_caller]
 pub fn fence_cluster() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     if let Some(block) = running() {
+        block.profile_event("fence.acq_rel.cluster", Location::caller());
         block.order_by_memory();
         block.order_by_fence(Scope::Cluster);
     }
@@ -223,9 +237,11 @@ pub fn fence_cluster() {
 /// As [`fence`], for the threads of the block alone: `fence.acq_rel.cta`. It orders no accesses of
 /// two blocks.
 #[inline]
+#[track_caller]
 pub fn fence_block() {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     if let Some(block) = running() {
+        block.profile_event("fence.acq_rel.cta", Location::caller());
         block.order_by_memory();
         block.order_by_fence(Scope::Block);
     }

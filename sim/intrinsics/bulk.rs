@@ -126,6 +126,7 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
 pub fn tensor_prefetch<const R: usize>(map: u64, start: [i32; R]) {
     let block = current();
     block.step();
+    block.profile_event("cp.async.bulk.prefetch.tensor", Location::caller());
     block.or_raise(tile("cp.async.bulk.prefetch.tensor", map, start));
 }
 
@@ -179,6 +180,7 @@ pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: Tenso
 pub fn bulk_prefetch(address: u64, bytes: u32) {
     let block = current();
     block.step();
+    block.profile_event("cp.async.bulk.prefetch.L2", Location::caller());
     let checked = if bytes.is_multiple_of(16) && address.is_multiple_of(16) {
         block.check_global(Access::BulkSource, address, bytes.into())
     } else {
@@ -192,21 +194,27 @@ pub fn bulk_prefetch(address: u64, bytes: u32) {
 /// `cp.async.bulk.commit_group`.
 #[track_caller]
 pub fn bulk_commit() {
-    current().bulk_commit();
+    let block = current();
+    block.profile_event("cp.async.bulk.commit_group", Location::caller());
+    block.bulk_commit();
 }
 
 /// Waits until all of the thread's groups but the `pending` youngest are complete:
 /// `cp.async.bulk.wait_group`.
 #[track_caller]
 pub fn bulk_wait_group(pending: u32) {
-    current().bulk_wait(pending as usize, StoreWait::Written);
+    let block = current();
+    block.profile_wait_for_stores("cp.async.bulk.wait_group", Location::caller());
+    block.bulk_wait(pending as usize, StoreWait::Written);
 }
 
 /// Waits until all of the thread's groups but the `pending` youngest have read their sources:
 /// `cp.async.bulk.wait_group.read`.
 #[track_caller]
 pub fn bulk_wait_group_read(pending: u32) {
-    current().bulk_wait(pending as usize, StoreWait::Read);
+    let block = current();
+    block.profile_wait_for_stores("cp.async.bulk.wait_group.read", Location::caller());
+    block.bulk_wait(pending as usize, StoreWait::Read);
 }
 
 /// Makes what threads wrote to shared and to global memory visible to bulk copies and `wgmma`:
@@ -216,18 +224,24 @@ pub fn bulk_wait_group_read(pending: u32) {
 /// after the write, the writing one or another, has fenced since.
 #[track_caller]
 pub fn fence_proxy_async() {
-    fence_proxy_async_shared();
-    fence_proxy_async_global();
+    let block = current();
+    block.profile_event("fence.proxy.async", Location::caller());
+    block.fence_proxies();
+    block.order_proxies();
 }
 
 /// As [`fence_proxy_async`], of the block's shared memory alone: `fence.proxy.async.shared::cta`.
 #[track_caller]
 pub fn fence_proxy_async_shared() {
-    current().fence_proxies();
+    let block = current();
+    block.profile_event("fence.proxy.async.shared::cta", Location::caller());
+    block.fence_proxies();
 }
 
 /// As [`fence_proxy_async`], of global memory alone: `fence.proxy.async.global`.
 #[track_caller]
 pub fn fence_proxy_async_global() {
-    current().order_proxies();
+    let block = current();
+    block.profile_event("fence.proxy.async.global", Location::caller());
+    block.order_proxies();
 }

@@ -38,21 +38,27 @@ pub fn cluster_size() -> u32 {
 /// Arrives at the cluster's barrier: `barrier.cluster.arrive`.
 #[track_caller]
 pub fn cluster_arrive() {
-    current().arrive_at_cluster(true);
+    let block = current();
+    block.profile_event("barrier.cluster.arrive", Location::caller());
+    block.arrive_at_cluster(true);
 }
 
 /// Arrives at the cluster's barrier without passing on the thread's knowledge:
 /// `barrier.cluster.arrive.relaxed`.
 #[track_caller]
 pub fn cluster_arrive_relaxed() {
-    current().arrive_at_cluster(false);
+    let block = current();
+    block.profile_event("barrier.cluster.arrive.relaxed", Location::caller());
+    block.arrive_at_cluster(false);
 }
 
 /// Waits until all threads of the cluster that have not returned have arrived at its barrier:
 /// `barrier.cluster.wait`.
 #[track_caller]
 pub fn cluster_wait() {
-    current().wait_for_cluster();
+    let block = current();
+    block.profile_event("barrier.cluster.wait", Location::caller());
+    block.wait_for_cluster();
 }
 
 /// The address in the cluster's shared memory of what is at the shared address `address` in block
@@ -70,6 +76,7 @@ pub fn load_shared_cluster<T: Pod>(address: u32) -> T {
     let block = current();
     block.step();
     let location = Location::caller();
+    block.profile_event("ld.shared::cluster", location);
     let Some((peer, address)) = block.or_raise(block.peer(Access::Read, address)) else { return poison() };
     let offset = address.wrapping_sub(SHARED_BASE) as usize;
     if let Some(value) = peer.load_shared(offset) {
@@ -89,6 +96,7 @@ pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
     let block = current();
     block.step();
     let location = Location::caller();
+    block.profile_event("st.shared::cluster", location);
     let Some((peer, address)) = block.or_raise(block.peer(Access::Write, address)) else { return };
     let offset = address.wrapping_sub(SHARED_BASE) as usize;
     let changed = if block.clock.is_on() { peer.changed_shared(offset, value) } else { 0 };
@@ -115,6 +123,7 @@ pub fn store_async<T: Pod>(address: u32, value: T, mbarrier: u32) {
     const { assert!(matches!(size_of::<T>(), 4 | 8 | 16), "st.async stores 4, 8 or 16 bytes") };
     let block = current();
     block.step();
+    block.profile_event("st.async", Location::caller());
     let value = (to_bits(value), size_of::<T>());
     block.or_raise(block.store_async(value, address, mbarrier, Location::caller()));
 }

@@ -6,6 +6,7 @@
 //! only an access to their destination is.
 
 use crate::block::current;
+use std::panic::Location;
 
 /// Issues a copy of `bytes` bytes (4, 8 or 16) to shared memory, of which the first `source_bytes`
 /// come from global memory and the others become 0.
@@ -21,19 +22,25 @@ pub fn cp_async(destination: u32, source: u64, bytes: u32, source_bytes: u32) {
 #[inline]
 #[track_caller]
 pub fn cp_async_commit() {
-    current().cp_async_commit();
+    let block = current();
+    block.profile_event("cp.async.commit_group", Location::caller());
+    block.cp_async_commit();
 }
 
 /// Waits until at most the `pending` youngest groups of the thread are incomplete.
 #[inline]
 #[track_caller]
 pub fn cp_async_wait_group(pending: u32) {
-    current().cp_async_wait_group(pending as usize);
+    let block = current();
+    block.profile_wait_for_copies("cp.async.wait_group", Location::caller());
+    block.cp_async_wait_group(pending as usize);
 }
 
 /// Waits for all copies of the thread, committed or not.
 #[inline]
 #[track_caller]
 pub fn cp_async_wait_all() {
-    current().cp_async_wait_all();
+    let block = current();
+    block.profile_wait_for_copies("cp.async.wait_all", Location::caller());
+    block.cp_async_wait_all();
 }

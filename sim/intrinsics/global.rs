@@ -38,6 +38,7 @@ pub fn load_global_read_only<T: Pod>(address: u64) -> T {
         block.global_fault(Access::Read, address, size_of::<T>());
         return poison();
     }
+    block.profile_access(Action::GlobalLoad, address, size_of::<T>());
     if block.clock.is_on() {
         let noted = Noted::new(Access::ReadOnly, Kind::Read, Location::caller());
         block.note_global(noted, block.found_number.get(), address, size_of::<T>());
@@ -49,7 +50,9 @@ pub fn load_global_read_only<T: Pod>(address: u64) -> T {
 /// Waits until the launch before has ended, if this one may overlap it: `griddepcontrol.wait`.
 #[track_caller]
 pub fn wait_for_prior_launch() {
-    current().wait_for_prior();
+    let block = current();
+    block.profile_event("griddepcontrol.wait", Location::caller());
+    block.wait_for_prior();
 }
 
 /// Stores a `T` to global memory, in one access; the address is a multiple of its size.

@@ -19,6 +19,7 @@ use std::panic::Location;
 pub fn mbarrier_init(address: u32, count: u32) {
     let block = current();
     block.step();
+    block.profile_event("mbarrier.init", Location::caller());
     let made = if count == 0 || count > MAX_COUNT {
         let reason = format!("a count of {count}; it is 1 to {MAX_COUNT}");
         Err(FaultKind::InvalidOperand { operation: "mbarrier.init", reason })
@@ -38,6 +39,7 @@ pub fn mbarrier_init(address: u32, count: u32) {
 pub fn mbarrier_inval(address: u32) {
     let block = current();
     block.step();
+    block.profile_event("mbarrier.inval", Location::caller());
     if block.or_raise(block.mbarrier("mbarrier.inval", address)).is_some() {
         block.shared.forget((address - SHARED_BASE) as usize, 8);
         block.forget_phase(address);
@@ -49,6 +51,7 @@ pub fn mbarrier_inval(address: u32) {
 pub fn mbarrier_arrive(address: u32) -> u64 {
     let block = current();
     block.step();
+    block.profile_event("mbarrier.arrive", Location::caller());
     block.hand_on(address, Some(Location::caller()));
     let before = block.change_mbarrier("mbarrier.arrive", address, |mbarrier| mbarrier.arrived(1));
     block.condition_met.set(true);
@@ -61,6 +64,7 @@ pub fn mbarrier_arrive(address: u32) -> u64 {
 pub fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
     let block = current();
     block.step();
+    block.profile_event("mbarrier.arrive.expect_tx", Location::caller());
     block.hand_on(address, Some(Location::caller()));
     let before = block.change_mbarrier("mbarrier.arrive.expect_tx", address, |mbarrier| {
         mbarrier.expecting(bytes.into())?.arrived(1)
@@ -73,6 +77,7 @@ pub fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
 pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
     let block = current();
     block.step();
+    block.profile_event("mbarrier.expect_tx", Location::caller());
     let changed =
         block.change_mbarrier("mbarrier.expect_tx", address, |mbarrier| mbarrier.expecting(bytes.into()));
     block.or_raise(changed);
@@ -85,6 +90,7 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
 pub fn mbarrier_arrive_cluster(address: u32, bytes: u32) {
     let block = current();
     block.step();
+    block.profile_event("mbarrier.arrive.shared::cluster", Location::caller());
     let location = Location::caller();
     let arrived = block.peer(Access::Atomic, address).and_then(|(peer, address)| {
         peer.hand_on(address, Some(location));
@@ -115,6 +121,7 @@ pub fn mbarrier_test_wait_parity(address: u32, parity: u32) -> bool {
 fn test(address: u32, is_over: impl Fn(Mbarrier) -> bool) -> bool {
     let block = current();
     block.step();
+    block.profile_event("mbarrier.test_wait", Location::caller());
     if std::thread::panicking() {
         return true;
     }
@@ -152,6 +159,7 @@ pub fn mbarrier_wait_parity(address: u32, parity: u32) {
 pub fn cp_async_mbarrier_arrive(address: u32, counted: bool) {
     let block = current();
     block.step();
+    block.profile_event("cp.async.mbarrier.arrive", Location::caller());
     let operation = "cp.async.mbarrier.arrive";
     let changed = block.change_mbarrier(operation, address, |mbarrier| match (counted, mbarrier.pending) {
         (true, _) => Ok(mbarrier),

@@ -12,6 +12,7 @@ mod barrier;
 mod bulk;
 mod cluster;
 mod convert;
+mod count;
 mod cp_async;
 mod fma;
 mod global;
@@ -32,7 +33,7 @@ pub use crate::wgmma::{DescriptorSwizzle, MatrixDescriptor, Wgmma, WgmmaA, Wgmma
 pub use atomic::{
     AtomicInteger, AtomicNumber, AtomicSpace, atomic_add, atomic_and, atomic_compare_exchange,
     atomic_exchange, atomic_max, atomic_min, atomic_or, atomic_update, atomic_update_of_block, atomic_xor,
-    fence, fence_block, fence_cluster,
+    fence, fence_block, fence_cluster, reduce_update,
 };
 pub use barrier::{barrier_arrive, barrier_sync, sync_threads, wait_until};
 pub use bulk::{
@@ -49,6 +50,7 @@ pub use convert::{
     cvt_rni_sat_s8, cvt_rni_sat_s32, cvt_rni_sat_u8, cvt_rni_sat_u32, cvt_tf32, fma_bf16, fma_f16,
     fma_relu_bf16, fma_relu_f16, max_bf16, max_f16, min_bf16, min_f16, mul_f16, sub_f16,
 };
+pub use count::count_instruction;
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
 pub use fma::{fma_f32, fma_f64};
 pub use global::{load_global, load_global_read_only, store_global, wait_for_prior_launch};

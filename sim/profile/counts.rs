@@ -1,5 +1,7 @@
 //! The counts of a source line, and how a request's addresses become sectors and wavefronts.
 
+use super::class::Class;
+use super::flight::InFlight;
 use std::collections::BTreeMap;
 
 /// Bytes of a sector, the unit in which the L1 cache asks the L2 cache.
@@ -80,6 +82,8 @@ pub struct Counts {
     pub lanes: u64,
     /// Lanes that could have: lanes that had not exited.
     pub live_lanes: u64,
+    /// Instructions in which lanes that had not returned took no part.
+    pub divergent: u64,
     /// `ld.global`.
     pub global_loads: GlobalCounts,
     /// `st.global`.
@@ -98,9 +102,71 @@ pub struct Counts {
     pub shared_atomics: SharedCounts,
     /// Bytes that bulk and tensor copies bring or take.
     pub bulk_bytes: u64,
+    /// Those of them that go from shared to global memory.
+    pub bulk_stored_bytes: u64,
+    /// What is outstanding where threads wait for copies.
+    pub in_flight: InFlight,
+}
+
+/// Waits at barriers, as instructions of warps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BarrierWaits {
+    /// `bar.sync`: all threads of the block.
+    pub block: u64,
+    /// `barrier.sync` with a number and a count of threads.
+    pub named: u64,
+    /// `mbarrier.try_wait` and `mbarrier.test_wait`.
+    pub mbarrier: u64,
+    /// `barrier.cluster.wait`.
+    pub cluster: u64,
+}
+
+impl BarrierWaits {
+    /// All of them.
+    pub const fn total(&self) -> u64 {
+        self.block + self.named + self.mbarrier + self.cluster
+    }
 }
 
 impl Counts {
+    /// Notes an instruction of a warp that `lanes` took part in, of those that are `live`.
+    pub(super) fn instruction(&mut self, name: &'static str, lanes: u32, live: u32) {
+        *self.instructions.entry(name).or_default() += 1;
+        self.lanes += u64::from(lanes.count_ones());
+        self.live_lanes += u64::from(live.count_ones());
+        self.divergent += u64::from(lanes != live);
+    }
+
+    /// Instructions of a warp of a class.
+    pub fn of_class(&self, class: Class) -> u64 {
+        self.instructions.iter().filter(|(name, _)| Class::of(name) == class).map(|(_, count)| count).sum()
+    }
+
+    /// Instructions of a warp by class, those classes that there are.
+    pub fn classes(&self) -> BTreeMap<Class, u64> {
+        let mut classes = BTreeMap::new();
+        for (name, count) in &self.instructions {
+            *classes.entry(Class::of(name)).or_default() += count;
+        }
+        classes
+    }
+
+    /// Waits at barriers.
+    pub fn barrier_waits(&self) -> BarrierWaits {
+        BarrierWaits {
+            block: self.count("bar.sync"),
+            named: self.count("barrier.sync"),
+            mbarrier: self.count("mbarrier.try_wait") + self.count("mbarrier.test_wait"),
+            cluster: self.count("barrier.cluster.wait"),
+        }
+    }
+
+    /// The part of the instructions in which some lanes took no part, though they had not returned,
+    /// 0 to 1.
+    pub fn divergence(&self) -> f64 {
+        self.divergent as f64 / self.warp_instructions().max(1) as f64
+    }
+
     /// Instructions of a warp whose names begin with this.
     pub fn count(&self, name: &str) -> u64 {
         self.instructions.iter().filter(|(full, _)| full.starts_with(name)).map(|(_, count)| count).sum()
@@ -162,6 +228,7 @@ impl Counts {
         }
         self.lanes += other.lanes;
         self.live_lanes += other.live_lanes;
+        self.divergent += other.divergent;
         self.global_loads.add(&other.global_loads);
         self.global_stores.add(&other.global_stores);
         self.async_loads.add(&other.async_loads);
@@ -171,6 +238,8 @@ impl Counts {
         self.async_stores.add(&other.async_stores);
         self.shared_atomics.add(&other.shared_atomics);
         self.bulk_bytes += other.bulk_bytes;
+        self.bulk_stored_bytes += other.bulk_stored_bytes;
+        self.in_flight.add(&other.in_flight);
     }
 }
 
@@ -228,10 +297,40 @@ impl Request {
 
     pub fn shared(&self, bytes: u64) -> SharedCounts {
         // 128 bytes go at a time: 32 lanes of up to 4 bytes, 16 of 8, 8 of 16.
-        let group = if bytes <= 4 { 32 } else { 128 / bytes.min(16) as usize };
+        let group = if bytes <= 4 { 32 } else { 128 / bytes.min(16) as u32 };
+        self.by_groups(bytes, (0..32 / group).map(|at| lanes_from(at * group, group)))
+    }
+
+    /// As [`shared`](Self::shared), of `ld.shared`. Of a load of 8 bytes the halves of the warp go
+    /// together if neighbouring lanes, or all lanes two apart, want the same; of one of 16 bytes
+    /// the quarters of each half. A lane that takes no part wants what the other wants. Seen on an
+    /// H100; stores do not.
+    pub fn shared_load(&self, bytes: u64) -> SharedCounts {
+        if bytes <= 4 {
+            return self.shared(bytes);
+        }
+        let pair = 256 / bytes.min(16) as u32;
+        let parts = (0..32 / pair).flat_map(|at| {
+            let both = lanes_from(at * pair, pair);
+            let halves = [lanes_from(at * pair, pair / 2), lanes_from(at * pair + pair / 2, pair / 2)];
+            if self.agree(both, 1) || self.agree(both, 2) { [both, 0] } else { halves }
+        });
+        self.by_groups(bytes, parts)
+    }
+
+    /// Whether lanes whose numbers differ in the bit `apart` want the same, of these lanes.
+    fn agree(&self, lanes: u32, apart: usize) -> bool {
+        let takes_part = |lane: usize| self.mask & lanes & (1 << lane) != 0;
+        (0..32_usize).filter(|lane| lane & apart == 0).all(|lane| {
+            let other = lane | apart;
+            !takes_part(lane) || !takes_part(other) || self.addresses[lane] == self.addresses[other]
+        })
+    }
+
+    /// The wavefronts of groups of lanes that go together.
+    fn by_groups(&self, bytes: u64, groups: impl Iterator<Item = u32>) -> SharedCounts {
         let (mut wavefronts, mut ideal) = (0, 0);
-        for first in (0..32).step_by(group) {
-            let lanes = u32::MAX >> (32 - group) << first;
+        for lanes in groups {
             let part = Self { mask: self.mask & lanes, addresses: self.addresses };
             if part.mask == 0 {
                 continue;
@@ -245,6 +344,11 @@ impl Request {
         }
         SharedCounts { requests: 1, lanes: self.mask.count_ones().into(), wavefronts, ideal }
     }
+}
+
+/// The mask of `count` lanes from a lane on.
+const fn lanes_from(first: u32, count: u32) -> u32 {
+    u32::MAX >> (32 - count) << first
 }
 
 #[cfg(test)]
@@ -288,6 +392,35 @@ mod tests {
             let counts = request.shared(bytes);
             assert_eq!((counts.wavefronts, counts.ideal), (wavefronts, ideal), "{name}");
         }
+    }
+
+    #[test]
+    fn halves_of_a_load_go_together_where_neighbours_want_the_same_as_on_an_h100() {
+        let even = |bytes: u64| Request {
+            mask: 0x5555_5555,
+            addresses: std::array::from_fn(|lane| bytes * lane as u64),
+        };
+        for (name, bytes, wavefronts, conflicts, request) in [
+            ("neighbours", 8, 2, 0, request(|lane| 8 * lane)),
+            ("one word for all", 8, 1, 0, request(|_| 64)),
+            ("pairs", 8, 1, 0, request(|lane| 8 * (lane / 2))),
+            ("lanes two apart", 8, 2, 1, request(|lane| 8 * (lane & !2))),
+            ("quads", 8, 1, 0, request(|lane| 8 * (lane / 4))),
+            ("both halves the same", 8, 2, 0, request(|lane| 8 * (lane % 16))),
+            ("even lanes", 8, 2, 1, even(8)),
+            ("neighbours", 16, 4, 0, request(|lane| 16 * lane)),
+            ("one word for all", 16, 2, 0, request(|_| 64)),
+            ("pairs", 16, 2, 0, request(|lane| 16 * (lane / 2))),
+            ("lanes two apart", 16, 4, 2, request(|lane| 16 * (lane & !2))),
+            ("eights", 16, 2, 0, request(|lane| 16 * (lane / 8))),
+            ("even lanes", 16, 4, 2, even(16)),
+        ] {
+            let counts = request.shared_load(bytes);
+            let found = (counts.wavefronts, counts.conflicts());
+            assert_eq!(found, (wavefronts, conflicts), "{bytes} bytes: {name}");
+        }
+        let stored = even(8).shared(8);
+        assert_eq!((stored.wavefronts, stored.conflicts()), (2, 0), "stores do not go together");
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Gathers the accesses of lanes to requests of warps.
 
 use super::counts::{Counts, Request, SECTOR};
+use super::flight::Waits;
+use super::sectors::Sectors;
 use crate::block::{BlockContext, WARP_SIZE};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::panic::Location;
 
 /// Requests of a line that wait for lanes. More are counted as they are: lanes that never come
@@ -15,9 +17,12 @@ pub(crate) enum Action {
     GlobalLoad,
     GlobalStore,
     GlobalAtomic,
+    /// An atomic operation without a result.
+    GlobalReduction,
     SharedLoad,
     SharedStore,
     SharedAtomic,
+    SharedReduction,
     /// A row that `ldmatrix` reads. The instruction is counted where the lanes meet.
     MatrixLoad,
     /// A row that `stmatrix` writes.
@@ -48,6 +53,8 @@ impl Action {
             }
             Self::GlobalAtomic => Some("atom.global"),
             Self::SharedAtomic => Some("atom.shared"),
+            Self::GlobalReduction => Some("red.global"),
+            Self::SharedReduction => Some("red.shared"),
             Self::AsyncSource => Some("cp.async"),
             Self::AsyncDestination | Self::MatrixLoad | Self::MatrixStore => None,
             Self::Event(name) => Some(name),
@@ -69,15 +76,18 @@ struct Site {
 type Key = (usize, Action, u64);
 
 /// What the blocks of one worker do.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BlockProfile {
     /// By warp, what was not counted yet.
     sites: HashMap<(u32, Key), (Site, &'static Location<'static>)>,
     /// The counts of each place, by its address.
     pub(super) lines: HashMap<usize, (&'static Location<'static>, Counts)>,
+    /// Waits for copies of the block that runs, by place.
+    waits: HashMap<usize, (Waits, &'static Location<'static>)>,
     /// Sectors of global memory that were read, and written.
-    pub(super) read: HashSet<u64>,
-    pub(super) written: HashSet<u64>,
+    pub(super) read: Sectors,
+    pub(super) written: Sectors,
+    sector_limit: usize,
 }
 
 fn key_of(location: &'static Location<'static>) -> usize {
@@ -85,6 +95,31 @@ fn key_of(location: &'static Location<'static>) -> usize {
 }
 
 impl BlockProfile {
+    /// That of a worker that has run no block, which keeps this many sectors.
+    pub fn new(sector_limit: usize) -> Self {
+        let sectors = || Sectors::new(sector_limit);
+        Self {
+            sites: HashMap::new(),
+            lines: HashMap::new(),
+            waits: HashMap::new(),
+            read: sectors(),
+            written: sectors(),
+            sector_limit,
+        }
+    }
+
+    /// Notes a wait of a thread for copies: see [`Waits::record`].
+    pub(super) fn wait(
+        &mut self,
+        thread: u32,
+        outstanding: (u64, u64),
+        own: bool,
+        location: &'static Location<'static>,
+    ) {
+        let of_line = self.waits.entry(key_of(location)).or_insert_with(|| (Waits::default(), location));
+        of_line.0.record(thread, outstanding, own);
+    }
+
     /// Notes what a thread does; `gone` are the lanes of its warp that have returned.
     fn record(
         &mut self,
@@ -128,6 +163,9 @@ impl BlockProfile {
                 Self::count(&mut self.lines, sets, (action, bytes, gone(warp)), &request, location);
             }
         }
+        for (waits, location) in std::mem::take(&mut self.waits).into_values() {
+            Self::line(&mut self.lines, location).in_flight.add(&waits.total());
+        }
     }
 
     fn line<'a>(
@@ -139,34 +177,34 @@ impl BlockProfile {
 
     fn count(
         lines: &mut HashMap<usize, (&'static Location<'static>, Counts)>,
-        (read, written): (&mut HashSet<u64>, &mut HashSet<u64>),
+        (read, written): (&mut Sectors, &mut Sectors),
         (action, bytes, gone): (Action, u64, u32),
         request: &Request,
         location: &'static Location<'static>,
     ) {
         let counts = Self::line(lines, location);
         if let Some(name) = action.instruction(bytes) {
-            *counts.instructions.entry(name).or_default() += 1;
-            counts.lanes += u64::from(request.mask.count_ones());
-            counts.live_lanes += u64::from((!gone | request.mask).count_ones());
+            counts.instruction(name, request.mask, !gone | request.mask);
         }
         let mut one = Counts::default();
         match action {
             Action::GlobalLoad => one.global_loads = request.global(bytes),
             Action::GlobalStore => one.global_stores = request.global(bytes),
-            Action::GlobalAtomic => one.global_atomics = request.global(bytes),
+            Action::GlobalAtomic | Action::GlobalReduction => one.global_atomics = request.global(bytes),
             Action::AsyncSource => one.async_loads = request.global(bytes),
-            Action::SharedLoad | Action::MatrixLoad => one.shared_loads = request.shared(bytes),
+            Action::SharedLoad => one.shared_loads = request.shared_load(bytes),
+            Action::MatrixLoad => one.shared_loads = request.shared(bytes),
             Action::SharedStore | Action::MatrixStore => one.shared_stores = request.shared(bytes),
-            Action::SharedAtomic => one.shared_atomics = request.shared(bytes),
+            Action::SharedAtomic | Action::SharedReduction => one.shared_atomics = request.shared(bytes),
             Action::AsyncDestination => one.async_stores = request.shared(bytes),
             Action::Event(_) => {}
         }
         counts.add(&one);
-        if matches!(action, Action::GlobalLoad | Action::AsyncSource | Action::GlobalAtomic) {
+        let both = matches!(action, Action::GlobalAtomic | Action::GlobalReduction);
+        if both || matches!(action, Action::GlobalLoad | Action::AsyncSource) {
             read.extend(request.units(bytes, SECTOR));
         }
-        if matches!(action, Action::GlobalStore | Action::GlobalAtomic) {
+        if both || action == Action::GlobalStore {
             written.extend(request.units(bytes, SECTOR));
         }
     }
@@ -179,10 +217,7 @@ impl BlockProfile {
         gone: u32,
         location: &'static Location<'static>,
     ) {
-        let counts = Self::line(&mut self.lines, location);
-        *counts.instructions.entry(name).or_default() += 1;
-        counts.lanes += u64::from(lanes.count_ones());
-        counts.live_lanes += u64::from((!gone | lanes).count_ones());
+        Self::line(&mut self.lines, location).instruction(name, lanes, !gone | lanes);
     }
 }
 
@@ -229,14 +264,19 @@ impl BlockContext {
     }
 
     /// Notes a copy of the running thread that one lane issues.
-    pub(crate) fn profile_bulk(&self, name: &'static str, bytes: u64, location: &'static Location<'static>) {
+    pub(crate) fn profile_bulk(
+        &self,
+        name: &'static str,
+        bytes: u64,
+        stored: bool,
+        location: &'static Location<'static>,
+    ) {
         if let Some(profile) = &self.profile {
             let mut profile = profile.borrow_mut();
             let counts = BlockProfile::line(&mut profile.lines, location);
-            *counts.instructions.entry(name).or_default() += 1;
-            counts.lanes += 1;
-            counts.live_lanes += 1;
+            counts.instruction(name, 1, 1);
             counts.bulk_bytes += bytes;
+            counts.bulk_stored_bytes += if stored { bytes } else { 0 };
         }
     }
 
@@ -254,6 +294,9 @@ impl BlockContext {
     /// What the blocks that ran here did.
     pub(crate) fn take_profile(&self) -> Option<BlockProfile> {
         self.profile_flush();
-        self.profile.as_ref().map(|profile| profile.take())
+        self.profile.as_ref().map(|profile| {
+            let empty = BlockProfile::new(profile.borrow().sector_limit);
+            profile.replace(empty)
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! The profile as a page of HTML: each source file with the figures of its lines.
 
-use super::text::{COLUMNS, heading, on_card, row};
+use super::text::{COLUMNS, Row, arithmetic, heading, on_card, row, shown};
 use super::{Card, Counts, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,42 +24,50 @@ pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
         for ((file, line), counts) in &kernel.lines {
             files.entry(file).or_default().insert(*line, counts);
         }
+        let rows: Vec<Row> = kernel.lines.values().map(|counts| row(counts, String::new())).collect();
+        let columns = shown(&rows);
         for (file, lines) in files {
             page += &format!("<h3>{}</h3>\n<table>\n<tr>", escaped(file));
-            page.extend(COLUMNS.map(|name| format!("<th>{name}</th>")));
+            page.extend(columns.iter().map(|column| format!("<th>{}</th>", COLUMNS[*column])));
             page += "</tr>\n";
             let source = profile.sources.lines(file);
-            let shown: BTreeSet<u32> = lines
+            let around: BTreeSet<u32> = lines
                 .keys()
                 .flat_map(|line| line.saturating_sub(AROUND).max(1)..=line + AROUND)
                 .filter(|line| lines.contains_key(line) || *line as usize <= source.len())
                 .collect();
             let mut last = None;
-            for line in shown {
+            for line in around {
                 if last.is_some_and(|last| line > last + 1) {
-                    page += &format!("<tr class=\"gap\"><td colspan=\"{}\"></td></tr>\n", COLUMNS.len());
+                    page += &format!("<tr class=\"gap\"><td colspan=\"{}\"></td></tr>\n", columns.len());
                 }
                 last = Some(line);
                 let text = source.get(line as usize - 1).map_or("", String::as_str);
-                page += &html_row(lines.get(&line).copied(), line, text);
+                page += &html_row(lines.get(&line).copied(), line, text, &columns);
             }
             page += "</table>\n";
         }
         page += "<table><tr class=\"sum\">";
-        page.extend(row(&kernel.total(), "all lines".to_owned()).map(|cell| format!("<td>{cell}</td>")));
-        page += "</tr></table>\n";
+        let total = row(&kernel.total(), "all lines".to_owned());
+        page.extend(columns.iter().map(|column| format!("<td>{}</td>", total[*column])));
+        page += "</tr></table>\n<ul>\n";
+        for (class, count) in kernel.total().classes() {
+            page += &format!("<li>{count} {}</li>\n", class.name());
+        }
+        page += &format!("</ul>\n<p>{}</p>\n", escaped(arithmetic(kernel).trim_end()));
     }
-    page + "<p>Plain arithmetic is not seen here: <code>moye report</code> counts it in the PTX.</p>\n</body></html>\n"
+    page + "</body></html>\n"
 }
 
-fn html_row(counts: Option<&Counts>, line: u32, text: &str) -> String {
+fn html_row(counts: Option<&Counts>, line: u32, text: &str, columns: &[usize]) -> String {
     let text = format!("<span class=\"n\">{line:>5}</span>{}", escaped(text));
     let Some(counts) = counts else {
-        return format!("<tr><td colspan=\"{}\"></td><td>{text}</td></tr>\n", COLUMNS.len() - 1);
+        return format!("<tr><td colspan=\"{}\"></td><td>{text}</td></tr>\n", columns.len() - 1);
     };
     // Half of what is moved is not wanted, or half of the wavefronts are conflicts.
     let bad = counts.coalescing() < 0.5 || counts.conflict_degree() > 2.0;
-    let cells = row(counts, text).map(|cell| format!("<td>{cell}</td>")).concat();
+    let cells = row(counts, text);
+    let cells: String = columns.iter().map(|column| format!("<td>{}</td>", cells[*column])).collect();
     format!("<tr{}>{cells}</tr>\n", if bad { " class=\"bad\"" } else { "" })
 }
 

@@ -29,7 +29,7 @@ fn one(kernel: &KernelProfile, card: Option<&Card>) -> String {
         )
     });
     format!(
-        "{{\"kernel\":{},\"grid\":{},\"block\":{},\"shared_bytes\":{},\"launches\":{},\"sectors_read\":{},\"sectors_written\":{},{on_card}\"total\":{{{}}},\"lines\":[{}]}}",
+        "{{\"kernel\":{},\"grid\":{},\"block\":{},\"shared_bytes\":{},\"launches\":{},\"sectors_read\":{},\"sectors_written\":{},\"sector_sample\":{},\"registers\":{},\"ptx\":{},{on_card}\"total\":{{{}}},\"lines\":[{}]}}",
         string(&kernel.kernel),
         extents(kernel.grid),
         extents(kernel.block),
@@ -37,19 +37,42 @@ fn one(kernel: &KernelProfile, card: Option<&Card>) -> String {
         kernel.launches,
         kernel.sectors_read,
         kernel.sectors_written,
+        kernel.sector_sample,
+        kernel.registers.map_or("null".to_owned(), |registers| registers.to_string()),
+        ptx(kernel),
         counts(&kernel.total()),
         lines.join(","),
     )
+}
+
+fn ptx(kernel: &KernelProfile) -> String {
+    let Some(ptx) = &kernel.ptx else { return "null".to_owned() };
+    let named: Vec<_> = ptx.named().iter().map(|(name, count)| format!("{}:{count}", string(name))).collect();
+    format!("{{{}}}", named.join(","))
 }
 
 fn counts(counts: &Counts) -> String {
     let named = |(name, count): (&&str, &u64)| format!("{}:{count}", string(name));
     let instructions: Vec<_> = counts.instructions.iter().map(named).collect();
     let tensor: Vec<_> = counts.tensor_operations().iter().map(named).collect();
+    let classes: Vec<_> =
+        counts.classes().iter().map(|(class, count)| format!("{}:{count}", string(class.name()))).collect();
+    let (waits, flight) = (counts.barrier_waits(), &counts.in_flight);
     format!(
-        "\"instructions\":{{{}}},\"active\":{},\"global_loads\":{},\"global_stores\":{},\"async_loads\":{},\"global_atomics\":{},\"shared_loads\":{},\"shared_stores\":{},\"async_stores\":{},\"shared_atomics\":{},\"bulk_bytes\":{},\"tensor_operations\":{{{}}}",
+        "\"instructions\":{{{}}},\"classes\":{{{}}},\"active\":{},\"divergent\":{},\"barrier_waits\":{{\"block\":{},\"named\":{},\"mbarrier\":{},\"cluster\":{}}},\"in_flight\":{{\"waits\":{},\"mean_bytes\":{},\"max_bytes\":{},\"mean_groups\":{},\"max_groups\":{}}},\"global_loads\":{},\"global_stores\":{},\"async_loads\":{},\"global_atomics\":{},\"shared_loads\":{},\"shared_stores\":{},\"async_stores\":{},\"shared_atomics\":{},\"bulk_bytes\":{},\"bulk_stored_bytes\":{},\"tensor_operations\":{{{}}}",
         instructions.join(","),
+        classes.join(","),
         real(counts.active()),
+        counts.divergent,
+        waits.block,
+        waits.named,
+        waits.mbarrier,
+        waits.cluster,
+        flight.waits,
+        real(flight.mean_bytes()),
+        flight.max_bytes,
+        real(flight.mean_groups()),
+        flight.max_groups,
         global(&counts.global_loads),
         global(&counts.global_stores),
         global(&counts.async_loads),
@@ -59,6 +82,7 @@ fn counts(counts: &Counts) -> String {
         shared(&counts.async_stores),
         shared(&counts.shared_atomics),
         counts.bulk_bytes,
+        counts.bulk_stored_bytes,
         tensor.join(","),
     )
 }

@@ -41,29 +41,46 @@
 //! # What is not counted
 //!
 //! Plain arithmetic, comparisons, branches and address computations are ordinary Rust to the
-//! simulator. `moye report` counts them in the PTX. There is no time, and there are no caches:
-//! sectors are requests to the L1 cache.
+//! simulator. [`Profile::add_ptx`] counts them in the PTX. There is no time, and there are no
+//! caches: sectors are requests to the L1 cache.
 
 mod card;
+mod class;
 mod counts;
+mod flight;
 mod gather;
 mod html;
 mod json;
+mod ptx;
+mod sectors;
 mod source;
 mod text;
 
 pub use card::{Card, Occupancy, Roofline};
-pub use counts::{Counts, GlobalCounts, SharedCounts};
+pub use class::Class;
+pub use counts::{BarrierWaits, Counts, GlobalCounts, SharedCounts};
+pub use flight::InFlight;
 pub(crate) use gather::{Action, BlockProfile};
+pub use ptx::PtxCounts;
 
 use crate::Dim3;
+use sectors::{SECTOR_LIMIT, Sectors};
 use source::Sources;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Takes the profile of the launches that it is given to.
-#[derive(Clone, Debug, Default)]
-pub struct Profiler(Arc<Mutex<Profile>>);
+#[derive(Clone, Debug)]
+pub struct Profiler {
+    profile: Arc<Mutex<Profile>>,
+    sectors: usize,
+}
+
+impl Default for Profiler {
+    fn default() -> Self {
+        Self { profile: Arc::default(), sectors: SECTOR_LIMIT }
+    }
+}
 
 /// What launches did, by kernel and source line.
 #[derive(Clone, Debug, Default)]
@@ -89,14 +106,19 @@ pub struct KernelProfile {
     pub launches: u64,
     /// Registers of a thread, where [`Profile::set_registers`] was told: `ptxas` decides them.
     pub registers: Option<u64>,
+    /// Plain arithmetic, which the simulator does not see, where [`Profile::add_ptx`] was given the
+    /// kernel's PTX.
+    pub ptx: Option<PtxCounts>,
     /// The counts by source file and line.
     pub lines: BTreeMap<(String, u32), Counts>,
     /// Different sectors of global memory that were read.
     pub sectors_read: u64,
     /// Different sectors of global memory that were written.
     pub sectors_written: u64,
-    read: HashSet<u64>,
-    written: HashSet<u64>,
+    /// One of how many of these sectors was counted: 1 where both figures are exact.
+    pub sector_sample: u64,
+    read: Sectors,
+    written: Sectors,
 }
 
 impl Profiler {
@@ -110,8 +132,35 @@ impl Profiler {
         std::mem::take(&mut *self.lock())
     }
 
+    /// Keeps this many different sectors of a kernel, 2^20 if it is not called. Of a launch that
+    /// touches more, they are counted by a sample of this size, as [`KernelProfile::sector_sample`]
+    /// says: it bounds the memory of a profile.
+    #[must_use]
+    pub fn keeping_sectors(mut self, sectors: usize) -> Self {
+        self.sectors = sectors;
+        self
+    }
+
+    pub(crate) const fn sector_limit(&self) -> usize {
+        self.sectors
+    }
+
+    /// Counts the plain arithmetic of a kernel in the text of its PTX, as [`Profile::add_ptx`];
+    /// `text` is called where the profile has the kernel and no such counts of it.
+    pub fn add_ptx(&self, kernel: &str, text: impl FnOnce() -> Option<String>) {
+        let lacks = |profile: &Profile| profile.kernels.iter().any(|k| k.kernel == kernel && k.ptx.is_none());
+        if !lacks(&self.lock()) {
+            return;
+        }
+        // Not under the lock: a text may have megabytes.
+        let Some(counts) = text().and_then(|text| PtxCounts::of_kernel(&text, kernel)) else { return };
+        for profiled in self.lock().kernels.iter_mut().filter(|other| other.kernel == kernel) {
+            profiled.ptx = Some(counts);
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Profile> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.profile.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a launch.
@@ -147,11 +196,13 @@ impl Profile {
                 shared_bytes,
                 launches: 0,
                 registers: None,
+                ptx: None,
                 lines: BTreeMap::new(),
                 sectors_read: 0,
                 sectors_written: 0,
-                read: HashSet::new(),
-                written: HashSet::new(),
+                sector_sample: 1,
+                read: Sectors::default(),
+                written: Sectors::default(),
             });
             self.kernels.len() - 1
         });
@@ -168,6 +219,28 @@ impl Profile {
     pub fn set_registers(&mut self, kernel: &str, registers: u64) {
         for kernel in self.kernels.iter_mut().filter(|other| other.kernel == kernel) {
             kernel.registers = Some(registers);
+        }
+    }
+
+    /// Counts the plain arithmetic of the kernels in the text of a PTX module: the instructions of
+    /// the program, not how often they are executed. Kernels that are not in it stay as they are.
+    ///
+    /// ```
+    /// # use moye_sim::profile::Profiler;
+    /// # use moye_sim::{GlobalMemory, Launch};
+    /// let profiler = Profiler::new();
+    /// Launch::new("k", 1, 32, &GlobalMemory::new()).profiler(&profiler).run(&|| ())?;
+    /// let mut profile = profiler.take();
+    /// profile.add_ptx(".visible .entry k()\n{\n  add.s32 %r1, %r2, 1;\n  fma.rn.f32 %f1, %f2, %f3, %f4;\n  ret;\n}\n");
+    /// let ptx = profile.kernel("k").unwrap().ptx.unwrap();
+    /// assert_eq!((ptx.integer, ptx.single, ptx.double), (1, 1, 0));
+    /// # Ok::<(), moye_sim::LaunchError>(())
+    /// ```
+    pub fn add_ptx(&mut self, text: &str) {
+        for kernel in &mut self.kernels {
+            if let Some(counts) = PtxCounts::of_kernel(text, &kernel.kernel) {
+                kernel.ptx = Some(counts);
+            }
         }
     }
 
@@ -237,8 +310,9 @@ impl KernelProfile {
         for (location, counts) in profile.lines.into_values() {
             self.lines.entry((location.file().to_owned(), location.line())).or_default().add(&counts);
         }
-        self.read.extend(profile.read);
-        self.written.extend(profile.written);
-        (self.sectors_read, self.sectors_written) = (self.read.len() as u64, self.written.len() as u64);
+        self.read.merge(profile.read);
+        self.written.merge(profile.written);
+        (self.sectors_read, self.sectors_written) = (self.read.count(), self.written.count());
+        self.sector_sample = self.read.sample().max(self.written.sample());
     }
 }

@@ -1,18 +1,31 @@
 //! The profile as a table for a terminal.
 
-use super::{Card, Counts, KernelProfile, Profile};
+use super::{Card, Class, Counts, KernelProfile, Profile};
 
-const HEADER: [&str; 9] = [
+/// The columns. The first and the last are always shown, the others where a line has a figure.
+pub(super) const COLUMNS: [&str; 19] = [
     "instr",
     "active",
+    "divergent",
     "global bytes",
     "sectors",
     "coalesced",
     "shared wavefronts",
     "conflicts",
+    "atomics",
+    "tensor core",
+    "warp",
+    "special",
+    "conversions",
+    "fences",
+    "barrier waits",
     "bulk bytes",
+    "bytes in flight",
+    "groups in flight",
     "line",
 ];
+
+pub(super) type Row = [String; COLUMNS.len()];
 
 pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
     let mut text = String::new();
@@ -21,32 +34,62 @@ pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
         if let Some(card) = card {
             text += &on_card(kernel, card);
         }
-        let mut rows = vec![HEADER.map(str::to_owned)];
+        let mut rows = vec![COLUMNS.map(str::to_owned)];
         for ((file, line), counts) in &kernel.lines {
             let source = profile.sources.line(file, *line).unwrap_or_default();
             rows.push(row(counts, format!("{file}:{line}: {source}")));
         }
         rows.push(row(&kernel.total(), "all lines".to_owned()));
-        let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
-        let widths: [usize; HEADER.len()] = std::array::from_fn(width);
+        let shown = shown(&rows[1..]);
         for row in &rows {
-            let cells = row.iter().zip(widths).take(HEADER.len() - 1);
-            text += &cells.map(|(cell, width)| format!("{cell:>width$}  ")).collect::<String>();
-            text += &row[HEADER.len() - 1];
+            for &column in &shown[..shown.len() - 1] {
+                let width = rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+                text += &format!("{:>width$}  ", row[column]);
+            }
+            text += &row[COLUMNS.len() - 1];
             text.push('\n');
         }
-        for (name, count) in &kernel.total().instructions {
-            text += &format!("  {count} {name}\n");
+        for (class, count) in kernel.total().classes() {
+            text += &format!("{count} {}\n", class.name());
+            let of_class = |name: &&&str| Class::of(name) == class;
+            let total = kernel.total();
+            for name in total.instructions.keys().filter(of_class) {
+                text += &format!("  {} {name}\n", total.instructions[name]);
+            }
         }
-        text += "plain arithmetic is not seen here: `moye report` counts it in the PTX\n\n";
+        text += &arithmetic(kernel);
+        text.push('\n');
     }
     text
 }
 
-pub(super) fn heading(kernel: &KernelProfile) -> String {
-    let KernelProfile { kernel, grid, block, shared_bytes, launches, .. } = kernel;
+/// The columns that have a figure in one of these rows.
+pub(super) fn shown(rows: &[Row]) -> Vec<usize> {
+    let last = COLUMNS.len() - 1;
+    let has_figure = |column: &usize| rows.iter().any(|row| !row[*column].is_empty());
+    (0..=last).filter(|column| *column == 0 || *column == last || has_figure(column)).collect()
+}
+
+/// What is known of plain arithmetic.
+pub(super) fn arithmetic(kernel: &KernelProfile) -> String {
+    match &kernel.ptx {
+        Some(ptx) => {
+            let named: Vec<_> = ptx.named().iter().map(|(name, count)| format!("{count} {name}")).collect();
+            format!("plain arithmetic, from the PTX, each instruction once: {}\n", named.join(", "))
+        }
+        None => "plain arithmetic is not seen here: `moye report` counts it in the PTX\n".to_owned(),
+    }
+}
+
+pub(super) fn heading(profiled: &KernelProfile) -> String {
+    let KernelProfile { kernel, grid, block, shared_bytes, launches, .. } = profiled;
+    let sample = match profiled.sector_sample {
+        1 => String::new(),
+        sample => format!(" (about, by a sample of one in {sample})"),
+    };
+    let KernelProfile { sectors_read, sectors_written, .. } = profiled;
     format!(
-        "kernel `{kernel}`: {launches} launches, grid {grid}, block {block}, {shared_bytes} bytes of shared memory\n"
+        "kernel `{kernel}`: {launches} launches, grid {grid}, block {block}, {shared_bytes} bytes of shared memory, {sectors_read} sectors read and {sectors_written} written{sample}\n"
     )
 }
 
@@ -78,19 +121,33 @@ pub(super) fn number(number: u64) -> String {
     if number == 0 { String::new() } else { number.to_string() }
 }
 
-pub(super) fn row(counts: &Counts, line: String) -> [String; HEADER.len()] {
-    let (global, shared) = (counts.global(), counts.shared());
+/// A mean and a maximum, or nothing where the maximum is 0.
+fn mean_of(mean: f64, most: u64) -> String {
+    if most == 0 { String::new() } else { format!("{mean:.1} (most {most})") }
+}
+
+pub(super) fn row(counts: &Counts, line: String) -> Row {
+    let (global, shared, flight) = (counts.global(), counts.shared(), &counts.in_flight);
+    let of = |class| number(counts.of_class(class));
     [
         counts.warp_instructions().to_string(),
         percent(counts.active(), counts.live_lanes > 0),
+        number(counts.divergent),
         number(global.bytes),
         number(global.sectors),
         percent(global.coalescing(), global.sectors > 0),
         number(shared.wavefronts),
         if shared.wavefronts == 0 { String::new() } else { shared.conflicts().to_string() },
+        of(Class::Atomic),
+        of(Class::TensorCore),
+        of(Class::Warp),
+        of(Class::Special),
+        of(Class::Convert),
+        of(Class::Fence),
+        number(counts.barrier_waits().total()),
         number(counts.bulk_bytes),
+        mean_of(flight.mean_bytes(), flight.max_bytes),
+        mean_of(flight.mean_groups(), flight.max_groups),
         line,
     ]
 }
-
-pub(super) const COLUMNS: [&str; HEADER.len()] = HEADER;

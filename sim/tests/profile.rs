@@ -1,7 +1,7 @@
 //! The profile of kernels whose counts are known by hand.
 
 use moye_sim::intrinsics::*;
-use moye_sim::profile::{Card, Profile, Profiler};
+use moye_sim::profile::{BarrierWaits, Card, Class, InFlight, Profile, Profiler};
 use moye_sim::{Allocation, GlobalMemory, Launch};
 
 const BYTES: usize = 1 << 16;
@@ -150,5 +150,255 @@ fn text_json_and_html_hold_the_lines_with_their_figures_and_what_limits_the_kern
     }
     for part in ["&amp; &lt;tags&gt;", "<tr class=\"bad\">", "12.5%"] {
         assert!(html.contains(part), "`{part}` is in:\n{html}");
+    }
+}
+
+#[test]
+fn barrier_waits_are_counted_by_kind_at_their_lines() {
+    let profile = profile_of(2, 64, &|_| {
+        sync_threads(); // whole block
+        barrier_sync(1 + thread_idx().x / 32, 32); // each warp
+        if thread_idx().x == 0 {
+            mbarrier_init(shared_base(), 64); // one thread
+        }
+        sync_threads(); // whole block
+        mbarrier_arrive(shared_base()); // arrival
+        mbarrier_wait_parity(shared_base(), 0); // phase
+        cluster_arrive();
+        cluster_wait(); // cluster
+    });
+    let of = |text: &str| profile.line(text).barrier_waits();
+    assert_eq!(of("// whole block"), BarrierWaits { block: 8, ..BarrierWaits::default() });
+    assert_eq!(of("// each warp"), BarrierWaits { named: 4, ..BarrierWaits::default() });
+    assert_eq!(of("// arrival").total(), 0, "an arrival waits for nothing");
+    assert_eq!(of("// phase"), BarrierWaits { mbarrier: 4, ..BarrierWaits::default() });
+    assert_eq!(of("// cluster"), BarrierWaits { cluster: 4, ..BarrierWaits::default() });
+    let total = profile.kernel("k").unwrap().total();
+    assert_eq!(total.barrier_waits(), BarrierWaits { block: 8, named: 4, mbarrier: 4, cluster: 4 });
+    assert_eq!(total.of_class(Class::Barrier), 20 + 4 + 4 + 2, "arrivals and the initialisation besides");
+    let init = profile.line("// one thread");
+    assert_eq!((init.count("mbarrier.init"), init.divergent), (2, 2), "31 lanes took no part");
+}
+
+#[test]
+fn copies_in_flight_are_those_of_all_threads_at_the_nth_wait() {
+    const STEPS: u32 = 6;
+    let profile = profile_of(3, 64, &|a| {
+        let t = thread_idx().x;
+        let copy = |step: u32| {
+            if step < STEPS {
+                cp_async(shared_base() + 1024 * (step % 4) + 16 * t, a + u64::from(16 * t), 16, 16);
+            }
+            cp_async_commit();
+        };
+        (0..3).for_each(copy);
+        for step in 0..STEPS {
+            cp_async_wait_group(2); // oldest stage
+            sync_threads();
+            copy(step + 3);
+        }
+    });
+    let flight = profile.line("// oldest stage").in_flight;
+    // Three stages are outstanding at the first four waits, two and one at the last two.
+    let stage = 64 * 16;
+    assert_eq!((flight.max_bytes, flight.max_groups), (3 * stage, 3));
+    assert_eq!(flight, InFlight { waits: 18, bytes: 3 * 15 * stage, groups: 3 * 15, ..flight });
+    assert_eq!(flight.mean_bytes(), 2.5 * stage as f64);
+    assert_eq!(profile.kernel("k").unwrap().total().in_flight, flight, "no other line waits for copies");
+}
+
+#[test]
+fn bulk_loads_in_flight_are_those_of_the_block_at_its_waits() {
+    let profile = profile_of(1, 32, &|a| {
+        let (barriers, bytes) = (shared_base() + 16384, 2048);
+        if thread_idx().x == 0 {
+            (0..4).for_each(|stage| mbarrier_init(barriers + 8 * stage, 1));
+        }
+        sync_threads();
+        if thread_idx().x == 0 {
+            for stage in 0..4 {
+                mbarrier_arrive_expect_tx(barriers + 8 * stage, bytes);
+                bulk_load(shared_base() + bytes * stage, a, bytes, barriers + 8 * stage, None); // load
+            }
+        }
+        (0..4).for_each(|stage| mbarrier_wait_parity(barriers + 8 * stage, 0)); // arrival
+        if thread_idx().x == 0 {
+            fence_proxy_async();
+            bulk_store(a, shared_base(), 4096);
+            bulk_commit();
+            bulk_wait_group(0); // written
+        }
+    });
+    let flight = profile.line("// arrival").in_flight;
+    let expected = InFlight { waits: 4, bytes: 10 * 2048, max_bytes: 4 * 2048, groups: 10, max_groups: 4 };
+    assert_eq!(flight, expected);
+    assert_eq!(profile.line("// load").bulk_bytes, 4 * 2048);
+    let flight = profile.line("// written").in_flight;
+    assert_eq!((flight.waits, flight.max_bytes, flight.max_groups), (1, 4096, 1));
+    let total = profile.kernel("k").unwrap().total();
+    assert_eq!((total.bulk_bytes, total.bulk_stored_bytes), (4 * 2048 + 4096, 4096));
+}
+
+#[test]
+fn instructions_are_counted_by_class_also_those_that_are_plain_rust_here() {
+    let profile = profile_of(1, 64, &|a| {
+        let t = thread_idx().x;
+        count_instruction("ex2.approx.ftz.f32"); // special
+        count_instruction("cvt.rn.bf16x2.f32"); // conversion
+        let _ = vote_all(u32::MAX, t > 3); // vote
+        fence(); // fence
+        reduce_update::<u32>(a, |old| old + 1); // sum
+        let _: u32 = load_global_read_only(a + 8 + 4 * u64::from(t)); // read-only
+    });
+    for (text, class, name) in [
+        ("// special", Class::Special, "ex2"),
+        ("// conversion", Class::Convert, "cvt"),
+        ("// vote", Class::Warp, "vote.sync.all"),
+        ("// fence", Class::Fence, "fence.acq_rel.gpu"),
+        ("// sum", Class::Atomic, "red.global"),
+        ("// read-only", Class::GlobalLoad, "ld.global.b32"),
+    ] {
+        let counts = profile.line(text);
+        assert_eq!((counts.of_class(class), counts.count(name)), (2, 2), "{text}");
+        assert_eq!(counts.warp_instructions(), 2, "{text}");
+    }
+    let classes = profile.kernel("k").unwrap().total().classes();
+    assert_eq!(classes.values().sum::<u64>(), 12);
+    assert_eq!(classes.get(&Class::TensorCore), None);
+}
+
+#[test]
+fn divergence_is_the_part_of_instructions_that_some_lanes_sit_out() {
+    let profile = profile_of(1, 64, &|a| {
+        let t = thread_idx().x;
+        if t.is_multiple_of(2) {
+            store_global(a + 4 * u64::from(t), t); // even lanes
+        }
+        if t < 32 {
+            store_global(a + 4 * u64::from(t), t + 1); // one warp
+        }
+    });
+    let even = profile.line("// even lanes");
+    assert_eq!((even.divergent, even.divergence(), even.active()), (2, 1.0, 0.5));
+    let warp = profile.line("// one warp");
+    assert_eq!((warp.divergent, warp.divergence(), warp.active()), (0, 0.0, 1.0));
+    assert_eq!(profile.kernel("k").unwrap().total().divergence(), 2.0 / 3.0);
+}
+
+#[test]
+fn sectors_of_a_large_launch_are_counted_by_a_sample_and_the_profile_says_so() {
+    let (memory, profiler) = (GlobalMemory::new(), Profiler::new().keeping_sectors(256));
+    let a = memory.alloc(1 << 22, "a").unwrap();
+    let address = a.address();
+    let kernel = || {
+        let i = u64::from(block_idx().x * 128 + thread_idx().x);
+        store_global(address + 32 * i, 0_u32);
+    };
+    Launch::new("k", 1024, 128, &memory).profiler(&profiler).run(&kernel).unwrap();
+    let profile = profiler.take();
+    let kernel = profile.kernel("k").unwrap();
+    assert!(kernel.sector_sample >= 512, "one of {}", kernel.sector_sample);
+    let error = kernel.sectors_written as f64 / (1024.0 * 128.0) - 1.0;
+    assert!(error.abs() < 0.25, "{} sectors of 131072", kernel.sectors_written);
+    assert_eq!(kernel.total().global_stores.sectors, 1024 * 128, "sectors of requests are always exact");
+    let said = format!("by a sample of one in {}", kernel.sector_sample);
+    assert!(profile.to_text(None).contains(&said) && profile.to_html(None).contains(&said));
+    assert!(profile.to_json(None).contains(&format!("\"sector_sample\":{}", kernel.sector_sample)));
+}
+
+#[test]
+fn registers_limit_the_blocks_that_fit_and_the_text_says_where_they_are_from() {
+    let mut profile = profile_of(1, 256, &|a| store_global(a + 4 * u64::from(thread_idx().x), 1_u32));
+    let card = Card::named("H100").unwrap();
+    let before = profile.kernel("k").unwrap().occupancy(&card);
+    assert_eq!((before.blocks, before.limit), (6, "shared memory"));
+    assert!(profile.to_text(Some(&card)).contains("registers are not known"));
+    profile.set_registers("k", 128);
+    let after = profile.kernel("k").unwrap().occupancy(&card);
+    assert_eq!((after.blocks, after.limit, after.fraction()), (2, "registers", 0.25));
+    assert!(
+        profile.to_text(Some(&card)).contains("2 blocks on a multiprocessor by registers (128 registers")
+    );
+    assert!(profile.to_json(Some(&card)).contains("\"registers\":128"));
+}
+
+#[test]
+fn the_roofline_of_each_card_names_the_unit_that_limits_the_kernel() {
+    // Each of 1024 blocks reads 64 KiB once, and with a product does 256 MMAs on it.
+    let run = |products: u64| {
+        let (memory, profiler) = (GlobalMemory::new(), Profiler::new());
+        let a = memory.alloc(1 << 24, "a").unwrap();
+        a.fill(0, 1 << 24, 0).unwrap();
+        let address = a.address();
+        let kernel = || {
+            let i = u64::from(block_idx().x * 32 + thread_idx().x);
+            for at in 0..16 {
+                let _: [u32; 4] = load_global(address + 16 * (i + 8192 * at));
+            }
+            (0..products)
+                .for_each(|_| count_instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"));
+        };
+        Launch::new("k", 256, 32, &memory).profiler(&profiler).run(&kernel).unwrap();
+        profiler.take()
+    };
+    let (reads, multiplies) = (run(0), run(2000));
+    for name in ["H100", "H200", "A100", "RTX 4090"] {
+        let card = Card::named(name).unwrap();
+        let limit = |profile: &Profile| card.roofline(profile.kernel("k").unwrap()).limit();
+        assert_eq!(limit(&reads), "memory", "{name}");
+        assert_eq!(limit(&multiplies), "tensor cores", "{name}");
+    }
+    // 2 MiB at 3352 GB/s.
+    let h100 = Card::named("H100").unwrap().roofline(reads.kernel("k").unwrap());
+    assert!((h100.seconds() / (2097152.0 / 3352e9) - 1.0).abs() < 1e-9, "{} s", h100.seconds());
+}
+
+#[test]
+fn every_figure_is_in_the_text_the_json_and_the_page() {
+    let mut profile = profile_of(1, 64, &|a| {
+        let t = thread_idx().x;
+        cp_async(shared_base() + 16 * t, a + u64::from(16 * t), 16, 16);
+        cp_async_wait_all(); // wait
+        sync_threads(); // barrier
+        let _ = shfl(ShuffleMode::Xor, u32::MAX, t, 1, 32);
+        count_instruction("rsqrt.approx.ftz.f32");
+        count_instruction("cvt.rni.sat.s8.f32");
+        fence();
+        if t < 3 {
+            atomic_add::<u32>(a, 1);
+        }
+    });
+    profile.add_ptx(".entry k()\n{\n add.s32 %r1, %r2, %r3;\n mul.f64 %fd1, %fd2, %fd3;\n ret;\n}\n");
+    let (text, json, html) = (profile.to_text(None), profile.to_json(None), profile.to_html(None));
+    for column in [
+        "divergent",
+        "barrier waits",
+        "bytes in flight",
+        "groups in flight",
+        "warp",
+        "special",
+        "conversions",
+        "fences",
+        "atomics",
+    ] {
+        assert!(text.contains(column), "`{column}` is in:\n{text}");
+        assert!(html.contains(&format!("<th>{column}</th>")), "`{column}` is in:\n{html}");
+    }
+    for column in ["tensor core", "bulk bytes"] {
+        assert!(!html.contains(&format!("<th>{column}</th>")), "nothing is in column {column}");
+    }
+    for part in ["1024.0 (most 1024)", "2 special function\n  2 rsqrt.approx.ftz.f32\n"] {
+        assert!(text.contains(part), "`{part}` is in:\n{text}");
+    }
+    let from_ptx = "plain arithmetic, from the PTX, each instruction once: 1 integer, 0 f16, 0 f32, 1 f64,";
+    assert!(text.contains(from_ptx) && html.contains(from_ptx), "{text}");
+    for part in [
+        "\"classes\":{\"asynchronous copy\":2,",
+        "\"divergent\":1,",
+        "\"barrier_waits\":{\"block\":2,\"named\":0,\"mbarrier\":0,\"cluster\":0}",
+        "\"in_flight\":{\"waits\":1,\"mean_bytes\":1024,\"max_bytes\":1024,\"mean_groups\":1,\"max_groups\":1}",
+        "\"ptx\":{\"integer\":1,\"f16\":0,\"f32\":0,\"f64\":1,",
+    ] {
+        assert!(json.contains(part), "`{part}` is in:\n{json}");
     }
 }

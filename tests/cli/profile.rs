@@ -46,12 +46,57 @@ fn a_copy_moves_each_byte_once_and_a_transpose_as_many() {
 }
 
 #[test]
+#[cfg(feature = "attention")]
+fn attention_is_profiled_with_its_exponentials_shuffles_and_copies_in_flight() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["profile", "attention", "64x128x64", "--type", "bf16", "--json"];
+    let said = succeeded(&moye(folder.path(), &arguments));
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let sum = |of: &dyn Fn(&serde_json::Value) -> u64| {
+        json["kernels"].as_array().unwrap().iter().map(|kernel| of(&kernel["total"])).sum::<u64>()
+    };
+    let class = |name: &str| sum(&|total| total["classes"][name].as_u64().unwrap_or(0));
+    // Both products, of 64 queries and 128 keys of 64 columns.
+    let operations = sum(&|total| total["tensor_operations"]["bf16"].as_u64().unwrap_or(0));
+    assert!(operations >= 2 * 2 * 64 * 128 * 64, "{operations} operations: {said}");
+    // One exponential for each score, 32 in an instruction.
+    assert!(class("special function") >= 64 * 128 / 32, "{said}");
+    assert!(class("warp") > 0 && class("barrier") > 0, "{said}");
+    let most = |kernel: &serde_json::Value| kernel["total"]["in_flight"]["max_bytes"].as_u64().unwrap();
+    let most = json["kernels"].as_array().unwrap().iter().map(most).max().unwrap();
+    assert!(most >= 64 * 64 * 2, "a tile of keys is in flight: {said}");
+    let said = failed(&moye(folder.path(), &["profile", "attention", "--type", "i8"]));
+    assert!(said.starts_with("attention is of f16 or bf16, not of "), "{said}");
+}
+
+#[test]
+fn a_profile_has_the_arithmetic_of_the_ptx_and_the_registers_of_ptxas() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = succeeded(&moye(folder.path(), &["profile", "copy", "64x64x1", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let kernel = &json["kernels"][0];
+    assert!(kernel["ptx"]["integer"].as_u64().unwrap() > 0, "{said}");
+    let text = succeeded(&moye(folder.path(), &["profile", "copy", "64x64x1"]));
+    assert!(text.contains("plain arithmetic, from the PTX, each instruction once: "), "{text}");
+    match kernel["registers"].as_u64() {
+        Some(registers) => assert!(text.contains(&format!("({registers} registers)")), "{text}"),
+        None => {
+            assert!(moye_build::report::Ptxas::find().is_none(), "ptxas tells registers: {said}");
+            assert!(text.contains("(registers are not known)"), "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_card_or_size_that_does_not_exist_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let said = failed(&moye(folder.path(), &["profile", "copy", "--card", "GTX 1"]));
     assert_eq!(said, "`GTX 1` is not one of the cards H100, H200, A100, RTX 4090");
     let said = failed(&moye(folder.path(), &["profile", "copy", "--split-k", "2"]));
-    assert!(said.starts_with("--tile and --split-k are for products"), "{said}");
+    assert!(
+        said.starts_with("--tile and --split-k are for products; leave them out for other operations"),
+        "{said}"
+    );
     let size = usize::MAX.to_string();
     let said = failed(&moye(folder.path(), &["profile", "matmul", &size]));
     assert!(said.contains("is larger than any memory; use a smaller size"), "{said}");

@@ -1,6 +1,7 @@
 //! `moye report`: what it says of a PTX file, and of what is none.
 
-use super::{moye, succeeded};
+use super::{failed, moye, succeeded};
+use moye_build::report::Ptxas;
 use std::fs;
 
 const PTX: &str = ".version 7.0
@@ -60,4 +61,115 @@ fn a_denied_finding_and_what_is_no_kernel_are_errors() {
     }
     let kept = ["report", "k.ptx", "--deny", "spills"];
     assert!(moye(folder.path(), &kept).status.success(), "what is not found is not denied");
+}
+
+/// 48 values that live at the same time, in 24 registers.
+fn crowded() -> String {
+    let load = |i: u32| format!("    ld.global.b32 %r{i}, [%rd1+{}];\n", 4 * i);
+    let store = |i: u32| format!("    st.global.b32 [%rd1+{}], %r{i};\n", 4 * (47 - i));
+    let (loads, stores): (String, String) = ((0..48).map(load).collect(), (0..48).map(store).collect());
+    format!(
+        ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry crowded(.param .u64 x)\n\
+         .maxnreg 24\n{{\n    .reg .b64 %rd<2>;\n    .reg .b32 %r<48>;\n    ld.param.u64 %rd1, [x];\n\
+         {loads}    bar.sync 0;\n{stores}    ret;\n}}\n"
+    )
+}
+
+/// A call through a pointer while the accumulators of a `wgmma` are in flight.
+const SERIALIZED: &str = ".version 8.0
+.target sm_90a
+.address_size 64
+.func (.reg .f32 r) scaled(.reg .f32 a)
+{
+    mul.f32 r, a, a;
+    ret;
+}
+.visible .entry serial(.param .u64 out)
+{
+    .reg .f32 %f<8>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd1, [out];
+    mov.b64 %rd2, 0;
+    mov.b64 %rd3, 0;
+    ld.global.f32 %f1, [%rd1];
+    ld.global.f32 %f2, [%rd1];
+    ld.global.f32 %f3, [%rd1];
+    ld.global.f32 %f4, [%rd1];
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd3, 1, 1, 1, 0, 0;
+    ld.global.b64 %rd4, [%rd1+64];
+    proto: .callprototype (.reg .f32 _) _ (.reg .f32 _);
+    call (%f5), %rd4, (%f6), proto;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    st.global.f32 [%rd1], %f1;
+    st.global.f32 [%rd1+4], %f3;
+    st.global.f32 [%rd1+8], %f5;
+    ret;
+}
+";
+
+#[test]
+fn spills_and_serialized_wgmma_of_a_ptx_file_are_told_and_deny_makes_them_errors() {
+    if Ptxas::find().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("crowded.ptx"), crowded()).unwrap();
+    fs::write(folder.path().join("serial.ptx"), SERIALIZED).unwrap();
+    for (file, lint, part) in [
+        ("crowded.ptx", "spills", "bytes of spilled registers are stored and"),
+        ("serial.ptx", "serialized_wgmma", "wgmma.mma_async instructions are serialized"),
+    ] {
+        let said = succeeded(&moye(folder.path(), &["report", file]));
+        assert!(said.contains(part) && said.contains(&format!("[{lint}]")), "{file}: {said}");
+        let said = failed(&moye(folder.path(), &["report", file, "--deny", lint]));
+        assert!(said.contains("1 findings are denied"), "{file}: {said}");
+    }
+}
+
+/// A crate whose kernel indexes an array at run time, which brings it into local memory, and divides
+/// in a loop.
+const CRATE: &str = "\
+#![no_std]
+#![feature(abi_ptx, asm_experimental_arch)]
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    loop {}
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern \"ptx-kernel\" fn indexed(x: *const f32, y: *mut f32, n: u32) {
+    let mut all = [0.0_f32; 256];
+    for i in 0..256 {
+        all[i] = unsafe { *x.add(i) };
+    }
+    for i in 0..n {
+        let value = all[(7 * i % 256) as usize]; // run-time index
+        unsafe { *y.add(i as usize) = value };
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern \"ptx-kernel\" fn promoted(x: *const f32, y: *mut f32) {
+    unsafe { *y = (f64::from(*x) * 0.1 + 1.0) as f32 }; // promotion
+}
+";
+
+#[test]
+fn a_crates_folder_is_compiled_and_reported_with_the_source_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("src")).unwrap();
+    let manifest = "[workspace]\n\n[package]\nname = \"slow\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+    fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    fs::write(folder.path().join("src/lib.rs"), CRATE).unwrap();
+    let said = succeeded(&moye(folder.path(), &["report", ".", "--arch", "sm_80"]));
+    for (lint, comment) in [("local_memory", "// run-time index"), ("double_precision", "// promotion")] {
+        let line = CRATE.lines().position(|line| line.ends_with(comment)).unwrap() + 1;
+        let place = format!("--> src/lib.rs:{line}:");
+        assert!(said.contains(&format!("[{lint}]")) && said.contains(&place), "{lint}: {said}");
+    }
+    let denied = ["report", ".", "--arch", "sm_80", "--deny", "local_memory"];
+    assert!(failed(&moye(folder.path(), &denied)).contains("1 findings are denied"));
 }

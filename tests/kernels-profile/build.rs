@@ -1,6 +1,12 @@
-//! Compiles these kernels to PTX for sm_80, which newer GPUs run, too.
+//! Compiles these kernels to PTX: those that every GPU since sm_80 runs, and all of them for
+//! sm_90a.
 
 fn main() {
     // They are slow by intent.
-    moye_build::PtxBuilder::new(".").arch("sm_80").allow(moye_build::Lint::ALL).build_or_exit();
+    moye_build::PtxBuilder::new(".")
+        .arch("sm_80")
+        .arch("sm_90a")
+        .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
+        .allow(moye_build::Lint::ALL)
+        .build_or_exit();
 }

@@ -10,8 +10,8 @@
 #![allow(clippy::missing_safety_doc, reason = "`profiled!` says what every kernel trusts")]
 
 use moye_device::arch::{
-    AtomicAdd, CpAsyncSize, FULL_WARP, Word, Word64x2, Word128, ballot, block_idx, cp_async,
-    cp_async_wait_all, ldmatrix_x1, ldmatrix_x4, mma, shared_base, shuffle_xor, sync_threads, thread_idx,
+    AtomicAdd, CpAsyncSize, Word, Word64x2, Word128, block_idx, cp_async, cp_async_commit, cp_async_wait,
+    cp_async_wait_all, ldmatrix_x1, ldmatrix_x4, shared_base, sync_threads, thread_idx,
 };
 use moye_device::memory::{Global, GlobalMut, SharedArray};
 use moye_device::{kernel, layout, static_layout};
@@ -48,18 +48,28 @@ fn own_part(word: u64, thread: u32) -> u64 {
 }
 
 #[inline(always)]
+fn sum2(word: Word64x2) -> u32 {
+    word.0[0] ^ word.0[1]
+}
+
+#[inline(always)]
+fn xor4(word: Word128) -> u32 {
+    word.0[0] ^ word.0[1] ^ word.0[2] ^ word.0[3]
+}
+
+#[inline(always)]
 fn sum4(word: Word128) -> u32 {
     word.0[0] + word.0[1] + word.0[2] + word.0[3]
 }
 
 macro_rules! profiled {
-    ($($(#[$doc:meta])* $name:ident($x:ident, $y:ident, $t:ident, $s:ident) $body:block)*) => {
+    ($list:ident: $($(#[$doc:meta])* $name:ident($x:ident, $y:ident, $t:ident, $s:ident) $body:block)*) => {
         $(
             $(#[$doc])*
             ///
             /// # Safety
-            /// Both buffers have [`WORDS`] words, and the grid has [`BLOCKS`] blocks of [`THREADS`]
-            /// threads.
+            /// Both buffers have [`WORDS`](crate::WORDS) words, and the grid has
+            /// [`BLOCKS`](crate::BLOCKS) blocks of [`THREADS`](crate::THREADS) threads.
             #[kernel(threads = THREADS, shared = SharedArray<u32, Smem>)]
             pub unsafe fn $name(x: Global<u32>, y: GlobalMut<u32>) {
                 let $t = thread_idx().x;
@@ -74,13 +84,32 @@ macro_rules! profiled {
             }
         )*
 
-        /// All kernels by name.
+        /// These kernels by name.
         #[cfg(not(target_arch = "nvptx64"))]
-        pub const KERNELS: &[&moye_device::kernel::Kernel<(Global<u32>, GlobalMut<u32>)>] = &[$(&$name),*];
+        pub const $list: &[&$crate::Profiled] = &[$(&$name),*];
     };
 }
 
+mod compute;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper;
+
+pub use compute::*;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub use hopper::*;
+
+/// What each of them takes.
+#[cfg(not(target_arch = "nvptx64"))]
+pub type Profiled = moye_device::kernel::Kernel<(Global<u32>, GlobalMut<u32>)>;
+
+/// All kernels of two buffers.
+#[cfg(not(target_arch = "nvptx64"))]
+pub fn kernels() -> impl Iterator<Item = &'static Profiled> {
+    [ACCESSES, COMPUTATIONS, HOPPER].into_iter().flatten().copied()
+}
+
 profiled! {
+    ACCESSES:
     /// Neighbours load neighbouring words.
     load_neighbours(x, y, t, _s) { u32::store_global(y, u32::load_global(x + 4 * u64::from(t))) }
     /// Neighbours load neighbouring 8 bytes.
@@ -146,18 +175,123 @@ profiled! {
     atomic_one(x, y, _t, _s) { u32::store_global(y, u32::atomic_add_global(x, 1)) }
     /// Atomic additions to shared memory, a word for each lane.
     atomic_shared(_x, y, t, s) { fill(t); u32::store_global(y, u32::atomic_add_shared(s + 4 * t, 1)) }
-    /// A reduction of a warp by shuffles, and a vote.
-    shuffles(x, y, t, _s) {
-        let mut sum = u32::load_global(x + 4 * u64::from(t));
-        for mask in [16, 8, 4, 2, 1] {
-            sum += shuffle_xor(FULL_WARP, sum, mask);
+    /// Shared memory: four lanes a bank.
+    shared_four_way(_x, y, t, s) { fill(t); u32::store_global(y, u32::load_shared(s + 16 * t)) }
+    /// Shared memory: a column of rows whose words are exchanged by the row's number.
+    shared_swizzled(_x, y, t, s) {
+        fill(t);
+        let row = t % 32;
+        u32::store_global(y, u32::load_shared(s + 128 * row + 4 * (5 ^ row)))
+    }
+    /// Shared memory: one word of 8 bytes for all lanes.
+    shared_b64_broadcast(_x, y, t, s) { fill(t); u32::store_global(y, sum2(Word64x2::load_shared(s))) }
+    /// Shared memory: 8 bytes for two lanes each.
+    shared_b64_pairs(_x, y, t, s) {
+        fill(t);
+        u32::store_global(y, sum2(Word64x2::load_shared(s + 8 * (t / 2))))
+    }
+    /// Shared memory: 8 bytes for lanes 0 and 2, 1 and 3, ...
+    shared_b64_every_other(_x, y, t, s) {
+        fill(t);
+        u32::store_global(y, sum2(Word64x2::load_shared(s + 8 * (t & !2))))
+    }
+    /// Shared memory: 8 bytes for four lanes each.
+    shared_b64_quads(_x, y, t, s) {
+        fill(t);
+        u32::store_global(y, sum2(Word64x2::load_shared(s + 8 * (t / 4))))
+    }
+    /// Shared memory: the same 8 bytes in both halves of the warp.
+    shared_b64_halves(_x, y, t, s) {
+        fill(t);
+        u32::store_global(y, sum2(Word64x2::load_shared(s + 8 * (t % 16))))
+    }
+    /// Shared memory: the even lanes load 8 bytes.
+    shared_b64_even(_x, y, t, s) {
+        fill(t);
+        if t % 2 == 0 {
+            u32::store_global(y, sum2(Word64x2::load_shared(s + 8 * t)))
         }
-        u32::store_global(y, sum ^ ballot(FULL_WARP, sum > 7))
     }
-    /// A product of tensor cores.
-    tensor_core(x, y, t, _s) {
-        let a = Word128::load_global(x + 16 * u64::from(t)).0;
-        let d = mma::mma_m16n8k16_f32_bf16_bf16_f32(a, [a[0], a[1]], [0.0; 4]);
-        u32::store_global(y, (d[0] + d[3]).to_bits())
+    /// Shared memory: one word of 16 bytes for all lanes.
+    shared_b128_broadcast(_x, y, t, s) { fill(t); u32::store_global(y, xor4(Word128::load_shared(s))) }
+    /// Shared memory: 16 bytes for two lanes each.
+    shared_b128_pairs(_x, y, t, s) {
+        fill(t);
+        u32::store_global(y, xor4(Word128::load_shared(s + 16 * (t / 2))))
     }
+    /// Shared memory: 16 bytes for lanes 0 and 2, 1 and 3, ...
+    shared_b128_every_other(_x, y, t, s) {
+        fill(t);
+        u32::store_global(y, xor4(Word128::load_shared(s + 16 * (t & !2))))
+    }
+    /// Shared memory: 16 bytes for eight lanes each.
+    shared_b128_eights(_x, y, t, s) {
+        fill(t);
+        u32::store_global(y, xor4(Word128::load_shared(s + 16 * (t / 8))))
+    }
+    /// Shared memory: the even lanes load 16 bytes.
+    shared_b128_even(_x, y, t, s) {
+        fill(t);
+        if t % 2 == 0 {
+            u32::store_global(y, xor4(Word128::load_shared(s + 16 * t)))
+        }
+    }
+    /// Shared memory: the even lanes store 8 and 16 bytes.
+    shared_store_even(_x, y, t, s) {
+        if t % 2 == 0 {
+            Word64x2::store_shared(s + 8 * t, Word64x2([t; 2]));
+            Word128::store_shared(s + 8192 + 16 * t, Word128([t; 4]));
+        }
+        sync_threads();
+        u32::store_global(y, u32::load_shared(s + 8 * (t & !1)))
+    }
+    /// `cp.async` of neighbouring 4 bytes.
+    copy_words(x, y, t, s) {
+        cp_async(CpAsyncSize::B4, s + 4 * t, x + 4 * u64::from(t), 4);
+        cp_async_wait_all();
+        sync_threads();
+        u32::store_global(y, u32::load_shared(s + 4 * t))
+    }
+    /// As many loads as each lane's number modulo 4 says.
+    load_uneven(x, y, t, _s) {
+        let mut sum = 0;
+        let mut pass = 0;
+        while pass <= t % 4 {
+            sum ^= u32::load_global(x + 4 * u64::from(t) + 512 * u64::from(pass));
+            pass += 1;
+        }
+        u32::store_global(y, sum)
+    }
+    /// The lower half of each warp stores 4 bytes a lane, the upper half 16.
+    store_by_halves(_x, y, t, _s) {
+        if t % 32 < 16 {
+            u32::store_global(y, t)
+        } else {
+            Word128::store_global(own_part(y, t) + 32768 + 16 * u64::from(t), Word128([t; 4]))
+        }
+    }
+    /// Three groups of `cp.async`, of which the first wait leaves one.
+    copy_in_groups(x, y, t, s) {
+        for group in 0..3 {
+            cp_async(CpAsyncSize::B16, s + 2048 * group + 16 * t, x + u64::from(2048 * group + 16 * t), 16);
+            cp_async_commit();
+        }
+        cp_async_wait::<1>();
+        sync_threads();
+        let first = u32::load_shared(s + 4 * t);
+        cp_async_wait::<0>();
+        sync_threads();
+        u32::store_global(y, first ^ u32::load_shared(s + 4096 + 4 * t))
+    }
+    /// `cp.async` to rows of 128 bytes: eight lanes in four banks.
+    copy_to_column(x, y, t, s) {
+        cp_async(CpAsyncSize::B16, s + 128 * t, x + 16 * u64::from(t), 16);
+        cp_async_wait_all();
+        sync_threads();
+        u32::store_global(y, u32::load_shared(s + 128 * t))
+    }
+    /// Additions without a result to one word of the block's.
+    reduce_one(x, y, t, _s) { u32::reduce_add_global(x, 1); u32::store_global(y, t) }
+    /// Atomic additions to one word of shared memory.
+    atomic_shared_one(_x, y, t, s) { fill(t); u32::store_global(y, u32::atomic_add_shared(s, 1)) }
 }

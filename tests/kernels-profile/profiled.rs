@@ -1,35 +1,16 @@
 //! `profiled`: prints what the simulator's profile says of each kernel, as CSV; or launches each
 //! once on GPU 0, for `ncu`.
 //!
-//! `profiled expect > expected.csv` needs no GPU. `profiled launch` is what `ncu.py` beside this
-//! file runs under `ncu`.
+//! `profiled expect` needs no GPU. `profiled launch` is what `ncu.py` beside this file runs under
+//! `ncu`.
 
-use moye::profile::Counts;
-use moye::{Device, Grid, Ptx, Result, include_ptx};
-use moye_kernels_profile::{BLOCKS, KERNELS, THREADS, WORDS};
+mod counters;
+
+use counters::COUNTERS;
+use moye::{Buffer, Device, Grid, Ptx, Result, TensorElement, TensorMap, TensorMapFields, include_ptx};
+use moye_kernels_profile::{BLOCKS, THREADS, WORDS, kernels, tensor_copy};
 
 static PTX: Ptx = include_ptx!("moye_kernels_profile");
-
-/// Counters of `ncu` with what is compared with each.
-const COUNTERS: [(&str, fn(&Counts) -> u64); 17] = [
-    ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", |counts| counts.global_loads.sectors),
-    ("l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", |counts| counts.global_loads.requests),
-    ("l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", |counts| counts.global_stores.sectors),
-    ("l1tex__t_requests_pipe_lsu_mem_global_op_st.sum", |counts| counts.global_stores.requests),
-    ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum", |counts| counts.shared_loads.wavefronts),
-    ("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum", |counts| counts.shared_stores.wavefronts),
-    ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum", |counts| counts.shared_loads.conflicts()),
-    ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum", |counts| counts.shared_stores.conflicts()),
-    ("smsp__inst_executed_op_global_ld.sum", |counts| counts.count("ld.global")),
-    ("smsp__inst_executed_op_global_st.sum", |counts| counts.count("st.global")),
-    ("smsp__inst_executed_op_global_atom.sum", |counts| counts.count("atom.global")),
-    ("smsp__inst_executed_op_shared_ld.sum", |counts| counts.count("ld.shared")),
-    ("smsp__inst_executed_op_shared_st.sum", |counts| counts.count("st.shared")),
-    ("smsp__inst_executed_op_shared_atom.sum", |counts| counts.count("atom.shared")),
-    ("smsp__inst_executed_op_ldsm.sum", |counts| counts.count("ldmatrix")),
-    ("smsp__inst_executed_op_ldgsts.sum", |counts| counts.count("cp.async")),
-    ("sm__inst_executed_pipe_tensor.sum", |counts| counts.count("mma")),
-];
 
 fn main() -> Result<()> {
     let expect = match std::env::args().nth(1).as_deref() {
@@ -42,24 +23,42 @@ fn main() -> Result<()> {
     };
     let device = if expect { Device::sim() } else { Device::gpu(0)? };
     let module = device.load(&PTX)?;
+    let grid = Grid::new(BLOCKS, THREADS);
     let x = device.upload(&vec![0_u32; WORDS])?;
     let mut y = device.upload(&vec![0_u32; WORDS])?;
     if expect {
         println!("kernel,counter,expected");
     }
-    for kernel in KERNELS {
+    for kernel in kernels() {
         // SAFETY: both buffers have `WORDS` words, and the grid is the one that the kernels expect.
-        let mut launch = || unsafe { module.launch(kernel, Grid::new(BLOCKS, THREADS), (&x, &mut y)) };
-        if !expect {
-            launch()?;
-            device.synchronize()?;
-            println!("{}", kernel.name());
-            continue;
-        }
-        let total = device.profile(launch)?.kernels[0].total();
-        for (counter, of) in COUNTERS {
-            println!("{},{counter},{}", kernel.name(), of(&total));
-        }
+        let launch = || unsafe { module.launch(kernel, grid, (&x, &mut y)) };
+        run(&device, kernel.name(), expect, launch)?;
+    }
+    let map = rows_of_words(&device, &x)?;
+    // SAFETY: the map is of boxes of 32 x 32 words, and the grid is the one that the kernel
+    // expects.
+    let launch = || unsafe { module.launch(&tensor_copy, grid, (&map, &mut y)) };
+    run(&device, tensor_copy.name(), expect, launch)
+}
+
+/// `x` as rows of 32 words, of which a tensor copy takes 32 at a time.
+fn rows_of_words(device: &Device, x: &Buffer<u32>) -> Result<TensorMap> {
+    let extents = [32, 32 * u64::from(BLOCKS)];
+    let fields = TensorMapFields::new(TensorElement::U32, x.address(), &extents, &[128], &[32, 32]);
+    TensorMap::new(device, &fields)
+}
+
+/// Launches a kernel, and prints its name or what the profile says.
+fn run(device: &Device, kernel: &str, expect: bool, launch: impl FnOnce() -> Result<()>) -> Result<()> {
+    if !expect {
+        launch()?;
+        device.synchronize()?;
+        println!("{kernel}");
+        return Ok(());
+    }
+    let total = device.profile(launch)?.kernels[0].total();
+    for (counter, of) in COUNTERS {
+        println!("{kernel},{counter},{}", of(&total));
     }
     Ok(())
 }
