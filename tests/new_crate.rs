@@ -90,7 +90,7 @@ fn a_place_that_is_taken_or_a_name_that_cargo_refuses_is_told_and_nothing_is_wri
     fs::write(folder.path().join("taken/file"), "mine").unwrap();
     for (arguments, expected) in [
         (&["taken"][..], "taken exists already and is not empty; name another folder"),
-        (&["taken/file", "--name", "kernels"], "exists already and is not a folder"),
+        (&["taken/file", "--name", "kernels"], "exists already and is no folder"),
         (&["2d"], "`2d` is no name of a crate: it starts with no letter"),
         (&["kernels", "--path", "."], ". is not a checkout of moye"),
     ] {

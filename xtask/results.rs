@@ -1,5 +1,5 @@
 //! The tables of `docs/performance.md`, one a card, from the CSV files in `docs/results/`. Files of
-//! counters (`*-ncu.csv`) have none there: docs/guide/profile.md tells of them.
+//! counters (`*-ncu.csv`) have none there: docs/guide/profile.md describes them.
 
 use crate::checkout::Checkout;
 use anyhow::{Context, Result, bail};

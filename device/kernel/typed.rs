@@ -155,7 +155,8 @@ impl<P: Params> Kernel<P> {
         unsafe { self.run_simulated(memory, blocks.into(), threads.into(), parameters, None) }
     }
 
-    /// As [`simulate`](Self::simulate), and takes a profile: sectors, wavefronts, barrier waits and instructions by source line.
+    /// As [`simulate`](Self::simulate), and takes a profile: sectors, wavefronts, barrier waits and
+    /// instructions by source line.
     ///
     /// ```
     /// use moye_device::arch::{block_idx, thread_idx};
@@ -182,7 +183,7 @@ impl<P: Params> Kernel<P> {
     /// let (x, y) = (memory.alloc(512, "x")?, memory.alloc(256, "y")?);
     /// x.fill(0, 512, 1)?;
     /// let arguments = (Global::from_address(x.address()), GlobalMut::from_address(y.address()));
-    /// // SAFETY: both have as many words as the kernel asks for.
+    /// // SAFETY: both have as many words as the kernel reads.
     /// let profile = unsafe { every_other.profile(&memory, 2, 32, arguments) }?;
     /// assert_eq!(profile.line("load of X").coalescing(), 0.5);
     /// assert_eq!(profile.line("store of Y").coalescing(), 1.0);

@@ -484,8 +484,8 @@ impl Left {
         (values, if count > SEARCH { 0 } else { known })
     }
 
-    /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent do not divide one
-    /// another, or whose end the count does not meet.
+    /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent
+    /// do not divide one another, or whose end the count does not meet.
     const fn fault(&self, count: i64, step: i64) -> Fault {
         let (values, known) = self.values(count, step);
         let mut along = step;
@@ -493,7 +493,8 @@ impl Left {
         let mut mode = 0;
         loop {
             let extent = self.modes.shape[mode];
-            // Some mode before the last, which is unbounded, does not fit: otherwise there were no fault.
+            // Some mode before the last, which is unbounded, does not fit: otherwise there were no
+            // fault.
             if along % extent == 0 && mode + 2 < self.modes.leaves() {
                 along /= extent;
             } else if extent % along == 0 && rest % (extent / along) == 0 && mode + 2 < self.modes.leaves() {

@@ -20,7 +20,8 @@ pub(crate) use tri;
 /// The longest message of a [`LayoutError`], in bytes.
 const MESSAGE: usize = 600;
 
-/// Why an operation on layouts has no answer: the operation, its operands, the mode, the two numbers and the rule.
+/// Why an operation on layouts has no answer: the operation, its operands, the mode, the two
+/// numbers and the rule.
 ///
 /// The forms of the operations that do not return it (`composition` beside `try_composition`) panic
 /// with its text, so in a `const` it is a compile error that carries the values.
@@ -96,8 +97,8 @@ impl LayoutError {
         error
     }
 
-    /// What is said behind the operation and its operands, or behind the text that was read and the column: which mode does
-    /// not fit, and the rule. Nothing where the operands fill the message.
+    /// What is said behind the operation and its operands, or behind the text that was read and the
+    /// column: which mode does not fit, and the rule. Nothing where the operands fill the message.
     ///
     /// ```
     /// use moye_device::layout::{layout, try_crd2idx, tuple};

@@ -335,7 +335,8 @@ impl Layout {
         }
     }
 
-    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and another a tuple.
+    /// Refuses strides under `at` of which one makes a place of the coordinate an integer, and
+    /// another a tuple.
     pub(crate) const fn check_places(&self, at: At) -> Result<(), Fault> {
         let end = self.profile.next(at).leaf;
         let mut whole = at.leaf;

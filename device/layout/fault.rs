@@ -47,7 +47,8 @@ pub(crate) enum Fault {
     /// A stride, an integer or along a place within a part of a coordinate, where a flat coordinate
     /// is requested.
     NotFlat { stride: i64, basis: u32 },
-    /// Strides with their bases of which one makes a place of the coordinate an integer and the other a tuple.
+    /// Strides with their bases of which one makes a place of the coordinate an integer and the
+    /// other a tuple.
     BothKinds { whole: (i64, u32), within: (i64, u32) },
     /// A tile whose mode is the wildcard.
     OpenTile { mode: usize },
@@ -59,8 +60,8 @@ pub(crate) enum Fault {
     Straddles { reach: i64, count: i64 },
     /// A tiler, profile or coordinate with more modes than what it is applied to.
     TooManyModes { what: &'static str, modes: usize, rank: usize },
-    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, fits no layout. `values` are the first
-    /// `known` values of the function that was asked for.
+    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, fits no layout.
+    /// `values` are the first `known` values of the function.
     Stride { stride: i64, along: i64, mode: usize, extent: i64, count: i64, values: [i64; 4], known: usize },
     /// Composition: `count` elements cannot be split into whole runs of `run`.
     Run { count: i64, run: i64, mode: usize, extent: i64, values: [i64; 4], known: usize },
@@ -85,9 +86,11 @@ pub(crate) enum Fault {
     /// A layout that must be injective maps two coordinates to one index: the mode of stride
     /// `stride` starts inside what the modes before it reach.
     Overlap { stride: i64, reach: i64 },
-    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is negative.
+    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is
+    /// negative.
     Downwards { extent: i64, stride: i64 },
-    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of smaller strides.
+    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of
+    /// smaller strides.
     Gap { stride: i64, reach: i64 },
     /// A complement, of a layout with such a gap, that ends at `end`.
     LeftOut { stride: i64, reach: i64, end: i64, cotarget: i64 },

@@ -132,7 +132,7 @@ impl Fault {
             }
             Self::Carry { mode, extent, reach } => {
                 say!(
-                    text, "the modes of ", str(place.steps()), " add up to ", int(reach), " along",
+                    text, "the modes of ", str(place.steps()), " sum to ", int(reach), " along",
                 );
                 place.write_mode(text, mode);
                 if place.is_in_first() {
@@ -140,7 +140,7 @@ impl Fault {
                 }
                 say!(
                     text, ", whose extent is ", int(extent),
-                    ", so that a mode by itself does not step as it does beside the others; the ",
+                    ", so that a mode alone does not step as it does beside the others; the ",
                     "steps of all modes together must stay below the extent",
                 );
             }
@@ -149,7 +149,7 @@ impl Fault {
                     text, "the steps of stride ", int(stride),
                     " carry from one mode into the next, so that they do not step beside the ",
                     "other modes of ", str(place.steps()),
-                    " as by themselves; the steps of all modes together must stay within each ",
+                    " as they do alone; the steps of all modes together must stay within each ",
                     "mode of the first",
                 );
             }
@@ -217,7 +217,7 @@ impl Fault {
             Self::CoordinateBasis { basis, parts } => {
                 say!(
                     text, "a stride is along basis vector ", size(basis), ", and only the first ",
-                    size(parts), " are asked for; ask for at least ", size(basis + 1),
+                    size(parts), " are requested; request at least ", size(basis + 1),
                 );
             }
             Self::NotFlat { stride, basis: NO_BASIS } => {
@@ -271,7 +271,7 @@ impl Fault {
             }
             Self::Straddles { reach, count } => {
                 say!(
-                    text, "the strides below ", int(count), " add up to ", int(reach),
+                    text, "the strides below ", int(count), " sum to ", int(reach),
                     " within an element of ", int(count),
                     ", so that a group begins in one element and ends in the next; together ",
                     "they must stay below ", int(count),

@@ -26,7 +26,8 @@ macro_rules! operation {
         #[doc = concat!("[`", stringify!($name), "()`] as a `Result`.")]
         ///
         /// # Errors
-        /// Where no value is the answer; the error names the operands, what does not fit, and the rule.
+        /// Where no value is the answer; the error names the operands, what does not fit, and the
+        /// rule.
         #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(

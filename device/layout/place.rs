@@ -25,7 +25,7 @@ pub(crate) struct Place {
     depth: usize,
     /// The mode itself.
     part: Option<Part>,
-    /// Whether it is the block of a product that does not fit, by itself.
+    /// Whether it is the block of a product that does not fit.
     is_block: bool,
     /// What the modes that the fault names are modes of, where that is not the first operand.
     within: Option<Within>,

@@ -1,5 +1,5 @@
-//! What is said of a question that has no answer: the plain form panics with the text of the `Result` form, and the text
-//! has the operation, every operand, and the rule that they break.
+//! Refusals: the plain form panics with the text of the `Result` form, and the text has the
+//! operation, every operand, and the rule that they break.
 
 use moye_device::layout::*;
 use std::fmt::Display;
@@ -109,7 +109,7 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         domain_distribute | try_domain_distribute: (SHAPE, 0i64), "at least 1";
         upcast | try_upcast: (A, 3i64), "neither divides nor is divided by 3";
         upcast | try_upcast: (layout!((6, 5):(1, 6)), 4i64), "the stride 6 neither divides nor is divided by 4";
-        downcast | try_downcast: (layout!(4:2), 2i64), "a mode 1:1 appended would do";
+        downcast | try_downcast: (layout!(4:2), 2i64), "a mode 1:1 appended would work";
         recast | try_recast: (A, 0i64, 8i64), "at least 1";
         logical_divide | try_logical_divide: (A, tiler!((2:1, 3:1, 5:1))), "at most one for each mode";
         logical_divide | try_logical_divide: (layout!(12:1), tiler!((2, 2):(1, 3))), "each stride must be a multiple of what those before it reach";

@@ -56,8 +56,8 @@ pub fn plan(question: &Question) -> Plan {
     Plan { decode, pack, splits }
 }
 
-/// The number of splits of `key_tiles` tiles of keys with which `blocks` blocks take the least time:
-/// the number of waves, of `slots` blocks each, times the length of one. Of equal ones the
+/// The number of splits of `key_tiles` tiles of keys with which `blocks` blocks take the least
+/// time: the number of waves, of `slots` blocks each, times the length of one. Of equal ones the
 /// fewest.
 #[must_use]
 pub fn splits(blocks: u64, key_tiles: u32, slots: u64, overhead: u32) -> u32 {

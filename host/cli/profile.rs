@@ -37,8 +37,8 @@ pub struct Profile {
     /// Operation to run.
     #[arg(value_enum, value_name = "OPERATION")]
     operation: Operation,
-    /// Size, `N` or `MxNxK`; a copy or transpose is of M x N, attention of M queries and N keys of K
-    /// columns (default: 256x256x64, of attention 128x128x64).
+    /// Size, `N` or `MxNxK`; a copy or transpose is of M x N, attention of M queries and N keys of
+    /// K columns (default: 256x256x64, of attention 128x128x64).
     #[arg(value_name = "SIZE")]
     size: Option<Size>,
     /// Element type of a product.
@@ -114,8 +114,8 @@ impl Profile {
         Ok(device.profile(|| run(&device, &source, &mut target))?)
     }
 
-    /// The profile of attention of one head: M queries and N keys of K columns each, by default 128,
-    /// 128 and 64.
+    /// The profile of attention of one head: M queries and N keys of K columns each, by default
+    /// 128, 128 and 64.
     #[cfg(feature = "attention")]
     fn attention<T: moye::AttentionElement + Member>(&self) -> Result<Counted> {
         let device = Device::sim();

@@ -81,7 +81,7 @@ impl BulkStores {
         self.committed = 0;
     }
 
-    /// Bytes of the stores, and groups with those that no group has yet.
+    /// Bytes of the stores, and groups, including the stores that no group has yet.
     pub(crate) fn outstanding(&self) -> (u64, u64) {
         let bytes = self.stores.iter().map(|store| store.sink.placement().bytes as u64).sum();
         let groups = self.groups.iter().filter(|size| **size > 0).count();

@@ -63,7 +63,7 @@ impl CpAsyncQueue {
         self.arrivals.clear();
     }
 
-    /// Bytes of the copies, and groups with those that no group has yet.
+    /// Bytes of the copies, and groups, including the copies that no group has yet.
     pub(crate) fn outstanding(&self) -> (u64, u64) {
         let bytes = self.copies.iter().map(|copy| copy.bytes as u64).sum();
         let groups = self.groups.iter().filter(|size| **size > 0).count();

@@ -129,7 +129,7 @@ impl BarrierWaits {
 }
 
 impl Counts {
-    /// Notes an instruction of a warp that `lanes` took part in, of those that are `live`.
+    /// Notes an instruction of a warp that `lanes` took part in, of the `live` lanes.
     pub(super) fn instruction(&mut self, name: &'static str, lanes: u32, live: u32) {
         *self.instructions.entry(name).or_default() += 1;
         self.lanes += u64::from(lanes.count_ones());
@@ -301,10 +301,10 @@ impl Request {
         self.by_groups(bytes, (0..32 / group).map(|at| lanes_from(at * group, group)))
     }
 
-    /// As [`shared`](Self::shared), of `ld.shared`. Of a load of 8 bytes the halves of the warp go
-    /// together if neighbouring lanes, or all lanes two apart, want the same; of one of 16 bytes
-    /// the quarters of each half. A lane that takes no part wants what the other wants. Seen on an
-    /// H100; stores do not.
+    /// As [`shared`](Self::shared), of `ld.shared`. Of a load of 8 bytes the halves of the warp
+    /// share a wavefront if neighbouring lanes, or all lanes two apart, want the same; of one of 16
+    /// bytes the quarters of each half. A lane that takes no part wants what the other wants. Seen
+    /// on an H100; stores do not.
     pub fn shared_load(&self, bytes: u64) -> SharedCounts {
         if bytes <= 4 {
             return self.shared(bytes);
@@ -327,7 +327,7 @@ impl Request {
         })
     }
 
-    /// The wavefronts of groups of lanes that go together.
+    /// The wavefronts of groups of lanes, one for each group.
     fn by_groups(&self, bytes: u64, groups: impl Iterator<Item = u32>) -> SharedCounts {
         let (mut wavefronts, mut ideal) = (0, 0);
         for lanes in groups {
@@ -420,7 +420,7 @@ mod tests {
             assert_eq!(found, (wavefronts, conflicts), "{bytes} bytes: {name}");
         }
         let stored = even(8).shared(8);
-        assert_eq!((stored.wavefronts, stored.conflicts()), (2, 0), "stores do not go together");
+        assert_eq!((stored.wavefronts, stored.conflicts()), (2, 0), "stores share no wavefront");
     }
 
     #[test]

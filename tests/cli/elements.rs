@@ -322,7 +322,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         ),
         (
             &["f16.npy", "f16.npy", "--dtype", "bf16"],
-            "f16.npy holds float16, and --dtype says bfloat16; leave --dtype out",
+            "f16.npy holds float16, but --dtype is bfloat16; leave --dtype out",
         ),
         (
             &["f64.npy", "f64.npy", "--f32-output"],
@@ -382,7 +382,7 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
         ),
         (
             &["e5m2.npy", "e5m2.npy", "--dtype", "e4m3"],
-            "e5m2.npy holds float8_e5m2, and --dtype says float8_e4m3fn; leave --dtype out",
+            "e5m2.npy holds float8_e5m2, but --dtype is float8_e4m3fn; leave --dtype out",
         ),
         (&["e5m2.npy", "e5m2.npy", "--tf32"], "--tf32 is for float32, and these matrices are float8_e5m2"),
         (

@@ -237,7 +237,7 @@ fn types_that_a_command_has_no_kernel_for_are_refused_with_what_to_do() {
     }
     for (file, held) in [("integer.npy", "int32"), ("long.npy", "int64")] {
         let said = failed(&moye(folder, &["matmul", file, file, "-o", "c.npy"]));
-        let all = "products are of float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2";
+        let all = "products take float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2";
         assert_eq!(said, format!("{file} holds {held}, and {all}; convert it with a.astype('float32')"));
     }
     assert!(!names(folder).iter().any(|name| name.starts_with('c') || name.contains("part")));
@@ -523,7 +523,7 @@ fn a_device_that_is_not_there_is_an_error() {
         "{said}"
     );
     let said = failed(&command(folder.path(), &["matmul"]).env("MOYE_DEVICE", "gpux").output().unwrap());
-    assert!(said.starts_with("MOYE_DEVICE: `gpux` is no device"), "{said}");
+    assert!(said.starts_with("MOYE_DEVICE: `gpux` is not a device"), "{said}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `moye report`: what it says of a PTX file, and of what is none.
 
-use super::{failed, moye, succeeded};
+use super::{command, failed, moye, succeeded};
 use moye_build::report::Ptxas;
 use std::fs;
 
@@ -111,10 +111,12 @@ const SERIALIZED: &str = ".version 8.0
 
 #[test]
 fn spills_and_serialized_wgmma_of_a_ptx_file_are_told_and_deny_makes_them_errors() {
-    if Ptxas::find().is_none() {
-        return;
-    }
+    let Some(ptxas) = Ptxas::find() else { return };
     let folder = tempfile::tempdir().unwrap();
+    // It is in the checkout, which the folder is not.
+    let moye = |folder: &std::path::Path, arguments: &[&str]| {
+        command(folder, arguments).env("MOYE_PTXAS", ptxas.path()).output().unwrap()
+    };
     fs::write(folder.path().join("crowded.ptx"), crowded()).unwrap();
     fs::write(folder.path().join("serial.ptx"), SERIALIZED).unwrap();
     for (file, lint, part) in [
@@ -128,8 +130,8 @@ fn spills_and_serialized_wgmma_of_a_ptx_file_are_told_and_deny_makes_them_errors
     }
 }
 
-/// A crate whose kernel indexes an array at run time, which brings it into local memory, and divides
-/// in a loop.
+/// A crate whose kernel indexes an array at run time, which brings it into local memory, and
+/// divides in a loop.
 const CRATE: &str = "\
 #![no_std]
 #![feature(abi_ptx, asm_experimental_arch)]

@@ -310,6 +310,6 @@ fn a_swizzled_layout_is_drawn_from_its_text() {
         printed(&[text, "--banks", "f16"]),
         printed(&["(8,64):(64,1)", "--swizzle", "3,3,3", "--banks", "f16"])
     );
-    assert!(refused(&[text, "--swizzle", "3,3,3"]).contains("swizzled already"));
+    assert!(refused(&[text, "--swizzle", "3,3,3"]).contains("already swizzled"));
     assert!(refused(&["Sw<3,3> o 0 o 8:1"]).contains("column"));
 }

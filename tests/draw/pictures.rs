@@ -18,7 +18,8 @@ fn root() -> PathBuf {
 fn commands() -> BTreeMap<String, String> {
     let mut commands = BTreeMap::from([(FRONT.0.to_owned(), FRONT.1.to_owned())]);
     for page in std::fs::read_dir(root().join("guide")).unwrap() {
-        let text = std::fs::read_to_string(page.unwrap().path()).unwrap();
+        // A long command goes on in the next line.
+        let text = std::fs::read_to_string(page.unwrap().path()).unwrap().replace("\n--", " --");
         let mut command = None;
         for line in text.lines() {
             if let Some((_, rest)) = line.split_once("`moye draw ") {

@@ -154,7 +154,10 @@ fn a_stage_that_is_read_before_its_wait_is_told() {
     let both = [race.access, race.other.access];
     assert!(both.contains(&Access::Read) && both.contains(&Access::BulkDestination), "{fault}");
     assert!([fault.thread.x, race.other.thread.x].contains(&32), "{fault}");
-    check(&fault.to_string(), &["of shared memory, at offset 0", "waits at the mbarrier that it arrives at"]);
+    check(
+        &fault.to_string(),
+        &["of shared memory, at offset 0", "wait on the mbarrier at which the copy completes"],
+    );
 }
 
 #[test]

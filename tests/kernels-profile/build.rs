@@ -1,4 +1,4 @@
-//! Compiles these kernels to PTX: those that every GPU since sm_80 runs, and all of them for
+//! Compiles these kernels to PTX: the kernels that every GPU since sm_80 runs, and all of them for
 //! sm_90a.
 
 fn main() {

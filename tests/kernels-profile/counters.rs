@@ -9,7 +9,7 @@ type Figure = fn(&Counts) -> u64;
 
 /// The counters by name.
 pub const COUNTERS: &[(&str, Figure)] = &[
-    // What the L1 cache is asked for. It counts `cp.async` among the loads.
+    // Requests to the L1 cache. It counts `cp.async` among the loads.
     ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", |counts| {
         counts.global_loads.sectors + counts.async_loads.sectors
     }),

@@ -24,7 +24,7 @@ REASONS = [
     (
         "copy_to_column",
         "l1tex__t_sectors_*_op_ld.sum",
-        "lanes in one bank are copied one after the other, and each asks for its sector; the profile counts "
+        "lanes in one bank are copied one after the other, and each requests its sector; the profile counts "
         "a sector once",
     ),
     (

@@ -28,9 +28,9 @@ fn a_bias_of_another_length() {
 }
 
 #[rstest]
-#[case([60, 0, 15], "2 batches of a, 60 elements apart, need 72 elements, and there are 64")]
-#[case([12, 50, 15], "2 batches of b, 50 elements apart, need 70 elements, and there are 64")]
-#[case([12, 20, 50], "2 batches of c, 50 elements apart, need 65 elements, and there are 64")]
+#[case([60, 0, 15], "2 batches of a, 60 elements apart, need 72 elements, but it has 64")]
+#[case([12, 50, 15], "2 batches of b, 50 elements apart, need 70 elements, but it has 64")]
+#[case([12, 20, 50], "2 batches of c, 50 elements apart, need 65 elements, but it has 64")]
 #[case([12, 20, 14], "batches of c are 14 elements apart, its rows 5 and its columns 1, and each batch reaches over 15: they may not overlap")]
 fn batches_that_do_not_fit(#[case] strides: [usize; 3], #[case] want: &str) {
     let error = error_of(|product, _| product.batch(2, strides));

@@ -159,6 +159,17 @@ pub struct TmaTensor<C, const R: usize> {
 impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>
 {
+    /// Elements of a tile along each mode of the tensor; 1 along modes that the tile lacks.
+    const EXTENTS: [i32; R] = {
+        let mut extents = [1; R];
+        let mut mode = 0;
+        while mode < R && mode < L::LAYOUT.rank() {
+            extents[mode] = L::LAYOUT.extent(mode) as i32;
+            mode += 1;
+        }
+        extents
+    };
+
     /// The tile of these numbers, CuTe's `local_tile`: along modes that the tile lacks, the
     /// coordinate itself.
     #[inline(always)]
@@ -166,8 +177,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     pub const fn tile(mut self, numbers: [u32; R]) -> Self {
         let mut mode = 0;
         while mode < R {
-            let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { 1 };
-            self.start[mode] += numbers[mode] as i32 * extent as i32;
+            self.start[mode] += numbers[mode] as i32 * const { Self::EXTENTS }[mode];
             mode += 1;
         }
         self
@@ -247,7 +257,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         mut tensor: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
     ) -> TmaTensor<TmaCopy<T, L, R, CLUSTER>, R> {
         if CLUSTER > 1 {
-            tensor.start[0] += (self.rank * (L::LAYOUT.extent(0) as u32 / CLUSTER)) as i32;
+            tensor.start[0] += (self.rank * const { L::LAYOUT.extent(0) as u32 / CLUSTER }) as i32;
         }
         tensor
     }

@@ -274,11 +274,7 @@ impl<G: WgmmaConfig, E: Epilogue<G::Scalar>> Writer<G, E> {
                     let s_c = Tensor::shared(Shared::from_address(base)); // (64, 64)
                     let first = (first_m, first_n + chunk * COLUMNS);
                     let thread = opaque(thread);
-                    write_rows::<ChunkOf<G>>(
-                        arguments,
-                        s_c,
-                        Place { first, batch: part.batch, offset, thread },
-                    );
+                    write_rows::<ChunkOf<G>>(arguments, s_c, Place { first, offset, thread });
                 }
                 chunk += 1;
             }

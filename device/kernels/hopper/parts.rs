@@ -545,7 +545,7 @@ unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
                 write_rows::<ShareOf<G, PARTS>>(
                     arguments,
                     s_c,
-                    Place { first: (row, column), batch: tile.batch, offset, thread },
+                    Place { first: (row, column), offset, thread },
                 );
             }
         }

@@ -290,7 +290,7 @@ where
     }
     cp_async_wait_all();
     let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
-    let place = Place { first: (first_m, first_n), batch, offset, thread };
+    let place = Place { first: (first_m, first_n), offset, thread };
     if by_parts {
         // SAFETY: the last tile has arrived, after the barrier of the previous iteration or of the
         // first tile; for C as below.

@@ -80,8 +80,6 @@ impl<T: Element, O: Element, G: Staged, const WHOLE: bool> StaticTiledCopy for R
 pub struct Place {
     /// The tile's first row and column in C.
     pub first: (u32, u32),
-    /// The matrix of the batch.
-    pub batch: u32,
     /// The offset in C of the block's batch and split, in elements.
     pub offset: i64,
     /// The thread's number.

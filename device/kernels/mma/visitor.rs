@@ -6,7 +6,7 @@ use super::rows::Place;
 use super::scalar::{Convertible as _, Scalar as _};
 use super::{Activation, Arguments};
 use core::marker::PhantomData;
-use moye_device::arch::Fma as _;
+use moye_device::arch::{Fma as _, block_idx};
 use moye_device::atom::mma::MmaAtom;
 use moye_device::atom::{AccumulatorOf, StaticTiledMma};
 use moye_device::collective::{self, Coordinate};
@@ -35,7 +35,7 @@ where
         place: Place,
     ) {
         let at = G::Mma::get_slice(place.thread).coordinates(sums, place.first); // (MMA, MMA_M, MMA_N)
-        let batch = place.batch;
+        let batch = block_idx().y / arguments.splits;
         let mut results = sums.clone();
         results.apply_at(&at, |sum, (row, column)| {
             if row >= arguments.m || column >= arguments.n {

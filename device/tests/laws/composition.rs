@@ -98,8 +98,8 @@ proptest! {
     }
 }
 
-/// Whether a layout of the shape of `b`, its integers split into flat tuples, has the function `a(b(i))`: built leaf by
-/// leaf from values alone.
+/// Whether a layout of the shape of `b`, its integers split into flat tuples, has the function
+/// `a(b(i))`: built leaf by leaf from values alone.
 fn is_representable(a: &Layout, b: &Layout) -> bool {
     let (shape, stride) = (b.shape().flatten(), b.stride().flatten());
     let ints = |tuple: &IntTuple, i| match tuple.leaf(i) {

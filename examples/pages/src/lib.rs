@@ -5,6 +5,8 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 pub mod attention;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod attention_hopper;
 pub mod gated;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod gated_tma;

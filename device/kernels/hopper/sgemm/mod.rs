@@ -293,6 +293,6 @@ impl Job {
     #[inline(always)]
     fn place<G: SgemmConfig>(&self, arguments: &ArgumentsOf<G>, thread: u32) -> Place {
         let offset = i64::from(self.batch) * arguments.batch_c + i64::from(self.split) * arguments.split_c;
-        Place { first: self.first, batch: self.batch, offset, thread }
+        Place { first: self.first, offset, thread }
     }
 }
