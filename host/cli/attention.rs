@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(single("-1e-44"), Ok(-1e-44));
         for text in ["1e39", "1e-50"] {
             let said = single(text).unwrap_err();
-            assert!(said.starts_with(&format!("`{text}` is beyond a float of 32 bits")), "{said}");
+            assert!(said.starts_with(&format!("`{text}` is outside of a float of 32 bits")), "{said}");
         }
         assert!(single("1e400").unwrap_err().contains("too large"));
     }

@@ -341,7 +341,7 @@ mod tests {
             ("1e400", "too large"),
             ("-1E400", "too large"),
             ("1e-400", "too small"),
-            ("-0.1e-330", "too near"),
+            ("-0.1e-330", "too small"),
             ("x", "is no number"),
         ] {
             let said = number(text).unwrap_err();

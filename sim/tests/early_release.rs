@@ -380,7 +380,7 @@ fn what_another_block_copies_is_written_by_who_knows_of_its_arrival() {
             matches!(&fault.kind, FaultKind::SharedBeingRead { read, .. } if read.wait == ReadWait::Mbarrier),
             "{fault}"
         );
-        assert!(fault.to_string().contains("the mbarrier that the copy arrives at"), "{fault}");
+        assert!(fault.to_string().contains("the mbarrier at which the copy completes"), "{fault}");
     }
 }
 

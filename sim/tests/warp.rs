@@ -93,7 +93,7 @@ fn a_shuffle_from_a_lane_that_takes_no_part_faults() {
         }
     });
     assert!(
-        error.to_string().contains("shfl.sync.idx reads lane 3, which takes no part"),
+        error.to_string().contains("shfl.sync.idx reads lane 3, which is not in the mask"),
         "it exited: {error}"
     );
     let error = fault(Launch::new("k", 1, 32, &memory), &|| {
