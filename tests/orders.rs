@@ -108,7 +108,7 @@ fn what_ships_has_no_race_in_drawn_orders_and_the_same_bits_in_each() {
         variables.extend(order.map(|seed| ("MOYE_SIM_ORDER", seed)));
         let (is_done, text) = call("what_ships", &variables);
         assert!(is_done, "order {order:?}: {text}");
-        for line in text.lines().filter_map(|line| line.split_once("result: ")).map(|(_, result)| result) {
+        for line in text.lines().filter_map(|line| line.strip_prefix("result: ")) {
             let (name, bits) = line.rsplit_once(' ').unwrap();
             results.entry(name.to_owned()).or_default().push(bits.to_owned());
         }
