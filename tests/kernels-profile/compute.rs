@@ -26,7 +26,7 @@ profiled! {
         for delta in [16, 8, 4, 2, 1] {
             sum += shuffle_down(FULL_WARP, sum, delta);
         }
-        if t % 32 == 0 {
+        if t.is_multiple_of(32) {
             u32::store_shared(s + t / 8, sum);
         }
         sync_threads();

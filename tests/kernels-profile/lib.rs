@@ -208,7 +208,7 @@ profiled! {
     /// Shared memory: the even lanes load 8 bytes.
     shared_b64_even(_x, y, t, s) {
         fill(t);
-        if t % 2 == 0 {
+        if t.is_multiple_of(2) {
             u32::store_global(y, sum2(Word64x2::load_shared(s + 8 * t)))
         }
     }
@@ -232,13 +232,13 @@ profiled! {
     /// Shared memory: the even lanes load 16 bytes.
     shared_b128_even(_x, y, t, s) {
         fill(t);
-        if t % 2 == 0 {
+        if t.is_multiple_of(2) {
             u32::store_global(y, xor4(Word128::load_shared(s + 16 * t)))
         }
     }
     /// Shared memory: the even lanes store 8 and 16 bytes.
     shared_store_even(_x, y, t, s) {
-        if t % 2 == 0 {
+        if t.is_multiple_of(2) {
             Word64x2::store_shared(s + 8 * t, Word64x2([t; 2]));
             Word128::store_shared(s + 8192 + 16 * t, Word128([t; 4]));
         }
