@@ -142,7 +142,7 @@ ONE = np.ones((2, 3), np.float32)
         (ValueError, 'no activation "tanh"', lambda: moye.matmul(ONE, ONE.T, activation="tanh")),
         (ValueError, 'no precision "tf32"', lambda: moye.matmul(ONE.astype("d"), ONE.T.astype("d"), precision="tf32")),
         (ValueError, 'no kernel "nothing"', lambda: moye.matmul(ONE, ONE.T, kernel="nothing")),
-        (ValueError, "`card` is no device", lambda: moye.matmul(ONE, ONE.T, device="card")),
+        (ValueError, "`card` is not a device", lambda: moye.matmul(ONE, ONE.T, device="card")),
         (ValueError, "stream goes with arrays on a GPU", lambda: moye.matmul(ONE, ONE.T, stream=1)),
         (ValueError, "bias", lambda: moye.matmul(ONE, ONE.T, bias=np.ones(3, "f"))),
         (TypeError, "b has elements of float64", lambda: moye.matmul(ONE, ONE.T.astype("d"))),
