@@ -1,10 +1,10 @@
 //! A fast hash of small keys that the program itself makes: shapes, addresses, pointers.
 
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::Hasher;
 
 /// For `HashMap`s with such keys.
 #[cfg(feature = "matmul-common")]
-pub(crate) type BuildMix = BuildHasherDefault<Mix>;
+pub(crate) type BuildMix = std::hash::BuildHasherDefault<Mix>;
 
 /// Folds a product of 128 bits for each word. No defence against keys that are chosen to collide.
 #[derive(Default)]
