@@ -3,7 +3,7 @@
 //!
 //! `cargo bench --bench ladder`. Random data; each result is checked before it is timed; a time is
 //! the median of the rounds, of a batch of launches each, by the clock and the cuBLAS of
-//! `moye bench`, which is left out where there is none. Without a GPU there is nothing to measure.
+//! `moye bench`. On a machine without cuBLAS it measures the steps alone; without a GPU, nothing.
 
 #[path = "../host/cli/bench/cublas.rs"]
 #[allow(dead_code, unused_imports, reason = "`moye bench` needs the rest of it, and its tests are run there")]

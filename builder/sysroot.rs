@@ -110,7 +110,7 @@ fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
 }
 
 /// The folder that nested target directories share: `ptx` in the outermost target directory of
-/// cargo that this one lies in, or this one itself where there is none.
+/// cargo that contains `target_dir`, or `target_dir` itself if none does.
 fn shared_folder(target_dir: &Path) -> PathBuf {
     let outermost = target_dir.ancestors().skip(1).filter(|folder| is_target_dir(folder)).last();
     outermost.map_or_else(|| target_dir.to_owned(), |folder| folder.join("ptx"))

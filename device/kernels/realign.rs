@@ -149,7 +149,7 @@ unsafe fn copy_run(from: u64, to: u64, (bytes, written): (u32, u32), run: u32) {
         let mut words = [Word128([0; 4]); AT_ONCE as usize + 1];
         let mut i = 0;
         while i <= AT_ONCE {
-            // Past the run one more vector is loaded; past the line's last vector there is none.
+            // All lanes load the vector after the run too; past the line, its last vector again.
             let at = first + 32 * i + if i < AT_ONCE { lane } else { 0 };
             let at = if at < end { at } else { end - 1 };
             // SAFETY: the vector ends in the line, and starts in the buffer.

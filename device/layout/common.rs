@@ -12,8 +12,8 @@ use super::profile::{MAX_LEAVES, ROOT};
 use super::recast::gcd;
 
 operation! {
-    /// The layout of the coordinates that `layout` maps to 0 by its strides of 0; `1:0` where there
-    /// is none.
+    /// The layout of the coordinates that `layout` maps to 0 by its strides of 0; `1:0` if no
+    /// stride is 0.
     ///
     /// ```
     /// use moye_device::layout::{layout, nullspace};

@@ -103,7 +103,8 @@ impl LayoutError {
     /// ```
     /// use moye_device::layout::{layout, try_crd2idx, tuple};
     /// let error = try_crd2idx(layout!((4, 3):(3, 1)), tuple!((2, 1, 0))).unwrap_err();
-    /// let reason = "the coordinate has 3 elements for a rank of 2; it has one for each mode, or is an integer for the whole";
+    /// let reason = "the coordinate has 3 elements for a rank of 2; it has one for each mode, \
+    ///     or is an integer for the whole";
     /// assert_eq!(error.reason(), Some(reason));
     /// ```
     pub fn reason(&self) -> Option<&str> {

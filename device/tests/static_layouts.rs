@@ -192,9 +192,9 @@ fn kernel(name: &str) -> Function {
     MODULE.kernel(name).unwrap_or_else(|| panic!("{name} is not in the module")).clone()
 }
 
-/// The instructions of a kernel that do something: a conversion between a global and a generic
-/// address is none of the machine's (the two are the same number), and how many there are in the
-/// PTX depends on the order of passes.
+/// The instructions of a kernel without `cvta`: ptxas emits nothing for it, as a global address
+/// and its generic one are the same number, and the order of LLVM's passes decides how many the
+/// PTX contains.
 fn work(kernel: &Function) -> usize {
     kernel.len() - kernel.count_where(|name| name.starts_with("cvta."))
 }

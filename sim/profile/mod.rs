@@ -231,7 +231,8 @@ impl Profile {
     /// let profiler = Profiler::new();
     /// Launch::new("k", 1, 32, &GlobalMemory::new()).profiler(&profiler).run(&|| ())?;
     /// let mut profile = profiler.take();
-    /// profile.add_ptx(".visible .entry k()\n{\n  add.s32 %r1, %r2, 1;\n  fma.rn.f32 %f1, %f2, %f3, %f4;\n  ret;\n}\n");
+    /// let body = "  add.s32 %r1, %r2, 1;\n  fma.rn.f32 %f1, %f2, %f3, %f4;\n  ret;\n";
+    /// profile.add_ptx(&format!(".visible .entry k()\n{{\n{body}}}\n"));
     /// let ptx = profile.kernel("k").unwrap().ptx.unwrap();
     /// assert_eq!((ptx.integer, ptx.single, ptx.double), (1, 1, 0));
     /// # Ok::<(), moye_sim::LaunchError>(())

@@ -1,5 +1,5 @@
-//! A law that holds of an answer says nothing where there is none: each operation answers a good
-//! part of what it is asked above.
+//! The laws hold for results, and a case whose operation returns an error tests no law: these
+//! tests assert that each operation returns a result for a good part of the cases above.
 
 use super::strategies::*;
 use super::swizzle::{composed, inner_layout, swizzles};

@@ -1,5 +1,5 @@
-//! Checks the steps and measures them, on a Hopper GPU; where there is none, runs them in the
-//! simulator on a small problem.
+//! Checks the steps and measures them on a Hopper GPU; without one, the simulator runs them on a
+//! small problem.
 
 use anyhow::{Result, bail, ensure};
 use clap::Parser;

@@ -93,8 +93,8 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
 /// The tensor map of an operand.
 ///
 /// The map has three dimensions: the operand's contiguous mode, the other mode, and batches (1 if
-/// all batches use the same matrix). If K is contiguous the swizzle is 128 bytes, otherwise there
-/// is none.
+/// all batches use the same matrix). The swizzle is 128 bytes if K is contiguous; otherwise TMA
+/// does not swizzle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SgemmBox {
     /// The contiguous mode.
