@@ -2,7 +2,7 @@
 
 use crate::files::{create_dir, io_error, remove_if_there};
 use crate::known::TARGET;
-use crate::{Arch, BuildError, depinfo, nested};
+use crate::{Arch, BuildError, Diagnostic, depinfo, nested};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +15,8 @@ use std::process::Output;
 pub struct Job<'a> {
     /// The crate's folder.
     pub krate: &'a Path,
+    /// The folder of its workspace.
+    pub workspace: &'a Path,
     /// The name of its library, as rustc writes it.
     pub library: &'a str,
     pub features: &'a [String],
@@ -57,8 +59,10 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
 
     let output = run_cargo(job, arch, &rustflags, &target_dir, &asm)?;
     if !output.status.success() {
-        let output = explained(job, arch, &rustflags, &asm, nested::error_text(&output))?;
-        return Err(BuildError::Compile { krate: job.krate.to_owned(), arch, output });
+        let output = explained(job, arch, &rustflags, &asm, output)?;
+        let diagnostics = Diagnostic::all(&output, job.krate, job.workspace);
+        let output = nested::error_text(&output);
+        return Err(BuildError::Compile { krate: job.krate.to_owned(), arch, output, diagnostics });
     }
     let messages = Messages::read(&nested::messages(&output));
     let ptx = fs::read_to_string(&asm).map_err(io_error(&asm))?;
@@ -83,15 +87,15 @@ fn explained(
     arch: Arch,
     rustflags: &[String],
     asm: &Path,
-    text: String,
-) -> Result<String, BuildError> {
-    if !text.contains("E0080") {
-        return Ok(text);
+    said: Output,
+) -> Result<Output, BuildError> {
+    if !nested::error_text(&said).contains("E0080") {
+        return Ok(said);
     }
     let rustflags = [rustflags, &["-Zinline-mir=no".to_owned()]].concat();
     let target_dir = job.target_dir.join(folder(arch, &rustflags));
     let output = run_cargo(job, arch, &rustflags, &target_dir, asm)?;
-    Ok(if output.status.success() { text } else { nested::error_text(&output) })
+    Ok(if output.status.success() { said } else { output })
 }
 
 /// The target directory for an architecture and the caller's options, inside that for all. Builds

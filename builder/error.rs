@@ -1,7 +1,7 @@
 //! What can go wrong between a crate with kernels and its PTX.
 
-use crate::Arch;
 use crate::report::Finding;
+use crate::{Arch, Diagnostic};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -84,6 +84,8 @@ pub enum BuildError {
         arch: Arch,
         /// What cargo and rustc printed.
         output: String,
+        /// The compiler's errors in it, with their places.
+        diagnostics: Vec<Diagnostic>,
     },
     /// The compiler's PTX is not as expected.
     Ptx {
@@ -164,7 +166,7 @@ impl fmt::Display for BuildError {
                 library.display()
             ),
             Self::Tool { command, reason } => write!(f, "`{command}` failed: {reason}"),
-            Self::Compile { krate, arch, output } => {
+            Self::Compile { krate, arch, output, .. } => {
                 write!(f, "{output}\nerror: {} does not compile for {arch}", krate.display())
             }
             Self::Ptx { krate, arch, reason } => {

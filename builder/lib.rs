@@ -21,11 +21,13 @@ mod arch;
 mod compile;
 pub mod core_source;
 mod depinfo;
+mod diagnostic;
 mod environment;
 mod error;
 mod files;
 #[doc = include_str!("guide/ptx.md")]
 pub mod guide {}
+mod host_check;
 mod known;
 mod lints;
 mod nested;
@@ -36,6 +38,7 @@ mod settings;
 mod sysroot;
 
 pub use arch::Arch;
+pub use diagnostic::{Diagnostic, Place};
 pub use error::BuildError;
 pub use ptx_builder::{PtxBuilder, PtxFile, PtxSet};
 pub use report::Lint;

@@ -4,7 +4,7 @@ use crate::compile::{Compiled, Job, compile};
 use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
 use crate::lints::Lints;
 use crate::report::{Finding, Level, Lint, Ptxas};
-use crate::{Arch, BuildError, core_source, environment, known, ptx, settings, sysroot};
+use crate::{Arch, BuildError, core_source, environment, host_check, known, ptx, settings, sysroot};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
@@ -47,6 +47,8 @@ pub struct PtxSet {
     pub warnings: Vec<String>,
     /// Slow code in the kernels, but for what is allowed.
     pub findings: Vec<Finding>,
+    /// The expression in place of the PTX of code that does not compile.
+    guard: Option<String>,
 }
 
 /// The PTX for one architecture.
@@ -82,7 +84,8 @@ impl PtxSet {
             expressions += &packed.expression(&file.arch.to_string(), &name);
         }
         let path = folder.join(format!("{}.packed.rs", self.name));
-        write_if_changed(&path, &format!("&[\n{expressions}]\n"))?;
+        let text = self.guard.clone().unwrap_or_else(|| format!("&[\n{expressions}]\n"));
+        write_if_changed(&path, &text)?;
         Ok(path)
     }
 }
@@ -220,6 +223,9 @@ impl PtxBuilder {
         if environment::in_build_script() {
             println!("cargo::rerun-if-env-changed={}", environment::DOCS_RS);
         }
+        for &arch in &archs {
+            host_check::forget(&name, arch)?;
+        }
         if environment::nested() || environment::for_docs_rs() {
             let include = write_include(&out_dir, &name, &[])?;
             return Ok(PtxSet {
@@ -228,6 +234,7 @@ impl PtxBuilder {
                 include,
                 warnings: Vec::new(),
                 findings: Vec::new(),
+                guard: None,
             });
         }
 
@@ -243,6 +250,7 @@ impl PtxBuilder {
         let sysroot = sysroot::build(&core, &krate, &target_dir)?;
         let job = Job {
             krate: &krate,
+            workspace: &package.workspace,
             library: &name,
             features: &self.features,
             default_features: self.default_features,
@@ -289,14 +297,19 @@ impl PtxBuilder {
         if !denied.is_empty() {
             return Err(BuildError::Denied { krate, findings: denied });
         }
-        Ok(PtxSet { name, files, include, warnings, findings })
+        Ok(PtxSet { name, files, include, warnings, findings, guard: None })
     }
 
-    /// [`build`](Self::build) for a build script: an error is printed, as rustc printed it where it
-    /// is one in the crate's code, and ends the script. Warnings in the crate's device code, and of
-    /// slow code, are shown as the build script's.
+    /// [`build`](Self::build) for a build script. Warnings in the crate's device code, and of slow
+    /// code, are shown as the build script's. An error ends the script: cargo shows those in the
+    /// device code as errors of the script, `src/lib.rs:12:30: error[E0308]: mismatched types`.
+    ///
+    /// A crate that compiles its own kernels, `PtxBuilder::new(".")`, is compiled for the host too,
+    /// and errors in its code are left to that compilation: rustc reports them, or the attribute
+    /// `#[kernel]` does, as it reports any other, so that an editor marks the line. The script then
+    /// ends without PTX, and a `compile_error!` stands in its place.
     pub fn build_or_exit(&self) -> PtxSet {
-        let built = self.build();
+        let built = self.build().or_else(|error| self.left_to_the_host(error));
         let folder = fs::canonicalize(&self.krate).unwrap_or_else(|_| self.krate.clone());
         let findings = built.iter().flat_map(|set| &set.findings).map(|finding| finding.text(&folder));
         // Cargo shows a build script's warnings line by line.
@@ -305,22 +318,56 @@ impl PtxBuilder {
                 println!("cargo::warning={line}");
             }
         }
-        if let Err(BuildError::Denied { findings, .. }) = &built {
-            for line in
-                findings.iter().map(|finding| finding.text(&folder)).collect::<Vec<_>>().join("\n").lines()
-            {
-                println!("cargo::error={line}");
-            }
-            // Cargo takes these lines for the failure, and shows them without what else the script
-            // printed.
-            std::process::exit(0)
-        }
         built.unwrap_or_else(|error| {
+            let lines: Vec<String> = match &error {
+                BuildError::Denied { findings, .. } => {
+                    let text = findings.iter().map(|finding| finding.text(&folder)).collect::<Vec<_>>();
+                    text.join("\n").lines().map(str::to_owned).collect()
+                }
+                BuildError::Compile { diagnostics, .. } => {
+                    diagnostics.iter().flat_map(|diagnostic| diagnostic.lines(&folder)).collect()
+                }
+                _ => Vec::new(),
+            };
+            if !lines.is_empty() && environment::in_build_script() {
+                for line in lines {
+                    println!("cargo::error={line}");
+                }
+                // Cargo takes these lines for the failure, and shows them without what else the
+                // script printed.
+                std::process::exit(0)
+            }
             match error {
                 BuildError::Compile { .. } | BuildError::Core { .. } => eprintln!("{error}"),
                 _ => eprintln!("error: {error}"),
             }
             std::process::exit(1)
+        })
+    }
+
+    /// The set without PTX, where the compilation for the host reports the error.
+    fn left_to_the_host(&self, error: BuildError) -> Result<PtxSet, BuildError> {
+        let BuildError::Compile { krate, arch, diagnostics, .. } = &error else { return Err(error) };
+        if !host_check::is_own(krate) || !host_check::meets(diagnostics) {
+            return Err(error);
+        }
+        let name = Package::of(krate)?.library;
+        let out_dir = match &self.out_dir {
+            Some(folder) => folder.clone(),
+            None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(BuildError::NoOutDir)?,
+        };
+        host_check::record(&name, *arch, diagnostics)?;
+        let same_code = self.features.is_empty() && self.default_features && self.rustflags.is_empty();
+        let guard = host_check::guard(&name, krate, *arch, diagnostics, same_code);
+        let include = out_dir.join(format!("{name}.rs"));
+        write_if_changed(&include, &guard)?;
+        Ok(PtxSet {
+            name,
+            files: Vec::new(),
+            include,
+            warnings: Vec::new(),
+            findings: Vec::new(),
+            guard: Some(guard),
         })
     }
 }

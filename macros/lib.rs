@@ -2,6 +2,7 @@
 //! with the layout algebra, `layout!`.
 
 mod declare;
+mod device_errors;
 mod kernel;
 mod layout;
 mod param;
@@ -52,7 +53,10 @@ use proc_macro::TokenStream;
 /// `Kernel<(P1, P2, ...)>` instead, which a launch takes, and which has the body for the simulator.
 #[proc_macro_attribute]
 pub fn kernel(bounds: TokenStream, function: TokenStream) -> TokenStream {
-    kernel::expand(bounds.into(), function.into()).unwrap_or_else(syn::Error::into_compile_error).into()
+    let function = function.into();
+    let errors = device_errors::of(&function);
+    let expanded = kernel::expand(bounds.into(), function).unwrap_or_else(syn::Error::into_compile_error);
+    [errors, expanded].into_iter().collect::<proc_macro2::TokenStream>().into()
 }
 
 /// Makes a struct a parameter of kernels: one value that a launch passes, instead of many numbers
