@@ -74,6 +74,7 @@ mod fill;
 mod gemm;
 mod gemm_tiled;
 mod lanes;
+mod transpose;
 
 pub use crate::atom::mma::AddsInPlace;
 pub use between::{GlobalToShared, SharedToRegisters};
@@ -88,3 +89,4 @@ pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
     warpgroup_reduce,
 };
+pub use transpose::transpose_paired;

@@ -4,6 +4,8 @@
 //! specified (GPUs and the simulator give the canonical one for results narrower than 32 bits).
 
 use super::half2::{Bf16x2, F16x2};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::number::F8E4M3;
 use half::{bf16, f16};
 
 /// One conversion of a register, or of two to a pair.
@@ -97,6 +99,23 @@ pack! {
 pack! {
     /// The nearest bf16 of two values, 0 where one is negative.
     f32x2_to_bf16x2_relu -> Bf16x2, "cvt.rn.relu.bf16x2.f32" needs 80 7.0, cvt_rn_relu_bf16
+}
+
+convert! {
+    /// The nearest e4m3 of two values, `low` in the lower byte; at most 448 in magnitude, also for
+    /// infinities.
+    f32x2_to_e4m3x2(low: f32, high: f32) -> u16, "cvt.rn.satfinite.e4m3x2.f32" needs 89 7.8,
+    in reg32 a = high, b = low; out reg16 u16 |bits| bits;
+    sim u16::from_le_bytes([low, high].map(|value| F8E4M3::from_f32(value).to_bits()))
+}
+convert! {
+    /// The values of two e4m3, that of the lower byte first.
+    e4m3x2_to_f16x2(pair: u16) -> F16x2, "cvt.rn.f16x2.e4m3x2" needs 89 7.8,
+    in reg16 a = pair; out reg32 u32 |bits| F16x2::from_bits(bits);
+    sim {
+        let [low, high] = pair.to_le_bytes().map(|bits| f16::from_f32(F8E4M3::from_bits(bits).to_f32()));
+        F16x2::new(low, high)
+    }
 }
 
 /// f32 to tf32: an f32 whose 13 low bits are 0.

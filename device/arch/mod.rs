@@ -33,6 +33,7 @@ mod movmatrix;
 mod mul_add;
 mod opaque;
 mod parameter;
+mod prmt;
 mod reduce;
 mod register_count;
 mod shared;
@@ -59,10 +60,10 @@ pub use cluster::{
     cluster_size, cluster_wait, map_shared, sync_cluster,
 };
 pub use convert::{
-    Convert, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16, f32_to_f16_relu,
+    Convert, bf16_to_f32, e4m3x2_to_f16x2, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16, f32_to_f16_relu,
     f32_to_i8_saturating, f32_to_i32_saturating, f32_to_tf32, f32_to_tf32_rn, f32_to_tf32_rn_relu,
     f32_to_tf32_rz, f32_to_u8_saturating, f32_to_u32_saturating, f32x2_to_bf16x2, f32x2_to_bf16x2_relu,
-    f32x2_to_f16x2, f32x2_to_f16x2_relu,
+    f32x2_to_e4m3x2, f32x2_to_f16x2, f32x2_to_f16x2_relu,
 };
 pub use cp_async::{
     CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait,
@@ -93,6 +94,7 @@ pub use movmatrix::movmatrix_trans;
 pub use mul_add::MulAdd;
 pub use opaque::opaque;
 pub(crate) use parameter::parameter_address;
+pub use prmt::prmt;
 pub use reduce::{
     ReduceInteger, match_all, match_any, match_any_u64, reduce_add, reduce_and, reduce_max, reduce_min,
     reduce_or, reduce_xor,

@@ -32,4 +32,5 @@ mod static_layouts;
 mod tensors;
 mod tiling_access;
 mod tiling_edges;
+mod transpose;
 mod unwritten;

@@ -25,6 +25,7 @@ mod descriptors;
 mod error;
 mod gemm;
 mod info;
+mod narrow;
 mod operand;
 
 pub use atom::{K_MAJOR, MN_MAJOR, NEGATED, OperandA, WgmmaAtom};
@@ -36,4 +37,5 @@ pub use gemm::{
     warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
 pub use info::{WGMMA_ATOMS, WgmmaInfo};
+pub use narrow::{PackQuad, accumulators_as_a_paired, paired_column};
 pub use operand::SharedOperand;
