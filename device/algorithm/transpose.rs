@@ -45,7 +45,8 @@ const fn check(name: &'static str, tile: ComposedLayout, (rows, columns): (usize
         let mut i = 0;
         while i < along.size() {
             let within = i % 16;
-            by_pieces = by_pieces && along.at(i) == along.at(i - within) + within && along.at(i - within) % 16 == 0;
+            by_pieces =
+                by_pieces && along.at(i) == along.at(i - within) + within && along.at(i - within) % 16 == 0;
             i += 1;
         }
         let mut i = 0;
@@ -121,8 +122,7 @@ pub unsafe fn transpose_paired<T: Element, LS: StaticLayout, LD: StaticLayout>(
             // SAFETY: the caller's contract; all addresses are of pieces of 16 bytes of the tiles.
             unsafe {
                 let [a, b, c, d] = ldmatrix_x4_trans(from.address_of((COLUMNS * part) as usize));
-                let transposed =
-                    [prmt(a, b, first), prmt(a, b, next), prmt(c, d, first), prmt(c, d, next)];
+                let transposed = [prmt(a, b, first), prmt(a, b, next), prmt(c, d, first), prmt(c, d, next)];
                 stmatrix_x4(to + step * part, transposed);
             }
         }

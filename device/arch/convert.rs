@@ -108,6 +108,33 @@ convert! {
     in reg32 a = high, b = low; out reg16 u16 |bits| bits;
     sim u16::from_le_bytes([low, high].map(|value| F8E4M3::from_f32(value).to_bits()))
 }
+/// The nearest e4m3 of four values, the first in the lowest byte; see [`f32x2_to_e4m3x2`]. A pair of
+/// conversions whose halves `ptxas` merges without a further instruction.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[must_use]
+pub fn f32x4_to_e4m3x4([a, b, c, d]: [f32; 4]) -> u32 {
+    super::target::needs!("cvt.rn.satfinite.e4m3x2.f32", 89 7.8);
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let word: u32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, {b}, {a}; ",
+                "cvt.rn.satfinite.e4m3x2.f32 high, {d}, {c}; mov.b32 {word}, {{low, high}}; }}",
+                word = out(reg32) word, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d,
+                options(pure, nomem, nostack)
+            )
+        };
+        word
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        u32::from(f32x2_to_e4m3x2(a, b)) | u32::from(f32x2_to_e4m3x2(c, d)) << 16
+    }
+}
+
 convert! {
     /// The values of two e4m3, that of the lower byte first.
     e4m3x2_to_f16x2(pair: u16) -> F16x2, "cvt.rn.f16x2.e4m3x2" needs 89 7.8,

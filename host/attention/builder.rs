@@ -8,6 +8,7 @@ use crate::Result;
 use crate::device::Device;
 use crate::memory::{BufferSlice, BufferSliceMut};
 use crate::stream::Stream;
+use moye_device::number::F8E4M3;
 use moye_kernels::attention::Window;
 
 /// A tensor with an element for each score: `(batch, head, query token, key token)`, with strides.
@@ -39,6 +40,10 @@ pub(super) struct Pages<'a> {
 /// last query token is at the position of the last key, so that a causal mask is aligned to the
 /// lower right. A query that sees no key has zeros, and minus infinity as its log-sum-exp.
 /// Accumulators are f32, and results are deterministic.
+///
+/// [`F8E4M3`] is served on Hopper, for head sizes 64, 128 and 256, with masks by
+/// [`causal`](Self::causal) and [`window`](Self::window) and with [`scales`](Attention::scales);
+/// results are bf16.
 ///
 /// ```
 /// use half::f16;
@@ -76,6 +81,8 @@ pub struct Attention<'a, T: AttentionElement> {
     pub(super) pages: Option<Pages<'a>>,
     pub(super) lse: Option<BufferSliceMut<'a, f32>>,
     pub(super) splits: Option<u32>,
+    /// The scale factors of Q, K and V.
+    pub(super) scales: Option<[BufferSlice<'a, f32>; 3]>,
 }
 
 impl<'a, T: AttentionElement> Attention<'a, T> {
@@ -97,6 +104,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
             pages: None,
             lse: None,
             splits: None,
+            scales: None,
         }
     }
 
@@ -199,7 +207,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// addresses and strides that are not multiples of 16 bytes,
     /// [`Error::WrongDevice`](crate::Error::WrongDevice),
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), and the errors of [`Device::launch`].
-    pub fn run(&self, device: &Device, o: &mut HeadsMut<'_, T>) -> Result<()> {
+    pub fn run(&self, device: &Device, o: &mut HeadsMut<'_, T::Output>) -> Result<()> {
         // SAFETY: as for `matmul`: the default stream runs its work in order.
         unsafe { self.run_on(&device.default_stream(), o) }
     }
@@ -212,7 +220,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// # Safety
     /// Until the work is complete, no other stream writes the operands, or touches `o` and the
     /// log-sum-exp.
-    pub unsafe fn run_on(&self, stream: &Stream, o: &mut HeadsMut<'_, T>) -> Result<()> {
+    pub unsafe fn run_on(&self, stream: &Stream, o: &mut HeadsMut<'_, T::Output>) -> Result<()> {
         // SAFETY: the caller's contract.
         unsafe { run::run(self, stream, o) }
     }
@@ -221,7 +229,37 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     ///
     /// # Errors
     /// As for [`Attention::run`], except for the errors of the launch itself.
-    pub fn explain(&self, device: &Device, o: &HeadsMut<'_, T>) -> Result<AttentionExplanation> {
+    pub fn explain(&self, device: &Device, o: &HeadsMut<'_, T::Output>) -> Result<AttentionExplanation> {
         run::explain(self, device, o)
+    }
+}
+
+impl<'a> Attention<'a, F8E4M3> {
+    /// Scale factors: the value of an element is its number times the factor of its head. Each of
+    /// the three has one factor, or one for each head (query heads for `q`, KV heads for `k` and
+    /// `v`), or one for each head of each batch. Those of `q` and `k` are positive.
+    ///
+    /// ```
+    /// use moye::number::F8E4M3;
+    /// use moye::{Attention, Device, Heads, HeadsMut};
+    /// let device = Device::sim();
+    /// let ones = device.upload(&[F8E4M3::from_f32(1.0); 2 * 64])?;
+    /// let mut o = device.alloc_uninit::<half::bf16>(2 * 64)?;
+    /// let shape = [1, 1, 2, 64]; // batch, head, token, column
+    /// let heads = || Heads::head_first(&ones, shape);
+    /// let (one, half) = (device.upload(&[1.0])?, device.upload(&[0.5])?);
+    /// Attention::new(heads()?, heads()?, heads()?)
+    ///     .scales(&one, &one, &half)
+    ///     .run(&device, &mut HeadsMut::head_first(&mut o, shape)?)?;
+    /// assert_eq!(o.download()?[0].to_f32(), 0.5);
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    pub fn scales(
+        self,
+        q: impl Into<BufferSlice<'a, f32>>,
+        k: impl Into<BufferSlice<'a, f32>>,
+        v: impl Into<BufferSlice<'a, f32>>,
+    ) -> Self {
+        Self { scales: Some([q.into(), k.into(), v.into()]), ..self }
     }
 }

@@ -1,13 +1,15 @@
 //! The kernels of each element type.
 
+use super::e4m3;
 use super::hopper::{self, HopperVariant};
 use super::varied::{self, VariedVariant};
 use half::{bf16, f16};
 use moye_device::atom::tma::TmaElement;
 use moye_device::kernel::Kernel;
 use moye_device::memory::Element;
+use moye_device::number::F8E4M3;
 use moye_kernels::attention as kernels;
-use moye_kernels::attention::{Arguments, Half};
+use moye_kernels::attention::Arguments;
 
 /// A kernel for one head size.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +30,17 @@ pub struct Variant<T: Element> {
     pub(super) decode_tile: (u32, u32),
 }
 
-/// f16 and bf16: the element types of attention.
-pub trait AttentionElement: Half + TmaElement + sealed::Sealed {
+/// The element types of attention: f16 and bf16, and on Hopper F8E4M3, with a scale factor for each
+/// head.
+pub trait AttentionElement: TmaElement + sealed::Sealed {
+    /// The elements of results: the operands' own, bf16 for F8E4M3.
+    type Output: TmaElement;
+    /// The kernels for sm_80; none for 8-bit floats.
     #[doc(hidden)]
     const VARIANTS: &'static [Variant<Self>];
+    /// The kernel that reduces splits; none where there are no splits.
     #[doc(hidden)]
-    const COMBINE: Kernel<(Arguments<Self>, u32)>;
+    const COMBINE: Option<Kernel<(Arguments<Self>, u32)>>;
     #[doc(hidden)]
     const HOPPER: &'static [HopperVariant<Self>];
     #[doc(hidden)]
@@ -44,6 +51,15 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for half::f16 {}
     impl Sealed for half::bf16 {}
+    impl Sealed for moye_device::number::F8E4M3 {}
+}
+
+impl AttentionElement for F8E4M3 {
+    type Output = bf16;
+    const VARIANTS: &'static [Variant<Self>] = &[];
+    const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = None;
+    const HOPPER: &'static [HopperVariant<Self>] = e4m3::VARIANTS;
+    const VARIED: &'static [VariedVariant<Self>] = &[];
 }
 
 macro_rules! variants {
@@ -51,6 +67,7 @@ macro_rules! variants {
         $plain:ident $general:ident $decode:ident;)+)+
     ) => { $(
         impl AttentionElement for $t {
+            type Output = Self;
             const VARIANTS: &'static [Variant<Self>] = &[$(Variant {
                 d: $d,
                 dv: $dv,
@@ -61,7 +78,7 @@ macro_rules! variants {
                 decode: kernels::$decode,
                 decode_tile: (16, $decode_keys),
             }),+];
-            const COMBINE: Kernel<(Arguments<Self>, u32)> = kernels::$combine;
+            const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = Some(kernels::$combine);
             const HOPPER: &'static [HopperVariant<Self>] = hopper::$hopper;
             const VARIED: &'static [VariedVariant<Self>] = varied::$hopper;
         }

@@ -12,6 +12,7 @@ use moye_device::layout;
 use moye_device::layout::Layout;
 use moye_device::memory::Element;
 use moye_kernels::attention as kernels;
+use moye_kernels::attention::e4m3::Scales;
 use moye_kernels::attention::hopper_config::*;
 use moye_kernels::attention::hopper_schedule::even_section;
 use moye_kernels::attention::{Arguments, Strides, Window};
@@ -27,11 +28,11 @@ type Parameters<C> =
 #[derive(Clone, Copy, Debug)]
 pub struct HopperVariant<T: Element> {
     pub(super) name: &'static str,
-    d: usize,
+    pub(super) d: usize,
     /// Query rows and keys of a tile.
-    tile: (u32, u32),
-    fields: fn(&Arguments<T>) -> Option<[Fields; 4]>,
-    launch: unsafe fn(&Stream, &HopperLaunch<T>, Arguments<T>) -> Result<()>,
+    pub(super) tile: (u32, u32),
+    pub(super) fields: fn(&Arguments<T>) -> Option<[Fields; 4]>,
+    pub(super) launch: unsafe fn(&Stream, &HopperLaunch<T>, Arguments<T>) -> Result<()>,
 }
 
 /// A launch of such a kernel.
@@ -39,10 +40,12 @@ pub struct HopperVariant<T: Element> {
 pub struct HopperLaunch<T: Element> {
     pub(super) variant: HopperVariant<T>,
     /// The fields of the tensor maps of Q, K, V and O.
-    fields: [Fields; 4],
+    pub(super) fields: [Fields; 4],
     /// The heads whose keys and values stay in L2 at a time.
-    section: u32,
+    pub(super) section: u32,
     pub(super) blocks: u32,
+    /// The scale factors of 8-bit floats.
+    pub(super) scales: Scales,
 }
 
 /// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
@@ -81,6 +84,17 @@ impl<T: TmaElement> HopperVariant<T> {
         {
             return None;
         }
+        Self::fastest(variants, device, d, arguments)
+    }
+
+    /// The launch of the fastest kernel for heads of `d` columns; `None` if there is none, or TMA
+    /// cannot load the tensors.
+    pub(super) fn fastest(
+        variants: &[Self],
+        device: &Device,
+        d: usize,
+        arguments: &Arguments<T>,
+    ) -> Option<HopperLaunch<T>> {
         // The length of all tiles of keys; for a sliding window small tiles are better.
         let cost = |variant: &Self| match arguments.window {
             Window::ALL => {
@@ -94,7 +108,7 @@ impl<T: TmaElement> HopperVariant<T> {
         let mut arguments = *arguments;
         let blocks = arguments.grid(variant.tile.0).min(device.planned_multiprocessors());
         let section = section(&arguments, blocks, variant.tile, d as u32);
-        Some(HopperLaunch { variant, fields, section, blocks })
+        Some(HopperLaunch { variant, fields, section, blocks, scales: Scales::NONE })
     }
 }
 

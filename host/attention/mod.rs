@@ -1,6 +1,7 @@
 //! Attention.
 
 mod builder;
+mod e4m3;
 mod element;
 mod explanation;
 mod heads;

@@ -12,7 +12,8 @@ use moye_kernels::attention::{Arguments, ScoreStrides, Strides};
 
 /// A call that was checked.
 pub struct Problem<T: AttentionElement> {
-    pub variant: Variant<T>,
+    /// The kernels for sm_80 of these head sizes; `None` for 8-bit floats.
+    pub variant: Option<Variant<T>>,
     /// Without the plan's fields: `pack`, `splits`, the workspaces.
     pub arguments: Arguments<T>,
     /// The extents of K and V.
@@ -21,7 +22,7 @@ pub struct Problem<T: AttentionElement> {
 
 impl<T: AttentionElement> Problem<T> {
     /// Checks `call` with its results in `o`.
-    pub fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T>) -> Result<Self> {
+    pub fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T::Output>) -> Result<Self> {
         let [q, k, v] = [call.q.shape, call.k.shape, call.v.shape];
         let [q_batches, heads, q_tokens, d] = q.extents;
         let [k_batches, kv_heads, k_tokens, _] = k.extents;
@@ -43,15 +44,21 @@ impl<T: AttentionElement> Problem<T> {
                 "{heads} query heads and {kv_heads} KV heads: the first must be a multiple of the second"
             ));
         }
-        let Some(variant) = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == (d, dv)) else {
-            let sizes: Vec<_> =
-                T::VARIANTS.iter().map(|variant| format!("{}/{}", variant.d, variant.dv)).collect();
+        let variant = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == (d, dv)).copied();
+        let mut of_hopper = T::HOPPER.iter().map(|variant| (variant.d, variant.d));
+        if variant.is_none() && (!T::VARIANTS.is_empty() || of_hopper.all(|sizes| sizes != (d, dv))) {
+            let of_hopper = T::HOPPER.iter().map(|variant| (variant.d, variant.d));
+            let mut sizes: Vec<_> =
+                T::VARIANTS.iter().map(|variant| (variant.d, variant.dv)).chain(of_hopper).collect();
+            sizes.sort_unstable();
+            sizes.dedup();
+            let sizes: Vec<_> = sizes.iter().map(|(d, dv)| format!("{d}/{dv}")).collect();
             let detail = format!(
                 "heads of {d} columns with values of {dv} have no kernel; there are {}: pad the columns with zeros",
                 sizes.join(", ")
             );
             return Err(Error::Unsupported { operation: OPERATION, detail });
-        };
+        }
         let scale = call.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
         for (name, value, fits) in [
             ("scale", scale, scale.is_finite()),
@@ -155,15 +162,18 @@ impl<T: AttentionElement> Problem<T> {
             call.mask.as_ref().map(|mask| &mask.elements),
             call.offsets.as_ref().map(|offsets| &offsets.queries),
             call.offsets.as_ref().map(|offsets| &offsets.keys),
-            call.pages.as_ref().map(|pages| &pages.table)
+            call.pages.as_ref().map(|pages| &pages.table),
+            call.scales.as_ref().map(|scales| &scales[0]),
+            call.scales.as_ref().map(|scales| &scales[1]),
+            call.scales.as_ref().map(|scales| &scales[2])
         );
-        for (name, address, shape) in [
-            ("q", call.q.elements.address(), q),
-            ("k", call.k.elements.address(), k),
-            ("v", call.v.elements.address(), v),
-            ("o", o.elements.address(), o.shape),
+        for (name, address, shape, bytes) in [
+            ("q", call.q.elements.address(), q, T::BYTES),
+            ("k", call.k.elements.address(), k, T::BYTES),
+            ("v", call.v.elements.address(), v, T::BYTES),
+            ("o", o.elements.address(), o.shape, <T::Output as Element>::BYTES),
         ] {
-            aligned(name, address, shape, T::BYTES)?;
+            aligned(name, address, shape, bytes)?;
         }
         for (name, shape) in [("k", k), ("v", v)] {
             token_stride_fits(name, shape)?;
@@ -220,7 +230,7 @@ impl<T: AttentionElement> Problem<T> {
             )
         };
         let keys = KeyTensor { rows: k_tokens as u32, batches: k_batches as u32 };
-        Ok(Self { variant: *variant, arguments, keys })
+        Ok(Self { variant, arguments, keys })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The steps of attention: check, plan, launch.
 
 use super::builder::Attention;
+use super::e4m3;
 use super::element::AttentionElement;
 use super::explanation::AttentionExplanation;
 use super::heads::{HeadsMut, OPERATION};
@@ -57,12 +58,19 @@ struct Launch<T: AttentionElement> {
 }
 
 impl<T: AttentionElement> Launch<T> {
-    fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T>) -> Result<Self> {
+    fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T::Output>) -> Result<Self> {
         let Problem { variant, mut arguments, keys } = Problem::of(call, device, o)?;
         if call.splits.is_some_and(|splits| splits == 0 || splits > MOST_SPLITS) {
             let detail = format!("{:?} splits: there are 1 to {MOST_SPLITS}", call.splits.unwrap_or(0));
             return Err(Error::Unsupported { operation: OPERATION, detail });
         }
+        let Some(variant) = variant else {
+            let launch = e4m3::launch(call, device, &arguments)?;
+            let _ = arguments.grid(launch.rows());
+            let blocks = launch.blocks.into();
+            let choice = Choice::Hopper(Box::new(launch));
+            return Ok(Self { choice, arguments, blocks, partial_o: 0, partial_lse: 0, dv: 0 });
+        };
         let general = arguments.is_general();
         let tile = if general { variant.general_tile } else { variant.tile };
         let Plan { decode, pack, splits } = plan(&Question {
@@ -166,7 +174,7 @@ fn at_most(what: &'static str, value: u64, limit: u64) -> Result<()> {
 pub unsafe fn run<T: AttentionElement>(
     call: &Attention<'_, T>,
     stream: &Stream,
-    o: &mut HeadsMut<'_, T>,
+    o: &mut HeadsMut<'_, T::Output>,
 ) -> Result<()> {
     let mut launch = Launch::of(call, stream.device(), o)?;
     if launch.blocks == 0 {
@@ -191,9 +199,11 @@ pub unsafe fn run<T: AttentionElement>(
             Choice::Hopper(hopper) => hopper.run(stream, launch.arguments)?,
             Choice::Varied(varied) => varied.run(stream, launch.arguments)?,
         }
-        if launch.arguments.splits > 1 {
+        if launch.arguments.splits > 1
+            && let Some(combine) = &T::COMBINE
+        {
             let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;
-            stream.launch(&T::COMBINE, Grid::new(rows.div_ceil(4), 128), (launch.arguments, launch.dv))?;
+            stream.launch(combine, Grid::new(rows.div_ceil(4), 128), (launch.arguments, launch.dv))?;
         }
     }
     Ok(())
@@ -203,7 +213,7 @@ pub unsafe fn run<T: AttentionElement>(
 pub fn explain<T: AttentionElement>(
     call: &Attention<'_, T>,
     device: &Device,
-    o: &HeadsMut<'_, T>,
+    o: &HeadsMut<'_, T::Output>,
 ) -> Result<AttentionExplanation> {
     let launch = Launch::of(call, device, o)?;
     Ok(AttentionExplanation {

@@ -9,13 +9,15 @@ use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, bail};
 use clap::Args;
 use half::{bf16, f16};
-use moye::{Attention as Builder, AttentionElement, Device, Factor, Heads, HeadsMut};
+use moye::number::F8E4M3;
+use moye::{Attention as Builder, AttentionElement, Buffer, Device, Factor, Heads, HeadsMut};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 #[derive(Args)]
 pub struct Attention {
-    /// A .npy file with the queries: float16 or bfloat16, of shape (batch, head, token, column).
+    /// A .npy file with the queries: float16, bfloat16 or float8_e4m3fn, of shape (batch, head,
+    /// token, column).
     #[arg(value_name = "Q.npy")]
     q: PathBuf,
     /// The keys. They may have fewer heads: the number of query heads must be a multiple of theirs.
@@ -24,7 +26,7 @@ pub struct Attention {
     /// The values.
     #[arg(value_name = "V.npy")]
     v: PathBuf,
-    /// Output file; its shape is that of the queries.
+    /// Output file; its shape is that of the queries. Of float8_e4m3fn the results are bfloat16.
     #[arg(short, long, value_name = "O.npy")]
     output: PathBuf,
     /// Causal mask: hide the keys after a query's position; the last query is at the position of
@@ -41,7 +43,17 @@ pub struct Attention {
     /// Also write the log-sum-exp of each row: float32 of shape (batch, head, token, 1).
     #[arg(long, value_name = "FILE")]
     lse: Option<PathBuf>,
-    /// Element type, f16 or bf16, for files that do not store it.
+    /// Scale factors of float8_e4m3fn queries: a .npy file of float32 with one factor, one for each
+    /// query head, or one for each head of each batch (default: 1).
+    #[arg(long, value_name = "FILE")]
+    scale_q: Option<PathBuf>,
+    /// Scale factors of the keys, as --scale-q, by the heads of the keys.
+    #[arg(long, value_name = "FILE")]
+    scale_k: Option<PathBuf>,
+    /// Scale factors of the values, as --scale-k.
+    #[arg(long, value_name = "FILE")]
+    scale_v: Option<PathBuf>,
+    /// Element type, f16, bf16 or e4m3, for files that do not store it.
     #[arg(long, value_enum, value_name = "TYPE")]
     dtype: Option<Dtype>,
     /// Overwrite the outputs if they exist.
@@ -78,6 +90,29 @@ impl FromStr for Window {
     }
 }
 
+/// An element type of the command.
+trait Attended: AttentionElement<Output: Stored + Default> + Stored + Default {
+    /// The call with the scale factors of Q, K and V; `None` where the type has none.
+    fn scaled<'a>(call: Builder<'a, Self>, scales: &'a [Buffer<f32>; 3]) -> Option<Builder<'a, Self>>;
+}
+
+macro_rules! without_scales {
+    ($($t:ty)+) => { $(
+        impl Attended for $t {
+            fn scaled<'a>(_: Builder<'a, Self>, _: &'a [Buffer<f32>; 3]) -> Option<Builder<'a, Self>> {
+                None
+            }
+        }
+    )+ };
+}
+without_scales!(f16 bf16);
+
+impl Attended for F8E4M3 {
+    fn scaled<'a>(call: Builder<'a, Self>, [q, k, v]: &'a [Buffer<f32>; 3]) -> Option<Builder<'a, Self>> {
+        Some(call.scales(q, k, v))
+    }
+}
+
 /// The number of elements of an array of this shape.
 fn elements(shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
@@ -98,14 +133,15 @@ impl Attention {
         match files[0].dtype(self.dtype)? {
             Dtype::F16 => self.compute::<f16>(report, &files, output, lse),
             Dtype::Bf16 => self.compute::<bf16>(report, &files, output, lse),
+            Dtype::E4m3 => self.compute::<F8E4M3>(report, &files, output, lse),
             other => bail!(
-                "{} holds {other}; attention needs float16 or bfloat16: convert it, for example with a.astype('float16')",
+                "{} holds {other}; attention needs float16, bfloat16 or float8_e4m3fn: convert it, for example with a.astype('float16')",
                 files[0].name()
             ),
         }
     }
 
-    fn compute<T: AttentionElement + Stored + Default>(
+    fn compute<T: Attended>(
         &self,
         mut report: Report,
         files: &[NpyFile; 3],
@@ -121,14 +157,25 @@ impl Attention {
             transfer::upload(&device, &k.0)?,
             transfer::upload(&device, &v.0)?,
         ];
-        let mut result = device.alloc_uninit::<T>(elements(&o_shape)?)?;
+        let mut result = device.alloc_uninit::<T::Output>(elements(&o_shape)?)?;
         let rows = elements(&o_shape[..3])?;
         let mut logarithms = device.alloc_uninit::<f32>(if lse.is_some() { rows } else { 0 })?;
+        let scales = self.scales(&device)?;
         let mut call = Builder::new(
             Heads::head_first(&data[0], q.1)?,
             Heads::head_first(&data[1], k.1)?,
             Heads::head_first(&data[2], v.1)?,
         );
+        if let Some(scales) = &scales {
+            call = match T::scaled(call, scales) {
+                Some(call) => call,
+                None => bail!(
+                    "--scale-q, --scale-k and --scale-v are for float8_e4m3fn, and {} holds {}; use --scale for other types",
+                    files[0].name(),
+                    T::DTYPE
+                ),
+            };
+        }
         if self.causal {
             call = call.causal();
         }
@@ -164,6 +211,24 @@ impl Attention {
             lse.write_tensor(&[batches, heads, tokens, 1], &transfer::download(&logarithms)?)?;
         }
         Ok(())
+    }
+}
+
+impl Attention {
+    /// The scale factors of Q, K and V, 1 for those that are not given; `None` if none is.
+    fn scales(&self, device: &Device) -> Result<Option<[Buffer<f32>; 3]>> {
+        let files = [&self.scale_q, &self.scale_k, &self.scale_v];
+        if files.iter().all(|file| file.is_none()) {
+            return Ok(None);
+        }
+        let read = |file: &Option<PathBuf>| -> Result<Buffer<f32>> {
+            let factors = match file {
+                Some(path) => NpyFile::read(path)?.vector::<f32>()?.to_vec(),
+                None => vec![1.0],
+            };
+            transfer::upload(device, &factors)
+        };
+        Ok(Some([read(files[0])?, read(files[1])?, read(files[2])?]))
     }
 }
 

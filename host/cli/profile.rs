@@ -125,7 +125,7 @@ impl Profile {
         let q = device.upload(&draw(elements(m, k)?))?;
         let keys = device.upload(&draw(elements(n, k)?))?;
         let values = device.upload(&draw(elements(n, k)?))?;
-        let mut o = device.alloc_uninit::<T>(elements(m, k)?)?;
+        let mut o = device.alloc_uninit::<T::Output>(elements(m, k)?)?;
         let call = moye::Attention::new(
             moye::Heads::head_first(&q, [1, 1, m, k])?,
             moye::Heads::head_first(&keys, [1, 1, n, k])?,

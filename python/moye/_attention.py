@@ -17,6 +17,9 @@ def scaled_dot_product_attention(
     mask=None,
     alibi=None,
     sinks=None,
+    q_scale=None,
+    k_scale=None,
+    v_scale=None,
     q_offsets=None,
     k_offsets=None,
     longest=None,
@@ -35,7 +38,8 @@ def scaled_dot_product_attention(
     multiple. The last query is at the position of the last key. A query that sees no key has zeros, and a log-sum-exp of minus infinity.
 
     Args:
-        q: (batches, heads, queries, D) of float16 or bfloat16. D is 64, 80, 96, 128, 192 or 256.
+        q: (batches, heads, queries, D) of float16 or bfloat16. D is 64, 80, 96, 128, 192 or 256. On Hopper also of float8_e4m3fn, D 64,
+            128 or 256, with masks by ``causal`` and ``window``; the result is bfloat16.
         k: (batches, KV heads, keys, D), of the same type.
         v: (batches, KV heads, keys, DV), of the same type. DV is D, or 128 where D is 192.
         causal: a query sees the keys up to its own position.
@@ -46,6 +50,8 @@ def scaled_dot_product_attention(
         mask: bool, broadcast as the bias is: False hides a key from a query.
         alibi: (heads,) or (batches, heads) of float32: the slopes of ALiBi.
         sinks: (heads,) of float32: a score without a value, which takes its share of the softmax.
+        q_scale, k_scale, v_scale: of float8_e4m3fn: the factors by which elements are multiplied, of float32: (1,), (heads,) or (batches,
+            heads), of the KV heads for ``k`` and ``v``. Those of ``q`` and ``k`` are positive.
         q_offsets: (sequences + 1,) of int32, with ``k_offsets``: sequences of variable length that follow each other along the tokens of
             the one batch of ``q``, ``k`` and ``v``. A tensor (tokens, heads, D) becomes such a batch by ``x.transpose(0, 1)[None]``.
         longest: (queries, keys): the longest sequences, for arrays on a GPU; by default all tokens.
@@ -77,6 +83,9 @@ def scaled_dot_product_attention(
         "mask": mask,
         "alibi": alibi,
         "sinks": sinks,
+        "q_scale": q_scale,
+        "k_scale": k_scale,
+        "v_scale": v_scale,
         "q_offsets": q_offsets,
         "k_offsets": k_offsets,
         "key_lengths": key_lengths,
@@ -86,7 +95,8 @@ def scaled_dot_product_attention(
     shape = _moye.attention_result(arrays["q"], arrays["v"])
     is_new = out is None
     if is_new:
-        out = of.empty(tuple(shape), arrays["q"].dtype, q)
+        dtype = arrays["q"].dtype
+        out = of.empty(tuple(shape), "bfloat16" if dtype == "float8_e4m3fn" else dtype, q)
     lse = of.empty(tuple(shape[:3]), "float32", q) if return_lse else None
     arrays["out"], arrays["lse"] = operand(out, "out", stream), operand(lse, "lse", stream)
     options = {

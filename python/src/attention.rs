@@ -6,6 +6,7 @@ use crate::movement::target;
 use crate::operand::{Operand, shape_text};
 use crate::tensor::{Tensor, gathered};
 use half::{bf16, f16};
+use moye::number::F8E4M3;
 use moye::{Attention, AttentionElement, Buffer, Device, Heads, HeadsMut};
 use pyo3::prelude::*;
 
@@ -36,6 +37,9 @@ pub struct Arrays<'py> {
     mask: Option<PyRef<'py, Operand>>,
     alibi: Option<PyRef<'py, Operand>>,
     sinks: Option<PyRef<'py, Operand>>,
+    q_scale: Option<PyRef<'py, Operand>>,
+    k_scale: Option<PyRef<'py, Operand>>,
+    v_scale: Option<PyRef<'py, Operand>>,
     q_offsets: Option<PyRef<'py, Operand>>,
     k_offsets: Option<PyRef<'py, Operand>>,
     key_lengths: Option<PyRef<'py, Operand>>,
@@ -56,8 +60,9 @@ pub fn attention(py: Python<'_>, arrays: Arrays<'_>, options: Options) -> PyResu
     match arrays.q.dtype.name {
         "float16" => attend::<f16>(py, &arrays, &options),
         "bfloat16" => attend::<bf16>(py, &arrays, &options),
+        "float8_e4m3fn" => attend::<F8E4M3>(py, &arrays, &options),
         name => Err(error::kind(format!(
-            "q has elements of {name}; attention is of float16 and bfloat16; convert it"
+            "q has elements of {name}; attention is of float16, bfloat16 and float8_e4m3fn; convert it"
         ))),
     }
 }
@@ -80,6 +85,9 @@ impl Arrays<'_> {
             ("mask", &self.mask),
             ("alibi", &self.alibi),
             ("sinks", &self.sinks),
+            ("q_scale", &self.q_scale),
+            ("k_scale", &self.k_scale),
+            ("v_scale", &self.v_scale),
             ("q_offsets", &self.q_offsets),
             ("k_offsets", &self.k_offsets),
             ("key_lengths", &self.key_lengths),
@@ -98,12 +106,13 @@ impl Arrays<'_> {
             let wanted = match name {
                 "q" | "k" | "v" | "bias" => element,
                 "mask" => "bool",
-                "alibi" | "sinks" => "float32",
+                "alibi" | "sinks" | "q_scale" | "k_scale" | "v_scale" => "float32",
                 _ => "int32",
             };
             array.expect_dtype(name, wanted)?;
         }
-        let written = [("out", Some(&self.out), element), ("lse", self.lse.as_ref(), "float32")];
+        let results = if element == "float8_e4m3fn" { "bfloat16" } else { element };
+        let written = [("out", Some(&self.out), results), ("lse", self.lse.as_ref(), "float32")];
         for (name, array, wanted) in written {
             let Some(array) = array else { continue };
             array.expect_place(name, ("q", self.q.place))?;
@@ -298,7 +307,30 @@ fn of_heads(name: &str, operand: &Operand, strides: &[usize]) -> PyResult<[usize
     Ok([strides[0], strides[1], strides[2]])
 }
 
-fn attend<T: AttentionElement>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -> PyResult<()> {
+/// An element type of attention.
+trait Attended: AttentionElement {
+    /// The call with the scale factors of Q, K and V; `None` if the type has none.
+    fn scaled<'a>(call: Attention<'a, Self>, scales: [&'a Buffer<f32>; 3]) -> Option<Attention<'a, Self>>;
+}
+
+macro_rules! without_scales {
+    ($($t:ty)+) => { $(
+        impl Attended for $t {
+            fn scaled<'a>(_: Attention<'a, Self>, _: [&'a Buffer<f32>; 3]) -> Option<Attention<'a, Self>> {
+                None
+            }
+        }
+    )+ };
+}
+without_scales!(f16 bf16);
+
+impl Attended for F8E4M3 {
+    fn scaled<'a>(call: Attention<'a, Self>, [q, k, v]: [&'a Buffer<f32>; 3]) -> Option<Attention<'a, Self>> {
+        Some(call.scales(q, k, v))
+    }
+}
+
+fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -> PyResult<()> {
     let (q, k, v, out) = (&*arrays.q, &*arrays.k, &*arrays.v, &*arrays.out);
     let (shape_q, shape_k) = (four("q", q)?, four("k", k)?);
     let wanted = attention_result(q, v)?;
@@ -316,7 +348,7 @@ fn attend<T: AttentionElement>(py: Python<'_>, arrays: &Arrays<'_>, options: &Op
         Tensor::<T>::read(&device, k, "k")?,
         Tensor::<T>::read(&device, v, "v")?,
     );
-    let mut result = Tensor::<T>::written(&device, out, "out")?;
+    let mut result = Tensor::<T::Output>::written(&device, out, "out")?;
     let view = |name, operand: &Operand, tensor: &'_ Tensor<T>| {
         Ok::<_, PyErr>((four(name, operand)?, of_heads(name, operand, &tensor.strides)?))
     };
@@ -386,6 +418,26 @@ fn attend<T: AttentionElement>(py: Python<'_>, arrays: &Arrays<'_>, options: &Op
     let sinks = vector!(sinks: f32, [heads]);
     if let Some(sinks) = &sinks {
         call = call.sinks(sinks);
+    }
+    let kv_heads = shape_k[1];
+    let scales = [
+        vector!(q_scale: f32, [1], [heads], [batches, heads]),
+        vector!(k_scale: f32, [1], [kv_heads], [batches, kv_heads]),
+        vector!(v_scale: f32, [1], [kv_heads], [batches, kv_heads]),
+    ];
+    // Factors that are not given beside others are 1.
+    let given = scales.iter().filter(|scale| scale.is_some()).count();
+    let one = if given % 3 == 0 { None } else { Some(device.upload(&[1.0f32]).map_err(error::raised)?) };
+    if let [Some(q_scale), Some(k_scale), Some(v_scale)] =
+        scales.each_ref().map(|scale| scale.as_ref().or(one.as_ref()))
+    {
+        let scales = [q_scale, k_scale, v_scale];
+        call = T::scaled(call, scales).ok_or_else(|| {
+            error::value(format!(
+                "q_scale, k_scale and v_scale are for float8_e4m3fn, and q has elements of {}; use scale",
+                q.dtype.name
+            ))
+        })?;
     }
     let (q_offsets, k_offsets) =
         (vector!(q_offsets: i32, [sequences + 1]), vector!(k_offsets: i32, [sequences + 1]));

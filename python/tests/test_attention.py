@@ -170,3 +170,28 @@ def test_a_page_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="page_table has page 3, and k has pages 0 to 3 - 1"):
         attend(q, k, v, key_lengths=np.int32([17]), page_table=np.int32([[0, 3]]), device="sim")
     assert attend(q, k, v, key_lengths=np.int32([16]), page_table=np.int32([[0, 3]]), device="sim").shape == (1, 2, 1, 64)
+
+
+def test_8_bit_floats_have_a_scale_for_each_head():
+    name = "float8_e4m3fn"
+    q, k, v = (heads(shape, name, seed) for seed, shape in enumerate([(2, 4, 70, 64), (2, 2, 90, 64), (2, 2, 90, 64)]))
+    q_scale, k_scale = np.float32([0.5, 1, 2, 0.25]), np.float32([[1, 0.5], [2, 1]])
+    v_scale = np.float32([3])
+    scales = {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
+    out, lse = attend(q, k, v, causal=True, return_lse=True, device="sim", **scales)
+    assert out.dtype == dtype("bfloat16")
+    factors = (q_scale[None], k_scale, v_scale[None])
+    q64, k64, v64 = (x.astype(np.float64) * f[:, :, None, None] for x, f in zip((q, k, v), factors))
+    want, want_lse = reference(q64, k64, v64, causal=True)
+    error = np.linalg.norm(out.astype(np.float64) - want) / np.linalg.norm(want)
+    assert error < 0.03
+    assert np.allclose(lse, want_lse, rtol=0, atol=1e-3)
+
+
+def test_scales_are_refused_where_they_do_not_fit():
+    q = heads((1, 2, 4, 64), "float8_e4m3fn", 0)
+    with pytest.raises(ValueError, match="q_scale has shape"):
+        attend(q, q, q, q_scale=np.float32([1, 1, 1]), device="sim")
+    half = heads((1, 2, 4, 64), "float16", 0)
+    with pytest.raises(ValueError, match="are for float8_e4m3fn"):
+        attend(half, half, half, v_scale=np.float32([1]), device="sim")

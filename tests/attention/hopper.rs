@@ -66,7 +66,7 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
 
 /// Runs a case by the call, and asserts that a kernel for Hopper serves it and that all results are
 /// within their bounds. With `splits` 0 the call chooses them.
-fn check<T: Kernels + AttentionElement>(device: &Device, case: &Case, seed: u64) {
+fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case, seed: u64) {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let Case { batches, heads, q_length, k_length, d, .. } = *case;
     let strides = |laid: &Laid<T>| {

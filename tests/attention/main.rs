@@ -14,6 +14,10 @@ mod builder;
 mod case;
 #[path = "../../device/kernels/tests/attention/check.rs"]
 mod check;
+mod e4m3;
+#[allow(dead_code, reason = "the tests of the kernels use all of it")]
+#[path = "../../device/kernels/tests/e4m3/case.rs"]
+mod e4m3_case;
 mod hopper;
 mod machine;
 #[path = "../../device/kernels/tests/attention/operands.rs"]

@@ -7,7 +7,7 @@
 //! [`transpose_paired`](crate::algorithm::transpose_paired)).
 
 use super::{OperandOf, WgmmaAtom};
-use crate::arch::f32x2_to_e4m3x2;
+use crate::arch::f32x4_to_e4m3x4;
 use crate::atom::TilingError;
 use crate::atom::tiled_mma::StaticTiledMma;
 use crate::memory::Element;
@@ -23,8 +23,8 @@ pub trait PackQuad: Element {
 impl PackQuad for F8E4M3 {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn pack_quad([a, b, c, d]: [f32; 4]) -> u32 {
-        u32::from(f32x2_to_e4m3x2(a, b)) | u32::from(f32x2_to_e4m3x2(c, d)) << 16
+    fn pack_quad(values: [f32; 4]) -> u32 {
+        f32x4_to_e4m3x4(values)
     }
 }
 

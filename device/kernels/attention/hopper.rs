@@ -11,7 +11,7 @@ use super::config::Half;
 use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TmaK, TmaQ, WARPGROUP,
 };
-use super::hopper_hidden::{Row, Source, is_hit, recompute, words};
+use super::hopper_hidden::{Pairs, Row, Source, is_hit, recompute, row_of};
 use super::hopper_mainloop::{ALONE, Operands, attend, begin_turns, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
@@ -25,7 +25,7 @@ use moye_device::arch::{
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
-use moye_device::memory::{Global, SharedStorage};
+use moye_device::memory::{self, Global, SharedStorage};
 use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
 
 /// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
@@ -230,7 +230,13 @@ unsafe fn consume<C: Config>(
 /// # Safety
 /// The arguments have room for each row.
 #[inline(always)]
-unsafe fn store_lse<T: Half>(rows: &Rows, row: usize, lse: f32, arguments: &Arguments<T>, work: &Work) {
+pub unsafe fn store_lse<T: memory::Element>(
+    rows: &Rows,
+    row: usize,
+    lse: f32,
+    arguments: &Arguments<T>,
+    work: &Work,
+) {
     if arguments.lse.address() != 0
         && lane_id().is_multiple_of(4)
         && let Some(query) = rows.row(row)
@@ -252,7 +258,9 @@ struct Fixed<'a, T: Half> {
     first: u32,
 }
 
-impl<T: Half> Source for Fixed<'_, T> {
+impl<T: Half + Pairs> Source for Fixed<'_, T> {
+    type Element = T;
+
     #[inline(always)]
     fn scale(&self) -> f32 {
         self.arguments.scale * core::f32::consts::LOG2_E
@@ -267,18 +275,18 @@ impl<T: Half> Source for Fixed<'_, T> {
     }
 
     #[inline(always)]
-    fn query(&self, row: u32) -> (Global<u32>, (i32, i32)) {
+    fn query(&self, row: u32) -> (Global<T>, (i32, i32)) {
         let Arguments { q, stride_q, q_length, k_length, window, .. } = self.arguments;
         let query = (self.first + row).min(opaque(*q_length) - 1);
         let visible = Visible::new(*q_length, *k_length, *window);
-        (words(*q, stride_q, self.work.batch, opaque(self.work.head), query), visible.of(query))
+        (row_of(*q, stride_q, self.work.batch, opaque(self.work.head), query), visible.of(query))
     }
 
     #[inline(always)]
-    fn key(&self, key: u32) -> (Global<u32>, Global<u32>) {
+    fn key(&self, key: u32) -> (Global<T>, Global<T>) {
         let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
         let (batch, head) = (self.work.batch, self.work.kv_head);
-        (words(*k, stride_k, batch, head, key), words(*v, stride_v, batch, head, key))
+        (row_of(*k, stride_k, batch, head, key), row_of(*v, stride_v, batch, head, key))
     }
 }
 

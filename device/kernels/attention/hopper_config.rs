@@ -2,6 +2,7 @@
 //! layouts that follow from it.
 
 use super::config::Half;
+use super::hopper_hidden::Pairs;
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::arch::{decrease_registers, increase_registers};
@@ -26,8 +27,8 @@ pub const BOX: u32 = 64;
 
 /// What a kernel is made for.
 pub trait Config: Copy + Default + Send + Sync + 'static {
-    /// Elements of Q, K, V and O.
-    type T: PackPair + Half;
+    /// Elements of O; except in the kernels for 8-bit floats those of Q, K and V too.
+    type T: PackPair + Half + Pairs;
     /// Columns of a head.
     const D: i64;
     /// Keys of a tile.

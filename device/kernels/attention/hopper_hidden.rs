@@ -9,15 +9,52 @@ use super::arguments::Strides;
 use super::config::Half;
 use super::hopper_config::{Config, WARPGROUP};
 use super::softmax::at;
+use half::{bf16, f16};
 use moye_device::arch::{
-    FULL_WARP, Fma, ballot, ex2_approx_f32, lane_id, opaque, shuffle_xor, thread_idx, vote_any,
+    FULL_WARP, Fma, ballot, e4m3x2_to_f16x2, ex2_approx_f32, f16_to_f32, lane_id, opaque, shuffle_xor,
+    thread_idx, vote_any,
 };
 use moye_device::memory::{Element, Global};
+use moye_device::number::F8E4M3;
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Where a warpgroup's rows of queries and its keys are in global memory, in words of two elements.
-/// Rows are counted from the warpgroup's first; those beyond the last are as the last.
+/// Elements that are read from global memory two at a time.
+pub trait Pairs: Element {
+    /// The values of elements `2 pair` and `2 pair + 1` of a row.
+    ///
+    /// # Safety
+    /// They may be read; the row begins at a multiple of two elements.
+    unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2];
+}
+
+macro_rules! halves {
+    ($($t:ty)+) => { $(
+        impl Pairs for $t {
+            #[inline(always)]
+            unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
+                // SAFETY: the caller's contract.
+                Self::unpack(unsafe { row.cast::<u32>().read(pair) })
+            }
+        }
+    )+ };
+}
+halves!(bf16 f16);
+
+impl Pairs for F8E4M3 {
+    #[inline(always)]
+    unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
+        // SAFETY: the caller's contract.
+        let halves = e4m3x2_to_f16x2(unsafe { row.cast::<u16>().read(pair) });
+        [f16_to_f32(halves.low()), f16_to_f32(halves.high())]
+    }
+}
+
+/// Where a warpgroup's rows of queries and its keys are in global memory. Rows are counted from the
+/// warpgroup's first; those beyond the last are as the last.
 pub trait Source {
+    /// The elements of Q, K and V.
+    type Element: Pairs;
+
     /// The factor of the scores, for exponentials to base 2.
     fn scale(&self) -> f32;
 
@@ -25,10 +62,10 @@ pub trait Source {
     fn hull(&self, first: u32, last: u32) -> (i32, i32);
 
     /// A row of Q, and the keys that it sees.
-    fn query(&self, row: u32) -> (Global<u32>, (i32, i32));
+    fn query(&self, row: u32) -> (Global<Self::Element>, (i32, i32));
 
     /// A row of K and of V.
-    fn key(&self, key: u32) -> (Global<u32>, Global<u32>);
+    fn key(&self, key: u32) -> (Global<Self::Element>, Global<Self::Element>);
 }
 
 /// One of a thread's two rows of results, which the four threads of a quad share.
@@ -67,7 +104,7 @@ const COLUMNS: usize = 32;
 /// # Safety
 /// The rows of `source` may be read. All lanes of the warp execute this call together.
 #[inline(always)]
-pub unsafe fn recompute<C: Config<T: Half>, S: Source>(
+pub unsafe fn recompute<C: Config, S: Source>(
     source: &S,
     index: u32,
     row: Row,
@@ -94,7 +131,7 @@ pub unsafe fn recompute<C: Config<T: Half>, S: Source>(
             for pair in 0..opaque(C::D as u32 / 8) {
                 let word = i64::from(4 * pair + lane % 4);
                 // SAFETY: inside the rows.
-                let (q, k) = unsafe { (C::T::unpack(q.read(word)), C::T::unpack(k.read(word))) };
+                let (q, k) = unsafe { (Pairs::pair(q, word), Pairs::pair(k, word)) };
                 dot = q[1].fma(k[1], q[0].fma(k[0], dot));
             }
             dot += shuffle_xor(FULL_WARP, dot, 1);
@@ -104,7 +141,7 @@ pub unsafe fn recompute<C: Config<T: Half>, S: Source>(
                 for pair in 0..COLUMNS / 8 {
                     let word = part * (COLUMNS as u32 / 2) + 4 * pair as u32 + lane % 4;
                     // SAFETY: inside the row.
-                    let v = C::T::unpack(unsafe { v.read(word.into()) });
+                    let v = unsafe { Pairs::pair(v, word.into()) };
                     for i in 0..2 {
                         sums[2 * pair + i] = p.fma(v[i], sums[2 * pair + i]);
                     }
@@ -120,15 +157,16 @@ pub unsafe fn recompute<C: Config<T: Half>, S: Source>(
     }
 }
 
-/// A row of a tensor in words of two elements.
+/// A row of a tensor.
 #[inline(always)]
-pub fn words<T: Element>(
+pub fn row_of<T: Element>(
     tensor: Global<T>,
     strides: &Strides,
     batch: u32,
     head: u32,
     row: u32,
-) -> Global<u32> {
-    let at = i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(row) * strides.row;
-    Global::from_address(tensor.address() + (at * size_of::<T>() as i64) as u64)
+) -> Global<T> {
+    tensor.offset(
+        i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(row) * strides.row,
+    )
 }

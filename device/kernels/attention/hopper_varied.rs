@@ -400,6 +400,8 @@ impl<C: Config> Varied<'_, C> {
 }
 
 impl<C: Config> Source for Varied<'_, C> {
+    type Element = C::T;
+
     #[inline(always)]
     fn scale(&self) -> f32 {
         self.tile.arguments.scale * core::f32::consts::LOG2_E
@@ -414,23 +416,21 @@ impl<C: Config> Source for Varied<'_, C> {
     }
 
     #[inline(always)]
-    fn query(&self, row: u32) -> (Global<u32>, (i32, i32)) {
+    fn query(&self, row: u32) -> (Global<C::T>, (i32, i32)) {
         let (token, head) = self.token(row);
         let strides = &self.tile.arguments.stride_q;
         let from = self.tile.sequence.q_offset(strides, head) + i64::from(token) * strides.row;
-        let address = self.tile.arguments.q.offset(from).address();
-        (Global::from_address(address), self.tile.sequence.visible.of(token))
+        (self.tile.arguments.q.offset(from), self.tile.sequence.visible.of(token))
     }
 
     #[inline(always)]
-    fn key(&self, key: u32) -> (Global<u32>, Global<u32>) {
+    fn key(&self, key: u32) -> (Global<C::T>, Global<C::T>) {
         let Arguments { k, v, stride_k, stride_v, .. } = self.tile.arguments;
         let [row, batch] = Places::new(self.tile.arguments, &self.tile.sequence).of(key).map(i64::from);
         let head = i64::from(self.tile.work.kv_head);
         let place = |strides: &super::arguments::Strides| {
             batch * strides.batch + head * strides.head + row * strides.row
         };
-        let k = k.offset(place(stride_k)).address();
-        (Global::from_address(k), Global::from_address(v.offset(place(stride_v)).address()))
+        (k.offset(place(stride_k)), v.offset(place(stride_v)))
     }
 }

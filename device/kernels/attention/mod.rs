@@ -10,6 +10,7 @@
 //!   heads and splits.
 //! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_places`, `hopper_rows`,
 //!   `hopper_schedule`, `hopper_softmax`: what both are made of.
+//! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`: its parts.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
 //!   keys.
 #![allow(clippy::needless_range_loop, reason = "rows and columns index several arrays")]
@@ -17,6 +18,14 @@
 mod arguments;
 mod combine;
 mod config;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod e4m3;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod e4m3_config;
+#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+mod e4m3_entries;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod e4m3_mainloop;
 // A text for sm_90a would be the same; the driver compiles that for sm_80 there.
 #[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 mod entries;
@@ -52,6 +61,8 @@ mod softmax;
 pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED, Window};
 pub use combine::combine;
 pub use config::{Config, Half, Shape, Storage};
+#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+pub use e4m3_entries::*;
 #[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 pub use entries::*;
 pub use forward::forward;

@@ -5,9 +5,10 @@ use super::timing::in_turn;
 use super::{Measure, Monitor, Seen};
 use anyhow::{Result, bail};
 use half::bf16;
-use moye::{Attention, Buffer, Heads, HeadsMut};
+use moye::number::{F8E4M3, Scalar};
+use moye::{Attention, AttentionElement, Buffer, Heads, HeadsMut};
 
-/// A case, of bf16.
+/// A case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     pub batches: usize,
@@ -20,6 +21,8 @@ pub struct Case {
     /// Measured in bytes: loading keys and values takes the time.
     pub by_bytes: bool,
     pub order: Order,
+    /// Of e4m3 instead of bf16.
+    pub e4m3: bool,
 }
 
 /// How sequences lie in memory.
@@ -53,6 +56,7 @@ pub fn cases() -> Vec<Case> {
                     causal,
                     by_bytes: false,
                     order: Order::Batches,
+                    e4m3: false,
                 });
             }
         }
@@ -72,6 +76,7 @@ pub fn cases() -> Vec<Case> {
                 causal,
                 by_bytes: false,
                 order,
+                e4m3: false,
             });
         }
     }
@@ -85,6 +90,7 @@ pub fn cases() -> Vec<Case> {
         causal: true,
         by_bytes: true,
         order: Order::Batches,
+        e4m3: false,
     };
     for (batches, keys) in [(1, 2048), (1, 8192), (1, 32768), (16, 2048), (16, 8192), (16, 32768)] {
         cases.push(decode(batches, 1, keys));
@@ -98,6 +104,12 @@ pub fn cases() -> Vec<Case> {
     }
     cases.push(Case { order: Order::Pages(64), ..chunk });
     cases
+}
+
+/// The prompts of [`cases`], of e4m3.
+pub fn cases_of_e4m3() -> Vec<Case> {
+    let prompts = cases().into_iter().filter(|case| case.order == Order::Batches && case.queries == case.keys);
+    prompts.map(|case| Case { e4m3: true, ..case }).collect()
 }
 
 impl Case {
@@ -133,7 +145,7 @@ impl Case {
         row * d
     }
 
-    /// Bytes of keys and values, queries and results.
+    /// Bytes of keys and values, queries and results, of bf16.
     fn bytes(&self) -> f64 {
         let rows = self.kv_heads * self.keys + self.heads * self.queries;
         (2 * 2 * self.batches * rows * self.d) as f64
@@ -145,11 +157,25 @@ impl Case {
 /// # Errors
 /// A wrong result, or an error of the device.
 pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
+    // The weights are rounded to the type.
+    if case.e4m3 {
+        row_of::<F8E4M3>(measure, case, 4e-2)
+    } else {
+        row_of::<bf16>(measure, case, 6e-3)
+    }
+}
+
+/// As [`row`], with the largest relative error.
+fn row_of<T: AttentionElement<Output = bf16> + Scalar>(
+    measure: &Measure<'_>,
+    case: &Case,
+    tolerance: f64,
+) -> Result<Row> {
     let device = measure.device;
     let Case { batches, heads, kv_heads, queries, keys, d, causal, .. } = *case;
     let mut random = fastrand::Rng::with_seed(1);
-    let mut draw = |elements: usize| -> Vec<bf16> {
-        (0..elements).map(|_| bf16::from_f32(2.0 * random.f32() - 1.0)).collect()
+    let mut draw = |elements: usize| -> Vec<T> {
+        (0..elements).map(|_| T::nearest(f64::from(2.0 * random.f32() - 1.0))).collect()
     };
     let (of_q, of_k) = (batches * heads * queries * d, batches * kv_heads * keys * d);
     let host = [draw(of_q), draw(of_k), draw(of_k)];
@@ -172,7 +198,7 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     let offsets = |length: usize| (0..=batches).map(|i| (i * length) as i32).collect::<Vec<i32>>();
     let offsets = [device.upload(&offsets(queries))?, device.upload(&offsets(keys))?];
     let on_device = device.upload(&table)?;
-    let call = || -> Result<Attention<'_, bf16>> {
+    let call = || -> Result<Attention<'_, T>> {
         let call = Attention::new(
             Heads::head_first(&data[0], q_shape)?,
             Heads::head_first(&data[1], k_shape)?,
@@ -193,7 +219,7 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     let kernel = call.explain(device, &HeadsMut::head_first(&mut o, q_shape)?)?;
     run(&mut o)?;
     let error = relative_error(case, &table, &host, &o.download()?);
-    if error.is_nan() || error > 6e-3 {
+    if error.is_nan() || error > tolerance {
         bail!("attention {case:?} has the relative error {error:.1e}; it is not timed");
     }
     let mut seen = Vec::new();
@@ -210,7 +236,11 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     let of_heads = if heads == kv_heads { heads.to_string() } else { format!("{heads}/{kv_heads}") };
     Ok(Row {
         work: "attention",
-        kind: format!("bf16 B {batches} H {of_heads} D {d}{}{order}", if causal { " causal" } else { "" }),
+        kind: format!(
+            "{} B {batches} H {of_heads} D {d}{}{order}",
+            if case.e4m3 { "e4m3" } else { "bf16" },
+            if causal { " causal" } else { "" }
+        ),
         majors: None,
         behind: None,
         by: None,
@@ -235,7 +265,7 @@ pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
 }
 
 /// By norm, against float64, for some rows.
-fn relative_error(case: &Case, table: &[i32], [q, k, v]: &[Vec<bf16>; 3], o: &[bf16]) -> f64 {
+fn relative_error<T: Scalar>(case: &Case, table: &[i32], [q, k, v]: &[Vec<T>; 3], o: &[bf16]) -> f64 {
     const ROWS: usize = 24;
     let Case { batches, heads, kv_heads, queries, keys, d, causal, .. } = *case;
     let rows = batches * heads * queries;
@@ -284,7 +314,11 @@ mod tests {
                 causal: true,
                 by_bytes: false,
                 order: Order::Batches,
+                e4m3: false,
             };
+            let of_e4m3 = row(measure, &Case { e4m3: true, ..case }).unwrap();
+            assert_eq!(of_e4m3.what(), "attention e4m3 B 1 H 2/1 D 64 causal 3 x 70");
+            assert!(of_e4m3.relative_error.unwrap() < 4e-2, "{of_e4m3:?}");
             let row = row(measure, &case).unwrap();
             assert_eq!(row.what(), "attention bf16 B 1 H 2/1 D 64 causal 3 x 70");
             assert_eq!(case.operations(), 4.0 * (68 + 69 + 70) as f64 * 128.0);
@@ -306,6 +340,7 @@ mod tests {
                     causal: true,
                     by_bytes: false,
                     order,
+                    e4m3: false,
                 };
                 let row = row(measure, &case).unwrap();
                 assert_eq!(row.what(), format!("attention bf16 B 2 H 4/2 D 64 causal{says} 20 x 128"));

@@ -44,7 +44,7 @@ pub struct Bench {
     /// What to measure.
     #[arg(value_enum, value_name = "WORK")]
     work: Vec<What>,
-    /// Element types of products, separated by commas.
+    /// Element types of products, separated by commas; of attention bf16 or e4m3.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     types: Vec<Kind>,
     /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous),
@@ -121,7 +121,8 @@ enum What {
     Copy,
     /// Transposes, beside the driver's copy of the same number of bytes
     Transpose,
-    /// Attention: long prompts, tokens against a cache, a chunk of a prompt
+    /// Attention: long prompts, tokens against a cache, a chunk of a prompt; with --types e4m3 the
+    /// prompts of 8-bit floats
     #[cfg(feature = "attention")]
     Attention,
 }
@@ -359,7 +360,14 @@ impl Bench {
         }
         let moves = self.work.iter().any(|work| matches!(work, What::Copy | What::Transpose));
         let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
-        if !multiplies && !self.types.is_empty() {
+        #[cfg(feature = "attention")]
+        let attends = self.work.contains(&What::Attention);
+        #[cfg(not(feature = "attention"))]
+        let attends = false;
+        if attends && !multiplies && !matches!(self.types[..], [] | [Kind::Bf16] | [Kind::E4m3]) {
+            bail!("attention is measured of bf16 and of e4m3: give one of them by --types");
+        }
+        if !multiplies && !attends && !self.types.is_empty() {
             bail!("--types is for products, and none is named: add `matmul`, or use --element-bytes");
         }
         if !multiplies && !self.majors.is_empty() {
@@ -391,6 +399,10 @@ impl Bench {
                 What::Matmul => {
                     let products = self.products().into_iter();
                     works.extend(products.map(|(kind, majors, size)| Work::Matmul { kind, majors, size }));
+                }
+                #[cfg(feature = "attention")]
+                What::Attention if self.types == [Kind::E4m3] => {
+                    works.extend(attention::cases_of_e4m3().into_iter().map(Work::Attention));
                 }
                 #[cfg(feature = "attention")]
                 What::Attention => works.extend(attention::cases().into_iter().map(Work::Attention)),

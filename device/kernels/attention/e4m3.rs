@@ -1,0 +1,419 @@
+//! Forward attention of e4m3 on Hopper, a scale factor for each head: `hopper`'s schedule, with V
+//! transposed on its way.
+//!
+//! `wgmma` of 8-bit floats reads both operands K-major, so that `P V` needs V with its keys
+//! contiguous. Of the producer's warpgroup one warp loads Q, K and V by TMA, and the other three
+//! transpose V from one array of shared memory to another. The consumers multiply what these wrote.
+//!
+//! ```text
+//! warp 0        TMA: Q, K -> consumers;  V -> transposers
+//! warps 1 to 3  V (BLK_N, D) -> V^T (D, BLK_N) -> consumers
+//! consumers     S = Q K^T, softmax, O += P V^T^T, as for 16 bits
+//! ```
+//!
+//! The factors of Q and K belong to the scale of the softmax, that of V to its normalisation.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+use super::arguments::{Arguments, Window};
+use super::config::Half;
+use super::e4m3_config::{
+    E4m3Config, KeyStages, LoadedStages, SmemK8, SmemQ8, SmemV8, SmemVt8, Storage, TRANSPOSERS, TmaK8, TmaQ8,
+    TmaV8, ValueStages,
+};
+use super::e4m3_mainloop::{Operands, attend, begin_turns};
+use super::hopper::store_lse;
+use super::hopper_config::{QueryStage, SmemQ, TileO, TmaQ, WARPGROUP};
+use super::hopper_hidden::{Row, Source, is_hit, recompute, row_of};
+use super::hopper_mainloop::{ALONE, scale_rows};
+use super::hopper_rows::{Rows, key_tiles};
+use super::hopper_schedule::Tiles;
+use super::schedule::Work;
+use super::sequence::Visible;
+use moye_device::algorithm::{copy_tiled, transpose_paired};
+use moye_device::arch::{
+    FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id, opaque,
+    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+};
+use moye_device::atom::tma::TmaMap;
+use moye_device::atom::wgmma::pack_fragment;
+use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Global, SharedStorage};
+use moye_device::number::F8E4M3;
+use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
+
+/// Scale factors of one operand in device memory, and how far those of the next sequence and the
+/// next head are; 0 shares a factor.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Scale {
+    /// The factors, f32.
+    pub factors: Global<f32>,
+    /// Between sequences.
+    pub batch: u32,
+    /// Between heads: query heads for Q, KV heads for K and V.
+    pub head: u32,
+}
+
+impl Scale {
+    /// A factor of 1.
+    pub const NONE: Self = Self { factors: Global::from_address(0), batch: 0, head: 0 };
+
+    /// The factor of a head; 1 where the address is 0.
+    ///
+    /// # Safety
+    /// There is one.
+    #[inline(always)]
+    unsafe fn of(&self, batch: u32, head: u32) -> f32 {
+        if self.factors.address() == 0 {
+            return 1.0;
+        }
+        // SAFETY: the caller's contract.
+        unsafe { self.factors.read(i64::from(batch * self.batch + head * self.head)) }
+    }
+}
+
+/// Scale factors: an element's value is its number times the factor of its head. Those of Q and K
+/// are positive.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Scales {
+    /// Of Q.
+    pub q: Scale,
+    /// Of K.
+    pub k: Scale,
+    /// Of V.
+    pub v: Scale,
+}
+
+impl Scales {
+    /// Factors of 1.
+    pub const NONE: Self = Self { q: Scale::NONE, k: Scale::NONE, v: Scale::NONE };
+}
+
+/// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
+/// own parameters.
+#[derive(Clone, Copy)]
+pub struct Maps<'a, C: E4m3Config> {
+    /// Queries.
+    pub q: &'a TmaMap<TmaQ8<C>>,
+    /// Keys.
+    pub k: &'a TmaMap<TmaK8<C>>,
+    /// Values.
+    pub v: &'a TmaMap<TmaV8<C>>,
+    /// Results.
+    pub o: &'a TmaMap<TmaQ<C>>,
+}
+
+/// What all roles of a block know: maps, arguments, the heads of a section.
+type Call<'a, C> = (Maps<'a, C>, &'a Arguments<F8E4M3>, &'a Scales, u32);
+
+/// The kernel's text: entries are its instances. The block's threads are those of
+/// `Config::THREADS`; the grid has any number of blocks. `section` is the number of heads whose
+/// keys and values are worked on at a time, so that they stay in L2. `LOADED` is the
+/// configuration's.
+///
+/// # Safety
+/// The maps are of tensors in memory of the device, by their types; `arguments` has the addresses
+/// and strides of Q, K and V. `lse` has room for each row, or is null. `scales` has a factor for
+/// each head. The kernel declares `Storage<C, LOADED>`.
+#[inline(always)]
+pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
+    maps: Maps<'_, C>,
+    arguments: &Arguments<F8E4M3>,
+    scales: &Scales,
+    section: u32,
+) {
+    const { assert!(C::LOADED == LOADED, "the stages of V are the configuration's") };
+    let thread = thread_idx().x;
+    // The shuffle tells the compiler that the numbers are uniform across the warp.
+    let warp = shuffle(FULL_WARP, thread / 32, 0);
+    let warpgroup = warp / (WARPGROUP / 32);
+    let call = (maps, arguments, scales, section);
+    // SAFETY: the kernel declares its storage; the pipelines say who may touch a stage.
+    unsafe {
+        let ((sQ, sO), (sK, sV, sVt), queries, (keys, loaded, values)) = Storage::<C, LOADED>::take();
+        if thread == 0 {
+            queries.0.init();
+            queries.1.init();
+            queries.2.init();
+            keys.init();
+            loaded.init();
+            values.init();
+        }
+        sync_threads();
+        if warpgroup == C::WARPGROUPS {
+            C::give_registers();
+            if warp > C::WARPGROUPS * (WARPGROUP / 32) {
+                let number = warp % (WARPGROUP / 32) - 1;
+                transpose::<C, LOADED>(call, number, (sV, sVt), (loaded, values));
+            } else if lane_id() == 0 {
+                produce::<C, LOADED>(call, (sQ, sK, sV), (queries, keys, loaded));
+            }
+        } else {
+            C::take_registers();
+            consume::<C>(call, warpgroup, (sQ, sO), (sK, sVt), (queries, keys, values));
+        }
+    }
+}
+
+/// (64, D, WARPGROUPS)
+type Queries<C> = SharedTensor<F8E4M3, SmemQ8<C>>;
+/// (BLK_N, D, STAGES)
+type Keys<C> = SharedTensor<F8E4M3, SmemK8<C>>;
+/// (BLK_N, D, LOADED)
+type Values<C> = SharedTensor<F8E4M3, SmemV8<C>>;
+/// (D, BLK_N, STAGES)
+type Transposed<C> = SharedTensor<F8E4M3, SmemVt8<C>>;
+/// A warpgroup's results, (64, D).
+type Results<C> = SharedTensor<<C as super::hopper_config::Config>::T, AllButLast<SmemQ<C>>>;
+/// The pipeline of a storage.
+type Of<S> = <S as SharedStorage>::Tensors;
+/// A stage of Q for each warpgroup.
+type QueryStages = Of<(QueryStage, QueryStage, QueryStage)>;
+
+/// The producer: one thread that loads the tiles of Q, K and V.
+///
+/// # Safety
+/// As [`forward_e4m3`].
+#[inline(always)]
+unsafe fn produce<C: E4m3Config, const LOADED: u32>(
+    (maps, arguments, _, section): Call<'_, C>,
+    (sQ, sK, sV): (Queries<C>, Keys<C>, Values<C>),
+    (queries, keys, loaded): (QueryStages, Of<KeyStages<C>>, Of<LoadedStages<LOADED>>),
+) {
+    let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
+    let (load_q, load_k, load_v) =
+        (TmaQ8::<C>::get_slice(), TmaK8::<C>::get_slice(), TmaV8::<C>::get_slice());
+    let (mQ, mK, mV) = (maps.q.tensor(), maps.k.tensor(), maps.v.tensor());
+    let mut queries = [queries.0.producer(), queries.1.producer(), queries.2.producer()];
+    let (mut keys, mut loaded) = (keys.producer(), loaded.producer());
+    // SAFETY: the caller's contract; each stage expects the bytes that are loaded into it.
+    unsafe {
+        prefetch_tensor_map(maps.q.pointer());
+        prefetch_tensor_map(maps.k.pointer());
+        prefetch_tensor_map(maps.v.pointer());
+        for work in Tiles::new(arguments, section) {
+            let (head, batch) = (work.kv_head, work.batch);
+            let row_tile = work.row_tile * C::WARPGROUPS;
+            let (begin, end) =
+                key_tiles::<C>(&visible, row_tile * 64, C::WARPGROUPS * 64, (arguments.q_length, 1));
+            macro_rules! load_k {
+                ($tile:expr) => {
+                    let filling = keys.acquire(TmaK8::<C>::BYTES);
+                    load_k.copy(mK.tile([$tile, 0, head, batch]), filling.of(sK), &filling);
+                };
+            }
+            macro_rules! load_v {
+                ($tile:expr) => {
+                    let filling = loaded.acquire(TmaV8::<C>::BYTES);
+                    load_v.copy(mV.tile([$tile, 0, head, batch]), filling.of(sV), &filling);
+                };
+            }
+            // K and V do not wait for the consumers' epilogue; Q does.
+            let mut tile = end;
+            if begin < end {
+                tile -= 1;
+                load_k!(tile);
+                load_v!(tile);
+            }
+            for warpgroup in 0..C::WARPGROUPS {
+                let filling = queries[warpgroup as usize].acquire(TmaQ8::<C>::BYTES);
+                let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
+                load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
+            }
+            while tile > begin {
+                tile -= 1;
+                load_k!(tile);
+                load_v!(tile);
+            }
+        }
+    }
+}
+
+/// A warp that transposes tiles of V: number `number` of [`TRANSPOSERS`].
+///
+/// # Safety
+/// As [`forward_e4m3`]; all lanes of the warp.
+#[inline(always)]
+unsafe fn transpose<C: E4m3Config, const LOADED: u32>(
+    (_, arguments, _, section): Call<'_, C>,
+    number: u32,
+    (sV, sVt): (Values<C>, Transposed<C>),
+    (loaded, values): (Of<LoadedStages<LOADED>>, Of<ValueStages<C>>),
+) {
+    let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
+    let (mut loaded, (_, mut values)) = (loaded.consumer(), values.fillers());
+    for work in Tiles::new(arguments, section) {
+        let rows = C::WARPGROUPS * 64;
+        let (begin, end) = key_tiles::<C>(&visible, work.row_tile * rows, rows, (arguments.q_length, 1));
+        for _ in begin..end {
+            let (full, writing) = (loaded.wait(), values.acquire());
+            // SAFETY: the stages are this warp's to read and to write; the fence and the arrival
+            // follow the writes.
+            unsafe { transpose_paired(&full.of(sV), &writing.of(sVt), number, TRANSPOSERS) };
+            fence_proxy_async_shared();
+            sync_warp(FULL_WARP);
+            // What was loaded has been stored.
+            loaded.release(full);
+            values.fill(writing);
+        }
+    }
+}
+
+/// A consumer warpgroup: 64 rows of each tile.
+///
+/// # Safety
+/// As [`forward_e4m3`]; all threads of the warpgroup.
+#[inline(always)]
+unsafe fn consume<C: E4m3Config>(
+    (maps, arguments, scales, section): Call<'_, C>,
+    warpgroup: u32,
+    (sQ, sO): (Queries<C>, SharedTensor<C::T, SmemQ<C>>),
+    (sK, sVt): (Keys<C>, Transposed<C>),
+    (queries, keys, values): (QueryStages, Of<KeyStages<C>>, Of<ValueStages<C>>),
+) {
+    let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
+    let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
+    // SAFETY: the caller's contract; a stage is read between its wait and its release.
+    unsafe {
+        let (sQ, sO) = (sQ.slice_last(warpgroup), sO.slice_last(warpgroup)); // (64, D)
+        let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+        let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
+        let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
+        let queries = match warpgroup {
+            0 => queries.0,
+            1 => queries.1,
+            _ => queries.2,
+        };
+        let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
+        begin_turns::<C>(warpgroup);
+        for work in Tiles::new(arguments, section) {
+            let tile_row = work.row_tile * C::WARPGROUPS * 64;
+            let tiles = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
+            let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
+            let scale = softmax_scale(arguments, scales, &work);
+            let query = queries.wait();
+            let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
+            let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
+                // The next tile of Q is loaded under what is left of this one.
+                queries.release(query);
+            });
+            let factor_v = scales.v.of(work.batch, work.kv_head);
+            let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
+            for row in 0..2 {
+                let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
+                (factors[row], logarithms[row]) = (factor * factor_v, lse);
+                store_lse(&rows, row, lse, arguments, &work);
+            }
+            scale_rows(&mut tOrO, factors);
+            let hides = arguments.window != Window::ALL;
+            let again = |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, hides) };
+            let again = [again(0), again(1)];
+            let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
+            store::<C>(&tOrO, sO, warpgroup, maps.o, tile, |sO| {
+                let source = Rows8 { arguments, scales, work: &work, first: tile_row + 64 * warpgroup };
+                for index in 0..2 {
+                    recompute::<C, _>(&source, index, again[index as usize], |row, column, results| {
+                        let rounded = C::T::pack(results[0] * factor_v, results[1] * factor_v);
+                        for i in 0..2 {
+                            sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+                        }
+                    });
+                }
+            });
+        }
+        // The block's shared memory is there until all of it is read.
+        bulk_wait_group_read::<0>();
+    }
+}
+
+/// The factor of the numbers' products before the softmax, for exponentials to base 2.
+///
+/// # Safety
+/// As [`forward_e4m3`].
+#[inline(always)]
+unsafe fn softmax_scale(arguments: &Arguments<F8E4M3>, scales: &Scales, work: &Work) -> f32 {
+    // SAFETY: the caller's contract.
+    let factors = unsafe { scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head) };
+    arguments.scale * factors * core::f32::consts::LOG2_E
+}
+
+/// Where the rows of a warpgroup's tile and its keys are in global memory.
+struct Rows8<'a> {
+    arguments: &'a Arguments<F8E4M3>,
+    scales: &'a Scales,
+    work: &'a Work,
+    /// The query token of the warpgroup's first row.
+    first: u32,
+}
+
+impl Source for Rows8<'_> {
+    type Element = F8E4M3;
+
+    #[inline(always)]
+    fn scale(&self) -> f32 {
+        // SAFETY: the kernel's contract.
+        unsafe { softmax_scale(self.arguments, self.scales, self.work) }
+    }
+
+    #[inline(always)]
+    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
+        let q_length = opaque(self.arguments.q_length);
+        let visible = Visible::new(q_length, self.arguments.k_length, self.arguments.window);
+        let query = |row: u32| (self.first + row).min(q_length - 1);
+        visible.range(query(first), query(last)).0
+    }
+
+    #[inline(always)]
+    fn query(&self, row: u32) -> (Global<F8E4M3>, (i32, i32)) {
+        let Arguments { q, stride_q, q_length, k_length, window, .. } = self.arguments;
+        let query = (self.first + row).min(opaque(*q_length) - 1);
+        let visible = Visible::new(*q_length, *k_length, *window);
+        (row_of(*q, stride_q, self.work.batch, opaque(self.work.head), query), visible.of(query))
+    }
+
+    #[inline(always)]
+    fn key(&self, key: u32) -> (Global<F8E4M3>, Global<F8E4M3>) {
+        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
+        let (batch, head) = (self.work.batch, self.work.kv_head);
+        (row_of(*k, stride_k, batch, head, key), row_of(*v, stride_v, batch, head, key))
+    }
+}
+
+/// Stores a warpgroup's rows of O by way of shared memory, where `fix` may change those of its
+/// warp. The store goes on when this returns.
+///
+/// # Safety
+/// As [`forward_e4m3`]; all threads of the warpgroup.
+#[inline(always)]
+unsafe fn store<C: E4m3Config>(
+    tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
+    sO: Results<C>,
+    warpgroup: u32,
+    map: &TmaMap<TmaQ<C>>,
+    tile: [u32; 4],
+    fix: impl FnOnce(Results<C>),
+) {
+    let thread = thread_idx().x % WARPGROUP;
+    let to_shared = C::StoreO::get_slice(thread);
+    // SAFETY: the tile is the warpgroup's own; the fence and the barrier are between its writes and
+    // the store.
+    unsafe {
+        if thread == 0 {
+            bulk_wait_group_read::<0>();
+        }
+        let rounded = pack_fragment::<C::T, _>(tOrO);
+        // The store before has read the tile.
+        sync_barrier(ALONE + warpgroup, WARPGROUP);
+        copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+        sync_warp(FULL_WARP);
+        fix(sO);
+        fence_proxy_async_shared();
+        sync_barrier(ALONE + warpgroup, WARPGROUP);
+        if thread == 0 {
+            TmaQ::<C>::get_slice().store(sO, map.tensor().tile(tile));
+            bulk_commit_group();
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The loop over tiles of keys of a consumer warpgroup, of 8-bit floats: as
+//! [`hopper_mainloop`](super::hopper_mainloop), with P in e4m3.
+//!
+//! P is `2^OFFSET` times larger, to use the range of e4m3, and so is its sum, which divides it out.
+//! P stays where the accumulators of `Q K^T` were: its columns are in the order of
+//! [`paired_column`](moye_device::atom::wgmma::paired_column), as are the keys of transposed V.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+use super::e4m3_config::OFFSET;
+use super::hopper_config::{Config, STAGES, TileO, TileS, WARPGROUP};
+use super::hopper_mainloop::scale_rows;
+use super::hopper_rows::Rows;
+use super::hopper_softmax::Softmax;
+use moye_device::arch::{arrive_barrier, sync_barrier};
+use moye_device::atom::wgmma::{
+    DescriptorTensor, OperandOf, OperandTensorA, ScaleOut, accumulators_as_a_paired, warpgroup_arrive,
+    warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
+};
+use moye_device::atom::{AccumulatorOf, StaticTiledMma};
+use moye_device::number::F8E4M3;
+use moye_device::pipeline::Consumer;
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// The named barriers at which warpgroups take turns, one for each.
+const TURN: u32 = 1;
+
+/// Lets the first warpgroup issue its products: once, before the first tile of queries.
+///
+/// # Safety
+/// All threads of the consumer warpgroup `warpgroup`.
+#[inline(always)]
+pub unsafe fn begin_turns<C: Config>(warpgroup: u32) {
+    if warpgroup == C::WARPGROUPS - 1 {
+        // SAFETY: the caller's contract.
+        unsafe { give_turn::<C>(warpgroup) };
+    }
+}
+
+/// Waits until it is this warpgroup's turn to issue products.
+///
+/// # Safety
+/// As [`begin_turns`].
+#[inline(always)]
+unsafe fn take_turn<C: Config>(warpgroup: u32) {
+    if C::TURNS {
+        // SAFETY: the caller's contract.
+        unsafe { sync_barrier(TURN + warpgroup, 2 * WARPGROUP) };
+    }
+}
+
+/// Lets the next warpgroup issue its products.
+///
+/// # Safety
+/// As [`begin_turns`].
+#[inline(always)]
+unsafe fn give_turn<C: Config>(warpgroup: u32) {
+    if C::TURNS {
+        let next = if warpgroup + 1 == C::WARPGROUPS { 0 } else { warpgroup + 1 };
+        // SAFETY: the caller's contract.
+        unsafe { arrive_barrier(TURN + next, 2 * WARPGROUP) };
+    }
+}
+
+/// What a warpgroup reads: the descriptors of its rows of Q, of K and of transposed V, and the
+/// pipelines that K and V come by.
+pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout> {
+    /// (1, MMA_M, MMA_K)
+    pub tSrQ: &'a A,
+    /// (1, MMA_N, MMA_K, STAGES)
+    pub tSrK: DescriptorTensor<LK>,
+    /// (1, MMA_N, MMA_K, STAGES)
+    pub tOrV: DescriptorTensor<LV>,
+    /// The stages of K.
+    pub keys: &'a mut Consumer<STAGES, 1>,
+    /// The stages of transposed V.
+    pub values: &'a mut Consumer<STAGES, 1>,
+}
+
+/// Attention of a warpgroup's rows to the tiles of keys `begin .. end`: results that are not yet
+/// divided by the softmax's sums. `release_queries` is called when Q has been read.
+///
+/// # Safety
+/// All threads of the consumer warpgroup `warpgroup`; Q has arrived, and the pipelines bring the
+/// tiles of keys and values from the last to the first. All warpgroups of the block have the same
+/// tiles.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn attend<C, A, LK, LV>(
+    operands: Operands<'_, A, LK, LV>,
+    (begin, end): (u32, u32),
+    warpgroup: u32,
+    rows: &Rows,
+    scale: f32,
+    release_queries: impl FnOnce(),
+) -> (Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>, Softmax<OFFSET>)
+where
+    C: Config,
+    A: OperandTensorA<<C::Qk as StaticTiledMma>::Atom>,
+    LK: StaticLayout,
+    LV: StaticLayout,
+{
+    let Operands { tSrQ, tSrK, tOrV, keys, values } = operands;
+    let qk = C::Qk::get_slice(0);
+    let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
+    let mut softmax = Softmax::<OFFSET>::NONE;
+    // SAFETY: the caller's contract; a stage is read between its wait and its release.
+    unsafe {
+        if begin < end {
+            let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+            let full = keys.wait();
+            warpgroup_arrive();
+            warpgroup_gemm(C::Qk::default(), tSrQ, &full.of(tSrK), &mut tSrS, ScaleOut::Zero);
+            warpgroup_commit_batch();
+            warpgroup_wait::<0>();
+            warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
+            keys.release(full);
+            rows.mask::<C>(&mut tSrS, end - 1);
+            softmax.take_in::<_, false>(&mut tSrS, scale, 0.0);
+            let mut tOrP: Fragment<F8E4M3, OperandOf<TileS<C>, C::Pv>> =
+                accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
+            let mut tile = end - 1;
+            while tile > begin {
+                tile -= 1;
+                let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+                // Both are waited for before the first product: a loop between them would end the
+                // sequence.
+                let (key, value) = (keys.wait(), values.wait());
+                take_turn::<C>(warpgroup);
+                warpgroup_arrive();
+                warpgroup_gemm(C::Qk::default(), tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
+                warpgroup_commit_batch();
+                warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
+                warpgroup_commit_batch();
+                give_turn::<C>(warpgroup);
+                warpgroup_wait::<1>();
+                warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
+                keys.release(key);
+                rows.mask::<C>(&mut tSrS, tile);
+                let (factors, rescale) = softmax.take_in::<_, true>(&mut tSrS, scale, C::SLACK);
+                warpgroup_wait_after::<0, 2>(softmax.sum);
+                warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
+                values.release(value);
+                tOrP = accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS);
+                if rescale {
+                    scale_rows(&mut tOrO, factors);
+                }
+            }
+            release_queries();
+            let value = values.wait();
+            warpgroup_arrive();
+            warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
+            warpgroup_commit_batch();
+            warpgroup_wait::<0>();
+            warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
+            values.release(value);
+        } else {
+            release_queries();
+        }
+    }
+    (tOrO, softmax)
+}

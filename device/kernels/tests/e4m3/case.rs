@@ -1,0 +1,241 @@
+//! Problems of 8-bit floats, softmax attention in f64, and how far results may be from it.
+
+use crate::attention::e4m3_config::OFFSET;
+use crate::attention::{Strides, UNLIMITED, Window};
+use crate::random::Random;
+use half::bf16;
+use moye_device::number::F8E4M3;
+use std::cell::OnceCell;
+
+/// The unit roundoff of e4m3 and of bf16.
+const ROUNDING: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
+
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub d: usize,
+    pub batches: usize,
+    pub heads: usize,
+    pub group: usize,
+    pub q_length: usize,
+    pub k_length: usize,
+    pub window: Window,
+    /// (batch, token, head, column) instead of (batch, head, token, column).
+    pub token_first: bool,
+    /// A factor for each head of each sequence, for each head, or one.
+    pub scales: usize,
+    /// Keys whose rows of K and V are NaN: (batch, key).
+    pub planted: Vec<(usize, usize)>,
+    pub blocks: u32,
+}
+
+impl Case {
+    pub fn random(random: &mut Random) -> Self {
+        let d = random.of(&[64, 128, 128, 256]);
+        let group = random.of(&[1, 1, 2, 4]);
+        let q_length = random.of(&[1, 7, 64, 65, 127, 130, 200, 300]);
+        let k_length = random.of(&[1, 15, 64, 65, 100, 129, 192, 200, 257, 400, 500]);
+        let batches = 1 + random.below(2);
+        let below = |most: usize, random: &mut Random| random.below(most) as i32;
+        let window = match random.below(5) {
+            0 | 1 => Window::CAUSAL,
+            2 => Window { left: below(100, random), right: 0 },
+            3 => Window { left: below(100, random), right: below(100, random) },
+            _ => Window::ALL,
+        };
+        let mut case = Self {
+            d,
+            batches,
+            heads: group * random.of(&[1, 2]),
+            group,
+            q_length,
+            k_length,
+            window,
+            token_first: random.one_in(2),
+            scales: random.below(3),
+            planted: vec![],
+            blocks: 1 + random.below(5) as u32,
+        };
+        if random.one_in(2) {
+            case.planted =
+                (0..1 + random.below(2)).map(|_| (random.below(batches), random.below(k_length))).collect();
+        }
+        case
+    }
+
+    /// The strides of a tensor of `heads` heads of `tokens` tokens.
+    fn strides(&self, heads: usize, tokens: usize) -> Strides {
+        let (d, heads, tokens) = (self.d as i64, heads as i64, tokens as i64);
+        let batch = heads * tokens * d;
+        if self.token_first {
+            Strides { batch, row: heads * d, head: d }
+        } else {
+            Strides { batch, row: d, head: tokens * d }
+        }
+    }
+
+    /// Where the factor of a head is, and the strides of [`Scale`].
+    fn scale_strides(&self, heads: usize) -> [u32; 2] {
+        [[heads as u32, 1], [0, 1], [0, 0]][self.scales]
+    }
+}
+
+pub fn at(strides: &Strides, batch: usize, head: usize, token: usize) -> usize {
+    (strides.batch * batch as i64 + strides.head * head as i64 + strides.row * token as i64) as usize
+}
+
+/// One operand: elements, factors, strides.
+pub struct Operand {
+    pub elements: Vec<F8E4M3>,
+    /// What the elements are, once they do not change.
+    values: OnceCell<Vec<f64>>,
+    pub factors: Vec<f32>,
+    pub strides: Strides,
+    pub scale_strides: [u32; 2],
+}
+
+impl Operand {
+    fn new(case: &Case, heads: usize, tokens: usize, random: &mut Random) -> Self {
+        let size = case.batches * heads * tokens * case.d;
+        Self {
+            elements: (0..size).map(|_| F8E4M3::from_f32(4.0 * random.normal())).collect(),
+            values: OnceCell::new(),
+            factors: (0..case.batches * heads)
+                .map(|_| 0.1 + 0.4 * random.below(100) as f32 / 100.0)
+                .collect(),
+            strides: case.strides(heads, tokens),
+            scale_strides: case.scale_strides(heads),
+        }
+    }
+
+    /// A row of values, without its factor.
+    fn row(&self, case: &Case, batch: usize, head: usize, token: usize) -> &[f64] {
+        let values =
+            self.values.get_or_init(|| self.elements.iter().map(|e| f64::from(e.to_f32())).collect());
+        &values[at(&self.strides, batch, head, token)..][..case.d]
+    }
+
+    fn factor(&self, batch: usize, head: usize) -> f64 {
+        let [of_batch, of_head] = self.scale_strides.map(|stride| stride as usize);
+        f64::from(self.factors[batch * of_batch + head * of_head])
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        self.elements.iter().map(|element| element.to_bits()).collect()
+    }
+}
+
+/// A row by the definition: results, the sums of magnitudes that bound their errors, log-sum-exp.
+fn reference(
+    case: &Case,
+    [q, k, v]: [&Operand; 3],
+    batch: usize,
+    head: usize,
+    token: usize,
+) -> (Vec<[f64; 2]>, f64) {
+    let kv_head = head / case.group;
+    let query = q.row(case, batch, head, token);
+    let product = q.factor(batch, head) * k.factor(batch, kv_head) / (case.d as f64).sqrt();
+    let factor = v.factor(batch, kv_head);
+    let position = token as i64 + case.k_length as i64 - case.q_length as i64;
+    let limit = |limit: i32| if limit == UNLIMITED { i64::MAX } else { limit.into() };
+    let seen: Vec<usize> = (0..case.k_length)
+        .filter(|&key| {
+            position - key as i64 <= limit(case.window.left)
+                && key as i64 - position <= limit(case.window.right)
+        })
+        .collect();
+    let scores: Vec<f64> = seen
+        .iter()
+        .map(|&key| {
+            let dot: f64 = query.iter().zip(k.row(case, batch, kv_head, key)).map(|(q, k)| q * k).sum();
+            dot * product
+        })
+        .collect();
+    let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let nan = scores.iter().any(|score| score.is_nan());
+    let total: f64 = scores.iter().map(|score| (score - max).exp()).sum();
+    let mut results = vec![[0.0; 2]; case.d];
+    for (&key, score) in seen.iter().zip(&scores) {
+        let p = (score - max).exp() / total;
+        for (result, v) in results.iter_mut().zip(v.row(case, batch, kv_head, key)) {
+            let v = factor * v;
+            result[0] += p * v;
+            // Half of the smallest number, beside the largest probability of `2^OFFSET`.
+            let smallest = f64::powi(2.0, -10 - OFFSET as i32) / total;
+            result[1] += (p * ROUNDING[0] + smallest) * v.abs();
+        }
+    }
+    (
+        results,
+        if nan {
+            f64::NAN
+        } else if seen.is_empty() {
+            f64::NEG_INFINITY
+        } else {
+            max + total.ln()
+        },
+    )
+}
+
+impl Case {
+    pub fn kv_heads(&self) -> usize {
+        self.heads / self.group
+    }
+
+    pub fn rows(&self) -> usize {
+        self.batches * self.heads * self.q_length
+    }
+
+    /// Q, K and V.
+    pub fn operands(&self, seed: u64) -> [Operand; 3] {
+        let random = &mut Random::new(seed);
+        let q = Operand::new(self, self.heads, self.q_length, random);
+        let mut keys = [(); 2].map(|()| Operand::new(self, self.kv_heads(), self.k_length, random));
+        for &(batch, key) in &self.planted {
+            for head in 0..self.kv_heads() {
+                for operand in &mut keys {
+                    let first = at(&operand.strides, batch, head, key);
+                    operand.elements[first..first + self.d].fill(F8E4M3::NAN);
+                }
+            }
+        }
+        let [k, v] = keys;
+        [q, k, v]
+    }
+}
+
+/// Compares results and the log-sum-exp of all rows, contiguous (batch, head, token): the squares of
+/// the errors, and of the values.
+pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: &[f32], seed: u64) -> (f64, f64) {
+    let (mut squares, mut of) = (0.0, 0.0);
+    for batch in 0..case.batches {
+        for head in 0..case.heads {
+            for token in 0..case.q_length {
+                let (want, want_lse) = reference(case, [q, k, v], batch, head, token);
+                let what = format!("batch {batch}, head {head}, token {token} of {case:?}, seed {seed}");
+                let first = at(&q.strides, batch, head, token);
+                for (column, [want, bound]) in want.into_iter().enumerate() {
+                    let got = o[first + column].to_f64();
+                    if want.is_nan() {
+                        assert!(got.is_nan(), "{what}, column {column}: {got}, expected NaN");
+                        continue;
+                    }
+                    // Tensor cores add products of 8-bit floats with about 13 bits.
+                    let bound = 1.1 * (bound + ROUNDING[1] * want.abs()) + 1e-6;
+                    assert!(
+                        (got - want).abs() <= bound,
+                        "{what}, column {column}: {got}, expected {want}, off by more than {bound:e}"
+                    );
+                    squares += (got - want) * (got - want);
+                    of += want * want;
+                }
+                let got = f64::from(lse[(batch * case.heads + head) * case.q_length + token]);
+                let same = got == want_lse
+                    || got.is_nan() && want_lse.is_nan()
+                    || (got - want_lse).abs() <= 2e-3 * (1.0 + want_lse.abs());
+                assert!(same, "{what}: lse {got}, expected {want_lse}");
+            }
+        }
+    }
+    (squares, of)
+}

@@ -1,0 +1,174 @@
+//! Attention of e4m3 on the simulator, against softmax attention in f64.
+
+mod attention {
+    //! What is tested.
+    pub use moye_kernels::attention::*;
+}
+mod case;
+#[path = "../attention/random.rs"]
+mod random;
+
+use case::{Case, compare};
+use half::bf16;
+use moye_device::atom::tma::TmaMap;
+use moye_device::kernel::Kernel;
+use moye_device::memory::{Global, GlobalMut};
+use moye_device::number::F8E4M3;
+use moye_device::{kernel, layout};
+use moye_kernels::attention::e4m3::{Maps, Scale, Scales, forward_e4m3};
+use moye_kernels::attention::e4m3_config::*;
+use moye_kernels::attention::hopper_config::{Config, TmaQ};
+use moye_kernels::attention::{Arguments, Strides, Window};
+use moye_sim::{Allocation, GlobalMemory};
+use random::Random;
+
+macro_rules! entries {
+    ($($name:ident $config:ident $loaded:literal;)+) => { $(
+        /// # Safety
+        /// As [`forward_e4m3`].
+        #[kernel(threads = $config::THREADS, min_blocks = 1, shared = Storage<$config, $loaded>)]
+        pub unsafe fn $name(
+            q: TmaMap<TmaQ8<$config>>,
+            k: TmaMap<TmaK8<$config>>,
+            v: TmaMap<TmaV8<$config>>,
+            o: TmaMap<TmaQ<$config>>,
+            arguments: Arguments<F8E4M3>,
+            scales: Scales,
+            section: u32,
+        ) {
+            let maps = Maps { q: &q, k: &k, v: &v, o: &o };
+            // SAFETY: the caller's contract.
+            unsafe { forward_e4m3::<$config, $loaded>(maps, &arguments, &scales, section) }
+        }
+    )+ };
+}
+entries! {
+    of_64 E4m3D64 2;
+    of_128 E4m3D128 2;
+    of_128_causal E4m3D128Causal 2;
+    of_256 E4m3D256 1;
+}
+
+type Parameters<C> =
+    (TmaMap<TmaQ8<C>>, TmaMap<TmaK8<C>>, TmaMap<TmaV8<C>>, TmaMap<TmaQ<C>>, Arguments<F8E4M3>, Scales, u32);
+
+const POISON: u8 = 0xff;
+
+fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, seed: u64) -> (f64, f64) {
+    let operands = case.operands(seed);
+    let [q, k, v] = &operands;
+    let kv_heads = case.kv_heads();
+    let memory = GlobalMemory::new();
+    let upload = |bytes: &[u8]| {
+        let buffer = memory.alloc(bytes.len(), "operand").unwrap();
+        buffer.write(0, bytes).unwrap();
+        buffer
+    };
+    let floats = |values: &[f32]| -> Allocation {
+        upload(&values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>())
+    };
+    let [q_buffer, k_buffer, v_buffer] = [q, k, v].map(|operand| upload(&operand.bytes()));
+    let [q_factors, k_factors, v_factors] = [q, k, v].map(|operand| floats(&operand.factors));
+    let rows = case.rows();
+    let (o_buffer, lse_buffer) = (upload(&vec![POISON; 2 * rows * case.d]), upload(&vec![POISON; 4 * rows]));
+    let pointer = |buffer: &Allocation| Global::<F8E4M3>::from_address(buffer.address());
+    let sizes = (case.batches as u32, case.heads as u32, kv_heads as u32);
+    let mut arguments = Arguments::contiguous(
+        (
+            pointer(&q_buffer),
+            pointer(&k_buffer),
+            pointer(&v_buffer),
+            GlobalMut::from_address(o_buffer.address()),
+        ),
+        sizes,
+        (case.q_length as u32, case.k_length as u32),
+        (case.d as u32, case.d as u32),
+    );
+    arguments.lse = GlobalMut::from_address(lse_buffer.address());
+    arguments.window = case.window;
+    arguments.scale = 1.0 / (case.d as f32).sqrt();
+    (arguments.stride_q, arguments.stride_k, arguments.stride_v) = (q.strides, k.strides, v.strides);
+    let _ = arguments.grid(64 * C::WARPGROUPS);
+    let scale = |factors: &Allocation, [batch, head]: [u32; 2]| Scale {
+        factors: Global::from_address(factors.address()),
+        batch,
+        head,
+    };
+    let scales = Scales {
+        q: scale(&q_factors, q.scale_strides),
+        k: scale(&k_factors, k.scale_strides),
+        v: scale(&v_factors, v.scale_strides),
+    };
+    let tensor = |tokens: usize, heads: usize, strides: &Strides| {
+        let Strides { batch, row, head } = *strides;
+        let [tokens, heads, batches] = [tokens, heads, case.batches].map(|extent| extent as i64);
+        layout!((tokens, { C::D }, heads, batches):(row, 1, head, batch))
+    };
+    let queries = tensor(case.q_length, case.heads, &q.strides);
+    let keys = tensor(case.k_length, kv_heads, &k.strides);
+    let maps = (
+        TmaMap::from_words(TmaQ8::<C>::tensor_map(q_buffer.address(), &queries).unwrap().encode()),
+        TmaMap::from_words(TmaK8::<C>::tensor_map(k_buffer.address(), &keys).unwrap().encode()),
+        TmaMap::from_words(TmaV8::<C>::tensor_map(v_buffer.address(), &keys).unwrap().encode()),
+        TmaMap::from_words(TmaQ::<C>::tensor_map(o_buffer.address(), &queries).unwrap().encode()),
+    );
+    let parameters = (maps.0, maps.1, maps.2, maps.3, arguments, scales, 2);
+    // SAFETY: the operands of the case.
+    unsafe { kernel.simulate(&memory, case.blocks, C::THREADS, parameters) }
+        .unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
+    let read = |buffer: &Allocation| {
+        let mut bytes = vec![0; buffer.len()];
+        buffer.read(0, &mut bytes).unwrap();
+        bytes
+    };
+    let (o, lse) = (read(&o_buffer), read(&lse_buffer));
+    let o: Vec<_> = o.chunks_exact(2).map(|bytes| bf16::from_le_bytes(bytes.try_into().unwrap())).collect();
+    let lse: Vec<_> =
+        lse.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect();
+    compare(case, &operands, &o, &lse, seed)
+}
+
+fn check(case: &Case, seed: u64) -> (f64, f64) {
+    match case.d {
+        64 => run::<E4m3D64>(&of_64, case, seed),
+        128 if seed % 2 == 0 => run::<E4m3D128>(&of_128, case, seed),
+        128 => run::<E4m3D128Causal>(&of_128_causal, case, seed),
+        _ => run::<E4m3D256>(&of_256, case, seed),
+    }
+}
+
+#[test]
+fn random_shapes_are_within_the_rounding_of_the_probabilities() {
+    let (mut squares, mut of) = (0.0, 0.0);
+    for seed in 0..24 {
+        let errors = check(&Case::random(&mut Random::new(seed)), seed);
+        squares += errors.0;
+        of += errors.1;
+    }
+    // The root mean square of a rounding to e4m3 is about 0.026 of a value.
+    let relative = f64::sqrt(squares / of);
+    assert!(relative <= 0.03, "{relative:e} by norm");
+    println!("{relative:e} by norm");
+}
+
+#[test]
+fn several_tiles_of_queries_and_keys_of_each_kernel_are_within_the_rounding_of_the_probabilities() {
+    for (d, seed) in [(64, 0), (128, 0), (128, 1), (256, 0)] {
+        for window in [Window::ALL, Window::CAUSAL] {
+            let case = Case {
+                d,
+                batches: 1,
+                heads: 2,
+                group: 2,
+                q_length: 260,
+                k_length: 700,
+                window,
+                token_first: true,
+                scales: 0,
+                planted: vec![],
+                blocks: 2,
+            };
+            check(&case, seed);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Attention of 8-bit floats by way of the call: random shapes against float64 on the simulator and
+//! a GPU, and errors with their values.
+
+use crate::common;
+use crate::e4m3_case::{Case, Operand, compare};
+use crate::random::Random;
+use half::bf16;
+use moye::number::F8E4M3;
+use moye::{Attention, Device, Error, Heads, HeadsMut};
+
+/// Runs a case by the call: the squares of the errors, and of the values.
+fn run(device: &Device, case: &Case, seed: u64) -> (f64, f64) {
+    let operands = case.operands(seed);
+    let shape = |heads: usize, tokens: usize| [case.batches, heads, tokens, case.d];
+    let (q_shape, k_shape) = (shape(case.heads, case.q_length), shape(case.kv_heads(), case.k_length));
+    let strides = |operand: &Operand| {
+        [operand.strides.batch, operand.strides.head, operand.strides.row].map(|stride| stride as usize)
+    };
+    let [q, k, v] = operands.each_ref().map(|operand| device.upload(&operand.elements).unwrap());
+    let factors = operands.each_ref().map(|operand| {
+        let [batch, head] = operand.scale_strides;
+        let count = match (batch, head) {
+            (0, 0) => 1,
+            (0, _) => operand.factors.len() / case.batches,
+            _ => operand.factors.len(),
+        };
+        device.upload(&operand.factors[..count]).unwrap()
+    });
+    let mut o = device.upload(&vec![bf16::NAN; case.rows() * case.d]).unwrap();
+    let mut lse = device.upload(&vec![f32::NAN; case.rows()]).unwrap();
+    let limit = |limit: i32| (limit != i32::MAX).then_some(limit as u32);
+    let call = Attention::new(
+        Heads::strided(&q, q_shape, strides(&operands[0])).unwrap(),
+        Heads::strided(&k, k_shape, strides(&operands[1])).unwrap(),
+        Heads::strided(&v, k_shape, strides(&operands[2])).unwrap(),
+    )
+    .scales(&factors[0], &factors[1], &factors[2])
+    .window(limit(case.window.left), limit(case.window.right))
+    .lse(&mut lse);
+    let mut target = HeadsMut::strided(&mut o, q_shape, strides(&operands[0])).unwrap();
+    let kernel = call.explain(device, &target).unwrap().kernel.unwrap();
+    assert!(kernel.starts_with("hopper_e4m3_"), "{kernel}");
+    call.run(device, &mut target).unwrap();
+    drop(call);
+    compare(case, &operands, &o.download().unwrap(), &lse.download().unwrap(), seed)
+}
+
+fn random_cases(device: &Device, seeds: std::ops::Range<u64>) {
+    let (mut squares, mut of) = (0.0, 0.0);
+    for seed in seeds {
+        let errors = run(device, &Case::random(&mut Random::new(seed)), seed);
+        squares += errors.0;
+        of += errors.1;
+    }
+    // The root mean square of a rounding to e4m3 is about 0.026 of a value.
+    let relative = f64::sqrt(squares / of);
+    assert!(relative <= 0.03, "{relative:e} by norm");
+}
+
+#[test]
+fn random_shapes_of_8_bit_floats_are_within_the_rounding_of_the_probabilities_on_the_simulator() {
+    random_cases(&Device::sim(), 100..112);
+}
+
+#[test]
+fn hundreds_of_random_shapes_of_8_bit_floats_are_within_the_rounding_of_the_probabilities_on_a_gpu() {
+    let Some(device) = common::gpu() else { return };
+    if device.arch() != moye::Arch::new(9, 0) {
+        return;
+    }
+    random_cases(&device, 1000..if common::is_watched() { 1030 } else { 1300 });
+}
+
+const D: usize = 64;
+
+#[test]
+fn without_keys_results_are_zeros_and_without_scales_factors_are_1() {
+    let device = Device::sim();
+    let ones = device.upload(&[F8E4M3::from_f32(1.0); 3 * D]).unwrap();
+    let none = device.alloc_uninit::<F8E4M3>(0).unwrap();
+    let mut o = device.upload(&[bf16::NAN; 3 * D]).unwrap();
+    let mut lse = device.upload(&[f32::NAN; 3]).unwrap();
+    let shape = [1, 1, 3, D];
+    let empty = || Heads::head_first(&none, [1, 1, 0, D]).unwrap();
+    Attention::new(Heads::head_first(&ones, shape).unwrap(), empty(), empty())
+        .lse(&mut lse)
+        .run(&device, &mut HeadsMut::head_first(&mut o, shape).unwrap())
+        .unwrap();
+    assert!(o.download().unwrap().iter().all(|&o| o == bf16::ZERO));
+    assert_eq!(lse.download().unwrap(), [f32::NEG_INFINITY; 3]);
+    let keys = || Heads::head_first(&ones, shape).unwrap();
+    Attention::new(keys(), keys(), keys())
+        .run(&device, &mut HeadsMut::head_first(&mut o, shape).unwrap())
+        .unwrap();
+    assert!(o.download().unwrap().iter().all(|&o| o == bf16::ONE));
+}
+
+#[test]
+fn what_8_bit_floats_are_not_served_with_is_refused_with_the_values_and_the_way_out() {
+    let device = Device::sim();
+    let data = device.upload(&[F8E4M3::from_f32(1.0); 8 * 128]).unwrap();
+    let mut o = device.alloc_uninit::<bf16>(8 * 128).unwrap();
+    let factors = device.upload(&[1.0f32; 3]).unwrap();
+    let one = device.upload(&[1.0f32]).unwrap();
+    let shape = [1, 2, 4, D];
+    let tensor = |shape| Heads::head_first(&data, shape).unwrap();
+    let call = || Attention::new(tensor(shape), tensor(shape), tensor(shape));
+    let slopes = device.upload(&[1.0f32; 2]).unwrap();
+    for (call, says) in [
+        (call().scales(&factors, &one, &one), "the scales of q: 3 factors; give 1, 2 (one for each head)"),
+        (
+            call().alibi(&slopes).softcap(3.0),
+            "with softcap, alibi: its kernels have masks by causal and window alone",
+        ),
+        (call().splits(2), "with splits"),
+        (call().scale(-1.0), "with the scale -1: it must be positive"),
+    ] {
+        let mut target = HeadsMut::head_first(&mut o, shape).unwrap();
+        let error = call.run(&device, &mut target).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+    let shape = [1, 2, 4, 96];
+    let mut target = HeadsMut::head_first(&mut o, shape).unwrap();
+    let error =
+        Attention::new(tensor(shape), tensor(shape), tensor(shape)).run(&device, &mut target).unwrap_err();
+    assert!(
+        matches!(&error, Error::Unsupported { detail, .. } if detail.contains("there are 64/64, 128/128, 256/256")),
+        "{error}"
+    );
+}
