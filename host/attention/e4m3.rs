@@ -19,7 +19,7 @@ use moye_kernels::attention as kernels;
 use moye_kernels::attention::Arguments;
 use moye_kernels::attention::e4m3::{Scale, Scales};
 use moye_kernels::attention::e4m3_config::*;
-use moye_kernels::attention::hopper_config::{Config, TmaQ};
+use moye_kernels::attention::hopper_config::TmaQ;
 use moye_sim::TensorMap as Fields;
 
 /// The maps of Q, K, V and O, the arguments, the scale factors, and the heads of a section.

@@ -108,7 +108,8 @@ pub fn cases() -> Vec<Case> {
 
 /// The prompts of [`cases`], of e4m3.
 pub fn cases_of_e4m3() -> Vec<Case> {
-    let prompts = cases().into_iter().filter(|case| case.order == Order::Batches && case.queries == case.keys);
+    let prompts =
+        cases().into_iter().filter(|case| case.order == Order::Batches && case.queries == case.keys);
     prompts.map(|case| Case { e4m3: true, ..case }).collect()
 }
 
@@ -158,11 +159,7 @@ impl Case {
 /// A wrong result, or an error of the device.
 pub fn row(measure: &Measure<'_>, case: &Case) -> Result<Row> {
     // The weights are rounded to the type.
-    if case.e4m3 {
-        row_of::<F8E4M3>(measure, case, 4e-2)
-    } else {
-        row_of::<bf16>(measure, case, 6e-3)
-    }
+    if case.e4m3 { row_of::<F8E4M3>(measure, case, 4e-2) } else { row_of::<bf16>(measure, case, 6e-3) }
 }
 
 /// As [`row`], with the largest relative error.
