@@ -15,7 +15,7 @@ const COLUMNS: u32 = 16;
 const fn step(tile: ComposedLayout) -> i64 {
     let columns = tile.layout.mode(0);
     let step = columns.at(COLUMNS as i64);
-    let pattern = 16 * 8 << tile.swizzle.bits();
+    let pattern = (16 * 8) << tile.swizzle.bits();
     let mut i = 0;
     while i < columns.size() {
         if columns.at(i) != i / COLUMNS as i64 * step + columns.at(i % COLUMNS as i64)
