@@ -131,7 +131,7 @@ fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, see
 fn check(case: &Case, seed: u64) -> (f64, f64) {
     match case.d {
         64 => run::<E4m3D64>(&of_64, case, seed),
-        128 if seed % 2 == 0 => run::<E4m3D128>(&of_128, case, seed),
+        128 if seed.is_multiple_of(2) => run::<E4m3D128>(&of_128, case, seed),
         128 => run::<E4m3D128Causal>(&of_128_causal, case, seed),
         _ => run::<E4m3D256>(&of_256, case, seed),
     }
