@@ -156,7 +156,7 @@ macro_rules! configs {
 }
 configs! {
     /// Heads of 64.
-    E4m3D64: 64 x 128, 2 loaded, 3 of 152 and 56, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x64x32_F32E4M3E4M3_RS_TN, SLACK = 0.5;
+    E4m3D64: 64 x 128, 2 loaded, 3 of 160 and 32, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x64x32_F32E4M3E4M3_RS_TN, SLACK = 0.5;
     /// Heads of 128, for masks and few keys.
     E4m3D128Causal: 128 x 128, 2 loaded, 2 of 232 and 40, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN, SLACK = 0.5;
     /// Heads of 128.
