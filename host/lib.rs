@@ -57,7 +57,7 @@ mod memory;
 mod mix;
 mod module;
 #[cfg(feature = "movement")]
-mod rearrange;
+mod movement;
 mod stream;
 mod tensor_map;
 
@@ -78,6 +78,8 @@ pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
+#[cfg(feature = "movement")]
+pub use movement::{copy, copy_on, transpose, transpose_on};
 pub use moye_device::half;
 pub use moye_device::kernel::{Kernel, KernelParam, LaunchBounds, Params};
 pub use moye_device::layout;
@@ -91,8 +93,6 @@ pub use moye_sim::{
     Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
     TensorSwizzle,
 };
-#[cfg(feature = "movement")]
-pub use rearrange::{copy, copy_on, transpose, transpose_on};
 pub use stream::Stream;
 pub use tensor_map::{TensorMap, TensorMapOf};
 

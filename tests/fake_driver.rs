@@ -106,7 +106,10 @@ fn each_fault_is_told_with_the_way_out() {
             "ptx",
             &["the driver refused the PTX of `moye_kernels` for sm_80", "(218)", "ptx input, line 9; error"],
         ),
-        ("no kernel", &["module `moye_kernels` has no kernel `turn_u32` (of package `moye-kernels`)"]),
+        (
+            "no kernel",
+            &["module `moye_kernels` has no kernel `repack_transposed_u32` (of package `moye-kernels`)"],
+        ),
         ("registers", &["256 threads in a block: its registers allow 128"]),
         ("launch", &["`cuLaunchKernel` failed with CUDA_ERROR_FAKE (701): something fake"]),
         (

@@ -26,31 +26,17 @@ pub mod guide;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper;
 pub mod ladder;
-#[cfg(feature = "movement")]
-mod lines;
 pub mod mma;
 #[cfg(feature = "movement")]
-mod pack;
-#[cfg(feature = "movement")]
-pub mod realign;
-#[cfg(feature = "movement")]
-pub mod transpose_words;
-#[cfg(feature = "movement")]
-pub mod turn;
+pub mod movement;
 
 #[cfg(feature = "matmul-f32")]
 pub use ladder::matmul::{matmul_f32_nn, matmul_f32_nt, matmul_f32_tn, matmul_f32_tt};
 #[cfg(feature = "movement")]
 pub use ladder::{copy::copy, copy_async::copy_async, transpose::transpose};
 #[cfg(feature = "movement")]
-pub use lines::{
-    copy_lines, copy_long_lines, transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128,
+pub use movement::{
+    copy_lines, copy_long_lines, repack_lines, repack_transposed_u32, repack_u8, repack_u16, repack_u32,
+    repack_u64, repack_u128, transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128,
+    transpose_words_u8, transpose_words_u16,
 };
-#[cfg(feature = "movement")]
-pub use pack::{pack_u8, pack_u16, pack_u32, pack_u64, pack_u128};
-#[cfg(feature = "movement")]
-pub use realign::realign;
-#[cfg(feature = "movement")]
-pub use transpose_words::{transpose_words_u8, transpose_words_u16};
-#[cfg(feature = "movement")]
-pub use turn::turn_u32;

@@ -5,13 +5,12 @@ use super::hopper;
 use super::operand::{LINE, View};
 use super::plan::Plan;
 use super::problem::{MAX_Y, OPERATION, Problem, ROW_ALIGN, blocks};
-use crate::kernels::realign::{Lines, runs_of};
-use crate::kernels::turn::Turn;
-use crate::kernels::{pack_u8, pack_u16, pack_u32, pack_u64, realign, turn_u32};
+use crate::kernels::movement::repack::{Lines, Transposed, runs_of};
+use crate::kernels::{repack_lines, repack_transposed_u32};
 use crate::launch::Grid;
+use crate::movement::repack::{Extents, Strided, repack};
 use crate::stream::Stream;
 use crate::{Error, Result};
-use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut};
 
 /// Alignment of the workspace's regions, in bytes.
@@ -128,25 +127,27 @@ pub(super) struct Move {
 impl Move {
     /// The transpose by 16-byte vectors that the copy is, for 4-byte elements. `None` if it is
     /// another copy, or if rows do not start at such vectors.
-    fn turn(&self) -> Option<Turn> {
+    fn transposed(&self) -> Option<Transposed> {
         let Self { from, to, extents: (k, rows), batches } = *self;
         let in_words = |view: &View, line: i64| {
             let words = |stride: i64| (stride as u64).wrapping_mul(view.bytes).is_multiple_of(WORD);
             view.address.is_multiple_of(WORD) && words(line) && (batches == 1 || words(view.batch))
         };
         // In these names the source is column-contiguous and the destination row-contiguous.
-        let turned = from.bytes == 4 && from.mn == 1 && to.k == 1;
-        (turned && batches <= MAX_Y && in_words(&from, from.k) && in_words(&to, to.mn)).then(|| Turn {
-            src: Global::from_address(from.address),
-            dst: GlobalMut::from_address(to.address),
-            src_row: from.k,
-            dst_k: to.mn,
-            src_batch: from.batch,
-            dst_batch: to.batch,
-            rows,
-            k,
-            written: Ends::Words.of(rows, from.bytes),
-            batches,
+        let transposes = from.bytes == 4 && from.mn == 1 && to.k == 1;
+        (transposes && batches <= MAX_Y && in_words(&from, from.k) && in_words(&to, to.mn)).then(|| {
+            Transposed {
+                src: Global::from_address(from.address),
+                dst: GlobalMut::from_address(to.address),
+                src_row: from.k,
+                dst_k: to.mn,
+                src_batch: from.batch,
+                dst_batch: to.batch,
+                rows,
+                k,
+                written: Ends::Words.of(rows, from.bytes),
+                batches,
+            }
         })
     }
 
@@ -181,8 +182,8 @@ pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: [Option<Move>; 2
         [None, Some(second)] => (second, None),
         [None, None] => return Ok(()),
     };
-    let both = match (first.turn(), second.map(|second| second.turn())) {
-        (Some(first), None) => Some((first, Turn::NONE)),
+    let both = match (first.transposed(), second.map(|second| second.transposed())) {
+        (Some(first), None) => Some((first, Transposed::NONE)),
         // With other numbers of batches many blocks would be idle.
         (Some(first), Some(Some(second))) if first.batches == second.batches => Some((first, second)),
         _ => None,
@@ -190,8 +191,8 @@ pub(super) unsafe fn rearrange_operands(stream: &Stream, moves: [Option<Move>; 2
     if let Some((first, second)) = both {
         let tiles = blocks("tiles to transpose", first.tiles() + second.tiles())?;
         let grid = Grid::new((tiles, first.batches), 256).dependent();
-        // SAFETY: the caller's contract; `turn` has checked the kernel's requirements.
-        return unsafe { stream.launch(&turn_u32, grid, (first, second)) };
+        // SAFETY: the caller's contract; `transposed` has checked the kernel's requirements.
+        return unsafe { stream.launch(&repack_transposed_u32, grid, (first, second)) };
     }
     // With other numbers of batches many blocks would be idle.
     if let Some(second) = second
@@ -222,7 +223,8 @@ pub(super) unsafe fn rearrange(
     ends: Ends,
     batches: u32,
 ) -> Result<()> {
-    let extents = (rows, k, ends.of(k, from.bytes));
+    let written = ends.of(k, from.bytes);
+    let strided = |View { address, mn, k, batch, .. }| Strided { address, row: mn, k, batch };
     let mut first = 0;
     while first < batches {
         let count = (batches - first).min(MAX_Y);
@@ -232,14 +234,12 @@ pub(super) unsafe fn rearrange(
         };
         let (from, to) = (at(from), at(to));
         let lines = Move { from, to, extents: (rows, k), batches: count }.lines(ends);
+        let extents = Extents { rows, k, written, batches: count };
         // SAFETY: the caller's contract, for these batches.
         unsafe {
             match from.bytes {
                 _ if let Some(lines) = lines => rearrange_lines(stream, lines, Lines::NONE),
-                1 => rearrange_by(&pack_u8, stream, from, to, extents, count),
-                2 => rearrange_by(&pack_u16, stream, from, to, extents, count),
-                4 => rearrange_by(&pack_u32, stream, from, to, extents, count),
-                _ => rearrange_by(&pack_u64, stream, from, to, extents, count),
+                bytes => repack(OPERATION, stream, bytes, strided(from), strided(to), extents),
             }?
         }
         first += count;
@@ -269,30 +269,6 @@ fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
     from.k == 1 && to.k == 1 && aligned && counted && long
 }
 
-/// [`rearrange`] for up to [`MAX_Y`] batches with any strides, by the kernel for elements of this
-/// size.
-///
-/// # Safety
-/// As for [`rearrange`]; `B` is as large as an element.
-unsafe fn rearrange_by<B: Element>(
-    kernel: &Pack<B>,
-    stream: &Stream,
-    from: View,
-    to: View,
-    (rows, k, written): (u32, u32, u32),
-    batches: u32,
-) -> Result<()> {
-    let tiles = blocks("tiles to rearrange", u64::from(rows.div_ceil(64)) * u64::from(written.div_ceil(64)))?;
-    let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
-    let arguments =
-        (source, destination, rows, k, written, from.mn, from.k, from.batch, to.mn, to.k, to.batch);
-    // SAFETY: the caller's contract.
-    unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256).dependent(), arguments) }
-}
-
-/// A kernel that copies between any strides.
-type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
-
 /// Copies one matrix that [has contiguous lines](lie_in_lines), or two with equal numbers of
 /// batches, at most
 /// [`MAX_Y`]: as bytes, whose words are cut out of two.
@@ -303,7 +279,7 @@ unsafe fn rearrange_lines(stream: &Stream, first: Lines, second: Lines) -> Resul
     let blocks = blocks("runs of bytes to rearrange", first.blocks() + second.blocks())?;
     let grid = Grid::new((blocks, first.batches), 256).dependent();
     // SAFETY: the caller's contract.
-    unsafe { stream.launch(&realign, grid, (first, second)) }
+    unsafe { stream.launch(&repack_lines, grid, (first, second)) }
 }
 
 #[cfg(test)]

@@ -3,8 +3,7 @@
 
 use crate::common::On;
 use crate::common::matrix::rng;
-use moye::kernels::realign::Lines;
-use moye::kernels::turn::Turn;
+use moye::kernels::movement::repack::{Lines, Transposed};
 use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, kernels};
 use rand::RngExt;
 use rstest::rstest;
@@ -96,7 +95,7 @@ fn realign(device: &Device, first: &Realigned, second: Option<&Realigned>) {
     let blocks = (first.lines.blocks() + other.blocks()) as u32;
     let grid = Grid::new((blocks, first.lines.batches.max(other.batches)), 256);
     // SAFETY: all lines are in their separate buffers, and written lines start at multiples of 16.
-    unsafe { device.launch(&kernels::realign, grid, (first.lines, other)) }.unwrap();
+    unsafe { device.launch(&kernels::repack_lines, grid, (first.lines, other)) }.unwrap();
 }
 
 #[rstest]
@@ -167,10 +166,10 @@ fn rows_are_packed_with_zeros_up_to_what_is_written(
     #[values((1, 1), (3, 7), (64, 63), (65, 64), (70, 65), (9, 130))] extents: (usize, usize),
 ) {
     let Some(device) = on.device() else { return };
-    pack::<u8>(&device, &kernels::pack_u8, extents);
-    pack::<u16>(&device, &kernels::pack_u16, extents);
-    pack::<u32>(&device, &kernels::pack_u32, extents);
-    pack::<u64>(&device, &kernels::pack_u64, extents);
+    pack::<u8>(&device, &kernels::repack_u8, extents);
+    pack::<u16>(&device, &kernels::repack_u16, extents);
+    pack::<u32>(&device, &kernels::repack_u32, extents);
+    pack::<u64>(&device, &kernels::repack_u64, extents);
 }
 
 /// Batches of `rows x k` numbers with K contiguous, and room for their transposes, both with more
@@ -182,7 +181,7 @@ struct Turned {
     dst: Buffer<u32>,
     lines: [usize; 2],
     between: [usize; 2],
-    turn: Turn,
+    turn: Transposed,
 }
 
 impl Turned {
@@ -193,7 +192,7 @@ impl Turned {
         let before: Vec<u32> = (0..batches * between[0]).map(|_| rng.random()).collect();
         let src = device.upload(&before).unwrap();
         let dst = device.upload(&vec![u32::from_ne_bytes([POISON; 4]); batches * between[1]]).unwrap();
-        let turn = Turn {
+        let turn = Transposed {
             src: Global::from_address(src.address()),
             dst: GlobalMut::from_address(dst.address()),
             src_row: lines[0] as i64,
@@ -238,12 +237,12 @@ fn two_matrices_are_turned_round_by_one_launch(
     let mut rng = rng(&[first, second].concat());
     let first = Turned::new(&device, first, &mut rng);
     let second = (second[0] > 0).then(|| Turned::new(&device, second, &mut rng));
-    let other = second.as_ref().map_or(Turn::NONE, |second| second.turn);
+    let other = second.as_ref().map_or(Transposed::NONE, |second| second.turn);
     let tiles = (first.turn.tiles() + other.tiles()) as u32;
     let grid = Grid::new((tiles, first.turn.batches.max(other.batches)), 256);
     // SAFETY: each lies in a buffer of its own, whose lines and batches begin at multiples of 16
     // bytes.
-    unsafe { device.launch(&kernels::turn_u32, grid, (first.turn, other)) }.unwrap();
+    unsafe { device.launch(&kernels::repack_transposed_u32, grid, (first.turn, other)) }.unwrap();
     first.expect();
     if let Some(second) = second {
         second.expect();

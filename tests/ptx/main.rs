@@ -209,7 +209,7 @@ fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
 #[test]
 fn whatever_may_begin_early_waits_before_it_touches_memory() {
     const FAMILIES: [&str; 8] =
-        ["matmul_f16_acc", "matmul_f64", "sgemm", "wgmma", "finish", "pack", "realign", "turn"];
+        ["matmul_f16_acc", "matmul_f64", "sgemm", "wgmma", "finish", "repack", "transpose_", "copy_l"];
     let text = text("sm_90a");
     for family in FAMILIES {
         let mut seen = 0;

@@ -53,46 +53,30 @@ fn copies_and_transposes_as_fast_as_memory_begin_before_the_kernel_in_front_has_
     }
 }
 
+/// By words of whatever elements, in tiles that are whole and in others.
 #[rstest]
-fn transposes_move_each_element_once_through_shared_memory(
+fn transposes_move_each_word_once_through_shared_memory(
     #[values("sm_80", "sm_90a")] arch: &str,
-    #[values(("transpose_u8", 16), ("transpose_u16", 16), ("transpose_u32", 16), ("transpose_u64", 16), ("transpose_u128", 4))]
-    (name, elements): (&str, usize),
+    #[values(
+        ("transpose_u8", "u8", 16), ("transpose_u16", "b16", 16), ("transpose_u32", "b32", 16),
+        ("transpose_u64", "b64", 16), ("transpose_u128", "v4.b32", 4), ("transpose_words_u8", "b32", 16),
+        ("transpose_words_u16", "b32", 16),
+    )]
+    (name, word, words): (&str, &str, usize),
 ) {
     let kernel = function(arch, name);
     for instruction in ["ld.global", "st.shared", "ld.shared", "st.global"] {
-        assert_eq!(kernel.count(instruction), 2 * elements, "{instruction}: {:?}", kernel.instructions);
-    }
-    assert_eq!(
-        kernel.count("bar.sync"),
-        2,
-        "one between writing and reading, in tiles that are whole and in others"
-    );
-}
-
-/// Sixteen words a thread, of whatever elements, and once in shared memory for tiles that are whole
-/// and others.
-#[rstest]
-fn small_elements_are_transposed_by_words(
-    #[values("sm_80", "sm_90a")] arch: &str,
-    #[values("transpose_words_u8", "transpose_words_u16")] name: &str,
-) {
-    let kernel = function(arch, name);
-    for (instruction, count) in [
-        ("ld.global.b32", 2 * 16),
-        ("st.shared.b32", 16),
-        ("ld.shared.b32", 2 * 16),
-        ("st.global.b32", 2 * 16),
-    ] {
+        let count = kernel.count(&format!("{instruction}.{word}"));
+        assert_eq!(count, 2 * words, "{instruction}: {:?}", kernel.instructions);
         assert_eq!(kernel.count(instruction), count, "{instruction}: {:?}", kernel.instructions);
     }
-    assert_eq!(kernel.count("bar.sync"), 1, "between writing and reading");
+    assert_eq!(kernel.count("bar.sync"), 2, "one between writing and reading");
 }
 
 #[rstest]
-fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
+fn what_is_repacked_goes_through_shared_memory_only_where_it_turns_round(
     #[values("sm_80", "sm_90a")] arch: &str,
-    #[values("pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128")] name: &str,
+    #[values("repack_u8", "repack_u16", "repack_u32", "repack_u64", "repack_u128")] name: &str,
 ) {
     let kernel = function(arch, name);
     // 64 x 64 elements of 256 threads, straight and by shared memory.
@@ -105,7 +89,7 @@ fn what_is_packed_goes_through_shared_memory_only_where_it_turns_round(
 /// one by one.
 #[rstest]
 fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &str) {
-    let kernel = function(arch, "turn_u32");
+    let kernel = function(arch, "repack_transposed_u32");
     assert_eq!(kernel.count("ld.global.v4.b32"), 4, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global.v4.b32"), 4, "{:?}", kernel.instructions);
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [0; 3]);
@@ -115,12 +99,12 @@ fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &s
 /// register, and the rest of the line by bytes.
 #[rstest]
 fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
-    let kernel = function(arch, "realign");
-    assert_eq!(kernel.count("ld.global.cg.v4.b32"), 4 + 1, "{:?}", kernel.instructions);
+    let kernel = function(arch, "repack_lines");
+    assert_eq!(kernel.count("ld.global.v4.b32"), 4 + 1, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global.v4.b32"), 4, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("shfl.sync"), 4 * 4, "{:?}", kernel.instructions);
     assert_eq!(
-        [kernel.count("ld.global.cg.u8"), kernel.count("st.global.u8")],
+        [kernel.count("ld.global.u8"), kernel.count("st.global.u8")],
         [1, 1],
         "{:?}",
         kernel.instructions

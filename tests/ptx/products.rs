@@ -220,7 +220,7 @@ const OTHERS: &[&str] = &[
     "copy", "copy_async", "copy_lines", "copy_long_lines",
     "transpose", "transpose_u8", "transpose_u16", "transpose_u32", "transpose_u64", "transpose_u128",
     "transpose_words_u8", "transpose_words_u16",
-    "pack_u8", "pack_u16", "pack_u32", "pack_u64", "pack_u128", "realign", "turn_u32",
+    "repack_u8", "repack_u16", "repack_u32", "repack_u64", "repack_u128", "repack_lines", "repack_transposed_u32",
     "finish_f16", "finish_bf16", "finish_f32", "finish_f64", "finish_i32",
     "matmul_f32_nn", "matmul_f32_nt", "matmul_f32_tn", "matmul_f32_tt",
     "sgemm_nt", "sgemm_nn", "sgemm_tt", "sgemm_nt_128x128", "sgemm_tn_128x128", "sgemm_nn_128x128", "sgemm_tt_128x128",

@@ -126,7 +126,7 @@ fn copied_by(column: usize, cols: usize, bytes: usize) -> String {
     match column.is_multiple_of(16) {
         true if long => "copy_long_lines".to_owned(),
         true => "copy_lines".to_owned(),
-        false => format!("pack_u{}", 8 * bytes),
+        false => format!("repack_u{}", 8 * bytes),
     }
 }
 

@@ -1,5 +1,9 @@
-//! Copies and transposes of matrices.
+//! Copies and transposes of matrices, each by the kernel that is fastest for the layouts of both
+//! sides.
 
+pub(crate) mod repack;
+
+use self::repack::{Extents, Strided, blocks, repack};
 use crate::device::Device;
 use crate::launch::Grid;
 use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
@@ -7,7 +11,10 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut};
-use moye_kernels::*;
+use moye_kernels::{
+    copy_lines, copy_long_lines, transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128,
+    transpose_words_u8, transpose_words_u16,
+};
 
 /// Copies `src` to `dst`, of the same shape and any strides, on the default stream of a device.
 ///
@@ -240,87 +247,63 @@ unsafe fn tiles<T: Element>(
     to: Side,
     [m, n]: [u32; 2],
 ) -> Result<()> {
-    if let Some((kernel, tile)) = by_words(T::BYTES, from, to, [m, n]) {
-        let blocks = blocks(operation, n.div_ceil(tile[0]), m.div_ceil(tile[1]))?;
-        let (source, destination) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
-        let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
-        // SAFETY: the caller's contract, for elements of the same size and any type; lines are
-        // whole vectors.
-        return unsafe { stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments) };
+    if from.strides[1] != 1 || to.strides[0] != 1 {
+        // `repack` is fastest if its K is the destination's contiguous mode.
+        let strided =
+            |Side { address, strides }| Strided { address, row: strides[1], k: strides[0], batch: 0 };
+        let extents = Extents { rows: n, k: m, written: m, batches: 1 };
+        // SAFETY: the caller's contract.
+        return unsafe { repack(operation, stream, T::BYTES as u64, strided(from), strided(to), extents) };
     }
+    let transpose = Transpose { operation, stream, from, to, extents: [n, m] };
     // SAFETY: the caller's contract, for elements of the same size and any type.
     unsafe {
         match T::BYTES {
-            1 => tiles_by(operation, stream, (&pack_u8, &transpose_u8, 64), from, to, [m, n]),
-            2 => tiles_by(operation, stream, (&pack_u16, &transpose_u16, 64), from, to, [m, n]),
-            4 => tiles_by(operation, stream, (&pack_u32, &transpose_u32, 64), from, to, [m, n]),
-            8 => tiles_by(operation, stream, (&pack_u64, &transpose_u64, 64), from, to, [m, n]),
-            _ => tiles_by(operation, stream, (&pack_u128, &transpose_u128, 32), from, to, [m, n]),
+            1 if in_words(1, from, to, [m, n]) => transpose.by(&transpose_words_u8, [128, 128]),
+            2 if in_words(2, from, to, [m, n]) => transpose.by(&transpose_words_u16, [64, 128]),
+            1 => transpose.by(&transpose_u8, [64, 64]),
+            2 => transpose.by(&transpose_u16, [64, 64]),
+            4 => transpose.by(&transpose_u32, [64, 64]),
+            8 => transpose.by(&transpose_u64, [64, 64]),
+            _ => transpose.by(&transpose_u128, [32, 32]),
         }
     }
 }
 
-/// A kernel that copies between any strides.
-type Pack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
-/// A kernel that transposes, with unit strides on both sides.
-type Transpose<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, i64, i64)>;
-
-/// The kernel that transposes elements of this many bytes in 4-byte words, and its tile, if lines
-/// of both sides consist of such words.
-fn by_words(
-    bytes: usize,
-    from: Side,
-    to: Side,
-    [m, n]: [u32; 2],
-) -> Option<(&'static Transpose<u32>, [u32; 2])> {
-    let (kernel, tile): (&'static Transpose<u32>, _) = match bytes {
-        1 => (&transpose_words_u8, [128, 128]),
-        2 => (&transpose_words_u16, [64, 128]),
-        _ => return None,
-    };
-    let turns = from.strides[1] == 1 && to.strides[0] == 1;
+/// Whether lines of both sides consist of 4-byte words, for elements of this many bytes.
+fn in_words(bytes: usize, from: Side, to: Side, [m, n]: [u32; 2]) -> bool {
     let whole = |elements: i64| (elements as u64).wrapping_mul(bytes as u64).is_multiple_of(4);
     let lines = [m.into(), n.into(), from.strides[0], to.strides[1]].into_iter().all(whole);
-    let starts = from.address.is_multiple_of(4) && to.address.is_multiple_of(4);
-    (turns && lines && starts).then_some((kernel, tile))
+    lines && from.address.is_multiple_of(4) && to.address.is_multiple_of(4)
 }
 
-/// [`tiles`], for elements that are copied as `B`.
-///
-/// # Safety
-/// As for [`moved`]; the elements have the size of `B`.
-unsafe fn tiles_by<B: Element>(
+/// A transpose with unit strides on both sides: extents are those of the source, the contiguous
+/// mode first.
+struct Transpose<'a> {
     operation: &'static str,
-    stream: &Stream,
-    (pack, transpose, extent): (&Pack<B>, &Transpose<B>, u32),
+    stream: &'a Stream,
     from: Side,
     to: Side,
-    [m, n]: [u32; 2],
-) -> Result<()> {
-    let (source, destination) =
-        (Global::<B>::from_address(from.address), GlobalMut::<B>::from_address(to.address));
-    // SAFETY: the caller's contract.
-    unsafe {
-        if from.strides[1] == 1 && to.strides[0] == 1 {
-            let blocks = blocks(operation, n.div_ceil(extent), m.div_ceil(extent))?;
-            let arguments = (source, destination, n, m, from.strides[0], to.strides[1]);
-            return stream.launch(transpose, Grid::new(blocks, 256).dependent(), arguments);
-        }
-        // The kernel is fastest if its second mode is the destination's contiguous one.
-        let blocks = blocks(operation, n.div_ceil(64), m.div_ceil(64))?;
-        let ([from_m, from_n], [to_m, to_n]) = (from.strides, to.strides);
-        let arguments = (source, destination, n, m, m, from_n, from_m, 0, to_n, to_m, 0);
-        stream.launch(pack, Grid::new(blocks, 256), arguments)
-    }
+    extents: [u32; 2],
 }
 
-/// A grid of this many tiles.
-fn blocks(operation: &'static str, along: u32, across: u32) -> Result<u32> {
-    let (tiles, limit) = (u64::from(along) * u64::from(across), u64::from(crate::MAX_BLOCKS[0]));
-    if tiles > limit {
-        return Err(Error::MatrixTooLarge { operation, what: "tiles", value: tiles as usize, limit });
+impl Transpose<'_> {
+    /// By a kernel with this tile.
+    ///
+    /// # Safety
+    /// As for [`moved`]; lines of both sides consist of words `W`, as the kernel requires.
+    unsafe fn by<W: Element>(
+        &self,
+        kernel: &Kernel<(Global<W>, GlobalMut<W>, u32, u32, i64, i64)>,
+        tile: [u32; 2],
+    ) -> Result<()> {
+        let Self { operation, stream, from, to, extents: [m, n] } = *self;
+        let blocks = blocks(operation, m.div_ceil(tile[0]), n.div_ceil(tile[1]))?;
+        let (src, dst) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
+        let arguments = (src, dst, m, n, from.strides[0], to.strides[1]);
+        // SAFETY: the caller's contract.
+        unsafe { stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments) }
     }
-    Ok(tiles as u32)
 }
 
 #[cfg(test)]
@@ -346,24 +329,14 @@ mod tests {
     #[test]
     fn small_elements_are_transposed_by_words_where_lines_of_both_sides_are_such() {
         let (from, to) = (side(256, [96, 1]), side(512, [1, 64]));
-        let by = |bytes, from, to, extents| by_words(bytes, from, to, extents).map(|(_, tile)| tile);
-        assert_eq!(by(1, from, to, [64, 96]), Some([128, 128]));
-        assert_eq!(by(2, from, to, [64, 96]), Some([64, 128]));
-        assert_eq!(by(4, from, to, [64, 96]), None, "they are words");
-        assert_eq!(by(1, to, to, [64, 96]), None, "a copy");
-        assert_eq!(by(1, from, to, [62, 96]), None, "rows of the destination end within a word");
-        assert_eq!(by(2, from, to, [62, 96]), Some([64, 128]));
-        assert_eq!(by(2, from, to, [64, 95]), None, "rows of the source do");
-        assert_eq!(by(1, side(258, [96, 1]), to, [64, 96]), None, "the source begins within a word");
-        assert_eq!(by(2, from, side(514, [1, 64]), [64, 96]), None, "the destination does");
-        assert_eq!(by(1, side(256, [98, 1]), to, [64, 96]), None, "the source's second row does");
-        assert_eq!(by(2, from, side(512, [1, 65]), [64, 96]), None, "the destination's second row does");
-    }
-
-    #[test]
-    fn more_tiles_than_a_grid_has_blocks_are_refused() {
-        assert_eq!(blocks("copy", 65_536, 32_767).unwrap(), 2_147_418_112);
-        let error = blocks("copy", 65_536, 32_768).unwrap_err().to_string();
-        assert!(error.contains("2147483648") && error.contains("2147483647"), "{error}");
+        assert!(in_words(1, from, to, [64, 96]));
+        assert!(in_words(2, from, to, [64, 96]));
+        assert!(!in_words(1, from, to, [62, 96]), "rows of the destination end within a word");
+        assert!(in_words(2, from, to, [62, 96]));
+        assert!(!in_words(2, from, to, [64, 95]), "rows of the source do");
+        assert!(!in_words(1, side(258, [96, 1]), to, [64, 96]), "the source begins within a word");
+        assert!(!in_words(2, from, side(514, [1, 64]), [64, 96]), "the destination does");
+        assert!(!in_words(1, side(256, [98, 1]), to, [64, 96]), "the source's second row does");
+        assert!(!in_words(2, from, side(512, [1, 65]), [64, 96]), "the destination's second row does");
     }
 }

@@ -1,0 +1,24 @@
+//! Kernels that move elements.
+//!
+//! | file | entries | from, to |
+//! | --- | --- | --- |
+//! | [`copy`] | [`copy_lines`], [`copy_long_lines`] | the same contiguous mode, in vectors of 16 bytes |
+//! | [`transpose`] | [`transpose_u8`] to [`transpose_u128`], [`transpose_words_u8`], [`transpose_words_u16`] | contiguous along M, contiguous along N |
+//! | [`repack`] | [`repack_u8`] to [`repack_u128`], [`repack_lines`], [`repack_transposed_u32`] | any strides, any alignment; batches; rows padded with zeros |
+//!
+//! The first two reach the bandwidth of memory and take matrices that have the alignment and the
+//! contiguous mode that they need. `repack` takes everything else, and the operands of products.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+pub mod copy;
+pub mod repack;
+pub mod transpose;
+
+pub use copy::{copy_lines, copy_long_lines};
+pub use repack::{
+    repack_lines, repack_transposed_u32, repack_u8, repack_u16, repack_u32, repack_u64, repack_u128,
+};
+pub use transpose::{
+    transpose_u8, transpose_u16, transpose_u32, transpose_u64, transpose_u128, transpose_words_u8,
+    transpose_words_u16,
+};

@@ -1,0 +1,99 @@
+//! The launches of the `repack` kernels, which products need, too.
+
+use crate::launch::Grid;
+use crate::stream::Stream;
+use crate::{Error, MAX_BLOCKS, Result};
+use moye_device::kernel::Kernel;
+use moye_device::memory::{Element, Global, GlobalMut};
+use moye_kernels::movement::repack::TILE;
+use moye_kernels::{repack_u8, repack_u16, repack_u32, repack_u64, repack_u128};
+
+/// A matrix of either side: its start, and its strides in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided {
+    pub address: u64,
+    pub row: i64,
+    pub k: i64,
+    pub batch: i64,
+}
+
+/// What is copied: `rows x k` elements of a batch, and zeros up to `rows x written`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extents {
+    pub rows: u32,
+    pub k: u32,
+    pub written: u32,
+    pub batches: u32,
+}
+
+/// Copies elements of this many bytes between any strides. Fastest if K is the destination's
+/// contiguous mode.
+///
+/// # Errors
+/// [`Error::MatrixTooLarge`] if there are more tiles than a grid has blocks, and those of a launch.
+///
+/// # Safety
+/// Both sides are accessible with these extents and strides, and do not overlap, until the work has
+/// completed.
+pub(crate) unsafe fn repack(
+    operation: &'static str,
+    stream: &Stream,
+    bytes: u64,
+    from: Strided,
+    to: Strided,
+    extents: Extents,
+) -> Result<()> {
+    // SAFETY: the caller's contract, for elements of the same size and any type.
+    unsafe {
+        match bytes {
+            1 => repack_by(operation, stream, &repack_u8, from, to, extents),
+            2 => repack_by(operation, stream, &repack_u16, from, to, extents),
+            4 => repack_by(operation, stream, &repack_u32, from, to, extents),
+            8 => repack_by(operation, stream, &repack_u64, from, to, extents),
+            _ => repack_by(operation, stream, &repack_u128, from, to, extents),
+        }
+    }
+}
+
+/// A kernel that repacks elements `B`.
+type Repack<B> = Kernel<(Global<B>, GlobalMut<B>, u32, u32, u32, i64, i64, i64, i64, i64, i64)>;
+
+/// [`repack`], for elements that are copied as `B`.
+///
+/// # Safety
+/// As for [`repack`]; the elements have the size of `B`.
+unsafe fn repack_by<B: Element>(
+    operation: &'static str,
+    stream: &Stream,
+    kernel: &Repack<B>,
+    from: Strided,
+    to: Strided,
+    Extents { rows, k, written, batches }: Extents,
+) -> Result<()> {
+    let tiles = blocks(operation, rows.div_ceil(TILE), written.div_ceil(TILE))?;
+    let (src, dst) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
+    let arguments = (src, dst, rows, k, written, from.row, from.k, from.batch, to.row, to.k, to.batch);
+    // SAFETY: the caller's contract.
+    unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256).dependent(), arguments) }
+}
+
+/// A grid of this many tiles.
+pub(super) fn blocks(operation: &'static str, along: u32, across: u32) -> Result<u32> {
+    let (tiles, limit) = (u64::from(along) * u64::from(across), u64::from(MAX_BLOCKS[0]));
+    if tiles > limit {
+        return Err(Error::MatrixTooLarge { operation, what: "tiles", value: tiles as usize, limit });
+    }
+    Ok(tiles as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::blocks;
+
+    #[test]
+    fn more_tiles_than_a_grid_has_blocks_are_refused() {
+        assert_eq!(blocks("copy", 65_536, 32_767).unwrap(), 2_147_418_112);
+        let error = blocks("copy", 65_536, 32_768).unwrap_err().to_string();
+        assert!(error.contains("2147483648") && error.contains("2147483647"), "{error}");
+    }
+}
