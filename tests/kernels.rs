@@ -4,8 +4,6 @@
 mod common;
 #[path = "kernels/far.rs"]
 mod far;
-#[path = "kernels/row_ends.rs"]
-mod row_ends;
 
 use common::matrix::{Order, Shape, TestMatrix, norm, rng};
 use common::{On, gpu};

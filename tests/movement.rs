@@ -3,6 +3,8 @@
 //! written.
 
 mod common;
+#[path = "movement/repack.rs"]
+mod repack;
 
 use common::devices;
 use moye::{Device, Element, Matrix, MatrixMut, copy, transpose};

@@ -100,11 +100,11 @@ fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &s
 #[rstest]
 fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {
     let kernel = function(arch, "repack_lines");
-    assert_eq!(kernel.count("ld.global.v4.b32"), 4 + 1, "{:?}", kernel.instructions);
+    assert_eq!(kernel.count("ld.global.cg.v4.b32"), 4 + 1, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("st.global.v4.b32"), 4, "{:?}", kernel.instructions);
     assert_eq!(kernel.count("shfl.sync"), 4 * 4, "{:?}", kernel.instructions);
     assert_eq!(
-        [kernel.count("ld.global.u8"), kernel.count("st.global.u8")],
+        [kernel.count("ld.global.cg.u8"), kernel.count("st.global.u8")],
         [1, 1],
         "{:?}",
         kernel.instructions

@@ -11,7 +11,7 @@
 //! product some microseconds, more than the copy of a small operand.
 
 use crate::mma::TurnedOf;
-use moye_device::arch::{Word128, overlap_launches, shuffle};
+use moye_device::arch::{CachedAccess as _, LoadCache, LoadHint, Word128, overlap_launches, shuffle};
 use moye_device::kernel::KernelParam;
 use moye_device::prelude::*;
 use moye_device::tensor::IdentityOf;
@@ -83,6 +83,8 @@ const AT_ONCE: u32 = 4;
 const RUN: u32 = 32 * AT_ONCE;
 /// Runs of a block: one for each warp.
 const RUNS: u32 = 8;
+/// Not in L1: each vector is read once, except at the ends of 32.
+const LOAD: LoadHint = LoadHint::PLAIN.cache(LoadCache::Cg);
 
 /// Runs of a line of this many bytes, by its whole vectors; the remainder belongs to the first run.
 #[inline(always)]
@@ -189,28 +191,32 @@ pub unsafe fn repack_lines(first: Lines, second: Lines) {
     // line is not aligned, each stored vector is cut out of two.
     let loaded = ((u64::from(lines.bytes) + u64::from(shift)) / 16) as u32;
     let stored = if shift == 0 { loaded } else { loaded.saturating_sub(1) };
-    let mX = tensor!(src.offset(-i64::from(shift)).cast::<u128>(), (loaded, 1), (1, 0)); // (VECTORS, 1)
+    let vectors = src.offset(-i64::from(shift)).cast::<u128>();
     let mY = tensor!(dst.cast::<u128>(), (stored, 1), (1, 0)); // (VECTORS, 1)
-    let tXgX = partition!(tile!(mX, (128, 1), (run, 0)), (32, 1), lane); // (4, 1)
-    let tXgY = partition!(tile!(mY, (128, 1), (run, 0)), (32, 1), lane); // (4, 1)
-    let next = tile!(mX, (1, 1), (RUN * (run + 1), 0)); // the vector after the run
-
-    let (mut tXrX, mut tXrY) = (tXgX.fragment(), tXgY.fragment());
-    copy(tXgX, &mut tXrX);
-    let next = next.get(0).to_bits();
+    let tYgY = partition!(tile!(mY, (128, 1), (run, 0)), (32, 1), lane); // (4, 1)
+    // All lanes load the vector after the run too.
+    let words: [Word128; AT_ONCE as usize + 1] = core::array::from_fn(|i| {
+        let at = RUN * run + 32 * i as u32 + if i < AT_ONCE as usize { lane } else { 0 };
+        if at < loaded {
+            Word128::load_global_hint(LOAD, vectors.offset(i64::from(at)).address())
+        } else {
+            Word128([0; 4])
+        }
+    });
+    let mut tYrY = tYgY.fragment(); // (4, 1)
     for i in 0..AT_ONCE as usize {
-        let low = tXrX[i].to_bits();
         // The last lane's next vector is the first lane's of the next 32.
-        let after = if i + 1 < AT_ONCE as usize { tXrX[i + 1].to_bits() } else { next };
-        let told = if lane == 0 { after } else { low };
+        let low = words[i];
+        let told = if lane == 0 { words[i + 1] } else { low };
         let high = Word128(told.0.map(|register| shuffle(FULL_WARP, register, (lane + 1) % 32)));
-        tXrY[i] = u128::from_bits(cut(low, high, shift));
+        tYrY[i] = u128::from_bits(cut(low, high, shift));
     }
-    copy(&tXrY, tXgY);
+    copy(&tYrY, tYgY);
     // The remainder of the line, up to 31 bytes, with the first run, and the zeros after it.
     let at = 16 * stored + lane;
     if run == 0 && at < lines.written {
-        let byte = if at < lines.bytes { src.read(i64::from(at)) } else { 0 };
+        let byte =
+            if at < lines.bytes { u8::load_global_hint(LOAD, src.address() + u64::from(at)) } else { 0 };
         dst.write(i64::from(at), byte);
     }
 }
