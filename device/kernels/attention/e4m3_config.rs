@@ -21,8 +21,11 @@ use moye_device::tensor::{AllButLast, StaticLayout};
 /// Warps that transpose V: those of the producer's warpgroup but the one that loads.
 pub const TRANSPOSERS: u32 = WARPGROUP / 32 - 1;
 
-/// The exponent of the largest probability: `2^8` is the largest power of two of e4m3.
-pub const OFFSET: u32 = 8;
+/// The exponent of the largest probability where the maximum of its row is up to date.
+pub const OFFSET: u32 = 6;
+
+/// How far a maximum may be behind: `2^(OFFSET + SLACK)` is below 448, the largest number of e4m3.
+const SLACK: f32 = 2.5;
 
 /// What a kernel of 8-bit floats is made for.
 pub trait E4m3Config: Config {
@@ -104,7 +107,7 @@ pub type Storage<C, const LOADED: u32> = (
 );
 
 macro_rules! configs {
-    ($($(#[$doc:meta])* $name:ident: $d:literal x $keys:literal, $loaded:literal loaded, $warpgroups:literal of $registers:literal and $rest:literal, $qk:ident $pv:ident, SLACK = $slack:literal;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident: $d:literal x $keys:literal, $loaded:literal loaded, $warpgroups:literal of $registers:literal and $rest:literal, $qk:ident $pv:ident;)+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
@@ -114,7 +117,7 @@ macro_rules! configs {
             const D: i64 = $d;
             const BLK_N: u32 = $keys;
             const WARPGROUPS: u32 = $warpgroups;
-            const SLACK: f32 = $slack;
+            const SLACK: f32 = SLACK;
             const TILES_Q: u32 = $warpgroups;
             type Qk = QkOf<Self>;
             type Pv = PvOf<Self>;
@@ -156,11 +159,11 @@ macro_rules! configs {
 }
 configs! {
     /// Heads of 64.
-    E4m3D64: 64 x 128, 2 loaded, 3 of 160 and 32, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x64x32_F32E4M3E4M3_RS_TN, SLACK = 0.5;
+    E4m3D64: 64 x 128, 2 loaded, 3 of 160 and 32, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x64x32_F32E4M3E4M3_RS_TN;
     /// Heads of 128, for masks and few keys.
-    E4m3D128Causal: 128 x 128, 2 loaded, 2 of 232 and 40, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN, SLACK = 0.5;
+    E4m3D128Causal: 128 x 128, 2 loaded, 2 of 232 and 40, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN;
     /// Heads of 128.
-    E4m3D128: 128 x 192, 2 loaded, 2 of 232 and 40, SM90_64x192x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN, SLACK = 0.5;
+    E4m3D128: 128 x 192, 2 loaded, 2 of 232 and 40, SM90_64x192x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN;
     /// Heads of 256.
-    E4m3D256: 256 x 96, 1 loaded, 2 of 232 and 40, SM90_64x96x32_F32E4M3E4M3_SS_TN SM90_64x256x32_F32E4M3E4M3_RS_TN, SLACK = 0.5;
+    E4m3D256: 256 x 96, 1 loaded, 2 of 232 and 40, SM90_64x96x32_F32E4M3E4M3_SS_TN SM90_64x256x32_F32E4M3E4M3_RS_TN;
 }
