@@ -61,7 +61,7 @@ pub fn launch<T: AttentionElement>(
             used.join(", ")
         ));
     }
-    if !(arguments.scale > 0.0) {
+    if arguments.scale <= 0.0 {
         return unsupported(format!(
             "{} with the scale {}: it must be positive; convert the tensors to bf16",
             T::NAME,
