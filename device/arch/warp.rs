@@ -128,3 +128,36 @@ vote! {
     /// The lanes of `mask` on which the predicate holds, a bit each (`vote.sync.ballot`).
     ballot -> u32, "llvm.nvvm.vote.ballot.sync", i32, vote_ballot
 }
+
+/// Transposes four words over the four lanes of a quad: lane `i` of the quad gets word `i` of each
+/// lane, in the order of the lanes.
+///
+/// A thread of `mma.sync` or `wgmma` has two neighbouring columns of each eight: with four such
+/// pairs in, eight neighbouring columns come out, a vector of 16 bytes of 16-bit elements.
+///
+/// All lanes of the warp execute this call together.
+///
+/// ```
+/// use moye_device::arch::{lane_id, transpose_quad};
+/// # fn kernel() {
+/// let lane = lane_id();
+/// let words = transpose_quad([0, 1, 2, 3].map(|word| 10 * lane + word));
+/// assert_eq!(words, [0, 1, 2, 3].map(|of| 10 * (lane / 4 * 4 + of) + lane % 4));
+/// # }
+/// # moye_sim::Launch::new("kernel", 1, 32, &moye_sim::GlobalMemory::new()).run(&kernel).unwrap();
+/// ```
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[must_use]
+pub fn transpose_quad([a, b, c, d]: [u32; 4]) -> [u32; 4] {
+    let lane = super::lane_id();
+    // Exchanges `high` of the lanes whose bit is 0 with `low` of those whose bit is 1.
+    let exchange = |low: u32, high: u32, bit: u32| {
+        let upper = lane & bit != 0;
+        let other = shuffle_xor(FULL_WARP, if upper { low } else { high }, bit);
+        if upper { (other, high) } else { (low, other) }
+    };
+    let ((a, b), (c, d)) = (exchange(a, b, 1), exchange(c, d, 1));
+    let ((a, c), (b, d)) = (exchange(a, c, 2), exchange(b, d, 2));
+    [a, b, c, d]
+}

@@ -194,7 +194,11 @@ pub unsafe fn run<T: AttentionElement>(
         match &launch.choice {
             Choice::Sm80(kernel, _) => {
                 let threads = kernel.bounds().threads.unwrap_or(128);
-                stream.launch(kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
+                stream.launch(
+                    kernel,
+                    Grid::new(launch.blocks as u32, threads).dependent(),
+                    (launch.arguments,),
+                )?;
             }
             Choice::Hopper(hopper) => hopper.run(stream, launch.arguments)?,
             Choice::Varied(varied) => varied.run(stream, launch.arguments)?,
@@ -203,7 +207,8 @@ pub unsafe fn run<T: AttentionElement>(
             && let Some(combine) = &T::COMBINE
         {
             let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;
-            stream.launch(combine, Grid::new(rows.div_ceil(4), 128), (launch.arguments, launch.dv))?;
+            let grid = Grid::new(rows.div_ceil(4), 128).dependent();
+            stream.launch(combine, grid, (launch.arguments, launch.dv))?;
         }
     }
     Ok(())

@@ -222,7 +222,8 @@ fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
     };
     assert_eq!(kernel(128, &|call| call), "hopper_bf16_128_causal", "256 keys are two tiles of 128");
     assert_eq!(kernel(128, &|call| call.splits(2)), "hopper_bf16_128_varied");
-    assert_eq!(kernel(64, &|call| call.causal()), "hopper_bf16_64");
+    assert_eq!(kernel(64, &|call| call), "hopper_bf16_64");
+    assert_eq!(kernel(64, &|call| call.causal()), "hopper_bf16_64_causal", "256 tokens are short");
     assert_eq!(kernel(96, &|call| call), "forward_bf16_96");
     assert_eq!(kernel(64, &|call| call.softcap(3.0)), "forward_bf16_64_general");
     let mut o = device.alloc_uninit::<bf16>(2 * 256 * 64).unwrap();

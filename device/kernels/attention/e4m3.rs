@@ -32,7 +32,7 @@ use super::sequence::Visible;
 use moye_device::algorithm::{copy_tiled, transpose_paired};
 use moye_device::arch::{
     FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id, opaque,
-    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+    overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
@@ -142,6 +142,7 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
             values.init();
         }
         sync_threads();
+        overlap_launches();
         if warpgroup == C::WARPGROUPS {
             C::give_registers();
             if warp > C::WARPGROUPS * (WARPGROUP / 32) {
@@ -313,14 +314,12 @@ unsafe fn consume<C: E4m3Config>(
             let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
             store::<C>(&tOrO, sO, warpgroup, maps.o, tile, |sO| {
                 let source = Rows8 { arguments, scales, work: &work, first: tile_row + 64 * warpgroup };
-                for index in 0..2 {
-                    recompute::<C, _>(&source, index, again[index as usize], |row, column, results| {
-                        let rounded = C::T::pack(results[0] * factor_v, results[1] * factor_v);
-                        for i in 0..2 {
-                            sO.at((row, column + i as u32)).set(0usize, rounded[i]);
-                        }
-                    });
-                }
+                recompute::<C, _>(&source, again, |row, column, results| {
+                    let rounded = C::T::pack(results[0] * factor_v, results[1] * factor_v);
+                    for i in 0..2 {
+                        sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+                    }
+                });
             });
         }
         // The block's shared memory is there until all of it is read.

@@ -9,24 +9,28 @@
 use super::arguments::{Arguments, Window};
 use super::config::Half;
 use super::hopper_config::{
-    Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TileO, TmaK, TmaQ, WARPGROUP,
+    Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TmaK, TmaQ, WARPGROUP,
 };
 use super::hopper_hidden::{Pairs, Row, Source, is_hit, recompute, row_of};
-use super::hopper_mainloop::{ALONE, Operands, attend, begin_turns, scale_rows};
+use super::hopper_mainloop::{ALONE, Mainloop, ResultsOf, begin_turns, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
+use super::hopper_softmax::Softmax;
 use super::schedule::Work;
 use super::sequence::Visible;
+use super::softmax::at;
+use core::marker::PhantomData;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
-    FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id, opaque,
-    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+    FULL_WARP, Word, Word128, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
+    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
+    thread_idx, transpose_quad,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
-use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::{self, Global, SharedStorage};
-use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
+use moye_device::tensor::{AllButLast, SharedTensor};
 
 /// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
 /// own parameters.
@@ -65,6 +69,7 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
             values.init();
         }
         sync_threads();
+        overlap_launches();
         if warpgroup == C::WARPGROUPS {
             C::give_registers();
             if thread == C::WARPGROUPS * WARPGROUP {
@@ -115,36 +120,27 @@ unsafe fn produce<C: Config>(
         for work in Tiles::new(arguments, section) {
             let (head, batch) = (work.kv_head, work.batch);
             let row_tile = work.row_tile * C::WARPGROUPS;
-            let (begin, end) =
-                key_tiles::<C>(&visible, row_tile * 64, C::WARPGROUPS * 64, (arguments.q_length, 1));
+            let (begin, end) = key_tiles_of::<C>(&visible, row_tile * 64, arguments.q_length);
             macro_rules! load {
                 ($pipeline:ident, $tensor:ident, $array:ident, $tile:expr) => {
                     let filling = $pipeline.acquire(TmaK::<C>::BYTES);
                     load_k.copy($tensor.tile([$tile, 0, head, batch]), filling.of($array), &filling);
                 };
             }
-            // What waits for no epilogue of the tile before comes before Q.
-            let mut tile = end;
-            if begin < end {
-                tile -= 1;
-                load!(keys, mK, sK, tile);
-                if tile > begin {
-                    load!(keys, mK, sK, tile - 1);
-                }
-                load!(values, mV, sV, tile);
-            }
+            // In the order in which the consumers free the stages: they read the last Q, then K.
+            let mut tile = end - 1;
+            load!(keys, mK, sK, tile);
             for warpgroup in 0..C::WARPGROUPS {
                 let filling = queries[warpgroup as usize].acquire(TmaQ::<C>::BYTES);
                 let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
                 load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
             }
             while tile > begin {
-                tile -= 1;
-                if tile > begin {
-                    load!(keys, mK, sK, tile - 1);
-                }
+                load!(keys, mK, sK, tile - 1);
                 load!(values, mV, sV, tile);
+                tile -= 1;
             }
+            load!(values, mV, sV, tile);
         }
     }
 }
@@ -177,50 +173,180 @@ unsafe fn consume<C: Config>(
             1 => queries.1,
             _ => queries.2,
         };
-        let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
+        let (mut queries, keys, values) = (queries.consumer(), keys.consumer(), values.consumer());
         begin_turns::<C>(warpgroup);
-        for work in Tiles::new(arguments, section) {
-            let tile_row = work.row_tile * C::WARPGROUPS * 64;
-            let tiles = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
-            let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
-            let mut query = Some(queries.wait());
-            let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
-            let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
-                if C::SEPARATE_O
-                    && let Some(query) = query.take()
-                {
-                    // The next tile of Q is loaded under what is left of this one.
-                    queries.release(query);
+        let mut tiles = Tiles::new(arguments, section);
+        let Some(work) = tiles.next() else { return };
+        let mut tile = Tile::<C>::of(work, arguments, &visible, warpgroup);
+        let config = PhantomData::<C>;
+        let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
+        let mut query = Some(queries.wait());
+        // Q is free for the next tile's when its last product has read it.
+        macro_rules! read {
+            ($key:expr, $tile:expr) => {
+                || {
+                    if $key == $tile.keys.0
+                        && let Some(query) = query.take()
+                    {
+                        queries.release(query);
+                    }
                 }
-            });
-            let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
-            for row in 0..2 {
-                let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
-                (factors[row], logarithms[row]) = (factor, lse);
-                store_lse(&rows, row, lse, arguments, &work);
-            }
-            scale_rows(&mut tOrO, factors);
-            let hides = arguments.window != Window::ALL;
-            let again = |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, hides) };
-            let again = [again(0), again(1)];
-            let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
-            store::<C>(&tOrO, sO, warpgroup, maps, tile, |sO| {
-                let source = Fixed { arguments, work: &work, first: tile_row + 64 * warpgroup };
-                for index in 0..2 {
-                    recompute::<C, _>(&source, index, again[index as usize], |row, column, results| {
-                        let rounded = <C::T as Half>::pack(results[0], results[1]);
-                        for i in 0..2 {
-                            sO.at((row, column + i as u32)).set(0usize, rounded[i]);
-                        }
-                    });
-                }
-            });
-            if let Some(query) = query {
-                queries.release(query);
-            }
+            };
         }
+        let mut key = tile.keys.1 - 1;
+        let mut state = mainloop.begin(&tile.rows, key, read!(key, tile));
+        loop {
+            while key > tile.keys.0 {
+                key -= 1;
+                mainloop.go_on(&mut state, &tile.rows, key, read!(key, tile));
+            }
+            let Some(work) = tiles.next() else { break };
+            let next = Tile::<C>::of(work, arguments, &visible, warpgroup);
+            key = next.keys.1 - 1;
+            query = Some(queries.wait());
+            mainloop.change(&mut state, &next.rows, key, read!(key, next), |tOrO, softmax| {
+                tile.finish(tOrO, softmax, sO, maps, arguments);
+            });
+            tile = next;
+        }
+        let (mut tOrO, softmax) = mainloop.end(state);
+        tile.finish(&mut tOrO, &softmax, sO, maps, arguments);
         // The block's shared memory is there until all of it is read.
         bulk_wait_group_read::<0>();
+    }
+}
+
+/// The tiles of keys that some of the rows of a block's tile sees, one at least: a row that sees
+/// nothing has a tile of hidden scores.
+#[inline(always)]
+fn key_tiles_of<C: Config>(visible: &Visible, row: u32, q_length: u32) -> (u32, u32) {
+    let (begin, end) = key_tiles::<C>(visible, row, C::WARPGROUPS * 64, (q_length, 1));
+    (begin, end.max(begin + 1))
+}
+
+/// A warpgroup's 64 rows of a tile of queries.
+struct Tile<C> {
+    work: Work,
+    warpgroup: u32,
+    /// The query token of the warpgroup's first row.
+    first: u32,
+    rows: Rows,
+    /// The tiles of keys of the block's rows.
+    keys: (u32, u32),
+    config: PhantomData<C>,
+}
+
+impl<C: Config> Tile<C> {
+    #[inline(always)]
+    fn of(work: Work, arguments: &Arguments<C::T>, visible: &Visible, warpgroup: u32) -> Self {
+        let row = work.row_tile * C::WARPGROUPS * 64;
+        let keys = key_tiles_of::<C>(visible, row, arguments.q_length);
+        let first = row + 64 * warpgroup;
+        let rows = Rows::new::<C>(*visible, first, (arguments.q_length, 1));
+        Self { work, warpgroup, first, rows, keys, config: PhantomData }
+    }
+
+    /// Divides the results by the softmax's sums and stores them, with the logarithms of the sums.
+    ///
+    /// # Safety
+    /// As [`forward`]; all threads of the warpgroup.
+    #[inline(always)]
+    unsafe fn finish(
+        &self,
+        tOrO: &mut ResultsOf<C>,
+        softmax: &Softmax,
+        sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+        maps: Maps<'_, C>,
+        arguments: &Arguments<C::T>,
+    ) {
+        let scale = arguments.scale * core::f32::consts::LOG2_E;
+        let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
+        // SAFETY: the caller's contract.
+        unsafe {
+            for row in 0..2 {
+                (factors[row], logarithms[row]) = softmax.finish(row, scale, f32::NEG_INFINITY);
+                store_lse(&self.rows, row, logarithms[row], arguments, &self.work);
+            }
+            scale_rows(tOrO, factors);
+            let hides = arguments.window != Window::ALL;
+            let again = |row: usize| Row { lse: logarithms[row], again: is_hit(tOrO, row, hides) };
+            let again = [again(0), again(1)];
+            if !C::SEPARATE_O {
+                self.store_words(tOrO, again, arguments);
+                return;
+            }
+            store_shared::<C>(tOrO, sO, self.warpgroup);
+            recompute::<C, _>(
+                &self.source(arguments),
+                again,
+                #[inline(always)]
+                |row, column, results| {
+                    let rounded = <C::T as Half>::pack(results[0], results[1]);
+                    for i in 0..2 {
+                        sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+                    }
+                },
+            );
+            let tile = [self.first / 64, 0, self.work.head, self.work.batch];
+            fence_proxy_async_shared();
+            sync_barrier(ALONE + self.warpgroup, WARPGROUP);
+            if thread_idx().x % WARPGROUP == 0 {
+                TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
+                bulk_commit_group();
+            }
+        }
+    }
+
+    /// Where the warpgroup's rows and its keys are in global memory.
+    #[inline(always)]
+    fn source<'a>(&'a self, arguments: &'a Arguments<C::T>) -> Fixed<'a, C::T> {
+        Fixed { arguments, work: &self.work, first: self.first }
+    }
+
+    /// The address of a row of O from one of its columns on.
+    #[inline(always)]
+    fn row_of_o(&self, row: u32, column: u32, arguments: &Arguments<C::T>) -> u64 {
+        let strides = &arguments.stride_o;
+        let first = i64::from(self.work.batch) * strides.batch + i64::from(self.work.head) * strides.head;
+        let at = first + i64::from(row) * strides.row + i64::from(column);
+        arguments.o.offset(at).address()
+    }
+
+    /// Stores a warpgroup's rows from registers: there is no shared memory left for them.
+    ///
+    /// # Safety
+    /// As [`forward`]; all threads of the warpgroup.
+    #[inline(always)]
+    unsafe fn store_words(&self, tOrO: &ResultsOf<C>, again: [Row; 2], arguments: &Arguments<C::T>) {
+        // SAFETY: the caller's contract; rows beyond the last are not stored.
+        unsafe {
+            for index in 0..2 {
+                let row = self.rows.row(index);
+                let address = self.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8, arguments);
+                for part in 0..const { C::D as usize / 32 } {
+                    // Four pairs of columns, 8 apart.
+                    let words = [0, 2, 4, 6].map(|column| {
+                        let pair = [0, 1].map(|i| tOrO.get(at(2, index, 8 * part + column + i)));
+                        <C::T as Half>::pack_word(pair[0], pair[1])
+                    });
+                    let word = Word128(transpose_quad(words));
+                    Word128::store_global_if(row.is_some(), address + 64 * part as u64, word);
+                }
+            }
+            // What a thread computes again, another has stored.
+            sync_warp(FULL_WARP);
+            recompute::<C, _>(
+                &self.source(arguments),
+                again,
+                #[inline(always)]
+                |row, column, results| {
+                    let row = self.first + row;
+                    let address = self.row_of_o(row.min(arguments.q_length - 1), column, arguments);
+                    let word = <C::T as Half>::pack_word(results[0], results[1]);
+                    u32::store_global_if(row < arguments.q_length, address, word);
+                },
+            );
+        }
     }
 }
 
@@ -290,43 +416,27 @@ impl<T: Half + Pairs> Source for Fixed<'_, T> {
     }
 }
 
-/// Stores a warpgroup's rows of O by way of shared memory, where `fix` may change those of its
-/// warp. Where that is the tile of Q, it has been read when this returns; otherwise the store goes
-/// on.
+/// Writes a warpgroup's rows of O to its tile in shared memory.
 ///
 /// # Safety
 /// As [`forward`]; all threads of the warpgroup.
 #[inline(always)]
-unsafe fn store<C: Config>(
-    tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
+unsafe fn store_shared<C: Config>(
+    tOrO: &ResultsOf<C>,
     sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
     warpgroup: u32,
-    maps: Maps<'_, C>,
-    tile: [u32; 4],
-    fix: impl FnOnce(SharedTensor<Element<C>, AllButLast<SmemQ<C>>>),
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // SAFETY: the tile is the warpgroup's own; the fence and the barrier stand between its writes
-    // and the store.
+    // SAFETY: the tile is the warpgroup's own.
     unsafe {
-        if C::SEPARATE_O && thread == 0 {
+        if thread == 0 {
             bulk_wait_group_read::<0>();
         }
         let rounded = pack_fragment::<Element<C>, _>(tOrO);
-        // The tile has been read: by the store before, or by all lanes' products.
+        // The store before has read the tile.
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
         sync_warp(FULL_WARP);
-        fix(sO);
-        fence_proxy_async_shared();
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        if thread == 0 {
-            TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
-            bulk_commit_group();
-            if !C::SEPARATE_O {
-                bulk_wait_group_read::<0>();
-            }
-        }
     }
 }

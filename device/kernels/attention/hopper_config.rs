@@ -37,10 +37,11 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const WARPGROUPS: u32;
     /// Whether warpgroups issue their products in turn.
     const TURNS: bool = true;
-    /// How far, in powers of two, a row's maximum may grow before the accumulator is rescaled.
-    const SLACK: f32 = 0.0;
-    /// Whether O has tiles of its own in shared memory, so that the next Q is loaded early.
-    /// Otherwise it goes through those of Q.
+    /// How far, in powers of two, a row's maximum may grow before the accumulator is rescaled. P is
+    /// at most `2^SLACK`, far inside f16.
+    const SLACK: f32 = 8.0;
+    /// Whether O has tiles of its own in shared memory. Otherwise the persistent kernel stores it
+    /// from registers, and the one for variable lengths through the tiles of Q.
     const SEPARATE_O: bool = true;
     /// Tiles of Q, and of O where they are separate.
     const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
@@ -155,9 +156,6 @@ macro_rules! option {
     (TURNS $value:expr) => {
         const TURNS: bool = $value;
     };
-    (SLACK $value:expr) => {
-        const SLACK: f32 = $value;
-    };
     (SEPARATE_O $value:expr) => {
         const SEPARATE_O: bool = $value;
     };
@@ -228,7 +226,9 @@ pub struct StoreOf<C>(PhantomData<C>);
 configs! {
     /// bf16, heads of 64.
     Bf16D64: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
-    /// bf16, heads of 128, for masks and few keys.
+    /// bf16, heads of 64, for short sequences with a mask.
+    Bf16D64Causal: bf16, 64 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
+    /// bf16, heads of 128, for sliding windows and few keys.
     Bf16D128Causal: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
     /// bf16, heads of 128.
     Bf16D128: bf16, 128 x 160, 2 of 232, SM90_64x160x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
@@ -244,7 +244,9 @@ configs! {
     Bf16D256Few: bf16, 256 x 64, 1 of 240, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
     /// f16, heads of 64.
     F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
-    /// f16, heads of 128, for masks and few keys.
+    /// f16, heads of 64, for short sequences with a mask.
+    F16D64Causal: f16, 64 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
+    /// f16, heads of 128, for sliding windows and few keys.
     F16D128Causal: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
     /// f16, heads of 128.
     F16D128: f16, 128 x 160, 2 of 232, SM90_64x160x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;

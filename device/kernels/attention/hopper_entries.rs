@@ -1,5 +1,5 @@
-//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 128 one for causal
-//! masks and one for the others; those for pages, variable lengths and splits end in `_varied`, and
+//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 64 and 128 also one with
+//! smaller tiles (`_causal`); those for pages, variable lengths and splits end in `_varied`, and
 //! in `_few` those of them for 64 rows.
 
 use super::arguments::Arguments;
@@ -32,10 +32,12 @@ macro_rules! entries {
 }
 entries! {
     hopper_bf16_64 Bf16D64 bf16;
+    hopper_bf16_64_causal Bf16D64Causal bf16;
     hopper_bf16_128 Bf16D128 bf16;
     hopper_bf16_128_causal Bf16D128Causal bf16;
     hopper_bf16_256 Bf16D256 bf16;
     hopper_f16_64 F16D64 f16;
+    hopper_f16_64_causal F16D64Causal f16;
     hopper_f16_128 F16D128 f16;
     hopper_f16_128_causal F16D128Causal f16;
     hopper_f16_256 F16D256 f16;

@@ -98,7 +98,7 @@ pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, 
 /// Columns that are computed at a time: few registers, since this seldom runs.
 const COLUMNS: usize = 32;
 
-/// Computes a thread's row `index`, 0 or 1, again where that is said, and hands its results to
+/// Computes those of a thread's two rows again of which that is said, and hands their results to
 /// `put`: row, column, and the results of this column and the next.
 ///
 /// # Safety
@@ -106,13 +106,33 @@ const COLUMNS: usize = 32;
 #[inline(always)]
 pub unsafe fn recompute<C: Config, S: Source>(
     source: &S,
-    index: u32,
-    row: Row,
+    rows: [Row; 2],
     mut put: impl FnMut(u32, u32, [f32; 2]),
 ) {
-    if !vote_any(FULL_WARP, row.again) {
+    if !vote_any(FULL_WARP, rows[0].again || rows[1].again) {
         return;
     }
+    // A loop that is not unrolled: few instructions.
+    for index in 0..opaque(2) {
+        let row = if index == 0 { rows[0] } else { rows[1] };
+        if vote_any(FULL_WARP, row.again) {
+            // SAFETY: the caller's contract.
+            unsafe { recompute_row::<C, S>(source, index, row, &mut put) }
+        }
+    }
+}
+
+/// Computes the row `index` of those threads again of which `row` says so.
+///
+/// # Safety
+/// As [`recompute`].
+#[inline(always)]
+unsafe fn recompute_row<C: Config, S: Source>(
+    source: &S,
+    index: u32,
+    row: Row,
+    put: &mut impl FnMut(u32, u32, [f32; 2]),
+) {
     // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the
     // arguments.
     let scale = source.scale();

@@ -9,6 +9,10 @@
 //! O += P V
 //! ```
 //!
+//! Between two tiles of queries the pair of products goes on: `S'` is of the next tile's Q, and
+//! `O += P V` ends this tile's O. So the tensor cores have work while O is stored, and the
+//! warpgroups stay apart.
+//!
 //! The warpgroups issue their products in turn (named barriers), so that the softmax of one is
 //! hidden by the products of another. Tiles of keys are taken from the last to the first: the
 //! masked ones come first.
@@ -18,13 +22,15 @@ use super::hopper_config::{Config, Element, STAGES, TileO, TileS, WARPGROUP};
 use super::hopper_rows::Rows;
 use super::hopper_softmax::Softmax;
 use super::softmax::at;
+use core::marker::PhantomData;
+use core::mem::replace;
 use moye_device::arch::{arrive_barrier, sync_barrier};
 use moye_device::atom::wgmma::{
     DescriptorTensor, OperandOf, OperandTensorA, ScaleOut, accumulators_as_a, warpgroup_arrive,
     warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
 use moye_device::atom::{AccumulatorOf, StaticTiledMma};
-use moye_device::pipeline::Consumer;
+use moye_device::pipeline::{Consumer, Full};
 use moye_device::tensor::{Fragment, StaticLayout};
 
 /// The named barriers at which warpgroups take turns, one for each.
@@ -32,12 +38,6 @@ const TURN: u32 = 1;
 
 /// The first of the named barriers of a warpgroup alone.
 pub const ALONE: u32 = 4;
-
-/// The warpgroup whose turn is next.
-#[inline(always)]
-const fn next<C: Config>(warpgroup: u32) -> u32 {
-    if warpgroup + 1 == C::WARPGROUPS { 0 } else { warpgroup + 1 }
-}
 
 /// Lets the first warpgroup issue its products: once, before the first tile of queries.
 ///
@@ -51,9 +51,24 @@ pub unsafe fn begin_turns<C: Config>(warpgroup: u32) {
     }
 }
 
+/// A warpgroup's accumulators of O.
+pub type ResultsOf<C> = Fragment<f32, AccumulatorOf<TileO<C>, <C as Config>::Pv>>;
+
+/// A warpgroup's accumulators of S.
+type ScoresOf<C> = Fragment<f32, AccumulatorOf<TileS<C>, <C as Config>::Qk>>;
+
+/// What a warpgroup has of a tile of queries between two tiles of keys.
+pub struct State<C: Config> {
+    /// Not yet divided by the softmax's sums, and without the last tile of keys.
+    tOrO: ResultsOf<C>,
+    /// The probabilities of the last tile of keys: (MMA, MMA_M, MMA_K).
+    tOrP: Fragment<Element<C>, OperandOf<TileS<C>, C::Pv>>,
+    softmax: Softmax,
+}
+
 /// What a warpgroup reads: the descriptors of its rows of Q, of K and of V, and the pipelines that
-/// K and V come by.
-pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout> {
+/// K and V come by. They bring the tiles of each tile of queries from the last to the first.
+pub struct Mainloop<'a, C, A, LK: StaticLayout, LV: StaticLayout> {
     /// (1, MMA_M, MMA_K)
     pub tSrQ: &'a A,
     /// (1, MMA_N, MMA_K, STAGES)
@@ -61,97 +76,192 @@ pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout> {
     /// (1, MMA_N, MMA_K, STAGES)
     pub tOrV: DescriptorTensor<LV>,
     /// The stages of K.
-    pub keys: &'a mut Consumer<STAGES, 1>,
+    pub keys: Consumer<STAGES, 1>,
     /// The stages of V.
-    pub values: &'a mut Consumer<STAGES, 1>,
+    pub values: Consumer<STAGES, 1>,
+    /// The warpgroup.
+    pub warpgroup: u32,
+    /// The factor of the scores, for exponentials to base 2.
+    pub scale: f32,
+    /// The kernel's shape.
+    pub config: PhantomData<C>,
 }
 
-/// Attention of a warpgroup's rows to the tiles of keys `begin .. end`: results that are not yet
-/// divided by the softmax's sums. `release_queries` is called when Q has been read.
-///
-/// # Safety
-/// All threads of the consumer warpgroup `warpgroup`; Q has arrived, and the pipelines bring the
-/// tiles of keys and values from the last to the first. All warpgroups of the block have the same
-/// tiles.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn attend<C, A, LK, LV>(
-    operands: Operands<'_, A, LK, LV>,
-    (begin, end): (u32, u32),
-    warpgroup: u32,
-    rows: &Rows,
-    scale: f32,
-    release_queries: impl FnOnce(),
-) -> (Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>, Softmax)
+impl<C, A, LK, LV> Mainloop<'_, C, A, LK, LV>
 where
     C: Config,
     A: OperandTensorA<<C::Qk as StaticTiledMma>::Atom>,
     LK: StaticLayout,
     LV: StaticLayout,
 {
-    let Operands { tSrQ, tSrK, tOrV, keys, values } = operands;
-    let qk = C::Qk::get_slice(0);
-    let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
-    let mut softmax = Softmax::NONE;
-    // SAFETY: the caller's contract; a stage is read between its wait and its release.
-    unsafe {
-        if begin < end {
-            let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-            let full = keys.wait();
+    /// Waits until it is this warpgroup's turn to issue products.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup.
+    #[inline(always)]
+    unsafe fn take_turn(&self) {
+        if C::TURNS {
+            // SAFETY: the caller's contract.
+            unsafe { sync_barrier(TURN + self.warpgroup, 2 * WARPGROUP) };
+        }
+    }
+
+    /// Lets the next warpgroup issue its products.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup.
+    #[inline(always)]
+    unsafe fn give_turn(&self) {
+        if C::TURNS {
+            let next = if self.warpgroup + 1 == C::WARPGROUPS { 0 } else { self.warpgroup + 1 };
+            // SAFETY: the caller's contract.
+            unsafe { arrive_barrier(TURN + next, 2 * WARPGROUP) };
+        }
+    }
+
+    /// The last tile of keys of the first tile of queries. `read` is called when its product has
+    /// read Q.
+    ///
+    /// # Safety
+    /// All threads of the consumer warpgroup; Q has arrived. So for the other methods; each
+    /// warpgroup of a block calls the same ones in the same order.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn begin(&mut self, rows: &Rows, tile: u32, read: impl FnOnce()) -> State<C> {
+        // SAFETY: the caller's contract; a stage is read between its wait and its release.
+        unsafe {
+            let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+            let key = self.keys.wait();
+            self.take_turn();
             warpgroup_arrive();
-            warpgroup_gemm(C::Qk::default(), tSrQ, &full.of(tSrK), &mut tSrS, ScaleOut::Zero);
+            warpgroup_gemm(C::Qk::default(), self.tSrQ, &key.of(self.tSrK), &mut tSrS, ScaleOut::Zero);
             warpgroup_commit_batch();
+            self.give_turn();
             warpgroup_wait::<0>();
             warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
-            keys.release(full);
-            rows.mask::<C>(&mut tSrS, end - 1);
-            softmax.take_in::<_, false>(&mut tSrS, scale, 0.0);
-            let mut tOrP: Fragment<Element<C>, OperandOf<TileS<C>, C::Pv>> =
-                accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
-            let mut tile = end - 1;
-            while tile > begin {
-                tile -= 1;
-                let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-                // Both are waited for before the first product: a loop between them would end the
-                // sequence.
-                let (key, value) = (keys.wait(), values.wait());
-                if C::TURNS {
-                    sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
-                }
-                warpgroup_arrive();
-                warpgroup_gemm(C::Qk::default(), tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-                warpgroup_commit_batch();
-                warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-                warpgroup_commit_batch();
-                if C::TURNS {
-                    arrive_barrier(TURN + next::<C>(warpgroup), 2 * WARPGROUP);
-                }
-                warpgroup_wait::<1>();
-                warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
-                keys.release(key);
-                rows.mask::<C>(&mut tSrS, tile);
-                let (factors, rescale) = softmax.take_in::<_, true>(&mut tSrS, scale, C::SLACK);
-                warpgroup_wait_after::<0, 2>(softmax.sum);
-                warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
-                values.release(value);
-                tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
-                if rescale {
-                    scale_rows(&mut tOrO, factors);
-                }
+            self.keys.release(key);
+            read();
+            rows.mask::<C>(&mut tSrS, tile);
+            let mut softmax = Softmax::NONE;
+            softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
+            let tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
+            State { tOrO: Fragment::filled(0.0), tOrP, softmax }
+        }
+    }
+
+    /// The next tile of keys of the same tile of queries.
+    ///
+    /// # Safety
+    /// As [`begin`](Self::begin).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn go_on(&mut self, state: &mut State<C>, rows: &Rows, tile: u32, read: impl FnOnce()) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+            let value = self.issue_both(state, &mut tSrS, read);
+            rows.mask::<C>(&mut tSrS, tile);
+            let (factors, rescale) = state.softmax.take_in::<_, true>(&mut tSrS, self.scale, C::SLACK);
+            warpgroup_wait_after::<0, 2>(state.softmax.sum);
+            warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
+            self.values.release(value);
+            state.tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
+            if rescale {
+                scale_rows(&mut state.tOrO, factors);
             }
-            release_queries();
-            let value = values.wait();
+        }
+    }
+
+    /// The last tile of keys of the next tile of queries, whose Q has arrived. `finish` takes the
+    /// results of this one, and their softmax.
+    ///
+    /// # Safety
+    /// As [`begin`](Self::begin).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn change(
+        &mut self,
+        state: &mut State<C>,
+        rows: &Rows,
+        tile: u32,
+        read: impl FnOnce(),
+        finish: impl FnOnce(&mut ResultsOf<C>, &Softmax),
+    ) {
+        // SAFETY: as in `begin`.
+        unsafe {
+            let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+            let value = self.issue_both(state, &mut tSrS, read);
+            rows.mask::<C>(&mut tSrS, tile);
+            let mut softmax = Softmax::NONE;
+            softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
+            warpgroup_wait_after::<0, 2>(softmax.sum);
+            warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
+            self.values.release(value);
+            state.tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
+            finish(&mut state.tOrO, &replace(&mut state.softmax, softmax));
+            state.tOrO = Fragment::filled(0.0);
+        }
+    }
+
+    /// Issues the products `S = Q K^T` and `O += P V` when it is this warpgroup's turn, and waits
+    /// for the first. The stage of V is in use until the second is complete.
+    ///
+    /// # Safety
+    /// As [`begin`](Self::begin).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn issue_both(
+        &mut self,
+        state: &mut State<C>,
+        tSrS: &mut ScoresOf<C>,
+        read: impl FnOnce(),
+    ) -> Full {
+        // SAFETY: as in `begin`.
+        unsafe {
+            // Both are waited for before the first product: a loop between them would end the
+            // sequence.
+            let (key, value) = (self.keys.wait(), self.values.wait());
+            self.take_turn();
             warpgroup_arrive();
-            warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
+            warpgroup_gemm(C::Qk::default(), self.tSrQ, &key.of(self.tSrK), tSrS, ScaleOut::Zero);
+            warpgroup_commit_batch();
+            warpgroup_gemm(
+                C::Pv::default(),
+                &state.tOrP,
+                &value.of(self.tOrV),
+                &mut state.tOrO,
+                ScaleOut::One,
+            );
+            warpgroup_commit_batch();
+            self.give_turn();
+            warpgroup_wait::<1>();
+            warpgroup_fence_operand(C::Qk::default(), tSrS);
+            self.keys.release(key);
+            read();
+            value
+        }
+    }
+
+    /// The results after the last tile of keys, and their softmax.
+    ///
+    /// # Safety
+    /// As [`begin`](Self::begin).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn end(&mut self, state: State<C>) -> (ResultsOf<C>, Softmax) {
+        let State { mut tOrO, tOrP, softmax } = state;
+        // SAFETY: as in `begin`.
+        unsafe {
+            let value = self.values.wait();
+            warpgroup_arrive();
+            warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(self.tOrV), &mut tOrO, ScaleOut::One);
             warpgroup_commit_batch();
             warpgroup_wait::<0>();
             warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
-            values.release(value);
-        } else {
-            release_queries();
+            self.values.release(value);
         }
+        (tOrO, softmax)
     }
-    (tOrO, softmax)
 }
 
 /// Multiplies each of a thread's two rows by its factor.

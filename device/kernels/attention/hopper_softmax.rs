@@ -29,7 +29,8 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
     /// returned, if the flag beside them is set.
     ///
     /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima
-    /// stay: the probabilities are larger by as much, and so is their sum.
+    /// stay: the probabilities are larger by as much, and so is their sum. The results are the same
+    /// up to rounding.
     ///
     /// # Safety
     /// `scores` is written; all lanes of the warp execute this call together.
@@ -62,22 +63,26 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
                 max = self.max;
             }
         }
-        let mut factors = [1.0; 2];
+        let (mut factors, mut shifts, mut parts) = ([1.0; 2], [0.0; 2], [[0.0f32; 4]; 2]);
         for row in 0..2 {
             factors[row] = ex2_approx_f32((self.max[row] - max[row]) * scale);
             self.max[row] = max[row];
-            let shift = if OFFSET == 0 { -max[row] * scale } else { (-max[row]).fma(scale, OFFSET as f32) };
-            let mut parts = [0.0f32; 4];
-            for column in 0..columns {
+            shifts[row] = if OFFSET == 0 { -max[row] * scale } else { (-max[row]).fma(scale, OFFSET as f32) };
+        }
+        // Both rows at a time: a warp waits for the shuffles of both maxima once.
+        for column in 0..columns {
+            for row in 0..2 {
                 // SAFETY: inside the fragment, which is written.
                 unsafe {
-                    let p = ex2_approx_f32(scores.get(at(2, row, column)).fma(scale, shift));
+                    let p = ex2_approx_f32(scores.get(at(2, row, column)).fma(scale, shifts[row]));
                     scores.set(at(2, row, column), p);
-                    parts[column % 4] += p;
+                    parts[row][column % 4] += p;
                 }
             }
-            let sum = (parts[0] + parts[1]) + (parts[2] + parts[3]);
-            self.sum[row] = self.sum[row].fma(factors[row], sum);
+        }
+        for row in 0..2 {
+            let [a, b, c, d] = parts[row];
+            self.sum[row] = self.sum[row].fma(factors[row], (a + b) + (c + d));
         }
         (factors, rescale)
     }

@@ -14,18 +14,21 @@ use super::hopper_config::{
     BOX, Config, Element, KeyStages, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
 };
 use super::hopper_hidden::{Row, Source, is_hit, recompute};
-use super::hopper_mainloop::{ALONE, Operands, attend, begin_turns, scale_rows};
+use super::hopper_mainloop::{ALONE, Mainloop, begin_turns, scale_rows};
 use super::hopper_places::Places;
 use super::hopper_rows::{Rows, key_tiles};
+use super::hopper_softmax::Softmax;
 use super::rows::Rows as Moved;
 use super::schedule::Work;
 use super::scores::token;
 use super::sequence::Sequence;
 use super::softmax::at;
+use core::marker::PhantomData;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
     FULL_WARP, Word, Word64x2, block_idx, cp_async_commit, cp_async_wait, fence_proxy_async_shared, lane_id,
-    opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
+    thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
@@ -60,6 +63,7 @@ pub unsafe fn forward_varied<C: Config>(
             values.init();
         }
         sync_threads();
+        overlap_launches();
         if warpgroup == C::WARPGROUPS {
             C::give_registers();
             if thread == C::WARPGROUPS * WARPGROUP {
@@ -256,9 +260,21 @@ unsafe fn consume<C: Config>(
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         begin_turns::<C>(warpgroup);
         let rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, tile.arguments.pack));
-        let (mut keys, mut values) = (keys.consumer(), values.consumer());
-        let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
-        let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tile.keys, warpgroup, &rows, scale, || {});
+        let (keys, values) = (keys.consumer(), values.consumer());
+        let config = PhantomData::<C>;
+        let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
+        let (begin, mut next) = tile.keys;
+        let (mut tOrO, softmax) = if begin < next {
+            next -= 1;
+            let mut state = mainloop.begin(&rows, next, || {});
+            while next > begin {
+                next -= 1;
+                mainloop.go_on(&mut state, &rows, next, || {});
+            }
+            mainloop.end(state)
+        } else {
+            (Fragment::filled(0.0), Softmax::NONE)
+        };
         let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
         for index in 0..2 {
             let row = rows.row(index);
@@ -325,19 +341,12 @@ unsafe fn store<C: Config>(
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
         sync_warp(FULL_WARP);
-        for index in 0..2 {
-            recompute::<C, _>(
-                &Varied { tile, first },
-                index,
-                again[index as usize],
-                |row, column, results| {
-                    let rounded = <C::T as Half>::pack(results[0], results[1]);
-                    for i in 0..2 {
-                        sO.at((row, column + i as u32)).set(0usize, rounded[i]);
-                    }
-                },
-            );
-        }
+        recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
+            let rounded = <C::T as Half>::pack(results[0], results[1]);
+            for i in 0..2 {
+                sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+            }
+        });
         sync_barrier(ALONE + warpgroup, WARPGROUP);
         Moved::new(64, C::D as u32, WARPGROUP, thread)
             .store(sO.pointer().address(), |row| (tile.row_of_o(first + row), first + row < tile.rows));
@@ -368,19 +377,12 @@ unsafe fn store_partial<C: Config>(
                 Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
             }
         }
-        for index in 0..2 {
-            recompute::<C, _>(
-                &Varied { tile, first },
-                index,
-                again[index as usize],
-                |row, column, results| {
-                    let exists = first + row < tile.rows;
-                    let place = tile.partial_row((first + row).min(tile.rows - 1)) * C::D + i64::from(column);
-                    let address = tile.arguments.partial_o.offset(place).address();
-                    Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
-                },
-            );
-        }
+        recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
+            let exists = first + row < tile.rows;
+            let place = tile.partial_row((first + row).min(tile.rows - 1)) * C::D + i64::from(column);
+            let address = tile.arguments.partial_o.offset(place).address();
+            Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
+        });
     }
 }
 
