@@ -290,7 +290,7 @@ impl<C: Config> Tile<C> {
             let tile = [self.first / 64, 0, self.work.head, self.work.batch];
             fence_proxy_async_shared();
             sync_barrier(ALONE + self.warpgroup, WARPGROUP);
-            if thread_idx().x % WARPGROUP == 0 {
+            if thread_idx().x.is_multiple_of(WARPGROUP) {
                 TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
                 bulk_commit_group();
             }
