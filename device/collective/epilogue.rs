@@ -25,6 +25,7 @@
 //! }
 //! ```
 
+use super::Team;
 use super::mainloop::{Accumulators, Mainloop};
 use super::tiles::WorkTile;
 use crate::arch::{Convert, Fma};
@@ -233,25 +234,56 @@ impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With
     }
 }
 
-/// Applies an epilogue to the accumulators of a tile, of thread `thread` of the tiled MMA.
+/// What a mainloop's accumulators go through before they are stored: all of a thread's at once.
 ///
-/// # Safety
-/// The accumulators are complete; the epilogue's pointers are valid.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn apply<M: Mainloop, E: Epilogue<M::Accumulator>>(
-    epilogue: &E,
-    tCrC: &mut Accumulators<M>,
-    tile: &WorkTile,
-    thread: u32,
-) {
-    if E::IS_IDENTITY {
-        return;
+/// An [`Epilogue`] is one [element by element](ByElement). Implement this trait instead for what is
+/// decided once for all elements, or is loaded while the last products of a tile run, and pass it
+/// to [`gemm_warp_specialised_by_tile`](super::gemm_warp_specialised_by_tile).
+pub trait TileEpilogue<M: Mainloop>: Copy {
+    /// What [`load`](Self::load) has loaded.
+    type Loaded;
+
+    /// Loads what [`apply`](Self::apply) needs in few registers, for this thread of the team, while
+    /// the last products of the tile run.
+    ///
+    /// # Safety
+    /// The epilogue's pointers are valid.
+    unsafe fn load(&self, tile: &WorkTile, team: &Team) -> Self::Loaded;
+
+    /// Replaces a thread's accumulators by the results.
+    ///
+    /// # Safety
+    /// The accumulators are complete; the epilogue's pointers are valid.
+    unsafe fn apply(
+        &self,
+        accumulators: &mut Accumulators<M>,
+        loaded: Self::Loaded,
+        tile: &WorkTile,
+        team: &Team,
+    );
+}
+
+/// An [`Epilogue`] that is applied to each of a thread's accumulators.
+#[derive(Clone, Copy, Debug)]
+pub struct ByElement<E>(pub E);
+
+impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> {
+    type Loaded = ();
+
+    #[inline(always)]
+    unsafe fn load(&self, _: &WorkTile, _: &Team) {}
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
+        if E::IS_IDENTITY {
+            return;
+        }
+        let first = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+        let at = M::Mma::get_slice(team.thread).coordinates(tCrC, first); // (MMA, MMA_M, MMA_N)
+        // SAFETY: the caller's contract.
+        tCrC.apply_at(&at, |value, (row, column)| unsafe {
+            self.0.element(value, Coordinate { row, column, batch: tile.batch })
+        });
     }
-    let first = (tile.m * M::TILE.0, tile.n * M::TILE.1);
-    let at = M::Mma::get_slice(thread).coordinates(tCrC, first); // (MMA, MMA_M, MMA_N)
-    // SAFETY: the caller's contract.
-    tCrC.apply_at(&at, |value, (row, column)| unsafe {
-        epilogue.element(value, Coordinate { row, column, batch: tile.batch })
-    });
 }

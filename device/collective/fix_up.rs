@@ -1,25 +1,57 @@
 //! The fix-up of tiles that several workers sum parts of K of.
 //!
 //! Each team stores its partial accumulators in a workspace and increments the tile's counter. The
-//! last team to arrive reads all of them in the order of K, adds them up and writes C; the others
-//! go on. No thread waits, and the result does not depend on which team is last.
+//! last team to arrive reduces the others' in the order of K and writes C; the others go on. No
+//! thread waits.
+//!
+//! The last of two teams does not store its own partial accumulators: it adds the other's to its
+//! registers, and addition is commutative. The last of three or more loads all of them, its own
+//! too, in the order of K. So the result does not depend on which team is last.
 
 use super::Team;
-use crate::arch::{AtomicAdd as _, Fma, Word as _, fence_gpu};
+use crate::arch::{AtomicAdd as _, FULL_WARP, Fma, Word as _, Word128, fence_gpu, sync_warp};
 use crate::memory::{Element, GlobalMut};
 use crate::tensor::{Fragment, StaticLayout};
 
 /// The type of accumulators: f32, f64 or i32.
 pub trait FixUp: Element + Fma {
+    /// Values of a vector of 16 bytes.
+    const VALUES: usize = 16 / size_of::<Self>();
+
     /// The sum; of integers modulo 2^32.
     fn plus(self, other: Self) -> Self;
+
+    /// A vector of the first [`VALUES`](Self::VALUES) values of a function.
+    fn pack(value: impl Fn(usize) -> Self) -> Word128;
+
+    /// Value `i` of a vector.
+    fn unpack(vector: Word128, i: usize) -> Self;
 }
 
-impl FixUp for f32 {
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self + other
-    }
+macro_rules! words {
+    ($($t:ty, |$a:ident, $b:ident| $sum:expr;)+) => { $(
+        impl FixUp for $t {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                let ($a, $b) = (self, other);
+                $sum
+            }
+
+            #[inline(always)]
+            fn pack(value: impl Fn(usize) -> Self) -> Word128 {
+                Word128([value(0), value(1), value(2), value(3)].map(Element::to_bits))
+            }
+
+            #[inline(always)]
+            fn unpack(vector: Word128, i: usize) -> Self {
+                Element::from_bits(vector.0[i])
+            }
+        }
+    )+ };
+}
+words! {
+    f32, |a, b| a + b;
+    i32, |a, b| a.wrapping_add(b);
 }
 
 impl FixUp for f64 {
@@ -27,12 +59,16 @@ impl FixUp for f64 {
     fn plus(self, other: Self) -> Self {
         self + other
     }
-}
 
-impl FixUp for i32 {
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
+    fn pack(value: impl Fn(usize) -> Self) -> Word128 {
+        let [first, second] = [value(0), value(1)].map(Self::to_bits);
+        Word128([first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32])
+    }
+
+    #[inline(always)]
+    fn unpack(vector: Word128, i: usize) -> Self {
+        Self::from_bits(u64::from(vector.0[2 * i]) | u64::from(vector.0[2 * i + 1]) << 32)
     }
 }
 
@@ -51,72 +87,118 @@ pub struct Workspace {
 
 /// Which part of a tile's K a team has summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
-    /// The tile's counter.
-    pub(super) counter: u32,
+pub struct Piece {
+    /// The tile's counter, of this team.
+    pub counter: u32,
     /// Which of the tile's pieces, in the order of K.
-    pub(super) own: u32,
+    pub own: u32,
     /// Pieces of the tile.
-    pub(super) pieces: u32,
+    pub pieces: u32,
 }
 
+/// Vectors that are loaded together: more would take registers from the accumulators.
+const AT_ONCE: usize = 16;
+
 impl Workspace {
-    /// Reduces the pieces of a tile; `slot` says where piece `i` is stored. Returns whether this
-    /// team has the sum.
+    /// Reduces the pieces of a tile; `slot` says where piece `i` is stored: slots have the team's
+    /// accumulators of a tile. Returns whether this team has the sum.
     ///
     /// # Safety
-    /// All threads of the team call it with the same piece; the slots belong to the tile's pieces.
+    /// All threads of the team call it with the same piece, when their accumulators are complete;
+    /// counter and slots belong to the tile's pieces of this team's part of C.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub(super) unsafe fn reduce<D: FixUp, L: StaticLayout>(
+    pub unsafe fn reduce<D: FixUp, L: StaticLayout>(
         self,
         accumulators: &mut Fragment<D, L>,
         team: &Team,
         Piece { counter, own, pieces }: Piece,
         slot: impl Fn(u32) -> u32,
     ) -> bool {
+        const { assert!(L::LAYOUT.size() as usize % D::VALUES == 0, "a thread has whole vectors of accumulators") };
         if pieces == 1 {
             return true;
         }
-        let partials: GlobalMut<D> = self.partials.cast();
         let size = const { L::LAYOUT.size() as u32 };
-        // Thread by thread within a value: neighbours access consecutive elements.
-        let place = |slot: u32, i: usize| {
-            let first = u64::from(slot) * u64::from(size * team.threads) + u64::from(team.thread);
-            partials.offset((first + i as u64 * u64::from(team.threads)) as i64).address()
-        };
         let counter = self.counters.offset(counter.into()).address();
-        // SAFETY: the slots and the counter are the tile's. Partial accumulators are stored before
+        // Thread by thread within a vector: neighbours access consecutive vectors.
+        let place = |piece: u32| {
+            let first = i64::from(slot(piece)) * i64::from(size * team.threads);
+            self.partials.cast::<D>().offset(first).address() + u64::from(16 * team.thread)
+        };
+        // SAFETY: the slots and the counter are the team's. Partial accumulators are stored before
         // the barrier and the fence of the thread that counts, and read after those of the last
         // one.
         unsafe {
-            let own = slot(own);
-            for i in 0..size as usize {
-                D::Bits::store_global(place(own, i), accumulators.get(i).to_bits());
-            }
-            let last = team.broadcast(|| {
+            let is_second = team.broadcast(|| {
+                let is_second = pieces == 2 && u32::atomic_add_global(counter, 0) == 1;
                 fence_gpu();
-                let arrived = u32::atomic_add_global(counter, 1);
-                fence_gpu();
-                u32::from(arrived == pieces - 1)
+                is_second.into()
             });
-            if last == 0 {
-                return false;
+            if is_second == 0 {
+                leave(accumulators, team, place(own));
+                let is_last = team.broadcast(|| {
+                    fence_gpu();
+                    let arrived = u32::atomic_add_global(counter, 1);
+                    fence_gpu();
+                    u32::from(arrived == pieces - 1)
+                });
+                if is_last == 0 {
+                    return false;
+                }
             }
             if team.thread == 0 {
                 u32::store_global(counter, 0);
             }
+            if pieces > 2 {
+                for i in 0..size as usize {
+                    accumulators[i] = D::ZERO;
+                }
+            }
+            // One loop for both cases: with a branch for each, ptxas keeps two copies of the
+            // accumulators, and spills.
             let mut piece = 0;
             while piece < pieces {
-                let from = slot(piece);
-                for i in 0..size as usize {
-                    let partial = D::from_bits(D::Bits::load_global(place(from, i)));
-                    let sum = if piece == 0 { D::ZERO } else { accumulators.get(i) };
-                    accumulators.set(i, sum.plus(partial));
+                if pieces > 2 || piece != own {
+                    add(accumulators, team, place(piece));
                 }
                 piece += 1;
             }
         }
         true
+    }
+}
+
+/// Stores a thread's accumulators.
+///
+/// # Safety
+/// The vectors are writable.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn leave<D: FixUp, L: StaticLayout>(accumulators: &Fragment<D, L>, team: &Team, to: u64) {
+    for v in 0..const { L::LAYOUT.size() as usize / D::VALUES } {
+        let vector = D::pack(|i| accumulators[v * D::VALUES + i]);
+        // SAFETY: the caller's contract.
+        unsafe { Word128::store_global(to + v as u64 * u64::from(16 * team.threads), vector) };
+    }
+}
+
+/// Adds what [`leave`] has stored.
+///
+/// # Safety
+/// The vectors are readable.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn add<D: FixUp, L: StaticLayout>(accumulators: &mut Fragment<D, L>, team: &Team, from: u64) {
+    for v in 0..const { L::LAYOUT.size() as usize / D::VALUES } {
+        // SAFETY: the caller's contract.
+        let vector = unsafe { Word128::load_global(from + v as u64 * u64::from(16 * team.threads)) };
+        for i in 0..D::VALUES {
+            let (at, left) = (v * D::VALUES + i, D::unpack(vector, i));
+            accumulators[at] = accumulators[at].plus(left);
+        }
+        if (v + 1) % AT_ONCE == 0 {
+            sync_warp(FULL_WARP);
+        }
     }
 }

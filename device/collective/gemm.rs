@@ -1,13 +1,15 @@
 //! The kernels' bodies: a scheduler, a mainloop, an epilogue and a sink make a product.
 
-use super::epilogue::{Epilogue, apply};
-use super::mainloop::{Mainloop, WARPGROUP, WarpSpecialised};
+use super::epilogue::{ByElement, Epilogue, TileEpilogue};
+use super::mainloop::{Accumulators, Mainloop, StagesOf, WARPGROUP, WarpSpecialised};
+use super::ping_pong::{Turn, Turns};
 use super::scheduler::TileScheduler;
-use super::sink::Sink;
+use super::sink::{Sink, StagingOf};
+use super::tiles::WorkTile;
 use super::{FixUp, Team, TeamStorage};
 use crate::arch::{
-    FULL_WARP, arrive_barrier, decrease_registers, increase_registers, overlap_launches, shuffle,
-    sync_barrier, thread_idx,
+    FULL_WARP, arrive_barrier, decrease_registers, elect, increase_registers, launch_dependents,
+    overlap_launches, shuffle, sync_barrier, thread_idx, wait_for_prior_kernels,
 };
 use crate::atom::StaticTiledMma as _;
 use crate::memory::SharedStorage;
@@ -15,9 +17,6 @@ use crate::tensor::Fragment;
 
 /// The `shared` declaration of a kernel with the mainloop `M` and the sink `K`.
 pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, TeamStorage);
-
-/// A sink's tensors in shared memory.
-type StagingOf<M, K> = <<K as Sink<M>>::Storage as SharedStorage>::Tensors;
 
 /// The body of a kernel all of whose threads load and multiply.
 ///
@@ -27,7 +26,7 @@ type StagingOf<M, K> = <<K as Sink<M>>::Storage as SharedStorage>::Tensors;
 /// worker, or as many as the scheduler reduces.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
+pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
 where
     M: Mainloop<Accumulator: FixUp>,
     S: TileScheduler,
@@ -35,148 +34,238 @@ where
     K: Sink<M>,
 {
     let thread = thread_idx().x;
+    let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the caller's contract. Accumulators are written before they are read.
     unsafe {
-        let (stages, staging, word) = StorageOf::<M, K>::take();
-        let team = Team::new(0, thread, M::THREADS, word);
+        let (stages, staging, words) = StorageOf::<M, K>::take();
+        let team = Team::new(0, (thread, warpgroup), M::THREADS, words);
         overlap_launches();
-        let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
-        let mut mainloop = M::start(operands, stages, thread, warpgroup);
-        consume(&mut mainloop, scheduler, epilogue, sink, &staging, &team);
-        sink.finish(&team);
+        let mainloop = M::start(operands, stages, thread, warpgroup);
+        let mut consumer = Consumer { mainloop, epilogue: ByElement(epilogue), sink, staging, team };
+        let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
+        while let Some(tile) = scheduler.next_tile() {
+            let tile = scheduler.place(tile);
+            consumer.mainloop.issue(&tile, &mut tCrC);
+            consumer.write(&scheduler, &tile, &mut tCrC);
+        }
+        consumer.finish();
     }
 }
 
 /// The body of a kernel with a producer warp and consumer warpgroups: these compute each tile
 /// together (*cooperative*), or tiles in turn where the mainloop is [`PingPong`](super::PingPong).
 ///
+/// Blocks without clusters, most of which have one tile, wait for earlier kernels only after they
+/// have computed its coordinates. Clusters, which have many tiles, gain nothing from that.
+///
 /// # Safety
 /// As [`gemm`]; the grid is launched in clusters of `M::CLUSTER` blocks.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm_warp_specialised<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
+pub unsafe fn gemm_warp_specialised<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
 where
     M: WarpSpecialised<Accumulator: FixUp>,
     S: TileScheduler,
     E: Epilogue<M::Accumulator>,
     K: Sink<M>,
 {
-    let (thread, consumers) = (thread_idx().x, const { M::TEAMS * M::Mma::THREADS / WARPGROUP });
+    // SAFETY: the caller's contract.
+    unsafe { gemm_warp_specialised_by_tile::<M, S, _, K>(operands, scheduler, ByElement(epilogue), sink) }
+}
+
+/// [`gemm_warp_specialised`] with an epilogue of all of a thread's accumulators.
+///
+/// # Safety
+/// As [`gemm_warp_specialised`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn gemm_warp_specialised_by_tile<M, S, E, K>(
+    operands: M::Operands,
+    scheduler: S,
+    epilogue: E,
+    sink: K,
+) where
+    M: WarpSpecialised<Accumulator: FixUp>,
+    S: TileScheduler,
+    E: TileEpilogue<M>,
+    K: Sink<M>,
+{
+    let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the caller's contract. Each warpgroup takes one role as a whole.
     unsafe {
-        let (stages, staging, word) = StorageOf::<M, K>::take();
+        let (stages, staging, words) = StorageOf::<M, K>::take();
         M::init(&stages);
-        overlap_launches();
-        // The comparison with 0 makes the compiler put the producer's side first. With the
+        if M::CLUSTER > 1 {
+            overlap_launches();
+        } else {
+            launch_dependents();
+        }
+        // The producer is warpgroup 0, so that the compiler puts its side first. With the
         // consumers' first ptxas 13.0.88 spills 252 bytes of a tile of 128 x 256 by two warpgroups.
-        if warpgroup.wrapping_sub(consumers) == 0 {
-            give_registers(consumers);
-            if thread == consumers * WARPGROUP {
-                let mut producer = M::producer(operands, stages);
-                while let Some(tile) = scheduler.next_tile() {
-                    M::load(&mut producer, &tile);
-                }
-                M::finish(producer);
+        if warpgroup == 0 {
+            give_registers::<M>();
+            if thread < 32 && elect(FULL_WARP) {
+                produce::<M, S>(operands, stages, scheduler);
             }
         } else {
-            take_registers(consumers);
-            let number = if const { M::TEAMS == 1 } { 0 } else { warpgroup };
-            let team = Team::new(number, thread % M::Mma::THREADS, M::Mma::THREADS, word);
-            let mut mainloop = M::start(operands, stages, team.thread, warpgroup);
-            if const { M::TEAMS == 1 } {
-                consume(&mut mainloop, scheduler, epilogue, sink, &staging, &team);
+            take_registers::<M>();
+            let (warpgroup, thread) = (warpgroup - 1, thread - WARPGROUP);
+            let (number, within) = if M::TEAMS == 1 { (0, warpgroup) } else { (warpgroup, 0) };
+            let thread = if M::TEAMS == 1 { thread } else { thread % M::Mma::THREADS };
+            let team = Team::new(number, (thread, within), M::Mma::THREADS, words);
+            let mainloop = M::start(operands, stages, thread, within);
+            let mut consumer = Consumer { mainloop, epilogue, sink, staging, team };
+            if M::TEAMS == 1 {
+                consumer.cooperate(scheduler);
             } else {
-                consume_in_turn(&mut mainloop, scheduler, epilogue, sink, &staging, &team);
+                consumer.take_turns(scheduler);
             }
-            sink.finish(&team);
+            consumer.finish();
         }
     }
 }
 
-/// Computes all tiles of the scheduler.
+/// Loads the stages of all tiles.
 ///
 /// # Safety
-/// All threads of the team call it; the kernel's contract.
+/// One thread calls it; the kernel's contract.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn consume<M, S, E, K>(
-    mainloop: &mut M,
+unsafe fn produce<M: WarpSpecialised, S: TileScheduler>(
+    operands: M::Operands,
+    stages: StagesOf<M>,
     mut scheduler: S,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut producer = M::producer(operands, stages);
+        if M::CLUSTER > 1 {
+            while let Some(tile) = scheduler.next_tile() {
+                M::load(&mut producer, &scheduler.place(tile));
+            }
+        } else {
+            let mut next = scheduler.next_tile().map(|tile| scheduler.place(tile));
+            wait_for_prior_kernels();
+            while let Some(tile) = next {
+                M::load(&mut producer, &tile);
+                next = scheduler.next_tile().map(|tile| scheduler.place(tile));
+            }
+        }
+        M::finish(producer);
+    }
+}
+
+/// What a thread that multiplies keeps from tile to tile.
+struct Consumer<M, E, K, T> {
+    mainloop: M,
     epilogue: E,
     sink: K,
-    staging: &StagingOf<M, K>,
-    team: &Team,
-) where
+    staging: T,
+    team: Team,
+}
+
+impl<M, E, K> Consumer<M, E, K, StagingOf<K, M>>
+where
     M: Mainloop<Accumulator: FixUp>,
-    S: TileScheduler,
-    E: Epilogue<M::Accumulator>,
+    E: TileEpilogue<M>,
     K: Sink<M>,
 {
-    // SAFETY: the caller's contract. Accumulators are written before they are read.
-    unsafe {
-        let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
-        while let Some(tile) = scheduler.next_tile() {
-            mainloop.issue(&tile, &mut tCrC);
-            mainloop.complete(&mut tCrC);
-            if scheduler.fix_up(&tile, &mut tCrC, team) {
-                apply::<M, E>(&epilogue, &mut tCrC, &tile, team.thread);
-                sink.store(&tCrC, staging, &tile, team);
+    /// Waits for the accumulators of a tile whose products were issued, and writes C.
+    ///
+    /// # Safety
+    /// All threads of the team call it; the kernel's contract.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write<S: TileScheduler>(&mut self, scheduler: &S, tile: &WorkTile, tCrC: &mut Accumulators<M>) {
+        let Self { mainloop, epilogue, sink, staging, team } = self;
+        // SAFETY: the caller's contract.
+        unsafe {
+            let loaded = epilogue.load(tile, team);
+            sink.prepare(staging, team);
+            mainloop.complete(tCrC);
+            if !sink.borrows_stage() {
+                mainloop.release();
             }
+            if scheduler.fix_up(tile, tCrC, team) {
+                epilogue.apply(tCrC, loaded, tile, team);
+                sink.store(tCrC, staging, tile, team, mainloop);
+            }
+        }
+    }
+
+    /// Ends after the last tile.
+    ///
+    /// # Safety
+    /// All threads of the team call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn finish(mut self) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.sink.finish(&self.team);
+            self.mainloop.release();
         }
     }
 }
 
-/// Computes every second tile of the scheduler (*ping-pong*): while one of two teams multiplies,
-/// the other applies its epilogue and writes C.
-///
-/// A team waits at its own barrier before it issues the products of a tile, and arrives at the
-/// other's when it has issued them. The first tile needs no turn, and the last tile hands over no
-/// turn, so that every arrival has its wait. The turn also gives the order that
-/// [`WarpSpecialised::skip`] needs.
-///
-/// # Safety
-/// All threads of both teams call it; the kernel's contract.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn consume_in_turn<M, S, E, K>(
-    mainloop: &mut M,
-    mut scheduler: S,
-    epilogue: E,
-    sink: K,
-    staging: &StagingOf<M, K>,
-    team: &Team,
-) where
+impl<M, E, K> Consumer<M, E, K, StagingOf<K, M>>
+where
     M: WarpSpecialised<Accumulator: FixUp>,
-    S: TileScheduler,
-    E: Epilogue<M::Accumulator>,
+    E: TileEpilogue<M>,
     K: Sink<M>,
 {
-    // SAFETY: the caller's contract. Accumulators are written before they are read.
-    unsafe {
-        let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
-        let (mut turn, mut is_first) = (0, true);
-        let mut next = scheduler.next_tile();
-        while let Some(tile) = next {
-            next = scheduler.next_tile();
-            if turn == team.number {
-                if !is_first {
-                    sync_barrier(TURN + team.number, 2 * team.threads);
-                }
-                mainloop.issue(&tile, &mut tCrC);
-                if next.is_some() {
-                    arrive_barrier(TURN + 1 - team.number, 2 * team.threads);
-                }
-                mainloop.complete(&mut tCrC);
-                if scheduler.fix_up(&tile, &mut tCrC, team) {
-                    apply::<M, E>(&epilogue, &mut tCrC, &tile, team.thread);
-                    sink.store(&tCrC, staging, &tile, team);
-                }
-            } else {
-                mainloop.skip(&tile);
+    /// Computes all tiles of the scheduler, together with the other warpgroups of the team.
+    ///
+    /// # Safety
+    /// All threads of the team call it; the kernel's contract.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn cooperate<S: TileScheduler>(&mut self, mut scheduler: S) {
+        // SAFETY: the caller's contract. Accumulators are written before they are read.
+        unsafe {
+            let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
+            let mut next = scheduler.next_tile();
+            if M::CLUSTER == 1 {
+                wait_for_prior_kernels();
             }
-            (turn, is_first) = (1 - turn, false);
+            while let Some(tile) = next {
+                self.mainloop.issue(&tile, &mut tCrC);
+                // While the last products run, there is time for what follows them.
+                next = scheduler.next_tile();
+                self.write(&scheduler, &scheduler.place(tile), &mut tCrC);
+            }
+        }
+    }
+
+    /// Computes every second tile of the scheduler: see [`PingPong`](super::PingPong).
+    ///
+    /// # Safety
+    /// All threads of both teams call it; the kernel's contract.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn take_turns<S: TileScheduler>(&mut self, scheduler: S) {
+        let (mut turns, number) = (Turns::new(scheduler, self.team.number), self.team.number);
+        // SAFETY: the caller's contract. Accumulators are written before they are read. The other
+        // team has waited for the stages of the tile before when it hands over the turn.
+        unsafe {
+            let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
+            if M::CLUSTER == 1 {
+                wait_for_prior_kernels();
+            }
+            while let Some(Turn { before, tile, precedes }) = turns.take_next() {
+                if let Some(before) = before {
+                    self.mainloop.skip(&before);
+                    sync_barrier(TURN + number, 2 * self.team.threads);
+                }
+                self.mainloop.issue(&tile, &mut tCrC);
+                if precedes {
+                    arrive_barrier(TURN + 1 - number, 2 * self.team.threads);
+                }
+                let scheduler = turns.scheduler();
+                self.write(scheduler, &scheduler.place(tile), &mut tCrC);
+            }
         }
     }
 }
@@ -188,15 +277,19 @@ const TURN: u32 = 5;
 /// 232) are the 64,512 that a block of 384 threads begins with, with three 128 (32 + 3 * 160) those
 /// of 512 threads. One consumer has enough.
 ///
+/// A block without a cluster computes its tile's coordinates before it waits, so that its producer
+/// keeps more values: 128 * (56 + 2 * 224).
+///
 /// # Safety
 /// As [`decrease_registers`].
 #[inline(always)]
-unsafe fn give_registers(consumers: u32) {
+unsafe fn give_registers<M: Mainloop>() {
     // SAFETY: the caller's contract.
     unsafe {
-        match consumers {
-            2 => decrease_registers::<40>(),
-            3 => decrease_registers::<32>(),
+        match const { (consumers::<M>(), M::CLUSTER) } {
+            (2, 1) => decrease_registers::<56>(),
+            (2, _) => decrease_registers::<40>(),
+            (3, _) => decrease_registers::<32>(),
             _ => {}
         }
     }
@@ -207,13 +300,19 @@ unsafe fn give_registers(consumers: u32) {
 /// # Safety
 /// As [`increase_registers`].
 #[inline(always)]
-unsafe fn take_registers(consumers: u32) {
+unsafe fn take_registers<M: Mainloop>() {
     // SAFETY: the caller's contract.
     unsafe {
-        match consumers {
-            2 => increase_registers::<232>(),
-            3 => increase_registers::<160>(),
+        match const { (consumers::<M>(), M::CLUSTER) } {
+            (2, 1) => increase_registers::<224>(),
+            (2, _) => increase_registers::<232>(),
+            (3, _) => increase_registers::<160>(),
             _ => {}
         }
     }
+}
+
+/// Consumer warpgroups of a mainloop.
+const fn consumers<M: Mainloop>() -> u32 {
+    M::TEAMS * M::Mma::THREADS / WARPGROUP
 }

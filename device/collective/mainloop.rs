@@ -91,11 +91,20 @@ pub trait Mainloop: Sized {
     /// before they read the accumulators.
     unsafe fn issue(&mut self, tile: &WorkTile, accumulators: &mut Accumulators<Self>);
 
-    /// Waits until the products that were issued are complete, and every stage may be filled again.
+    /// Waits until the products that were issued are complete. The mainloop may keep the tile's
+    /// last stage, until [`release`](Self::release).
     ///
     /// # Safety
     /// All threads of the tiled MMA call it, after [`issue`](Self::issue).
     unsafe fn complete(&mut self, accumulators: &mut Accumulators<Self>);
+
+    /// Releases the tile's last stage, if the mainloop has kept it.
+    ///
+    /// # Safety
+    /// All threads of the tiled MMA call it, after [`complete`](Self::complete), and nothing that
+    /// they have begun refers to the stage.
+    #[inline(always)]
+    unsafe fn release(&mut self) {}
 }
 
 /// A mainloop whose stages are filled by a producer warp, while consumer warpgroups multiply.
@@ -103,7 +112,7 @@ pub trait WarpSpecialised: Mainloop {
     /// The thread that fills stages.
     type Producer;
 
-    /// Prepares the stages.
+    /// Prepares the stages, and touches no other memory: earlier kernels may still run.
     ///
     /// # Safety
     /// All threads of the block call it, and of all blocks of a cluster, before any other function

@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | which tiles a block computes, and which part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`] |
 //! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`] |
-//! | what becomes of each accumulator, by its place | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], [`Within`], tuples of them |
+//! | what becomes of each accumulator, by its place | [`Epilogue`], or [`TileEpilogue`] for all of a thread's | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], [`Within`], tuples of them |
 //! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
 //!
 //! [`gemm`] and [`gemm_warp_specialised`] are the bodies of kernels that put one of each together.
@@ -69,14 +69,14 @@ mod tiles;
 mod tma;
 mod tma_store;
 
-pub use epilogue::{Bias, Coordinate, Epilogue, Map, Scale, Scales, With, Within, apply};
-pub use fix_up::{FixUp, Workspace};
-pub use gemm::{StorageOf, gemm, gemm_warp_specialised};
+pub use epilogue::{Bias, ByElement, Coordinate, Epilogue, Map, Scale, Scales, TileEpilogue, With, Within};
+pub use fix_up::{FixUp, Piece, Workspace};
+pub use gemm::{StorageOf, gemm, gemm_warp_specialised, gemm_warp_specialised_by_tile};
 pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WarpSpecialised};
 pub use multistage::{Multistage, MultistageConfig};
 pub use ping_pong::PingPong;
 pub use scheduler::{OneTile, Persistent, TileScheduler};
-pub use sink::{Batches, Sink, ToGlobal};
+pub use sink::{Batches, Sink, StagingOf, ToGlobal};
 pub use split::{SplitK, StreamK};
 pub use team::{Team, TeamStorage};
 pub use tiles::{Bands, Tiles, WorkTile, Worker};

@@ -1,6 +1,45 @@
 //! Ping-pong: two consumer warpgroups that compute tiles in turn.
+//!
+//! Cooperative warpgroups reach the end of a tile at most a ring of stages apart, so that the
+//! tensor cores are idle for much of C's epilogue. Here each warpgroup has whole tiles: of the
+//! worker's sequence of tiles, the first warpgroup has the first, the third, ..., and the second
+//! the others. While one multiplies, the other stores its last tile and waits for its turn:
+//!
+//! ```text
+//! producer         stages of t0     of t1            of t2            of t3            ...
+//! warpgroup 1      multiplies t0  | writes t0, waits | multiplies t2 | writes t2, waits ...
+//! warpgroup 2      waits          | multiplies t1    | writes t1, ... | multiplies t3   ...
+//! ```
+//!
+//! # How the turn goes round
+//! After the last stage of its tile a warpgroup arrives at the *other's* named barrier and goes on.
+//! Before the first stage of a tile a warpgroup waits at its *own*. So each barrier has 128 threads
+//! that arrive and 128 that wait. The first tile needs no turn, and the last tile hands over no
+//! turn, so that every arrival meets its wait and no barrier is left incomplete. The turn is handed
+//! over when all instructions are issued, while the last ones still run: the other warpgroup's
+//! instructions queue up after them.
+//!
+//! Turns are needed for correctness, too. A warpgroup skips the other's stages without a look at
+//! their mbarriers, and an mbarrier's parity distinguishes only two consecutive phases. A warpgroup
+//! with the turn knows that all stages before its tile have been full.
+//!
+//! # Why there is no deadlock
+//! There are three waits, and each is for an earlier event in the order of the worker's tiles and
+//! stages:
+//! - The turn for a tile is handed over by the warpgroup of the previous tile, after it has waited
+//!   for that tile's last stage and before it stores. So it depends on no later turn, nor on how C
+//!   is stored.
+//! - A stage becomes full when the producers of all blocks of the cluster have loaded it. They load
+//!   the same stages in the same order, and wait only for the release of the stage that used the
+//!   same slot, a ring of stages earlier, in all blocks.
+//! - A stage is released by the one warpgroup of each block that reads it, once it has waited for
+//!   the tile's next stage. A tile's last stage is released when its instructions have completed.
+//!
+//! To store C a warpgroup waits for its own threads and for TMA copies in flight. So the earliest
+//! event that has not happened can always happen: there is no deadlock.
 
 use super::mainloop::{Accumulators, Mainloop, StagesOf, WARPGROUP, WarpSpecialised};
+use super::scheduler::TileScheduler;
 use super::tiles::{WorkTile, Worker};
 use crate::atom::StaticTiledMma as _;
 
@@ -10,6 +49,48 @@ use crate::atom::StaticTiledMma as _;
 ///
 /// [`gemm_warp_specialised`](super::gemm_warp_specialised) passes the turn.
 pub struct PingPong<M>(M);
+
+/// A tile of one of the two teams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Turn {
+    /// The tile before, which is the other team's: it hands over the turn. The first tile has none.
+    pub(super) before: Option<WorkTile>,
+    /// The tile.
+    pub(super) tile: WorkTile,
+    /// Whether the other team has the next tile, and receives the turn.
+    pub(super) precedes: bool,
+}
+
+/// The tiles of one of two teams: every second one of the scheduler's.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turns<S> {
+    scheduler: S,
+    /// Whether the next tile is the other team's.
+    others: bool,
+}
+
+impl<S: TileScheduler> Turns<S> {
+    /// The tiles of the first team, 0, or of the second, 1.
+    #[inline(always)]
+    pub(super) const fn new(scheduler: S, team: u32) -> Self {
+        Self { scheduler, others: team > 0 }
+    }
+
+    /// The team's next tile.
+    #[inline(always)]
+    pub(super) fn take_next(&mut self) -> Option<Turn> {
+        let before = if self.others { Some(self.scheduler.next_tile()?) } else { None };
+        self.others = true;
+        let tile = self.scheduler.next_tile()?;
+        Some(Turn { before, tile, precedes: self.scheduler.clone().next_tile().is_some() })
+    }
+
+    /// The scheduler.
+    #[inline(always)]
+    pub(super) const fn scheduler(&self) -> &S {
+        &self.scheduler
+    }
+}
 
 /// The mainloop's tiled MMA has one warpgroup, or the kernel does not compile.
 const fn one_warpgroup<M: Mainloop>() {
@@ -58,6 +139,13 @@ impl<M: WarpSpecialised> Mainloop for PingPong<M> {
         // SAFETY: the caller's contract.
         unsafe { self.0.complete(tCrC) }
     }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn release(&mut self) {
+        // SAFETY: the caller's contract.
+        unsafe { self.0.release() }
+    }
 }
 
 impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
@@ -94,5 +182,81 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
     unsafe fn skip(&mut self, tile: &WorkTile) {
         // SAFETY: the caller's contract.
         unsafe { self.0.skip(tile) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::super::{Persistent, SplitK, Tiles, Workspace};
+    use super::*;
+    use crate::memory::GlobalMut;
+    use std::vec::Vec;
+
+    fn all_of<S: TileScheduler>(mut scheduler: S) -> Vec<WorkTile> {
+        std::iter::from_fn(|| scheduler.next_tile()).collect()
+    }
+
+    fn turns_of<S: TileScheduler>(scheduler: S, team: u32) -> Vec<Turn> {
+        let mut turns = Turns::new(scheduler, team);
+        let own = std::iter::from_fn(|| turns.take_next()).collect();
+        assert_eq!(turns.take_next(), None, "there is no tile after the last");
+        own
+    }
+
+    /// Calls `check` with the tiles of each worker of several products, and those of both teams:
+    /// one tile, fewer tiles than workers, odd and even numbers of them, with and without slices of
+    /// K.
+    fn for_each_worker(check: impl Fn(&[WorkTile], [Vec<Turn>; 2])) {
+        let workspace =
+            Workspace { partials: GlobalMut::from_address(0), counters: GlobalMut::from_address(0) };
+        for (m, batches) in [1, 3, 8, 32].into_iter().flat_map(|m| [(m, 1), (m, 2), (m, 5)]) {
+            let tiles = Tiles { m, n: 3, k: 10, batches };
+            for count in [1, 2, 3, 7, 66] {
+                for number in 0..count {
+                    let worker = Worker { number, count, rank: 0, cluster: 1 };
+                    let whole = Persistent::new(tiles, worker, 4);
+                    check(&all_of(whole), [0, 1].map(|team| turns_of(whole, team)));
+                    let sliced = SplitK::new(tiles, worker, 4, 3, workspace);
+                    check(&all_of(sliced), [0, 1].map(|team| turns_of(sliced, team)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn both_teams_together_have_the_tiles_that_are_loaded_in_turn() {
+        for_each_worker(|loaded, both| {
+            assert_eq!(both[0].len() + both[1].len(), loaded.len());
+            for (number, tile) in loaded.iter().enumerate() {
+                assert_eq!(both[number % 2][number / 2].tile, *tile, "tile {number} of {loaded:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn each_team_finds_its_stages_where_the_producer_has_put_them() {
+        for_each_worker(|loaded, both| {
+            for (team, turns) in both.iter().enumerate() {
+                let mut at = 0;
+                for (turn, number) in turns.iter().zip((team..).step_by(2)) {
+                    at += turn.before.map_or(0, |before| before.k_tiles());
+                    let earlier: u32 = loaded[..number].iter().map(WorkTile::k_tiles).sum();
+                    assert_eq!(at, earlier, "tile {number} of {loaded:?}");
+                    at += turn.tile.k_tiles();
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_team_that_waits_for_the_turn_is_given_it_and_no_other() {
+        for_each_worker(|loaded, both| {
+            for number in 0..loaded.len() {
+                let turn = both[number % 2][number / 2];
+                assert_eq!(turn.before.is_some(), number > 0, "tile {number} of {loaded:?}");
+                assert_eq!(turn.precedes, number + 1 < loaded.len(), "tile {number} of {loaded:?}");
+            }
+        });
     }
 }

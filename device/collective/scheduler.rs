@@ -39,10 +39,22 @@ pub trait TileScheduler: Clone {
     /// The next tile of this worker; `None` after its last.
     fn next_tile(&mut self) -> Option<WorkTile>;
 
-    /// Brings the accumulators of a tile together with those of the blocks that sum other parts of
-    /// its K. Returns whether this block holds the whole sum now and writes C.
+    /// The same tile with its coordinates.
     ///
-    /// Schedulers that give each tile to one block keep this definition.
+    /// A scheduler whose coordinates would take registers beside the accumulators leaves `m`, `n`
+    /// and `batch` 0 in [`next_tile`](Self::next_tile) and computes them here. The others keep this
+    /// definition.
+    #[inline(always)]
+    fn place(&self, tile: WorkTile) -> WorkTile {
+        tile
+    }
+
+    /// Brings the accumulators of a tile together with those of the blocks that sum other parts of
+    /// its K. Returns whether this thread holds the whole sum now and writes its part of C: the
+    /// same in all threads of the team, or of each of its warpgroups if the sink needs no more.
+    ///
+    /// Schedulers that give each tile to one block keep this definition. Others reduce with
+    /// [`Workspace::reduce`](super::Workspace::reduce).
     ///
     /// # Safety
     /// All threads of the team call it, each with its own accumulators of the tile, which are

@@ -43,23 +43,42 @@ impl<P: GlobalPointer, S: Strides> Batches<P, S> {
     }
 }
 
+/// A sink's tensors in shared memory.
+pub type StagingOf<K, M> = <<K as Sink<M>>::Storage as SharedStorage>::Tensors;
+
 /// Writes the tiles of a mainloop `M`.
 pub trait Sink<M: Mainloop>: Copy {
     /// Its shared memory, or `()`.
     type Storage: SharedStorage;
 
+    /// Whether [`store`](Self::store) uses the tile's last stage of the mainloop. Otherwise the
+    /// stage is [released](Mainloop::release) before the epilogue.
+    #[inline(always)]
+    fn borrows_stage(&self) -> bool {
+        false
+    }
+
+    /// Waits until [`store`](Self::store) may write to its staging memory, while the last products
+    /// of the tile run.
+    ///
+    /// # Safety
+    /// All threads of the team call it.
+    #[inline(always)]
+    unsafe fn prepare(&self, _staging: &StagingOf<Self, M>, _team: &Team) {}
+
     /// Stores a tile. Out of bounds elements of C are skipped.
     ///
     /// # Safety
-    /// All threads of the team call it, each with its own accumulators of the tile, which are
-    /// complete. C is memory of the device that the kernel may write, and nothing else touches the
-    /// elements of the tile.
+    /// All threads of the team call it, or of the warpgroups that hold the whole sum, each with its
+    /// own accumulators of the tile, which are complete. C is memory of the device that the kernel
+    /// may write, and nothing else touches the elements of the tile.
     unsafe fn store(
         &self,
         accumulators: &Accumulators<M>,
-        staging: &<Self::Storage as SharedStorage>::Tensors,
+        staging: &StagingOf<Self, M>,
         tile: &WorkTile,
         team: &Team,
+        mainloop: &mut M,
     );
 
     /// Waits until nothing that it began refers to the block's shared memory.
@@ -94,7 +113,7 @@ where
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team) {
+    unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team, _: &mut M) {
         let gC = self.0.at(tile.batch).local_tile::<M::TileC, _>((tile.m, tile.n)); // (BLK_M, BLK_N)
         let tCgC = M::Mma::get_slice(team.thread).partition_c(gC); // (MMA, MMA_M, MMA_N)
         // SAFETY: the caller's contract; each element is one thread's.

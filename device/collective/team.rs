@@ -14,17 +14,26 @@ pub struct Team {
     pub threads: u32,
     /// Which of the block's teams.
     pub number: u32,
-    /// The address of a word in shared memory.
-    word: u32,
+    /// The thread's warpgroup in the team: uniform across the warp, for the compiler too.
+    warpgroup: u32,
+    /// The thread's number in its warpgroup.
+    within: u32,
+    /// The team's named barrier, and that of its first warpgroup.
+    barriers: [u32; 2],
+    /// The address of a word in shared memory for each warpgroup. The team's is the first one's.
+    words: u32,
 }
 
-/// A word in shared memory for each of two teams.
+/// Words in shared memory, one for each warpgroup of the block's teams.
 #[derive(Clone, Copy, Debug)]
 pub struct TeamStorage;
 
+/// Bytes of a word.
+const WORD: u32 = 4;
+
 impl SharedStorage for TeamStorage {
-    const BYTES: usize = 8;
-    const ALIGN: usize = 4;
+    const BYTES: usize = (8 * WORD) as usize;
+    const ALIGN: usize = WORD as usize;
 
     type Tensors = Shared<u32>;
 
@@ -35,7 +44,8 @@ impl SharedStorage for TeamStorage {
 }
 
 impl Team {
-    /// Team `number` (0 or 1) of a block, `threads` each, of which this thread is `thread`.
+    /// Team `number` (0 or 1) of a block, of `threads` threads, of which this one is `thread`, in
+    /// the team's warpgroup `warpgroup`.
     ///
     /// Team 0 has the named barriers from 1 on, one for itself and one for each of its warpgroups;
     /// team 1 those from 3 on.
@@ -45,21 +55,46 @@ impl Team {
     /// teams use `storage`.
     #[inline(always)]
     #[must_use]
-    pub const unsafe fn new(number: u32, thread: u32, threads: u32, storage: Shared<u32>) -> Self {
-        Self { thread, threads, number, word: storage.offset(number as i32).address() }
+    pub const unsafe fn new(
+        number: u32,
+        (thread, warpgroup): (u32, u32),
+        threads: u32,
+        storage: Shared<u32>,
+    ) -> Self {
+        let first = 1 + 2 * number;
+        let words = storage.address() + WORD * number;
+        let within = thread % WARPGROUP;
+        Self { thread, threads, number, warpgroup, within, barriers: [first, first + 1], words }
     }
 
-    /// The team's named barrier. The next ones belong to its warpgroups.
+    /// This thread's warpgroup as a team of its own.
     #[inline(always)]
-    const fn barrier(&self) -> u32 {
-        1 + 2 * self.number
+    #[must_use]
+    pub const fn of_warpgroup(&self) -> Self {
+        let barrier = self.barriers[1] + self.warpgroup;
+        Self {
+            thread: self.within,
+            threads: WARPGROUP,
+            number: self.number,
+            warpgroup: 0,
+            within: self.within,
+            barriers: [barrier; 2],
+            words: self.words + WORD * self.warpgroup,
+        }
     }
 
     /// Which of the team's warpgroups the thread is in.
     #[inline(always)]
     #[must_use]
     pub const fn warpgroup(&self) -> u32 {
-        self.thread / WARPGROUP
+        self.warpgroup
+    }
+
+    /// The thread's number in its warpgroup.
+    #[inline(always)]
+    #[must_use]
+    pub const fn within_warpgroup(&self) -> u32 {
+        self.within
     }
 
     /// Waits until all threads of the team are here.
@@ -70,7 +105,7 @@ impl Team {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn sync(&self) {
         // SAFETY: the caller's contract.
-        unsafe { sync_barrier(self.barrier(), self.threads) }
+        unsafe { sync_barrier(self.barriers[0], self.threads) }
     }
 
     /// Waits until all threads of this thread's warpgroup are here.
@@ -81,7 +116,7 @@ impl Team {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn sync_warpgroup(&self) {
         // SAFETY: the caller's contract.
-        unsafe { sync_barrier(self.barrier() + 1 + self.warpgroup(), WARPGROUP) }
+        unsafe { sync_barrier(self.barriers[1] + self.warpgroup, WARPGROUP) }
     }
 
     /// The value of thread 0 of the team, in all of its threads.
@@ -96,10 +131,10 @@ impl Team {
         unsafe {
             self.sync();
             if self.thread == 0 {
-                u32::store_shared(self.word, of_first());
+                u32::store_shared(self.words, of_first());
             }
             self.sync();
-            u32::load_shared(self.word)
+            u32::load_shared(self.words)
         }
     }
 }

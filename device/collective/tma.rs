@@ -181,10 +181,15 @@ where
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
         // SAFETY: all threads of the warpgroups are here.
         unsafe { warpgroup_wait::<0>() };
+        warpgroup_fence_operand(M::default(), tCrC);
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn release(&mut self) {
         if let Some(before) = self.before.take() {
             self.consumer.release(before);
         }
-        warpgroup_fence_operand(M::default(), tCrC);
     }
 }
 

@@ -167,6 +167,7 @@ where
         sC: &crate::tensor::SharedTensor<T, BoxesOf<M>>, // (64, 64, boxes)
         tile: &WorkTile,
         team: &Team,
+        _: &mut M,
     ) {
         let (thread, warpgroup) = (team.thread % WARPGROUP, team.warpgroup());
         let to_shared = ToShared::<T>::get_slice(thread);

@@ -265,6 +265,40 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     }
 }
 
+impl<T: Element, L: StaticLayout> Fragment<T, L> {
+    /// Elements of a fragment that has no gaps, or no compilation.
+    const COUNT: usize = {
+        assert!(L::LAYOUT.size() == L::LAYOUT.cosize(), "a fragment without gaps has its values in order");
+        fits(L::LAYOUT, T::BITS);
+        L::LAYOUT.size() as usize
+    };
+
+    /// All elements in the order of their registers, of a fragment without gaps: of accumulators,
+    /// one instruction's after the other's.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn values(&self) -> &[T] {
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.assert_written(0, Self::COUNT);
+        // SAFETY: inside the room, aligned as its elements are; the code that made the
+        // uninitialised fragment has written them.
+        unsafe { core::slice::from_raw_parts(self.engine.words.as_ptr().cast(), const { Self::COUNT }) }
+    }
+
+    /// [`values`](Self::values), to be changed.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn values_mut(&mut self) -> &mut [T] {
+        #[cfg(not(target_arch = "nvptx64"))]
+        self.assert_written(0, Self::COUNT);
+        let bytes = const { Self::COUNT * T::BYTES };
+        // SAFETY: as in `values`.
+        unsafe {
+            core::slice::from_raw_parts_mut(self.engine.words.written(0, bytes).cast(), const { Self::COUNT })
+        }
+    }
+}
+
 impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// A fragment with every element `value`.
     #[inline(always)]

@@ -1,14 +1,19 @@
-//! The configuration of a Hopper product as a type, and what follows from it: TMA boxes,
-//! descriptors, shared memory.
+//! The configuration of a Hopper product as a type, and what follows from it: the tiled MMA, stages
+//! in shared memory, TMA boxes.
 
 use super::store::Staging;
 use crate::mma::{Arguments, Convertible, Scalar};
 use core::marker::PhantomData;
 use moye_device::arch::wgmma::Accumulators;
-use moye_device::atom::wgmma::{SharedOperand, WgmmaAtom};
-use moye_device::layout::{ComposedLayout, IntTuple, Major, SwizzleBytes, shared_memory_atom};
-use moye_device::memory::{Element, SharedStorage};
-use moye_device::pipeline::{Pipeline, PipelineStorage, Readers, mbarrier_bytes};
+use moye_device::atom::TiledMma;
+use moye_device::atom::wgmma::WgmmaAtom;
+use moye_device::collective::FixUp;
+use moye_device::layout::{
+    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, make_col_major, shared_memory_atom,
+};
+use moye_device::memory::Element;
+use moye_device::tensor::StaticLayout;
+use moye_device::tiled_mma;
 
 /// Bytes of a row in the 128-byte swizzle, which is also a box's extent along its contiguous mode.
 pub const ROW: u32 = 128;
@@ -20,77 +25,17 @@ pub const WARPGROUP: u32 = 128;
 pub const BOX_C: u32 = ATOM_M * ROW;
 /// Boxes of C in shared memory that a warpgroup owns.
 pub const BOXES_C: u32 = 2;
-/// The named barrier of two cooperative warpgroups, which follows those of the block and of each
-/// warpgroup. Ping-pong warpgroups use the same number for their turns, and never share a tile.
-pub const OF_TILE: u32 = 3;
-/// Bytes of the word that a thread of a warpgroup passes to the others.
-const TOLD: u32 = 4;
-
-/// A thread's accumulators of a tile: `A` for each of `MMA_M` instructions, whose 64 rows are below
-/// each other. `// (MMA, MMA_M)`
-pub trait Sums<A>: Copy {
-    /// All of them zero.
-    const ZERO: Self;
-    /// The number of instructions: one or two.
-    const MMA_M: u32;
-
-    /// The accumulators of one instruction.
-    fn of(&self, mma_m: u32) -> &A;
-
-    /// The accumulators of each instruction, with its number.
-    fn each(&self, function: impl FnMut(u32, &A));
-
-    /// The same, mutable.
-    fn each_mut(&mut self, function: impl FnMut(u32, &mut A));
-}
-
-impl<A: Accumulators, const MMA_M: usize> Sums<A> for [A; MMA_M] {
-    const ZERO: Self = [A::ZERO; MMA_M];
-    const MMA_M: u32 = MMA_M as u32;
-
-    #[inline(always)]
-    fn of(&self, mma_m: u32) -> &A {
-        &self[if MMA_M == 1 { 0 } else { mma_m as usize }]
-    }
-
-    // Written out rather than a loop: registers have constant names, and a loop that is unrolled
-    // late leaves moves behind.
-    #[inline(always)]
-    fn each(&self, mut function: impl FnMut(u32, &A)) {
-        const { assert!(MMA_M == 1 || MMA_M == 2, "a warpgroup has one instruction, or two below each other") };
-        function(0, &self[0]);
-        if MMA_M == 2 {
-            function(1, &self[MMA_M - 1]);
-        }
-    }
-
-    #[inline(always)]
-    fn each_mut(&mut self, mut function: impl FnMut(u32, &mut A)) {
-        const { assert!(MMA_M == 1 || MMA_M == 2, "a warpgroup has one instruction, or two below each other") };
-        function(0, &mut self[0]);
-        if MMA_M == 2 {
-            function(1, &mut self[MMA_M - 1]);
-        }
-    }
-}
-
-/// The accumulators of a configuration's instruction.
-pub type AccumulatorsOf<G> = <<G as WgmmaConfig>::Atom as WgmmaAtom>::Accumulators;
 
 /// A configuration.
 pub trait WgmmaConfig: Sized + 'static {
     /// The element type of A and B in memory. No configuration has two types (e4m3 by e5m2).
     type Operand: Element;
-    /// The accumulator's type.
-    type Sum: Convertible<Self::Scalar> + Element<Bits = u32>;
-    /// The type of the epilogue's arithmetic.
-    type Scalar: Scalar + Staging<Self::Scalar>;
+    /// The accumulator's type, and that of the epilogue's arithmetic.
+    type Sum: Scalar + Staging<Self::Sum> + Convertible<Self::Sum> + FixUp + Element<Bits = u32>;
     /// The element type of C.
-    type Output: Staging<Self::Scalar>;
+    type Output: Staging<Self::Sum>;
     /// The instruction, with A and B in shared memory; its N is the tile's N.
-    type Atom: WgmmaAtom<OperandA = u64, Accumulators: Accumulators<Register = Self::Sum>>;
-    /// A thread's accumulators: one or two instructions of its warpgroup, below each other.
-    type Sums: Sums<AccumulatorsOf<Self>>;
+    type Atom: WgmmaAtom<OperandA = u64, D = Self::Sum, Accumulators: Accumulators<Register = Self::Sum>>;
     /// BLK_M: 64 rows for each instruction of each warpgroup that shares the tile.
     const BLK_M: u32;
     /// Whether the two consumer warpgroups have their own tiles and multiply in turn (*ping-pong*),
@@ -111,8 +56,9 @@ pub trait WgmmaConfig: Sized + 'static {
     /// block's last tile no product hides the TMA stores.
     const PIECES: bool = size_of::<Self::Output>() == 4 && !Self::PING_PONG;
 
-    /// Instructions of a warpgroup below each other.
-    const MMA_M: u32 = Self::Sums::MMA_M;
+    /// Instructions of a warpgroup below each other; between them are those of the other warpgroup
+    /// that shares the tile.
+    const MMA_M: u32 = 1;
     /// Rows of C that a warpgroup computes.
     const ROWS: u32 = Self::MMA_M * ATOM_M;
     /// Warpgroups that share a tile of C, and all of its stages.
@@ -128,13 +74,12 @@ pub trait WgmmaConfig: Sized + 'static {
         Self::TOGETHER
     };
     /// Boxes of C for which a warpgroup uses its tile's last stage, beside its own boxes. That
-    /// stage is released after C has been read from it. The boxes are in A's part, in place of the
-    /// warpgroup's rows, if it has two instructions; otherwise in B's part.
+    /// stage is released after C has been read from it. The boxes are in the larger operand's part.
     const SPARE_BOXES: u32 = if Self::PING_PONG {
         0
     } else {
-        assert!(Self::TOGETHER <= 2, "the named barriers are those of two consuming warpgroups");
-        if Self::MMA_M > 1 { Self::ROWS * ROW / BOX_C } else { Self::BYTES_B / Self::TOGETHER / BOX_C }
+        let larger = if Self::BYTES_A > Self::BYTES_B { Self::BYTES_A } else { Self::BYTES_B };
+        larger / Self::TOGETHER / BOX_C
     };
     /// Threads of a block.
     const THREADS: u32 = WARPGROUP * (1 + Self::CONSUMERS);
@@ -142,14 +87,6 @@ pub trait WgmmaConfig: Sized + 'static {
     const BLK_N: u32 = Self::Atom::SHAPE_MNK[1] as u32;
     /// BLK_K: `DEPTH` rows of shared memory if K is contiguous.
     const BLK_K: u32 = Self::DEPTH * (ROW / Self::Operand::BYTES as u32);
-    /// A stage's tile of A in shared memory, (BLK_M, BLK_K).
-    const SMEM_A: ComposedLayout = stage::<Self::Operand>(Self::BLK_M, Self::BLK_K, Self::Atom::MAJOR_A);
-    /// A stage's tile of B in shared memory, (BLK_N, BLK_K).
-    const SMEM_B: ComposedLayout = stage::<Self::Operand>(Self::BLK_N, Self::BLK_K, Self::Atom::MAJOR_B);
-    /// The instruction's descriptors of A.
-    const A: SharedOperand = SharedOperand::a::<Self::Atom>(Self::SMEM_A);
-    /// The instruction's descriptors of B.
-    const B: SharedOperand = SharedOperand::b::<Self::Atom>(Self::SMEM_B);
     /// The boxes in which TMA loads A's part of a stage.
     const BOXES_A: Boxes = Boxes::new(Self::BLK_M, Self::BLK_K, Self::DEPTH, Self::Atom::MAJOR_A);
     /// The boxes in which TMA loads a block's share of B's part of a stage.
@@ -159,24 +96,53 @@ pub trait WgmmaConfig: Sized + 'static {
     const BYTES_A: u32 = Self::BLK_M * Self::DEPTH * ROW;
     /// Bytes of a stage's tile of B.
     const BYTES_B: u32 = Self::BLK_N * Self::DEPTH * ROW;
+}
 
-    /// The first row of a consumer warpgroup in its tile.
-    #[inline(always)]
-    fn row(consumer: u32) -> u32 {
-        if Self::PING_PONG { 0 } else { consumer * Self::ROWS }
+tiled_mma! {
+    /// The warpgroups that share a tile, one below the other.
+    pub Mma<G: WgmmaConfig>: TiledMma<G::Atom> =
+        TiledMma::new(make_col_major(IntTuple::flat(&[G::TOGETHER as i64, 1, 1])));
+}
+
+/// Stages of an operand, (BLK_MN, BLK_K, PIPE): rows of 128 bytes, whose 16-byte vectors are
+/// permuted by the row's number modulo 8. If M (or N) is contiguous, blocks of 64 x `BLK_K` follow
+/// each other, as the boxes load them.
+const fn stages<T: Element>(extent: u32, k: u32, count: u32, major: Major) -> ComposedLayout {
+    let atom = shared_memory_atom(major, SwizzleBytes::B128, 8 * T::BYTES as i64);
+    let shape = IntTuple::flat(&[extent as i64, k as i64, count as i64]);
+    match major {
+        Major::K => atom.tile_to_shape(shape),
+        Major::Mn => atom.tile_to_shape_ordered(shape, IntTuple::flat(&[2, 1, 3])),
     }
 }
 
-/// A stage of an operand: rows of 128 bytes, whose 16-byte vectors are permuted by the row's number
-/// modulo 8. If M (or N) is contiguous, blocks of 64 x `BLK_K` follow each other, as the boxes load
-/// them.
-const fn stage<T: Element>(extent: u32, k: u32, major: Major) -> ComposedLayout {
-    let atom = shared_memory_atom(major, SwizzleBytes::B128, 8 * T::BYTES as i64);
-    let shape = IntTuple::flat(&[extent as i64, k as i64]);
-    match major {
-        Major::K => atom.tile_to_shape(shape),
-        Major::Mn => atom.tile_to_shape_ordered(shape, IntTuple::flat(&[2, 1])),
-    }
+macro_rules! stages {
+    ($($(#[$doc:meta])* $name:ident $extent:ident $major:ident;)+) => { $(
+        $(#[$doc])*
+        pub struct $name<G, const STAGES: u32>(PhantomData<G>);
+
+        impl<G, const STAGES: u32> Clone for $name<G, STAGES> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<G, const STAGES: u32> Copy for $name<G, STAGES> {}
+
+        impl<G: WgmmaConfig, const STAGES: u32> $name<G, STAGES> {
+            const COMPOSED: ComposedLayout = stages::<G::Operand>(G::$extent, G::BLK_K, STAGES, G::Atom::$major);
+        }
+
+        impl<G: WgmmaConfig, const STAGES: u32> StaticLayout for $name<G, STAGES> {
+            const LAYOUT: Layout = Self::COMPOSED.layout;
+            const SWIZZLE: Swizzle = Self::COMPOSED.swizzle;
+        }
+    )+ };
+}
+stages! {
+    /// Stages of A, (BLK_M, BLK_K, PIPE).
+    StagesA BLK_M MAJOR_A;
+    /// Stages of B, (BLK_N, BLK_K, PIPE).
+    StagesB BLK_N MAJOR_B;
 }
 
 /// The tensor map of an operand, and the number of copies that fill a stage.
@@ -248,92 +214,7 @@ impl Boxes {
 /// The arguments of a configuration's kernel. `a` and `b` are not read: the tensor maps replace
 /// them.
 pub type ArgumentsOf<G> =
-    Arguments<<G as WgmmaConfig>::Operand, <G as WgmmaConfig>::Output, <G as WgmmaConfig>::Scalar>;
-
-/// The warps that read a stage: those of the warpgroups that share a tile.
-pub struct ReadersOf<G>(PhantomData<G>);
-
-impl<G: WgmmaConfig> Readers for ReadersOf<G> {
-    const WARPS: u32 = G::TOGETHER * WARPGROUP / 32;
-}
-
-/// A block's shared memory: stages of A and of B, boxes of C for each consumer warpgroup,
-/// mbarriers, and a word for each consumer warpgroup.
-///
-/// TMA and descriptors address stages and boxes as a whole; so they are not arrays of elements.
-pub struct WgmmaStorage<G>(PhantomData<G>);
-
-/// The parts of a [`WgmmaStorage`]: shared addresses.
-pub struct Parts<G>(u32, PhantomData<G>);
-
-impl<G> Clone for Parts<G> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<G> Copy for Parts<G> {}
-
-impl<G: WgmmaConfig> SharedStorage for WgmmaStorage<G> {
-    const BYTES: usize = {
-        let stages = G::STAGES * (G::BYTES_A + G::BYTES_B);
-        (stages + G::CONSUMERS * (BOXES_C * BOX_C + TOLD)) as usize + mbarrier_bytes(G::STAGES) as usize
-    };
-    /// The period of the 128-byte swizzle.
-    const ALIGN: usize = 1024;
-
-    type Tensors = Parts<G>;
-
-    #[inline(always)]
-    unsafe fn at(base: u32) -> Self::Tensors {
-        Parts(base, PhantomData)
-    }
-}
-
-impl<G: WgmmaConfig> Parts<G> {
-    /// A's part of a stage.
-    #[inline(always)]
-    pub fn a(self, stage: u32) -> u32 {
-        self.0 + stage * G::BYTES_A
-    }
-
-    /// B's part of a stage.
-    #[inline(always)]
-    pub fn b(self, stage: u32) -> u32 {
-        self.0 + G::STAGES * G::BYTES_A + stage * G::BYTES_B
-    }
-
-    /// The boxes of C of a consumer warpgroup.
-    #[inline(always)]
-    pub fn c(self, consumer: u32) -> u32 {
-        self.0 + G::STAGES * (G::BYTES_A + G::BYTES_B) + consumer * BOXES_C * BOX_C
-    }
-
-    /// The boxes of C of a consumer warpgroup in a stage, [`WgmmaConfig::SPARE_BOXES`] of them.
-    #[inline(always)]
-    pub fn spare(self, stage: u32, consumer: u32) -> u32 {
-        let part = if const { G::MMA_M > 1 } { self.a(stage) } else { self.b(stage) };
-        part + consumer * const { G::SPARE_BOXES * BOX_C }
-    }
-
-    /// The word by which a thread of a consumer warpgroup passes a value to the others.
-    #[inline(always)]
-    pub fn told(self, consumer: u32) -> u32 {
-        self.c(G::CONSUMERS) + mbarrier_bytes(G::STAGES) + consumer * TOLD
-    }
-
-    /// The mbarriers of the stages.
-    ///
-    /// # Safety
-    /// Each thread calls it once, since it has one role.
-    #[inline(always)]
-    pub unsafe fn pipeline<const STAGES: u32, const CLUSTER: u32>(
-        self,
-    ) -> Pipeline<STAGES, ReadersOf<G>, CLUSTER> {
-        const { assert!(STAGES == G::STAGES, "the configuration's stages") };
-        // SAFETY: the storage reserves these bytes, after the boxes of C, for the mbarriers.
-        unsafe { PipelineStorage::<STAGES, ReadersOf<G>, CLUSTER>::at(self.c(G::CONSUMERS)) }
-    }
-}
+    Arguments<<G as WgmmaConfig>::Operand, <G as WgmmaConfig>::Output, <G as WgmmaConfig>::Sum>;
 
 #[cfg(test)]
 mod tests {

@@ -1,71 +1,19 @@
-//! The epilogue of a warpgroup. Accumulators are finished in registers and leave as boxes, which
-//! TMA or the warps store. If C is read (`beta`), rows are staged in shared memory, finished and
-//! stored.
+//! The epilogue in registers: scales, and for a C that is not read `activation(alpha * sum + bias)`.
+//!
+//! Threads hold the accumulators as `wgmma` leaves them: of every eight columns two neighbours of
+//! one row, and of the row eight below. So a bias along rows is two numbers for a thread, and a
+//! bias along columns one pair for every eight columns, shared by eight lanes of a warp.
+//!
+//! Each condition is tested once for all accumulators. Registers have constant names, so the code
+//! for each accumulator is written out, and short code matters.
 
-use super::config::{ATOM_M, ArgumentsOf, Parts, Sums as _, WARPGROUP, WgmmaConfig};
-use super::finish::{apply, finish};
-use super::gather::Warpgroup;
-use super::pieces::{has_pieces, write_finished};
-use super::schedule::Work;
-use super::store::{Destination, Staging as _, make_room, store};
-use super::words::Corner;
-use crate::mma::Convertible as _;
-use crate::mma::{Arguments, Place, Staged, write_rows};
-use core::marker::PhantomData;
-use moye_device::arch::wgmma::Accumulators;
-use moye_device::arch::{
-    FULL_WARP, Fma as _, Word as _, bulk_wait_group_read, opaque, sync_barrier, sync_warp,
-};
-use moye_device::collective::Epilogue;
-use moye_device::layout::{Layout, Swizzle, layout};
-use moye_device::memory::{Element, Shared, TensorMapPointer};
-use moye_device::pipeline::Full;
-use moye_device::tensor::{StaticLayout, Tensor};
-
-/// Columns of C that a warpgroup stages in shared memory at a time when it stores by rows.
-pub(super) const COLUMNS: u32 = 64;
-
-moye_device::static_layout! {
-    /// These columns of an instruction's tile.
-    pub Chunk = layout!((64, 64));
-}
-
-/// Their accumulators in shared memory, N-contiguous. Threads write pairs of neighbours in four
-/// rows at a time; groups of eight are permuted by the row's number modulo 4, so that there are no
-/// bank conflicts.
-#[derive(Clone, Copy)]
-pub struct ChunkSums;
-
-impl StaticLayout for ChunkSums {
-    const LAYOUT: Layout = layout!((64, 64):(64, 1));
-    const SWIZZLE: Swizzle = Swizzle::new(2, 3, 3);
-}
-
-/// The columns of one instruction as [`Staged`] accumulators.
-struct ChunkOf<G>(PhantomData<G>);
-
-impl<G: WgmmaConfig> Staged for ChunkOf<G> {
-    type Operand = G::Operand;
-    type Sum = G::Sum;
-    type Scalar = G::Scalar;
-    type Output = G::Output;
-    type TileC = Chunk;
-    type Sums = ChunkSums;
-    const THREADS: u32 = WARPGROUP;
-}
-
-/// A consuming warpgroup, and where it writes.
-pub struct Writer<G: WgmmaConfig, E> {
-    pub parts: Parts<G>,
-    pub map: TensorMapPointer,
-    /// The number of the consumer warpgroup, and of the thread in it.
-    pub consumer: u32,
-    pub thread: u32,
-    /// The block's number in its cluster.
-    pub rank: u32,
-    /// What becomes of the accumulators; `()` for what the arguments say.
-    pub epilogue: E,
-}
+use super::config::{ATOM_M, ArgumentsOf, WgmmaConfig};
+use super::mainloop::Loop;
+use super::sink::is_wide;
+use crate::mma::{Activation, Convertible, Scalar as _, Scales};
+use moye_device::arch::{Fma as _, opaque};
+use moye_device::collective::{Accumulators, ByElement, Epilogue, Team, TileEpilogue, Within, WorkTile};
+use moye_device::memory::{Element, Global, GlobalPointer as _};
 
 /// A consumer warpgroup's part of a tile of C.
 #[derive(Clone, Copy)]
@@ -79,219 +27,341 @@ pub struct Part {
 }
 
 impl Part {
+    /// The part of a warpgroup of the tile's.
+    #[inline(always)]
+    pub fn new<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile, warpgroup: u32) -> Self {
+        Self {
+            first: (tile.m * G::BLK_M + warpgroup * ATOM_M, tile.n * G::BLK_N),
+            batch: tile.batch / arguments.splits,
+            split: tile.batch % arguments.splits,
+        }
+    }
+
     /// The rows of the warpgroup's instruction `mma_m`.
     #[inline(always)]
-    pub(super) fn below(self, mma_m: u32) -> Self {
-        Self { first: (self.first.0 + mma_m * ATOM_M, self.first.1), ..self }
+    pub(super) const fn below<G: WgmmaConfig>(self, mma_m: u32) -> Self {
+        Self { first: (self.first.0 + mma_m * below::<G>(), self.first.1), ..self }
     }
 }
 
-/// Stores a chunk of an instruction's accumulators in shared memory, as [`ChunkSums`] arranges
-/// them.
+/// Rows from a warpgroup's instruction to its next.
+pub(super) const fn below<G: WgmmaConfig>() -> u32 {
+    ATOM_M * G::TOGETHER
+}
+
+/// Calls `function` with the accumulators of each of a thread's one or two instructions.
+///
+/// Written out rather than a loop: registers have constant names, and a loop that is unrolled late
+/// leaves moves behind.
+#[inline(always)]
+fn each_instruction<G: WgmmaConfig>(values: &mut [G::Sum], mut function: impl FnMut(u32, &mut [G::Sum])) {
+    const { assert!(G::MMA_M == 1 || G::MMA_M == 2, "a warpgroup has one instruction, or two below each other") };
+    let (first, second) = values.split_at_mut(values.len() / G::MMA_M as usize);
+    function(0, first);
+    if G::MMA_M == 2 {
+        function(1, second);
+    }
+}
+
+/// What the arguments say, or `E` in place of alpha, beta, bias and activation.
+pub struct Finish<'a, G: WgmmaConfig, E> {
+    pub(super) arguments: &'a ArgumentsOf<G>,
+    pub(super) own: E,
+}
+
+impl<G: WgmmaConfig, E: Copy> Clone for Finish<'_, G, E> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<G: WgmmaConfig, E: Copy> Copy for Finish<'_, G, E> {}
+
+impl<'a, G, E, const CLUSTER: u32, const STAGES: u32> TileEpilogue<Loop<'a, G, CLUSTER, STAGES>>
+    for Finish<'_, G, E>
+where
+    G: WgmmaConfig,
+    E: Epilogue<G::Sum>,
+{
+    type Loaded = Option<Factors<G::Sum>>;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load(&self, tile: &WorkTile, team: &Team) -> Self::Loaded {
+        let part = Part::new::<G>(self.arguments, tile, team.warpgroup());
+        // SAFETY: the caller's contract.
+        unsafe { load_factors::<G>(self.arguments, part, team.within_warpgroup()) }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn apply(
+        &self,
+        tCrC: &mut Accumulators<Loop<'a, G, CLUSTER, STAGES>>, // (MMA, MMA_M, 1)
+        factors: Self::Loaded,
+        tile: &WorkTile,
+        team: &Team,
+    ) {
+        let arguments = self.arguments;
+        let part = Part::new::<G>(arguments, tile, team.warpgroup());
+        // What follows must not take registers while the accumulators are computed.
+        let within = opaque(team.within_warpgroup());
+        // SAFETY: the caller's contract.
+        unsafe {
+            scale::<G>(tCrC.values_mut(), arguments, factors, part, within);
+            if !E::IS_IDENTITY {
+                let epilogue = ByElement(Within { shape: (arguments.m, arguments.n), epilogue: self.own });
+                TileEpilogue::<Loop<'a, G, CLUSTER, STAGES>>::apply(&epilogue, tCrC, (), tile, team);
+            } else if arguments.beta == G::Sum::ZERO {
+                each_instruction::<G>(
+                    tCrC.values_mut(),
+                    #[inline(always)]
+                    |m, values| finish::<G>(values, arguments, part.below::<G>(m), within),
+                );
+            }
+        }
+    }
+}
+
+/// Replaces an instruction's accumulators by the results for `beta` = 0.
 ///
 /// # Safety
-/// The memory from `base` on belongs to the warpgroup. All of its threads call it; `thread` is the
-/// caller's number.
+/// All threads of the warpgroup, or whole warps of it, call it, each with its number in it; the
+/// bias is readable, and no instruction that writes the accumulators is in flight.
 #[inline(always)]
-pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, base: u32, thread: u32) {
-    let (warp, lane) = (thread / 32, thread % 32);
-    let row = 16 * warp + lane / 4;
-    let mut j = 0;
-    while j < 8 && chunk * COLUMNS + 8 * j < G::BLK_N {
-        let at = ((chunk * COLUMNS + 8 * j) / 2) as usize;
-        let column = 8 * j + 2 * (lane % 4);
-        let address = |row: u32| base + 4 * ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
-        let pair = |at: usize| G::Scalar::pair(sums[at].widen(), sums[at + 1].widen());
-        // SAFETY: the caller's contract; each pair belongs to one thread.
-        unsafe {
-            u64::store_shared(address(row), pair(at));
-            u64::store_shared(address(row + 8), pair(at + 2));
-        }
-        j += 1;
-    }
-}
-
-/// The offset in elements of a batch and a split of K from C's first element.
-#[inline(always)]
-pub(super) fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>, part: Part) -> i64 {
-    i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
-}
-
-/// Whether elements of C have the accumulator's type, if that is not the only type.
-#[inline(always)]
-pub(super) fn is_wide<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>) -> bool {
-    size_of::<O>() != size_of::<S>() && arguments.wide != 0
-}
-
-/// The address of a part in C, with elements of `S` if they are `wide`.
-#[inline(always)]
-pub(super) fn corner<T: Element, O: Element, S: Element>(
-    arguments: &Arguments<T, O, S>,
+pub(super) unsafe fn finish<G: WgmmaConfig>(
+    values: &mut [G::Sum],
+    arguments: &ArgumentsOf<G>,
     part: Part,
-    wide: bool,
-) -> Corner {
-    let bytes = if wide { size_of::<S>() } else { size_of::<O>() } as i64;
-    let (row, column) = part.first;
-    let element = offset(arguments, part) + i64::from(row) * arguments.ldc + i64::from(column);
-    Corner {
-        address: arguments.c.address().wrapping_add_signed(element * bytes),
-        row: arguments.ldc * bytes,
-        left: (arguments.m.saturating_sub(row), arguments.n - column),
+    thread: u32,
+) {
+    // With alpha = 1 a sum of -0 keeps its sign.
+    if arguments.alpha != G::Sum::ONE {
+        let mut i = 0;
+        while i < values.len() {
+            values[i] = arguments.alpha.fma(values[i], G::Sum::ZERO);
+            i += 1;
+        }
+    }
+    let (warp, lane) = (thread / 32, thread % 32);
+    let place = (part.first.0 + 16 * warp + lane / 4, part.first.1 + 2 * (lane % 4));
+    if arguments.bias.address() != 0 {
+        // SAFETY: the caller's contract; the element types match.
+        unsafe {
+            if is_wide(arguments) {
+                add_bias::<G, G::Sum>(values, arguments.bias.cast(), arguments, place);
+            } else {
+                add_bias::<G, G::Output>(values, arguments.bias, arguments, place);
+            }
+        }
+    }
+    match arguments.activation {
+        RELU => in_pairs::<G>(values, |pair| pair.map(G::Sum::relu)),
+        GELU => in_pairs::<G>(values, G::Sum::gelu_of_two),
+        SILU => in_pairs::<G>(values, G::Sum::silu_of_two),
+        _ => {}
     }
 }
 
-impl<G: WgmmaConfig, E: Epilogue<G::Scalar>> Writer<G, E> {
-    /// The warpgroup's own barrier; 0 is the block's.
-    #[inline(always)]
-    fn barrier(&self) -> u32 {
-        1 + self.consumer
-    }
+const RELU: u32 = Activation::Relu as u32;
+const GELU: u32 = Activation::Gelu as u32;
+const SILU: u32 = Activation::Silu as u32;
 
-    /// The warpgroup's place in its block.
-    #[inline(always)]
-    pub fn place(&self) -> Warpgroup {
-        Warpgroup { rank: self.rank, consumer: self.consumer, thread: self.thread, barrier: self.barrier() }
+/// Applies a function to pairs of neighbours in a row.
+#[inline(always)]
+fn in_pairs<G: WgmmaConfig>(values: &mut [G::Sum], function: impl Fn([G::Sum; 2]) -> [G::Sum; 2]) {
+    let mut i = 0;
+    while i < values.len() {
+        [values[i], values[i + 1]] = function([values[i], values[i + 1]]);
+        i += 2;
     }
+}
 
-    /// The warpgroup's part of a cluster's tile.
-    #[inline(always)]
-    pub fn part(&self, work: Work) -> Part {
-        let row = (work.m * G::CLUSTER + self.rank) * G::BLK_M + G::row(self.consumer);
-        Part { first: (row, work.n * G::BLK_N), batch: work.batch, split: work.split }
-    }
-
-    /// Waits until the stores of the previous tile have read the boxes.
-    ///
-    /// # Safety
-    /// All threads of the warpgroup call it together.
-    #[inline(always)]
-    pub unsafe fn make_room(&self) {
-        // SAFETY: the caller's contract.
-        unsafe { make_room(self.thread, self.barrier()) };
-    }
-
-    /// Writes the warpgroup's part of a tile. `last` is the tile's last stage, if it had one; the
-    /// warpgroup has not released it. `met` says whether the stage's readers [have
-    /// met](super::store::meet) since; if not, they meet here.
-    ///
-    /// # Safety
-    /// All threads of the warpgroup call it together, after [`make_room`](Self::make_room); the
-    /// kernel's contract.
-    #[inline(always)]
-    pub unsafe fn write(
-        &self,
-        sums: &mut G::Sums,
-        arguments: &ArgumentsOf<G>,
-        part: Part,
-        (last, met): (Option<&Full>, bool),
-    ) {
-        // The code below must not take registers while the accumulators are computed.
-        let thread = opaque(self.thread);
-        // SAFETY: the caller's contract.
-        unsafe {
-            if !E::IS_IDENTITY || arguments.beta == G::Scalar::ZERO {
-                sums.each_mut(
-                    #[inline(always)]
-                    |m, sums| {
-                        if E::IS_IDENTITY {
-                            finish::<G>(sums, arguments, part.below(m), thread);
-                        } else {
-                            apply::<G, E>(sums, self.epilogue, arguments, part.below(m), thread);
-                        }
-                    },
-                );
-                if const { G::PIECES } && has_pieces::<E, _, _, _>(arguments) {
-                    sums.each(
-                        #[inline(always)]
-                        |m, sums| write_finished::<G>(sums, arguments, part.below(m), thread),
-                    );
-                    return;
+/// Adds the bias to a thread's elements, the first of which has this row and column of C.
+///
+/// # Safety
+/// The bias has elements of `O`, and is readable.
+#[inline(always)]
+unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Sum>>(
+    values: &mut [G::Sum],
+    bias: Global<O>,
+    arguments: &ArgumentsOf<G>,
+    (row, column): (u32, u32),
+) {
+    let add = |value: &mut G::Sum, bias: G::Sum| {
+        *value = G::Sum::ONE.fma(bias, *value);
+    };
+    // SAFETY: the caller's contract. Elements out of bounds of C are skipped; their results are not
+    // stored.
+    unsafe {
+        if arguments.bias_n == 0 {
+            let of = |row: u32| {
+                let at = bias.offset(i64::from(row) * arguments.bias_m);
+                at.read_if(row < arguments.m).widen()
+            };
+            let rows = [of(row), of(row + 8)];
+            let mut i = 0;
+            while i < values.len() {
+                add(&mut values[i], rows[i / 2 % 2]);
+                i += 1;
+            }
+        }
+        // A condition of its own: of two arms the compiler would move the additions behind them, with
+        // a register for the bias of each element.
+        if opaque(arguments.bias_n as u32) != 0 {
+            let of = |column: u32| {
+                let at = bias.offset(i64::from(column) * arguments.bias_n);
+                at.read_if(column < arguments.n).widen()
+            };
+            let mut i = 0;
+            while i < values.len() {
+                let column = column + 2 * i as u32;
+                let pair = [of(column), of(column + 1)];
+                let mut j = 0;
+                while j < 4 {
+                    add(&mut values[i + j], pair[j % 2]);
+                    j += 1;
                 }
-                let wide = is_wide(arguments);
-                let to = Destination {
-                    mapped: arguments.tensor_c != 0,
-                    map: self.map,
-                    start: [
-                        part.first.1 as i32,
-                        part.first.0 as i32,
-                        (part.batch * arguments.splits + part.split) as i32,
-                    ],
-                    corner: corner(arguments, part, wide),
-                    boxes: self.parts.c(self.consumer),
-                    // If K is 0, no stage was loaded.
-                    spare: self
-                        .parts
-                        .spare(if let Some(last) = last { last.index() } else { 0 }, self.consumer),
-                    met,
-                    barrier: self.barrier(),
-                    thread,
-                };
-                if wide {
-                    store::<G, G::Scalar>(sums, &to);
-                } else {
-                    store::<G, G::Output>(sums, &to);
-                }
-            } else {
-                self.write_rows(sums, arguments, part, thread);
+                i += 4;
             }
         }
     }
+}
 
-    /// Stages some columns at a time in shared memory.
-    ///
-    /// # Safety
-    /// As [`Self::write`].
-    #[inline(always)]
-    unsafe fn write_rows(&self, sums: &G::Sums, arguments: &ArgumentsOf<G>, part: Part, thread: u32) {
-        let base = self.parts.c(self.consumer);
-        let offset = offset(arguments, part);
-        // The bounds are known only at run time, so that these stay loops: their body is long and
-        // rarely runs.
-        let below = const { if G::MMA_M > 1 { Some(G::MMA_M) } else { None } };
-        let mut m = 0;
-        while m < below.map_or(1, opaque) {
-            let (first_m, first_n) = part.below(m).first;
-            let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };
-            let columns = if left < G::BLK_N { left } else { G::BLK_N };
-            let mut chunk = 0;
-            while chunk * COLUMNS < columns {
-                // SAFETY: the chunk's memory belongs to the warpgroup, whose threads synchronise
-                // before it is written again and before it is read; each pair belongs to one
-                // thread.
-                unsafe {
-                    sync_barrier(self.barrier(), WARPGROUP);
-                    let mut this = 0;
-                    while this < const { G::MMA_M * G::BLK_N.div_ceil(COLUMNS) } {
-                        let (this_m, this_chunk) = (this % G::MMA_M, this / G::MMA_M);
-                        // Registers have constant names, so each chunk's registers are in a branch
-                        // of their own.
-                        if this_m == m && this_chunk == chunk {
-                            leave_columns::<G>(sums.of(this_m).as_slice(), this_chunk, base, thread);
-                        }
-                        this += 1;
-                    }
-                    sync_barrier(self.barrier(), WARPGROUP);
-                    let s_c = Tensor::shared(Shared::from_address(base)); // (64, 64)
-                    let first = (first_m, first_n + chunk * COLUMNS);
-                    let thread = opaque(thread);
-                    write_rows::<ChunkOf<G>>(arguments, s_c, Place { first, offset, thread });
-                }
-                chunk += 1;
-            }
-            m += 1;
-        }
+/// A thread's scales, except scales that differ by column: few registers, loaded while the last
+/// instructions of a tile run.
+#[derive(Clone, Copy)]
+pub struct Factors<S> {
+    /// For the thread's two rows in each of its warpgroup's one or two instructions; 1 if A has no
+    /// scales.
+    rows: [[S; 2]; 2],
+    /// The scale of all columns, if it is the same; otherwise 1.
+    columns: S,
+}
+
+/// Whether each column has its own scale.
+#[inline(always)]
+fn by_column<S: Element>(scales: &Scales<S>) -> bool {
+    scales.b.address() != 0 && scales.b_n != 0
+}
+
+/// The scales of a thread in its warpgroup's part of a tile; `None` for configurations without
+/// scales.
+///
+/// # Safety
+/// The scales are readable; `thread` is the number in the warpgroup.
+#[inline(always)]
+unsafe fn load_factors<G: WgmmaConfig>(
+    arguments: &ArgumentsOf<G>,
+    part: Part,
+    thread: u32,
+) -> Option<Factors<G::Sum>> {
+    if !const { G::SCALED } {
+        return None;
     }
+    let scales = &arguments.scales;
+    let row = part.first.0 + 16 * (thread / 32) + thread % 32 / 4;
+    let of_a = scales.a.offset(i64::from(part.batch) * scales.batch_a);
+    let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
+    // SAFETY: the caller's contract. Rows out of bounds of C are skipped; their results are not
+    // stored.
+    unsafe {
+        let of_row = |row: u32| match scales.a.address() {
+            0 => G::Sum::ONE,
+            _ => of_a.offset(i64::from(row) * scales.a_m).read_if(row < arguments.m),
+        };
+        let one_for_all = scales.b.address() != 0 && !by_column(scales);
+        let of_instruction = |m: u32| [of_row(row + m * below::<G>()), of_row(row + m * below::<G>() + 8)];
+        Some(Factors {
+            rows: [
+                of_instruction(0),
+                if const { G::MMA_M > 1 } { of_instruction(1) } else { [G::Sum::ONE; 2] },
+            ],
+            columns: if one_for_all { of_b.read_if(true) } else { G::Sum::ONE },
+        })
+    }
+}
 
-    /// Waits until all of the warp's groups of stores, except the last `PENDING`, have read their
-    /// source: [`OWN_GROUPS`](super::store::OWN_GROUPS) before a stage with boxes of C is released,
-    /// 0 before the block exits. All lanes of the warp call it together. The first warp issues all
-    /// stores of a warpgroup; the others need not wait, because a stage is free only when all warps
-    /// have released it.
-    #[inline(always)]
-    pub fn wait_for_stores<const PENDING: u32>(&self) {
-        if self.thread == 0 {
-            bulk_wait_group_read::<PENDING>();
+/// Multiplies the accumulators of a warpgroup's part of a tile by their [`Scales`], if there are
+/// `factors`.
+///
+/// Each split of K is scaled separately, so that the reduction needs no scales.
+///
+/// # Safety
+/// All threads of the consumer warpgroup call it, each with its number and the factors that it has
+/// [loaded](load_factors) for the same part. The scales are readable, and no instruction that
+/// writes the accumulators is in flight.
+#[inline(always)]
+unsafe fn scale<G: WgmmaConfig>(
+    sums: &mut [G::Sum],
+    arguments: &ArgumentsOf<G>,
+    factors: Option<Factors<G::Sum>>,
+    part: Part,
+    thread: u32,
+) {
+    let Some(factors) = factors else { return };
+    let scales = &arguments.scales;
+    if scales.a.address() == 0 && scales.b.address() == 0 {
+        return;
+    }
+    each_instruction::<G>(
+        sums,
+        #[inline(always)]
+        |m, sums| {
+            // SAFETY: the caller's contract.
+            unsafe {
+                scale_rows::<G>(sums, arguments, (factors.rows[m as usize], factors.columns), part, thread)
+            };
+        },
+    );
+}
+
+/// [`scale`] for one of a warpgroup's instructions, by the scales of its two rows and of all
+/// columns.
+///
+/// # Safety
+/// As for [`scale`].
+#[inline(always)]
+unsafe fn scale_rows<G: WgmmaConfig>(
+    sums: &mut [G::Sum],
+    arguments: &ArgumentsOf<G>,
+    (rows, columns): ([G::Sum; 2], G::Sum),
+    part: Part,
+    thread: u32,
+) {
+    let scales = &arguments.scales;
+    let times = |sum: &mut G::Sum, factor: G::Sum| {
+        *sum = factor.fma(*sum, G::Sum::ZERO);
+    };
+    // Four registers for every eight columns: two neighbours of the row, and two of the row eight
+    // below.
+    if by_column(scales) {
+        let column = part.first.1 + 2 * (thread % 4);
+        let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
+        let of_column = |column: u32| {
+            let at = of_b.offset(i64::from(column) * scales.b_n);
+            // SAFETY: the caller's contract. Columns out of bounds of C are skipped; their results
+            // are not stored.
+            unsafe { at.read_if(column < arguments.n) }
+        };
+        let mut at = 0;
+        while at < sums.len() {
+            let first = column + 2 * at as u32;
+            let pair = [of_column(first), of_column(first + 1)];
+            let mut i = 0;
+            while i < 4 {
+                times(&mut sums[at + i], rows[i / 2]);
+                times(&mut sums[at + i], pair[i % 2]);
+                i += 1;
+            }
+            at += 4;
         }
-        sync_warp(FULL_WARP);
+    } else {
+        let both = rows.map(|row| row.fma(columns, G::Sum::ZERO));
+        let mut at = 0;
+        while at < sums.len() {
+            times(&mut sums[at], both[at / 2 % 2]);
+            at += 1;
+        }
     }
 }

@@ -15,46 +15,46 @@
 //! block. The receiver waits for these bytes only: the only barrier of the cluster is the one at
 //! the start, which ensures that both blocks run.
 
-use super::config::{ATOM_M, AccumulatorsOf, WARPGROUP, WgmmaConfig};
-use crate::mma::{Convertible as _, Scalar as _};
+use super::config::{ATOM_M, WARPGROUP, WgmmaConfig};
+use crate::mma::Scalar as _;
 use core::marker::PhantomData;
-use moye_device::arch::wgmma::Accumulators as _;
 use moye_device::arch::{
     AsyncWord as _, Fma as _, Word as _, Word128, map_shared, mbarrier_arrive_expect_tx, mbarrier_init,
     mbarrier_wait_parity_cluster,
 };
-use moye_device::memory::Element as _;
+use moye_device::memory::{Element as _, SharedStorage};
 
 /// Bytes of a vector that a thread sends: four accumulators.
 const WORD: u32 = size_of::<Word128>() as u32;
 /// Threads of a warpgroup that receive.
 const RECEIVING: u32 = WARPGROUP / 2;
 
-/// The receive buffer of a block in its own shared memory, with an mbarrier.
-pub struct Exchange<G>(u32, PhantomData<G>);
+/// The receive buffer of a block in its own shared memory, with an mbarrier; nothing if there is
+/// one block for a tile.
+pub struct Exchange<G, const PARTS: u32>(u32, PhantomData<G>);
 
-impl<G> Clone for Exchange<G> {
+impl<G, const PARTS: u32> Clone for Exchange<G, PARTS> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<G> Copy for Exchange<G> {}
+impl<G, const PARTS: u32> Copy for Exchange<G, PARTS> {}
 
-impl<G: WgmmaConfig> Exchange<G> {
-    /// Received bytes: half of the tile's accumulators.
-    const SUMS: u32 = G::BLK_M * G::BLK_N / 2 * 4;
-    /// All bytes, with the mbarrier.
-    pub const BYTES: u32 = Self::SUMS + 8;
+impl<G: WgmmaConfig, const PARTS: u32> SharedStorage for Exchange<G, PARTS> {
+    const BYTES: usize = if PARTS > 1 { Self::SUMS as usize + 8 } else { 0 };
+    const ALIGN: usize = 16;
 
-    /// The exchange from `base` on.
-    ///
-    /// # Safety
-    /// `base` is a multiple of 16 bytes in shared memory, and the [`BYTES`](Self::BYTES) from there
-    /// on have no other use.
+    type Tensors = Self;
+
     #[inline(always)]
-    pub const unsafe fn at(base: u32) -> Self {
+    unsafe fn at(base: u32) -> Self {
         Self(base, PhantomData)
     }
+}
+
+impl<G: WgmmaConfig, const PARTS: u32> Exchange<G, PARTS> {
+    /// Received bytes: half of the tile's accumulators.
+    const SUMS: u32 = G::BLK_M * G::BLK_N / 2 * 4;
 
     /// The mbarrier.
     #[inline(always)]
@@ -98,8 +98,7 @@ impl<G: WgmmaConfig> Exchange<G> {
     /// Both blocks have initialised their mbarrier, and the other block does not exit before it has
     /// received.
     #[inline(always)]
-    pub unsafe fn send(self, sums: &AccumulatorsOf<G>, rank: u32, consumer: u32, thread: u32) {
-        let sums = sums.as_slice();
+    pub unsafe fn send(self, sums: &[G::Sum], rank: u32, consumer: u32, thread: u32) {
         let to = map_shared(self.words(consumer, thread), 1 - rank);
         let barrier = map_shared(self.barrier(), 1 - rank);
         let mut i = 0;
@@ -121,8 +120,7 @@ impl<G: WgmmaConfig> Exchange<G> {
     /// The thread belongs to a consumer warpgroup, keeps its accumulators, and receives once, after
     /// a barrier of the block that follows [`init`](Self::init).
     #[inline(always)]
-    pub unsafe fn receive(self, sums: &mut AccumulatorsOf<G>, consumer: u32, thread: u32) {
-        let sums = sums.as_mut_slice();
+    pub unsafe fn receive(self, sums: &mut [G::Sum], consumer: u32, thread: u32) {
         let from = self.words(consumer, thread);
         // SAFETY: the caller's contract; the wait makes the sent values visible.
         unsafe { mbarrier_wait_parity_cluster(self.barrier(), 0) };
@@ -132,8 +130,8 @@ impl<G: WgmmaConfig> Exchange<G> {
             let word = unsafe { Word128::load_shared(from + (i / 4) as u32 * Self::STEP) };
             let mut j = 0;
             while j < 4 {
-                let other = G::Sum::from_bits(word.0[j]).widen();
-                sums[i + j] = G::Sum::narrow(G::Scalar::ONE.fma(sums[i + j].widen(), other));
+                let other = G::Sum::from_bits(word.0[j]);
+                sums[i + j] = G::Sum::ONE.fma(sums[i + j], other);
                 j += 1;
             }
             i += 4;

@@ -1,6 +1,19 @@
 //! Matmul on Hopper's tensor cores: TMA fills stages of shared memory, and `wgmma` reads them
 //! there.
 //!
+//! A kernel is an instance of
+//! [`gemm_warp_specialised_by_tile`](moye_device::collective::gemm_warp_specialised_by_tile)
+//! (`matmul.rs`), of four parts:
+//!
+//! | part | type | file |
+//! | --- | --- | --- |
+//! | tile scheduler | [`Schedule`] | `schedule.rs`, `sharing.rs` |
+//! | mainloop | [`Loop`] | `mainloop.rs` |
+//! | epilogue | [`Finish`] | `epilogue.rs` |
+//! | sink | [`Store`] | `sink.rs`, which chooses among `store.rs`, `words.rs` and `pieces.rs` |
+//!
+//! `config.rs` has what they are made by, and `family.rs` the kernels.
+//!
 //! A block of three warpgroups loops over tiles of C (persistent kernel):
 //!
 //! ```text
@@ -27,11 +40,11 @@
 //! the waves of 132 multiprocessors; 4096 x 4097 is the opposite case.
 //!
 //! Kernels of 128 x 128 of 8-bit elements are *ping-pong*: each of the two consuming warpgroups has
-//! tiles of its own, and one multiplies while the other one writes C. `ping_pong.rs` says how they
-//! take turns.
+//! tiles of its own, and one multiplies while the other one writes C, as
+//! [`PingPong`](moye_device::collective::PingPong) says.
 //!
 //! If the last wave would leave many multiprocessors idle, its tiles are split along K (stream-K):
-//! see [`Cut`] and [`gather()`].
+//! see [`Cut`].
 //!
 //! f16 and bf16 products with few rows or columns use a kernel with small tiles, which pairs of
 //! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read
@@ -46,11 +59,13 @@
 //! C is stored from registers in 16-byte vectors ([`WgmmaConfig::PIECES`], `pieces.rs`), or through
 //! swizzled boxes in shared memory. TMA stores the boxes if the rows of C start at multiples of 16
 //! bytes; otherwise warps store them (`words.rs`). Bias and activation are applied before that, in
-//! registers (`finish.rs`). If C is read (`beta`), the whole epilogue works on rows in shared
+//! registers (`epilogue.rs`). If C is read (`beta`), the whole epilogue works on rows in shared
 //! memory, as in the [`mma`](super::mma) kernels.
 //!
 //! The kernels take tensor maps as parameters (see [`Boxes`] for their requirements). With a PDL
 //! launch they start before the previous kernel has completed.
+
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 mod config;
 mod epilogue;
@@ -64,21 +79,21 @@ mod exchange;
 ))]
 #[allow(unused_imports, unused_macros, reason = "each feature needs some of them")]
 mod family;
-mod finish;
-mod gather;
+mod mainloop;
 mod matmul;
 mod parts;
 mod pieces;
-mod ping_pong;
-mod scale;
 mod schedule;
 #[cfg_attr(not(feature = "matmul-f32"), allow(unused_imports, reason = "the entry points use them"))]
 mod sgemm;
 mod sharing;
+mod sink;
 mod store;
 mod words;
 
-pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
+pub use config::{Boxes, Mma, StagesA, StagesB, WgmmaConfig};
+pub use epilogue::Finish;
+pub use exchange::Exchange;
 #[cfg(any(
     feature = "matmul-bf16",
     feature = "matmul-f16",
@@ -87,10 +102,11 @@ pub use config::{AccumulatorsOf, Boxes, Sums, WgmmaConfig, WgmmaStorage};
     feature = "matmul-tf32"
 ))]
 pub use family::*;
-pub use gather::gather;
-pub use matmul::{matmul, matmul_with};
+pub use mainloop::Loop;
+pub use matmul::{WgmmaStorage, matmul, matmul_with};
 pub use parts::{PartsStorage, matmul_parts};
-pub use schedule::{Job, Schedule, Share, Turn, Work};
+pub use schedule::{Job, Schedule, Share};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
 pub use sharing::{Cut, Piece, Sharing};
+pub use sink::{BoxStorage, Store};
 pub use store::Staging;

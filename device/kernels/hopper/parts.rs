@@ -22,18 +22,16 @@
 //! of 192 x 192 have three consumer warpgroups, whose threads take registers over from the
 //! producer.
 
-use super::config::{ATOM_M, AccumulatorsOf, ArgumentsOf, Boxes, ROW, ReadersOf, WARPGROUP, WgmmaConfig};
-use super::epilogue::{COLUMNS, ChunkSums, Part, leave_columns};
+use super::config::{ATOM_M, ArgumentsOf, Boxes, Mma, ROW, StagesA, StagesB, WARPGROUP, WgmmaConfig};
+use super::epilogue::{Part, finish};
 use super::exchange::Exchange;
-use super::matmul::load_boxes;
-use super::pieces::{has_pieces, write_pieces};
+use super::mainloop::Loop;
+use super::pieces::{has_pieces, write_finished};
 use super::schedule::Job;
 use super::sharing::Cut;
+use super::sink::{COLUMNS, ChunkSums, leave_columns};
 use crate::mma::{Place, Staged, write_rows};
 use core::marker::PhantomData;
-use moye_device::arch::wgmma::{
-    Accumulators, wgmma_commit_group, wgmma_fence, wgmma_fence_registers, wgmma_wait_group,
-};
 use moye_device::arch::{
     CachePolicy, FULL_WARP, Fma as _, L2Evict, Word as _, Word128, block_idx, cluster_arrive_relaxed,
     cluster_rank, cluster_wait, decrease_registers, elect, fence_proxy_async_shared, increase_registers,
@@ -41,10 +39,11 @@ use moye_device::arch::{
     tensor_load, thread_idx, wait_for_prior_kernels,
 };
 use moye_device::atom::wgmma::WgmmaAtom;
+use moye_device::collective::{Mainloop as _, StagesOf, WarpsOf};
 use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
-use moye_device::memory::{Element as _, Shared, SharedStorage, TensorMap, TensorMapPointer};
-use moye_device::pipeline::{Consumer, Pipeline, PipelineStorage, Producer};
-use moye_device::tensor::{StaticLayout, Tensor};
+use moye_device::memory::{Element as _, Shared, SharedArray, SharedStorage, TensorMap, TensorMapPointer};
+use moye_device::pipeline::{PipelineStorage, Producer};
+use moye_device::tensor::{Fragment, StaticLayout, Tensor};
 
 /// Rows of a warpgroup's 64 that each of this many blocks reduces and stores.
 const fn rows_of_share(parts: u32) -> u32 {
@@ -72,78 +71,20 @@ const OF_WARPGROUP: u32 = 2;
 /// Stages fill it, or stages and the exchange: 192 KB or more, so that a multiprocessor has one
 /// block. With room for two, blocks of the next launch would take the places of the first that
 /// exit, and crowd there.
-pub struct PartsStorage<G, const PARTS: u32, const STAGES: u32>(PhantomData<G>);
+pub type PartsStorage<G, const PARTS: u32, const STAGES: u32> = (
+    SharedArray<<G as WgmmaConfig>::Operand, StagesA<G, STAGES>>,
+    SharedArray<<G as WgmmaConfig>::Operand, StagesB<G, STAGES>>,
+    PipelineStorage<STAGES, WarpsOf<Mma<G>>>,
+    Exchange<G, PARTS>,
+);
 
-/// The stages: A's part of each, then B's.
-pub struct Stages<G>(u32, PhantomData<G>);
+/// The stages of a block, which its accumulators replace.
+type Stages<'a, G, const STAGES: u32> = StagesOf<Loop<'a, G, 1, STAGES>>;
 
-impl<G> Clone for Stages<G> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<G> Copy for Stages<G> {}
-
-impl<G: WgmmaConfig> Stages<G> {
-    /// Bytes of a stage.
-    const STAGE: u32 = G::BYTES_A + G::BYTES_B;
-
-    /// A's part of a stage.
-    #[inline(always)]
-    fn a(self, stage: u32) -> u32 {
-        self.0 + stage * Self::STAGE
-    }
-
-    /// B's part of a stage.
-    #[inline(always)]
-    fn b(self, stage: u32) -> u32 {
-        self.a(stage) + G::BYTES_A
-    }
-
-    /// The address of a warpgroup's chunk of accumulators.
-    #[inline(always)]
-    fn chunk(self, consumer: u32, chunk: u32) -> u32 {
-        self.0 + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
-    }
-
-    /// The address of the share of one of `PARTS` blocks.
-    #[inline(always)]
-    fn share<const PARTS: u32>(self, consumer: u32, chunk: u32, rank: u32) -> u32 {
-        self.chunk(consumer, chunk) + rank * const { rows_of_share(PARTS) * COLUMNS * 4 }
-    }
-}
-
-impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> PartsStorage<G, PARTS, STAGES> {
-    /// Bytes of all stages, and after them of the exchange.
-    const BEFORE: [u32; 2] = {
-        let (stages, sums) = (STAGES * Stages::<G>::STAGE, G::BLK_M * chunks::<G>() * COLUMNS * 4);
-        assert!(sums <= stages, "the sums of a block replace its stages");
-        assert!(stages > 128 * 1024, "a multiprocessor has room for one block");
-        [stages, if PARTS > 1 { Exchange::<G>::BYTES } else { 0 }]
-    };
-}
-
-impl<G: WgmmaConfig, const PARTS: u32, const STAGES: u32> SharedStorage for PartsStorage<G, PARTS, STAGES> {
-    const BYTES: usize =
-        (Self::BEFORE[0] + Self::BEFORE[1]) as usize + PipelineStorage::<STAGES, ReadersOf<G>>::BYTES;
-    /// The swizzle's period of 128 bytes.
-    const ALIGN: usize = 1024;
-
-    type Tensors = (Stages<G>, Exchange<G>, Pipeline<STAGES, ReadersOf<G>>);
-
-    #[inline(always)]
-    unsafe fn at(base: u32) -> Self::Tensors {
-        let [stages, exchange] = const { Self::BEFORE };
-        // SAFETY: the storage has these bytes after the stages; without an exchange they are not
-        // used.
-        unsafe {
-            (
-                Stages(base, PhantomData),
-                Exchange::at(base + stages),
-                PipelineStorage::at(base + stages + exchange),
-            )
-        }
-    }
+/// The address of a warpgroup's chunk of accumulators.
+#[inline(always)]
+fn chunk_of<G: WgmmaConfig>(base: u32, consumer: u32, chunk: u32) -> u32 {
+    base + (consumer * chunks::<G>() + chunk) * const { ATOM_M * COLUMNS * 4 }
 }
 
 /// One of `PARTS` blocks' share of 64 rows and columns.
@@ -175,7 +116,7 @@ struct ShareOf<G, const PARTS: u32>(PhantomData<G>);
 impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
     type Operand = G::Operand;
     type Sum = G::Sum;
-    type Scalar = G::Scalar;
+    type Scalar = G::Sum;
     type Output = G::Output;
     type TileC = ShareOfChunk<PARTS>;
     type Sums = ShareSums<PARTS>;
@@ -200,11 +141,17 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     const { assert!(G::CLUSTER == 1, "each block loads its whole operands") };
     const { assert!(G::MMA_M == 1, "a warpgroup has 64 rows") };
     const { assert!(PARTS == 1 || PARTS == 2, "shares start at a multiple of the swizzle's period") };
+    const {
+        let stages = STAGES * (G::BYTES_A + G::BYTES_B);
+        assert!(G::BLK_M * chunks::<G>() * COLUMNS * 4 <= stages, "the sums of a block replace its stages");
+        assert!(stages > 128 * 1024, "a multiprocessor has room for one block");
+    };
     let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
     // SAFETY: the kernel declares the storage.
-    let (at, exchange, pipeline) = unsafe { PartsStorage::<G, PARTS, STAGES>::take() };
+    let (sA, sB, pipeline, exchange) = unsafe { PartsStorage::<G, PARTS, STAGES>::take() };
+    let base = sA.pointer().address();
     let rank = if PARTS > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
         // SAFETY: one thread; the pipeline's fence and a barrier follow.
@@ -220,8 +167,9 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     while stage < STAGES {
         // SAFETY: no thread uses the stages yet, and the rows belong to them.
         unsafe {
-            clear::<G>(boxes_a, at.a(stage), const { G::BYTES_A }, thread);
-            clear::<G>(boxes_b, at.b(stage), const { G::BYTES_B }, thread);
+            clear::<G>(boxes_a, base + stage * G::BYTES_A, const { G::BYTES_A }, thread);
+            let to_b = sB.pointer().address() + stage * G::BYTES_B;
+            clear::<G>(boxes_b, to_b, const { G::BYTES_B }, thread);
         }
         stage += 1;
     }
@@ -247,14 +195,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
                 decrease_registers::<FEW>();
             }
             if thread < 32 && elect(FULL_WARP) {
-                load::<G, STAGES>(
-                    pipeline.producer(),
-                    at,
-                    (a.pointer(), b.pointer()),
-                    tile,
-                    piece,
-                    arguments,
-                );
+                load::<G, STAGES>((sA, sB, pipeline), (a.pointer(), b.pointer()), tile, piece, arguments);
             }
             sync_warp(FULL_WARP);
             if PARTS > 1 {
@@ -265,28 +206,31 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
                 increase_registers::<MANY>();
             }
             let thread = thread % WARPGROUP;
-            let mut sums = multiply::<G, STAGES>(pipeline.consumer(), at, consumer, piece.1);
+            let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
+            let mut mainloop =
+                Loop::<G, 1, STAGES>::start((a, b, arguments), (sA, sB, pipeline), thread, consumer);
+            mainloop.issue_whole(piece.1, &mut tCrC);
+            mainloop.complete(&mut tCrC);
+            mainloop.release();
+            let sums = tCrC.values_mut();
             if PARTS > 1 {
                 cluster_wait();
-                if !Exchange::<G>::keeps(rank, thread) {
-                    exchange.send(&sums, rank, consumer, thread);
+                if !Exchange::<G, PARTS>::keeps(rank, thread) {
+                    exchange.send(sums, rank, consumer, thread);
                 }
             }
             // The compiler must not know that the condition was tested before: it would emit one
             // barrier for each outcome, and `synccheck` requires a single one.
-            let keeps = || PARTS == 1 || Exchange::<G>::keeps(rank, opaque(thread));
+            let keeps = || PARTS == 1 || Exchange::<G, PARTS>::keeps(rank, opaque(thread));
             if PARTS > 1 && keeps() {
-                exchange.receive(&mut sums, consumer, thread);
+                exchange.receive(sums, consumer, thread);
             }
             if has_pieces::<(), _, _, _>(arguments) {
                 if keeps() {
                     let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
-                    write_pieces::<G>(
-                        &mut sums,
-                        arguments,
-                        Part { first, batch: tile.batch, split: 0 },
-                        thread,
-                    );
+                    let part = Part { first, batch: tile.batch, split: 0 };
+                    finish::<G>(sums, arguments, part, thread);
+                    write_finished::<G>(sums, arguments, part, thread);
                 }
                 return;
             }
@@ -296,12 +240,12 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
             if keeps() {
                 let mut chunk = 0;
                 while chunk < const { chunks::<G>() } {
-                    leave_columns::<G>(sums.as_slice(), chunk, at.chunk(consumer, chunk), thread);
+                    leave_columns::<G>(sums, chunk, chunk_of::<G>(base, consumer, chunk), thread);
                     chunk += 1;
                 }
             }
             sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
-            write_share::<G, PARTS>(at, consumer, rank, thread, tile, arguments);
+            write_share::<G, PARTS>(base, consumer, rank, thread, tile, arguments);
         }
     }
 }
@@ -322,7 +266,7 @@ struct Tile {
 #[inline(always)]
 fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile {
     let stages = arguments.k.div_ceil(G::BLK_K);
-    let work = Job {
+    let (m, n, batch) = Job {
         cluster: block_idx().x / PARTS,
         clusters: u32::MAX,
         extents: (arguments.m, arguments.n),
@@ -332,18 +276,18 @@ fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile
         batches: arguments.batches,
         cut: Cut::NONE,
     }
-    .own();
-    let moves = arguments.beta == G::Scalar::ZERO;
+    .place(block_idx().x / PARTS);
+    let moves = arguments.beta == G::Sum::ZERO;
     // Boxes must start at multiples of 16 bytes along the contiguous mode; for rows of C it is
     // faster.
     let word = const { 16 / G::Operand::BYTES as u32 };
     let step_m = if matches!(G::Atom::MAJOR_A, Major::Mn) { word } else { 1 };
     Tile {
         first: (
-            inside(work.m * G::BLK_M, arguments.m, G::BLK_M, if moves { step_m } else { 0 }),
-            inside(work.n * G::BLK_N, arguments.n, G::BLK_N, if moves { word } else { 0 }),
+            inside(m * G::BLK_M, arguments.m, G::BLK_M, if moves { step_m } else { 0 }),
+            inside(n * G::BLK_N, arguments.n, G::BLK_N, if moves { word } else { 0 }),
         ),
-        batch: work.batch,
+        batch,
     }
 }
 
@@ -389,6 +333,33 @@ unsafe fn clear<G: WgmmaConfig>(boxes: Boxes, to: u32, bytes: u32, thread: u32) 
     }
 }
 
+/// Loads an operand's part of a stage, from element `mn` along M or N and `k` along K.
+///
+/// # Safety
+/// As [`tensor_load`].
+#[inline(always)]
+unsafe fn load_boxes(
+    boxes: Boxes,
+    map: TensorMapPointer,
+    [mn, k, batch]: [i32; 3],
+    (to, barrier): (u32, u32),
+    multicast: Option<u16>,
+    policy: Option<CachePolicy>,
+) {
+    let rows = boxes.extents[1];
+    let mut i = 0;
+    while i < boxes.count {
+        let mn = mn + (i * boxes.step()) as i32;
+        let start = match boxes.major {
+            Major::K => [k, mn, batch],
+            Major::Mn => [mn, k, batch],
+        };
+        // SAFETY: the caller's contract.
+        unsafe { tensor_load(to + i * rows * ROW, map, start, barrier, multicast, policy) };
+        i += 1;
+    }
+}
+
 /// Loads an operand's part of a stage, of this many bytes, from element `mn` along M or N and `k`
 /// along K.
 ///
@@ -427,8 +398,7 @@ unsafe fn load_blocks(
 /// One thread calls it; the kernel's contract.
 #[inline(always)]
 unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
-    mut producer: Producer<STAGES, 1>,
-    at: Stages<G>,
+    (sA, sB, pipeline): Stages<'_, G, STAGES>,
     (a, b): (TensorMapPointer, TensorMapPointer),
     tile: Tile,
     (first, stages): (u32, u32),
@@ -453,64 +423,19 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     unsafe {
         prefetch_tensor_map(a);
         prefetch_tensor_map(b);
+        let mut producer: Producer<STAGES, 1> = pipeline.producer();
         let mut stage = first;
         while stage < first + stages {
             let k = (stage * G::BLK_K) as i32;
             let filling = producer.acquire(boxes_a.bytes() + boxes_b.bytes());
-            let (to_a, to_b) = (at.a(filling.index()), at.b(filling.index()));
+            let to_a = sA.pointer().address() + filling.index() * G::BYTES_A;
+            let to_b = sB.pointer().address() + filling.index() * G::BYTES_B;
             let barrier = filling.barrier();
             load_blocks(boxes_a, a, [row, k, batch_a], (to_a, barrier), const { G::BYTES_A }, once_a);
             load_blocks(boxes_b, b, [column, k, batch_b], (to_b, barrier), const { G::BYTES_B }, once_b);
             stage += 1;
         }
     }
-}
-
-/// A consumer: multiplies the stages of the block's split of K.
-///
-/// # Safety
-/// All threads of a consumer warpgroup call it; the kernel's contract.
-#[inline(always)]
-unsafe fn multiply<G: WgmmaConfig, const STAGES: u32>(
-    mut consumer: Consumer<STAGES, 1>,
-    at: Stages<G>,
-    number: u32,
-    stages: u32,
-) -> AccumulatorsOf<G> {
-    let mut sums = <AccumulatorsOf<G> as Accumulators>::ZERO;
-    let mut before = None;
-    let mut stage = 0;
-    // SAFETY: the stages arrive full. An instruction's operands are released when only the next
-    // group is in flight; accumulators are read when none is.
-    unsafe {
-        while stage < stages {
-            let full = consumer.wait();
-            // The warpgroup's rows of A.
-            let a = at.a(full.index()) + number * ATOM_M * ROW;
-            let b = at.b(full.index());
-            wgmma_fence();
-            let mut k = 0;
-            while k < const { G::A.blocks_k() } {
-                // The first instruction overwrites the accumulators.
-                let adds = stage > 0 || k > 0;
-                let (a, b) = (const { G::A }.descriptor(a, 0, k), const { G::B }.descriptor(b, 0, k));
-                G::Atom::mma(&mut sums, a, b, adds);
-                k += 1;
-            }
-            wgmma_commit_group();
-            wgmma_wait_group::<1>();
-            if let Some(before) = before.replace(full) {
-                consumer.release(before);
-            }
-            stage += 1;
-        }
-        wgmma_wait_group::<0>();
-        if let Some(before) = before {
-            consumer.release(before);
-        }
-        wgmma_fence_registers(&mut sums);
-    }
-    sums
 }
 
 /// Chunks of columns of a tile.
@@ -525,7 +450,7 @@ const fn chunks<G: WgmmaConfig>() -> u32 {
 /// the share; the kernel's contract.
 #[inline(always)]
 unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
-    at: Stages<G>,
+    base: u32,
     consumer: u32,
     rank: u32,
     thread: u32,
@@ -541,7 +466,9 @@ unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
             // SAFETY: the caller's contract; the rows of a share start at a multiple of the
             // swizzle's period.
             unsafe {
-                let s_c = Tensor::shared(Shared::from_address(at.share::<PARTS>(consumer, chunk, rank))); // (BLK_M, BLK_N)
+                let share = chunk_of::<G>(base, consumer, chunk)
+                    + rank * const { rows_of_share(PARTS) * COLUMNS * 4 };
+                let s_c = Tensor::shared(Shared::from_address(share)); // (BLK_M, BLK_N)
                 write_rows::<ShareOf<G, PARTS>>(
                     arguments,
                     s_c,

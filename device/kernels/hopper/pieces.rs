@@ -24,14 +24,13 @@
 //! With 4-byte elements a vector is four columns, half of such a block, and one step suffices.
 //! Either way the lanes of a row store 64 bytes of it.
 
-use super::config::{AccumulatorsOf, ArgumentsOf, WgmmaConfig};
-use super::epilogue::{Part, corner, is_wide};
-use super::finish::finish;
+use super::config::{ArgumentsOf, WgmmaConfig};
+use super::epilogue::Part;
+use super::sink::{corner, is_wide};
 use super::store::Staging;
 use super::words::Corner;
-use crate::mma::{Arguments, Convertible as _, Scalar};
-use moye_device::arch::wgmma::Accumulators as _;
-use moye_device::arch::{FULL_WARP, Word as _, Word128, shuffle_xor};
+use crate::mma::{Arguments, Scalar};
+use moye_device::arch::{FULL_WARP, Word as _, Word128, opaque, shuffle_xor};
 use moye_device::collective::Epilogue;
 use moye_device::memory::Element;
 
@@ -45,38 +44,22 @@ pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
     arguments: &Arguments<T, O, S>,
 ) -> bool {
     let bytes = if is_wide(arguments) { size_of::<S>() } else { size_of::<O>() } as u64;
-    let strides = (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(arguments.n);
+    // Computed where it is needed: hoisted out of the loop over tiles it would take registers.
+    let strides = (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(opaque(arguments.n));
     let begins = arguments.c.address() | strides.wrapping_mul(bytes);
     (!E::IS_IDENTITY || arguments.beta == S::ZERO) && begins.is_multiple_of(PIECE)
 }
 
-/// Stores a thread's share of a warpgroup's part of a tile from its accumulators.
+/// Stores a thread's share of an instruction's part of a tile from its accumulators, which are the
+/// results.
 ///
 /// # Safety
 /// All lanes of a warp call it together. `thread` is the thread's number in its warpgroup, and
-/// `part` the warpgroup's part of the tile. C [has whole vectors](has_pieces) and is writable, and
-/// no other thread writes these elements, or only with the same values.
-#[inline(always)]
-pub(super) unsafe fn write_pieces<G: WgmmaConfig>(
-    sums: &mut AccumulatorsOf<G>,
-    arguments: &ArgumentsOf<G>,
-    part: Part,
-    thread: u32,
-) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        finish::<G>(sums, arguments, part, thread);
-        write_finished::<G>(sums, arguments, part, thread);
-    }
-}
-
-/// [`write_pieces`] for finished accumulators.
-///
-/// # Safety
-/// As [`write_pieces`].
+/// `part` the instruction's part of the tile. C [has whole vectors](has_pieces) and is writable,
+/// and no other thread writes these elements, or only with the same values.
 #[inline(always)]
 pub(super) unsafe fn write_finished<G: WgmmaConfig>(
-    sums: &AccumulatorsOf<G>,
+    sums: &[G::Sum],
     arguments: &ArgumentsOf<G>,
     part: Part,
     thread: u32,
@@ -86,7 +69,7 @@ pub(super) unsafe fn write_finished<G: WgmmaConfig>(
     // SAFETY: the caller's contract; the element types match.
     unsafe {
         if wide {
-            write_as::<G, G::Scalar>(sums, &corner, thread);
+            write_as::<G, G::Sum>(sums, &corner, thread);
         } else {
             write_as::<G, G::Output>(sums, &corner, thread);
         }
@@ -96,18 +79,13 @@ pub(super) unsafe fn write_finished<G: WgmmaConfig>(
 /// [`write_finished`] as elements `O`.
 ///
 /// # Safety
-/// As [`write_pieces`], for a C with elements of `O`.
+/// As [`write_finished`], for a C with elements of `O`.
 #[inline(always)]
-unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Scalar>>(
-    sums: &AccumulatorsOf<G>,
-    corner: &Corner,
-    thread: u32,
-) {
+unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Sum>>(sums: &[G::Sum], corner: &Corner, thread: u32) {
     const { assert!(G::BLK_N.is_multiple_of(8 * blocks_at_once::<O>()), "lanes have vectors of all blocks") };
-    let sums = sums.as_slice();
     let pair = |block: u32, below: u32| {
         let at = (4 * block + 2 * below) as usize;
-        O::pair(sums[at].widen(), sums[at + 1].widen())
+        O::pair(sums[at], sums[at + 1])
     };
     // SAFETY: the caller's contract.
     unsafe { write_blocks::<O>(pair, const { G::BLK_N / 8 }, corner, (16 * (thread / 32), thread % 32)) };

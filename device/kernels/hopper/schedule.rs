@@ -2,7 +2,8 @@
 //!
 //! Most tiles are whole: one cluster accumulates all of K. If the last wave would leave many
 //! multiprocessors idle, its tiles are *shared* (stream-K): each is split along K into pieces for
-//! several clusters (see [`Cut`]), which are reduced in memory (see [`gather`](super::gather())):
+//! several clusters (see [`Cut`]), which are reduced in memory by each warpgroup
+//! ([`Workspace::reduce`]):
 //!
 //! ```text
 //! eight tiles, six clusters    cluster   0    1    2    3    4    5
@@ -10,22 +11,15 @@
 //!                              round 2   t6   t7   t6   t7   t6   t7    a third of K each
 //! ```
 
-use super::sharing::Cut;
+use super::config::{ArgumentsOf, WgmmaConfig};
+use super::sharing::{Cut, Sharing};
+use moye_device::arch::{block_idx, cluster_rank, grid_dim, opaque};
+use moye_device::collective::{FixUp, Piece, Team, TileScheduler, WorkTile, Workspace};
+use moye_device::tensor::{Fragment, StaticLayout};
 
 /// Rows of C in a group of tiles. Blocks run along a group's rows first, so that concurrent blocks
 /// share rows of A and columns of B in the L2 cache.
 const GROUP: u32 = 2048;
-
-/// A cluster's next tile, or piece of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// The tile's number; whole tiles come before shared ones.
-    number: u32,
-    /// The first stage of K, and the number of stages.
-    pub first: u32,
-    /// See `first`.
-    pub stages: u32,
-}
 
 /// The piece of a shared tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,19 +30,6 @@ pub struct Share {
     pub number: u32,
     /// The number of pieces.
     pub pieces: u32,
-}
-
-/// The coordinates of a cluster's tile of C, with its split of K and its batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Work {
-    /// The tile's number along M.
-    pub m: u32,
-    /// The tile's number along N.
-    pub n: u32,
-    /// The batch.
-    pub batch: u32,
-    /// The split of K.
-    pub split: u32,
 }
 
 /// The work of a launch: tiles of C, and the stages of K.
@@ -89,92 +70,156 @@ impl Job {
         m * n * self.splits * self.batches - self.cut.tiles
     }
 
-    /// Whether the work item is a piece of a shared tile.
+    /// Whether the tile is a piece of a shared one.
     #[inline(always)]
     #[must_use]
-    pub fn is_piece(&self, turn: Turn) -> bool {
-        self.cut.tiles > 0 && turn.number >= self.whole()
+    pub fn is_piece(&self, tile: &WorkTile) -> bool {
+        self.cut.tiles > 0 && tile.number >= self.whole()
     }
 
-    /// The piece of the cluster's work item, which is one.
+    /// Which piece of a shared tile the cluster's is.
     #[inline(always)]
     #[must_use]
-    pub fn share(&self, turn: Turn) -> Share {
-        let (all, tile) = (self.stages.0, turn.number - self.whole());
+    pub fn share(&self, tile: &WorkTile) -> Share {
+        let (all, tile) = (self.stages.0, tile.number - self.whole());
         Share { tile, number: self.cut.number(all, self.cluster, tile), pieces: self.cut.pieces(all, tile) }
     }
 
-    /// The coordinates of the cluster's tile, in a grid with one cluster for each tile.
+    /// The number of the cluster's tile among those of its matrix, and the number of its part: of
+    /// the matrix and its split of K.
     #[inline(always)]
-    #[must_use]
-    pub fn own(&self) -> Work {
-        self.work(Turn { number: self.cluster, first: 0, stages: 0 })
+    fn part(&self, number: u32) -> (u32, u32) {
+        let (tiles_m, tiles_n) = self.tiles();
+        (number % (tiles_m * tiles_n), number / (tiles_m * tiles_n))
     }
 
-    /// The coordinates of a tile.
+    /// The coordinates of the cluster's tile of this number: along M and N, and its part.
     #[inline(always)]
     #[must_use]
-    pub fn work(&self, turn: Turn) -> Work {
+    pub fn place(&self, number: u32) -> (u32, u32, u32) {
         let (tiles_m, tiles_n) = self.tiles();
-        let (part, tile) = (turn.number / (tiles_m * tiles_n), turn.number % (tiles_m * tiles_n));
+        let (tile, part) = self.part(number);
         let group = if GROUP < self.tile.0 { 1 } else { GROUP / self.tile.0 };
         let (number, place) = (tile / (group * tiles_n), tile % (group * tiles_n));
         let above = number * group;
         // The last group may have fewer rows.
         let rows = if tiles_m - above < group { tiles_m - above } else { group };
-        Work {
-            m: above + place % rows,
-            n: place / rows,
-            batch: part / self.splits,
-            split: part % self.splits,
-        }
-    }
-}
-
-/// The tiles of a cluster of a persistent grid: whole tiles with the stride of the grid, then its
-/// pieces of shared tiles.
-#[derive(Clone, Copy, Debug)]
-pub struct Schedule {
-    /// The next whole tile; after those, [`BEHIND`] plus the completed stages of pieces. One
-    /// register.
-    next: u32,
-}
-
-/// See [`Schedule`]; there are fewer tiles than this, and fewer stages in a cluster's pieces.
-const BEHIND: u32 = 1 << 31;
-
-impl Schedule {
-    /// The tiles of the job's cluster.
-    #[inline(always)]
-    #[must_use]
-    pub fn new(job: &Job) -> Self {
-        Self { next: job.cluster }
+        (above + place % rows, place / rows, part)
     }
 
-    /// Whether there is another whole tile.
+    /// The next tile of a cluster of which `next` is the next whole tile, or the stages that it has
+    /// done of shared ones, counted from [`BEHIND`].
     #[inline(always)]
-    #[must_use]
-    pub fn has_whole(&self, job: &Job) -> bool {
-        self.next < job.whole()
-    }
-
-    /// The next tile of the same job.
-    #[inline(always)]
-    pub fn take_next(&mut self, job: &Job) -> Option<Turn> {
-        let (all, chunk) = job.stages;
-        let (whole, number) = (job.whole(), self.next);
+    fn take_next(&self, next: &mut u32) -> Option<WorkTile> {
+        let (all, chunk) = self.stages;
+        let (whole, number) = (self.whole(), *next);
+        let tile = |number, k, k_end| Some(WorkTile { m: 0, n: 0, batch: 0, k, k_end, number });
         if number < whole {
-            self.next += job.clusters;
+            *next += self.clusters;
             // K has one split if it is one chunk.
-            let first =
-                if all <= chunk { 0 } else { job.work(Turn { number, first: 0, stages: 0 }).split * chunk };
+            let first = if all <= chunk { 0 } else { self.part(number).1 % self.splits * chunk };
             let stages = if all - first < chunk { all - first } else { chunk };
-            return Some(Turn { number, first, stages });
+            return tile(number, first, first + stages);
         }
         let done = number.saturating_sub(BEHIND);
-        let piece = job.cut.piece(all, job.cluster, done)?;
-        self.next = BEHIND + done + piece.stages;
-        Some(Turn { number: whole + piece.tile, first: piece.first, stages: piece.stages })
+        let piece = self.cut.piece(all, self.cluster, done)?;
+        *next = BEHIND + done + piece.stages;
+        tile(whole + piece.tile, piece.first, piece.first + piece.stages)
+    }
+}
+
+/// There are fewer tiles than this, and fewer stages in a cluster's pieces.
+const BEHIND: u32 = 1 << 31;
+
+/// The tiles of a cluster of a persistent grid: whole tiles with the stride of the grid, then its
+/// pieces of shared tiles. A [`WorkTile`]'s `batch` is the number of its part: the matrix of the
+/// batch times the splits of K, plus its split.
+pub struct Schedule<'a, G: WgmmaConfig> {
+    /// See [`Job::take_next`]. One register.
+    next: u32,
+    arguments: &'a ArgumentsOf<G>,
+    sharing: &'a Sharing<G::Sum>,
+}
+
+impl<G: WgmmaConfig> Clone for Schedule<'_, G> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        Self { ..*self }
+    }
+}
+
+impl<'a, G: WgmmaConfig> Schedule<'a, G> {
+    /// The tiles of this block's cluster.
+    #[inline(always)]
+    pub(super) fn new(arguments: &'a ArgumentsOf<G>, sharing: &'a Sharing<G::Sum>) -> Self {
+        Self { next: block_idx().x / G::CLUSTER, arguments, sharing }
+    }
+}
+
+/// The cluster's work, recomputed where it is used so that the compiler does not keep it in
+/// registers beside the accumulators. Ping-pong warpgroups share no tiles along K.
+#[inline(always)]
+pub(super) fn job<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, sharing: &Sharing<G::Sum>) -> Job {
+    let k = opaque(arguments.k);
+    Job {
+        cluster: block_idx().x / G::CLUSTER,
+        clusters: grid_dim().x / G::CLUSTER,
+        extents: (opaque(arguments.m), opaque(arguments.n)),
+        tile: (G::CLUSTER * G::BLK_M, G::BLK_N),
+        stages: (k.div_ceil(G::BLK_K), opaque(arguments.k_chunk).div_ceil(G::BLK_K)),
+        splits: opaque(arguments.splits),
+        batches: opaque(arguments.batches),
+        cut: if G::PING_PONG {
+            Cut::NONE
+        } else {
+            let Cut { tiles, even, stages, run } = sharing.cut;
+            Cut { tiles: opaque(tiles), even: opaque(even), stages: opaque(stages), run: opaque(run) }
+        },
+    }
+}
+
+impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
+    #[inline(always)]
+    fn next_tile(&mut self) -> Option<WorkTile> {
+        job::<G>(self.arguments, self.sharing).take_next(&mut self.next)
+    }
+
+    #[inline(always)]
+    fn place(&self, tile: WorkTile) -> WorkTile {
+        let (m, n, batch) = job::<G>(self.arguments, self.sharing).place(tile.number);
+        let m = if G::CLUSTER > 1 { m * G::CLUSTER + cluster_rank() } else { m };
+        WorkTile { m, n, batch, ..tile }
+    }
+
+    /// Of two warpgroups that share a tile, one may store its piece and go on, while the other is
+    /// last to arrive and writes C: so each has its own counter.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn fix_up<D: FixUp, L: StaticLayout>(
+        &self,
+        tile: &WorkTile,
+        accumulators: &mut Fragment<D, L>,
+        team: &Team,
+    ) -> bool {
+        let job = job::<G>(self.arguments, self.sharing);
+        if !job.is_piece(tile) {
+            return true;
+        }
+        // The sink uses the tile's last stage, and the warpgroups may not meet there: they do here.
+        // SAFETY: all threads of the team are here.
+        unsafe { team.sync() };
+        let Share { tile, number, pieces } = self::job::<G>(self.arguments, self.sharing).share(tile);
+        let rank = if G::CLUSTER > 1 { cluster_rank() } else { 0 };
+        let tiles = opaque(self.sharing.cut.tiles);
+        let of_warpgroup =
+            |number: u32| (number * G::CLUSTER + rank) * G::CONSUMERS + team.number + team.warpgroup();
+        let workspace = Workspace { partials: self.sharing.sums.cast(), counters: self.sharing.counters };
+        let piece = Piece { counter: of_warpgroup(tile), own: number, pieces };
+        // SAFETY: the caller's contract; `sharing` has memory of this launch only.
+        unsafe {
+            workspace
+                .reduce(accumulators, &team.of_warpgroup(), piece, |piece| of_warpgroup(piece * tiles + tile))
+        }
     }
 }
 
@@ -193,17 +238,17 @@ mod tests {
         let mut tiles: HashMap<_, Vec<_>> = HashMap::new();
         for cluster in 0..clusters {
             let job = Job { cluster, clusters, ..job };
-            let mut schedule = Schedule::new(&job);
+            let mut next = cluster;
             let mut behind = false;
-            while let Some(turn) = schedule.take_next(&job) {
-                let is_shared = job.is_piece(turn);
+            while let Some(tile) = job.take_next(&mut next) {
+                let is_shared = job.is_piece(&tile);
                 assert!(is_shared || !behind, "cluster {cluster} has a whole tile behind a piece, {job:?}");
                 behind = is_shared;
-                let work = job.work(turn);
-                let key = (work.m, work.n, work.batch, work.split);
-                tiles.entry(key).or_default().push((turn.first, turn.stages));
+                let (m, n, part) = job.place(tile.number);
+                let key = (m, n, part / job.splits, part % job.splits);
+                tiles.entry(key).or_default().push((tile.k, tile.k_tiles()));
             }
-            assert_eq!(schedule.take_next(&job), None, "what is done stays done");
+            assert_eq!(job.take_next(&mut next), None, "there is no tile after the last");
         }
         tiles
     }

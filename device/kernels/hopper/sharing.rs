@@ -141,8 +141,7 @@ impl Cut {
     }
 }
 
-/// How the last tiles are shared, and where their pieces are reduced: see
-/// [`gather()`](super::gather()).
+/// How the last tiles are shared, and where their pieces are reduced.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sharing<S: Element> {

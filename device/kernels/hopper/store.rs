@@ -10,20 +10,21 @@
 //! tiles of 128 x 128 and 128 x 192, two for 128 x 256. 64 x 256 elements of 2 bytes are four
 //! boxes: all are written at once, and TMA reads them while the next tile is multiplied; those in
 //! the stage first, since the stage is needed. Elements of 4 bytes take eight boxes, in two rounds.
-//! In tiles of 256 x 128 a warpgroup has 64 x 128 twice, one below the other, and the other two
-//! boxes are in A's part, in place of its own rows. Ping-pong warpgroups have only their own two
+//! In tiles of 256 x 128 a warpgroup has 64 x 128 twice, and the other two boxes are in A's part,
+//! which is the larger one. Ping-pong warpgroups have only their own two
 //! boxes, since the other warpgroup uses the stages: 128 x 128 elements take two rounds, or four
 //! with 4 bytes.
 
-use super::config::{ATOM_M, BOX_C, BOXES_C, OF_TILE, ROW, Sums as _, WARPGROUP, WgmmaConfig};
+use super::config::{BOX_C, BOXES_C, ROW, WgmmaConfig};
+use super::epilogue::below;
 use super::words::{Corner, write_words};
 use crate::mma::Convertible;
 use half::{bf16, f16};
-use moye_device::arch::wgmma::Accumulators;
 use moye_device::arch::{
     self, FULL_WARP, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
-    stmatrix_x4, sync_barrier, sync_warp, tensor_store,
+    stmatrix_x4, sync_warp, tensor_store,
 };
+use moye_device::collective::Team;
 use moye_device::memory::{Element, TensorMapPointer};
 
 /// An element of C, to which pairs of results are converted: 2 or 4 bytes.
@@ -74,11 +75,11 @@ pub struct Destination {
     pub boxes: u32,
     /// See `boxes`.
     pub spare: u32,
-    /// Whether the readers of the boxes' part of the tile's last stage [have met](meet) since.
+    /// Whether the readers of the tile's last stage have met since.
     pub met: bool,
-    /// The named barrier of the warpgroup.
-    pub barrier: u32,
-    /// The thread's number in the warpgroup.
+    /// The warpgroups that share the tile.
+    pub team: Team,
+    /// The thread's number in its warpgroup.
     pub thread: u32,
 }
 
@@ -114,11 +115,11 @@ const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
 ///
 /// # Safety
 /// All threads of the warpgroup call it together, and none of their instructions reads the tile's
-/// last stage any more. The same holds for the warpgroups that they [meet](meet), if they have not
-/// met. The boxes belong to them and are not read; C is writable, as [`tensor_store`] requires if
-/// it has a map.
+/// last stage any more. The same holds for the other warpgroup of the team: if they have not met,
+/// they meet here. The boxes belong to them and are not read; C is writable, as [`tensor_store`]
+/// requires if it has a map.
 #[inline(always)]
-pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &Destination) {
+pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &Destination) {
     let boxes = const { G::MMA_M * across::<G, O>() };
     let at_once = const {
         let at_once = BOXES_C + G::SPARE_BOXES;
@@ -140,25 +141,22 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
                 // Lanes may still read the previous tile's rows that others write now.
                 sync_warp(FULL_WARP);
             } else if first > 0 {
-                make_room(to.thread, to.barrier);
+                make_room(&to.team);
             }
             let mut b = 0;
             while b < count {
                 if first == 0 && b == BOXES_C && !to.met {
-                    meet::<G>(to.barrier);
+                    to.team.sync();
                 }
                 let (m, column) = of_box::<G, O>(first + b);
-                let sums = sums.of(m).as_slice();
                 // Registers of a box: four for every eight columns.
-                let from = (column / 2) as usize;
-                fill::<O>(to.place(b), to.thread, |at| {
-                    O::pair(sums[from + at].widen(), sums[from + at + 1].widen())
-                });
+                let from = m as usize * (values.len() / G::MMA_M as usize) + (column / 2) as usize;
+                fill::<O>(to.place(b), to.thread, |at| O::pair(values[from + at], values[from + at + 1]));
                 b += 1;
             }
             if to.mapped {
                 fence_proxy_async_shared();
-                sync_barrier(to.barrier, WARPGROUP);
+                to.team.sync_warpgroup();
                 if to.thread == 0 {
                     // The boxes in the stage first: the stage is needed.
                     if own < count {
@@ -173,7 +171,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Scalar>>(sums: &G::Sums, to: &
                     let these = if count - b < BOXES_C { count - b } else { BOXES_C };
                     let (m, column) = of_box::<G, O>(first + b);
                     let lane = (to.thread / 32, to.thread % 32);
-                    write_words::<O>((to.place(b), these), column, &to.corner.below(m * ATOM_M), lane);
+                    write_words::<O>((to.place(b), these), column, &to.corner.below(m * below::<G>()), lane);
                     b += BOXES_C;
                 }
                 // The warp has read what it wrote; TMA may write the stage again when it is
@@ -197,7 +195,7 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, 
     while b < end {
         let [column, row, part] = to.start;
         let (m, beside) = of_box::<G, O>(first + b);
-        let start = [column + beside as i32, row + (m * ATOM_M) as i32, part];
+        let start = [column + beside as i32, row + (m * below::<G>()) as i32, part];
         // SAFETY: the caller's contract.
         unsafe { tensor_store(to.map, start, to.place(b), None) };
         b += 1;
@@ -205,35 +203,31 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, 
     bulk_commit_group();
 }
 
-/// Waits until the readers of the part of the tile's last stage that holds boxes of C have read it:
-/// all warpgroups of the tile, or, for its own rows of A, the warpgroup with this barrier.
-///
-/// # Safety
-/// All threads of these warpgroups call it.
-#[inline(always)]
-pub unsafe fn meet<G: WgmmaConfig>(barrier: u32) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if const { G::MMA_M > 1 } {
-            sync_barrier(barrier, WARPGROUP);
-        } else if const { G::TOGETHER > 1 } {
-            sync_barrier(OF_TILE, const { G::TOGETHER * WARPGROUP });
-        }
-    }
-}
-
 /// Waits until TMA has read the warpgroup's stores.
 ///
 /// # Safety
-/// All threads of the warpgroup call it together, each with its number; the first one has issued
-/// the stores.
+/// All threads of the warpgroup call it together; the first one has issued the stores.
 #[inline(always)]
-pub unsafe fn make_room(thread: u32, barrier: u32) {
-    if thread == 0 {
+pub unsafe fn make_room(team: &Team) {
+    if team.within_warpgroup() == 0 {
         bulk_wait_group_read::<0>();
     }
     // SAFETY: the caller's contract.
-    unsafe { sync_barrier(barrier, WARPGROUP) };
+    unsafe { team.sync_warpgroup() };
+}
+
+/// Waits until all of the warp's groups of stores, except the last `PENDING`, have read their
+/// source: [`OWN_GROUPS`] before a stage with boxes of C is released, 0 before the block exits.
+///
+/// All lanes of the warp call it together, each with its number in the warpgroup. The first warp
+/// issues all stores of a warpgroup; the others need not wait, because a stage is free only when
+/// all warps have released it.
+#[inline(always)]
+pub fn wait_for_stores<const PENDING: u32>(thread: u32) {
+    if thread == 0 {
+        bulk_wait_group_read::<PENDING>();
+    }
+    sync_warp(FULL_WARP);
 }
 
 /// Fills a box: `pair` gives the bits of two neighbours, by the number of the first one's register.

@@ -5,7 +5,7 @@ use crate::gated::Gated;
 use moye_device::atom::wgmma::{K_MAJOR, SM90_64x128x16_F32F16F16_SS};
 use moye_device::memory::TensorMap;
 use moye_device::prelude::*;
-use moye_kernels::hopper::{AccumulatorsOf, Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
+use moye_kernels::hopper::{Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
 use moye_kernels::mma::Arguments;
 
 /// Tiles of 128 x 128, without clusters.
@@ -13,10 +13,8 @@ pub struct Config;
 impl WgmmaConfig for Config {
     type Operand = f16;
     type Sum = f32;
-    type Scalar = f32;
     type Output = f16;
     type Atom = SM90_64x128x16_F32F16F16_SS<K_MAJOR, K_MAJOR>;
-    type Sums = [AccumulatorsOf<Self>; 1];
     const BLK_M: u32 = 128;
     const CLUSTER: u32 = 1;
     const PING_PONG: bool = false;
@@ -29,7 +27,11 @@ impl WgmmaConfig for Config {
 /// As [`matmul_with`], with maps of boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; bias and gate
 /// have an element for each column and each element of C. `arguments.tensor_c` is 0: the rows of C
 /// are written without a map.
-#[kernel(threads = Config::THREADS, min_blocks = 1, shared = WgmmaStorage<Config>)]
+#[kernel(
+    threads = Config::THREADS,
+    min_blocks = 1,
+    shared = WgmmaStorage<Config, { Config::CLUSTER }, { Config::STAGES }>,
+)]
 pub unsafe fn gated_tma(a: TensorMap, b: TensorMap, arguments: Arguments<f16, f16, f32>, epilogue: Gated) {
     matmul_with::<Config, Gated, { Config::CLUSTER }, { Config::STAGES }>(
         (&a, &b, &a),

@@ -1,0 +1,327 @@
+//! The mainloop: TMA fills stages of shared memory, and `wgmma` reads them there.
+//!
+//! It differs from the language's own [`TmaWarpSpecialised`](moye_device::collective) in two
+//! points. It keeps a tile's last stage until the sink has stored C from there, so that the sink
+//! needs no more memory of its own; and it leaves out instructions past the end of K.
+
+use super::config::{ArgumentsOf, Mma, StagesA, StagesB, WARPGROUP, WgmmaConfig};
+use super::store::{OWN_GROUPS, wait_for_stores};
+use moye_device::arch::{
+    cluster_arrive_relaxed, cluster_wait, opaque, prefetch_tensor_map, sync_threads, thread_idx,
+};
+use moye_device::atom::tma::TmaTensor;
+use moye_device::atom::wgmma::{
+    DescriptorTensor, DescriptorsOf, ScaleOut, warpgroup_arrive, warpgroup_commit_batch,
+    warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait,
+};
+use moye_device::atom::{OfA, OfB, StaticTiledMma as _};
+use moye_device::collective::{
+    Accumulators, LoadA, LoadB, Mainloop, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile, Worker,
+};
+use moye_device::memory::{SharedArray, TensorMap};
+use moye_device::pipeline::{Consumer, Full, PipelineStorage, Producer};
+use moye_device::tensor::SharedTensor;
+
+/// How A is loaded: (M, K, batch).
+type CopyA<G, const STAGES: u32> = LoadA<<G as WgmmaConfig>::Operand, StagesA<G, STAGES>, 3>;
+/// How B is loaded, a share of it by each block of a cluster: (N, K, batch).
+type CopyB<G, const CLUSTER: u32, const STAGES: u32> =
+    LoadB<<G as WgmmaConfig>::Operand, StagesB<G, STAGES>, 3, CLUSTER>;
+
+/// The mainloop of the configuration `G`, whose blocks of a cluster and stages are `CLUSTER` and
+/// `STAGES`.
+pub struct Loop<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
+    consumer: Consumer<STAGES, CLUSTER>,
+    /// (BLK_M, BLK_K, PIPE)
+    sA: SharedTensor<G::Operand, StagesA<G, STAGES>>,
+    /// (BLK_N, BLK_K, PIPE)
+    sB: SharedTensor<G::Operand, StagesB<G, STAGES>>,
+    /// Which of the tile's warpgroups this is.
+    warpgroup: u32,
+    /// The last stage that was issued, which is not released yet.
+    held: Option<Full>,
+    /// The thread's number in its warpgroup.
+    thread: u32,
+    arguments: &'a ArgumentsOf<G>,
+}
+
+/// The descriptors of all stages: (1, MMA_M, MMA_K, PIPE) and (1, MMA_N, MMA_K, PIPE).
+type OperandsOf<G, const STAGES: u32> = (
+    DescriptorTensor<DescriptorsOf<StagesA<G, STAGES>, Mma<G>, OfA>>,
+    DescriptorTensor<DescriptorsOf<StagesB<G, STAGES>, Mma<G>, OfB>>,
+);
+
+/// The thread that has TMA load.
+pub struct Loader<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
+    producer: Producer<STAGES, CLUSTER>,
+    a: TmaTensor<CopyA<G, STAGES>, 3>,
+    b: TmaTensor<CopyB<G, CLUSTER, STAGES>, 3>,
+    /// (BLK_M, BLK_K, PIPE)
+    sA: SharedTensor<G::Operand, StagesA<G, STAGES>>,
+    /// (BLK_N, BLK_K, PIPE)
+    sB: SharedTensor<G::Operand, StagesB<G, STAGES>>,
+    arguments: &'a ArgumentsOf<G>,
+}
+
+/// Instructions of a stage along K: a stage has 128 bytes of each row.
+const STEPS: u32 = 4;
+
+impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER, STAGES> {
+    /// The instructions along K of a tile's last stage: fewer than a stage has if K ends in it.
+    ///
+    /// Always all for 8-bit elements and tf32: code for partial stages made e4m3 8192^3, which has
+    /// none, 1 % slower (record 11).
+    #[inline(always)]
+    fn steps_of_last(&self, tile: &WorkTile) -> u32 {
+        if const { size_of::<G::Operand>() != 2 } {
+            return STEPS;
+        }
+        let (k, end) = (opaque(self.arguments.k), tile.k_end * G::BLK_K);
+        STEPS - end.saturating_sub(k) / const { G::BLK_K / STEPS }
+    }
+
+    /// The descriptors of the warpgroup's operands. They are computed for each tile: kept, they
+    /// would take registers beside the accumulators while C is written.
+    #[inline(always)]
+    fn operands(&self) -> OperandsOf<G, STAGES> {
+        // Descriptors are in uniform registers: they are computed from the warpgroup's number,
+        // which is uniform.
+        let mma = Mma::<G>::get_slice(WARPGROUP * opaque(self.warpgroup));
+        (mma.descriptors_a(&mma.partition_a(self.sA)), mma.descriptors_b(&mma.partition_b(self.sB)))
+    }
+
+    /// Waits for the next stage, a tile's first or another, and issues its first `COUNT`
+    /// instructions along K.
+    ///
+    /// # Safety
+    /// As [`Mainloop::issue`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn issue_stage<const COUNT: u32>(
+        &mut self,
+        operands: OperandsOf<G, STAGES>,
+        is_first: bool,
+        tCrC: &mut Accumulators<Self>,
+    ) {
+        // SAFETY: all threads of the warpgroups are here. A stage is read when it is full, and
+        // released when the products of the stage after it are the only ones that run.
+        unsafe {
+            let full = self.consumer.wait();
+            let (tCrA, tCrB) = full.of(operands); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
+            let scale = ScaleOut::One.unless(is_first);
+            warpgroup_arrive();
+            if const { COUNT == STEPS } {
+                warpgroup_gemm(Mma::<G>::default(), &tCrA, &tCrB, tCrC, scale);
+            } else {
+                for step in 0..COUNT {
+                    // (1, MMA_M), (1, MMA_N)
+                    let (tCrA, tCrB) = (tCrA.slice_last(step), tCrB.slice_last(step));
+                    let scale = if step > 0 { ScaleOut::One } else { scale };
+                    warpgroup_gemm(Mma::<G>::default(), &tCrA, &tCrB, tCrC, scale);
+                }
+            }
+            warpgroup_commit_batch();
+            warpgroup_wait::<1>();
+            if let Some(before) = self.held.replace(full) {
+                // The previous tile's last stage: boxes of C may still be read from there.
+                if is_first {
+                    wait_for_stores::<OWN_GROUPS>(self.thread);
+                }
+                self.consumer.release(before);
+            }
+        }
+    }
+
+    /// Issues the products of the next `stages` stages, whole ones: all of a tile's.
+    ///
+    /// # Safety
+    /// As [`Mainloop::issue`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn issue_whole(&mut self, stages: u32, tCrC: &mut Accumulators<Self>) {
+        let operands = self.operands();
+        let mut k = 0;
+        while k < stages {
+            // SAFETY: the caller's contract.
+            unsafe { self.issue_stage::<STEPS>(operands, k == 0, tCrC) };
+            k += 1;
+        }
+    }
+
+    /// The shared address of the part of the tile's last stage that holds boxes of C.
+    #[inline(always)]
+    pub(super) fn boxes(&self) -> u32 {
+        // A product whose K is 0 has no stage.
+        let stage = if let Some(held) = &self.held { held.index() } else { 0 };
+        if const { G::BYTES_A > G::BYTES_B } {
+            self.sA.pointer().address() + stage * G::BYTES_A
+        } else {
+            self.sB.pointer().address() + stage * G::BYTES_B
+        }
+    }
+}
+
+impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loop<'a, G, CLUSTER, STAGES> {
+    type Mma = Mma<G>;
+    type TileC = TileOf<StagesA<G, STAGES>, StagesB<G, STAGES>>;
+    type Accumulator = G::Sum;
+    type Storage = (
+        SharedArray<G::Operand, StagesA<G, STAGES>>,
+        SharedArray<G::Operand, StagesB<G, STAGES>>,
+        PipelineStorage<STAGES, WarpsOf<Mma<G>>, CLUSTER>,
+    );
+    type Operands = (&'a TensorMap, &'a TensorMap, &'a ArgumentsOf<G>);
+
+    const THREADS: u32 = G::THREADS;
+    const TILE: (u32, u32, u32) = (G::BLK_M, G::BLK_N, G::BLK_K);
+    const TEAMS: u32 = if G::PING_PONG { 2 } else { 1 };
+    const CLUSTER: u32 = {
+        assert!(CLUSTER == G::CLUSTER && STAGES == G::STAGES, "the configuration's cluster and stages");
+        CLUSTER
+    };
+
+    #[inline(always)]
+    fn worker() -> Worker {
+        Worker::cluster(CLUSTER)
+    }
+
+    #[inline(always)]
+    unsafe fn start(
+        (_, _, arguments): Self::Operands,
+        (sA, sB, pipeline): StagesOf<Self>,
+        thread: u32,
+        warpgroup: u32,
+    ) -> Self {
+        Self {
+            consumer: pipeline.consumer(),
+            sA,
+            sB,
+            warpgroup,
+            held: None,
+            thread: thread % WARPGROUP,
+            arguments,
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
+        const { assert!(G::DEPTH == 1, "a stage has 128 bytes of each row") };
+        let operands = self.operands();
+        let steps = self.steps_of_last(tile);
+        let whole = if steps < STEPS { tile.k_end - 1 } else { tile.k_end };
+        let mut k = tile.k;
+        // SAFETY: the caller's contract.
+        unsafe {
+            while k < whole {
+                self.issue_stage::<STEPS>(operands, k == tile.k, tCrC);
+                k += 1;
+            }
+            // Instructions past the end of K would multiply zeros. Each count is a stage with
+            // straight code: with a branch in between, `ptxas` makes every instruction of the
+            // kernel wait for the previous one.
+            if whole < tile.k_end {
+                match steps {
+                    1 => self.issue_stage::<1>(operands, whole == tile.k, tCrC),
+                    2 => self.issue_stage::<2>(operands, whole == tile.k, tCrC),
+                    _ => self.issue_stage::<3>(operands, whole == tile.k, tCrC),
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
+        // SAFETY: all threads of the warpgroups are here.
+        unsafe { warpgroup_wait::<0>() };
+        warpgroup_fence_operand(Mma::<G>::default(), tCrC);
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn release(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.consumer.release(held);
+        }
+    }
+}
+
+impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
+    for Loop<'a, G, CLUSTER, STAGES>
+{
+    type Producer = Loader<'a, G, CLUSTER, STAGES>;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn init((_, _, pipeline): &StagesOf<Self>) {
+        if thread_idx().x == 0 {
+            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
+            unsafe { pipeline.init() };
+        }
+        if CLUSTER > 1 {
+            // SAFETY: all threads of the cluster are here. Only the mbarriers were written, and
+            // they have their own fence.
+            unsafe {
+                cluster_arrive_relaxed();
+                cluster_wait();
+            }
+        } else {
+            sync_threads();
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn producer(
+        (a, b, arguments): Self::Operands,
+        (sA, sB, pipeline): StagesOf<Self>,
+    ) -> Self::Producer {
+        // SAFETY: the maps are parameters of the kernel.
+        unsafe {
+            prefetch_tensor_map(a.pointer());
+            prefetch_tensor_map(b.pointer());
+        }
+        let (a, b) = (CopyA::<G, STAGES>::tensor(a), CopyB::<G, CLUSTER, STAGES>::tensor(b));
+        Loader { producer: pipeline.producer(), a, b, sA, sB, arguments }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
+        let Loader { producer, a, b, sA, sB, arguments } = producer;
+        let (load_a, load_b) = (CopyA::<G, STAGES>::get_slice(), CopyB::<G, CLUSTER, STAGES>::get_slice());
+        // A batch stride of 0 means one matrix for all batches.
+        let batch = tile.batch / arguments.splits;
+        let batch_a = if arguments.batch_a == 0 { 0 } else { batch };
+        let batch_b = if arguments.batch_b == 0 { 0 } else { batch };
+        let mut k = tile.k;
+        while k < tile.k_end {
+            let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
+            let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
+            // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
+            // `producer` promises.
+            unsafe {
+                load_a.copy(a.tile([tile.m, k, batch_a]), sA, &filling);
+                let gB = load_b.partition_s(b.tile([tile.n, k, batch_b]));
+                load_b.copy(gB, load_b.partition_d(sB), &filling);
+            }
+            k += 1;
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn finish(producer: Self::Producer) {
+        if CLUSTER > 1 {
+            // The other blocks still write to this block's memory and arrive at its mbarriers.
+            producer.producer.drain();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn skip(&mut self, tile: &WorkTile) {
+        // SAFETY: the caller's contract.
+        unsafe { self.consumer.skip(tile.k_tiles()) };
+    }
+}

@@ -1,0 +1,277 @@
+//! The sink: how a warpgroup's part of a tile is stored.
+//!
+//! Results leave as boxes in shared memory, which TMA or the warps store (`store.rs`), or from
+//! registers in 16-byte vectors (`pieces.rs`). If C is read (`beta`), rows are staged in shared
+//! memory, finished and stored.
+
+use super::config::{ArgumentsOf, BOX_C, BOXES_C, WARPGROUP, WgmmaConfig};
+use super::epilogue::{Part, below};
+use super::mainloop::Loop;
+use super::pieces::{has_pieces, write_finished};
+use super::schedule::job;
+use super::sharing::Sharing;
+use super::store::{Destination, Staging as _, make_room, store, wait_for_stores};
+use super::words::Corner;
+use crate::mma::{Arguments, Place, Staged, write_rows};
+use core::marker::PhantomData;
+use moye_device::arch::{Fma as _, Word as _, opaque};
+use moye_device::collective::{Accumulators, Epilogue, Sink, Team, WorkTile};
+use moye_device::layout::{Layout, Swizzle, layout};
+use moye_device::memory::{Element, Shared, SharedStorage, TensorMapPointer};
+use moye_device::tensor::{StaticLayout, Tensor};
+
+/// Columns of C that a warpgroup stages in shared memory at a time when it stores by rows.
+pub(super) const COLUMNS: u32 = 64;
+
+moye_device::static_layout! {
+    /// These columns of an instruction's tile.
+    pub Chunk = layout!((64, 64));
+}
+
+/// Their accumulators in shared memory, N-contiguous. Threads write pairs of neighbours in four
+/// rows at a time; groups of eight are permuted by the row's number modulo 4, so that there are no
+/// bank conflicts.
+#[derive(Clone, Copy)]
+pub struct ChunkSums;
+
+impl StaticLayout for ChunkSums {
+    const LAYOUT: Layout = layout!((64, 64):(64, 1));
+    const SWIZZLE: Swizzle = Swizzle::new(2, 3, 3);
+}
+
+/// The columns of one instruction as [`Staged`] accumulators.
+struct ChunkOf<G>(PhantomData<G>);
+
+impl<G: WgmmaConfig> Staged for ChunkOf<G> {
+    type Operand = G::Operand;
+    type Sum = G::Sum;
+    type Scalar = G::Sum;
+    type Output = G::Output;
+    type TileC = Chunk;
+    type Sums = ChunkSums;
+    const THREADS: u32 = WARPGROUP;
+}
+
+/// Boxes of C in shared memory: [`BOXES_C`] for each consumer warpgroup.
+pub struct BoxStorage<G>(PhantomData<G>);
+
+impl<G: WgmmaConfig> SharedStorage for BoxStorage<G> {
+    const BYTES: usize = (G::CONSUMERS * BOXES_C * BOX_C) as usize;
+    /// The period of the 128-byte swizzle.
+    const ALIGN: usize = 1024;
+
+    type Tensors = Shared<u32>;
+
+    #[inline(always)]
+    unsafe fn at(base: u32) -> Shared<u32> {
+        Shared::from_address(base)
+    }
+}
+
+/// Stores C as the arguments say. `E` is the kernel's own epilogue, after which C is not read.
+pub struct Store<'a, G: WgmmaConfig, E> {
+    /// The map of C.
+    pub(super) map: TensorMapPointer,
+    pub(super) arguments: &'a ArgumentsOf<G>,
+    pub(super) sharing: &'a Sharing<G::Sum>,
+    pub(super) own: PhantomData<E>,
+}
+
+impl<G: WgmmaConfig, E> Clone for Store<'_, G, E> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<G: WgmmaConfig, E> Copy for Store<'_, G, E> {}
+
+impl<G: WgmmaConfig, E: Epilogue<G::Sum>> Store<'_, G, E> {
+    /// Whether C is stored from registers.
+    #[inline(always)]
+    fn has_pieces(&self) -> bool {
+        G::PIECES && has_pieces::<E, _, _, _>(self.arguments)
+    }
+
+    /// The boxes of a warpgroup.
+    #[inline(always)]
+    fn boxes(staging: &Shared<u32>, team: &Team) -> u32 {
+        staging.address() + (team.number + team.warpgroup()) * (BOXES_C * BOX_C)
+    }
+}
+
+impl<'a, G, E, const CLUSTER: u32, const STAGES: u32> Sink<Loop<'a, G, CLUSTER, STAGES>> for Store<'a, G, E>
+where
+    G: WgmmaConfig,
+    E: Epilogue<G::Sum>,
+{
+    type Storage = BoxStorage<G>;
+
+    #[inline(always)]
+    fn borrows_stage(&self) -> bool {
+        G::SPARE_BOXES > 0 && !self.has_pieces()
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn prepare(&self, _: &Shared<u32>, team: &Team) {
+        // SAFETY: the caller's contract.
+        unsafe { make_room(team) };
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store(
+        &self,
+        tCrC: &Accumulators<Loop<'a, G, CLUSTER, STAGES>>, // (MMA, MMA_M, 1)
+        staging: &Shared<u32>,
+        tile: &WorkTile,
+        team: &Team,
+        mainloop: &mut Loop<'a, G, CLUSTER, STAGES>,
+    ) {
+        let arguments = self.arguments;
+        let part = Part::new::<G>(arguments, tile, team.warpgroup());
+        // The code below must not take registers while the accumulators are computed.
+        let thread = opaque(team.within_warpgroup());
+        let values = tCrC.values();
+        // SAFETY: the caller's contract.
+        unsafe {
+            if E::IS_IDENTITY && arguments.beta != G::Sum::ZERO {
+                store_rows::<G>(values, arguments, part, (Self::boxes(staging, team), thread), team);
+            } else if self.has_pieces() {
+                let count = values.len() / G::MMA_M as usize;
+                write_finished::<G>(&values[..count], arguments, part, thread);
+                if G::MMA_M == 2 {
+                    write_finished::<G>(&values[count..], arguments, part.below::<G>(1), thread);
+                }
+            } else {
+                let wide = is_wide(arguments);
+                let to = Destination {
+                    mapped: arguments.tensor_c != 0,
+                    map: self.map,
+                    start: [part.first.1 as i32, part.first.0 as i32, tile.batch as i32],
+                    corner: corner(arguments, part, wide),
+                    boxes: Self::boxes(staging, team),
+                    spare: mainloop.boxes() + team.warpgroup() * const { G::SPARE_BOXES * BOX_C },
+                    // Warpgroups that share a tile along K have met in the scheduler's fix-up.
+                    met: job::<G>(arguments, self.sharing).is_piece(tile),
+                    team: *team,
+                    thread,
+                };
+                if wide {
+                    store::<G, G::Sum>(values, &to);
+                } else {
+                    store::<G, G::Output>(values, &to);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn finish(&self, team: &Team) {
+        wait_for_stores::<0>(team.within_warpgroup());
+    }
+}
+
+/// Stages some columns at a time in shared memory, from `base` on, and stores them by rows.
+///
+/// # Safety
+/// As [`Sink::store`]; the memory is the warpgroup's.
+#[inline(always)]
+unsafe fn store_rows<G: WgmmaConfig>(
+    values: &[G::Sum],
+    arguments: &ArgumentsOf<G>,
+    part: Part,
+    (base, thread): (u32, u32),
+    team: &Team,
+) {
+    let offset = offset(arguments, part);
+    // The bounds are known only at run time, so that these stay loops: their body is long and
+    // rarely runs.
+    let mut m = 0;
+    while m < if G::MMA_M > 1 { opaque(G::MMA_M) } else { 1 } {
+        let (first_m, first_n) = (part.first.0 + m * below::<G>(), part.first.1);
+        let left = if first_m < arguments.m { arguments.n - first_n } else { 0 };
+        let columns = if left < G::BLK_N { left } else { G::BLK_N };
+        let mut chunk = 0;
+        while chunk * COLUMNS < columns {
+            // SAFETY: the chunk's memory belongs to the warpgroup, whose threads synchronise before
+            // it is written again and before it is read; each pair belongs to one thread.
+            unsafe {
+                team.sync_warpgroup();
+                let mut this = 0;
+                while this < const { G::MMA_M * G::BLK_N.div_ceil(COLUMNS) } {
+                    let (this_m, this_chunk) = (this % G::MMA_M, this / G::MMA_M);
+                    // Registers have constant names, so each chunk's registers are in a branch of
+                    // their own.
+                    if this_m == m && this_chunk == chunk {
+                        let of_instruction = this_m as usize * (values.len() / G::MMA_M as usize);
+                        leave_columns::<G>(&values[of_instruction..], this_chunk, base, thread);
+                    }
+                    this += 1;
+                }
+                team.sync_warpgroup();
+                let sC = Tensor::shared(Shared::from_address(base)); // (64, 64)
+                let first = (first_m, first_n + chunk * COLUMNS);
+                let thread = opaque(thread);
+                write_rows::<ChunkOf<G>>(arguments, sC, Place { first, offset, thread });
+            }
+            chunk += 1;
+        }
+        m += 1;
+    }
+}
+
+/// Stores a chunk of an instruction's accumulators in shared memory, as [`ChunkSums`] arranges
+/// them.
+///
+/// # Safety
+/// The memory from `base` on belongs to the warpgroup. All of its threads call it; `thread` is the
+/// caller's number.
+#[inline(always)]
+pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, base: u32, thread: u32) {
+    let (warp, lane) = (thread / 32, thread % 32);
+    let row = 16 * warp + lane / 4;
+    let mut j = 0;
+    while j < 8 && chunk * COLUMNS + 8 * j < G::BLK_N {
+        let at = ((chunk * COLUMNS + 8 * j) / 2) as usize;
+        let column = 8 * j + 2 * (lane % 4);
+        let address = |row: u32| base + 4 * ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
+        let pair = |at: usize| G::Sum::pair(sums[at], sums[at + 1]);
+        // SAFETY: the caller's contract; each pair belongs to one thread.
+        unsafe {
+            u64::store_shared(address(row), pair(at));
+            u64::store_shared(address(row + 8), pair(at + 2));
+        }
+        j += 1;
+    }
+}
+
+/// The offset in elements of a batch and a split of K from C's first element.
+#[inline(always)]
+pub(super) fn offset<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>, part: Part) -> i64 {
+    i64::from(part.batch) * arguments.batch_c + i64::from(part.split) * arguments.split_c
+}
+
+/// Whether elements of C have the accumulator's type, if that is not the only type.
+#[inline(always)]
+pub(super) fn is_wide<T: Element, O: Element, S: Element>(arguments: &Arguments<T, O, S>) -> bool {
+    size_of::<O>() != size_of::<S>() && arguments.wide != 0
+}
+
+/// The address of a part in C, with elements of `S` if they are `wide`.
+#[inline(always)]
+pub(super) fn corner<T: Element, O: Element, S: Element>(
+    arguments: &Arguments<T, O, S>,
+    part: Part,
+    wide: bool,
+) -> Corner {
+    let bytes = if wide { size_of::<S>() } else { size_of::<O>() } as i64;
+    let (row, column) = part.first;
+    let element = offset(arguments, part) + i64::from(row) * arguments.ldc + i64::from(column);
+    Corner {
+        address: arguments.c.address().wrapping_add_signed(element * bytes),
+        row: arguments.ldc * bytes,
+        left: (arguments.m.saturating_sub(row), arguments.n - column),
+    }
+}
