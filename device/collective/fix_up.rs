@@ -115,7 +115,7 @@ impl Workspace {
         Piece { counter, own, pieces }: Piece,
         slot: impl Fn(u32) -> u32,
     ) -> bool {
-        const { assert!(L::LAYOUT.size() as usize % D::VALUES == 0, "a thread has whole vectors of accumulators") };
+        const { assert!((L::LAYOUT.size() as usize).is_multiple_of(D::VALUES), "a thread has whole vectors") };
         if pieces == 1 {
             return true;
         }
@@ -197,7 +197,7 @@ unsafe fn add<D: FixUp, L: StaticLayout>(accumulators: &mut Fragment<D, L>, team
             let (at, left) = (v * D::VALUES + i, D::unpack(vector, i));
             accumulators[at] = accumulators[at].plus(left);
         }
-        if (v + 1) % AT_ONCE == 0 {
+        if (v + 1).is_multiple_of(AT_ONCE) {
             sync_warp(FULL_WARP);
         }
     }

@@ -111,7 +111,9 @@ pub unsafe fn gemm_warp_specialised_by_tile<M, S, E, K>(
             }
         } else {
             take_registers::<M>();
-            let (warpgroup, thread) = (warpgroup - 1, thread - WARPGROUP);
+            // Asked for again: kept from above, ptxas spills it in the largest kernels.
+            let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0) - 1;
+            let thread = thread - WARPGROUP;
             let (number, within) = if M::TEAMS == 1 { (0, warpgroup) } else { (warpgroup, 0) };
             let thread = if M::TEAMS == 1 { thread } else { thread % M::Mma::THREADS };
             let team = Team::new(number, (thread, within), M::Mma::THREADS, words);

@@ -91,13 +91,13 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
     }
 
     /// Waits for the next stage, a tile's first or another, and issues its first `COUNT`
-    /// instructions along K.
+    /// instructions along K. The mainloop `LENDS` the tile's last stage to the sink, or it does not.
     ///
     /// # Safety
     /// As [`Mainloop::issue`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn issue_stage<const COUNT: u32>(
+    unsafe fn issue_stage<const COUNT: u32, const LENDS: bool>(
         &mut self,
         operands: OperandsOf<G, STAGES>,
         is_first: bool,
@@ -124,7 +124,7 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
             warpgroup_wait::<1>();
             if let Some(before) = self.held.replace(full) {
                 // The previous tile's last stage: boxes of C may still be read from there.
-                if is_first {
+                if LENDS && is_first {
                     wait_for_stores::<OWN_GROUPS>(self.thread);
                 }
                 self.consumer.release(before);
@@ -143,7 +143,7 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         let mut k = 0;
         while k < stages {
             // SAFETY: the caller's contract.
-            unsafe { self.issue_stage::<STEPS>(operands, k == 0, tCrC) };
+            unsafe { self.issue_stage::<STEPS, false>(operands, k == 0, tCrC) };
             k += 1;
         }
     }
@@ -214,7 +214,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
         // SAFETY: the caller's contract.
         unsafe {
             while k < whole {
-                self.issue_stage::<STEPS>(operands, k == tile.k, tCrC);
+                self.issue_stage::<STEPS, true>(operands, k == tile.k, tCrC);
                 k += 1;
             }
             // Instructions past the end of K would multiply zeros. Each count is a stage with
@@ -222,9 +222,9 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
             // kernel wait for the previous one.
             if whole < tile.k_end {
                 match steps {
-                    1 => self.issue_stage::<1>(operands, whole == tile.k, tCrC),
-                    2 => self.issue_stage::<2>(operands, whole == tile.k, tCrC),
-                    _ => self.issue_stage::<3>(operands, whole == tile.k, tCrC),
+                    1 => self.issue_stage::<1, true>(operands, whole == tile.k, tCrC),
+                    2 => self.issue_stage::<2, true>(operands, whole == tile.k, tCrC),
+                    _ => self.issue_stage::<3, true>(operands, whole == tile.k, tCrC),
                 }
             }
         }

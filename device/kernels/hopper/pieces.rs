@@ -45,7 +45,8 @@ pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
 ) -> bool {
     let bytes = if is_wide(arguments) { size_of::<S>() } else { size_of::<O>() } as u64;
     // Computed where it is needed: hoisted out of the loop over tiles it would take registers.
-    let strides = (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(opaque(arguments.n));
+    let strides =
+        (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(opaque(arguments.n));
     let begins = arguments.c.address() | strides.wrapping_mul(bytes);
     (!E::IS_IDENTITY || arguments.beta == S::ZERO) && begins.is_multiple_of(PIECE)
 }

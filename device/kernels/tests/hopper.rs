@@ -11,7 +11,7 @@ use moye_kernels::hopper::{
     wgmma_e4m3_tn_128x128,
 };
 use moye_kernels::mma::{Activation, Arguments, Scales};
-use moye_sim::{GlobalMemory, Launch, TensorElement, TensorSwizzle};
+use moye_sim::{GlobalMemory, Launch, Pod, TensorElement, TensorSwizzle};
 
 /// Elements of A, B and C.
 trait Number: Element {
@@ -98,7 +98,10 @@ impl Case {
 type Product<T> = Kernel<(TensorMap, TensorMap, TensorMap, Arguments<T, bf16, f32>, Sharing<f32>)>;
 
 /// Runs the kernel of the configuration `G`, and compares with float64.
-fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number>(kernel: Product<T>, case: Case) {
+fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number + Pod>(
+    kernel: Product<T>,
+    case: Case,
+) {
     let (what, (m, n, k), ldc) = (kernel.name(), case.shape, case.ldc);
     let (ld_a, ld_b) = if case.k_major {
         (k.next_multiple_of(16), k.next_multiple_of(16))
@@ -240,7 +243,13 @@ fn tiles_that_clusters_share_along_k_are_reduced_once() {
         (2, 3, Cut { tiles: 2, even: 1, stages: 3, run: 4 }),
     ];
     for (tiles, clusters, cut) in cuts {
-        let stages = if cut.even == 2 { 4 } else if cut.run > 0 { 5 } else { 6 };
+        let stages = if cut.even == 2 {
+            4
+        } else if cut.run > 0 {
+            5
+        } else {
+            6
+        };
         for mapped in [false, true] {
             let case = Case { cut, mapped, ..Case::new((250, 256 * tiles - 8, 64 * stages - 24), clusters) };
             check::<wgmma_bf16_tn::Tiling, _>(wgmma_bf16_tn, case);
