@@ -98,7 +98,7 @@ impl Case {
 type Product<T> = Kernel<(TensorMap, TensorMap, TensorMap, Arguments<T, bf16, f32>, Sharing<f32>)>;
 
 /// Runs the kernel of the configuration `G`, and compares with float64.
-fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number + Pod>(
+fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: Pod>>(
     kernel: Product<T>,
     case: Case,
 ) {
@@ -114,7 +114,9 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number + Pod>
     let scales: Vec<f32> = (0..m + n).map(|i| 0.5 + (i % 7) as f32).collect();
 
     let memory = GlobalMemory::new();
-    let (da, db) = (memory.upload(&a, "a").unwrap(), memory.upload(&b, "b").unwrap());
+    let bits =
+        |values: &[T]| -> Vec<T::Bits> { values.iter().map(|value| Element::to_bits(*value)).collect() };
+    let (da, db) = (memory.upload(&bits(&a), "a").unwrap(), memory.upload(&bits(&b), "b").unwrap());
     let (dc, dbias) = (memory.upload(&before, "c").unwrap(), memory.upload(&bias, "bias").unwrap());
     let dscales = memory.upload(&scales, "scales").unwrap();
     let tiles = case.cut.tiles as usize * case.cut.most_pieces(k.div_ceil(G::BLK_K as usize) as u32) as usize;
