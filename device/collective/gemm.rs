@@ -111,7 +111,7 @@ pub unsafe fn gemm_warp_specialised_by_tile<M, S, E, K>(
             }
         } else {
             take_registers::<M>();
-            // Asked for again: kept from above, ptxas spills it in the largest kernels.
+            // Shuffled again: ptxas spills the number from above in the largest kernels.
             let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0) - 1;
             let thread = thread - WARPGROUP;
             let (number, within) = if M::TEAMS == 1 { (0, warpgroup) } else { (warpgroup, 0) };
