@@ -99,12 +99,15 @@ pub use tensor_map::{TensorMap, TensorMapOf};
 /// The examples in the README and the guide are tests.
 #[cfg(all(doctest, feature = "matmul"))]
 mod pages {
+    #[allow(clippy::needless_doctest_main)]
     #[doc = include_str!("../README.md")]
     struct Readme;
     #[doc = include_str!("../docs/guide/first_steps.md")]
     struct FirstSteps;
     #[doc = include_str!("../docs/guide/launches.md")]
     struct Launches;
+    #[doc = include_str!("../docs/guide/products.md")]
+    struct Products;
     #[doc = include_str!("../docs/guide/testing.md")]
     struct Testing;
     #[doc = include_str!("../docs/guide/interop.md")]

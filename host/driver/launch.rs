@@ -43,6 +43,7 @@ struct Config {
 }
 
 /// The parameters of a launch.
+#[derive(Clone, Copy)]
 pub struct Extents {
     /// Blocks of the grid.
     pub grid: [u32; 3],

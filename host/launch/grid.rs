@@ -58,11 +58,6 @@ impl Grid {
         Self { dependent: true, ..self }
     }
 
-    /// Whether a cluster has more than one block.
-    pub(super) fn is_clustered(&self) -> bool {
-        self.cluster != Dim3::new(1, 1, 1)
-    }
-
     /// Checks the extents against the limits of every device, and the threads against the kernel's
     /// launch bounds.
     pub(super) fn check(&self, kernel: &'static str, bounds: LaunchBounds) -> Result<()> {

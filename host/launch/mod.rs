@@ -2,19 +2,20 @@
 
 mod args;
 mod grid;
+mod prepared;
 
 pub use args::{KernelArg, KernelArgs};
 pub use grid::Grid;
+#[cfg(feature = "matmul-common")]
+pub(crate) use prepared::{Prepared, noting};
 
 use crate::device::{Backend, Device};
-use crate::driver;
 use crate::driver::launch::Extents;
 use crate::graph::takes_dependent_launches;
 use crate::matrix::check_device;
 use crate::module::Module;
 use crate::stream::Stream;
 use crate::{Error, Result};
-use cust::sys;
 use moye_device::kernel::{Kernel, Params};
 
 impl Device {
@@ -121,51 +122,24 @@ pub(crate) unsafe fn launch<P: Params>(
                 let reason = "its registers allow";
                 return Err(Error::TooManyThreads { kernel: name, threads, limit, reason });
             }
-            gpu.bind()?;
-            gpu.launched(name);
             let (b, t, c) = (grid.blocks, grid.threads, grid.cluster);
             let can_depend = || !stream.captures() || takes_dependent_launches();
-            let dependent = grid.dependent && function.waits && can_depend();
-            if grid.is_clustered() || dependent {
-                let extents = Extents {
-                    grid: [b.x, b.y, b.z],
-                    block: [t.x, t.y, t.z],
-                    cluster: [c.x, c.y, c.z],
-                    dependent,
-                    shared_bytes: kernel.shared_bytes() as u32,
-                };
-                let stream = stream.raw(gpu);
-                return parameters
-                    .with_addresses(|addresses| {
-                        // SAFETY: as below.
-                        unsafe {
-                            driver::launch::launch(function.function.to_raw(), &extents, stream, addresses)
-                        }
-                    })
-                    .map_err(|code| gpu.error_of_code("cuLaunchKernelEx", code));
-            }
-            parameters
-                .with_addresses(|addresses| {
-                    // SAFETY: the addresses are of the parameters that the kernel declares, in
-                    // order, and the driver has copied them when the call returns. The caller's
-                    // contract covers the rest.
-                    driver::check(unsafe {
-                        sys::cuLaunchKernel(
-                            function.function.to_raw(),
-                            b.x,
-                            b.y,
-                            b.z,
-                            t.x,
-                            t.y,
-                            t.z,
-                            kernel.shared_bytes() as u32,
-                            stream.raw(gpu),
-                            addresses.as_ptr().cast_mut(),
-                            std::ptr::null_mut(),
-                        )
-                    })
-                })
-                .map_err(|code| gpu.error_of_code("cuLaunchKernel", code))
+            let extents = Extents {
+                grid: [b.x, b.y, b.z],
+                block: [t.x, t.y, t.z],
+                cluster: [c.x, c.y, c.z],
+                dependent: grid.dependent && function.waits && can_depend(),
+                shared_bytes: kernel.shared_bytes() as u32,
+            };
+            let function = function.function.to_raw();
+            prepared::note(|| prepared::Prepared::new(name, function, extents, &parameters));
+            gpu.bind()?;
+            let stream = stream.raw(gpu);
+            // SAFETY: the addresses are of the parameters that the kernel declares, in order. The
+            // caller's contract covers the rest.
+            parameters.with_addresses(|addresses| unsafe {
+                prepared::launch(gpu, name, function, &extents, stream, addresses)
+            })
         }
     }
 }

@@ -286,7 +286,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         None
     }
 
-    fn request(&self, device: &Device, c: &MatrixMut<'_, U>) -> Result<Request<'_, 'a, T, U>> {
+    pub(super) fn request(&self, device: &Device, c: &MatrixMut<'_, U>) -> Result<Request<'_, 'a, T, U>> {
         if !T::SMOOTH && matches!(self.activation, Activation::Gelu | Activation::Silu) {
             let detail = format!(
                 "{:?} is not defined for integers; use `relu`, or convert the result to floats first",

@@ -11,6 +11,7 @@ mod plan;
 mod problem;
 mod rearranged;
 mod remembered;
+mod repeated;
 mod run;
 #[cfg(feature = "tune")]
 mod tuning;

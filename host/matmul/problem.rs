@@ -40,6 +40,16 @@ pub(super) struct Request<'r, 'a, T: Operand, U: Element> {
     pub measured: Option<Forced>,
 }
 
+impl<T: Operand, U: Element> Request<'_, '_, T, U> {
+    /// Whether all its buffers, and those of `c`, are on a device.
+    pub fn is_on(&self, device: &Device, c: &MatrixMut<'_, U>) -> bool {
+        let [scale_a, scale_b] = self.scales;
+        let scales = scale_a.into_iter().chain(scale_b).all(|scale| scale.device() == device);
+        let bias = self.bias.is_none_or(|(bias, _)| bias.device() == device);
+        [self.a.device(), self.b.device(), c.device()].into_iter().all(|of| of == device) && scales && bias
+    }
+}
+
 /// The problem as the kernels see it: C is row-major, or written through a workspace that is.
 pub(super) struct Problem<T: Operand> {
     /// M, N, K.

@@ -8,9 +8,10 @@ use super::plan::{Plan, Question};
 use super::problem::{MAX_Y, OPERATION, Problem, Request, blocks};
 use super::rearranged::{Ends, Layout, Move, lines, packed_row_of, rearrange, rearrange_operands, row_of};
 use super::remembered::plan;
-use crate::device::Device;
+use super::repeated::{self, Key};
+use crate::device::{Backend, Device};
 use crate::kernels::mma::{Arguments, Scales};
-use crate::launch::Grid;
+use crate::launch::{Grid, noting};
 use crate::matrix::MatrixMut;
 use crate::memory::Workspace;
 use crate::stream::Stream;
@@ -29,7 +30,34 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     stream: &Stream,
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
-    let Some(problem) = Problem::of(request, stream.device(), c)? else { return Ok(()) };
+    let device = stream.device();
+    let gpu = match &device.0 {
+        Backend::Gpu(gpu) if !stream.captures() && request.is_on(device, c) => *gpu,
+        // SAFETY: the caller's contract.
+        _ => return unsafe { compute(request, stream, c) }.map(drop),
+    };
+    let addresses = [std::ptr::from_ref(gpu).addr(), stream.raw(gpu).addr()].map(|address| address as u64);
+    let key = Key::of(request, c, addresses);
+    // SAFETY: the caller's contract; all buffers are on this device.
+    if let Some(launched) = unsafe { repeated::launch(&key, gpu, stream) } {
+        return launched;
+    }
+    // SAFETY: the caller's contract.
+    let (computed, launches) = noting(|| unsafe { compute(request, stream, c) });
+    repeated::keep(key, launches, computed?, (gpu, stream));
+    Ok(())
+}
+
+/// Plans a product and launches it. Gives the address and the bytes of its workspace.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn compute<T: Operand, U: Output<T>>(
+    request: &Request<'_, '_, T, U>,
+    stream: &Stream,
+    c: &mut MatrixMut<'_, U>,
+) -> Result<(u64, usize)> {
+    let Some(problem) = Problem::of(request, stream.device(), c)? else { return Ok((0, 0)) };
     let plan = planned(request, &problem, stream.device())?;
     let problem = problem.without_a_product_times_zero();
     let layout = Layout::of::<T, U>(&problem, &plan)?;
@@ -39,7 +67,8 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     // workspace is as large as `layout` says. `c` is borrowed mutably, shares no element with the
     // other matrices, and has no element twice. The stream runs these launches in order. The caller
     // answers for other streams.
-    unsafe { launch::<T, U>(&problem, &plan, &layout, base, stream) }
+    unsafe { launch::<T, U>(&problem, &plan, &layout, base, stream)? };
+    Ok((base, layout.bytes as usize))
 }
 
 /// The plan of [`run`].

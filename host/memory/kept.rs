@@ -64,6 +64,12 @@ impl Kept {
         kept
     }
 
+    /// The address of the counters, if a launch has needed them.
+    #[cfg(feature = "matmul-common")]
+    pub fn known_counters(&self) -> Option<u64> {
+        self.counters.get().copied()
+    }
+
     /// The workspace, locked, with at least `bytes` bytes.
     pub(super) fn workspace(
         &self,

@@ -54,6 +54,12 @@ impl<'a> Workspace<'a> {
         Ok(Some(Self(Memory::Once { stream, address })))
     }
 
+    /// Whether the stream keeps a workspace of this size for the next call.
+    #[cfg(feature = "matmul-common")]
+    pub fn is_kept(bytes: usize) -> bool {
+        bytes <= MOST_KEPT
+    }
+
     /// The device address of the first byte.
     pub fn address(&self) -> u64 {
         match &self.0 {

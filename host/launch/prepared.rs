@@ -1,0 +1,184 @@
+//! Launches as the driver takes them: work that was launched before is launched again without being
+//! checked and prepared anew.
+#![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "only products repeat theirs"))]
+
+use crate::Result;
+use crate::device::gpu::Gpu;
+use crate::driver;
+use crate::driver::launch::Extents;
+use cust::sys::{self, CUfunction, CUstream};
+use moye_device::kernel::{ParamType, Params};
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+/// A launch of a GPU's function.
+pub(crate) struct Prepared {
+    kernel: &'static str,
+    function: CUfunction,
+    extents: Extents,
+    /// The values of the parameters, each from a new line on.
+    _lines: Box<[Line]>,
+    /// The address of each parameter in the lines.
+    addresses: Box<[*mut c_void]>,
+}
+
+/// Parameters are aligned to 64 bytes at most, as tensor maps are.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line(#[allow(dead_code, reason = "it is written and read by its address")] [MaybeUninit<u8>; 64]);
+
+/// Launches that a thread notes, while it does.
+type Noted = Option<Vec<Prepared>>;
+
+thread_local! {
+    static NOTED: RefCell<Noted> = const { RefCell::new(None) };
+}
+
+/// The size of a parameter in bytes.
+fn size_of_param(param: &ParamType) -> usize {
+    match param {
+        ParamType::Scalar(scalar) => scalar.size,
+        ParamType::Global { .. } => size_of::<u64>(),
+        ParamType::Constant { size, .. } | ParamType::Struct { size, .. } => *size,
+    }
+}
+
+impl Prepared {
+    /// A launch with these parameters.
+    pub fn new<P: Params>(
+        kernel: &'static str,
+        function: CUfunction,
+        extents: Extents,
+        parameters: &P,
+    ) -> Self {
+        let lines_of = |param: &ParamType| size_of_param(param).div_ceil(size_of::<Line>()).max(1);
+        let count = P::TYPES.iter().map(lines_of).sum();
+        let mut lines = vec![Line([MaybeUninit::uninit(); 64]); count].into_boxed_slice();
+        let first = lines.as_mut_ptr();
+        let mut next = 0;
+        let addresses = parameters.with_addresses(|from| {
+            let places = P::TYPES.iter().zip(from).map(|(param, from)| {
+                // SAFETY: the parameter begins at `from` and has this size; the lines from `next`
+                // on have room for it.
+                let to = unsafe {
+                    let to = first.add(next).cast::<u8>();
+                    std::ptr::copy_nonoverlapping(from.cast::<u8>(), to, size_of_param(param));
+                    to
+                };
+                next += lines_of(param);
+                to.cast()
+            });
+            places.collect()
+        });
+        Self { kernel, function, extents, _lines: lines, addresses }
+    }
+
+    /// Makes the launch on a stream of `gpu`, whose context is current.
+    ///
+    /// # Safety
+    /// The function belongs to the GPU's context, as the stream does; the kernel's own contract.
+    pub unsafe fn launch(&self, gpu: &Gpu, stream: CUstream) -> Result<()> {
+        // SAFETY: the caller's contract; the addresses are of the parameters, in order.
+        unsafe { launch(gpu, self.kernel, self.function, &self.extents, stream, &self.addresses) }
+    }
+}
+
+/// Makes a launch. The context of `gpu` is current.
+///
+/// # Safety
+/// The function and the stream belong to that context; the addresses are of the function's
+/// parameters, in order; the kernel's own contract.
+pub(super) unsafe fn launch(
+    gpu: &Gpu,
+    kernel: &'static str,
+    function: CUfunction,
+    extents: &Extents,
+    stream: CUstream,
+    addresses: &[*mut c_void],
+) -> Result<()> {
+    gpu.launched(kernel);
+    if extents.cluster != [1; 3] || extents.dependent {
+        // SAFETY: the caller's contract.
+        return unsafe { driver::launch::launch(function, extents, stream, addresses) }
+            .map_err(|code| gpu.error_of_code("cuLaunchKernelEx", code));
+    }
+    let ([x, y, z], [threads_x, threads_y, threads_z]) = (extents.grid, extents.block);
+    // SAFETY: the caller's contract; the driver has copied the parameters when the call returns.
+    driver::check(unsafe {
+        sys::cuLaunchKernel(
+            function,
+            x,
+            y,
+            z,
+            threads_x,
+            threads_y,
+            threads_z,
+            extents.shared_bytes,
+            stream,
+            addresses.as_ptr().cast_mut(),
+            std::ptr::null_mut(),
+        )
+    })
+    .map_err(|code| gpu.error_of_code("cuLaunchKernel", code))
+}
+
+/// Notes a launch, where the thread notes its launches.
+pub(super) fn note(prepared: impl FnOnce() -> Prepared) {
+    NOTED.with_borrow_mut(|noted| {
+        if let Some(noted) = noted {
+            noted.push(prepared());
+        }
+    });
+}
+
+/// What `work` gives, and its launches on GPUs.
+pub(crate) fn noting<R>(work: impl FnOnce() -> R) -> (R, Vec<Prepared>) {
+    /// Ends the notes, also where `work` panics.
+    struct End;
+    impl Drop for End {
+        fn drop(&mut self) {
+            NOTED.set(None);
+        }
+    }
+    NOTED.set(Some(Vec::new()));
+    let end = End;
+    let result = work();
+    let launches = NOTED.take().unwrap_or_default();
+    drop(end);
+    (result, launches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moye_device::memory::{Global, TensorMap};
+
+    #[test]
+    fn a_prepared_launch_has_the_values_of_its_parameters_at_aligned_addresses() {
+        let map: [u64; 16] = std::array::from_fn(|i| i as u64);
+        let parameters = (7u32, Global::<f32>::from_address(0x1234), TensorMap::from_words(map));
+        let extents = || Extents {
+            grid: [1; 3],
+            block: [32, 1, 1],
+            cluster: [1; 3],
+            dependent: false,
+            shared_bytes: 0,
+        };
+        let make = || Prepared::new("kernel", std::ptr::null_mut(), extents(), &parameters);
+        let (prepared, noted) = noting(|| {
+            note(make);
+            make()
+        });
+        assert_eq!(noted.len(), 1);
+        note(|| unreachable!("the thread notes no launches any more"));
+        let [number, global, words] = prepared.addresses[..] else { panic!("three parameters") };
+        // SAFETY: values of these types are there.
+        unsafe {
+            assert_eq!(*number.cast::<u32>(), 7);
+            assert_eq!(*global.cast::<u64>(), 0x1234);
+            assert_eq!(*words.cast::<[u64; 16]>(), map);
+        }
+        assert!(words.addr().is_multiple_of(64), "a tensor map is aligned to 64 bytes");
+    }
+}
