@@ -1,4 +1,6 @@
-from typing import Any, Literal, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
+
+from typing_extensions import Unpack
 
 from . import algebra as algebra
 from . import draw as draw
@@ -162,61 +164,35 @@ def explain(
     split_k: int | None = None,
     device: str | None = None,
 ) -> dict[str, Any]: ...
+class _AttentionOptions(TypedDict, Generic[A], total=False):
+    causal: bool
+    window: tuple[int | None, int | None] | None
+    scale: float | None
+    softcap: float | None
+    bias: A | None
+    mask: A | None
+    alibi: A | None
+    sinks: A | None
+    q_scale: A | None
+    k_scale: A | None
+    v_scale: A | None
+    q_offsets: A | None
+    k_offsets: A | None
+    longest: tuple[int, int] | None
+    key_lengths: A | None
+    page_table: A | None
+    out: A | None
+    splits: int | None
+    device: str | None
+    stream: int | None
+
 @overload
 def scaled_dot_product_attention(
-    q: A,
-    k: A,
-    v: A,
-    *,
-    causal: bool = False,
-    window: tuple[int | None, int | None] | None = None,
-    scale: float | None = None,
-    softcap: float | None = None,
-    bias: A | None = None,
-    mask: A | None = None,
-    alibi: A | None = None,
-    sinks: A | None = None,
-    q_scale: A | None = None,
-    k_scale: A | None = None,
-    v_scale: A | None = None,
-    q_offsets: A | None = None,
-    k_offsets: A | None = None,
-    longest: tuple[int, int] | None = None,
-    key_lengths: A | None = None,
-    page_table: A | None = None,
-    out: A | None = None,
-    return_lse: Literal[False] = False,
-    splits: int | None = None,
-    device: str | None = None,
-    stream: int | None = None,
+    q: A, k: A, v: A, *, return_lse: Literal[False] = False, **options: Unpack[_AttentionOptions[A]]
 ) -> A: ...
 @overload
 def scaled_dot_product_attention(
-    q: A,
-    k: A,
-    v: A,
-    *,
-    causal: bool = False,
-    window: tuple[int | None, int | None] | None = None,
-    scale: float | None = None,
-    softcap: float | None = None,
-    bias: A | None = None,
-    mask: A | None = None,
-    alibi: A | None = None,
-    sinks: A | None = None,
-    q_scale: A | None = None,
-    k_scale: A | None = None,
-    v_scale: A | None = None,
-    q_offsets: A | None = None,
-    k_offsets: A | None = None,
-    longest: tuple[int, int] | None = None,
-    key_lengths: A | None = None,
-    page_table: A | None = None,
-    out: A | None = None,
-    return_lse: Literal[True],
-    splits: int | None = None,
-    device: str | None = None,
-    stream: int | None = None,
+    q: A, k: A, v: A, *, return_lse: Literal[True], **options: Unpack[_AttentionOptions[A]]
 ) -> tuple[A, A]: ...
 def transpose(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 def copy(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...

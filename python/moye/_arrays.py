@@ -2,6 +2,7 @@
 
 import sys
 
+from . import _moye
 from ._moye import Array, Operand
 
 # What `ml_dtypes` has and NumPy's own interfaces refuse.
@@ -49,35 +50,49 @@ class Numpy:
 class Torch:
     """PyTorch's tensors, on a GPU or on the host."""
 
+    # The names of its element types, filled at the first call.
+    names = {}
+
     @staticmethod
     def operand(array, name, stream):
-        import torch
-
+        torch = sys.modules["torch"]
         if array.requires_grad and torch.is_grad_enabled():
             raise TypeError(
                 f"{name} requires a gradient, which this operation does not have; pass {name}.detach(), or call it under torch.no_grad()"
             )
-        dtype = None
-        if array.dtype.itemsize == 1 and array.dtype.is_floating_point:
-            # DLPack in PyTorch before 2.9 has no 8-bit floats.
-            dtype = str(array.dtype).removeprefix("torch.")
-            array = array.view(torch.uint8)
-        # -1: no synchronisation, as the work goes to the tensor's own stream. On the host there are
-        # no streams.
-        return Operand.from_dlpack(array.detach(), -1 if array.is_cuda else None, dtype)
+        names = Torch.names or Torch._names(torch)
+        dtype = names.get(array.dtype)
+        is_plain = type(array) in (torch.Tensor, torch.nn.Parameter) and array.layout is torch.strided
+        if array.is_neg():
+            raise TypeError(f"{name} is a negated view, whose elements have the other sign in memory; pass {name}.resolve_neg()")
+        is_conjugate = dtype in ("complex64", "complex128") and array.is_conj()
+        if dtype is None or not is_plain or is_conjugate or not (array.is_cuda or array.is_cpu):
+            # DLPack says what cannot be taken. -1: no synchronisation, as the work goes to the
+            # tensor's own stream. On the host there are no streams.
+            return Operand.from_dlpack(array.detach(), -1 if array.is_cuda else None)
+        gpu = array.get_device() if array.is_cuda else None
+        return Operand.from_tensor(array, array.data_ptr(), gpu, dtype, array.shape, array.stride())
+
+    @staticmethod
+    def _names(torch):
+        types = [getattr(torch, name, None) for name in _moye.element_types()]
+        Torch.names = {dtype: str(dtype).removeprefix("torch.") for dtype in types if isinstance(dtype, torch.dtype)}
+        return Torch.names
 
     @staticmethod
     def stream(array, stream):
         if stream is None and array.is_cuda:
-            import torch
-
+            torch = sys.modules["torch"]
+            # Its handle alone; without the object of a stream, which takes some microseconds.
+            raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+            if raw is not None:
+                return raw(array.get_device())
             return torch.cuda.current_stream(array.device).cuda_stream
         return stream
 
     @staticmethod
     def empty(shape, dtype, like):
-        import torch
-
+        torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
 
     give = staticmethod(lambda result, like: result)
@@ -133,9 +148,8 @@ class on_device_of:
     def __init__(self, array):
         self.guard = None
         if _torch(array) and array.is_cuda:
-            import torch
-
-            if torch.cuda.current_device() != array.device.index:
+            torch = sys.modules["torch"]
+            if torch.cuda.current_device() != array.get_device():
                 self.guard = torch.cuda.device(array.device)
 
     def __enter__(self):

@@ -64,6 +64,11 @@ impl Dtype {
 
     /// The names of all, for messages.
     pub fn names() -> String {
-        ALL.iter().map(|dtype| dtype.name).collect::<Vec<_>>().join(", ")
+        Self::all_names().collect::<Vec<_>>().join(", ")
+    }
+
+    /// The names of all.
+    pub fn all_names() -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|dtype| dtype.name)
     }
 }

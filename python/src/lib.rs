@@ -36,6 +36,7 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<picture::TiledMma>()?;
     module.add_class::<operand::Operand>()?;
     module.add_class::<array::Array>()?;
+    module.add_function(wrap_pyfunction!(operand::element_types, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::apply, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::evaluated, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::operations, module)?)?;

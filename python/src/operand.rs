@@ -32,11 +32,10 @@ enum Owner {
 impl Operand {
     /// From an object with `__dlpack__`.
     ///
-    /// stream: what is passed on to `__dlpack__`. dtype: what the elements are, where that is
-    /// another type of the same size than DLPack says.
+    /// stream: what is passed on to `__dlpack__`.
     #[staticmethod]
-    #[pyo3(signature = (array, stream=None, dtype=None))]
-    fn from_dlpack(array: &Bound<'_, PyAny>, stream: Option<i64>, dtype: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (array, stream=None))]
+    fn from_dlpack(array: &Bound<'_, PyAny>, stream: Option<i64>) -> PyResult<Self> {
         let py = array.py();
         let arguments = PyDict::new(py);
         if let Some(stream) = stream {
@@ -64,12 +63,30 @@ impl Operand {
         Ok(Self {
             place,
             address: description.address,
-            dtype: retyped(description.dtype, dtype)?,
+            dtype: description.dtype,
             shape: description.shape,
             strides: description.strides,
             is_read_only: description.is_read_only,
             _owner: Owner::Capsule(imported),
         })
+    }
+
+    /// From a tensor of PyTorch by its fields, without the calls into PyTorch that DLPack takes.
+    ///
+    /// `address`, `shape` and `strides` (in elements) are those of `owner`, which is kept; `gpu` is
+    /// its GPU, or None for the host.
+    #[staticmethod]
+    fn from_tensor(
+        owner: Py<PyAny>,
+        address: usize,
+        gpu: Option<u32>,
+        dtype: &str,
+        shape: Vec<usize>,
+        strides: Vec<isize>,
+    ) -> PyResult<Self> {
+        let dtype = Dtype::named(dtype).ok_or_else(|| unknown(dtype))?;
+        let place = gpu.map_or(Place::Host, Place::Gpu);
+        Ok(Self { place, address, dtype, shape, strides, is_read_only: false, _owner: Owner::Array(owner) })
     }
 
     /// From a NumPy array by its fields: NumPy's `__dlpack__` refuses bfloat16, 8-bit floats and,
@@ -124,18 +141,10 @@ impl Operand {
     }
 }
 
-/// Another type of the same size, as arrays whose library has no DLPack type for their elements are
-/// handed over.
-fn retyped(dtype: &'static Dtype, name: Option<&str>) -> PyResult<&'static Dtype> {
-    let Some(name) = name else { return Ok(dtype) };
-    let other = Dtype::named(name).ok_or_else(|| unknown(name))?;
-    if other.bits != dtype.bits {
-        return Err(error::value(format!(
-            "elements of {} are no {name}: they have {} bits",
-            dtype.name, dtype.bits
-        )));
-    }
-    Ok(other)
+/// The names of the element types.
+#[pyfunction]
+pub fn element_types() -> Vec<&'static str> {
+    Dtype::all_names().collect()
 }
 
 fn unknown(dtype: &str) -> PyErr {

@@ -41,6 +41,25 @@ def test_a_tensor_that_requires_a_gradient_is_refused():
         assert moye.matmul(a, a, device="sim").tolist() == [[2, 2], [2, 2]]
 
 
+def test_views_and_parameters_are_read_with_their_strides_and_offsets():
+    x = random(12, 20, device="cpu")
+    for view in (x.T, x[3:, 2:17:3], x.as_strided((4, 5), (0, 2), 3), torch.nn.Parameter(x, requires_grad=False)):
+        assert torch.equal(moye.copy(view, device="sim"), view)
+    out = torch.zeros(12, 40)
+    moye.copy(x, out=out[:, ::2], device="sim")
+    assert torch.equal(out[:, ::2], x) and not out[:, 1::2].any()
+
+
+def test_tensors_whose_elements_are_not_those_in_memory_are_refused():
+    z = torch.complex(random(4, 4, device="cpu"), random(4, 4, device="cpu", seed=1))
+    with pytest.raises(TypeError, match="resolve_neg"):
+        moye.copy(z.conj().imag, device="sim")
+    with pytest.raises((BufferError, RuntimeError)):
+        moye.copy(z.conj(), device="sim")
+    with pytest.raises((TypeError, BufferError, RuntimeError)):
+        moye.copy(torch.ones(3, 3).to_sparse(), device="sim")
+
+
 @gpu
 @pytest.mark.parametrize("m, n, k", [(1000, 777, 555), (8, 4096, 4096), (512, 512, 512)])
 @pytest.mark.parametrize("dtype", FLOATS)
