@@ -1,11 +1,11 @@
 #!/bin/sh
-# Puts together from NVIDIA's wheels on PyPI what the feature `cuda` needs: `nvcc`, and CUDA's libraries under the names
-# that the linker looks for. Prints the variables for the build:
+# Puts together from NVIDIA's wheels on PyPI what the feature `cuda` needs: `nvcc`, and CUDA's
+# libraries under the names that the linker looks for. Prints the variables for the build:
 #
 #     eval "$(examples/candle/toolkit.sh ~/cuda-13.0)"
 #     cd examples/candle && cargo build --release --features cuda
 #
-# It needs pip and a C compiler. CUDA_COMPUTE_CAP names the GPU's architecture where there is no nvidia-smi.
+# It needs pip and a C compiler. CUDA_COMPUTE_CAP names the GPU's architecture (default: 90).
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

@@ -1,8 +1,8 @@
 //! Products that a thread computed before on the same stream.
 //!
-//! A program computes the same product again: a layer of a network, step after step, in buffers that
-//! stay. Its launches are the same, so a thread keeps them as the driver takes them. A repeated call
-//! compares its request with that of before, word by word, and launches.
+//! A program computes the same product again: a layer of a network, step after step, in the same
+//! buffers. Its launches are the same, so a thread keeps them as the driver takes them. A repeated
+//! call compares its request with the earlier one, word by word, and launches.
 
 use super::element::{Operand, Output};
 use super::plan::Forced;
@@ -117,7 +117,7 @@ impl Key {
 
     /// Its place among the kept ones.
     fn place(&self) -> usize {
-        // Addresses and extents; those that differ in another word replace each other.
+        // Addresses and extents; keys that differ only in another word replace each other.
         place::<PLACES>([0, 2, 3, 6, 9, 12].map(|word| self.words[word]))
     }
 }
