@@ -134,7 +134,7 @@ unsafe fn run<C: E4m3Kernel>(
     let k = TensorMapOf::<TmaK8<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaV8<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
-    let grid = Grid::new(launch.blocks, C::THREADS).dependent();
+    let grid = Grid::new(launch.blocks, C::THREADS);
     let parameters = (&q, &k, &v, &o, arguments, launch.scales, launch.section);
     // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, parameters) }

@@ -192,7 +192,7 @@ unsafe fn launch<C: HopperKernel>(
     let k = TensorMapOf::<TmaK<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaK<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
-    let grid = Grid::new(launch.blocks, C::THREADS).dependent();
+    let grid = Grid::new(launch.blocks, C::THREADS);
     // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&q, &k, &v, &o, arguments, launch.section)) }
 }

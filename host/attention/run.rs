@@ -194,11 +194,7 @@ pub unsafe fn run<T: AttentionElement>(
         match &launch.choice {
             Choice::Sm80(kernel, _) => {
                 let threads = kernel.bounds().threads.unwrap_or(128);
-                stream.launch(
-                    kernel,
-                    Grid::new(launch.blocks as u32, threads).dependent(),
-                    (launch.arguments,),
-                )?;
+                stream.launch(kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
             }
             Choice::Hopper(hopper) => hopper.run(stream, launch.arguments)?,
             Choice::Varied(varied) => varied.run(stream, launch.arguments)?,
@@ -207,7 +203,7 @@ pub unsafe fn run<T: AttentionElement>(
             && let Some(combine) = &T::COMBINE
         {
             let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;
-            let grid = Grid::new(rows.div_ceil(4), 128).dependent();
+            let grid = Grid::new(rows.div_ceil(4), 128);
             stream.launch(combine, grid, (launch.arguments, launch.dv))?;
         }
     }

@@ -159,7 +159,7 @@ unsafe fn launch<C: VariedKernel>(
     let device = stream.device();
     let k = TensorMapOf::<TmaBox<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaBox<C>>::of_fields(device, v)?;
-    let grid = Grid::new(launch.blocks as u32, C::THREADS).dependent();
+    let grid = Grid::new(launch.blocks as u32, C::THREADS);
     // SAFETY: the caller's contract; the maps are of the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&k, &v, arguments)) }
 }
