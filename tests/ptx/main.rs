@@ -158,8 +158,6 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
             // The tile scheduler's state, once a row tile and outside the mainloop: three
             // warpgroups have 160 registers a thread.
             "hopper_bf16_64" | "hopper_f16_64" => (76, 32),
-            // Words of addresses, which ptxas keeps in registers for sm_80.
-            "decode_bf16_128" | "decode_f16_128" | "decode_f16_256" if arch == "sm_90a" => (116, 32),
             // Words of the options of scores, beside 128 accumulators.
             "forward_bf16_256_general" | "forward_f16_256_general" => (52, 8),
             _ => (0, 0),

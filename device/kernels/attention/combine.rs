@@ -5,8 +5,7 @@ use super::config::Half;
 use super::sequence::Sequence;
 use super::softmax::normalizer;
 use moye_device::arch::{
-    FULL_WARP, Word, Word64x2, Word128, block_idx, ex2_approx_f32, overlap_launches, shuffle, shuffle_xor,
-    thread_idx,
+    FULL_WARP, Word, Word64x2, Word128, block_idx, ex2_approx_f32, shuffle, shuffle_xor, thread_idx,
 };
 
 /// Threads of a block: a warp for each row.
@@ -28,7 +27,6 @@ const TOGETHER: usize = 4;
 #[inline(always)]
 pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     const LOG2_E: f32 = core::f32::consts::LOG2_E;
-    overlap_launches();
     let row = block_idx().x * (THREADS / 32) + thread_idx().x / 32;
     let lane = thread_idx().x % 32;
     let rows = arguments.batches * arguments.heads * arguments.q_length;

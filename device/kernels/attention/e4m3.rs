@@ -32,7 +32,7 @@ use super::sequence::Visible;
 use moye_device::algorithm::{copy_tiled, transpose_paired};
 use moye_device::arch::{
     FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id, opaque,
-    overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
@@ -142,7 +142,6 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
             values.init();
         }
         sync_threads();
-        overlap_launches();
         if warpgroup == C::WARPGROUPS {
             C::give_registers();
             if warp > C::WARPGROUPS * (WARPGROUP / 32) {

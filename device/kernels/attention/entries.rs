@@ -12,10 +12,7 @@ macro_rules! entries {
         $d:literal x $dv:literal, tile $m:literal x $n:literal blocks $blocks:literal, general 64 x 64, decode 16 x $dn:literal blocks $dblocks:literal:
         $($t:ty: $plain:ident $general:ident $decode:ident;)+
     )+) => { $( $(
-        // A text for sm_90a would be the same; the driver compiles that for sm_80 there.
-        #[cfg(not(target_feature = "sm_90a"))]
         entries!(@one $t, $d, $dv, $m, $n, 4, 1, false, $blocks, "the options that leave scores as they are", $plain);
-        #[cfg(not(target_feature = "sm_90a"))]
         entries!(@one $t, $d, $dv, 64, 64, 4, 1, true, 1, "all options", $general);
         // On Hopper it starts while the kernel before it ends.
         entries!(@one $t, $d, $dv, 16, $dn, 1, 4, true, $dblocks, "all options, for 16 query rows", $decode);

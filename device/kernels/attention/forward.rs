@@ -24,8 +24,8 @@ use super::softmax::{Softmax, at};
 use core::marker::PhantomData;
 use moye_device::algorithm::{copy_tiled, gemm_tiled};
 use moye_device::arch::{
-    FULL_WARP, Fma, block_idx, cp_async_commit, cp_async_wait, opaque, overlap_launches, shared_base,
-    sync_threads, sync_warp, thread_idx, vote_any,
+    FULL_WARP, Fma, block_idx, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp,
+    thread_idx, vote_any,
 };
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::{Global, Shared, SharedArray, SharedStorage};
@@ -42,7 +42,6 @@ use moye_device::tensor::{Fragment, StaticLayout};
 #[inline(always)]
 pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<ElementOf<C>>) {
     const { assert!(ROWS == 2 * C::BLOCKS) };
-    overlap_launches();
     let thread = thread_idx().x;
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
     // SAFETY: the kernel declares the storage.

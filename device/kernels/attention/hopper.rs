@@ -23,8 +23,7 @@ use core::marker::PhantomData;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
     FULL_WARP, Word, Word128, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
-    thread_idx, transpose_quad,
+    opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx, transpose_quad,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
@@ -69,7 +68,6 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
             values.init();
         }
         sync_threads();
-        overlap_launches();
         if warpgroup == C::WARPGROUPS {
             C::give_registers();
             if thread == C::WARPGROUPS * WARPGROUP {

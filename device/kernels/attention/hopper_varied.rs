@@ -27,8 +27,7 @@ use core::marker::PhantomData;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
     FULL_WARP, Word, Word64x2, block_idx, cp_async_commit, cp_async_wait, fence_proxy_async_shared, lane_id,
-    opaque, overlap_launches, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp,
-    thread_idx,
+    opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
@@ -63,7 +62,6 @@ pub unsafe fn forward_varied<C: Config>(
             values.init();
         }
         sync_threads();
-        overlap_launches();
         if warpgroup == C::WARPGROUPS {
             C::give_registers();
             if thread == C::WARPGROUPS * WARPGROUP {

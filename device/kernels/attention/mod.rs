@@ -26,7 +26,8 @@ pub mod e4m3_config;
 mod e4m3_entries;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod e4m3_mainloop;
-#[cfg(feature = "attention")]
+// A text for sm_90a would be the same; the driver compiles that for sm_80 there.
+#[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 mod entries;
 mod forward;
 mod hidden;
@@ -62,7 +63,7 @@ pub use combine::combine;
 pub use config::{Config, Half, Shape, Storage};
 #[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub use e4m3_entries::*;
-#[cfg(feature = "attention")]
+#[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 pub use entries::*;
 pub use forward::forward;
 #[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
