@@ -32,7 +32,7 @@ fn serve(bencher: Bencher, requests: &[u8]) {
     let count = requests.iter().filter(|byte| **byte == b'\n').count();
     bencher.counter(ItemsCount::new(count)).bench_local(|| {
         let mut out = Vec::with_capacity(4 * requests.len());
-        moye::eval::serve(black_box(requests), &mut out).expect("memory");
+        moye_eval::serve(black_box(requests), &mut out).expect("memory");
         out
     });
 }

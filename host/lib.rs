@@ -31,8 +31,10 @@
 //! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It does not enable
 //!   cuBLAS.
 //! - `ladder`: the kernels of the guide's steps.
-//! - `cli`: the program `moye`. It includes `draw` (pictures of layouts), `eval` (the layout
-//!   algebra by name) and `tune` (`Tuning`, the choices of tiles that `moye tune` has measured).
+//! - `cli`: the program `moye`. It includes `tune` (`Tuning`, the choices of tiles that `moye tune`
+//!   has measured).
+//!
+//! Pictures of layouts are the crate `moye-draw`, the layout algebra by name is `moye-eval`.
 #![deny(missing_docs)]
 // Shared by the operations: workspaces, counters.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
@@ -40,12 +42,8 @@
 #[cfg(feature = "attention")]
 mod attention;
 mod device;
-#[cfg(feature = "draw")]
-pub mod draw;
 pub mod driver;
 mod error;
-#[cfg(feature = "eval")]
-pub mod eval;
 mod event;
 mod graph;
 pub mod interop;

@@ -34,6 +34,8 @@ const HOST_ONLY: &[&str] = &[
     "moye-kernels-wgmma",
     "moye-demo",
     "moye-device",
+    "moye-draw",
+    "moye-eval",
     "moye-kernels",
     "moye-sim",
 ];

@@ -9,7 +9,16 @@ use std::path::Path;
 use std::process::Command;
 
 /// The packages of the registry.
-const PACKAGES: [&str; 6] = ["moye", "moye-build", "moye-device", "moye-kernels", "moye-macros", "moye-sim"];
+const PACKAGES: [&str; 8] = [
+    "moye",
+    "moye-build",
+    "moye-device",
+    "moye-draw",
+    "moye-eval",
+    "moye-kernels",
+    "moye-macros",
+    "moye-sim",
+];
 
 /// A program that transposes on the simulator: it has PTX of what its feature names.
 const PROGRAM: &str = r#"use moye::{Device, Matrix, MatrixMut, transpose};

@@ -43,6 +43,25 @@ impl IntTuple {
             Err(fault) => Err(reader.error("tuple", fault)),
         }
     }
+
+    /// The tuple that `text` begins with, and how many bytes it takes: for languages that have
+    /// tuples among other things.
+    ///
+    /// ```
+    /// use moye_device::layout::{IntTuple, tuple};
+    /// assert_eq!(IntTuple::parse_prefix("(4, 1@0):2"), Ok((tuple!((4, 1@0)), 8)));
+    /// assert_eq!(IntTuple::parse_prefix("(4, x)").unwrap_err().column(), Some(5));
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub const fn parse_prefix(text: &str) -> Result<(Self, usize), LayoutError> {
+        let mut reader = Reader::new(text);
+        match reader.read() {
+            Ok(read) => Ok((read.builder.tuple, reader.at)),
+            Err(fault) => Err(reader.error("tuple", fault)),
+        }
+    }
 }
 
 impl Tiler {

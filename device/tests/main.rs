@@ -2,7 +2,7 @@
 
 #[path = "../../tests/common/bytes.rs"]
 mod bytes;
-#[path = "../../tests/eval/golden/definition.rs"]
+#[path = "../../tools/eval/tests/golden/definition.rs"]
 mod definition;
 mod golden;
 

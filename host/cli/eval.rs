@@ -24,10 +24,10 @@ pub struct Eval {
 impl Eval {
     pub fn run(self) -> Result<()> {
         if let Some(expression) = self.expression {
-            report::print(&format!("{}\n", moye::eval::evaluate(&expression)?));
+            report::print(&format!("{}\n", moye_eval::evaluate(&expression)?));
             return Ok(());
         }
-        match moye::eval::serve(io::stdin().lock(), io::stdout().lock()) {
+        match moye_eval::serve(io::stdin().lock(), io::stdout().lock()) {
             // The reader has closed the pipe.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             done => done.context("requests could not be read or answered"),
@@ -52,6 +52,6 @@ An expression is
 Operations (`?` may be left out, `...` any number):
 
 {}",
-        moye::eval::help()
+        moye_eval::help()
     )
 }

@@ -1,11 +1,11 @@
 //! The layout algebra: layouts, swizzled layouts and swizzles as Python objects, and all operations
-//! of `moye::eval` by name.
+//! of `moye_eval` by name.
 
 use crate::error::{self, LayoutError, of_draw, of_eval};
 use crate::picture::Picture;
-use moye::draw;
-use moye::eval::{Arity, Operation, Value, all, evaluate};
 use moye_device::layout::{self as device, ComposedLayout, IntTuple, Leaf};
+use moye_draw as draw;
+use moye_eval::{Arity, Operation, Value, all, evaluate};
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyIndexError;

@@ -1,8 +1,8 @@
 //! Errors of Rust as exceptions of Python, with the same texts.
 
 use moye::Error;
-use moye::draw::DrawError;
-use moye::eval::EvalError;
+use moye_draw::DrawError;
+use moye_eval::EvalError;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::{create_exception, exceptions::PyTypeError};

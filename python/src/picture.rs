@@ -3,14 +3,14 @@
 use crate::algebra::{Layout, value_of};
 use crate::element::Dtype;
 use crate::error::{self, LayoutError, of_draw};
-use moye::draw::{self, Draw, Format, Memory, Scene, Style, title_of_copy};
-use moye::eval::Value;
 use moye_device::atom::copy::{CopyAtomInfo, ValueLayouts, copy_atoms};
 use moye_device::atom::mma::{MMA_ATOMS, MmaInfo, UniversalFma};
 use moye_device::atom::{CopyTiling, End, MmaTiling, Operand, Permutation, TilingError};
 use moye_device::layout::{
     self as device, IntTuple, LayoutError as Refused, try_make_col_major, try_make_layout_tv,
 };
+use moye_draw::{self as draw, Draw, Format, Memory, Scene, Style, title_of_copy};
+use moye_eval::Value;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages that are published, with a file that each must have.
-const PACKAGES: [(&str, &str); 6] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("moye", "host/lib.rs"),
     ("moye-build", "lib.rs"),
     ("moye-device", "guide/layouts.md"),
+    ("moye-draw", "lib.rs"),
+    ("moye-eval", "lib.rs"),
     ("moye-kernels", "hopper/mod.rs"),
     ("moye-macros", "lib.rs"),
     ("moye-sim", "lib.rs"),

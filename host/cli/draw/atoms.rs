@@ -2,11 +2,11 @@
 
 use super::text;
 use anyhow::{Result, bail};
-use moye::draw::{Draw, Scene, title_of_copy};
 use moye_device::atom::copy::{CopyAtomInfo, ValueLayouts, copy_atoms};
 use moye_device::atom::mma::{MMA_ATOMS, MmaInfo, UniversalFma};
 use moye_device::atom::{CopyTiling, MmaTiling, Operand, Permutation};
 use moye_device::layout::Layout;
+use moye_draw::{Draw, Scene, title_of_copy};
 
 /// The tiled copy of an atom by threads and values.
 pub fn copy(atom: &str, element: &str, threads: &Layout, values: &Layout) -> Result<Scene> {

@@ -4,8 +4,8 @@
 //! `{"shape": S, "stride": D}` with integers or nested lists.
 
 use anyhow::{Context, Result, anyhow, bail};
-use moye::draw::{self, Scene};
 use moye_device::layout::Layout;
+use moye_draw::{self as draw, Scene};
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;

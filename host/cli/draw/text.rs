@@ -1,8 +1,8 @@
 //! Values of options, parsed from their text.
 
 use anyhow::{Context, Result, bail};
-use moye::eval::{Value, evaluate};
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, try_make_col_major};
+use moye_eval::{Value, evaluate};
 
 /// A layout, also from an expression; the error names the column.
 pub fn layout(option: &str, text: &str) -> Result<Layout> {

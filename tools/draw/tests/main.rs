@@ -1,0 +1,9 @@
+//! Pictures: what they show, in every format.
+
+mod common;
+mod formats;
+mod golden;
+mod kinds;
+mod palette;
+mod space;
+mod typeset;

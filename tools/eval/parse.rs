@@ -1,0 +1,477 @@
+//! The expression language.
+//!
+//! ```text
+//! expression := layout { "o" layout | call }    composition, or swizzle o offset o layout, or layout o 0 o layout
+//! layout     := term [ ":" term ]                shape:stride
+//! call       := "(" list ")"                     of all that stands before it, or of a layout in parentheses: its
+//!                                                value at a coordinate, or with `_` the slice
+//! term       := integer { "@" integer } | "_" | "None" | "true" | "false"
+//!             | "(" list ")" | "<" list ">"      a tuple, or a tiler by mode
+//!             | swizzle "<" list ">" | swizzle "(" list ")"
+//!             | name "(" list ")"                an operation
+//! swizzle    := "Sw" | "S" | "Swizzle"
+//! list       := [ expression { "," expression } [ "," ] ]
+//! ```
+//!
+//! Integers and tuples without expressions in them are read by [`IntTuple::parse_prefix`]: spaces
+//! are free, and integers may be written as CuTe prints static ones (`_4`). A layout may stand
+//! as CuTe prints it, with a pointer or an origin before it (`printed`).
+
+use std::vec::Drain;
+
+use moye_device::layout::{
+    ComposedLayout, IntTuple, Layout, LayoutError, Leaf, MAX_NODES, Swizzle, try_make_layout,
+};
+
+use super::error::EvalError;
+use super::operand::{Single, Unfit};
+use super::operations::{self, Operation};
+use super::value::Value;
+
+/// Nesting beyond this is refused before it overflows the stack. It is more than a tuple may nest.
+pub(super) const DEEPEST: usize = 64;
+
+/// The value of an expression.
+///
+/// # Errors
+/// Where the text is no expression, or a layout in it is none (the error names the column and what
+/// was expected there), where an operation is given what it does not take, or where it has no
+/// answer (the error is its own, with the operands).
+///
+/// ```
+/// let value = moye_eval::evaluate("coalesce(composition((6,2):(8,2), (4,3):(3,1)))").unwrap();
+/// assert_eq!(value.to_string(), "(2,2,3):(24,2,8)");
+/// ```
+pub fn evaluate(text: &str) -> Result<Value, EvalError> {
+    let mut reader = Reader { text, at: 0, depth: 0, values: Vec::new(), is_printed: false };
+    reader.expression()?;
+    reader.skip_spaces();
+    // The values of a tensor are printed after its layout.
+    let has_values = reader.is_printed && text[reader.at..].starts_with([':', '=']);
+    if reader.at < text.len() && !has_values {
+        return Err(reader.expected("an operator or the end"));
+    }
+    Ok(reader.pop())
+}
+
+/// Values are large: they wait on a separate stack, so that nested calls need little of the
+/// program's.
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a str,
+    pub(super) at: usize,
+    pub(super) depth: usize,
+    pub(super) values: Vec<Value>,
+    /// Whether a tensor was read as it is printed.
+    pub(super) is_printed: bool,
+}
+
+impl Reader<'_> {
+    /// Reads an expression and pushes its value.
+    pub(super) fn expression(&mut self) -> Result<(), EvalError> {
+        let start = self.start();
+        self.printed(start)?;
+        loop {
+            if self.eat_after() {
+                self.composed(start)?;
+                continue;
+            }
+            let column = self.start();
+            if self.next_is("(") {
+                self.unwrap();
+            }
+            let is_layout = matches!(self.values.last(), Some(Value::Layout(_) | Value::Composed(_)));
+            if !is_layout || !self.eat("(") {
+                return Ok(());
+            }
+            // A call is of the whole composition before it: `A o B(c)` is the index that A gives to
+            // that of B.
+            let count = self.list(")")?;
+            self.apply(count, start, column)?;
+        }
+    }
+
+    /// Reads what stands after `o`, and composes.
+    fn composed(&mut self, start: usize) -> Result<(), EvalError> {
+        self.unwrap();
+        if self.pointer_as_offset(start)? {
+            return Ok(());
+        }
+        if self.is_zero_origin() {
+            self.pop();
+            self.is_printed = true;
+            return self.layout();
+        }
+        let place = self.start();
+        self.layout()?;
+        if !self.awaits_layout() {
+            if self.is_integer_after_layout() && self.eat_after() {
+                self.offset_between_layouts(place)?;
+            }
+            return self.call("composition", 2, start);
+        }
+        if !self.eat_after() {
+            return Err(self.expected("`o` and a layout, as in `Sw<3,4,3> o 0 o (8,64):(64,1)`"));
+        }
+        self.layout()?;
+        self.compose_swizzle(start)
+    }
+
+    /// Reads a term, or a shape and a stride.
+    pub(super) fn layout(&mut self) -> Result<(), EvalError> {
+        let start = self.start();
+        self.term()?;
+        if self.eat(":") {
+            let column = self.start();
+            self.term()?;
+            self.join(start, column)?;
+        }
+        Ok(())
+    }
+
+    fn term(&mut self) -> Result<(), EvalError> {
+        let start = self.start();
+        match self.text.as_bytes().get(start) {
+            Some(b'(') => {
+                match self.literal() {
+                    Ok(tuple) if self.depth + tuple.depth() <= DEEPEST => {
+                        self.values.push(tuple.into());
+                        return Ok(());
+                    }
+                    // With expressions in it, or wrong.
+                    _ => self.at = start + 1,
+                }
+                let count = self.list(")")?;
+                self.tuple(count, start)
+            }
+            Some(b'<') => {
+                self.at += 1;
+                let count = self.list(">")?;
+                self.tuple(count, start)
+            }
+            Some(b'_' | b'-' | b'0'..=b'9') => {
+                let leaf = self.literal()?;
+                self.values.push(leaf.into());
+                Ok(())
+            }
+            Some(b'?') => {
+                let reason =
+                    "expected a number in place of `?`, for which the Python DSL has one at run time only";
+                Err(self.error(start, reason.to_owned()))
+            }
+            Some(byte) if byte.is_ascii_alphabetic() => self.named(start),
+            _ => Err(self.expected("an integer, `_`, `(`, a swizzle or an operation")),
+        }
+    }
+
+    /// A name and what follows it.
+    fn named(&mut self, start: usize) -> Result<(), EvalError> {
+        let text = self.text;
+        let name = word(&text[start..]);
+        self.at += name.len();
+        match name {
+            "true" | "false" => {
+                self.values.push(Value::Bool(name == "true"));
+                Ok(())
+            }
+            "None" => {
+                self.values.push(IntTuple::any().into());
+                Ok(())
+            }
+            "Sw" | "S" | "Swizzle" => {
+                let close = if self.eat("<") {
+                    ">"
+                } else if self.eat("(") {
+                    ")"
+                } else {
+                    return Err(self.expected("`<`, as in `Sw<3,4,3>`"));
+                };
+                let count = self.list(close)?;
+                self.swizzle(count, start)
+            }
+            _ if Operation::named(name).is_none() => Err(operations::unknown(name).at(self.column(start))),
+            _ => {
+                if !self.eat("(") {
+                    return Err(self.expected(&format!("`(` after the operation `{name}`")));
+                }
+                let count = self.list(")")?;
+                self.call(name, count, start)
+            }
+        }
+    }
+
+    /// Pushes the values of the expressions up to `close`, after the opening bracket. Returns how
+    /// many.
+    pub(super) fn list(&mut self, close: &str) -> Result<usize, EvalError> {
+        if self.depth == DEEPEST {
+            return Err(
+                self.error(self.at - 1, format!("expected at most {DEEPEST} brackets in one another"))
+            );
+        }
+        self.depth += 1;
+        let mut count = 0;
+        while !self.eat(close) {
+            if count == MAX_NODES {
+                return Err(self.error(self.at, format!("expected at most {MAX_NODES} values in a list")));
+            }
+            self.expression()?;
+            count += 1;
+            if !self.eat(",") {
+                if self.eat(close) {
+                    break;
+                }
+                return Err(self.expected(&format!("`,` or `{close}`")));
+            }
+        }
+        self.depth -= 1;
+        Ok(count)
+    }
+
+    /// The value that was pushed last.
+    pub(super) fn pop(&mut self) -> Value {
+        self.values.pop().expect("a value was pushed for each expression that was read")
+    }
+
+    /// The values that were pushed last.
+    fn pop_all(&mut self, count: usize) -> Drain<'_, Value> {
+        self.values.drain(self.values.len() - count..)
+    }
+
+    /// The values that were pushed last, side by side.
+    pub(super) fn tuple(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
+        let tuple = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
+        self.values.push(tuple);
+        Ok(())
+    }
+
+    /// Removes the parentheses around a layout that was pushed last. Alone, `(L)` is a tiler of one
+    /// mode; before a call or `o` only the layout has a meaning.
+    fn unwrap(&mut self) {
+        while let Some(Value::List(values)) = self.values.last_mut()
+            && let [Value::Layout(_) | Value::Composed(_) | Value::Swizzle(_) | Value::List(_)] =
+                values.as_slice()
+            && let Some(value) = values.pop()
+        {
+            self.pop();
+            self.values.push(value);
+        }
+    }
+
+    /// The layout of the shape and the stride that were pushed last.
+    fn join(&mut self, start: usize, column: usize) -> Result<(), EvalError> {
+        let stride = self.pop();
+        match (self.pop(), stride) {
+            (Value::Tuple(shape), Value::Tuple(stride)) => {
+                let layout = try_make_layout(shape, stride).map_err(|error| self.misfit(start, &error))?;
+                self.values.push(layout.into());
+                Ok(())
+            }
+            (Value::Tuple(_), other) => {
+                Err(self.error(column, format!("expected a stride, found {}", other.kind())))
+            }
+            (other, _) => {
+                Err(self.error(start, format!("expected a shape before `:`, found {}", other.kind())))
+            }
+        }
+    }
+
+    /// The swizzle of the numbers that were pushed last.
+    fn swizzle(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
+        let numbers = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
+        let swizzle = Swizzle::of(numbers)
+            .map_err(|unfit| self.unfit(start, "a swizzle has three integers, as in `Sw<3,4,3>`", unfit))?;
+        self.values.push(swizzle.into());
+        Ok(())
+    }
+
+    /// Whether a swizzle and an offset were pushed last: the layout that they are for must follow.
+    fn awaits_layout(&self) -> bool {
+        matches!(self.values.as_slice(), [.., Value::Swizzle(_), Value::Tuple(offset)] if offset.is_int())
+    }
+
+    /// Whether a layout and an integer were pushed last: an offset if another `o` follows,
+    /// otherwise a tiler.
+    fn is_integer_after_layout(&self) -> bool {
+        matches!(
+            self.values.as_slice(),
+            [.., Value::Layout(_) | Value::Composed(_), Value::Tuple(offset)] if offset.is_int()
+        )
+    }
+
+    /// Reads the layout after an offset, which was pushed last and of which only 0 has a meaning
+    /// here: CuTe prints `A o offset o B` with layouts for A too.
+    fn offset_between_layouts(&mut self, place: usize) -> Result<(), EvalError> {
+        let offset = self.pop();
+        if !matches!(&offset, Value::Tuple(offset) if offset.leaf(0) == Leaf::Int(0)) {
+            let reason = format!(
+                "{offset} between two layouts is an offset, which only a swizzle takes; the layout of this extent is {offset}:1"
+            );
+            return Err(self.error(place, reason));
+        }
+        self.layout()
+    }
+
+    /// The composed layout of the swizzle, the offset and the layout that were pushed last.
+    pub(super) fn compose_swizzle(&mut self, start: usize) -> Result<(), EvalError> {
+        let parts = Value::List(self.pop_all(3).collect());
+        let layout = ComposedLayout::of(parts)
+            .map_err(|unfit| self.unfit(start, "after a swizzle comes `offset o layout`", unfit))?;
+        self.values.push(layout.into());
+        Ok(())
+    }
+
+    /// What the layout that was pushed first answers to the values that were pushed after it: its
+    /// value at this coordinate, or the slice where there are wildcards, as CuTe has it. A single
+    /// value is the coordinate itself.
+    fn apply(&mut self, count: usize, start: usize, column: usize) -> Result<(), EvalError> {
+        if count != 1 {
+            self.tuple(count, column)?;
+        }
+        let has_wildcard = |coord: &IntTuple| (0..coord.leaves()).any(|i| coord.leaf(i) == Leaf::Any);
+        match self.values.last() {
+            Some(Value::Tuple(coord)) if has_wildcard(coord) => self.call("slice", 2, start),
+            _ => self.call_layout(start),
+        }
+    }
+
+    /// The value of the layout that was pushed first at the coordinate that was pushed after it. An
+    /// error speaks of the call as it is written, and not of an operation that the text does not
+    /// have.
+    fn call_layout(&mut self, start: usize) -> Result<(), EvalError> {
+        let written = match self.values.as_slice() {
+            [.., layout, Value::Tuple(coord)] if coord.is_int() => format!("{layout}({coord})"),
+            [.., layout, coord] => format!("{layout}{coord}"),
+            _ => String::new(),
+        };
+        self.call("crd2idx", 2, start).map_err(|error| match error {
+            EvalError::Layout(error) => match error.reason() {
+                Some(reason) => EvalError::Call(format!("{written}: {reason}")),
+                None => EvalError::Layout(error),
+            },
+            error => error,
+        })
+    }
+
+    /// Calls an operation with the values that were pushed last.
+    fn call(&mut self, name: &str, count: usize, start: usize) -> Result<(), EvalError> {
+        let value = match Operation::named(name) {
+            Some(operation) => operation.call(self.pop_all(count)),
+            None => Err(operations::unknown(name)),
+        };
+        self.values.push(value.map_err(|error| error.at(self.column(start)))?);
+        Ok(())
+    }
+
+    /// Takes the sign of composition: `o`, as CuTe writes it, or `∘`.
+    pub(super) fn eat_after(&mut self) -> bool {
+        self.eat_word("o") || self.eat("∘")
+    }
+
+    /// Reads an integer, a wildcard or a tuple that is written out, by the parser of layouts. At an
+    /// error nothing is taken.
+    fn literal(&mut self) -> Result<IntTuple, EvalError> {
+        let start = self.start();
+        match IntTuple::parse_prefix(&self.text[start..]) {
+            Ok((tuple, bytes)) => {
+                self.at = start + bytes;
+                Ok(tuple)
+            }
+            Err(error) => {
+                let column = self.column(start) + error.column().unwrap_or(1) - 1;
+                Err(EvalError::At { column, reason: error.reason().unwrap_or(error.text()).to_owned() })
+            }
+        }
+    }
+
+    pub(super) fn integer(&mut self) -> Result<i64, EvalError> {
+        let start = self.start();
+        match self.literal()? {
+            tuple
+                if tuple.is_int()
+                    && let Leaf::Int(value) = tuple.leaf(0) =>
+            {
+                Ok(value)
+            }
+            _ => Err(self.error(start, "expected an integer".to_owned())),
+        }
+    }
+
+    fn skip_spaces(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    /// The place of the next character that is no space.
+    pub(super) fn start(&mut self) -> usize {
+        self.skip_spaces();
+        self.at
+    }
+
+    fn next_is(&mut self, token: &str) -> bool {
+        self.skip_spaces();
+        self.text[self.at..].starts_with(token)
+    }
+
+    pub(super) fn eat(&mut self, token: &str) -> bool {
+        let found = self.next_is(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    /// Takes `token` where it is a word of its own.
+    fn eat_word(&mut self, token: &str) -> bool {
+        self.skip_spaces();
+        let found = word(&self.text[self.at..]) == token;
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    /// The column of a place, counted from 1 in characters.
+    fn column(&self, place: usize) -> usize {
+        self.text[..place].chars().count() + 1
+    }
+
+    pub(super) fn error(&self, place: usize, reason: String) -> EvalError {
+        EvalError::At { column: self.column(place), reason }
+    }
+
+    fn unfit(&self, place: usize, reason: &str, unfit: Unfit) -> EvalError {
+        match unfit {
+            Unfit::Layout(error) => self.misfit(place, &error),
+            Unfit::Kind(kind) => self.error(place, format!("{reason}, and not {kind}")),
+        }
+    }
+
+    /// The error of a layout or a swizzle that is written out from `place` on, with the column of
+    /// that in it which does not fit, or where its numbers are expressions themselves, its own.
+    pub(super) fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
+        let written = &self.text[place..self.at];
+        let read = [
+            Layout::parse(written).err(),
+            Swizzle::parse(written).err(),
+            ComposedLayout::parse(written).err(),
+        ];
+        let same = read.into_iter().flatten().find(|read| read.kind() == error.kind());
+        let within = same.and_then(|read| read.column()).unwrap_or(1);
+        EvalError::At { column: self.column(place) + within - 1, reason: error.to_string() }
+    }
+
+    /// The error of something else than `what` at the next character.
+    pub(super) fn expected(&mut self, what: &str) -> EvalError {
+        let place = self.start();
+        let found = match self.text[place..].chars().next() {
+            Some(character) => format!("`{}`", character.escape_debug()),
+            None => "the end".to_owned(),
+        };
+        self.error(place, format!("expected {what}, found {found}"))
+    }
+}
+
+/// The word at the beginning of `text`; empty where there is none.
+pub(super) fn word(text: &str) -> &str {
+    let end = text.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+    &text[..end]
+}
