@@ -104,9 +104,10 @@ tiled_copy! {
         let [m, _] = words::<W>(N);
         TiledCopy::new(layout!(({ 256 / m }, { m }):({ m }, 1)), layout!((1, { N as i64 })))
     };
-    /// A warp along N.
+    /// A warp along N. With several elements in a word it writes all of a line, whose halves may
+    /// share a sector.
     pub Lines<W: Element, const N: usize>: TiledCopy<UniversalCopy<W>, W> = {
-        let [_, n] = words::<W>(N);
+        let n = if N > 1 { 32 } else { words::<W>(N)[1] };
         TiledCopy::new(layout!(({ n }, { 256 / n })), layout!((1, 1)))
     };
 }
@@ -190,21 +191,19 @@ unsafe fn transpose_tile<W: Square<N>, const N: usize, S: Strides>(
     let tXgX = Columns::<W, N>::slice(thread).partition_s(gX); // (CPY, 1, CPY_N)
     let tXsY = Rows::<W, N>::slice(thread).partition_d(sY); // (CPY, CPY_N, 1)
     let lines = Lines::<W, N>::slice(thread);
-    let (tYsY, tYgY) = (lines.partition_s(sY), lines.partition_d(gY)); // (1, 1, CPY_M)
-    let mut tYrY = tYgY.fragment(); // (1, 1, CPY_M)
+    let (tYsY, tYgY) = (lines.partition_s(sY), lines.partition_d(gY)); // (1, CPY_N, CPY_M)
+    let (mut tXrX, mut tXrY, mut tYrY) = (tXgX.fragment(), tXsY.fragment(), tYgY.fragment());
     // SAFETY: the caller's contract; each element of a tile belongs to one thread, and the barrier
     // is between the writes of the shared tile and the reads.
     unsafe {
+        copy(tXgX, &mut tXrX);
         for square in 0..const { squares::<W>(N) } {
-            let (x, y) = (tXgX.at((.., 0, square as u32)), tXsY.at((.., square as u32, 0))); // (CPY)
-            let (mut columns, mut rows) = (x.fragment(), y.fragment());
-            copy(x, &mut columns);
-            let turned = W::transposed(core::array::from_fn(|i| columns[i]));
+            let rows = W::transposed(core::array::from_fn(|i| tXrX[N * square + i]));
             for i in 0..N {
-                rows[i] = turned[i];
+                tXrY[N * square + i] = rows[i];
             }
-            copy(&rows, y);
         }
+        copy(&tXrY, tXsY);
         sync_threads();
         copy(tYsY, &mut tYrY);
         copy(&tYrY, tYgY);
