@@ -221,7 +221,9 @@ impl<'a> Launch<'a> {
     /// Says that the launch may begin before the one before it, on the same stream, has ended
     /// (programmatic dependent launch). Both run one after the other nevertheless; but an access to
     /// what the launch before touches is a race unless the thread has waited for that launch before
-    /// ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)).
+    /// ([`wait_for_prior_launch`](crate::intrinsics::wait_for_prior_launch)). The wait is for the
+    /// launch before alone: of a chain of launches, an earlier one may still run if the launch
+    /// between has not waited.
     #[must_use]
     pub fn overlapping(mut self, overlaps: bool) -> Self {
         self.overlaps = overlaps;
@@ -280,9 +282,8 @@ impl<'a> Launch<'a> {
         let finds_races = self.races.unwrap_or_else(|| self.same_values.is_some() || races_by_default());
         let extents = [self.clusters(), self.cluster, self.block];
         let races = finds_races.then(|| Arc::new(GlobalRaces::new(&memory, extents, tells_values)));
-        let mut concurrent = lock(&self.memory.streams).begin(stream, self.kernel, races.as_ref());
-        concurrent.prior = concurrent.prior.filter(|_| self.overlaps);
-        let is_alone = concurrent.prior.is_none() && concurrent.others.is_empty();
+        let concurrent = lock(&self.memory.streams).begin(stream, self.kernel, races.as_ref(), self.overlaps);
+        let is_alone = concurrent.chain.is_empty() && concurrent.others.is_empty();
         let concurrent = (finds_races && !is_alone).then(|| Arc::new(concurrent));
         let grid = Grid {
             launch: self,
@@ -308,6 +309,9 @@ impl<'a> Launch<'a> {
                 scope.spawn(|_| grid.work());
             }
         });
+        if let Some(profiler) = &self.profiler {
+            profiler.ended(self.kernel, self.grid, self.block, self.shared_bytes);
+        }
         if let Some(races) = &races {
             self.tell_same_values(races);
         }

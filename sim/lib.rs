@@ -92,6 +92,7 @@
 #![warn(missing_docs)]
 
 mod block;
+mod chain;
 mod dim;
 mod fault;
 pub mod intrinsics;

@@ -5,6 +5,7 @@
 //! what the stream had waited for, and behind what the host had.
 
 use crate::Dim3;
+use crate::chain::Chain;
 use crate::fault::{Access, Fault, FaultKind, LaunchError, Race, RaceAccess, RaceSpace, RaceThreads};
 use crate::launch::races_by_default;
 use crate::memory::{GlobalMemory, words};
@@ -75,13 +76,15 @@ pub(crate) struct Work {
     number: u64,
     pub(crate) name: Arc<str>,
     pub(crate) races: Arc<GlobalRaces>,
+    /// What it knows of earlier launches that it overlaps.
+    pub(crate) chain: Arc<Chain>,
 }
 
 /// Work that may run at the same time as a launch or a copy.
 #[derive(Default)]
 pub(crate) struct Concurrent {
-    /// The work before it on its stream, which has ended unless the launch says that it overlaps.
-    pub(crate) prior: Option<Work>,
+    /// The launches before it on its stream, which have ended unless it overlaps them.
+    pub(crate) chain: Arc<Chain>,
     /// Work of other streams.
     pub(crate) others: Vec<Work>,
 }
@@ -108,19 +111,24 @@ impl Default for Streams {
 
 impl Streams {
     /// Puts work into a stream, of which nothing is known where races are not looked for, and gives
-    /// what may run at the same time.
+    /// what may run at the same time: of its own stream only if it `overlaps` the work before.
     pub(crate) fn begin(
         &mut self,
         stream: usize,
         name: &str,
         races: Option<&Arc<GlobalRaces>>,
+        overlaps: bool,
     ) -> Concurrent {
         let clock = &mut self.clocks[stream];
         join(clock, &self.host);
         let before = of(clock, stream);
         let others = self.work.iter().filter(|work| work.stream != stream);
         let others = others.filter(|work| work.number > of(clock, work.stream)).cloned().collect();
-        let prior = self.work.iter().find(|work| work.stream == stream && work.number == before).cloned();
+        let host = &self.host;
+        let has_ended = |work: &Work| work.number <= of(host, work.stream);
+        let mut own = self.work.iter().filter(|work| overlaps && work.stream == stream);
+        let prior = own.find(|work| work.number == before);
+        let chain = Arc::new(prior.map_or_else(Chain::default, |prior| Chain::behind(prior, has_ended)));
         clock.resize(clock.len().max(stream + 1), 0);
         clock[stream] = before + 1;
         let (clocks, is_live) = (&self.clocks, &self.is_live);
@@ -133,12 +141,13 @@ impl Streams {
         });
         if let Some(races) = races {
             let (name, races) = (name.into(), races.clone());
-            self.work.push_back(Work { stream, number: before + 1, name, races });
+            let chain = chain.clone();
+            self.work.push_back(Work { stream, number: before + 1, name, races, chain });
         }
         if self.work.len() > MOST_WORK {
             self.work.pop_front();
         }
-        Concurrent { prior, others }
+        Concurrent { chain, others }
     }
 
     /// The host waits for what a clock says.
@@ -263,7 +272,7 @@ impl Stream {
                 races.note_alone(snapshot.number_of(address), address, bytes, kind, (location, access));
             }
         }
-        let concurrent = lock(&memory.streams).begin(self.0.number, "copy", races.as_ref());
+        let concurrent = lock(&memory.streams).begin(self.0.number, "copy", races.as_ref(), false);
         if races.is_some() {
             for (address, access, kind) in sides {
                 let found =
@@ -287,6 +296,11 @@ impl Stream {
 }
 
 impl Work {
+    /// Whether both are the same launch or copy.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        (self.stream, self.number) == (other.stream, other.number)
+    }
+
     /// An access of the work that an access of a kind to these bytes conflicts with, and the first
     /// byte that both touch.
     pub(crate) fn find(&self, kind: Kind, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {

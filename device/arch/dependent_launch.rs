@@ -31,7 +31,7 @@ control! {
     wait_for_prior_kernels "griddepcontrol.wait", moye_sim::intrinsics::wait_for_prior_launch();
     /// Allows the dependent kernels to start once all blocks have done so or exited
     launch_dependents "griddepcontrol.launch_dependents",
-        moye_sim::intrinsics::count_instruction("griddepcontrol.launch_dependents");
+        moye_sim::intrinsics::launch_dependents();
 }
 
 /// Both, before any access to memory: the next kernel may start as multiprocessors become free, and

@@ -13,6 +13,7 @@ use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
+use crate::profile::Touch;
 use crate::race::{Kind, Noted};
 use crate::tensor_map::{Placement, Tile};
 use std::collections::VecDeque;
@@ -158,7 +159,8 @@ impl BlockContext {
             ));
         }
         self.check_source(operation, &source)?;
-        self.profile_bulk(operation, source.placement().bytes as u64, false, location);
+        let bytes = source.placement().bytes as u64;
+        self.profile_bulk(operation, bytes, Touch::Read, |range| source.for_each_range(range), location);
         let mask = u32::from(multicast.unwrap_or(0));
         if multicast == Some(0) || mask >> self.cluster().blocks().len() != 0 {
             let blocks = self.cluster().blocks().len();

@@ -10,6 +10,7 @@ use super::context::{BlockContext, RawFault};
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words::{self, atomic};
+use crate::profile::Touch;
 use crate::race::{Kind, Noted};
 use crate::tensor_map::{Placement, TensorElement, Tile};
 use half::{bf16, f16};
@@ -38,6 +39,14 @@ impl BulkSink {
         match self {
             Self::Bytes { bytes, .. } => Placement::dense(*bytes as usize),
             Self::Tile(tile) => tile.placement(),
+        }
+    }
+
+    /// Calls `range(address, bytes)` for what is written.
+    fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
+        match self {
+            Self::Bytes { address, bytes } => range(*address, *bytes as usize),
+            Self::Tile(tile) => tile.for_each_range(range),
         }
     }
 }
@@ -113,7 +122,9 @@ impl BlockContext {
             BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
         }
         self.check_async_read(Access::BulkSource, source, sink.placement())?;
-        self.profile_bulk(operation, sink.placement().bytes as u64, true, location);
+        let (bytes, touch) =
+            (sink.placement().bytes, if add.is_some() { Touch::Update } else { Touch::Write });
+        self.profile_bulk(operation, bytes as u64, touch, |range| sink.for_each_range(range), location);
         let mut queue = self.thread().bulk_stores.borrow_mut();
         let pieces = piece_numbers(source, sink.placement());
         self.begin_reads((self.stores(), queue.committed + 1), (operation, location), pieces);
@@ -176,12 +187,7 @@ impl BlockContext {
         if self.clock.is_on() {
             let kind = if store.add.is_some() { Kind::Atomic } else { Kind::Write };
             let noted = Noted::new(Access::BulkDestination, kind, store.issued_at);
-            match store.sink {
-                BulkSink::Bytes { address, bytes } => self.note_global_range(noted, address, bytes as usize),
-                BulkSink::Tile(tile) => {
-                    tile.for_each_range(|address, bytes| self.note_global_range(noted, address, bytes))
-                }
-            }
+            store.sink.for_each_range(|address, bytes| self.note_global_range(noted, address, bytes));
         }
         write(store);
     }

@@ -456,6 +456,7 @@ impl BlockContext {
         self.end_bulk_stores();
         if self.exited_count.get() == self.count() {
             self.end_bulk_loads();
+            self.end_overlap();
         }
         self.leave_cluster_barrier();
         self.lane_exited();

@@ -38,6 +38,9 @@ pub enum RaceThreads {
     Grid,
     /// Threads of two launches that overlap: the second may begin before the first has ended.
     Launches,
+    /// Those of two launches of a chain that overlap: the wait is for the launch between, which has
+    /// not waited for the earlier one.
+    Chain,
     /// Those of two launches, or of a launch and a copy, on different streams.
     Streams,
 }
@@ -108,6 +111,9 @@ impl Race {
                 "order the blocks by an atomic operation of GPU scope, with `fence_gpu` before it in the block that releases and after it in the block that acquires, or use separate launches"
             }
             RaceThreads::Streams => unreachable!("returned above"),
+            RaceThreads::Chain => {
+                "the launches overlap, and a launch between them has not waited: `wait_for_prior_kernels` waits for the launch before alone, so call it in each kernel of the chain"
+            }
             RaceThreads::Launches => {
                 "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier that it waits at"
             }

@@ -55,6 +55,15 @@ pub fn wait_for_prior_launch() {
     block.wait_for_prior();
 }
 
+/// Allows the next launch to begin, if it may overlap this one:
+/// `griddepcontrol.launch_dependents`. It begins when each block has called this or ended.
+#[track_caller]
+pub fn launch_dependents() {
+    let block = current();
+    block.profile_event("griddepcontrol.launch_dependents", Location::caller());
+    block.launch_dependents();
+}
+
 /// Stores a `T` to global memory, in one access; the address is a multiple of its size.
 #[inline]
 #[track_caller]

@@ -1,7 +1,8 @@
 //! GPUs by name: how many blocks fit on a multiprocessor, and what would limit a kernel.
 
 use super::KernelProfile;
-use super::counts::SECTOR;
+use super::tensor::{TensorInstruction, tensor_instructions};
+use std::collections::BTreeSet;
 
 const CARDS: &str = include_str!("cards.csv");
 /// Registers of a multiprocessor, of every GPU since sm_50.
@@ -19,15 +20,18 @@ const SCHEDULERS: f64 = 4.0;
 pub struct Card {
     /// Its name: `H100`, `H200`, `A100`, `RTX 4090`.
     pub name: &'static str,
+    /// Its architecture by compute capability: 9 and 0 for sm_90.
+    pub capability: (u32, u32),
     /// Multiprocessors.
     pub multiprocessors: u64,
     /// The boost clock in MHz.
     pub clock_mhz: f64,
     /// The rate of its memory in GB/s.
     pub memory_gb_s: f64,
-    /// The rates of its tensor cores in 10^12 operations per second: f16 and bf16, tf32, fp8, int8,
-    /// f64; 0 where it has none.
-    pub tensor_tops: [f64; 5],
+    /// The rates of its tensor cores in 10^12 operations per second: f16 and bf16 with accumulators
+    /// of f32, f16 with those of f16, tf32, fp8 with accumulators of f32, and of f16, int8, f64; 0
+    /// where it has none.
+    pub tensor_tops: [f64; 7],
     /// Shared memory of a multiprocessor in KiB.
     pub shared_kib: u64,
     /// Shared memory that one block may have in KiB.
@@ -63,6 +67,9 @@ impl Occupancy {
 pub struct Roofline {
     /// The units with their times in seconds, the slowest first.
     pub times: Vec<(&'static str, f64)>,
+    /// Types of operands and accumulators for which the card's tensor cores have no known rate:
+    /// `e4m3 to f32`. Their operations are not in the times.
+    pub no_rate: BTreeSet<String>,
 }
 
 impl Roofline {
@@ -96,10 +103,14 @@ impl Card {
         let mut next = || cells.next()?.parse::<f64>().ok();
         Some(Self {
             name,
+            capability: {
+                let capability = next()? as u32;
+                (capability / 10, capability % 10)
+            },
             multiprocessors: next()? as u64,
             clock_mhz: next()?,
             memory_gb_s: next()?,
-            tensor_tops: [next()?, next()?, next()?, next()?, next()?],
+            tensor_tops: [next()?, next()?, next()?, next()?, next()?, next()?, next()?],
             shared_kib: next()? as u64,
             shared_block_kib: next()? as u64,
             threads: next()? as u64,
@@ -132,33 +143,57 @@ impl Card {
         Occupancy { blocks, warps: blocks * warps, most_warps, limit }
     }
 
+    /// Its architecture: `sm_90`.
+    pub fn arch(&self) -> String {
+        format!("sm_{}{}", self.capability.0, self.capability.1)
+    }
+
+    /// The rate of its tensor cores for operands of a type and accumulators of another, in
+    /// operations per second; `None` where there is none, or none is known.
+    ///
+    /// ```
+    /// use moye_sim::profile::Card;
+    /// let card = Card::named("RTX 4090").unwrap();
+    /// assert_eq!(card.tensor_rate("f16", "f16"), Some(330.3e12));
+    /// assert_eq!(card.tensor_rate("f16", "f32"), Some(165.2e12));
+    /// assert_eq!(card.tensor_rate("f64", "f64"), None);
+    /// ```
+    pub fn tensor_rate(&self, operand: &str, accumulator: &str) -> Option<f64> {
+        let [f16, f16_f16, tf32, fp8, fp8_f16, int8, f64] = self.tensor_tops;
+        let rate = match (operand, accumulator) {
+            ("f16", "f16") => f16_f16,
+            ("f16" | "bf16", "f32") => f16,
+            ("tf32", "f32") => tf32,
+            ("e4m3" | "e5m2", "f16") => fp8_f16,
+            ("e4m3" | "e5m2", "f32") => fp8,
+            ("s8" | "u8", "s32") => int8,
+            ("f64", "f64") => f64,
+            _ => 0.0,
+        };
+        (rate > 0.0).then_some(rate * 1e12)
+    }
+
     /// What limits a launch of a kernel.
     ///
-    /// Memory moves each sector once that the kernel reads or writes, except for tensor copies, of
-    /// which all bytes count. Shared memory makes one wavefront in a cycle. Instructions are the
-    /// ones that the simulator counts, without plain arithmetic. If the grid has fewer blocks than
-    /// the card multiprocessors, the others are idle.
+    /// Memory moves each sector once that a launch reads or writes, as with an L2 cache that is
+    /// empty before and large enough. Shared memory makes one wavefront in a cycle. Instructions
+    /// are the ones that the simulator counts, without plain arithmetic. If the grid has fewer
+    /// blocks than the card multiprocessors, the others are idle.
     pub fn roofline(&self, kernel: &KernelProfile) -> Roofline {
         let total = kernel.total();
         let launches = kernel.launches.max(1) as f64;
         let busy = self.multiprocessors.min(kernel.grid.count() as u64).max(1) as f64;
         let cycles = busy * self.clock_mhz * 1e6;
-        let moved = (kernel.sectors_read + kernel.sectors_written) * SECTOR + total.bulk_bytes;
-        let mut tensor = 0.0;
-        for (ty, operations) in total.tensor_operations() {
-            let rate = match ty {
-                "f16" | "bf16" => self.tensor_tops[0],
-                "tf32" => self.tensor_tops[1],
-                "e4m3" | "e5m2" => self.tensor_tops[2],
-                "s8" | "u8" => self.tensor_tops[3],
-                "f64" => self.tensor_tops[4],
-                _ => 0.0,
-            };
+        let (mut tensor, mut no_rate) = (0.0, BTreeSet::new());
+        for (TensorInstruction { operations, operand, accumulator }, count) in tensor_instructions(&total) {
             let part = busy / self.multiprocessors as f64;
-            tensor += if rate > 0.0 { operations as f64 / (rate * 1e12 * part) } else { f64::INFINITY };
+            match self.tensor_rate(operand, accumulator) {
+                Some(rate) => tensor += (operations * count) as f64 / (rate * part),
+                None => _ = no_rate.insert(format!("{operand} to {accumulator}")),
+            }
         }
         let mut times = vec![
-            ("memory", moved as f64 / (self.memory_gb_s * 1e9)),
+            ("memory", kernel.memory_bytes() as f64 / (self.memory_gb_s * 1e9)),
             ("L1 sectors", total.global().sectors as f64 / launches / (4.0 * cycles)),
             ("shared memory", total.shared().wavefronts as f64 / launches / cycles),
             ("tensor cores", tensor / launches),
@@ -166,7 +201,53 @@ impl Card {
         ];
         times.retain(|(_, seconds)| *seconds > 0.0);
         times.sort_by(|first, second| second.1.total_cmp(&first.1));
-        Roofline { times }
+        Roofline { times, no_rate }
+    }
+
+    /// An instruction of a kernel that the card does not have, with the architecture that has it:
+    /// the card cannot run this kernel.
+    pub fn lacks(&self, kernel: &KernelProfile) -> Option<(&'static str, &'static str)> {
+        let total = kernel.total();
+        let mut needs = total.instructions.keys().map(|name| (*name, architecture_of(name)));
+        needs.find_map(|(name, (arch, capability))| {
+            let runs = if arch.ends_with('a') {
+                self.capability == capability
+            } else {
+                self.capability >= capability
+            };
+            (!runs).then_some((name, arch))
+        })
+    }
+}
+
+/// Beginnings of instructions that sm_80 does not have, with the architectures that do.
+const NEWER: &[(&str, &str, (u32, u32))] = &[
+    ("wgmma", "sm_90a", (9, 0)),
+    ("setmaxnreg", "sm_90a", (9, 0)),
+    ("cp.async.bulk", "sm_90", (9, 0)),
+    ("cp.reduce.async.bulk", "sm_90", (9, 0)),
+    ("st.async", "sm_90", (9, 0)),
+    ("stmatrix", "sm_90", (9, 0)),
+    ("barrier.cluster", "sm_90", (9, 0)),
+    ("ld.shared::cluster", "sm_90", (9, 0)),
+    ("st.shared::cluster", "sm_90", (9, 0)),
+    ("mbarrier.arrive.expect_tx", "sm_90", (9, 0)),
+    ("mbarrier.expect_tx", "sm_90", (9, 0)),
+    ("mbarrier.arrive.shared::cluster", "sm_90", (9, 0)),
+    ("fence.proxy.async", "sm_90", (9, 0)),
+    ("fence.mbarrier_init", "sm_90", (9, 0)),
+    ("fence.acq_rel.cluster", "sm_90", (9, 0)),
+    ("elect", "sm_90", (9, 0)),
+];
+
+/// The architecture from which on there is an instruction.
+fn architecture_of(name: &str) -> (&'static str, (u32, u32)) {
+    let newer = NEWER.iter().find(|(beginning, ..)| name.starts_with(beginning));
+    let is_fp8 = name.starts_with("mma") && name.split('.').any(|part| matches!(part, "e4m3" | "e5m2"));
+    match newer {
+        Some((_, arch, capability)) => (arch, *capability),
+        None if is_fp8 => ("sm_89", (8, 9)),
+        None => ("sm_80", (8, 0)),
     }
 }
 
@@ -180,7 +261,23 @@ mod tests {
         assert_eq!(names, ["H100", "H200", "A100", "RTX 4090"]);
         let card = Card::named("rtx4090").unwrap();
         assert_eq!((card.multiprocessors, card.memory_gb_s, card.threads), (128, 1008.0, 1536));
+        assert_eq!((card.arch(), card.capability), ("sm_89".to_owned(), (8, 9)));
         assert_eq!(Card::named("GT 710"), None);
+    }
+
+    #[test]
+    fn an_instruction_is_had_by_the_architectures_that_the_ptx_manual_names() {
+        for (name, arch) in [
+            ("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16", "sm_90a"),
+            ("cp.async.bulk.commit_group", "sm_90"),
+            ("barrier.cluster.wait", "sm_90"),
+            ("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32", "sm_89"),
+            ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "sm_80"),
+            ("cp.async.commit_group", "sm_80"),
+            ("mbarrier.test_wait", "sm_80"),
+        ] {
+            assert_eq!(architecture_of(name).0, arch, "{name}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::class::Class;
 use super::flight::InFlight;
+use super::tensor::tensor_instructions;
 use std::collections::BTreeMap;
 
 /// Bytes of a sector, the unit in which the L1 cache asks the L2 cache.
@@ -104,6 +105,9 @@ pub struct Counts {
     pub bulk_bytes: u64,
     /// Those of them that go from shared to global memory.
     pub bulk_stored_bytes: u64,
+    /// Bytes of global memory that bulk and tensor copies read or write: none of copies between the
+    /// blocks of a cluster, nor outside of a tensor.
+    pub bulk_global_bytes: u64,
     /// What is outstanding where threads wait for copies.
     pub in_flight: InFlight,
 }
@@ -186,6 +190,12 @@ impl Counts {
         all
     }
 
+    /// Bytes between the multiprocessors and the L2 cache, if the L1 cache keeps nothing: sectors of
+    /// requests, and what bulk and tensor copies read or write.
+    pub fn l2_bytes(&self) -> u64 {
+        self.global().sectors * SECTOR + self.bulk_global_bytes
+    }
+
     /// Loads and stores of shared memory together.
     pub fn shared(&self) -> SharedCounts {
         let mut all = self.shared_loads;
@@ -210,13 +220,11 @@ impl Counts {
         if self.live_lanes == 0 { 1.0 } else { self.lanes as f64 / self.live_lanes as f64 }
     }
 
-    /// Multiplications and additions of tensor cores, by the type of the factors as the instruction
-    /// names it.
+    /// Multiplications and additions of tensor cores, by the type of A as the instruction names it.
     pub fn tensor_operations(&self) -> BTreeMap<&'static str, u64> {
         let mut all = BTreeMap::new();
-        for (name, count) in &self.instructions {
-            let Some((operations, ty)) = tensor_operations(name) else { continue };
-            *all.entry(ty).or_default() += operations * count;
+        for (instruction, count) in tensor_instructions(self) {
+            *all.entry(instruction.operand).or_default() += instruction.operations * count;
         }
         all
     }
@@ -239,26 +247,9 @@ impl Counts {
         self.shared_atomics.add(&other.shared_atomics);
         self.bulk_bytes += other.bulk_bytes;
         self.bulk_stored_bytes += other.bulk_stored_bytes;
+        self.bulk_global_bytes += other.bulk_global_bytes;
         self.in_flight.add(&other.in_flight);
     }
-}
-
-/// The operations of one instruction of a warp, and the type of its factors.
-fn tensor_operations(name: &'static str) -> Option<(u64, &'static str)> {
-    if !name.contains("mma") {
-        return None;
-    }
-    let shape = name.split(['.', ' ', '_']).find_map(|part| {
-        let (m, rest) = part.strip_prefix('m')?.split_once('n')?;
-        let (n, k) = rest.split_once('k')?;
-        Some([m, n, k].map(|extent| extent.parse::<u64>().ok()))
-    })?;
-    let [Some(m), Some(n), Some(k)] = shape else { return None };
-    // Four warps execute one instruction of a warpgroup.
-    let operations = 2 * m * n * k / if name.starts_with("wgmma") { 4 } else { 1 };
-    let types = ["bf16", "f16", "tf32", "e4m3", "e5m2", "s8", "u8", "f64"];
-    let ty = types.into_iter().find(|ty| name.split(['.', '_', ' ']).any(|part| part == *ty));
-    Some((operations, ty.unwrap_or("other")))
 }
 
 /// The addresses of the lanes of a request.
@@ -421,12 +412,5 @@ mod tests {
         }
         let stored = even(8).shared(8);
         assert_eq!((stored.wavefronts, stored.conflicts()), (2, 0), "stores share no wavefront");
-    }
-
-    #[test]
-    fn operations_of_tensor_cores_follow_from_the_shape() {
-        assert_eq!(tensor_operations("mma.m16n8k16.f32.bf16.bf16.f32"), Some((4096, "bf16")));
-        assert_eq!(tensor_operations("wgmma.mma_async.m64n128k16.f32.f16.f16"), Some((65536, "f16")));
-        assert_eq!(tensor_operations("shfl.sync.bfly"), None);
     }
 }

@@ -73,6 +73,15 @@ struct Site {
     made: [u64; WARP_SIZE as usize],
 }
 
+/// What a copy does to global memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Touch {
+    Read,
+    Write,
+    /// It adds to what is there.
+    Update,
+}
+
 type Key = (usize, Action, u64);
 
 /// What the blocks of one worker do.
@@ -263,20 +272,32 @@ impl BlockContext {
         }
     }
 
-    /// Notes a copy of the running thread that one lane issues.
+    /// Notes a copy of the running thread that one lane issues. `ranges` gives the ranges of global
+    /// memory that it touches, by address and bytes.
     pub(crate) fn profile_bulk(
         &self,
         name: &'static str,
         bytes: u64,
-        stored: bool,
+        touch: Touch,
+        ranges: impl FnOnce(&mut dyn FnMut(u64, usize)),
         location: &'static Location<'static>,
     ) {
         if let Some(profile) = &self.profile {
-            let mut profile = profile.borrow_mut();
-            let counts = BlockProfile::line(&mut profile.lines, location);
+            let BlockProfile { lines, read, written, .. } = &mut *profile.borrow_mut();
+            let counts = BlockProfile::line(lines, location);
             counts.instruction(name, 1, 1);
             counts.bulk_bytes += bytes;
-            counts.bulk_stored_bytes += if stored { bytes } else { 0 };
+            counts.bulk_stored_bytes += if touch == Touch::Read { 0 } else { bytes };
+            ranges(&mut |address, bytes| {
+                counts.bulk_global_bytes += bytes as u64;
+                let sectors = address / SECTOR..(address + bytes as u64).div_ceil(SECTOR);
+                if touch != Touch::Write {
+                    read.extend(sectors.clone());
+                }
+                if touch != Touch::Read {
+                    written.extend(sectors);
+                }
+            });
         }
     }
 

@@ -9,7 +9,7 @@ const AROUND: u32 = 4;
 
 const STYLE: &str = "body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}td,th{padding:1px 8px;text-align:right;\
 white-space:pre}td:last-child,th:last-child{text-align:left;font-family:monospace}tr.bad td{background:#fdd}tr.gap td{height:8px}\
-tr.sum td{border-top:1px solid}th{border-bottom:1px solid}.n{color:#888;padding-right:1em}";
+tr.sum td{border-top:1px solid}th{border-bottom:1px solid}.card th{text-align:left;border:0}.n{color:#888;padding-right:1em}";
 
 pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
     let mut page = format!(
@@ -18,7 +18,11 @@ pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
     for kernel in &profile.kernels {
         page += &format!("<h2>{}</h2>\n", escaped(heading(kernel).trim_end()));
         if let Some(card) = card {
-            page += &format!("<p>{}</p>\n", escaped(on_card(kernel, card).trim_end()));
+            page += "<table class=\"card\">\n";
+            for (name, fact) in on_card(kernel, card) {
+                page += &format!("<tr><th>{name}</th><td>{}</td></tr>\n", escaped(&fact));
+            }
+            page += "</table>\n";
         }
         let mut files: BTreeMap<&str, BTreeMap<u32, &Counts>> = BTreeMap::new();
         for ((file, line), counts) in &kernel.lines {

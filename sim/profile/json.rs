@@ -15,21 +15,28 @@ fn one(kernel: &KernelProfile, card: Option<&Card>) -> String {
         .map(|((file, line), of)| format!("{{\"file\":{},\"line\":{line},{}}}", string(file), counts(of)))
         .collect();
     let on_card = card.map_or(String::new(), |card| {
+        if let Some((instruction, arch)) = card.lacks(kernel) {
+            let (card, lacks) = (string(card.name), string(instruction));
+            return format!("\"card\":{card},\"lacks\":{lacks},\"needs\":{},", string(arch));
+        }
         let occupancy = kernel.occupancy(card);
         let roofline = card.roofline(kernel);
         let times = |(unit, seconds): &(&str, f64)| format!("{}:{}", string(unit), real(*seconds));
         format!(
-            "\"card\":{},\"occupancy\":{{\"blocks\":{},\"warps\":{},\"limit\":{}}},\"seconds\":{{{}}},\"limit\":{},",
+            "\"card\":{},\"occupancy\":{{\"blocks\":{},\"warps\":{},\"most_warps\":{},\"fraction\":{},\"limit\":{}}},\"seconds\":{{{}}},\"limit\":{},\"no_rate\":[{}],",
             string(card.name),
             occupancy.blocks,
             occupancy.warps,
+            occupancy.most_warps,
+            real(occupancy.fraction()),
             string(occupancy.limit),
             roofline.times.iter().map(times).collect::<Vec<_>>().join(","),
             string(roofline.limit()),
+            roofline.no_rate.iter().map(|ty| string(ty)).collect::<Vec<_>>().join(","),
         )
     });
     format!(
-        "{{\"kernel\":{},\"grid\":{},\"block\":{},\"shared_bytes\":{},\"launches\":{},\"sectors_read\":{},\"sectors_written\":{},\"sector_sample\":{},\"registers\":{},\"ptx\":{},{on_card}\"total\":{{{}}},\"lines\":[{}]}}",
+        "{{\"kernel\":{},\"grid\":{},\"block\":{},\"shared_bytes\":{},\"launches\":{},\"sectors_read\":{},\"sectors_written\":{},\"sector_sample\":{},\"memory_bytes\":{},\"l2_bytes\":{},\"registers\":{},\"ptx\":{},{on_card}\"total\":{{{}}},\"lines\":[{}]}}",
         string(&kernel.kernel),
         extents(kernel.grid),
         extents(kernel.block),
@@ -38,6 +45,8 @@ fn one(kernel: &KernelProfile, card: Option<&Card>) -> String {
         kernel.sectors_read,
         kernel.sectors_written,
         kernel.sector_sample,
+        kernel.memory_bytes(),
+        kernel.l2_bytes(),
         kernel.registers.map_or("null".to_owned(), |registers| registers.to_string()),
         ptx(kernel),
         counts(&kernel.total()),
@@ -59,7 +68,7 @@ fn counts(counts: &Counts) -> String {
         counts.classes().iter().map(|(class, count)| format!("{}:{count}", string(class.name()))).collect();
     let (waits, flight) = (counts.barrier_waits(), &counts.in_flight);
     format!(
-        "\"instructions\":{{{}}},\"classes\":{{{}}},\"active\":{},\"divergent\":{},\"barrier_waits\":{{\"block\":{},\"named\":{},\"mbarrier\":{},\"cluster\":{}}},\"in_flight\":{{\"waits\":{},\"mean_bytes\":{},\"max_bytes\":{},\"mean_groups\":{},\"max_groups\":{}}},\"global_loads\":{},\"global_stores\":{},\"async_loads\":{},\"global_atomics\":{},\"shared_loads\":{},\"shared_stores\":{},\"async_stores\":{},\"shared_atomics\":{},\"bulk_bytes\":{},\"bulk_stored_bytes\":{},\"tensor_operations\":{{{}}}",
+        "\"instructions\":{{{}}},\"classes\":{{{}}},\"active\":{},\"divergent\":{},\"barrier_waits\":{{\"block\":{},\"named\":{},\"mbarrier\":{},\"cluster\":{}}},\"in_flight\":{{\"waits\":{},\"mean_bytes\":{},\"max_bytes\":{},\"mean_groups\":{},\"max_groups\":{}}},\"global_loads\":{},\"global_stores\":{},\"async_loads\":{},\"global_atomics\":{},\"shared_loads\":{},\"shared_stores\":{},\"async_stores\":{},\"shared_atomics\":{},\"bulk_bytes\":{},\"bulk_stored_bytes\":{},\"bulk_global_bytes\":{},\"tensor_operations\":{{{}}}",
         instructions.join(","),
         classes.join(","),
         real(counts.active()),
@@ -83,6 +92,7 @@ fn counts(counts: &Counts) -> String {
         shared(&counts.shared_atomics),
         counts.bulk_bytes,
         counts.bulk_stored_bytes,
+        counts.bulk_global_bytes,
         tensor.join(","),
     )
 }

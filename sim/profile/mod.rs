@@ -54,13 +54,14 @@ mod json;
 mod ptx;
 mod sectors;
 mod source;
+mod tensor;
 mod text;
 
 pub use card::{Card, Occupancy, Roofline};
 pub use class::Class;
 pub use counts::{BarrierWaits, Counts, GlobalCounts, SharedCounts};
 pub use flight::InFlight;
-pub(crate) use gather::{Action, BlockProfile};
+pub(crate) use gather::{Action, BlockProfile, Touch};
 pub use ptx::PtxCounts;
 
 use crate::Dim3;
@@ -111,12 +112,14 @@ pub struct KernelProfile {
     pub ptx: Option<PtxCounts>,
     /// The counts by source file and line.
     pub lines: BTreeMap<(String, u32), Counts>,
-    /// Different sectors of global memory that were read.
+    /// Different sectors of global memory that a launch read, by threads or by copies; the sum over
+    /// the launches.
     pub sectors_read: u64,
-    /// Different sectors of global memory that were written.
+    /// Different sectors of global memory that a launch wrote; the sum over the launches.
     pub sectors_written: u64,
     /// One of how many of these sectors was counted: 1 where both figures are exact.
     pub sector_sample: u64,
+    /// Those of the launch that runs.
     read: Sectors,
     written: Sectors,
 }
@@ -166,6 +169,11 @@ impl Profiler {
     /// Notes a launch.
     pub(crate) fn launched(&self, kernel: &str, grid: Dim3, block: Dim3, shared_bytes: usize) {
         self.lock().entry(kernel, grid, block, shared_bytes).launches += 1;
+    }
+
+    /// Notes that a launch has ended.
+    pub(crate) fn ended(&self, kernel: &str, grid: Dim3, block: Dim3, shared_bytes: usize) {
+        self.lock().entry(kernel, grid, block, shared_bytes).end_launch();
     }
 
     /// Adds what blocks of a launch did.
@@ -300,6 +308,19 @@ impl KernelProfile {
         card.occupancy(self.block.count() as u64, self.shared_bytes as u64, self.registers)
     }
 
+    /// Bytes that a launch moves from and to memory at least, on average: each sector that it reads
+    /// once, and each that it writes. This is what an L2 cache leaves that is empty before and large
+    /// enough.
+    pub fn memory_bytes(&self) -> u64 {
+        (self.sectors_read + self.sectors_written) * counts::SECTOR / self.launches.max(1)
+    }
+
+    /// Bytes that a launch moves between the multiprocessors and the L2 cache at most, on average:
+    /// see [`Counts::l2_bytes`].
+    pub fn l2_bytes(&self) -> u64 {
+        self.total().l2_bytes() / self.launches.max(1)
+    }
+
     /// The sum over all lines.
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
@@ -313,7 +334,13 @@ impl KernelProfile {
         }
         self.read.merge(profile.read);
         self.written.merge(profile.written);
-        (self.sectors_read, self.sectors_written) = (self.read.count(), self.written.count());
-        self.sector_sample = self.read.sample().max(self.written.sample());
+    }
+
+    /// Counts the sectors of a launch, each once.
+    fn end_launch(&mut self) {
+        let (read, written) = (std::mem::take(&mut self.read), std::mem::take(&mut self.written));
+        self.sectors_read += read.count();
+        self.sectors_written += written.count();
+        self.sector_sample = self.sector_sample.max(read.sample()).max(written.sample());
     }
 }

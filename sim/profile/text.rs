@@ -32,7 +32,9 @@ pub(super) fn profile(profile: &Profile, card: Option<&Card>) -> String {
     for kernel in &profile.kernels {
         text += &heading(kernel);
         if let Some(card) = card {
-            text += &on_card(kernel, card);
+            for (name, fact) in on_card(kernel, card) {
+                text += &format!("  {name}: {fact}\n");
+            }
         }
         let mut rows = vec![COLUMNS.map(str::to_owned)];
         for ((file, line), counts) in &kernel.lines {
@@ -93,22 +95,45 @@ pub(super) fn heading(profiled: &KernelProfile) -> String {
     )
 }
 
-pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> String {
+/// What a card makes of a kernel, by name.
+pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("card", format!("{} ({})", card.name, card.arch()))];
+    if let Some((instruction, arch)) = card.lacks(kernel) {
+        facts.push(("runs", format!("no: `{instruction}` needs {arch}")));
+        return facts;
+    }
     let occupancy = kernel.occupancy(card);
     let registers =
         kernel.registers.map_or("registers are not known".to_owned(), |n| format!("{n} registers"));
+    facts.push((
+        "occupancy",
+        format!(
+            "{:.0}%, {} of {} warps: {} blocks on a multiprocessor by {} ({registers})",
+            100.0 * occupancy.fraction(),
+            occupancy.warps,
+            occupancy.most_warps,
+            occupancy.blocks,
+            occupancy.limit
+        ),
+    ));
     let roofline = card.roofline(kernel);
+    let micro = |seconds: f64| format!("{:.3} us", seconds * 1e6);
+    let bound = format!("at least {} a launch by {}", micro(roofline.seconds()), roofline.limit());
     let times: Vec<_> =
-        roofline.times.iter().map(|(unit, seconds)| format!("{unit} {:.3} us", seconds * 1e6)).collect();
-    format!(
-        "on {}: {} blocks on a multiprocessor by {} ({registers}), at least {:.3} us by {} ({})\n",
-        card.name,
-        occupancy.blocks,
-        occupancy.limit,
-        roofline.seconds() * 1e6,
-        roofline.limit(),
-        times.join(", "),
-    )
+        roofline.times.iter().map(|(unit, seconds)| format!("{unit} {}", micro(*seconds))).collect();
+    facts.push(("roofline", format!("{bound} ({})", times.join(", "))));
+    if !roofline.no_rate.is_empty() {
+        let types: Vec<_> = roofline.no_rate.iter().map(String::as_str).collect();
+        let types = types.join(", ");
+        facts.push(("left out", format!("no rate known of its tensor cores for {types}")));
+    }
+    let traffic = format!(
+        "memory at least {} bytes a launch, L2 cache at most {} bytes",
+        kernel.memory_bytes(),
+        kernel.l2_bytes()
+    );
+    facts.push(("traffic", traffic));
+    facts
 }
 
 /// A percentage, or nothing where there is nothing to take it of.

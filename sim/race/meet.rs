@@ -26,8 +26,27 @@ impl BlockContext {
 
     /// The running thread waits for the launch before.
     pub(crate) fn wait_for_prior(&self) {
-        if self.concurrent.is_some() {
+        if let Some(concurrent) = &self.concurrent {
+            concurrent.chain.wait();
+            self.clock.waited.set(true);
             self.take_on(Some(&Rc::new(Seen { prior: true, ..Seen::default() })));
+        }
+    }
+
+    /// The running thread allows the next launch to begin.
+    pub(crate) fn launch_dependents(&self) {
+        if !self.knows_prior(self.running.get()) {
+            self.clock.allows_early.set(true);
+        }
+    }
+
+    /// All threads of the block have returned.
+    pub(crate) fn end_overlap(&self) {
+        if let Some(concurrent) = &self.concurrent
+            && self.clock.waited.get()
+            && !self.clock.allows_early.get()
+        {
+            concurrent.chain.wait_first();
         }
     }
 

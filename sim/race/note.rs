@@ -274,8 +274,10 @@ impl BlockContext {
         address: u64,
         bytes: usize,
     ) {
-        let prior = concurrent.prior.as_ref().filter(|_| !self.knows_prior(thread));
-        let prior = prior.map(|work| (work, RaceThreads::Launches));
+        let prior = concurrent
+            .chain
+            .beside(self.knows_prior(thread))
+            .map(|(work, is_left)| (work, if is_left { RaceThreads::Chain } else { RaceThreads::Launches }));
         let others = concurrent.others.iter().map(|work| (work, RaceThreads::Streams));
         for (work, threads) in others.chain(prior) {
             let Some((address, other)) = work.find(noted.kind, address, bytes) else { continue };

@@ -24,6 +24,10 @@ pub(crate) struct BlockClock {
     /// Whether threads that write the same value are reported, and two of the last access.
     pub(super) tells_values: bool,
     pub(super) same: Cell<Option<Found>>,
+    /// Whether a thread has waited for the launch before, and whether one has allowed the next
+    /// launch that had not waited.
+    pub(super) waited: Cell<bool>,
+    pub(super) allows_early: Cell<bool>,
 }
 
 impl BlockClock {
@@ -36,6 +40,8 @@ impl BlockClock {
             places: Places::default(),
             tells_values,
             same: Cell::new(None),
+            waited: Cell::new(false),
+            allows_early: Cell::new(false),
         }
     }
 
@@ -57,6 +63,8 @@ impl BlockClock {
         self.block.set(0);
         self.whole.iter().for_each(|whole| whole.set((1, false)));
         self.joined.take();
+        self.waited.set(false);
+        self.allows_early.set(false);
     }
 }
 

@@ -137,9 +137,13 @@ fn text_json_and_html_hold_the_lines_with_their_figures_and_what_limits_the_kern
     let card = Card::named("H100").unwrap();
     let (text, json, html) =
         (profile.to_text(Some(&card)), profile.to_json(Some(&card)), profile.to_html(Some(&card)));
-    for part in
-        ["kernel `k`: 1 launches", "12.5%", "// a column of \"quotes\" & <tags>", "on H100:", "by L1 sectors"]
-    {
+    for part in [
+        "kernel `k`: 1 launches",
+        "12.5%",
+        "// a column of \"quotes\" & <tags>",
+        "card: H100 (sm_90)",
+        "by L1 sectors",
+    ] {
         assert!(text.contains(part), "`{part}` is in:\n{text}");
     }
     for part in [
@@ -317,7 +321,9 @@ fn registers_limit_the_blocks_that_fit_and_the_text_says_where_they_are_from() {
     let after = profile.kernel("k").unwrap().occupancy(&card);
     assert_eq!((after.blocks, after.limit, after.fraction()), (2, "registers", 0.25));
     assert!(
-        profile.to_text(Some(&card)).contains("2 blocks on a multiprocessor by registers (128 registers")
+        profile
+            .to_text(Some(&card))
+            .contains("25%, 16 of 64 warps: 2 blocks on a multiprocessor by registers (128 registers")
     );
     assert!(profile.to_json(Some(&card)).contains("\"registers\":128"));
 }
@@ -401,4 +407,83 @@ fn every_figure_is_in_the_text_the_json_and_the_page() {
     ] {
         assert!(json.contains(part), "`{part}` is in:\n{json}");
     }
+}
+
+#[test]
+fn memory_moves_what_a_launch_touches_once_and_the_l2_cache_what_it_requests() {
+    // Each of 8 blocks brings the same 4 KiB by a bulk copy and writes its own 128 bytes; twice.
+    let (memory, profiler) = (GlobalMemory::new(), Profiler::new());
+    let a = filled(&memory);
+    let address = a.address();
+    let kernel = || {
+        let (t, barrier) = (thread_idx().x, shared_base() + 8192);
+        if t == 0 {
+            mbarrier_init(barrier, 1);
+            mbarrier_arrive_expect_tx(barrier, 4096);
+            bulk_load(shared_base(), address, 4096, barrier, None);
+        }
+        sync_threads();
+        mbarrier_wait_parity(barrier, 0);
+        store_global(address + 8192 + 4 * u64::from(32 * block_idx().x + t), t);
+    };
+    for _ in 0..2 {
+        Launch::new("k", 8, 32, &memory).shared_bytes(16384).profiler(&profiler).run(&kernel).unwrap();
+    }
+    let profile = profiler.take();
+    let kernel = profile.kernel("k").unwrap();
+    assert_eq!((kernel.launches, kernel.total().bulk_global_bytes), (2, 2 * 8 * 4096));
+    assert_eq!((kernel.sectors_read, kernel.sectors_written), (2 * 128, 2 * 32), "of both launches");
+    assert_eq!(kernel.memory_bytes(), 4096 + 8 * 128, "of one launch, each byte once");
+    assert_eq!(kernel.l2_bytes(), 8 * 4096 + 8 * 128, "of one launch, each copy");
+    let h100 = Card::named("H100").unwrap();
+    let times = h100.roofline(kernel).times;
+    let of_memory = times.iter().find(|(unit, _)| *unit == "memory").unwrap().1;
+    assert!((of_memory / (5120.0 / 3352e9) - 1.0).abs() < 1e-9, "{of_memory} s");
+    let line = "traffic: memory at least 5120 bytes a launch, L2 cache at most 33792 bytes";
+    assert!(profile.to_text(Some(&h100)).contains(line), "{}", profile.to_text(Some(&h100)));
+    assert!(profile.to_json(None).contains("\"memory_bytes\":5120,\"l2_bytes\":33792,"));
+}
+
+#[test]
+fn a_card_that_lacks_an_instruction_of_the_kernel_is_said_not_to_run_it() {
+    let profile = profile_of(1, 32, &|_| {
+        count_instruction("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16");
+    });
+    let text = |name: &str| profile.to_text(Some(&Card::named(name).unwrap()));
+    let page = |name: &str| profile.to_html(Some(&Card::named(name).unwrap()));
+    for name in ["A100", "RTX 4090"] {
+        let said = "no: `wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16` needs sm_90a";
+        assert!(text(name).contains(&format!("runs: {said}")), "{}", text(name));
+        assert!(page(name).contains(said) && !page(name).contains("roofline"), "{}", page(name));
+        let json = profile.to_json(Some(&Card::named(name).unwrap()));
+        assert!(json.contains("\"needs\":\"sm_90a\"") && !json.contains("\"seconds\""), "{json}");
+    }
+    assert!(text("H100").contains("roofline: at least"), "{}", text("H100"));
+}
+
+#[test]
+fn a_type_without_a_rate_is_named_and_left_out_of_the_roofline() {
+    let run = |instruction: &'static str| profile_of(1, 32, &|_| count_instruction(instruction));
+    // An A100 has this instruction, and the file of cards no rate for it.
+    let bits = run("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc");
+    let a100 = Card::named("A100").unwrap();
+    let roofline = a100.roofline(bits.kernel("k").unwrap());
+    assert!(roofline.seconds().is_finite() && roofline.limit() != "tensor cores", "{roofline:?}");
+    assert_eq!(roofline.no_rate.iter().collect::<Vec<_>>(), ["b1 to s32"]);
+    let said = "left out: no rate known of its tensor cores for b1 to s32";
+    assert!(bits.to_text(Some(&a100)).contains(said), "{}", bits.to_text(Some(&a100)));
+    assert!(bits.to_html(Some(&a100)).contains("for b1 to s32"));
+    assert!(bits.to_json(Some(&a100)).contains("\"no_rate\":[\"b1 to s32\"]"));
+    // The rate is that of the operands: fp8 with accumulators of f16 is not f16.
+    let time = |instruction, card| {
+        let profile = run(instruction);
+        let roofline = Card::named(card).unwrap().roofline(profile.kernel("k").unwrap());
+        let of_cores = roofline.times.iter().find(|(unit, _)| *unit == "tensor cores");
+        of_cores.unwrap_or_else(|| panic!("{instruction}: {roofline:?}")).1
+    };
+    let fp8 = time("mma.sync.aligned.m16n8k32.row.col.f16.e4m3.e4m3.f16", "RTX 4090");
+    let f16 = time("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", "RTX 4090");
+    let f16_to_f32 = time("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "RTX 4090");
+    assert!((fp8 / f16 - 1.0).abs() < 1e-3, "twice the operations at twice the rate");
+    assert!((f16_to_f32 / f16 - 2.0).abs() < 1e-3, "half the rate on a GeForce");
 }

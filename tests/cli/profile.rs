@@ -12,7 +12,15 @@ fn a_product_is_profiled_as_text_json_and_html() {
         succeeded(&moye(folder.path(), &arguments))
     };
     let text = profile(&[]);
-    for part in ["kernel `", "on H100: ", "bulk bytes", "all lines", "device/kernels/"] {
+    for part in [
+        "kernel `",
+        "card: H100 (sm_90)",
+        "occupancy: ",
+        "roofline: at least ",
+        "bulk bytes",
+        "all lines",
+        "device/kernels/",
+    ] {
         assert!(text.contains(part), "`{part}` is in:\n{text}");
     }
     let json: serde_json::Value = serde_json::from_str(&profile(&["--json", "--card", "a100"])).unwrap();

@@ -3,9 +3,9 @@
 use crate::{Smem, THREADS};
 use moye_device::arch::{
     FULL_WARP, Word, Word128, ballot, block_idx, ex2_approx_f32, f32_to_f16, f32_to_i32_saturating,
-    f32x2_to_bf16x2, lg2_approx_f32, match_any, mma, rcp_approx_f32, reduce_add, rsqrt_approx_f32,
-    shared_base, shuffle_down, shuffle_xor, sqrt_approx_f32, sync_barrier, sync_threads, sync_warp,
-    tanh_approx_f32, thread_idx, vote_all, vote_any,
+    f32x2_to_bf16x2, fence_block, fence_gpu, lg2_approx_f32, match_any, mma, rcp_approx_f32, reduce_add,
+    rsqrt_approx_f32, shared_base, shuffle_down, shuffle_xor, sqrt_approx_f32, sync_barrier, sync_threads,
+    sync_warp, tanh_approx_f32, thread_idx, vote_all, vote_any,
 };
 use moye_device::kernel;
 use moye_device::memory::{Global, GlobalMut, SharedArray};
@@ -48,6 +48,15 @@ profiled! {
         u32::store_shared(s + 4 * t, value);
         sync_threads();
         u32::store_global(y, u32::load_shared(s + 4 * (t ^ 64)))
+    }
+    /// Fences of the GPU and of the block, each behind a store.
+    fences(_x, y, t, s) {
+        u32::store_global(y, t);
+        fence_gpu();
+        u32::store_shared(s + 4 * t, t);
+        fence_block();
+        u32::store_global(y, u32::load_shared(s + 4 * t));
+        fence_gpu()
     }
     /// `ex2` and `rsqrt`.
     exponentials(x, y, t, _s) {

@@ -77,6 +77,9 @@ pub const COUNTERS: &[(&str, Figure)] = &[
     ("sass__inst_executed_per_opcode/UTMALDG", |counts| counts.count("cp.async.bulk.tensor.shared")),
     ("sass__inst_executed_per_opcode/SYNCS", |counts| counts.count("mbarrier")),
     ("sass__inst_executed_per_opcode/FENCE", |counts| counts.count("fence.proxy.async")),
+    ("sass__inst_executed_per_opcode/MEMBAR", |counts| counts.count("fence.acq_rel")),
+    ("sass__inst_executed_per_opcode/UCGABAR_ARV", |counts| counts.count("barrier.cluster.arrive")),
+    ("sass__inst_executed_per_opcode/UCGABAR_WAIT", |counts| counts.count("barrier.cluster.wait")),
     // Lanes that take part, which is how a GPU shows divergence.
     ("sass__thread_inst_executed_true_per_opcode/LDG", |counts| counts.global_loads.lanes),
     ("sass__thread_inst_executed_true_per_opcode/STG", |counts| counts.global_stores.lanes),

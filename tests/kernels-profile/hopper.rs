@@ -6,8 +6,8 @@ use moye_device::arch::wgmma::{
 };
 use moye_device::arch::{
     Word, block_idx, bulk_commit_group, bulk_load, bulk_store, bulk_wait_group, fence_mbarrier_init,
-    fence_proxy_async_shared, mbarrier_arrive_expect_tx, mbarrier_init, mbarrier_wait_parity, shared_base,
-    stmatrix_x4, sync_threads, tensor_load, thread_idx,
+    fence_proxy_async_shared, mbarrier_arrive, mbarrier_arrive_expect_tx, mbarrier_init,
+    mbarrier_wait_parity, shared_base, stmatrix_x4, sync_cluster, sync_threads, tensor_load, thread_idx,
 };
 use moye_device::atom::wgmma::{SM90_64x64x16_F32BF16BF16_SS, SharedOperand, WgmmaAtom};
 use moye_device::kernel;
@@ -90,6 +90,35 @@ profiled! {
         wgmma_wait_group::<0>();
         wgmma_fence_registers(&mut sums);
         u32::store_global(y, (sums.as_slice()[0] + sums.as_slice()[31]).to_bits())
+    }
+    /// All threads arrive at an mbarrier and wait for its phase, twice. The barrier of the block
+    /// ends each phase before the waits, so that none of them polls.
+    mbarrier_of_all(_x, y, t, s) {
+        if t == 0 {
+            mbarrier_init(s + BARRIER, THREADS);
+        }
+        sync_threads();
+        let mut value = t;
+        for parity in 0..2 {
+            u32::store_shared(s + 512 * parity + 4 * t, value);
+            mbarrier_arrive(s + BARRIER);
+            sync_threads();
+            mbarrier_wait_parity(s + BARRIER, parity);
+            value = u32::load_shared(s + 512 * parity + 4 * (t ^ 32));
+        }
+        u32::store_global(y, value)
+    }
+}
+
+profiled! {
+    CLUSTERS:
+    /// Two barriers of the cluster.
+    cluster_barriers(_x, y, t, s) {
+        u32::store_shared(s + 4 * t, t);
+        sync_cluster();
+        let value = u32::load_shared(s + 4 * (t ^ 32));
+        sync_cluster();
+        u32::store_global(y, value)
     }
 }
 

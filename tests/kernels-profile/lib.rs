@@ -102,10 +102,11 @@ pub use hopper::*;
 #[cfg(not(target_arch = "nvptx64"))]
 pub type Profiled = moye_device::kernel::Kernel<(Global<u32>, GlobalMut<u32>)>;
 
-/// All kernels of two buffers.
+/// All kernels of two buffers, each with the blocks of its clusters.
 #[cfg(not(target_arch = "nvptx64"))]
-pub fn kernels() -> impl Iterator<Item = &'static Profiled> {
-    [ACCESSES, COMPUTATIONS, HOPPER].into_iter().flatten().copied()
+pub fn kernels() -> impl Iterator<Item = (&'static Profiled, u32)> {
+    let lists = [(ACCESSES, 1), (COMPUTATIONS, 1), (HOPPER, 1), (CLUSTERS, 2)];
+    lists.into_iter().flat_map(|(kernels, cluster)| kernels.iter().map(move |kernel| (*kernel, cluster)))
 }
 
 profiled! {

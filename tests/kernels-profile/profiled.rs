@@ -29,9 +29,9 @@ fn main() -> Result<()> {
     if expect {
         println!("kernel,counter,expected");
     }
-    for kernel in kernels() {
+    for (kernel, cluster) in kernels() {
         // SAFETY: both buffers have `WORDS` words, and the grid is the one that the kernels expect.
-        let launch = || unsafe { module.launch(kernel, grid, (&x, &mut y)) };
+        let launch = || unsafe { module.launch(kernel, grid.clusters(cluster), (&x, &mut y)) };
         run(&device, kernel.name(), expect, launch)?;
     }
     let map = rows_of_words(&device, &x)?;

@@ -147,9 +147,7 @@ raced! {
         }
         t
     }
-    /// One thread writes a sum that all read, and the next barrier comes behind the reads. The
-    /// optimised program reads behind that barrier, so that racecheck sees nothing (ORNL/HeCBench
-    /// issue 254).
+    /// One thread writes a sum that all read, and the next barrier comes behind the reads.
     sum_read_by_all(t, s, _data, right) {
         if t == 0 {
             store(s + 128, 5); // sum_read_by_all
@@ -158,6 +156,21 @@ raced! {
         let sum = load(s + 128); // sum_read_by_all
         sync_threads();
         sum + t
+    }
+    /// One thread writes where the block's results begin. All threads read it before the barrier,
+    /// for an offset that is not used in the end, and again behind the barrier. The compiler
+    /// removes the first read, so that racecheck sees a program without the race
+    /// (ORNL/HeCBench issue 254).
+    offset_read_before_the_barrier(t, s, data, right) {
+        if t == 63 {
+            let begin = u32::atomic_add_global(data, 64);
+            store(s + 124, begin); // offset_read_before_the_barrier
+        }
+        barrier_if(right);
+        let _offset = load(s + 124) + t; // offset_read_before_the_barrier
+        store(s + 256 + 4 * t, 3 * t);
+        sync_threads();
+        load(s + 124) + load(s + 256 + 4 * (t ^ 32))
     }
     /// The scratch of one reduction is that of the next, too (NVIDIA/cutlass issue 3597).
     scratch_of_two_reductions(t, s, _data, right) {

@@ -5,6 +5,7 @@
 //! that a fault must name end with the name of the case as a comment.
 
 mod asynchronous;
+mod chains;
 mod global;
 mod others;
 mod shared;

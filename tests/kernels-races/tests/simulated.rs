@@ -118,6 +118,11 @@ fn run(Raced { kernel, threads, cluster }: Raced, right: bool, order: Option<u64
     }
 }
 
+/// Whether two accesses are of these kinds, in any order.
+fn are(kinds: [Access; 2], both: [Access; 2]) -> bool {
+    both == kinds || both == [kinds[1], kinds[0]]
+}
+
 /// Checks all that a fault says.
 fn check(raced: Raced, fault: &Fault, order: Option<u64>) {
     let name = raced.kernel.name();
@@ -134,10 +139,7 @@ fn check(raced: Raced, fault: &Fault, order: Option<u64>) {
         (Told::Race(threads, accesses, remedy), FaultKind::Race(race)) => {
             assert_eq!(race.threads, threads, "{said}");
             let both = [race.access, race.other.access];
-            let is_either = both == accesses || both == [accesses[1], accesses[0]];
-            // A step of a tree reads and writes on one line.
-            let is_step = accesses == [Write, Read] && both == [Write, Write];
-            assert!(is_either || is_step, "{both:?} of {said}");
+            assert!(are(accesses, both), "{both:?} of {said}");
             assert!(
                 is_marked(fault.location.unwrap()) && is_marked(race.other.location),
                 "{lines:?}: {said}"
@@ -176,6 +178,19 @@ fn each_order(raced: Raced) {
         };
         check(raced, &fault, order);
     }
+}
+
+#[test]
+fn a_race_of_other_accesses_than_the_expected_is_refused() {
+    assert!(are([Write, Read], [Write, Read]) && are([Write, Read], [Read, Write]));
+    for both in [[Write, Write], [Read, Read], [Atomic, Read], [Write, Atomic]] {
+        assert!(!are([Write, Read], both), "{both:?} is not a write and a read");
+    }
+    // Nor is the fault of a kernel taken for that of another.
+    let find = |name| all().find(|raced| raced.kernel.name() == name).unwrap();
+    let fault = run(find("two_warps_write_one_word"), false, None).unwrap();
+    let taken = std::panic::catch_unwind(|| check(find("reversal"), &fault, None));
+    assert!(taken.is_err());
 }
 
 #[test]

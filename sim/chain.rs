@@ -1,0 +1,64 @@
+//! Launches of one stream that overlap (programmatic dependent launch): which earlier launches may
+//! still run.
+//!
+//! A dependent launch begins when each block of the launch before has called
+//! `griddepcontrol.launch_dependents` or ended. Its `griddepcontrol.wait` returns when the launch
+//! before has completed. A launch further back has then completed only if the launch between has
+//! waited for it.
+
+use crate::stream::Work;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The launches of a chain that are kept; older ones count as completed. Each keeps its accesses.
+const KEPT: usize = 8;
+
+/// What a launch knows of the launches before it on its stream, and what it tells the next.
+#[derive(Default)]
+pub(crate) struct Chain {
+    /// The launches that may run until this one waits, oldest first.
+    early: Vec<Work>,
+    /// The launches that may run behind its wait.
+    late: Vec<Work>,
+    /// Whether a thread of this launch has waited.
+    waited: AtomicBool,
+    /// Whether a block of it allows the next launch only behind a wait.
+    waits_first: AtomicBool,
+}
+
+impl Chain {
+    /// The chain of a launch that overlaps `prior`; `has_ended` tells which launches the host has
+    /// waited for.
+    pub(crate) fn behind(prior: &Work, has_ended: impl Fn(&Work) -> bool) -> Self {
+        let before = &prior.chain;
+        let left = |waited: &AtomicBool| {
+            let works = if waited.load(Relaxed) { &before.late } else { &before.early };
+            works.iter().filter(|work| !has_ended(work)).cloned().collect::<Vec<_>>()
+        };
+        let mut early = left(&before.waits_first);
+        early.push(prior.clone());
+        early.drain(..early.len().saturating_sub(KEPT));
+        Self { early, late: left(&before.waited), ..Self::default() }
+    }
+
+    /// Whether no other launch of the stream may run.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.early.is_empty()
+    }
+
+    /// The launches that may run beside a thread, each with whether this launch's wait leaves it
+    /// running.
+    pub(crate) fn beside(&self, has_waited: bool) -> impl Iterator<Item = (&Work, bool)> {
+        let works = if has_waited { &self.late } else { &self.early };
+        works.iter().map(|work| (work, self.late.iter().any(|late| late.is(work))))
+    }
+
+    /// A thread of the launch waits.
+    pub(crate) fn wait(&self) {
+        self.waited.store(true, Relaxed);
+    }
+
+    /// A block has ended that waited, and did not allow the next launch before.
+    pub(crate) fn wait_first(&self) {
+        self.waits_first.store(true, Relaxed);
+    }
+}
