@@ -103,6 +103,13 @@ pub enum BuildError {
         /// What was found.
         findings: Vec<Finding>,
     },
+    /// Slow code of a denied kind could not be looked for.
+    Unchecked {
+        /// The crate's folder.
+        krate: PathBuf,
+        /// The kinds, each with the reason.
+        reasons: Vec<String>,
+    },
     /// A file could not be read or written.
     Io {
         /// The file or folder.
@@ -176,6 +183,13 @@ impl fmt::Display for BuildError {
                 let findings: Vec<_> = findings.iter().map(|finding| finding.text(krate)).collect();
                 write!(f, "{} has slow code that is denied:\n{}", krate.display(), findings.join("\n"))
             }
+            Self::Unchecked { krate, reasons } => write!(
+                f,
+                "slow code of {} cannot be looked for:\n{}\nInstall ptxas (`pip install nvidia-cuda-nvcc`), or leave out \
+                 `deny_unchecked` to be warned",
+                krate.display(),
+                reasons.join("\n")
+            ),
             Self::Io { path, source } => write!(f, "{}: {source}", path.display()),
         }
     }

@@ -15,12 +15,23 @@ pub struct Lints {
     levels: BTreeMap<Lint, Level>,
     allowed_in: BTreeSet<(String, Lint)>,
     pub locate: bool,
+    /// Whether a build fails that cannot look for what is denied.
+    pub deny_unchecked: bool,
 }
 
 impl Default for Lints {
     fn default() -> Self {
-        Self { levels: BTreeMap::new(), allowed_in: BTreeSet::new(), locate: true }
+        Self { levels: BTreeMap::new(), allowed_in: BTreeSet::new(), locate: true, deny_unchecked: false }
     }
+}
+
+/// The slow code of all modules.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What is not allowed.
+    pub findings: Vec<Finding>,
+    /// The denied kinds that were not looked for, each with the reason.
+    pub unchecked: Vec<String>,
 }
 
 impl Lints {
@@ -36,43 +47,83 @@ impl Lints {
         self.levels.get(&lint).copied().unwrap_or_default()
     }
 
-    /// The slow code that is not allowed. What cannot be read is not reported: it is no error of
-    /// the crate's.
-    pub fn findings(&self, job: &Job<'_>, files: &[PtxFile]) -> Vec<Finding> {
+    /// The slow code that is not allowed. What cannot be read is reported where it is denied alone.
+    pub fn find(&self, job: &Job<'_>, files: &[PtxFile]) -> Found {
+        let mut found = Found::default();
         let told = |lint: &Lint| self.level(*lint) != Level::Allow;
         if !Lint::ALL.iter().any(told) {
-            return Vec::new();
+            return found;
         }
-        files.iter().flat_map(|file| self.of_module(job, file).unwrap_or_default()).collect()
+        for file in files {
+            match self.of_module(job, file) {
+                Ok((findings, without_ptxas)) => {
+                    found.findings.extend(findings);
+                    found.unchecked.extend(
+                        without_ptxas.and_then(|reason| self.unchecked(file, Lint::needs_ptxas, &reason)),
+                    );
+                }
+                Err(reason) => found.unchecked.extend(self.unchecked(file, |_| true, &reason)),
+            }
+        }
+        found
     }
 
-    fn of_module(&self, job: &Job<'_>, file: &PtxFile) -> Option<Vec<Finding>> {
+    /// What to say of denied kinds that were not looked for in a module; `None` if there are none.
+    fn unchecked(&self, file: &PtxFile, among: impl Fn(Lint) -> bool, reason: &str) -> Option<String> {
+        let has_wgmma = file.text.contains("wgmma.mma_async");
+        let denied =
+            |lint: &Lint| self.level(*lint) == Level::Deny && (*lint != Lint::SerializedWgmma || has_wgmma);
+        let names: Vec<_> =
+            Lint::ALL.into_iter().filter(|lint| among(*lint) && denied(lint)).map(Lint::name).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "{} is denied and was not looked for in the code for {}: {reason}",
+                names.join(", "),
+                file.arch
+            )
+        })
+    }
+
+    /// The slow code of a module, and why `ptxas` was not asked. An error says why the module cannot
+    /// be read.
+    fn of_module(&self, job: &Job<'_>, file: &PtxFile) -> Result<(Vec<Finding>, Option<String>), String> {
         let by_ptxas = [Lint::LocalMemory, Lint::Spills, Lint::SerializedWgmma];
         let assembles = by_ptxas.iter().any(|lint| self.level(*lint) != Level::Allow);
         let ptxas = if assembles { Ptxas::find_for(file.arch) } else { None };
-        // An assembler that is too old for the module knows nothing of it.
-        let report = Report::of(file, ptxas.as_ref()).or_else(|_| Report::of(file, None)).ok()?;
+        let mut without_ptxas = ptxas.is_none().then(|| {
+            format!("no ptxas for {} was found; the variable {} names one", file.arch, Ptxas::VARIABLE)
+        });
+        let report = Report::of(file, ptxas.as_ref()).or_else(|error| {
+            // An assembler that is too old for the module knows nothing of it.
+            without_ptxas = Some(error.to_string());
+            Report::of(file, None)
+        });
+        let report = report.map_err(|error| error.to_string())?;
         let told = |finding: &Finding| {
             let exempt = self.allowed_in.contains(&(finding.kernel.clone(), finding.lint));
             self.level(finding.lint) != Level::Allow && !exempt
         };
-        let mut findings = report.findings(&Listing::read(&file.text).ok()?);
+        let listing = Listing::read(&file.text).map_err(|error| error.to_string())?;
+        let mut findings = report.findings(&listing);
         findings.retain(told);
-        if findings.is_empty() || !self.locate {
-            return Some(findings);
+        if !findings.is_empty() && self.locate {
+            locate(&mut findings, &report, job, file);
         }
-        let rustflags: Vec<_> = job.rustflags.iter().cloned().chain([LINES.to_owned()]).collect();
-        let Ok(compiled) = compile(&Job { rustflags: &rustflags, ..*job }, file.arch) else {
-            return Some(findings);
-        };
-        let Ok(listing) = Listing::read(&compiled.ptx) else { return Some(findings) };
-        for located in report.findings(&listing) {
-            let same =
-                |finding: &&mut Finding| (&finding.kernel, finding.lint) == (&located.kernel, located.lint);
-            if let Some(finding) = findings.iter_mut().find(same) {
-                finding.places = located.places;
-            }
+        Ok((findings, without_ptxas))
+    }
+}
+
+/// Compiles a module once more, with line numbers, for the places of findings. They stay without
+/// where that fails.
+fn locate(findings: &mut [Finding], report: &Report, job: &Job<'_>, file: &PtxFile) {
+    let rustflags: Vec<_> = job.rustflags.iter().cloned().chain([LINES.to_owned()]).collect();
+    let Ok(compiled) = compile(&Job { rustflags: &rustflags, ..*job }, file.arch) else { return };
+    let Ok(listing) = Listing::read(&compiled.ptx) else { return };
+    for located in report.findings(&listing) {
+        let same =
+            |finding: &&mut Finding| (&finding.kernel, finding.lint) == (&located.kernel, located.lint);
+        if let Some(finding) = findings.iter_mut().find(same) {
+            finding.places = located.places;
         }
-        Some(findings)
     }
 }

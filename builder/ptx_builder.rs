@@ -2,7 +2,7 @@
 
 use crate::compile::{Compiled, Job, compile};
 use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
-use crate::lints::Lints;
+use crate::lints::{Found, Lints};
 use crate::report::{Finding, Level, Lint, Ptxas};
 use crate::{Arch, BuildError, core_source, environment, host_check, known, ptx, settings, sysroot};
 use serde_json::Value;
@@ -49,6 +49,8 @@ pub struct PtxSet {
     pub findings: Vec<Finding>,
     /// The expression in place of the PTX of code that does not compile.
     guard: Option<String>,
+    /// Kinds of slow code that are denied and were not looked for, each with the reason.
+    pub unchecked: Vec<String>,
 }
 
 /// The PTX for one architecture.
@@ -161,12 +163,23 @@ impl PtxBuilder {
 
     /// Fails where a kernel has slow code of these kinds; without it the build warns.
     ///
+    /// Spills and serialised `wgmma` are known from `ptxas` alone. On a machine without it the build
+    /// warns that they were not looked for, and with [`deny_unchecked`](Self::deny_unchecked) it
+    /// fails.
+    ///
     /// ```no_run
     /// use moye_build::{Lint, PtxBuilder};
     /// PtxBuilder::new(".").arch("sm_80").deny([Lint::LocalMemory, Lint::Spills]).build_or_exit();
     /// ```
     pub fn deny(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
         self.lints.set(lints, Level::Deny);
+        self
+    }
+
+    /// Fails where slow code of a kind that is denied cannot be looked for, because there is no
+    /// `ptxas`: on a machine that checks a crate, such as a CI runner. Without it the build warns.
+    pub fn deny_unchecked(mut self) -> Self {
+        self.lints.deny_unchecked = true;
         self
     }
 
@@ -235,6 +248,7 @@ impl PtxBuilder {
                 warnings: Vec::new(),
                 findings: Vec::new(),
                 guard: None,
+                unchecked: Vec::new(),
             });
         }
 
@@ -284,7 +298,7 @@ impl PtxBuilder {
             }
         }
         let include = write_include(&out_dir, &name, &files)?;
-        let findings = self.lints.findings(&job, &files);
+        let Found { findings, unchecked } = self.lints.find(&job, &files);
         if environment::in_build_script() {
             println!("cargo::rerun-if-env-changed={}", core_source::VARIABLE);
             println!("cargo::rerun-if-env-changed={}", Ptxas::VARIABLE);
@@ -297,7 +311,10 @@ impl PtxBuilder {
         if !denied.is_empty() {
             return Err(BuildError::Denied { krate, findings: denied });
         }
-        Ok(PtxSet { name, files, include, warnings, findings, guard: None })
+        if self.lints.deny_unchecked && !unchecked.is_empty() {
+            return Err(BuildError::Unchecked { krate, reasons: unchecked });
+        }
+        Ok(PtxSet { name, files, include, warnings, findings, unchecked, guard: None })
     }
 
     /// [`build`](Self::build) for a build script. Warnings in the crate's device code, and of slow
@@ -313,7 +330,9 @@ impl PtxBuilder {
         let folder = fs::canonicalize(&self.krate).unwrap_or_else(|_| self.krate.clone());
         let findings = built.iter().flat_map(|set| &set.findings).map(|finding| finding.text(&folder));
         // Cargo shows a build script's warnings line by line.
-        for warning in built.iter().flat_map(|set| &set.warnings).cloned().chain(findings) {
+        let unchecked = built.iter().flat_map(|set| &set.unchecked).cloned();
+        let warnings = built.iter().flat_map(|set| &set.warnings).cloned();
+        for warning in warnings.chain(findings).chain(unchecked) {
             for line in warning.trim_end().lines() {
                 println!("cargo::warning={line}");
             }
@@ -367,6 +386,7 @@ impl PtxBuilder {
             include,
             warnings: Vec::new(),
             findings: Vec::new(),
+            unchecked: Vec::new(),
             guard: Some(guard),
         })
     }

@@ -37,6 +37,7 @@ pub(crate) fn poison<T: Pod>() -> T {
 }
 
 /// The bytes of a value, the lowest of what it gives.
+#[inline(always)]
 pub(crate) fn to_bits<T: Pod>(value: T) -> u128 {
     let mut bytes = [0; 16];
     let _ = access_size::<T>();

@@ -19,7 +19,7 @@ pub enum Lint {
     SlowDivision,
     /// Two `f32` are converted to 16 bits one by one where one instruction converts a pair.
     UnpackedConversion,
-    /// `ptxas` makes each `wgmma` wait for the one before.
+    /// `ptxas` makes each `wgmma` wait for the one before. Known where `ptxas` is found.
     SerializedWgmma,
 }
 
@@ -56,6 +56,11 @@ impl Lint {
             Self::UnpackedConversion => "unpacked_conversion",
             Self::SerializedWgmma => "serialized_wgmma",
         }
+    }
+
+    /// Whether `ptxas` alone tells it: it is not looked for where there is none.
+    pub const fn needs_ptxas(self) -> bool {
+        matches!(self, Self::Spills | Self::SerializedWgmma)
     }
 
     /// The way out.

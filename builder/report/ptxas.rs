@@ -82,13 +82,16 @@ impl fmt::Display for PtxasError {
 impl std::error::Error for PtxasError {}
 
 impl Ptxas {
-    /// The environment variable that names the program.
+    /// The environment variable that names the program; `off` is no program.
     pub const VARIABLE: &str = "MOYE_PTXAS";
 
     /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`,
     /// `/usr/local/cuda`, `.toolchain/ptxas` of this folder or one above it, and the packages of
     /// the active Python.
     pub fn find() -> Option<Self> {
+        if is_off() {
+            return None;
+        }
         // An explicit path is used even if there is no file: running it reports the error.
         if let Some(named) = named() {
             return Some(Self { path: named });
@@ -100,6 +103,9 @@ impl Ptxas {
     /// [`find`](Self::find): the one of CUDA 13 has none before `sm_75`, that of CUDA 12 (PyPI's
     /// `nvidia-cuda-nvcc-cu12`) has them from `sm_50` on.
     pub fn find_for(arch: Arch) -> Option<Self> {
+        if is_off() {
+            return None;
+        }
         let all = named().into_iter().chain(places()).filter(|file| file.is_file());
         all.map(|path| Self { path }).find(|ptxas| ptxas.takes(arch))
     }
@@ -213,6 +219,11 @@ fn quoted_after(line: &str, label: &str) -> Option<String> {
 fn number_before(line: &str, unit: &str) -> Option<usize> {
     let before = line.split_once(unit)?.0;
     before.rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// Whether the environment says that there is no program.
+fn is_off() -> bool {
+    env::var_os(Ptxas::VARIABLE).is_some_and(|value| value == "off")
 }
 
 /// The program that the environment names.

@@ -53,7 +53,8 @@ pub struct Profile {
     /// Number of split-K slices (default: chosen by the heuristic).
     #[arg(long, value_name = "SLICES", value_parser = clap::value_parser!(u32).range(1..))]
     split_k: Option<u32>,
-    /// Card for occupancy and roofline: H100, H200, A100 or RTX 4090.
+    /// Card that the kernels are chosen for, and that occupancy and roofline are of: H100, H200,
+    /// A100 or RTX 4090.
     #[arg(long, default_value = "H100", value_name = "CARD")]
     card: String,
     /// Print JSON.
@@ -73,19 +74,20 @@ impl Profile {
         if self.operation != Operation::Matmul && (self.tile.is_some() || self.split_k.is_some()) {
             bail!("--tile and --split-k are for products; leave them out for other operations");
         }
+        let device = Device::sim_of(&card);
         let mut profile = match self.operation {
-            Operation::Matmul => self.product()?,
-            Operation::Copy => self.movement(moye::copy, false)?,
-            Operation::Transpose => self.movement(moye::transpose, true)?,
+            Operation::Matmul => self.product(&device)?,
+            Operation::Copy => self.movement(&device, moye::copy, false)?,
+            Operation::Transpose => self.movement(&device, moye::transpose, true)?,
             #[cfg(feature = "attention")]
             Operation::Attention => match self.kind {
-                Kind::Bf16 => self.attention::<bf16>()?,
+                Kind::Bf16 => self.attention::<bf16>(&device)?,
                 // f32 is the default of the option, which only products have.
-                Kind::F16 | Kind::F32 => self.attention::<f16>()?,
+                Kind::F16 | Kind::F32 => self.attention::<f16>(&device)?,
                 other => bail!("attention is of f16 or bf16, not of {}", other.name()),
             },
         };
-        set_registers(&mut profile)?;
+        set_registers(&mut profile, device.arch())?;
         if let Some(path) = &self.html {
             return fs::write(path, profile.to_html(Some(&card)))
                 .with_context(|| format!("cannot write {}", path.display()));
@@ -101,24 +103,24 @@ impl Profile {
     /// The profile of a copy or a transpose, f32 and row-major.
     fn movement(
         &self,
+        device: &Device,
         run: impl FnOnce(&Device, &Matrix<'_, f32>, &mut MatrixMut<'_, f32>) -> moye::Result<()>,
         transposes: bool,
     ) -> Result<Counted> {
-        let (device, Size { m, n, .. }) = (Device::sim(), self.size());
+        let Size { m, n, .. } = self.size();
         let elements = elements(m, n)?;
         let source = device.alloc_zeroed::<f32>(elements)?;
         let mut target = device.alloc_uninit::<f32>(elements)?;
         let source = Matrix::row_major(&source, m, n)?;
         let (rows, columns) = if transposes { (n, m) } else { (m, n) };
         let mut target = MatrixMut::row_major(&mut target, rows, columns)?;
-        Ok(device.profile(|| run(&device, &source, &mut target))?)
+        Ok(device.profile(|| run(device, &source, &mut target))?)
     }
 
     /// The profile of attention of one head: M queries and N keys of K columns each, by default
     /// 128, 128 and 64.
     #[cfg(feature = "attention")]
-    fn attention<T: moye::AttentionElement + Member>(&self) -> Result<Counted> {
-        let device = Device::sim();
+    fn attention<T: moye::AttentionElement + Member>(&self, device: &Device) -> Result<Counted> {
         let Size { m, n, k } = self.size.unwrap_or(Size { m: 128, n: 128, k: 64 });
         let mut random = fastrand::Rng::with_seed(0);
         let mut draw = |count: usize| (0..count).map(|_| T::draw(&mut random)).collect::<Vec<T>>();
@@ -132,25 +134,29 @@ impl Profile {
             moye::Heads::head_first(&values, [1, 1, n, k])?,
         );
         let mut o = moye::HeadsMut::head_first(&mut o, [1, 1, m, k])?;
-        Ok(device.profile(|| call.run(&device, &mut o))?)
+        Ok(device.profile(|| call.run(device, &mut o))?)
     }
 
-    fn product(&self) -> Result<Counted> {
+    fn product(&self, device: &Device) -> Result<Counted> {
         match self.kind {
-            Kind::F32 => self.product_of::<f32, f32>(Precision::Full),
-            Kind::Tf32 => self.product_of::<f32, f32>(Precision::Tf32),
-            Kind::F16 => self.product_of::<f16, f16>(Precision::Full),
-            Kind::F16Sums => self.product_of::<f16, f16>(Precision::F16Sums),
-            Kind::Bf16 => self.product_of::<bf16, bf16>(Precision::Full),
-            Kind::F64 => self.product_of::<f64, f64>(Precision::Full),
-            Kind::I8 => self.product_of::<i8, i32>(Precision::Full),
-            Kind::E4m3 => self.product_of::<F8E4M3, bf16>(Precision::Full),
+            Kind::F32 => self.product_of::<f32, f32>(device, Precision::Full),
+            Kind::Tf32 => self.product_of::<f32, f32>(device, Precision::Tf32),
+            Kind::F16 => self.product_of::<f16, f16>(device, Precision::Full),
+            Kind::F16Sums => self.product_of::<f16, f16>(device, Precision::F16Sums),
+            Kind::Bf16 => self.product_of::<bf16, bf16>(device, Precision::Full),
+            Kind::F64 => self.product_of::<f64, f64>(device, Precision::Full),
+            Kind::I8 => self.product_of::<i8, i32>(device, Precision::Full),
+            Kind::E4m3 => self.product_of::<F8E4M3, bf16>(device, Precision::Full),
         }
     }
 
     /// The profile of a product of random matrices; C is column-major, as in `moye bench`.
-    fn product_of<T: Member, U: ResultOf<T> + Stored>(&self, precision: Precision) -> Result<Counted> {
-        let (device, Size { m, n, k }) = (Device::sim(), self.size());
+    fn product_of<T: Member, U: ResultOf<T> + Stored>(
+        &self,
+        device: &Device,
+        precision: Precision,
+    ) -> Result<Counted> {
+        let Size { m, n, k } = self.size();
         let mut random = fastrand::Rng::with_seed(0);
         let mut draw = |count: usize| (0..count).map(|_| T::draw(&mut random)).collect::<Vec<T>>();
         let a = device.upload(&draw(elements(m, k)?))?;
@@ -166,7 +172,7 @@ impl Profile {
             call = call.split_k(slices);
         }
         let mut c = MatrixMut::col_major(&mut c, m, n)?;
-        Ok(device.profile(|| call.run(&device, &mut c))?)
+        Ok(device.profile(|| call.run(device, &mut c))?)
     }
 }
 
@@ -176,12 +182,11 @@ fn elements(rows: usize, columns: usize) -> Result<usize> {
         .with_context(|| format!("a {rows}x{columns} matrix is larger than any memory; use a smaller size"))
 }
 
-/// Adds the registers of the kernels, if there is a `ptxas`.
-fn set_registers(profile: &mut Counted) -> Result<()> {
+/// Adds the registers of the kernels on an architecture, if there is a `ptxas`.
+fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
     let Some(ptxas) = Ptxas::find() else { return Ok(()) };
     let mut names: Vec<String> = profile.kernels.iter().map(|kernel| kernel.kernel.clone()).collect();
-    // The simulator has the limits of sm_90.
-    let best = SHIPPED_PTX.image_for(Arch::new(9, 0));
+    let best = SHIPPED_PTX.image_for(arch);
     for (arch, text) in best.into_iter().chain(SHIPPED_PTX.images().iter().copied()) {
         let file = PtxFile { arch: arch.parse()?, path: PathBuf::new(), text: text.to_owned() };
         let report = Report::of_kernels(&file, Some(&ptxas), |name| names.iter().any(|other| other == name))?;

@@ -31,7 +31,8 @@ pub struct PtxReport {
     #[arg(long, value_name = "PART")]
     kernel: Vec<String>,
     /// Fail if a kernel has slow code of this kind: local_memory, spills, double_precision,
-    /// slow_division, unpacked_conversion, serialized_wgmma, or all.
+    /// slow_division, unpacked_conversion, serialized_wgmma, or all. Spills and serialized_wgmma
+    /// need ptxas.
     #[arg(long, value_name = "KIND")]
     deny: Vec<String>,
     /// Print JSON.
@@ -69,6 +70,15 @@ impl PtxReport {
         let count = findings.iter().filter(|finding| denied.contains(&finding.lint)).count();
         if count > 0 {
             bail!("{count} findings are denied");
+        }
+        let unknown: Vec<_> =
+            denied.iter().filter(|lint| lint.needs_ptxas()).map(|lint| lint.name()).collect();
+        if ptxas.is_none() && !unknown.is_empty() {
+            bail!(
+                "{} cannot be looked for: no ptxas was found; the variable {} names one",
+                unknown.join(" and "),
+                Ptxas::VARIABLE
+            );
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use crate::graph::not_captured;
 use crate::stream::Stream;
 use crate::{Error, Result};
 use gpu::Gpu;
-use moye_sim::profile::Profile;
+use moye_sim::profile::{Card, Profile};
 use simulator::Simulator;
 use std::fmt;
 use std::sync::Arc;
@@ -123,6 +123,22 @@ impl Device {
     /// every machine.
     pub fn sim() -> Self {
         Self(Backend::Sim(Arc::new(Simulator::new(None))))
+    }
+
+    /// A new simulator with the limits of a card: operations choose the kernels that they would
+    /// choose on it, for its architecture, its shared memory and its multiprocessors.
+    ///
+    /// ```
+    /// use moye::profile::Card;
+    /// let device = moye::Device::sim_of(&Card::named("RTX 4090").unwrap());
+    /// assert_eq!(device.arch(), moye::Arch::new(8, 9));
+    /// assert_eq!(device.properties().shared_bytes_per_block, 99 * 1024);
+    /// ```
+    ///
+    /// Its simulator runs every instruction: a kernel of your own is not refused there that the
+    /// card cannot run, but its profile says so.
+    pub fn sim_of(card: &Card) -> Self {
+        Self(Backend::Sim(Arc::new(Simulator::of_card(card))))
     }
 
     /// The fixed properties.
@@ -252,7 +268,7 @@ impl Device {
     pub(crate) fn planned_multiprocessors(&self) -> u32 {
         match &self.0 {
             Backend::Gpu(gpu) => gpu.properties().multiprocessors,
-            Backend::Sim(_) => simulator::PLANNED_MULTIPROCESSORS,
+            Backend::Sim(simulator) => simulator.planned_multiprocessors(),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::module::Ptx;
 use crate::{Error, Result};
 use moye_sim::Launch;
 use moye_sim::memory::GlobalMemory;
-use moye_sim::profile::{Profile, Profiler};
+use moye_sim::profile::{Card, Profile, Profiler};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,13 +22,14 @@ const SHARED_BYTES_PER_BLOCK: usize = 227 * 1024;
 /// The multiprocessors for which products are planned: those of an H200, for which the kernels'
 /// costs were measured. With the number of the host's cores the choice of a kernel would differ by
 /// machine.
-pub(crate) const PLANNED_MULTIPROCESSORS: u32 = 132;
+const PLANNED_MULTIPROCESSORS: u32 = 132;
 
 /// A simulated device with its own memory.
 pub(crate) struct Simulator {
     number: u64,
     memory: GlobalMemory,
     properties: Properties,
+    planned_multiprocessors: u32,
     /// The reason why no GPU is used.
     reason: Option<Error>,
     progress: Mutex<Option<Progress>>,
@@ -37,7 +38,6 @@ pub(crate) struct Simulator {
 
 impl Simulator {
     pub fn new(reason: Option<Error>) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         // For the largest blocks, of which a multiprocessor runs one or two.
         let at_once = moye_sim::blocks_at_once(moye_sim::MAX_THREADS);
         let properties = Properties {
@@ -47,10 +47,28 @@ impl Simulator {
             shared_bytes_per_block: SHARED_BYTES_PER_BLOCK,
             memory_bytes: None,
         };
+        Self::with(properties, PLANNED_MULTIPROCESSORS, reason)
+    }
+
+    /// One with the limits of a card.
+    pub fn of_card(card: &Card) -> Self {
+        let (major, minor) = card.capability;
+        let properties = Properties {
+            name: format!("simulator of {}", card.name),
+            arch: Arch::new(major, minor),
+            shared_bytes_per_block: card.shared_block_kib as usize * 1024,
+            ..Self::new(None).properties
+        };
+        Self::with(properties, card.multiprocessors as u32, None)
+    }
+
+    fn with(properties: Properties, planned_multiprocessors: u32, reason: Option<Error>) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
         Self {
             number: COUNT.fetch_add(1, Ordering::Relaxed),
             memory: GlobalMemory::new(),
             properties,
+            planned_multiprocessors,
             reason,
             progress: Mutex::new(None),
             profiler: Mutex::new(None),
@@ -68,6 +86,11 @@ impl Simulator {
 
     pub fn properties(&self) -> &Properties {
         &self.properties
+    }
+
+    /// The number of multiprocessors for which operations are planned.
+    pub fn planned_multiprocessors(&self) -> u32 {
+        self.planned_multiprocessors
     }
 
     pub fn reason(&self) -> Option<&Error> {
@@ -94,7 +117,7 @@ impl Simulator {
     pub fn profile_ptx(&self, kernel: &str, ptx: &Ptx) {
         let profiler = self.profiler.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(profiler) = profiler {
-            profiler.add_ptx(kernel, || ptx.text_of(kernel, ARCH));
+            profiler.add_ptx(kernel, || ptx.text_of(kernel, self.properties.arch));
         }
     }
 

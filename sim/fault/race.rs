@@ -78,10 +78,22 @@ pub struct Race {
 impl Race {
     /// What can order the two accesses.
     pub fn remedy(&self) -> &'static str {
-        if self.threads == RaceThreads::Streams {
-            return "streams are ordered by events alone: record one behind the earlier work and let the other stream wait for it, or wait on the host between";
+        match self.threads {
+            RaceThreads::Streams => {
+                return "streams are ordered by events alone: record one behind the earlier work and let the other stream wait for it, or wait on the host between";
+            }
+            RaceThreads::Chain => {
+                return "the launches overlap, and a launch between them has not waited: `wait_for_prior_kernels` waits for the launch before alone, so call it in each kernel of the chain";
+            }
+            RaceThreads::Launches => {
+                return "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier that it waits at";
+            }
+            RaceThreads::Warp | RaceThreads::Block | RaceThreads::Cluster | RaceThreads::Grid => {}
         }
         let either = |access: Access| self.access == access || self.other.access == access;
+        if either(Access::BulkDestination) && matches!(self.space, RaceSpace::Global { .. }) {
+            return "call `bulk_wait_group` in the thread that issues the bulk store, and order the two threads behind it: by a barrier in a block, by `fence_gpu` and an atomic operation between blocks";
+        }
         if either(Access::BulkDestination) || either(Access::StoreAsync) {
             return "a bulk copy is ordered by mbarriers: threads that use the bytes wait on the mbarrier at which the copy completes, and the thread that issues the copy waits until earlier users have released the bytes";
         }
@@ -91,9 +103,15 @@ impl Race {
         if self.access == Access::Atomic && self.other.access == Access::Atomic {
             return "an atomic operation of block scope is not atomic for other blocks: use GPU scope";
         }
-        if (self.access == Access::Atomic) != (self.other.access == Access::Atomic) {
+        if either(Access::Atomic) {
             return match self.threads {
                 RaceThreads::Grid => "make both accesses atomic, or put them into separate launches",
+                RaceThreads::Cluster => {
+                    "make both accesses atomic, or put a barrier of the cluster between them (`sync_cluster`)"
+                }
+                RaceThreads::Warp => {
+                    "make both accesses atomic, or put a barrier of the warp between them (`sync_warp`)"
+                }
                 _ => "make both accesses atomic, or put a barrier between them (`sync_threads`)",
             };
         }
@@ -101,21 +119,14 @@ impl Race {
             RaceThreads::Warp => {
                 "put `sync_warp` between them: shuffles, votes and ldmatrix do not order memory accesses"
             }
-            RaceThreads::Block => {
-                "put a barrier between them at which both threads arrive: `sync_threads`, a named barrier, or an mbarrier"
-            }
             RaceThreads::Cluster => {
                 "put a barrier of the cluster (`sync_cluster`) or an mbarrier between them"
             }
             RaceThreads::Grid => {
                 "order the blocks by an atomic operation of GPU scope, with `fence_gpu` before it in the block that releases and after it in the block that acquires, or use separate launches"
             }
-            RaceThreads::Streams => unreachable!("returned above"),
-            RaceThreads::Chain => {
-                "the launches overlap, and a launch between them has not waited: `wait_for_prior_kernels` waits for the launch before alone, so call it in each kernel of the chain"
-            }
-            RaceThreads::Launches => {
-                "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier that it waits at"
+            _ => {
+                "put a barrier between them at which both threads arrive: `sync_threads`, a named barrier, or an mbarrier"
             }
         }
     }
@@ -154,5 +165,48 @@ impl fmt::Display for Race {
         }
         let (file, line) = (other.location.file(), other.location.line());
         write!(f, "at {file}:{line} are not ordered: {}", self.remedy())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The way out for a race of such threads by these accesses, in global memory or not.
+    fn remedy(threads: RaceThreads, [access, second]: [Access; 2], is_global: bool) -> &'static str {
+        let location = Location::caller();
+        let thread = Dim3::new(0, 0, 0);
+        let other = RaceAccess { access: second, kernel: None, block: None, thread, location };
+        let space = match is_global {
+            true => RaceSpace::Global { address: 0, nearest: None },
+            false => RaceSpace::Shared { offset: 0, rank: None },
+        };
+        Race { access, bytes: 4, space, other, threads }.remedy()
+    }
+
+    #[test]
+    fn the_way_out_is_one_that_orders_these_threads() {
+        use Access::{Atomic, BulkDestination, Read, Write};
+        use RaceThreads::{Block, Chain, Cluster, Grid, Launches, Streams, Warp};
+        for accesses in [[Write, Read], [Atomic, Read], [Atomic, Atomic], [BulkDestination, Read]] {
+            let between_launches = |threads| remedy(threads, accesses, true);
+            assert!(between_launches(Launches).contains("`wait_for_prior_kernels`"), "{accesses:?}");
+            assert!(between_launches(Chain).contains("in each kernel of the chain"), "{accesses:?}");
+            assert!(between_launches(Streams).contains("events"), "{accesses:?}");
+        }
+        for (threads, part) in [
+            (Warp, "`sync_warp`"),
+            (Block, "`sync_threads`"),
+            (Cluster, "`sync_cluster`"),
+            (Grid, "launches"),
+        ] {
+            for accesses in [[Write, Read], [Atomic, Write]] {
+                let said = remedy(threads, accesses, threads == Grid);
+                assert!(said.contains(part), "{threads:?}, {accesses:?}: {said}");
+            }
+        }
+        let stored = remedy(Block, [BulkDestination, Read], true);
+        assert!(stored.contains("`bulk_wait_group`") && !stored.contains("mbarrier"), "{stored}");
+        assert!(remedy(Block, [BulkDestination, Read], false).contains("mbarrier"), "a bulk load");
     }
 }

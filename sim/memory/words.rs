@@ -53,6 +53,29 @@ pub(crate) unsafe fn store<T: Pod>(address: u64, value: T) {
     }
 }
 
+/// Loads `bytes` bytes and stores the lowest ones of `bits`, in two accesses.
+///
+/// # Safety
+/// As for [`load`], with `bytes` one of 1, 2, 4, 8 and 16.
+#[inline(always)]
+pub(crate) unsafe fn exchange_bits(address: u64, bits: u128, bytes: usize) -> u128 {
+    macro_rules! exchange {
+        ($($bytes:literal $ty:ty;)*) => {
+            match bytes {
+                $($bytes => {
+                    // SAFETY: the caller's contract.
+                    let before = unsafe { load::<$ty>(address) };
+                    // SAFETY: as above.
+                    unsafe { store(address, from_bits::<$ty>(bits)) };
+                    to_bits(before)
+                })*
+                other => unreachable!("an access of {other} bytes"),
+            }
+        };
+    }
+    exchange! { 1 u8; 2 u16; 4 u32; 8 u64; 16 [u64; 2]; }
+}
+
 /// The bytes of `value`, zero-extended.
 #[inline(always)]
 pub(crate) fn to_bits<T: Pod>(value: T) -> u128 {

@@ -4,6 +4,7 @@ use super::cell::{Entry, Kind, PAGE, Page};
 use super::clock::{Foreign, add_foreign};
 use super::note::shift_of;
 use super::place::{Place, Places, place};
+use super::spin::Spin;
 use crate::Dim3;
 use crate::block::{RawFault, WARP_SIZE};
 use crate::fault::{Access, FaultKind, RaceAccess};
@@ -18,17 +19,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 struct Pages {
     base: u64,
     /// Each null or a box that it owns.
-    pages: Box<[AtomicPtr<Mutex<Page>>]>,
+    pages: Box<[AtomicPtr<Spin<Page>>]>,
 }
 
 impl Pages {
-    fn page(&self, number: usize) -> &Mutex<Page> {
-        let slot = &self.pages[number];
-        let present = slot.load(Ordering::Acquire);
-        if !present.is_null() {
-            // SAFETY: a page that is present stays until all are dropped.
-            return unsafe { &*present };
+    #[inline(always)]
+    fn page(&self, number: usize) -> &Spin<Page> {
+        let present = self.pages[number].load(Ordering::Acquire);
+        if present.is_null() {
+            return self.new_page(number);
         }
+        // SAFETY: a page that is present stays until all are dropped.
+        unsafe { &*present }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn new_page(&self, number: usize) -> &Spin<Page> {
+        let slot = &self.pages[number];
         let new = Box::into_raw(Box::default());
         match slot.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: it is present from now on.
@@ -171,8 +179,7 @@ impl GlobalRaces {
     ) -> R {
         let pages = &self.allocations[allocation];
         let offset = (address - pages.base) as usize;
-        let mut page = pages.page(offset / PAGE).lock().unwrap_or_else(PoisonError::into_inner);
-        act(&mut page, offset % PAGE)
+        pages.page(offset / PAGE).with(|page| act(page, offset % PAGE))
     }
 
     /// Notes an access of one thread, the only one, to bytes of an allocation.
@@ -253,8 +260,7 @@ impl GlobalRaces {
         if slot.load(Ordering::Acquire).is_null() {
             return None;
         }
-        let mut page = pages.page(offset / PAGE).lock().unwrap_or_else(PoisonError::into_inner);
-        Some(act(&mut page, offset % PAGE))
+        Some(pages.page(offset / PAGE).with(|page| act(page, offset % PAGE)))
     }
 
     /// The block and the thread of an entry.

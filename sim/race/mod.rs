@@ -19,6 +19,7 @@ mod note;
 mod order;
 mod place;
 mod shared;
+mod spin;
 mod sync;
 
 pub(crate) use cell::Kind;

@@ -6,7 +6,6 @@ use super::place::place;
 use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
 use crate::fault::{Access, FaultKind, Race, RaceAccess, RaceSpace, RaceThreads};
 use crate::memory::words;
-use crate::pod::Pod;
 use crate::stream::Concurrent;
 use std::panic::Location;
 
@@ -174,16 +173,22 @@ impl BlockContext {
         self.note_global_by(noted, allocation, address, bytes, || noted);
     }
 
-    /// The running thread stores a `T` in global memory, in an allocation of this number: no other
-    /// thread comes between the store and what is noted of it.
+    /// The running thread stores the lowest `bytes` bytes of `bits`, 1 to 16 of them, in global
+    /// memory, in an allocation of this number: no other thread comes between the store and what is
+    /// noted of it.
+    // Not generic: that would be compiled, without optimisation, in the crate of the kernel.
     #[inline(never)]
-    pub(crate) fn store_noted<T: Pod>(&self, noted: Noted, allocation: usize, address: u64, value: T) {
-        self.note_global_by(noted, allocation, address, size_of::<T>(), || {
-            // SAFETY: the address was looked up.
-            let before = unsafe { words::load::<T>(address) };
-            // SAFETY: as above.
-            unsafe { words::store(address, value) };
-            Noted { changed: words::to_bits(before) ^ words::to_bits(value), ..noted }
+    pub(crate) fn store_noted(
+        &self,
+        noted: Noted,
+        allocation: usize,
+        address: u64,
+        (bits, bytes): (u128, usize),
+    ) {
+        self.note_global_by(noted, allocation, address, bytes, || {
+            // SAFETY: the address was looked up, of as many bytes.
+            let before = unsafe { words::exchange_bits(address, bits, bytes) };
+            Noted { changed: before ^ bits, ..noted }
         });
     }
 

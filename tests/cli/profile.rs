@@ -41,6 +41,31 @@ fn a_product_is_profiled_as_text_json_and_html() {
 }
 
 #[test]
+fn the_kernels_are_those_that_the_named_card_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = |card: &str, more: &[&str]| {
+        let arguments = [&["profile", "matmul", "128x128x32", "--card", card], more].concat();
+        succeeded(&moye(folder.path(), &arguments))
+    };
+    for card in ["A100", "RTX 4090"] {
+        let json: serde_json::Value =
+            serde_json::from_str(&profile(card, &["--type", "f16", "--json"])).unwrap();
+        for kernel in json["kernels"].as_array().unwrap() {
+            assert!(kernel["lacks"].is_null() && kernel["limit"].is_string(), "{card}: {kernel}");
+            assert!(kernel["occupancy"]["fraction"].as_f64().unwrap() > 0.0, "{card}: {kernel}");
+            assert_eq!(kernel["total"]["bulk_bytes"], 0, "{card} has no TMA: {kernel}");
+        }
+    }
+    assert!(profile("H200", &["--type", "bf16"]).contains("cp.async.bulk.tensor"), "an H200 has");
+    // Of e4m3 there are kernels for Hopper alone.
+    let arguments = ["profile", "matmul", "128x128x32", "--card", "A100", "--type", "e4m3"];
+    let said = failed(&moye(folder.path(), &arguments));
+    for part in ["`wgmma`", "sm_90", "simulator of A100 is sm_80"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn a_copy_moves_each_byte_once_and_a_transpose_as_many() {
     let folder = tempfile::tempdir().unwrap();
     for operation in ["copy", "transpose"] {

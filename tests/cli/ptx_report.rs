@@ -59,8 +59,23 @@ fn a_denied_finding_and_what_is_no_kernel_are_errors() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(part), "{arguments:?}: {said}");
     }
-    let kept = ["report", "k.ptx", "--deny", "spills"];
+    let kept = ["report", "k.ptx", "--deny", "local_memory"];
     assert!(moye(folder.path(), &kept).status.success(), "what is not found is not denied");
+}
+
+#[test]
+fn what_ptxas_alone_tells_is_an_error_to_deny_where_there_is_no_ptxas() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("k.ptx"), PTX).unwrap();
+    let report = |kind: &str| {
+        let mut command = command(folder.path(), &["report", "k.ptx", "--deny", kind]);
+        command.env("MOYE_PTXAS", "off").output().unwrap()
+    };
+    assert_eq!(
+        failed(&report("spills")),
+        "spills cannot be looked for: no ptxas was found; the variable MOYE_PTXAS names one"
+    );
+    assert!(report("local_memory").status.success(), "the PTX tells local memory");
 }
 
 /// 48 values that live at the same time, in 24 registers.

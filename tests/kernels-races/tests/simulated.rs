@@ -69,7 +69,7 @@ fn told(name: &str) -> Told {
         ),
         "bulk_store_without_fence" => fault!(SharedUnfenced, "no fence.proxy.async since"),
         "bulk_source_overwritten" => fault!(SharedBeingRead, "cp.async.bulk"),
-        "bulk_store_read_back_too_early" => Race(Block, [BulkDestination, Read], "mbarrier"),
+        "bulk_store_read_back_too_early" => Race(Block, [BulkDestination, Read], "bulk_wait_group"),
         "bulk_copy_of_a_result" => fault!(GlobalUnfenced, "`fence_proxy_async_global`"),
         "bulk_store_left_behind" => fault!(BulkCopiesLeft, "cp.async.bulk.wait_group.read 0"),
         "peer_read_without_barrier" | "peer_written_while_read" | "relaxed_arrival" => {
