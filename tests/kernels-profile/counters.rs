@@ -77,7 +77,12 @@ pub const COUNTERS: &[(&str, Figure)] = &[
     ("sass__inst_executed_per_opcode/UTMALDG", |counts| counts.count("cp.async.bulk.tensor.shared")),
     ("sass__inst_executed_per_opcode/SYNCS", |counts| counts.count("mbarrier")),
     ("sass__inst_executed_per_opcode/FENCE", |counts| counts.count("fence.proxy.async")),
-    ("sass__inst_executed_per_opcode/MEMBAR", |counts| counts.count("fence.acq_rel")),
+    // A fence of the proxies and a releasing arrival at the cluster's barrier begin with one.
+    ("sass__inst_executed_per_opcode/MEMBAR", |counts| {
+        let arrivals =
+            counts.count("barrier.cluster.arrive") - counts.count("barrier.cluster.arrive.relaxed");
+        counts.count("fence.acq_rel") + counts.count("fence.proxy.async") + arrivals
+    }),
     ("sass__inst_executed_per_opcode/UCGABAR_ARV", |counts| counts.count("barrier.cluster.arrive")),
     ("sass__inst_executed_per_opcode/UCGABAR_WAIT", |counts| counts.count("barrier.cluster.wait")),
     // Lanes that take part, which is how a GPU shows divergence.

@@ -25,6 +25,7 @@ ONE_ADDITION = "ptxas makes one addition of those of a warp to one word: by vote
 ONE_LOAD = "ptxas makes one load of 16 bytes of three neighbouring ones"
 STORE_WAITED = "a store waited for that of another warp, which the GPU counts as a conflict; varies from run to run"
 ELECTED = "ptxas elects the lane that issues the copy"
+VOTED = "ptxas votes before each arrival at the mbarrier"
 PREDICATED = "ptxas predicates what one thread does: all warps issue it, one lane executes it"
 
 OPCODE = "sass__inst_executed_per_opcode/"
@@ -72,6 +73,8 @@ REASONS = [
     ("tensor_copy", OPCODE + "UTMALDG", lambda ours: [WARPS], PREDICATED),
     # The initialisation and the arrival are predicated, not the wait.
     ("bulk_copy tensor_copy", OPCODE + "SYNCS", lambda ours: [ours + 2 * (WARPS - BLOCKS)], PREDICATED),
+    ("mbarrier_of_all", OPCODE + "SYNCS", lambda ours: [ours + WARPS - BLOCKS], PREDICATED),
+    ("mbarrier_of_all", OPCODE + "VOTE+VOTEU", lambda ours: [2 * WARPS], VOTED),
 ]
 
 
