@@ -18,14 +18,15 @@ MOST = 3.0
 
 # Work, kernel's kind, arguments of the program, extents of its files, and those of files of a few elements.
 WORKS = [
-    ("f32 product 256x256x256", "FMA, TMA", "matmul A B", "f4", [(256, 256), (256, 256)]),
+    ("f32 product 256x256x256", "FMA, cp.async", "matmul A B", "f4", [(256, 256), (256, 256)]),
     ("f16 product 768x768x768", "wgmma, TMA", "matmul A B", "f2", [(768, 768), (768, 768)]),
-    ("f16 product 505x507x509", "mma.sync, ldmatrix, plain loads", "matmul A B", "f2", [(505, 509), (509, 507)]),
+    ("f16 product 505x507x509", "realignment, wgmma, TMA", "matmul A B", "f2", [(505, 509), (509, 507)]),
     ("tf32 product 512x512x512", "wgmma, TMA", "matmul A B --tf32", "f4", [(512, 512), (512, 512)]),
     ("f64 product 256x256x256", "mma.sync, cp.async", "matmul A B", "f8", [(256, 256), (256, 256)]),
     ("i8 product 768x768x768", "wgmma, TMA", "matmul A B", "i1", [(768, 768), (768, 768)]),
+    ("i8 product 256x256x256, tile 64x64", "mma.sync, ldmatrix, cp.async", "matmul A B --tile 64x64", "i1", [(256, 256), (256, 256)]),
     ("f16 attention 4x256x256x64", "wgmma, TMA", "attention A A A", "f2", [(1, 4, 256, 64)]),
-    ("f16 attention 4x32x512x64", "mma.sync, ldmatrix, cp.async", "attention A B B", "f2", [(1, 4, 32, 64), (1, 4, 512, 64)]),
+    ("f16 attention 4x32x512x64", "wgmma, TMA", "attention A B B", "f2", [(1, 4, 32, 64), (1, 4, 512, 64)]),
     ("f32 transpose 2048x2048", "global memory", "transpose A", "f4", [(2048, 2048)]),
 ]
 
@@ -53,7 +54,7 @@ def main():
         machine = f"{os.cpu_count()} cores {platform.machine()}"
         date = subprocess.run(["date", "+%F"], capture_output=True, text=True).stdout.strip()
         print(
-            f'{date},{machine},{work},"{kind}",{with_races:.3f},{without:.3f},{ratio:.2f},moye {arguments} --device sim',
+            f'{date},{machine},"{work}","{kind}",{with_races:.3f},{without:.3f},{ratio:.2f},moye {arguments} --device sim',
             flush=True,
         )
     return 1 if too_slow else 0

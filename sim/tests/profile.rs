@@ -152,7 +152,14 @@ fn text_json_and_html_hold_the_lines_with_their_figures_and_what_limits_the_kern
     ] {
         assert!(json.contains(part), "`{part}` is in:\n{json}");
     }
-    for part in ["&amp; &lt;tags&gt;", "<tr class=\"bad\">", "12.5%"] {
+    for part in [
+        "&amp; &lt;tags&gt;",
+        "<tr class=\"bad\">",
+        "12.5%",
+        "<th>occupancy</th>",
+        "<th>roofline</th>",
+        "by L1 sectors",
+    ] {
         assert!(html.contains(part), "`{part}` is in:\n{html}");
     }
 }

@@ -25,7 +25,7 @@ ONE_ADDITION = "ptxas makes one addition of those of a warp to one word: by vote
 ONE_LOAD = "ptxas makes one load of 16 bytes of three neighbouring ones"
 STORE_WAITED = "a store waited for that of another warp, which the GPU counts as a conflict; varies from run to run"
 ELECTED = "ptxas elects the lane that issues the copy"
-VOTED = "ptxas votes before each arrival at the mbarrier"
+VOTED = "ptxas makes the predicate of the initialisation uniform by two votes"
 PREDICATED = "ptxas predicates what one thread does: all warps issue it, one lane executes it"
 
 OPCODE = "sass__inst_executed_per_opcode/"
