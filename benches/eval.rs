@@ -13,7 +13,7 @@ fn main() {
 fn golden(op: Option<&str>) -> Vec<u8> {
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let path = format!("{package}/tests/data/golden/pycute.jsonl");
+    let path = format!("{package}/tests/fixtures/data/golden/pycute.jsonl");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let mut requests = Vec::new();
     for line in text.lines() {

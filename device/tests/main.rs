@@ -1,6 +1,6 @@
 //! The tests of the crate, in one program: linking a dozen costs more than compiling them.
 
-#[path = "../../tests/common/bytes.rs"]
+#[path = "../../tests/fixtures/common/bytes.rs"]
 mod bytes;
 #[path = "../../tools/eval/tests/golden/definition.rs"]
 mod definition;

@@ -26,7 +26,7 @@ const ENDINGS: &[&str] = &[".rs", ".md", ".py", ".pyi", ".toml", ".sh"];
 /// Files that start like this are not checked, for the reason beside it.
 const EXCEPT: &[(&str, &str)] = &[
     ("xtask/language/", "has the words themselves"),
-    ("tests/data/", "recorded output"),
+    ("tests/fixtures/data/", "recorded output"),
     ("Cargo.toml", "descriptions are checked where they are shown: in README.md"),
 ];
 

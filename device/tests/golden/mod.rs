@@ -12,7 +12,7 @@ pub fn lines(file: &str) -> Vec<Value> {
     // in is not there.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let path = Path::new(&package).join("../tests/data/golden").join(file);
+    let path = Path::new(&package).join("../tests/fixtures/data/golden").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
 }

@@ -1,7 +1,7 @@
 //! The PTX of each step has the instruction that it is there for, which the step before has not,
 //! and keeps its sums in registers.
 
-#[path = "../../../tests/common/assembler.rs"]
+#[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 
 use hopper_steps::host::{KERNELS, STEPS};

@@ -365,7 +365,7 @@ pub mod tests {
     pub fn golden(name: &str) -> expect_test::ExpectFile {
         let folder =
             std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-        expect_file![format!("{folder}/tests/data/bench/{name}")]
+        expect_file![format!("{folder}/tests/fixtures/data/bench/{name}")]
     }
 
     #[test]

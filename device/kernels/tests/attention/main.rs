@@ -1,6 +1,6 @@
 //! Attention kernels on the simulator, against softmax attention in f64.
 
-#[path = "../../../../tests/common/bytes.rs"]
+#[path = "../../../../tests/fixtures/common/bytes.rs"]
 mod bytes;
 mod attention {
     //! What is tested.

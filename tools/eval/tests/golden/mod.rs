@@ -17,7 +17,7 @@ fn asked(file: &str) -> Vec<(Value, Value)> {
     // in is not there.
     let package =
         std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| env!("CARGO_MANIFEST_DIR").to_owned());
-    let path = Path::new(&package).join("../../tests/data/golden").join(file);
+    let path = Path::new(&package).join("../../tests/fixtures/data/golden").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let mut requests = String::new();
     let mut lines = Vec::new();

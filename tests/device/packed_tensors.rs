@@ -1,0 +1,167 @@
+//! Tensors of elements smaller than a byte, on the simulator and the GPU where there is one: every
+//! bit of the destination is what it should be, those beside the matrix and between its rows as
+//! before.
+
+#[path = "../fixtures/common/mod.rs"]
+mod common;
+
+use common::devices;
+use common::matrix::rng;
+use moye::{Global, GlobalMut, Grid, Kernel, Ptx};
+use moye_device::number::{B1, S4, Scalar, U4};
+use moye_kernels_tiled::{PTX_SM_80, packed as kernels};
+use rand::RngExt;
+
+static PTX: Ptx = Ptx::new("moye-kernels-tiled", PTX_SM_80);
+
+/// Source, destination, extents, strides of both, in elements.
+type CopyKernel = Kernel<(Global<u8>, GlobalMut<u8>, u32, u32, i64, i64, i64, i64)>;
+
+/// A matrix's strides along its rows' numbers and along its columns'.
+type Strides = (usize, usize);
+
+fn get<T: Scalar>(bytes: &[u8], i: usize) -> T {
+    let per = 8 / T::WIDTH;
+    T::from_low_bits(u64::from(bytes[i / per]) >> (i % per * T::WIDTH))
+}
+
+fn set<T: Scalar>(bytes: &mut [u8], i: usize, value: T) {
+    let per = 8 / T::WIDTH;
+    let shift = i % per * T::WIDTH;
+    let mask = ((1u32 << T::WIDTH) - 1) << shift;
+    let byte = u32::from(bytes[i / per]);
+    bytes[i / per] = (byte & !mask | (value.low_bits() as u32) << shift) as u8;
+}
+
+/// Bytes that hold a matrix, and some behind it, a multiple of 4.
+fn bytes<T: Scalar>((m, n): (usize, usize), (along_m, along_n): Strides) -> usize {
+    let elements = m.saturating_sub(1) * along_m + n.saturating_sub(1) * along_n + 1;
+    (elements * T::WIDTH).div_ceil(8).next_multiple_of(4) + 16
+}
+
+/// Copies a random matrix over random bits, and compares all bits.
+fn check<T: Scalar>(
+    kernel: &CopyKernel,
+    shape: (usize, usize),
+    (tile_m, tile_n, threads): (usize, usize, u32),
+    from: Strides,
+    to: Strides,
+) {
+    let (m, n) = shape;
+    let mut rng = rng(&[m, n, from.0, to.0, T::WIDTH]);
+    let mut random = |bytes: usize| (0..bytes).map(|_| rng.random()).collect::<Vec<u8>>();
+    let (source, before) = (random(bytes::<T>(shape, from)), random(bytes::<T>(shape, to)));
+    let mut want = before.clone();
+    for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        set(&mut want, i * to.0 + j * to.1, get::<T>(&source, i * from.0 + j * from.1));
+    }
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let (input, mut output) = (device.upload(&source).unwrap(), device.upload(&before).unwrap());
+        let grid = Grid::new((m.div_ceil(tile_m) as u32, n.div_ceil(tile_n) as u32), threads);
+        let [from_m, from_n, to_m, to_n] = [from.0, from.1, to.0, to.1].map(|stride| stride as i64);
+        // SAFETY: both buffers hold the matrix with its strides, in whole words.
+        unsafe {
+            module.launch(kernel, grid, (&input, &mut output, m as u32, n as u32, from_m, from_n, to_m, to_n))
+        }
+        .unwrap();
+        let got = output.download().unwrap();
+        let wrong: Vec<_> = (0..got.len()).filter(|&at| got[at] != want[at]).take(8).collect();
+        assert!(
+            wrong.is_empty(),
+            "{} of {m} x {n} {}, strides {from:?} to {to:?}, on {}: bytes {wrong:?} are {:02x?}, expected {:02x?}",
+            kernel.name(),
+            T::NAME,
+            device.name(),
+            wrong.iter().map(|&at| got[at]).collect::<Vec<_>>(),
+            wrong.iter().map(|&at| want[at]).collect::<Vec<_>>(),
+        );
+    }
+}
+
+/// By words of 32 bits; rows of the source start at 4 bytes, those of the destination at 2. Edges
+/// run through words and bytes.
+fn by_words<T: Scalar>(kernel: &CopyKernel) {
+    let words = |n: usize, bits: usize| n.next_multiple_of(bits / T::WIDTH) + bits / T::WIDTH;
+    for shape in [(8, 128), (8, 256), (1, 1), (3, 5), (16, 129), (9, 100), (7, 131), (2, 31), (20, 3)] {
+        check::<T>(kernel, shape, (8, 128, 32), (words(shape.1, 32), 1), (words(shape.1, 16), 1));
+    }
+}
+
+/// One by one, threads sharing bytes; rows start within bytes, and lie across.
+fn by_elements<T: Scalar>(kernel: &CopyKernel) {
+    for shape in [(8_usize, 16_usize), (1, 1), (3, 5), (17, 33), (9, 1), (1, 40)] {
+        let (m, n) = shape;
+        let rows = [(n, 1), (n + 3, 1), (2 * n + 1, 2)];
+        let columns = [(1, m), (1, m + 5)];
+        for from in rows.into_iter().chain(columns) {
+            check::<T>(kernel, shape, (8, 16, 128), from, (n, 1));
+            check::<T>(kernel, shape, (8, 16, 128), from, (1, m + 1));
+        }
+    }
+}
+
+/// Rows of one thread each; those of the source start within bytes.
+fn by_rows<T: Scalar>(kernel: &CopyKernel) {
+    for shape in [(32_usize, 16_usize), (1, 1), (40, 13), (5, 33), (33, 8)] {
+        let n = shape.1;
+        let whole = n.next_multiple_of(16);
+        check::<T>(kernel, shape, (32, 16, 32), (n, 1), (whole, 1));
+        check::<T>(kernel, shape, (32, 16, 32), (1, shape.0), (whole + 16, 1));
+    }
+}
+
+/// Transposed in shared memory, and read as values.
+fn turned<T: Scalar>(kernel: &Kernel<(Global<u8>, GlobalMut<f32>)>) {
+    let mut rng = rng(&[T::WIDTH, 128]);
+    let source: Vec<u8> = (0..128 * T::WIDTH / 8).map(|_| rng.random()).collect();
+    let value = |i: usize, j: usize| get::<T>(&source, 16 * i + j).to_f64() as f32;
+    let want: Vec<f32> = (0..128).map(|at| value(7 - at % 8, 15 - at / 8)).collect();
+    for device in devices() {
+        let module = device.load(&PTX).unwrap();
+        let input = device.upload(&source).unwrap();
+        let mut values = device.upload(&[f32::NAN; 128]).unwrap();
+        // SAFETY: the buffers have 128 elements.
+        unsafe { module.launch(kernel, Grid::new(1, 128), (&input, &mut values)) }.unwrap();
+        assert_eq!(values.download().unwrap(), want, "{} on {}", kernel.name(), device.name());
+    }
+}
+
+macro_rules! tests {
+    ($($t:ty: $words:ident $elements:ident $rows:ident $turned:ident;)*) => { $(
+        #[test]
+        fn $words() {
+            by_words::<$t>(&kernels::$words);
+        }
+
+        #[test]
+        fn $elements() {
+            by_elements::<$t>(&kernels::$elements);
+        }
+
+        #[test]
+        fn $rows() {
+            by_rows::<$t>(&kernels::$rows);
+        }
+
+        #[test]
+        fn $turned() {
+            turned::<$t>(&kernels::$turned);
+        }
+    )* };
+}
+tests! {
+    S4: words_s4 elements_s4 rows_s4 turned_s4;
+    U4: words_u4 elements_u4 rows_u4 turned_u4;
+    B1: words_b1 elements_b1 rows_b1 turned_b1;
+}
+
+#[test]
+fn copies_take_words_and_leave_nothing_in_local_memory() {
+    let module = moye_build::ptx::Module::parse(PTX_SM_80[0].1).unwrap();
+    for name in ["words_s4", "words_u4", "words_b1"] {
+        let entry = module.kernel(name).unwrap_or_else(|| panic!("there is no kernel {name}"));
+        assert!(!entry.uses_local(), "{name} uses local memory");
+        assert_eq!(entry.count("st.shared.b32"), if name == "words_b1" { 1 } else { 4 }, "{name}");
+    }
+}

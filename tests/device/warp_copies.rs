@@ -1,0 +1,109 @@
+//! Tiled copies by the instructions of a warp, on the simulator and the GPU where there is one that
+//! has them: every element of a tile arrives, and by PTX each atom is one instruction.
+
+#[path = "../fixtures/common/mod.rs"]
+mod common;
+
+use common::devices;
+use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Module, Ptx};
+use moye_build::ptx::Module as PtxModule;
+use moye_kernels_tiled::warps::{self as kernels, EXTENT};
+
+static SM_80: Ptx = Ptx::new("moye-kernels-tiled", moye_kernels_tiled::PTX_SM_80);
+static SM_90: Ptx = Ptx::new("moye-kernels-tiled (sm_90)", moye_kernels_tiled::PTX_SM_90);
+
+/// The module, where the device is new enough.
+fn load(device: &Device, ptx: &Ptx) -> Option<Module> {
+    let fits = !device.is_gpu() || ptx.image_for(device.arch()).is_some();
+    fits.then(|| device.load(ptx).unwrap())
+}
+
+/// Copies a tile whose elements all differ over zeros.
+fn arrives<T: Element + PartialEq + std::fmt::Debug>(
+    ptx: &Ptx,
+    kernel: &Kernel<(Global<T>, GlobalMut<T>)>,
+    threads: u32,
+    of: impl Fn(u16) -> T,
+) {
+    let source: Vec<T> = (1..=(EXTENT * EXTENT) as u16).map(of).collect();
+    for module in devices().iter().filter_map(|device| load(device, ptx)) {
+        let device = module.device();
+        let input = device.upload(&source).unwrap();
+        let mut output = device.alloc_zeroed::<T>(source.len()).unwrap();
+        // SAFETY: both buffers hold the tile.
+        unsafe { module.launch(kernel, Grid::new(1, threads), (&input, &mut output)) }.unwrap();
+        let got = output.download().unwrap();
+        let wrong: Vec<usize> = (0..got.len()).filter(|&at| got[at] != source[at]).collect();
+        assert!(
+            wrong.is_empty(),
+            "{} on {}: {} of {} elements are wrong, the first {}, {:?} for {:?}",
+            kernel.name(),
+            device.name(),
+            wrong.len(),
+            got.len(),
+            wrong[0],
+            got[wrong[0]],
+            source[wrong[0]]
+        );
+    }
+}
+
+macro_rules! tests {
+    ($($ptx:ident $of:expr => { $($name:ident $threads:literal, $instruction:literal x $count:literal;)+ })+) => { $($(
+        #[test]
+        fn $name() {
+            arrives(&$ptx, &kernels::$name, $threads, $of);
+            let module = PtxModule::parse($ptx.images()[0].1).unwrap();
+            let entry = module.kernel(kernels::$name.name()).expect("the kernel is in its module");
+            assert!(!entry.uses_local(), "{} uses local memory", entry.name);
+            let matrix = |name: &str| name.starts_with("ldmatrix") || name.starts_with("stmatrix");
+            let counts = (entry.count($instruction), entry.count_where(matrix));
+            assert_eq!(counts, ($count, $count), "{}, and any: {:?}", $instruction, entry.instructions);
+        }
+    )+)+ };
+}
+tests! {
+    SM_80 |i| i => {
+        // Of 1,024 elements an atom moves 64 for each matrix, and each warp of a tile executes it.
+        ldsm_x1 32, "ldmatrix.sync.aligned.m8n8.x1.shared.b16" x 16;
+        ldsm_x2 32, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 8;
+        ldsm_x4 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        ldsm_x4_padded 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        ldsm_x4_swizzled 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        ldsm_pairs_x1 32, "ldmatrix.sync.aligned.m8n8.x1.shared.b16" x 16;
+        ldsm_pairs_x2 32, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 8;
+        ldsm_pairs_x4 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+    }
+    SM_80 half::f16::from_bits => {
+        // Two of four warps have the same rows of an operand.
+        ldsm_f16_a 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 2;
+        ldsm_f16_a_swizzled 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 2;
+        ldsm_f16_b 128, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 4;
+        ldsm_f16_b_x4 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 2;
+        ldsm_f16_a_trans 128, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" x 2;
+        ldsm_f16_a_trans_swizzled 128, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16" x 2;
+        ldsm_f16_b_trans 128, "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16" x 4;
+        ldsm_f16_b_trans_x1 128, "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16" x 8;
+    }
+    SM_80 f32::from => {
+        // A matrix of 32-bit elements has 32.
+        ldsm_tf32_a 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        ldsm_tf32_a_swizzled 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        ldsm_tf32_b 128, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 8;
+        ldsm_tf32_b_x4 128, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+    }
+    SM_90 |i| i => {
+        stsm_x1 32, "stmatrix.sync.aligned.m8n8.x1.shared.b16" x 16;
+        stsm_x2 32, "stmatrix.sync.aligned.m8n8.x2.shared.b16" x 8;
+        stsm_x4 32, "stmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        stsm_x4_swizzled 32, "stmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+    }
+    SM_90 half::f16::from_bits => {
+        stsm_f16_a 32, "stmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        stsm_f16_a_swizzled 32, "stmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;
+        stsm_f16_a_trans 32, "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16" x 4;
+        stsm_f16_b_trans 32, "stmatrix.sync.aligned.m8n8.x2.trans.shared.b16" x 8;
+        stsm_f16_b_trans_x1 32, "stmatrix.sync.aligned.m8n8.x1.trans.shared.b16" x 16;
+        stsm_f16_warps 64, "stmatrix.sync.aligned.m8n8.x4.shared.b16" x 2;
+    }
+}

@@ -1,0 +1,50 @@
+//! Attention by the library: the call and its errors on the simulator, and many random shapes of
+//! every option on a GPU.
+
+#[path = "../../fixtures/common/mod.rs"]
+mod common;
+mod attention {
+    //! What the shared files test.
+    pub use moye::kernels::attention::*;
+}
+use common::bytes;
+mod builder;
+#[allow(dead_code, reason = "the tests of the kernels use all of it")]
+#[path = "../../../device/kernels/tests/attention/case.rs"]
+mod case;
+#[path = "../../../device/kernels/tests/attention/check.rs"]
+mod check;
+mod e4m3;
+#[allow(dead_code, reason = "the tests of the kernels use all of it")]
+#[path = "../../../device/kernels/tests/e4m3/case.rs"]
+mod e4m3_case;
+mod hopper;
+mod machine;
+#[path = "../../../device/kernels/tests/attention/operands.rs"]
+mod operands;
+mod options;
+#[path = "../../../device/kernels/tests/attention/random.rs"]
+mod random;
+#[path = "../../../device/kernels/tests/attention/reference.rs"]
+mod reference;
+
+use case::Case;
+use check::check;
+use half::{bf16, f16};
+use machine::OnDevice;
+use random::Random;
+
+#[test]
+fn hundreds_of_random_options_are_within_the_rounding_of_the_element_type_on_a_gpu() {
+    let Some(device) = common::gpu() else { return };
+    let machine = OnDevice(device);
+    let count = if common::is_watched() { 40 } else { 400 };
+    for seed in 1000..1000 + count {
+        let case = Case::random(&mut Random::new(seed));
+        if seed % 2 == 0 {
+            check::<bf16, _>(&machine, &case, seed);
+        } else {
+            check::<f16, _>(&machine, &case, seed);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Graphs: captured once, launched as a whole, on the simulator and on a GPU where there is one.
+
+#[path = "../fixtures/common/mod.rs"]
+mod common;
+
+use common::{PTX, SCALE, devices, one_thread};
+use half::f16;
+use moye::{Buffer, Device, GraphExec, Matmul, Matrix, MatrixMut, Operand, Stream};
+
+/// Small whole numbers, whose products are exact in f32 and in f16.
+fn numbers(count: usize, seed: usize) -> Vec<f32> {
+    (0..count).map(|i| ((i * 7 + seed * 13) % 5) as f32 - 2.0).collect()
+}
+
+/// The product of an m x k and a k x n matrix, row-major.
+fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f32> {
+    let at = |i: usize, j: usize| (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
+    (0..m * n).map(|i| at(i / n, i % n)).collect()
+}
+
+/// Captures a product in `splits` parts of K.
+fn captured<T: Operand + moye::Output<T>>(
+    device: &Device,
+    [a, b]: [&Buffer<T>; 2],
+    c: &mut Buffer<T>,
+    [m, n, k]: [usize; 3],
+    splits: u32,
+) -> moye::Graph {
+    let (a, b) = (Matrix::row_major(a, m, k).unwrap(), Matrix::row_major(b, k, n).unwrap());
+    let mut c = MatrixMut::row_major(c, m, n).unwrap();
+    let multiply = |stream: &Stream| {
+        // SAFETY: no other stream uses the buffers.
+        unsafe { Matmul::new(a.clone(), b.clone()).split_k(splits).run_on(stream, &mut c) }
+    };
+    device.capture(multiply).unwrap()
+}
+
+/// Launches a graph and waits for it.
+fn launch(graph: &mut GraphExec) {
+    let stream = graph.device().new_stream().unwrap();
+    // SAFETY: the buffers live through the test, and are used by nothing else meanwhile.
+    unsafe { graph.launch(&stream).unwrap() };
+    stream.synchronize().unwrap();
+}
+
+#[test]
+fn a_capture_runs_nothing_and_each_launch_takes_what_the_buffers_hold_then() {
+    let extents @ [m, n, k] = [48, 40, 300];
+    for device in devices() {
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        let (mut on_a, on_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let mut c = device.upload(&vec![7.0f32; m * n]).unwrap();
+        // In parts, so that the product needs a workspace and two kernels.
+        let mut graph = captured(&device, [&on_a, &on_b], &mut c, extents, 3).instantiate().unwrap();
+        device.synchronize().unwrap();
+        assert_eq!(c.download().unwrap(), vec![7.0; m * n], "{device:?}: nothing runs at the capture");
+        for seed in [1, 3, 4] {
+            let a = numbers(m * k, seed);
+            on_a.upload_from(&a).unwrap();
+            launch(&mut graph);
+            assert_eq!(c.download().unwrap(), product(&a, &b, extents), "{device:?}, {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_graph_has_a_workspace_of_its_own() {
+    let extents @ [m, n, k] = [64, 64, 512];
+    for device in devices() {
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        let (on_a, on_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let [mut c, mut d] = [(); 2].map(|()| device.alloc_zeroed::<f32>(m * n).unwrap());
+        let mut graph = captured(&device, [&on_a, &on_b], &mut c, extents, 4).instantiate().unwrap();
+        let expected = product(&a, &b, extents);
+        let stream = device.new_stream().unwrap();
+        for _ in 0..3 {
+            // SAFETY: the launches write different buffers, and read what none writes.
+            unsafe { graph.launch(&stream).unwrap() };
+            let (a, b) = (Matrix::row_major(&on_a, m, k).unwrap(), Matrix::row_major(&on_b, k, n).unwrap());
+            let mut d = MatrixMut::row_major(&mut d, m, n).unwrap();
+            // At the same time, in other parts.
+            Matmul::new(a, b).split_k(7).run(&device, &mut d).unwrap();
+            device.synchronize().unwrap();
+        }
+        assert_eq!(c.download().unwrap(), expected, "{device:?}");
+        assert_eq!(d.download().unwrap(), expected, "{device:?}");
+    }
+}
+
+#[test]
+fn a_product_whose_last_tiles_are_shared_counts_in_a_graph_too() {
+    for device in devices() {
+        // Large enough on a GPU that blocks share tiles, which are counted.
+        let extents @ [m, n, k] = if device.is_gpu() { [1152, 2048, 2048] } else { [64, 72, 64] };
+        let halves = |values: Vec<f32>| values.into_iter().map(f16::from_f32).collect::<Vec<_>>();
+        let (a, b) = (halves(numbers(m * k, 1)), halves(numbers(k * n, 2)));
+        let (a, b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let [mut c, mut d] = [(); 2].map(|()| device.alloc_zeroed::<f16>(m * n).unwrap());
+        matmul(&device, [&a, &b], &mut d, extents);
+        let (a_matrix, b_matrix) =
+            (Matrix::row_major(&a, m, k).unwrap(), Matrix::row_major(&b, k, n).unwrap());
+        let mut graph = {
+            let mut c = MatrixMut::row_major(&mut c, m, n).unwrap();
+            // SAFETY: no other stream uses the buffers.
+            let multiply = |stream: &Stream| unsafe {
+                Matmul::new(a_matrix.clone(), b_matrix.clone()).run_on(stream, &mut c)
+            };
+            device.capture(multiply).unwrap().instantiate().unwrap()
+        };
+        for _ in 0..3 {
+            c.fill_bytes(0).unwrap();
+            launch(&mut graph);
+            assert!(c.download().unwrap() == d.download().unwrap(), "{device:?}: the same bits");
+        }
+    }
+}
+
+fn matmul(device: &Device, [a, b]: [&Buffer<f16>; 2], c: &mut Buffer<f16>, [m, n, k]: [usize; 3]) {
+    let (a, b) = (Matrix::row_major(a, m, k).unwrap(), Matrix::row_major(b, k, n).unwrap());
+    moye::matmul(device, &a, &b, &mut MatrixMut::row_major(c, m, n).unwrap()).unwrap();
+}
+
+#[test]
+fn an_update_takes_other_buffers_and_refuses_other_launches() {
+    let extents @ [m, n, k] = [32, 32, 64];
+    for device in devices() {
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        let (on_a, on_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+        let [mut c, mut d] = [(); 2].map(|()| device.alloc_zeroed::<f32>(m * n).unwrap());
+        let mut graph = captured(&device, [&on_a, &on_b], &mut c, extents, 1).instantiate().unwrap();
+        let other = captured(&device, [&on_a, &on_b], &mut d, extents, 1);
+        graph.update(&other).unwrap();
+        drop(other);
+        launch(&mut graph);
+        assert_eq!(d.download().unwrap(), product(&a, &b, extents), "{device:?}");
+        assert_eq!(c.download().unwrap(), vec![0.0; m * n], "{device:?}: the first is not written any more");
+
+        // In parts it is two kernels.
+        let parts = captured(&device, [&on_a, &on_b], &mut c, extents, 2);
+        let error = graph.update(&parts).unwrap_err().to_string();
+        assert!(error.starts_with("the graph cannot be updated: "), "{device:?}: {error}");
+        assert!(error.ends_with("instantiate the new graph instead"), "{device:?}: {error}");
+        d.fill_bytes(0).unwrap();
+        launch(&mut graph);
+        assert_eq!(d.download().unwrap(), product(&a, &b, extents), "{device:?}: it is as it was");
+    }
+}
+
+#[test]
+fn calls_that_take_effect_at_once_are_refused_while_a_graph_is_captured() {
+    for device in devices() {
+        let mut x = device.upload(&[1.0f32; 4]).unwrap();
+        let mut refused = Vec::new();
+        let graph = device.capture(|stream| {
+            refused.extend([
+                x.download().err(),
+                x.download_into(&mut [0.0; 4]).err(),
+                x.upload_from(&[2.0; 4]).err(),
+                x.fill_bytes(0).err(),
+                stream.synchronize().err(),
+                device.synchronize().err(),
+                stream.record()?.synchronize().err(),
+            ]);
+            Ok(())
+        });
+        graph.unwrap();
+        assert_eq!(refused.len(), 7);
+        for error in refused {
+            let error = error.expect("it is refused").to_string();
+            assert!(error.contains("cannot be captured in a graph"), "{device:?}: {error}");
+        }
+        assert_eq!(x.download().unwrap(), [1.0; 4], "{device:?}: nothing was done");
+    }
+}
+
+#[test]
+fn a_capture_that_fails_gives_its_error_and_leaves_the_device_usable() {
+    for device in devices() {
+        let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+        let mut y = device.alloc_zeroed::<f32>(4).unwrap();
+        let module = device.load(&PTX).unwrap();
+        let error = device.capture(|_| x.slice(3..5).map(drop)).unwrap_err().to_string();
+        assert!(error.contains("elements 3..5"), "{error}");
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _ = device.capture(|_| panic!("on purpose"));
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(x.download().unwrap()[1], 2.0, "transfers are allowed again");
+        let graph = device.capture(|stream| {
+            // SAFETY: both hold four numbers, and nothing else uses them.
+            unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 3.0, 4)) }
+        });
+        launch(&mut graph.unwrap().instantiate().unwrap());
+        assert_eq!(y.download().unwrap(), [3.0, 6.0, 9.0, 12.0], "{device:?}");
+    }
+}
+
+#[test]
+fn a_graph_is_launched_on_streams_of_its_device_alone_and_is_no_part_of_another() {
+    let other = Device::sim();
+    for device in devices() {
+        let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0]).unwrap();
+        let mut y = device.alloc_zeroed::<f32>(4).unwrap();
+        let module = device.load(&PTX).unwrap();
+        let graph = device.capture(|stream| {
+            // SAFETY: both hold four numbers, and nothing else uses them.
+            unsafe { module.launch_on(stream, &SCALE, one_thread(), (&x, &mut y, 2.0, 4)) }
+        });
+        let mut inner = graph.unwrap().instantiate().unwrap();
+        // SAFETY: it is refused.
+        let error = unsafe { inner.launch(&other.default_stream()) }.unwrap_err().to_string();
+        assert!(error.contains("use a stream of that device"), "{error}");
+        // SAFETY: it is refused.
+        let error = device.capture(|stream| unsafe { inner.launch(stream) }).unwrap_err().to_string();
+        assert!(error.contains("GraphExec::launch cannot be captured in a graph"), "{error}");
+        launch(&mut inner);
+        assert_eq!(y.download().unwrap(), [2.0, 4.0, 6.0, 8.0], "{device:?}");
+    }
+}

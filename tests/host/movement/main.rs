@@ -1,0 +1,166 @@
+//! Copies and transposes of elements of 1, 2, 4, 8 and 16 bytes, by lines of words and by tiles, on
+//! every device there is: each element arrives to the bit, and nothing beside the destination is
+//! written.
+
+#[path = "../../fixtures/common/mod.rs"]
+mod common;
+mod repack;
+
+use common::devices;
+use moye::{Device, Element, Matrix, MatrixMut, copy, transpose};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rstest::rstest;
+
+/// A matrix in its buffer: the axis along which neighbours lie, from line to line, and where it
+/// starts.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    rows_first: bool,
+    leading: usize,
+    start: usize,
+}
+
+impl Place {
+    /// Without a gap, with one that keeps lines at multiples of 16 elements, or with one that does
+    /// not; at the buffer's start, or an element behind it.
+    fn random(random: &mut StdRng, rows: usize, cols: usize) -> Self {
+        let rows_first = random.random_bool(0.5);
+        let line = if rows_first { rows } else { cols };
+        let leading = match random.random_range(0..3) {
+            0 => line,
+            1 => (line + 1).next_multiple_of(16),
+            _ => line + random.random_range(1..4),
+        };
+        Self { rows_first, leading, start: usize::from(random.random_bool(0.2)) }
+    }
+
+    fn strides(self) -> (usize, usize) {
+        if self.rows_first { (1, self.leading) } else { (self.leading, 1) }
+    }
+
+    fn len(self, rows: usize, cols: usize) -> usize {
+        self.start + self.leading * if self.rows_first { cols } else { rows } + 3
+    }
+
+    fn at(self, row: usize, col: usize) -> usize {
+        let (along_rows, along_cols) = self.strides();
+        self.start + row * along_rows + col * along_cols
+    }
+}
+
+fn moves<T: Element + PartialEq + std::fmt::Debug>(
+    device: &Device,
+    transposed: bool,
+    (rows, cols): (usize, usize),
+    random: &mut StdRng,
+    number: impl Fn(u128) -> T,
+) {
+    let (to_rows, to_cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    let places = (Place::random(random, rows, cols), Place::random(random, to_rows, to_cols));
+    moves_between(device, transposed, (rows, cols), places, random, number);
+}
+
+fn moves_between<T: Element + PartialEq + std::fmt::Debug>(
+    device: &Device,
+    transposed: bool,
+    (rows, cols): (usize, usize),
+    (from, to): (Place, Place),
+    random: &mut StdRng,
+    number: impl Fn(u128) -> T,
+) {
+    let (to_rows, to_cols) = if transposed { (cols, rows) } else { (rows, cols) };
+    let before: Vec<T> = (0..from.len(rows, cols)).map(|_| number(random.random())).collect();
+    let mut expected: Vec<T> = (0..to.len(to_rows, to_cols)).map(|_| number(random.random())).collect();
+    let src = device.upload(&before).unwrap();
+    let mut dst = device.upload(&expected).unwrap();
+    let source = Matrix::new(src.slice(from.start..).unwrap(), rows, cols, from.strides()).unwrap();
+    let mut target =
+        MatrixMut::new(dst.slice_mut(to.start..).unwrap(), to_rows, to_cols, to.strides()).unwrap();
+    if transposed {
+        transpose(device, &source, &mut target).unwrap();
+    } else {
+        copy(device, &source, &mut target).unwrap();
+    }
+    for row in 0..rows {
+        for col in 0..cols {
+            let place = if transposed { to.at(col, row) } else { to.at(row, col) };
+            expected[place] = before[from.at(row, col)];
+        }
+    }
+    let after = dst.download().unwrap();
+    let wrong = after.iter().zip(&expected).position(|(a, b)| a != b);
+    assert_eq!(
+        wrong.map(|at| (at, after[at], expected[at])),
+        None,
+        "{} of {rows} x {cols} from {from:?} to {to:?} on {device:?}",
+        T::NAME
+    );
+}
+
+#[rstest]
+fn every_element_arrives_and_no_other_is_written(
+    #[values(false, true)] transposed: bool,
+    #[values(1, 2, 4, 8, 16)] bytes: usize,
+) {
+    let mut random = StdRng::seed_from_u64(rand::random());
+    for device in devices() {
+        let mut shapes =
+            vec![(1, 1), (1, 300), (300, 1), (64, 64), (65, 63), (16, 4096), (4096, 16), (257, 9), (132, 96)];
+        for _ in 0..12 {
+            shapes.push((random.random_range(1..200), random.random_range(1..200)));
+        }
+        for shape in shapes {
+            match bytes {
+                1 => moves(&device, transposed, shape, &mut random, |x| x as u8),
+                2 => moves(&device, transposed, shape, &mut random, |x| x as u16),
+                4 => moves(&device, transposed, shape, &mut random, |x| x as u32),
+                8 => moves(&device, transposed, shape, &mut random, |x| x as u64),
+                _ => moves(&device, transposed, shape, &mut random, |x| x),
+            }
+        }
+    }
+}
+
+/// Extents and gaps that are whole words, so that bytes and pairs go by words; tiles that are
+/// whole, and edges of all sizes.
+#[rstest]
+fn small_elements_are_turned_round_by_words(
+    #[values(1, 2)] bytes: usize,
+    #[values((4, 4), (128, 128), (64, 256), (132, 260), (60, 124), (8, 516), (516, 8), (256, 384))] shape: (
+        usize,
+        usize,
+    ),
+    #[values(0, 4, 20)] gap: usize,
+) {
+    let mut random = StdRng::seed_from_u64(rand::random());
+    for device in devices() {
+        for rows_first in [false, true] {
+            let (rows, cols) = shape;
+            let of = |line: usize| Place { rows_first, leading: line + gap, start: gap };
+            let places = if rows_first { (of(rows), of(cols)) } else { (of(cols), of(rows)) };
+            match bytes {
+                1 => moves_between(&device, true, shape, places, &mut random, |x| x as u8),
+                _ => moves_between(&device, true, shape, places, &mut random, |x| x as u16),
+            }
+        }
+    }
+}
+
+/// Lines of 2,048 words of 16 bytes and more, each of which has blocks of its own, and shorter
+/// ones, of which a block has eight; with a gap between them, and without one, where they are one
+/// line.
+#[rstest]
+fn long_lines_and_short_ones_are_copied_by_words(
+    #[values((8192, 3), (8188, 9), (8196, 2), (9000, 5), (16384, 1), (16384, 2), (4, 11))] shape: (
+        usize,
+        usize,
+    ),
+    #[values(0, 4)] gap: usize,
+) {
+    let mut random = StdRng::seed_from_u64(rand::random());
+    let place = Place { rows_first: true, leading: shape.0 + gap, start: 0 };
+    for device in devices() {
+        moves_between(&device, false, shape, (place, place), &mut random, |x| x as u32);
+    }
+}
