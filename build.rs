@@ -43,7 +43,8 @@ fn main() {
         .arch("sm_90a")
         // `st.async`; a driver of CUDA 12.1 or newer knows it.
         .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
-        // Their reports are tested (`tests/device/ptx`), and a second compilation for lines takes minutes.
+        // Their reports are tested (`tests/device/ptx`), and a second compilation for lines takes
+        // minutes.
         .allow(moye_build::Lint::ALL)
         .build_or_exit();
     if let Err(error) = set.pack() {

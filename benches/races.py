@@ -16,7 +16,8 @@ import tempfile
 ROUNDS = 5
 MOST = 3.0
 
-# Work, kernel's kind, arguments of the program, extents of its files, and those of files of a few elements.
+# Work, kernel's kind, arguments of the program, extents of its files, and those of files of a few
+# elements.
 WORKS = [
     ("f32 product 256x256x256", "FMA, cp.async", "matmul A B", "f4", [(256, 256), (256, 256)]),
     ("f16 product 768x768x768", "wgmma, TMA", "matmul A B", "f2", [(768, 768), (768, 768)]),

@@ -84,8 +84,8 @@ impl Lints {
         })
     }
 
-    /// The slow code of a module, and why `ptxas` was not asked. An error says why the module cannot
-    /// be read.
+    /// The slow code of a module, and why `ptxas` was not asked. An error says why the module
+    /// cannot be read.
     fn of_module(&self, job: &Job<'_>, file: &PtxFile) -> Result<(Vec<Finding>, Option<String>), String> {
         let by_ptxas = [Lint::LocalMemory, Lint::Spills, Lint::SerializedWgmma];
         let assembles = by_ptxas.iter().any(|lint| self.level(*lint) != Level::Allow);

@@ -17,8 +17,14 @@ const LAZY: &str = "-Zcross-crate-inline-threshold=always";
 
 /// rustc's own optimiser knows nothing of instructions that a warp executes together: its jump
 /// threading copies the block with a `shfl.sync` or `bar.sync` into both arms of an `if` on the
-/// thread. LLVM's passes know, and do the same to all other code.
+/// thread.
 const NO_COPIED_BLOCKS: &str = "-Zmir-enable-passes=-JumpThreading";
+
+/// LLVM's passes know these instructions, but not the calls of Rust functions that execute them: a
+/// function is not marked `convergent`. Its pass `simplifycfg` runs before functions are inlined and
+/// copies a block of up to 10 instructions, calls among them, into both arms of an `if`. Here it
+/// copies none (record 3).
+const NO_COPIED_CALLS: &str = "-Cllvm-args=-simplifycfg-max-small-block-size=0";
 
 /// There is nothing to link; the program does nothing.
 const NO_LINKER: &str = "-Clinker=true";
@@ -42,7 +48,7 @@ const PROFILE: &[&str] = &[
 /// A cargo that compiles for the GPU, what `subcommand` says, in `folder`. It tells what it did on
 /// its standard output, for [`messages`].
 pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &[String]) -> Command {
-    let mut flags = vec![NO_LINKER, UNROLL, LAZY, NO_COPIED_BLOCKS];
+    let mut flags = vec![NO_LINKER, UNROLL, LAZY, NO_COPIED_BLOCKS, NO_COPIED_CALLS];
     flags.extend(rustflags.iter().map(String::as_str));
     let mut command = environment::clean(&environment::cargo());
     command

@@ -163,9 +163,9 @@ impl PtxBuilder {
 
     /// Fails where a kernel has slow code of these kinds; without it the build warns.
     ///
-    /// Spills and serialised `wgmma` are known from `ptxas` alone. On a machine without it the build
-    /// warns that they were not looked for, and with [`deny_unchecked`](Self::deny_unchecked) it
-    /// fails.
+    /// Spills and serialised `wgmma` are known from `ptxas` alone. On a machine without it the
+    /// build warns that they were not looked for, and with [`deny_unchecked`](Self::deny_unchecked)
+    /// it fails.
     ///
     /// ```no_run
     /// use moye_build::{Lint, PtxBuilder};

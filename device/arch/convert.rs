@@ -108,8 +108,8 @@ convert! {
     in reg32 a = high, b = low; out reg16 u16 |bits| bits;
     sim u16::from_le_bytes([low, high].map(|value| F8E4M3::from_f32(value).to_bits()))
 }
-/// The nearest e4m3 of four values, the first in the lowest byte; see [`f32x2_to_e4m3x2`]. A pair of
-/// conversions whose halves `ptxas` merges without a further instruction.
+/// The nearest e4m3 of four values, the first in the lowest byte; see [`f32x2_to_e4m3x2`]. A pair
+/// of conversions whose halves `ptxas` merges without a further instruction.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]

@@ -215,7 +215,7 @@ impl Attention {
 }
 
 impl Attention {
-    /// The scale factors of Q, K and V, 1 for those that are not given; `None` if none is.
+    /// The scale factors of Q, K and V, 1 where none is given; `None` if none is.
     fn scales(&self, device: &Device) -> Result<Option<[Buffer<f32>; 3]>> {
         let files = [&self.scale_q, &self.scale_k, &self.scale_v];
         if files.iter().all(|file| file.is_none()) {

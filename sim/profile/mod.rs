@@ -309,8 +309,8 @@ impl KernelProfile {
     }
 
     /// Bytes that a launch moves from and to memory at least, on average: each sector that it reads
-    /// once, and each that it writes. This is what an L2 cache leaves that is empty before and large
-    /// enough.
+    /// once, and each that it writes. This is what an L2 cache leaves that is empty before and
+    /// large enough.
     pub fn memory_bytes(&self) -> u64 {
         (self.sectors_read + self.sectors_written) * counts::SECTOR / self.launches.max(1)
     }

@@ -1,6 +1,6 @@
-//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 64 and 128 also one with
-//! smaller tiles (`_causal`); those for pages, variable lengths and splits end in `_varied`, and
-//! in `_few` those of them for 64 rows.
+//! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 64 and 128 also one
+//! with smaller tiles (`_causal`); those for pages, variable lengths and splits end in `_varied`,
+//! and in `_few` those of them for 64 rows.
 
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};

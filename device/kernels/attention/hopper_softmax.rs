@@ -24,9 +24,9 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
     /// Before the first tile.
     pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
 
-    /// Replaces a tile's scores by `2^(scale (score - max) + OFFSET)` and takes them in; a hidden score is
-    /// minus infinity. What was accumulated before must be multiplied by the factors that are
-    /// returned, if the flag beside them is set.
+    /// Replaces a tile's scores by `2^(scale (score - max) + OFFSET)` and takes them in; a hidden
+    /// score is minus infinity. What was accumulated before must be multiplied by the factors that
+    /// are returned, if the flag beside them is set.
     ///
     /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima
     /// stay: the probabilities are larger by as much, and so is their sum. The results are the same

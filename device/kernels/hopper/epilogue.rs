@@ -1,4 +1,5 @@
-//! The epilogue in registers: scales, and for a C that is not read `activation(alpha * sum + bias)`.
+//! The epilogue in registers: scales, and for a C that is not read
+//! `activation(alpha * sum + bias)`.
 //!
 //! Threads hold the accumulators as `wgmma` leaves them: of every eight columns two neighbours of
 //! one row, and of the row eight below. So a bias along rows is two numbers for a thread, and a
@@ -206,8 +207,8 @@ unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Sum>>(
                 i += 1;
             }
         }
-        // A condition of its own: of two arms the compiler would move the additions behind them, with
-        // a register for the bias of each element.
+        // A condition of its own: of two arms the compiler would move the additions behind them,
+        // with a register for the bias of each element.
         if opaque(arguments.bias_n as u32) != 0 {
             let of = |column: u32| {
                 let at = bias.offset(i64::from(column) * arguments.bias_n);

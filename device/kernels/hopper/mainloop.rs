@@ -91,7 +91,8 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
     }
 
     /// Waits for the next stage, a tile's first or another, and issues its first `COUNT`
-    /// instructions along K. The mainloop `LENDS` the tile's last stage to the sink, or it does not.
+    /// instructions along K. The mainloop `LENDS` the tile's last stage to the sink, or it does
+    /// not.
     ///
     /// # Safety
     /// As [`Mainloop::issue`].

@@ -83,10 +83,10 @@ static_layout! {
     pub TileX<W: Element, const N: usize> = layout!(({ words::<W>(N)[0] }, { tile::<W>(N)[1] as i64 }));
     /// The tile of the destination, in words along N: (BLK_N, BLK_M).
     pub TileY<W: Element, const N: usize> = layout!(({ words::<W>(N)[1] }, { tile::<W>(N)[0] as i64 }));
-    /// The tile of the destination in shared memory, (BLK_N, (N, BLK_M / N)). A warp writes a row of
-    /// each square at a time: the padding after the rows of a square makes the next ones start one
-    /// bank later, and four banks later for words of 16 bytes, of which a quarter of a warp writes
-    /// at a time.
+    /// The tile of the destination in shared memory, (BLK_N, (N, BLK_M / N)). A warp writes a row
+    /// of each square at a time: the padding after the rows of a square makes the next ones start
+    /// one bank later, and four banks later for words of 16 bytes, of which a quarter of a warp
+    /// writes at a time.
     pub Smem<W: Element, const N: usize> = {
         let [m, n] = words::<W>(N);
         let pad = if W::BYTES < 4 { 4 / W::BYTES as i64 } else { 1 };

@@ -204,8 +204,8 @@ impl Case {
     }
 }
 
-/// Compares results and the log-sum-exp of all rows, contiguous (batch, head, token): the squares of
-/// the errors, and of the values.
+/// Compares results and the log-sum-exp of all rows, contiguous (batch, head, token): the squares
+/// of the errors, and of the values.
 pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: &[f32], seed: u64) -> (f64, f64) {
     let (mut squares, mut of) = (0.0, 0.0);
     for batch in 0..case.batches {
