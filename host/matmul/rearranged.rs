@@ -287,22 +287,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_turned_round_where_words_begin_on_both_sides() {
+    fn numbers_are_transposed_by_words_where_words_begin_on_both_sides() {
         // 100 rows of 7 columns with stride 8; the rows are contiguous in the destination.
         let from = View { address: 256, mn: 1, k: 8, batch: 804, bytes: 4, batches: 2, end: u64::MAX };
         let to = View { address: 512, mn: 128, k: 1, batch: 7 * 128, ..from };
-        let turn = |from: View, to: View, batches: u32| Move { from, to, extents: (7, 100), batches }.turn();
-        let turned = turn(from, to, 2).unwrap();
-        assert_eq!((turned.rows, turned.k, turned.written, turned.batches), (100, 7, 100, 2));
-        assert_eq!((turned.src_row, turned.dst_k, turned.src_batch, turned.dst_batch), (8, 128, 804, 896));
-        assert!(turn(View { address: 260, ..from }, to, 2).is_none(), "words begin elsewhere");
-        assert!(turn(View { k: 7, ..from }, to, 2).is_none(), "rows of 28 bytes");
-        assert!(turn(View { batch: 802, ..from }, to, 2).is_none(), "the second batch begins within a word");
-        assert!(turn(View { batch: 802, ..from }, to, 1).is_some(), "there is no second one");
-        assert!(turn(View { mn: 2, ..from }, to, 2).is_none(), "every other column");
-        assert!(turn(from, View { k: 2, ..to }, 2).is_none(), "every other row");
-        assert!(turn(View { bytes: 8, ..from }, View { bytes: 8, ..to }, 2).is_none(), "numbers of 8 bytes");
-        assert!(turn(View { batch: 0, ..from }, to, MAX_Y + 1).is_none(), "more than a grid has along y");
+        let transposed =
+            |from: View, to: View, batches: u32| Move { from, to, extents: (7, 100), batches }.transposed();
+        let to_words = transposed(from, to, 2).unwrap();
+        assert_eq!((to_words.rows, to_words.k, to_words.written, to_words.batches), (100, 7, 100, 2));
+        assert_eq!(
+            (to_words.src_row, to_words.dst_k, to_words.src_batch, to_words.dst_batch),
+            (8, 128, 804, 896)
+        );
+        assert!(transposed(View { address: 260, ..from }, to, 2).is_none(), "words begin elsewhere");
+        assert!(transposed(View { k: 7, ..from }, to, 2).is_none(), "rows of 28 bytes");
+        assert!(
+            transposed(View { batch: 802, ..from }, to, 2).is_none(),
+            "the second batch begins within a word"
+        );
+        assert!(transposed(View { batch: 802, ..from }, to, 1).is_some(), "there is no second one");
+        assert!(transposed(View { mn: 2, ..from }, to, 2).is_none(), "every other column");
+        assert!(transposed(from, View { k: 2, ..to }, 2).is_none(), "every other row");
+        assert!(
+            transposed(View { bytes: 8, ..from }, View { bytes: 8, ..to }, 2).is_none(),
+            "numbers of 8 bytes"
+        );
+        assert!(
+            transposed(View { batch: 0, ..from }, to, MAX_Y + 1).is_none(),
+            "more than a grid has along y"
+        );
     }
 
     #[test]
