@@ -21,9 +21,9 @@ const LAZY: &str = "-Zcross-crate-inline-threshold=always";
 const NO_COPIED_BLOCKS: &str = "-Zmir-enable-passes=-JumpThreading";
 
 /// LLVM's passes know these instructions, but not the calls of Rust functions that execute them: a
-/// function is not marked `convergent`. Its pass `simplifycfg` runs before functions are inlined and
-/// copies a block of up to 10 instructions, calls among them, into both arms of an `if`. Here it
-/// copies none (record 3).
+/// function is not marked `convergent`. Its pass `simplifycfg` runs before functions are inlined
+/// and copies a block of up to 10 instructions, calls among them, into both arms of an `if`. Here
+/// it copies none (record 3).
 const NO_COPIED_CALLS: &str = "-Cllvm-args=-simplifycfg-max-small-block-size=0";
 
 /// There is nothing to link; the program does nothing.
