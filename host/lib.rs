@@ -26,10 +26,12 @@
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
 //!   type each.
-//! - `attention`: attention of f16 and bf16; with `cli` also `moye attention` and
-//!   `moye bench attention`.
+//! - `attention`: attention of f16, bf16 and, on Hopper, e4m3; with `cli` also `moye attention`
+//!   and `moye bench attention`.
 //! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It does not enable
 //!   cuBLAS.
+//! - `candle`: products of `candle`'s tensors on the host, see [`interop::candle`](interop);
+//!   `candle-cuda`: also of those on a GPU, for which candle compiles its kernels by `nvcc`.
 //! - `ladder`: the kernels of the guide's steps.
 //! - `cli`: the program `moye`. It includes `tune` (`Tuning`, the choices of tiles that `moye tune`
 //!   has measured).

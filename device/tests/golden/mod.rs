@@ -1,4 +1,5 @@
-//! Reads the reference vectors of `tests/data/golden` and applies the operations that they name.
+//! Reads the reference vectors of `tests/fixtures/data/golden` and applies the operations that they
+//! name.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The lines of `tests/data/golden` as requests. What counts as the same answer is in its README.
+//! The lines of `tests/fixtures/data/golden` as requests. What counts as the same answer is in its
+//! README.
 
 mod compare;
 mod definition;
