@@ -35,7 +35,7 @@ fn packed_queries_keys_and_values_of_tokens_give_causal_attention() {
     let mut lse = device.alloc_uninit::<f32>(heads * tokens).unwrap();
     let call = Attention::new(part(0), part(1), part(2)).causal().lse(&mut lse);
     let mut target = HeadsMut::token_first(&mut o, [1, tokens, heads, d]).unwrap();
-    assert_eq!(call.explain(&device, &target).unwrap().kernel, Some("hopper_bf16_64"));
+    assert_eq!(call.explain(&device, &target).unwrap().kernel, Some("hopper_bf16_64_causal"));
     call.run(&device, &mut target).unwrap();
     drop(call);
     let o = o.download().unwrap();

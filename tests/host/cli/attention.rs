@@ -110,6 +110,6 @@ fn files_that_do_not_fit_are_refused_and_nothing_is_written() {
     let flat = ndarray::Array2::<f32>::zeros((3, 64));
     save(folder, "q.npy", &flat);
     let said = failed(&moye(folder, &["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy"]));
-    assert!(said.contains("float32; attention needs float16 or bfloat16"), "{said}");
+    assert!(said.contains("float32; attention needs float16, bfloat16 or float8_e4m3fn"), "{said}");
     assert!(!folder.join("o.npy").exists());
 }
