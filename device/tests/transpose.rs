@@ -27,14 +27,14 @@ swizzled_layout! {
 /// The byte of an element, by the layout and its swizzle.
 fn at<L: StaticLayout>(row: i64, column: i64) -> usize {
     let offset = L::LAYOUT.at_coord([row, column]);
-    (offset ^ (offset & L::SWIZZLE.source_mask() as i64) >> L::SWIZZLE.shift()) as usize
+    (offset ^ (offset & L::SWIZZLE.source_mask()) >> L::SWIZZLE.shift()) as usize
 }
 
 /// Transposes a tile of random bytes by three warps.
 fn transposes<LS: StaticLayout, LD: StaticLayout>() {
     let bytes = LS::LAYOUT.size() as usize;
     let (rows, columns) = (LS::LAYOUT.extent(0), LS::LAYOUT.extent(1));
-    let value = |row: i64, column: i64| ((row * 37 + column * 101) ^ (row * column >> 3)) as u8;
+    let value = |row: i64, column: i64| ((row * 37 + column * 101) ^ ((row * column) >> 3)) as u8;
     let mut source = vec![0u8; bytes];
     for row in 0..rows {
         for column in 0..columns {
