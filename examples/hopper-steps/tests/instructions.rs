@@ -96,9 +96,10 @@ fn step_6_from_parts_has_the_instructions_of_the_one_by_hand() {
     }
     // The consumers shuffle the warpgroup's number again, which ptxas would spill in other kernels.
     assert_eq!(parts.count("shfl"), hand.count("shfl") + 1, "{:?}", parts.instructions);
-    // The number of tiles is rounded up along M, N and K, and two instructions order launches.
+    // The number of tiles is rounded up along M, N and K, two instructions order launches, and the
+    // next tile is taken before C is stored: 535 instructions, and 495 by hand.
     assert!(
-        parts.len() <= hand.len() + 16,
+        parts.len() <= hand.len() + 40,
         "{} instructions, and {} by hand: {:?}",
         parts.len(),
         hand.len(),
