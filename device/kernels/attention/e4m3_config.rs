@@ -1,5 +1,5 @@
 //! The shape of a Hopper kernel of 8-bit floats: its layouts beside those of
-//! [`Config`](super::hopper_config::Config), whose `T` is the element of O.
+//! [`Config`], whose `T` is the element of O.
 
 use super::hopper_config::{Config, Consumers, PvOf, QkOf, QueryStage, STAGES, SmemQ, StoreOf, WARPGROUP};
 use core::marker::PhantomData;
