@@ -58,7 +58,7 @@ impl Lint {
         }
     }
 
-    /// Whether `ptxas` alone tells it: it is not looked for where there is none.
+    /// Whether only `ptxas` reports it: a build without `ptxas` does not check it.
     pub const fn needs_ptxas(self) -> bool {
         matches!(self, Self::Spills | Self::SerializedWgmma)
     }

@@ -91,8 +91,8 @@ impl<T: TmaElement> HopperVariant<T> {
         Self::fastest(variants, device, d, arguments)
     }
 
-    /// The launch of the fastest kernel for heads of `d` columns; `None` if there is none, or TMA
-    /// cannot load the tensors.
+    /// The launch of the fastest kernel for heads of `d` columns; `None` if no kernel takes
+    /// such heads, or TMA cannot load the tensors.
     pub(super) fn fastest(
         variants: &[Self],
         device: &Device,

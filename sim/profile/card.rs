@@ -149,7 +149,8 @@ impl Card {
     }
 
     /// The rate of its tensor cores for operands of a type and accumulators of another, in
-    /// operations per second; `None` where there is none, or none is known.
+    /// operations per second; `None` if the card lacks such a product or its
+    /// rate is not in `cards.csv`.
     ///
     /// ```
     /// use moye_sim::profile::Card;
