@@ -17,6 +17,10 @@
 //! both: compiled for sm_90a they start before the previous kernel has completed (PDL).
 #![no_std]
 #![deny(missing_docs)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the body of an `unsafe fn` is under the contract that its documentation states"
+)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 
 pub mod attention;

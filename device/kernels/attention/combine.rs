@@ -35,75 +35,72 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     }
     let (token, rest) = (row % arguments.q_length, row / arguments.q_length);
     let (head, batch) = (rest % arguments.heads, rest / arguments.heads);
-    // SAFETY: the caller's contract.
-    unsafe {
-        let sequence = Sequence::of(arguments, batch);
-        if token >= sequence.queries {
-            return;
+    let sequence = Sequence::of(arguments, batch);
+    if token >= sequence.queries {
+        return;
+    }
+    // Each lane has the logarithms of every 32nd split, so that their loads run together.
+    let splits = arguments.splits;
+    let mut weights = [f32::NEG_INFINITY; MOST_OF_LANE];
+    for i in 0..MOST_OF_LANE {
+        let split = 32 * i as u32 + lane;
+        if split < splits {
+            let from = i64::from(split) * i64::from(rows) + i64::from(row);
+            weights[i] = arguments.partial_lse.as_const().read(from);
         }
-        // Each lane has the logarithms of every 32nd split, so that their loads run together.
-        let splits = arguments.splits;
-        let mut weights = [f32::NEG_INFINITY; MOST_OF_LANE];
+    }
+    let mut max = weights[0].max(weights[1]).max(weights[2].max(weights[3]));
+    for step in [1, 2, 4, 8, 16] {
+        max = max.max(shuffle_xor(FULL_WARP, max, step));
+    }
+    let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
+    let weights = weights.map(|lse| ex2_approx_f32(lse * LOG2_E - shift));
+    let mut total = (weights[0] + weights[1]) + (weights[2] + weights[3]);
+    for step in [1, 2, 4, 8, 16] {
+        total += shuffle_xor(FULL_WARP, total, step);
+    }
+    let (inverse, sum) = normalizer(shift, total, f32::NEG_INFINITY);
+    if lane == 0 && arguments.lse.address() != 0 {
+        let strides = &arguments.stride_lse;
+        let to = sequence.q_offset(strides, head) + i64::from(token) * strides.row;
+        arguments.lse.write(to, sum);
+    }
+    let strides = &arguments.stride_o;
+    let to = arguments.o.offset(sequence.q_offset(strides, head) + i64::from(token) * strides.row);
+    let of_split = i64::from(rows) * i64::from(dv);
+    let mut first_column = 0;
+    while first_column < dv {
+        // All lanes shuffle; those beyond the last column read what the last ones do.
+        let column = (first_column + 4 * lane).min(dv - 4);
+        let mut from =
+            arguments.partial_o.offset(i64::from(row) * i64::from(dv) + i64::from(column)).address();
+        let mut results = [0.0f32; 4];
         for i in 0..MOST_OF_LANE {
-            let split = 32 * i as u32 + lane;
-            if split < splits {
-                let from = i64::from(split) * i64::from(rows) + i64::from(row);
-                weights[i] = arguments.partial_lse.as_const().read(from);
-            }
-        }
-        let mut max = weights[0].max(weights[1]).max(weights[2].max(weights[3]));
-        for step in [1, 2, 4, 8, 16] {
-            max = max.max(shuffle_xor(FULL_WARP, max, step));
-        }
-        let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
-        let weights = weights.map(|lse| ex2_approx_f32(lse * LOG2_E - shift));
-        let mut total = (weights[0] + weights[1]) + (weights[2] + weights[3]);
-        for step in [1, 2, 4, 8, 16] {
-            total += shuffle_xor(FULL_WARP, total, step);
-        }
-        let (inverse, sum) = normalizer(shift, total, f32::NEG_INFINITY);
-        if lane == 0 && arguments.lse.address() != 0 {
-            let strides = &arguments.stride_lse;
-            let to = sequence.q_offset(strides, head) + i64::from(token) * strides.row;
-            arguments.lse.write(to, sum);
-        }
-        let strides = &arguments.stride_o;
-        let to = arguments.o.offset(sequence.q_offset(strides, head) + i64::from(token) * strides.row);
-        let of_split = i64::from(rows) * i64::from(dv);
-        let mut first_column = 0;
-        while first_column < dv {
-            // All lanes shuffle; those beyond the last column read what the last ones do.
-            let column = (first_column + 4 * lane).min(dv - 4);
-            let mut from =
-                arguments.partial_o.offset(i64::from(row) * i64::from(dv) + i64::from(column)).address();
-            let mut results = [0.0f32; 4];
-            for i in 0..MOST_OF_LANE {
-                let (mut split, end) = (32 * i as u32, (32 * i as u32 + 32).min(splits));
-                while split < end {
-                    // Several loads run together.
-                    let mut parts = [Word128([0; 4]); TOGETHER];
-                    for part in 0..TOGETHER {
-                        if split + (part as u32) < end {
-                            parts[part] = Word128::load_global(from);
-                            from += 4 * of_split as u64;
-                        }
+            let (mut split, end) = (32 * i as u32, (32 * i as u32 + 32).min(splits));
+            while split < end {
+                // Several loads run together.
+                let mut parts = [Word128([0; 4]); TOGETHER];
+                for part in 0..TOGETHER {
+                    if split + (part as u32) < end {
+                        parts[part] = Word128::load_global(from);
+                        from += 4 * of_split as u64;
                     }
-                    for part in 0..TOGETHER {
-                        let weight = shuffle(FULL_WARP, weights[i], (split + part as u32) % 32);
-                        if split + (part as u32) < end {
-                            for j in 0..4 {
-                                results[j] += f32::from_bits(parts[part].0[j]) * (weight * inverse);
-                            }
-                        }
-                    }
-                    split += TOGETHER as u32;
                 }
+                for part in 0..TOGETHER {
+                    let weight = shuffle(FULL_WARP, weights[i], (split + part as u32) % 32);
+                    if split + (part as u32) < end {
+                        for j in 0..4 {
+                            results[j] += f32::from_bits(parts[part].0[j]) * (weight * inverse);
+                        }
+                    }
+                }
+                split += TOGETHER as u32;
             }
-            let words = [T::pack_word(results[0], results[1]), T::pack_word(results[2], results[3])];
-            if first_column + 4 * lane < dv {
-                Word64x2::store_global(to.offset(column.into()).address(), Word64x2(words));
-            }
-            first_column += 128;
         }
+        let words = [T::pack_word(results[0], results[1]), T::pack_word(results[2], results[3])];
+        if first_column + 4 * lane < dv {
+            Word64x2::store_global(to.offset(column.into()).address(), Word64x2(words));
+        }
+        first_column += 128;
     }
 }

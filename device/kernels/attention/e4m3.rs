@@ -68,8 +68,7 @@ impl Scale {
         if self.factors.address() == 0 {
             return 1.0;
         }
-        // SAFETY: the caller's contract.
-        unsafe { self.factors.read(i64::from(batch * self.batch + head * self.head)) }
+        self.factors.read(i64::from(batch * self.batch + head * self.head))
     }
 }
 
@@ -130,30 +129,28 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
     let warp = shuffle(FULL_WARP, thread / 32, 0);
     let warpgroup = warp / (WARPGROUP / 32);
     let call = (maps, arguments, scales, section);
-    // SAFETY: the kernel declares its storage; the pipelines say who may touch a stage.
-    unsafe {
-        let ((sQ, sO), (sK, sV, sVt), queries, (keys, loaded, values)) = Storage::<C, LOADED>::take();
-        if thread == 0 {
-            queries.0.init();
-            queries.1.init();
-            queries.2.init();
-            keys.init();
-            loaded.init();
-            values.init();
+    // The kernel declares its storage; the pipelines say who may touch a stage.
+    let ((sQ, sO), (sK, sV, sVt), queries, (keys, loaded, values)) = Storage::<C, LOADED>::take();
+    if thread == 0 {
+        queries.0.init();
+        queries.1.init();
+        queries.2.init();
+        keys.init();
+        loaded.init();
+        values.init();
+    }
+    sync_threads();
+    if warpgroup == C::WARPGROUPS {
+        C::give_registers();
+        if warp > C::WARPGROUPS * (WARPGROUP / 32) {
+            let number = warp % (WARPGROUP / 32) - 1;
+            transpose::<C, LOADED>(call, number, (sV, sVt), (loaded, values));
+        } else if lane_id() == 0 {
+            produce::<C, LOADED>(call, (sQ, sK, sV), (queries, keys, loaded));
         }
-        sync_threads();
-        if warpgroup == C::WARPGROUPS {
-            C::give_registers();
-            if warp > C::WARPGROUPS * (WARPGROUP / 32) {
-                let number = warp % (WARPGROUP / 32) - 1;
-                transpose::<C, LOADED>(call, number, (sV, sVt), (loaded, values));
-            } else if lane_id() == 0 {
-                produce::<C, LOADED>(call, (sQ, sK, sV), (queries, keys, loaded));
-            }
-        } else {
-            C::take_registers();
-            consume::<C>(call, warpgroup, (sQ, sO), (sK, sVt), (queries, keys, values));
-        }
+    } else {
+        C::take_registers();
+        consume::<C>(call, warpgroup, (sQ, sO), (sK, sVt), (queries, keys, values));
     }
 }
 
@@ -188,45 +185,43 @@ unsafe fn produce<C: E4m3Config, const LOADED: u32>(
     let (mQ, mK, mV) = (maps.q.tensor(), maps.k.tensor(), maps.v.tensor());
     let mut queries = [queries.0.producer(), queries.1.producer(), queries.2.producer()];
     let (mut keys, mut loaded) = (keys.producer(), loaded.producer());
-    // SAFETY: the caller's contract; each stage expects the bytes that are loaded into it.
-    unsafe {
-        prefetch_tensor_map(maps.q.pointer());
-        prefetch_tensor_map(maps.k.pointer());
-        prefetch_tensor_map(maps.v.pointer());
-        for work in Tiles::new(arguments, section) {
-            let (head, batch) = (work.kv_head, work.batch);
-            let row_tile = work.row_tile * C::WARPGROUPS;
-            let (begin, end) =
-                key_tiles::<C>(&visible, row_tile * 64, C::WARPGROUPS * 64, (arguments.q_length, 1));
-            macro_rules! load_k {
-                ($tile:expr) => {
-                    let filling = keys.acquire(TmaK8::<C>::BYTES);
-                    load_k.copy(mK.tile([$tile, 0, head, batch]), filling.of(sK), &filling);
-                };
-            }
-            macro_rules! load_v {
-                ($tile:expr) => {
-                    let filling = loaded.acquire(TmaV8::<C>::BYTES);
-                    load_v.copy(mV.tile([$tile, 0, head, batch]), filling.of(sV), &filling);
-                };
-            }
-            // K and V do not wait for the consumers' epilogue; Q does.
-            let mut tile = end;
-            if begin < end {
-                tile -= 1;
-                load_k!(tile);
-                load_v!(tile);
-            }
-            for warpgroup in 0..C::WARPGROUPS {
-                let filling = queries[warpgroup as usize].acquire(TmaQ8::<C>::BYTES);
-                let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
-                load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
-            }
-            while tile > begin {
-                tile -= 1;
-                load_k!(tile);
-                load_v!(tile);
-            }
+    // Each stage expects the bytes that are loaded into it.
+    prefetch_tensor_map(maps.q.pointer());
+    prefetch_tensor_map(maps.k.pointer());
+    prefetch_tensor_map(maps.v.pointer());
+    for work in Tiles::new(arguments, section) {
+        let (head, batch) = (work.kv_head, work.batch);
+        let row_tile = work.row_tile * C::WARPGROUPS;
+        let (begin, end) =
+            key_tiles::<C>(&visible, row_tile * 64, C::WARPGROUPS * 64, (arguments.q_length, 1));
+        macro_rules! load_k {
+            ($tile:expr) => {
+                let filling = keys.acquire(TmaK8::<C>::BYTES);
+                load_k.copy(mK.tile([$tile, 0, head, batch]), filling.of(sK), &filling);
+            };
+        }
+        macro_rules! load_v {
+            ($tile:expr) => {
+                let filling = loaded.acquire(TmaV8::<C>::BYTES);
+                load_v.copy(mV.tile([$tile, 0, head, batch]), filling.of(sV), &filling);
+            };
+        }
+        // K and V do not wait for the consumers' epilogue; Q does.
+        let mut tile = end;
+        if begin < end {
+            tile -= 1;
+            load_k!(tile);
+            load_v!(tile);
+        }
+        for warpgroup in 0..C::WARPGROUPS {
+            let filling = queries[warpgroup as usize].acquire(TmaQ8::<C>::BYTES);
+            let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
+            load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
+        }
+        while tile > begin {
+            tile -= 1;
+            load_k!(tile);
+            load_v!(tile);
         }
     }
 }
@@ -249,9 +244,9 @@ unsafe fn transpose<C: E4m3Config, const LOADED: u32>(
         let (begin, end) = key_tiles::<C>(&visible, work.row_tile * rows, rows, (arguments.q_length, 1));
         for _ in begin..end {
             let (full, writing) = (loaded.wait(), values.acquire());
-            // SAFETY: the stages are this warp's to read and to write; the fence and the arrival
-            // follow the writes.
-            unsafe { transpose_paired(&full.of(sV), &writing.of(sVt), number, TRANSPOSERS) };
+            // The stages are this warp's to read and to write; the fence and the arrival follow the
+            // writes.
+            transpose_paired(&full.of(sV), &writing.of(sVt), number, TRANSPOSERS);
             fence_proxy_async_shared();
             sync_warp(FULL_WARP);
             // What was loaded has been stored.
@@ -275,55 +270,53 @@ unsafe fn consume<C: E4m3Config>(
 ) {
     let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
-    // SAFETY: the caller's contract; a stage is read between its wait and its release.
-    unsafe {
-        let (sQ, sO) = (sQ.slice_last(warpgroup), sO.slice_last(warpgroup)); // (64, D)
-        let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
-        let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
-        let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
-        let queries = match warpgroup {
-            0 => queries.0,
-            1 => queries.1,
-            _ => queries.2,
-        };
-        let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-        begin_turns::<C>(warpgroup);
-        for work in Tiles::new(arguments, section) {
-            let tile_row = work.row_tile * C::WARPGROUPS * 64;
-            let tiles = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
-            let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
-            let scale = softmax_scale(arguments, scales, &work);
-            let query = queries.wait();
-            let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
-            let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
-                // The next tile of Q is loaded under what is left of this one.
-                queries.release(query);
-            });
-            let factor_v = scales.v.of(work.batch, work.kv_head);
-            let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
-            for row in 0..2 {
-                let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
-                (factors[row], logarithms[row]) = (factor * factor_v, lse);
-                store_lse(&rows, row, lse, arguments, &work);
-            }
-            scale_rows(&mut tOrO, factors);
-            let hides = arguments.window != Window::ALL;
-            let again = |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, hides) };
-            let again = [again(0), again(1)];
-            let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
-            store::<C>(&tOrO, sO, warpgroup, maps.o, tile, |sO| {
-                let source = Rows8 { arguments, scales, work: &work, first: tile_row + 64 * warpgroup };
-                recompute::<C, _>(&source, again, |row, column, results| {
-                    let rounded = C::T::pack(results[0] * factor_v, results[1] * factor_v);
-                    for i in 0..2 {
-                        sO.at((row, column + i as u32)).set(0usize, rounded[i]);
-                    }
-                });
-            });
+    // A stage is read between its wait and its release.
+    let (sQ, sO) = (sQ.slice_last(warpgroup), sO.slice_last(warpgroup)); // (64, D)
+    let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+    let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
+    let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
+    let queries = match warpgroup {
+        0 => queries.0,
+        1 => queries.1,
+        _ => queries.2,
+    };
+    let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
+    begin_turns::<C>(warpgroup);
+    for work in Tiles::new(arguments, section) {
+        let tile_row = work.row_tile * C::WARPGROUPS * 64;
+        let tiles = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
+        let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
+        let scale = softmax_scale(arguments, scales, &work);
+        let query = queries.wait();
+        let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
+        let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
+            // The next tile of Q is loaded under what is left of this one.
+            queries.release(query);
+        });
+        let factor_v = scales.v.of(work.batch, work.kv_head);
+        let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
+        for row in 0..2 {
+            let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
+            (factors[row], logarithms[row]) = (factor * factor_v, lse);
+            store_lse(&rows, row, lse, arguments, &work);
         }
-        // The block's shared memory is there until all of it is read.
-        bulk_wait_group_read::<0>();
+        scale_rows(&mut tOrO, factors);
+        let hides = arguments.window != Window::ALL;
+        let again = |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, hides) };
+        let again = [again(0), again(1)];
+        let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
+        store::<C>(&tOrO, sO, warpgroup, maps.o, tile, |sO| {
+            let source = Rows8 { arguments, scales, work: &work, first: tile_row + 64 * warpgroup };
+            recompute::<C, _>(&source, again, |row, column, results| {
+                let rounded = C::T::pack(results[0] * factor_v, results[1] * factor_v);
+                for i in 0..2 {
+                    sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+                }
+            });
+        });
     }
+    // The block's shared memory is there until all of it is read.
+    bulk_wait_group_read::<0>();
 }
 
 /// The factor of the numbers' products before the softmax, for exponentials to base 2.
@@ -332,8 +325,7 @@ unsafe fn consume<C: E4m3Config>(
 /// As [`forward_e4m3`].
 #[inline(always)]
 unsafe fn softmax_scale(arguments: &Arguments<F8E4M3>, scales: &Scales, work: &Work) -> f32 {
-    // SAFETY: the caller's contract.
-    let factors = unsafe { scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head) };
+    let factors = scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
     arguments.scale * factors * core::f32::consts::LOG2_E
 }
 
@@ -395,23 +387,21 @@ unsafe fn store<C: E4m3Config>(
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // SAFETY: the tile is the warpgroup's own; the fence and the barrier are between its writes and
-    // the store.
-    unsafe {
-        if thread == 0 {
-            bulk_wait_group_read::<0>();
-        }
-        let rounded = pack_fragment::<C::T, _>(tOrO);
-        // The store before has read the tile.
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
-        sync_warp(FULL_WARP);
-        fix(sO);
-        fence_proxy_async_shared();
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        if thread == 0 {
-            TmaQ::<C>::get_slice().store(sO, map.tensor().tile(tile));
-            bulk_commit_group();
-        }
+    // The tile is the warpgroup's own; the fence and the barrier are between its writes and the
+    // store.
+    if thread == 0 {
+        bulk_wait_group_read::<0>();
+    }
+    let rounded = pack_fragment::<C::T, _>(tOrO);
+    // The store before has read the tile.
+    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+    sync_warp(FULL_WARP);
+    fix(sO);
+    fence_proxy_async_shared();
+    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    if thread == 0 {
+        TmaQ::<C>::get_slice().store(sO, map.tensor().tile(tile));
+        bulk_commit_group();
     }
 }

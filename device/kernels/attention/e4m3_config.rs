@@ -125,14 +125,12 @@ macro_rules! configs {
 
             #[inline(always)]
             unsafe fn take_registers() {
-                // SAFETY: the caller's contract.
-                unsafe { increase_registers::<$registers>() }
+                increase_registers::<$registers>()
             }
 
             #[inline(always)]
             unsafe fn give_registers() {
-                // SAFETY: the caller's contract.
-                unsafe { decrease_registers::<$rest>() }
+                decrease_registers::<$rest>()
             }
         }
 

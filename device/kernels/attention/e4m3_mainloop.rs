@@ -31,8 +31,7 @@ const TURN: u32 = 1;
 #[inline(always)]
 pub unsafe fn begin_turns<C: Config>(warpgroup: u32) {
     if warpgroup == C::WARPGROUPS - 1 {
-        // SAFETY: the caller's contract.
-        unsafe { give_turn::<C>(warpgroup) };
+        give_turn::<C>(warpgroup);
     }
 }
 
@@ -43,8 +42,7 @@ pub unsafe fn begin_turns<C: Config>(warpgroup: u32) {
 #[inline(always)]
 unsafe fn take_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
-        // SAFETY: the caller's contract.
-        unsafe { sync_barrier(TURN + warpgroup, 2 * WARPGROUP) };
+        sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
     }
 }
 
@@ -56,8 +54,7 @@ unsafe fn take_turn<C: Config>(warpgroup: u32) {
 unsafe fn give_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
         let next = if warpgroup + 1 == C::WARPGROUPS { 0 } else { warpgroup + 1 };
-        // SAFETY: the caller's contract.
-        unsafe { arrive_barrier(TURN + next, 2 * WARPGROUP) };
+        arrive_barrier(TURN + next, 2 * WARPGROUP);
     }
 }
 
@@ -103,59 +100,57 @@ where
     let qk = C::Qk::get_slice(0);
     let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
     let mut softmax = Softmax::<OFFSET>::NONE;
-    // SAFETY: the caller's contract; a stage is read between its wait and its release.
-    unsafe {
-        if begin < end {
+    // A stage is read between its wait and its release.
+    if begin < end {
+        let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+        let full = keys.wait();
+        warpgroup_arrive();
+        warpgroup_gemm(C::Qk::default(), tSrQ, &full.of(tSrK), &mut tSrS, ScaleOut::Zero);
+        warpgroup_commit_batch();
+        warpgroup_wait::<0>();
+        warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
+        keys.release(full);
+        rows.mask::<C>(&mut tSrS, end - 1);
+        softmax.take_in::<_, false>(&mut tSrS, scale, 0.0);
+        let mut tOrP: Fragment<F8E4M3, OperandOf<TileS<C>, C::Pv>> =
+            accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
+        let mut tile = end - 1;
+        while tile > begin {
+            tile -= 1;
             let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-            let full = keys.wait();
+            // Both are waited for before the first product: a loop between them would end the
+            // sequence.
+            let (key, value) = (keys.wait(), values.wait());
+            take_turn::<C>(warpgroup);
             warpgroup_arrive();
-            warpgroup_gemm(C::Qk::default(), tSrQ, &full.of(tSrK), &mut tSrS, ScaleOut::Zero);
+            warpgroup_gemm(C::Qk::default(), tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
             warpgroup_commit_batch();
-            warpgroup_wait::<0>();
-            warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
-            keys.release(full);
-            rows.mask::<C>(&mut tSrS, end - 1);
-            softmax.take_in::<_, false>(&mut tSrS, scale, 0.0);
-            let mut tOrP: Fragment<F8E4M3, OperandOf<TileS<C>, C::Pv>> =
-                accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
-            let mut tile = end - 1;
-            while tile > begin {
-                tile -= 1;
-                let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-                // Both are waited for before the first product: a loop between them would end the
-                // sequence.
-                let (key, value) = (keys.wait(), values.wait());
-                take_turn::<C>(warpgroup);
-                warpgroup_arrive();
-                warpgroup_gemm(C::Qk::default(), tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-                warpgroup_commit_batch();
-                warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-                warpgroup_commit_batch();
-                give_turn::<C>(warpgroup);
-                warpgroup_wait::<1>();
-                warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
-                keys.release(key);
-                rows.mask::<C>(&mut tSrS, tile);
-                let (factors, rescale) = softmax.take_in::<_, true>(&mut tSrS, scale, C::SLACK);
-                warpgroup_wait_after::<0, 2>(softmax.sum);
-                warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
-                values.release(value);
-                tOrP = accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS);
-                if rescale {
-                    scale_rows(&mut tOrO, factors);
-                }
-            }
-            release_queries();
-            let value = values.wait();
-            warpgroup_arrive();
             warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
             warpgroup_commit_batch();
-            warpgroup_wait::<0>();
+            give_turn::<C>(warpgroup);
+            warpgroup_wait::<1>();
+            warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
+            keys.release(key);
+            rows.mask::<C>(&mut tSrS, tile);
+            let (factors, rescale) = softmax.take_in::<_, true>(&mut tSrS, scale, C::SLACK);
+            warpgroup_wait_after::<0, 2>(softmax.sum);
             warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
             values.release(value);
-        } else {
-            release_queries();
+            tOrP = accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS);
+            if rescale {
+                scale_rows(&mut tOrO, factors);
+            }
         }
+        release_queries();
+        let value = values.wait();
+        warpgroup_arrive();
+        warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
+        warpgroup_commit_batch();
+        warpgroup_wait::<0>();
+        warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
+        values.release(value);
+    } else {
+        release_queries();
     }
     (tOrO, softmax)
 }

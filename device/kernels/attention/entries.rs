@@ -30,8 +30,7 @@ macro_rules! entries {
         )]
         pub unsafe fn $name(arguments: Arguments<$t>) {
             type C = Shape<$t, $d, $dv, $m, $n, $w, $g, $general>;
-            // SAFETY: the caller's contract.
-            unsafe { forward::<C, { 2 * C::BLOCKS }>(&arguments) }
+            forward::<C, { 2 * C::BLOCKS }>(&arguments)
         }
     };
 }
@@ -67,8 +66,7 @@ macro_rules! combining {
         /// As [`combine`].
         #[kernel(threads = THREADS)]
         pub unsafe fn $name(arguments: Arguments<$t>, dv: u32) {
-            // SAFETY: the caller's contract.
-            unsafe { combine::<$t>(&arguments, dv) }
+            combine::<$t>(&arguments, dv)
         }
     )+ };
 }

@@ -44,8 +44,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     const { assert!(ROWS == 2 * C::BLOCKS) };
     let thread = thread_idx().x;
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
-    // SAFETY: the kernel declares the storage.
-    let (s_q, s_k, s_v, mut s_flags) = unsafe { Storage::<C>::take() };
+    // The kernel declares the storage.
+    let (s_q, s_k, s_v, mut s_flags) = Storage::<C>::take();
     let at_q = shared_base();
     let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
     let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
@@ -60,14 +60,12 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         (ReadQ::<C>::get_slice(in_group), ReadK::<C>::get_slice(in_group), ReadV::<C>::get_slice(in_group));
     // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K), (CPY, MMA_N, MMA_K)
     let (r_q, r_k, r_v) = (read_q.partition_s(s_q), read_k.partition_s(s_k), read_v.partition_s(s_vt));
-    // SAFETY: each step's part is read before its product.
-    let (mut f_q, mut f_k, mut f_v) = unsafe {
-        (
-            mma.partition_fragment_a(&s_q),  // (MMA, MMA_M, MMA_K)
-            mma.partition_fragment_b(&s_k),  // (MMA, MMA_N, MMA_K)
-            mma.partition_fragment_b(&s_vt), // (MMA, MMA_N, MMA_K)
-        )
-    };
+    // Each step's part is read before its product.
+    let (mut f_q, mut f_k, mut f_v) = (
+        mma.partition_fragment_a(&s_q),  // (MMA, MMA_M, MMA_K)
+        mma.partition_fragment_b(&s_k),  // (MMA, MMA_N, MMA_K)
+        mma.partition_fragment_b(&s_vt), // (MMA, MMA_N, MMA_K)
+    );
     let keys = C::KEYS as u32;
     let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
     let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
@@ -75,8 +73,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     // Repeated if hidden values may have come through; see `hidden`.
     let mut careful = opaque(0) != 0;
     loop {
-        // SAFETY: the caller's contract.
-        let Some(tile_of_q) = (unsafe { QueryTile::<C>::of(arguments) }) else { return };
+        let Some(tile_of_q) = QueryTile::<C>::of(arguments) else { return };
         let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
         let pack = arguments.pack;
         let (core, begin, end) = tile_of_q.keys(arguments);
@@ -101,22 +98,19 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
         let mut softmax = Softmax::<ROWS>::new();
-        // SAFETY: elements in bounds are readable, by the caller's contract; all threads have
-        // arrived here.
-        unsafe {
-            load_q.load(at_q, |row| {
-                let (token, head) = token(first_row + row, pack);
-                let first = sequence.q_offset(&arguments.stride_q, work.head + head);
-                let address = arguments.q.offset(first + i64::from(token) * arguments.stride_q.row).address();
-                (address, first_row + row < rows)
-            });
-        }
+        // Elements in bounds are readable, by the caller's contract; all threads have arrived here.
+        load_q.load(at_q, |row| {
+            let (token, head) = token(first_row + row, pack);
+            let first = sequence.q_offset(&arguments.stride_q, work.head + head);
+            let address = arguments.q.offset(first + i64::from(token) * arguments.stride_q.row).address();
+            (address, first_row + row < rows)
+        });
         // The group's tiles: the last, and every `GROUPS`-th before it.
         let count = (end.saturating_sub(begin) + (C::GROUPS as u32 - 1 - group)) / C::GROUPS as u32;
         let mut tile = end.wrapping_sub(1 + group);
         if count > 0 {
-            // SAFETY: as above; no thread uses the buffer of K yet.
-            unsafe { load_k.load(arguments, &arguments.stride_k, at_k_tile, tile) };
+            // No thread uses the buffer of K yet.
+            load_k.load(arguments, &arguments.stride_k, at_k_tile, tile);
         }
         cp_async_commit();
         // Several groups have the queries of all threads.
@@ -127,114 +121,104 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         for left in (0..count).rev() {
             cp_async_wait::<0>();
             sync();
-            // SAFETY: all have multiplied by the last V.
-            unsafe { load_v.load(arguments, &arguments.stride_v, at_v_tile, tile) };
+            // All have multiplied by the last V.
+            load_v.load(arguments, &arguments.stride_v, at_v_tile, tile);
             cp_async_commit();
 
             let mut scores = mma.accumulator::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
             let steps = const { (C::D / 16) as u32 };
-            // SAFETY: Q and K have arrived for all threads of the group.
-            unsafe {
-                for step in 0..steps {
-                    copy_tiled(
-                        ReadQ::<C>::default(),
-                        &r_q.part_last(step),
-                        &mut read_q.retile_d(&mut f_q).slice_last(step),
-                    );
-                    copy_tiled(
-                        ReadK::<C>::default(),
-                        &r_k.part_last(step),
-                        &mut read_k.retile_d(&mut f_k).slice_last(step),
-                    );
-                    gemm_tiled(Mma::<C>::default(), &f_q.at_last(step), &f_k.at_last(step), &mut scores);
-                }
+            // Q and K have arrived for all threads of the group.
+            for step in 0..steps {
+                copy_tiled(
+                    ReadQ::<C>::default(),
+                    &r_q.part_last(step),
+                    &mut read_q.retile_d(&mut f_q).slice_last(step),
+                );
+                copy_tiled(
+                    ReadK::<C>::default(),
+                    &r_k.part_last(step),
+                    &mut read_k.retile_d(&mut f_k).slice_last(step),
+                );
+                gemm_tiled(Mma::<C>::default(), &f_q.at_last(step), &f_k.at_last(step), &mut scores);
             }
             let first_key = (tile * keys) as i32;
             let mut masked = first_key < core.0 || first_key + keys as i32 > core.1;
-            // SAFETY: the scores are written.
-            unsafe {
-                let place = || Scores::<ROWS> {
-                    rows: rows_of_thread::<C, ROWS>(opaque(thread)).map(|row| first_row + row),
-                    key: tile * keys + opaque(thread) % 4 * 2,
-                    pack,
-                };
-                if C::GENERAL {
-                    place().apply(&mut scores, arguments, &sequence, work);
-                    masked |= arguments.bias.address() != 0 || arguments.mask.address() != 0;
-                }
-                if masked {
-                    place().hide(&mut scores, &sequence);
-                }
+            let place = || Scores::<ROWS> {
+                rows: rows_of_thread::<C, ROWS>(opaque(thread)).map(|row| first_row + row),
+                key: tile * keys + opaque(thread) % 4 * 2,
+                pack,
+            };
+            if C::GENERAL {
+                place().apply(&mut scores, arguments, &sequence, work);
+                masked |= arguments.bias.address() != 0 || arguments.mask.address() != 0;
+            }
+            if masked {
+                place().hide(&mut scores, &sequence);
             }
 
             cp_async_wait::<0>();
             sync();
             if left > 0 {
-                // SAFETY: all have multiplied by this K.
-                unsafe { load_k.load(arguments, &arguments.stride_k, at_k_tile, tile - C::GROUPS as u32) };
+                // All have multiplied by this K.
+                load_k.load(arguments, &arguments.stride_k, at_k_tile, tile - C::GROUPS as u32);
                 cp_async_commit();
             }
 
-            // SAFETY: V has arrived for all threads of the group.
-            unsafe {
-                let factors = softmax.take_in(&mut scores, scale_log2);
-                for row in 0..ROWS {
-                    for column in 0..const { (C::DV / 4) as usize } {
-                        let index = at(ROWS, row, column);
-                        results.set(index, results.get(index) * factors[row]);
-                    }
+            // V has arrived for all threads of the group.
+            let factors = softmax.take_in(&mut scores, scale_log2);
+            for row in 0..ROWS {
+                for column in 0..const { (C::DV / 4) as usize } {
+                    let index = at(ROWS, row, column);
+                    results[index] *= factors[row];
                 }
-                if careful && masked {
-                    let values = Shared::from_address(at_v_tile);
-                    multiply_not_finite::<C, _, _, ROWS>(values, &scores, &mut results);
-                    sync();
-                    if in_group < 32 {
-                        clear_not_finite::<C>(values);
-                    }
-                    sync();
+            }
+            if careful && masked {
+                let values = Shared::from_address(at_v_tile);
+                multiply_not_finite::<C, _, _, ROWS>(values, &scores, &mut results);
+                sync();
+                if in_group < 32 {
+                    clear_not_finite::<C>(values);
                 }
-                let p = probabilities::<C, _>(&scores);
-                for step in 0..const { (C::KEYS / 16) as u32 } {
-                    copy_tiled(
-                        ReadV::<C>::default(),
-                        &r_v.part_last(step),
-                        &mut read_v.retile_d(&mut f_v).slice_last(step),
-                    );
-                    gemm_tiled(Mma::<C>::default(), &p.at_last(step), &f_v.at_last(step), &mut results);
-                }
+                sync();
+            }
+            let p = probabilities::<C, _>(&scores);
+            for step in 0..const { (C::KEYS / 16) as u32 } {
+                copy_tiled(
+                    ReadV::<C>::default(),
+                    &r_v.part_last(step),
+                    &mut read_v.retile_d(&mut f_v).slice_last(step),
+                );
+                gemm_tiled(Mma::<C>::default(), &p.at_last(step), &f_v.at_last(step), &mut results);
             }
             tile = tile.wrapping_sub(C::GROUPS as u32);
         }
 
-        // SAFETY: each word has one writer; the barriers order all.
-        unsafe {
-            let bad = vote_any(FULL_WARP, !all_finite(&results));
-            if thread.is_multiple_of(32) {
-                s_flags.set(thread as usize / 32, u32::from(bad));
-            }
+        // Each word has one writer; the barriers order all.
+        let bad = vote_any(FULL_WARP, !all_finite(&results));
+        if thread.is_multiple_of(32) {
+            s_flags.set(thread as usize / 32, u32::from(bad));
+        }
+        sync_threads();
+        let mut any = 0;
+        for warp in 0..const { (C::WARPS * C::GROUPS) as usize } {
+            any |= s_flags.get(warp);
+        }
+        if !careful && any != 0 {
+            careful = true;
             sync_threads();
-            let mut any = 0;
-            for warp in 0..const { (C::WARPS * C::GROUPS) as usize } {
-                any |= s_flags.get(warp);
-            }
-            if !careful && any != 0 {
-                careful = true;
-                sync_threads();
-                continue;
-            }
-            // Computed anew, so that none of it takes registers in the loop.
-            let Some(QueryTile { work, sequence, first_row, rows, .. }) = QueryTile::<C>::of(arguments)
-            else {
-                return;
-            };
-            let target = Target::<C> { arguments, work, sequence, first_row, rows };
-            let thread_rows = rows_of_thread::<C, ROWS>(opaque(thread));
-            if C::GROUPS == 1 {
-                target.write(thread, thread_rows, (at_q, s_q), &mut results, &softmax, scale_log2);
-            } else {
-                const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
-                target.merge(thread, thread_rows, at_k, &results, &softmax, scale_log2);
-            }
+            continue;
+        }
+        // Computed anew, so that none of it takes registers in the loop.
+        let Some(QueryTile { work, sequence, first_row, rows, .. }) = QueryTile::<C>::of(arguments) else {
+            return;
+        };
+        let target = Target::<C> { arguments, work, sequence, first_row, rows };
+        let thread_rows = rows_of_thread::<C, ROWS>(opaque(thread));
+        if C::GROUPS == 1 {
+            target.write(thread, thread_rows, (at_q, s_q), &mut results, &softmax, scale_log2);
+        } else {
+            const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
+            target.merge(thread, thread_rows, at_k, &results, &softmax, scale_log2);
         }
         return;
     }
@@ -270,8 +254,7 @@ impl<C: Config> QueryTile<C> {
     #[inline(always)]
     unsafe fn of(arguments: &Arguments<ElementOf<C>>) -> Option<Self> {
         let work = Work::of(arguments, opaque(block_idx().x));
-        // SAFETY: the caller's contract.
-        let sequence = unsafe { Sequence::of(arguments, work.batch) };
+        let sequence = Sequence::of(arguments, work.batch);
         let (first_row, rows) = (work.row_tile * C::ROWS as u32, sequence.queries * arguments.pack);
         (first_row < rows).then_some(Self { work, sequence, first_row, rows, config: PhantomData })
     }
@@ -327,65 +310,54 @@ impl<C: Config> KeyRows<C> {
         if C::GENERAL && arguments.pages.address() != 0 {
             let page_bits = arguments.page.trailing_zeros();
             let pages = arguments.pages.offset(i64::from(self.batch) * arguments.stride_pages);
-            // SAFETY: the caller's contract; pages of keys that do not exist are not looked up.
-            unsafe {
-                self.rows.load(to, |row| {
-                    let key = key + row;
-                    let exists = key < self.keys;
-                    let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
-                    let in_page = key & (arguments.page - 1);
-                    let offset = i64::from(page) * strides.batch + i64::from(in_page) * stride;
-                    (self.first.offset(offset).address(), exists)
-                });
-            }
+            // Pages of keys that do not exist are not looked up.
+            self.rows.load(to, |row| {
+                let key = key + row;
+                let exists = key < self.keys;
+                let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
+                let in_page = key & (arguments.page - 1);
+                let offset = i64::from(page) * strides.batch + i64::from(in_page) * stride;
+                (self.first.offset(offset).address(), exists)
+            });
             return;
         }
         let mut next = self.first.offset(i64::from(key + self.rows.row()) * stride);
         let step = i64::from(self.rows.rows_at_once()) * stride;
         let left = self.keys - key;
-        // SAFETY: the caller's contract.
-        unsafe {
-            self.rows.load(to, |row| {
-                let this = next;
-                next = next.offset(step);
-                (this.address(), row < left)
-            });
-        }
+        self.rows.load(to, |row| {
+            let this = next;
+            next = next.offset(step);
+            (this.address(), row < left)
+        });
     }
 }
 
 /// The probabilities as the operand A: what a thread has of two atoms along the keys are its values
 /// of one.
 #[inline(always)]
-unsafe fn probabilities<C: Config, L: StaticLayout>(
-    scores: &Fragment<f32, L>,
-) -> Fragment<ElementOf<C>, FragP<C>> {
-    // SAFETY: every element is written below; inside the fragments.
-    unsafe {
-        let mut p = Fragment::uninit();
-        for step in 0..const { (C::KEYS / 16) as usize } {
-            for row in 0..2 * C::BLOCKS {
-                for half in 0..2 {
-                    let from = at(2 * C::BLOCKS, row, 4 * step + 2 * half);
-                    let to = 2 * (row % 2) + 4 * half + 8 * (row / 2 + C::BLOCKS * step);
-                    let two = C::Element::pack(scores.get(from), scores.get(from + 1));
-                    p.set(to, two[0]);
-                    p.set(to + 1, two[1]);
-                }
+fn probabilities<C: Config, L: StaticLayout>(scores: &Fragment<f32, L>) -> Fragment<ElementOf<C>, FragP<C>> {
+    let mut p = Fragment::zeros();
+    for step in 0..const { (C::KEYS / 16) as usize } {
+        for row in 0..2 * C::BLOCKS {
+            for half in 0..2 {
+                let from = at(2 * C::BLOCKS, row, 4 * step + 2 * half);
+                let to = 2 * (row % 2) + 4 * half + 8 * (row / 2 + C::BLOCKS * step);
+                let two = C::Element::pack(scores[from], scores[from + 1]);
+                p[to] = two[0];
+                p[to + 1] = two[1];
             }
         }
-        p
     }
+    p
 }
 
 /// Whether all elements are numbers.
 #[inline(always)]
-unsafe fn all_finite<L: StaticLayout>(results: &Fragment<f32, L>) -> bool {
+fn all_finite<L: StaticLayout>(results: &Fragment<f32, L>) -> bool {
     // NaN, if any element is NaN or infinite: four chains of multiply-adds.
     let mut zeros = [0.0f32; 4];
     for i in 0..const { L::LAYOUT.size() as usize } {
-        // SAFETY: inside the fragment.
-        zeros[i % 4] = unsafe { results.get(i) }.fma(0.0, zeros[i % 4]);
+        zeros[i % 4] = results[i].fma(0.0, zeros[i % 4]);
     }
     zeros[0] + zeros[1] + (zeros[2] + zeros[3]) == 0.0
 }

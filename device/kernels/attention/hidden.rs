@@ -24,8 +24,7 @@ unsafe fn not_finite<C: Config>(values: Shared<C::Element>, block: u32) -> u32 {
     let mut bad = false;
     // Opaque counts keep loops that seldom run short.
     for column in 0..opaque(C::DV as u32 / 2) {
-        // SAFETY: inside the tile.
-        let word = unsafe { word_at::<C>(values, row, 2 * column).read(0) };
+        let word = word_at::<C>(values, row, 2 * column).read(0);
         bad |= word & exponent == exponent || word >> 16 & exponent == exponent;
     }
     ballot(FULL_WARP, bad)
@@ -51,8 +50,7 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
 ) {
     let lane = lane_id();
     for block in 0..opaque(C::KEYS as u32 / 32) {
-        // SAFETY: the caller's contract.
-        let mut bad = unsafe { not_finite::<C>(values, block) };
+        let mut bad = not_finite::<C>(values, block);
         while bad != 0 {
             let key = block * 32 + bad.trailing_zeros();
             bad &= bad - 1;
@@ -62,21 +60,17 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
                 let mut p = 0.0;
                 for c in 0..const { P::LAYOUT.size() as usize / ROWS } {
                     if c as u32 == column {
-                        // SAFETY: inside the fragment.
-                        p = unsafe { probabilities.get(at(ROWS, row, c)) };
+                        p = probabilities[at(ROWS, row, c)];
                     }
                 }
                 let p = shuffle(FULL_WARP, p, owner);
                 for pair in 0..const { O::LAYOUT.size() as usize / ROWS / 2 } {
-                    // SAFETY: inside the tile and the fragment.
-                    unsafe {
-                        let word = word_at::<C>(values, key, pair as u32 * 8 + lane % 4 * 2).read(0);
-                        let v = C::Element::unpack(word);
-                        for i in 0..2 {
-                            let index = at(ROWS, row, 2 * pair + i);
-                            let result = results.get(index);
-                            results.set(index, if p == 0.0 { result } else { p.fma(v[i], result) });
-                        }
+                    let word = word_at::<C>(values, key, pair as u32 * 8 + lane % 4 * 2).read(0);
+                    let v = C::Element::unpack(word);
+                    for i in 0..2 {
+                        let index = at(ROWS, row, 2 * pair + i);
+                        let result = results[index];
+                        results[index] = if p == 0.0 { result } else { p.fma(v[i], result) };
                     }
                 }
             }
@@ -92,12 +86,11 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
 #[inline(always)]
 pub unsafe fn clear_not_finite<C: Config>(values: Shared<C::Element>) {
     for block in 0..opaque(C::KEYS as u32 / 32) {
-        // SAFETY: the caller's contract.
-        let bad = unsafe { not_finite::<C>(values, block) };
+        let bad = not_finite::<C>(values, block);
         if bad >> lane_id() & 1 != 0 {
             for column in 0..opaque(C::DV as u32 / 2) {
-                // SAFETY: inside the tile; the row is this lane's.
-                unsafe { word_at::<C>(values, block * 32 + lane_id(), 2 * column).write(0, 0) };
+                // The row is this lane's.
+                word_at::<C>(values, block * 32 + lane_id(), 2 * column).write(0, 0);
             }
         }
     }

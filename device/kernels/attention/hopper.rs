@@ -57,26 +57,24 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
     let thread = thread_idx().x;
     // The shuffle tells the compiler that the number is uniform across the warp.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
-    // SAFETY: the kernel declares its storage; the pipelines say who may touch a stage.
-    unsafe {
-        let (sQ, sK, sV, queries, keys, values) = Storage::<C>::take();
-        if thread == 0 {
-            queries.0.init();
-            queries.1.init();
-            queries.2.init();
-            keys.init();
-            values.init();
+    // The kernel declares its storage; the pipelines say who may touch a stage.
+    let (sQ, sK, sV, queries, keys, values) = Storage::<C>::take();
+    if thread == 0 {
+        queries.0.init();
+        queries.1.init();
+        queries.2.init();
+        keys.init();
+        values.init();
+    }
+    sync_threads();
+    if warpgroup == C::WARPGROUPS {
+        C::give_registers();
+        if thread == C::WARPGROUPS * WARPGROUP {
+            produce::<C>(maps, arguments, section, (sQ, sK, sV), (queries, keys, values));
         }
-        sync_threads();
-        if warpgroup == C::WARPGROUPS {
-            C::give_registers();
-            if thread == C::WARPGROUPS * WARPGROUP {
-                produce::<C>(maps, arguments, section, (sQ, sK, sV), (queries, keys, values));
-            }
-        } else {
-            C::take_registers();
-            consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
-        }
+    } else {
+        C::take_registers();
+        consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
     }
 }
 
@@ -110,36 +108,34 @@ unsafe fn produce<C: Config>(
     let (mQ, mK, mV) = (maps.q.tensor(), maps.k.tensor(), maps.v.tensor());
     let mut queries = [queries.0.producer(), queries.1.producer(), queries.2.producer()];
     let (mut keys, mut values) = (keys.producer(), values.producer());
-    // SAFETY: the caller's contract; each stage expects the bytes that are loaded into it.
-    unsafe {
-        prefetch_tensor_map(maps.q.pointer());
-        prefetch_tensor_map(maps.k.pointer());
-        prefetch_tensor_map(maps.v.pointer());
-        for work in Tiles::new(arguments, section) {
-            let (head, batch) = (work.kv_head, work.batch);
-            let row_tile = work.row_tile * C::WARPGROUPS;
-            let (begin, end) = key_tiles_of::<C>(&visible, row_tile * 64, arguments.q_length);
-            macro_rules! load {
-                ($pipeline:ident, $tensor:ident, $array:ident, $tile:expr) => {
-                    let filling = $pipeline.acquire(TmaK::<C>::BYTES);
-                    load_k.copy($tensor.tile([$tile, 0, head, batch]), filling.of($array), &filling);
-                };
-            }
-            // In the order in which the consumers free the stages: they read the last Q, then K.
-            let mut tile = end - 1;
-            load!(keys, mK, sK, tile);
-            for warpgroup in 0..C::WARPGROUPS {
-                let filling = queries[warpgroup as usize].acquire(TmaQ::<C>::BYTES);
-                let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
-                load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
-            }
-            while tile > begin {
-                load!(keys, mK, sK, tile - 1);
-                load!(values, mV, sV, tile);
-                tile -= 1;
-            }
-            load!(values, mV, sV, tile);
+    // Each stage expects the bytes that are loaded into it.
+    prefetch_tensor_map(maps.q.pointer());
+    prefetch_tensor_map(maps.k.pointer());
+    prefetch_tensor_map(maps.v.pointer());
+    for work in Tiles::new(arguments, section) {
+        let (head, batch) = (work.kv_head, work.batch);
+        let row_tile = work.row_tile * C::WARPGROUPS;
+        let (begin, end) = key_tiles_of::<C>(&visible, row_tile * 64, arguments.q_length);
+        macro_rules! load {
+            ($pipeline:ident, $tensor:ident, $array:ident, $tile:expr) => {
+                let filling = $pipeline.acquire(TmaK::<C>::BYTES);
+                load_k.copy($tensor.tile([$tile, 0, head, batch]), filling.of($array), &filling);
+            };
         }
+        // In the order in which the consumers free the stages: they read the last Q, then K.
+        let mut tile = end - 1;
+        load!(keys, mK, sK, tile);
+        for warpgroup in 0..C::WARPGROUPS {
+            let filling = queries[warpgroup as usize].acquire(TmaQ::<C>::BYTES);
+            let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
+            load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
+        }
+        while tile > begin {
+            load!(keys, mK, sK, tile - 1);
+            load!(values, mV, sV, tile);
+            tile -= 1;
+        }
+        load!(values, mV, sV, tile);
     }
 }
 
@@ -159,59 +155,57 @@ unsafe fn consume<C: Config>(
     let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
     let scale = arguments.scale * core::f32::consts::LOG2_E;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
-    // SAFETY: the caller's contract; a stage is read between its wait and its release.
-    unsafe {
-        let (sQ, sO) = (sQ.slice_last(warpgroup), sQ.slice_last(warpgroup + C::TILES_Q - C::WARPGROUPS)); // (64, D)
-        let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
-        let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
-        let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
-        let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
-        let queries = match warpgroup {
-            0 => queries.0,
-            1 => queries.1,
-            _ => queries.2,
-        };
-        let (mut queries, keys, values) = (queries.consumer(), keys.consumer(), values.consumer());
-        begin_turns::<C>(warpgroup);
-        let mut tiles = Tiles::new(arguments, section);
-        let Some(work) = tiles.next() else { return };
-        let mut tile = Tile::<C>::of(work, arguments, &visible, warpgroup);
-        let config = PhantomData::<C>;
-        let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
-        let mut query = Some(queries.wait());
-        // Q is free for the next tile's when its last product has read it.
-        macro_rules! read {
-            ($key:expr, $tile:expr) => {
-                || {
-                    if $key == $tile.keys.0
-                        && let Some(query) = query.take()
-                    {
-                        queries.release(query);
-                    }
+    // A stage is read between its wait and its release.
+    let (sQ, sO) = (sQ.slice_last(warpgroup), sQ.slice_last(warpgroup + C::TILES_Q - C::WARPGROUPS)); // (64, D)
+    let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
+    let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+    let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
+    let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
+    let queries = match warpgroup {
+        0 => queries.0,
+        1 => queries.1,
+        _ => queries.2,
+    };
+    let (mut queries, keys, values) = (queries.consumer(), keys.consumer(), values.consumer());
+    begin_turns::<C>(warpgroup);
+    let mut tiles = Tiles::new(arguments, section);
+    let Some(work) = tiles.next() else { return };
+    let mut tile = Tile::<C>::of(work, arguments, &visible, warpgroup);
+    let config = PhantomData::<C>;
+    let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
+    let mut query = Some(queries.wait());
+    // Q is free for the next tile's when its last product has read it.
+    macro_rules! read {
+        ($key:expr, $tile:expr) => {
+            || {
+                if $key == $tile.keys.0
+                    && let Some(query) = query.take()
+                {
+                    queries.release(query);
                 }
-            };
-        }
-        let mut key = tile.keys.1 - 1;
-        let mut state = mainloop.begin(&tile.rows, key, read!(key, tile));
-        loop {
-            while key > tile.keys.0 {
-                key -= 1;
-                mainloop.go_on(&mut state, &tile.rows, key, read!(key, tile));
             }
-            let Some(work) = tiles.next() else { break };
-            let next = Tile::<C>::of(work, arguments, &visible, warpgroup);
-            key = next.keys.1 - 1;
-            query = Some(queries.wait());
-            mainloop.change(&mut state, &next.rows, key, read!(key, next), |tOrO, softmax| {
-                tile.finish(tOrO, softmax, sO, maps, arguments);
-            });
-            tile = next;
-        }
-        let (mut tOrO, softmax) = mainloop.end(state);
-        tile.finish(&mut tOrO, &softmax, sO, maps, arguments);
-        // The block's shared memory is there until all of it is read.
-        bulk_wait_group_read::<0>();
+        };
     }
+    let mut key = tile.keys.1 - 1;
+    let mut state = mainloop.begin(&tile.rows, key, read!(key, tile));
+    loop {
+        while key > tile.keys.0 {
+            key -= 1;
+            mainloop.go_on(&mut state, &tile.rows, key, read!(key, tile));
+        }
+        let Some(work) = tiles.next() else { break };
+        let next = Tile::<C>::of(work, arguments, &visible, warpgroup);
+        key = next.keys.1 - 1;
+        query = Some(queries.wait());
+        mainloop.change(&mut state, &next.rows, key, read!(key, next), |tOrO, softmax| {
+            tile.finish(tOrO, softmax, sO, maps, arguments);
+        });
+        tile = next;
+    }
+    let (mut tOrO, softmax) = mainloop.end(state);
+    tile.finish(&mut tOrO, &softmax, sO, maps, arguments);
+    // The block's shared memory is there until all of it is read.
+    bulk_wait_group_read::<0>();
 }
 
 /// The tiles of keys that some of the rows of a block's tile sees, one at least: a row that sees
@@ -259,39 +253,36 @@ impl<C: Config> Tile<C> {
     ) {
         let scale = arguments.scale * core::f32::consts::LOG2_E;
         let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
-        // SAFETY: the caller's contract.
-        unsafe {
-            for row in 0..2 {
-                (factors[row], logarithms[row]) = softmax.finish(row, scale, f32::NEG_INFINITY);
-                store_lse(&self.rows, row, logarithms[row], arguments, &self.work);
-            }
-            scale_rows(tOrO, factors);
-            let hides = arguments.window != Window::ALL;
-            let again = |row: usize| Row { lse: logarithms[row], again: is_hit(tOrO, row, hides) };
-            let again = [again(0), again(1)];
-            if !C::SEPARATE_O {
-                self.store_words(tOrO, again, arguments);
-                return;
-            }
-            store_shared::<C>(tOrO, sO, self.warpgroup);
-            recompute::<C, _>(
-                &self.source(arguments),
-                again,
-                #[inline(always)]
-                |row, column, results| {
-                    let rounded = <C::T as Half>::pack(results[0], results[1]);
-                    for i in 0..2 {
-                        sO.at((row, column + i as u32)).set(0usize, rounded[i]);
-                    }
-                },
-            );
-            let tile = [self.first / 64, 0, self.work.head, self.work.batch];
-            fence_proxy_async_shared();
-            sync_barrier(ALONE + self.warpgroup, WARPGROUP);
-            if thread_idx().x.is_multiple_of(WARPGROUP) {
-                TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
-                bulk_commit_group();
-            }
+        for row in 0..2 {
+            (factors[row], logarithms[row]) = softmax.finish(row, scale, f32::NEG_INFINITY);
+            store_lse(&self.rows, row, logarithms[row], arguments, &self.work);
+        }
+        scale_rows(tOrO, factors);
+        let hides = arguments.window != Window::ALL;
+        let again = |row: usize| Row { lse: logarithms[row], again: is_hit(tOrO, row, hides) };
+        let again = [again(0), again(1)];
+        if !C::SEPARATE_O {
+            self.store_words(tOrO, again, arguments);
+            return;
+        }
+        store_shared::<C>(tOrO, sO, self.warpgroup);
+        recompute::<C, _>(
+            &self.source(arguments),
+            again,
+            #[inline(always)]
+            |row, column, results| {
+                let rounded = <C::T as Half>::pack(results[0], results[1]);
+                for i in 0..2 {
+                    sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+                }
+            },
+        );
+        let tile = [self.first / 64, 0, self.work.head, self.work.batch];
+        fence_proxy_async_shared();
+        sync_barrier(ALONE + self.warpgroup, WARPGROUP);
+        if thread_idx().x.is_multiple_of(WARPGROUP) {
+            TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
+            bulk_commit_group();
         }
     }
 
@@ -316,35 +307,33 @@ impl<C: Config> Tile<C> {
     /// As [`forward`]; all threads of the warpgroup.
     #[inline(always)]
     unsafe fn store_words(&self, tOrO: &ResultsOf<C>, again: [Row; 2], arguments: &Arguments<C::T>) {
-        // SAFETY: the caller's contract; rows beyond the last are not stored.
-        unsafe {
-            for index in 0..2 {
-                let row = self.rows.row(index);
-                let address = self.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8, arguments);
-                for part in 0..const { C::D as usize / 32 } {
-                    // Four pairs of columns, 8 apart.
-                    let words = [0, 2, 4, 6].map(|column| {
-                        let pair = [0, 1].map(|i| tOrO.get(at(2, index, 8 * part + column + i)));
-                        <C::T as Half>::pack_word(pair[0], pair[1])
-                    });
-                    let word = Word128(transpose_quad(words));
-                    Word128::store_global_if(row.is_some(), address + 64 * part as u64, word);
-                }
+        // Rows beyond the last are not stored.
+        for index in 0..2 {
+            let row = self.rows.row(index);
+            let address = self.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8, arguments);
+            for part in 0..const { C::D as usize / 32 } {
+                // Four pairs of columns, 8 apart.
+                let words = [0, 2, 4, 6].map(|column| {
+                    let pair = [0, 1].map(|i| tOrO[at(2, index, 8 * part + column + i)]);
+                    <C::T as Half>::pack_word(pair[0], pair[1])
+                });
+                let word = Word128(transpose_quad(words));
+                Word128::store_global_if(row.is_some(), address + 64 * part as u64, word);
             }
-            // What a thread computes again, another has stored.
-            sync_warp(FULL_WARP);
-            recompute::<C, _>(
-                &self.source(arguments),
-                again,
-                #[inline(always)]
-                |row, column, results| {
-                    let row = self.first + row;
-                    let address = self.row_of_o(row.min(arguments.q_length - 1), column, arguments);
-                    let word = <C::T as Half>::pack_word(results[0], results[1]);
-                    u32::store_global_if(row < arguments.q_length, address, word);
-                },
-            );
         }
+        // What a thread computes again, another has stored.
+        sync_warp(FULL_WARP);
+        recompute::<C, _>(
+            &self.source(arguments),
+            again,
+            #[inline(always)]
+            |row, column, results| {
+                let row = self.first + row;
+                let address = self.row_of_o(row.min(arguments.q_length - 1), column, arguments);
+                let word = <C::T as Half>::pack_word(results[0], results[1]);
+                u32::store_global_if(row < arguments.q_length, address, word);
+            },
+        );
     }
 }
 
@@ -369,8 +358,7 @@ pub unsafe fn store_lse<T: memory::Element>(
         let at = i64::from(work.batch) * strides.batch
             + i64::from(work.head) * strides.head
             + i64::from(query) * strides.row;
-        // SAFETY: the caller's contract.
-        unsafe { arguments.lse.write(at, lse) };
+        arguments.lse.write(at, lse);
     }
 }
 
@@ -426,15 +414,13 @@ unsafe fn store_shared<C: Config>(
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // SAFETY: the tile is the warpgroup's own.
-    unsafe {
-        if thread == 0 {
-            bulk_wait_group_read::<0>();
-        }
-        let rounded = pack_fragment::<Element<C>, _>(tOrO);
-        // The store before has read the tile.
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
-        sync_warp(FULL_WARP);
+    // The tile is the warpgroup's own.
+    if thread == 0 {
+        bulk_wait_group_read::<0>();
     }
+    let rounded = pack_fragment::<Element<C>, _>(tOrO);
+    // The store before has read the tile.
+    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+    sync_warp(FULL_WARP);
 }

@@ -181,16 +181,15 @@ macro_rules! configs {
             unsafe fn take_registers() {
                 // One consumer has all that it can name from the start.
                 if $warpgroups > 1 {
-                    // SAFETY: the caller's contract.
-                    unsafe { increase_registers::<$registers>() }
+                    increase_registers::<$registers>()
                 }
             }
 
             #[inline(always)]
             unsafe fn give_registers() {
                 if $warpgroups > 1 {
-                    // SAFETY: the caller's contract; 512 registers for four or three warpgroups.
-                    unsafe { decrease_registers::<{ if $warpgroups == 3 { 32 } else { 504 - 2 * $registers } }>() }
+                    // 512 registers for four or three warpgroups.
+                    decrease_registers::<{ if $warpgroups == 3 { 32 } else { 504 - 2 * $registers } }>()
                 }
             }
         }

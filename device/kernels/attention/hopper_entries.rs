@@ -25,8 +25,7 @@ macro_rules! entries {
             arguments: Arguments<$t>,
             section: u32,
         ) {
-            // SAFETY: the caller's contract.
-            unsafe { forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section) }
+            forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section)
         }
     )+ };
 }
@@ -51,8 +50,7 @@ macro_rules! varied {
         /// As [`forward_varied`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = VariedStorage<$config>)]
         pub unsafe fn $name(k: TmaMap<TmaBox<$config>>, v: TmaMap<TmaBox<$config>>, arguments: Arguments<$t>) {
-            // SAFETY: the caller's contract.
-            unsafe { forward_varied::<$config>(&k, &v, &arguments) }
+            forward_varied::<$config>(&k, &v, &arguments)
         }
     )+ };
 }

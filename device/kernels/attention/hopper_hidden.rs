@@ -32,8 +32,7 @@ macro_rules! halves {
         impl Pairs for $t {
             #[inline(always)]
             unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
-                // SAFETY: the caller's contract.
-                Self::unpack(unsafe { row.cast::<u32>().read(pair) })
+                Self::unpack(row.cast::<u32>().read(pair))
             }
         }
     )+ };
@@ -43,8 +42,7 @@ halves!(bf16 f16);
 impl Pairs for F8E4M3 {
     #[inline(always)]
     unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
-        // SAFETY: the caller's contract.
-        let halves = e4m3x2_to_f16x2(unsafe { row.cast::<u16>().read(pair) });
+        let halves = e4m3x2_to_f16x2(row.cast::<u16>().read(pair));
         [f16_to_f32(halves.low()), f16_to_f32(halves.high())]
     }
 }
@@ -78,19 +76,16 @@ pub struct Row {
 }
 
 /// Whether a row of results has to be computed again: a mask hides keys (`hides`), and the row is
-/// not finite. `index` is 0 or 1.
-///
-/// # Safety
-/// All lanes of the warp execute this call together.
+/// not finite. `index` is 0 or 1. All lanes of the warp execute this call together.
 #[inline(always)]
-pub unsafe fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, hides: bool) -> bool {
+pub fn is_hit<L: StaticLayout>(results: &Fragment<f32, L>, index: usize, hides: bool) -> bool {
     if !hides {
         return false;
     }
     let mut nothing = 0.0f32;
     for column in 0..const { L::LAYOUT.size() as usize / 2 } {
-        // SAFETY: inside the fragment. What is not finite makes NaN of 0.
-        nothing = unsafe { results.get(at(2, index, column)) }.fma(0.0, nothing);
+        // What is not finite makes NaN of 0.
+        nothing = results[at(2, index, column)].fma(0.0, nothing);
     }
     ballot(FULL_WARP, nothing != 0.0) >> (lane_id() & !3) & 15 != 0
 }
@@ -116,8 +111,7 @@ pub unsafe fn recompute<C: Config, S: Source>(
     for index in 0..opaque(2) {
         let row = if index == 0 { rows[0] } else { rows[1] };
         if vote_any(FULL_WARP, row.again) {
-            // SAFETY: the caller's contract.
-            unsafe { recompute_row::<C, S>(source, index, row, &mut put) }
+            recompute_row::<C, S>(source, index, row, &mut put)
         }
     }
 }
@@ -150,8 +144,7 @@ unsafe fn recompute_row<C: Config, S: Source>(
             let mut dot = 0.0f32;
             for pair in 0..opaque(C::D as u32 / 8) {
                 let word = i64::from(4 * pair + lane % 4);
-                // SAFETY: inside the rows.
-                let (q, k) = unsafe { (Pairs::pair(q, word), Pairs::pair(k, word)) };
+                let (q, k) = (Pairs::pair(q, word), Pairs::pair(k, word));
                 dot = q[1].fma(k[1], q[0].fma(k[0], dot));
             }
             dot += shuffle_xor(FULL_WARP, dot, 1);
@@ -160,8 +153,7 @@ unsafe fn recompute_row<C: Config, S: Source>(
             if sees && key >= begin && key < end && p != 0.0 {
                 for pair in 0..COLUMNS / 8 {
                     let word = part * (COLUMNS as u32 / 2) + 4 * pair as u32 + lane % 4;
-                    // SAFETY: inside the row.
-                    let v = unsafe { Pairs::pair(v, word.into()) };
+                    let v = Pairs::pair(v, word.into());
                     for i in 0..2 {
                         sums[2 * pair + i] = p.fma(v[i], sums[2 * pair + i]);
                     }

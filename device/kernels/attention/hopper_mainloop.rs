@@ -46,8 +46,7 @@ pub const ALONE: u32 = 4;
 #[inline(always)]
 pub unsafe fn begin_turns<C: Config>(warpgroup: u32) {
     if C::TURNS && warpgroup == C::WARPGROUPS - 1 {
-        // SAFETY: the caller's contract.
-        unsafe { arrive_barrier(TURN, 2 * WARPGROUP) };
+        arrive_barrier(TURN, 2 * WARPGROUP);
     }
 }
 
@@ -101,8 +100,7 @@ where
     #[inline(always)]
     unsafe fn take_turn(&self) {
         if C::TURNS {
-            // SAFETY: the caller's contract.
-            unsafe { sync_barrier(TURN + self.warpgroup, 2 * WARPGROUP) };
+            sync_barrier(TURN + self.warpgroup, 2 * WARPGROUP);
         }
     }
 
@@ -114,8 +112,7 @@ where
     unsafe fn give_turn(&self) {
         if C::TURNS {
             let next = if self.warpgroup + 1 == C::WARPGROUPS { 0 } else { self.warpgroup + 1 };
-            // SAFETY: the caller's contract.
-            unsafe { arrive_barrier(TURN + next, 2 * WARPGROUP) };
+            arrive_barrier(TURN + next, 2 * WARPGROUP);
         }
     }
 
@@ -128,25 +125,23 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn begin(&mut self, rows: &Rows, tile: u32, read: impl FnOnce()) -> State<C> {
-        // SAFETY: the caller's contract; a stage is read between its wait and its release.
-        unsafe {
-            let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-            let key = self.keys.wait();
-            self.take_turn();
-            warpgroup_arrive();
-            warpgroup_gemm(C::Qk::default(), self.tSrQ, &key.of(self.tSrK), &mut tSrS, ScaleOut::Zero);
-            warpgroup_commit_batch();
-            self.give_turn();
-            warpgroup_wait::<0>();
-            warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
-            self.keys.release(key);
-            read();
-            rows.mask::<C>(&mut tSrS, tile);
-            let mut softmax = Softmax::NONE;
-            softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
-            let tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
-            State { tOrO: Fragment::filled(0.0), tOrP, softmax }
-        }
+        // A stage is read between its wait and its release.
+        let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+        let key = self.keys.wait();
+        self.take_turn();
+        warpgroup_arrive();
+        warpgroup_gemm(C::Qk::default(), self.tSrQ, &key.of(self.tSrK), &mut tSrS, ScaleOut::Zero);
+        warpgroup_commit_batch();
+        self.give_turn();
+        warpgroup_wait::<0>();
+        warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
+        self.keys.release(key);
+        read();
+        rows.mask::<C>(&mut tSrS, tile);
+        let mut softmax = Softmax::NONE;
+        softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
+        let tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
+        State { tOrO: Fragment::filled(0.0), tOrP, softmax }
     }
 
     /// The next tile of keys of the same tile of queries.
@@ -156,19 +151,16 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn go_on(&mut self, state: &mut State<C>, rows: &Rows, tile: u32, read: impl FnOnce()) {
-        // SAFETY: as in `begin`.
-        unsafe {
-            let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-            let value = self.issue_both(state, &mut tSrS, read);
-            rows.mask::<C>(&mut tSrS, tile);
-            let (factors, rescale) = state.softmax.take_in::<_, true>(&mut tSrS, self.scale, C::SLACK);
-            warpgroup_wait_after::<0, 2>(state.softmax.sum);
-            warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
-            self.values.release(value);
-            state.tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
-            if rescale {
-                scale_rows(&mut state.tOrO, factors);
-            }
+        let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+        let value = self.issue_both(state, &mut tSrS, read);
+        rows.mask::<C>(&mut tSrS, tile);
+        let (factors, rescale) = state.softmax.take_in::<_, true>(&mut tSrS, self.scale, C::SLACK);
+        warpgroup_wait_after::<0, 2>(state.softmax.sum);
+        warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
+        self.values.release(value);
+        state.tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
+        if rescale {
+            scale_rows(&mut state.tOrO, factors);
         }
     }
 
@@ -187,20 +179,17 @@ where
         read: impl FnOnce(),
         finish: impl FnOnce(&mut ResultsOf<C>, &Softmax),
     ) {
-        // SAFETY: as in `begin`.
-        unsafe {
-            let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
-            let value = self.issue_both(state, &mut tSrS, read);
-            rows.mask::<C>(&mut tSrS, tile);
-            let mut softmax = Softmax::NONE;
-            softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
-            warpgroup_wait_after::<0, 2>(softmax.sum);
-            warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
-            self.values.release(value);
-            state.tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
-            finish(&mut state.tOrO, &replace(&mut state.softmax, softmax));
-            state.tOrO = Fragment::filled(0.0);
-        }
+        let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
+        let value = self.issue_both(state, &mut tSrS, read);
+        rows.mask::<C>(&mut tSrS, tile);
+        let mut softmax = Softmax::NONE;
+        softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
+        warpgroup_wait_after::<0, 2>(softmax.sum);
+        warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
+        self.values.release(value);
+        state.tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
+        finish(&mut state.tOrO, &replace(&mut state.softmax, softmax));
+        state.tOrO = Fragment::filled(0.0);
     }
 
     /// Issues the products `S = Q K^T` and `O += P V` when it is this warpgroup's turn, and waits
@@ -216,30 +205,21 @@ where
         tSrS: &mut ScoresOf<C>,
         read: impl FnOnce(),
     ) -> Full {
-        // SAFETY: as in `begin`.
-        unsafe {
-            // Both are waited for before the first product: a loop between them would end the
-            // sequence.
-            let (key, value) = (self.keys.wait(), self.values.wait());
-            self.take_turn();
-            warpgroup_arrive();
-            warpgroup_gemm(C::Qk::default(), self.tSrQ, &key.of(self.tSrK), tSrS, ScaleOut::Zero);
-            warpgroup_commit_batch();
-            warpgroup_gemm(
-                C::Pv::default(),
-                &state.tOrP,
-                &value.of(self.tOrV),
-                &mut state.tOrO,
-                ScaleOut::One,
-            );
-            warpgroup_commit_batch();
-            self.give_turn();
-            warpgroup_wait::<1>();
-            warpgroup_fence_operand(C::Qk::default(), tSrS);
-            self.keys.release(key);
-            read();
-            value
-        }
+        // Both are waited for before the first product: a loop between them would end the
+        // sequence.
+        let (key, value) = (self.keys.wait(), self.values.wait());
+        self.take_turn();
+        warpgroup_arrive();
+        warpgroup_gemm(C::Qk::default(), self.tSrQ, &key.of(self.tSrK), tSrS, ScaleOut::Zero);
+        warpgroup_commit_batch();
+        warpgroup_gemm(C::Pv::default(), &state.tOrP, &value.of(self.tOrV), &mut state.tOrO, ScaleOut::One);
+        warpgroup_commit_batch();
+        self.give_turn();
+        warpgroup_wait::<1>();
+        warpgroup_fence_operand(C::Qk::default(), tSrS);
+        self.keys.release(key);
+        read();
+        value
     }
 
     /// The results after the last tile of keys, and their softmax.
@@ -250,16 +230,13 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn end(&mut self, state: State<C>) -> (ResultsOf<C>, Softmax) {
         let State { mut tOrO, tOrP, softmax } = state;
-        // SAFETY: as in `begin`.
-        unsafe {
-            let value = self.values.wait();
-            warpgroup_arrive();
-            warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(self.tOrV), &mut tOrO, ScaleOut::One);
-            warpgroup_commit_batch();
-            warpgroup_wait::<0>();
-            warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
-            self.values.release(value);
-        }
+        let value = self.values.wait();
+        warpgroup_arrive();
+        warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(self.tOrV), &mut tOrO, ScaleOut::One);
+        warpgroup_commit_batch();
+        warpgroup_wait::<0>();
+        warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
+        self.values.release(value);
         (tOrO, softmax)
     }
 }
@@ -269,8 +246,7 @@ where
 pub fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
     for row in 0..2 {
         for column in 0..const { L::LAYOUT.size() as usize / 2 } {
-            // SAFETY: inside the fragment, which is written.
-            unsafe { tOrO.set(at(2, row, column), tOrO.get(at(2, row, column)) * factors[row]) };
+            tOrO[at(2, row, column)] *= factors[row];
         }
     }
 }

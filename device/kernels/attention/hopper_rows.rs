@@ -91,8 +91,7 @@ impl Rows {
             for column in 0..C::BLK_N as usize / 4 {
                 let key = (column / 2 * 8 + column % 2) as i32;
                 if LEFT && key < begin || key >= end {
-                    // SAFETY: inside the fragment.
-                    unsafe { tSrS.set(at(2, row, column), f32::NEG_INFINITY) };
+                    tSrS[at(2, row, column)] = f32::NEG_INFINITY;
                 }
             }
         }

@@ -30,13 +30,10 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
     ///
     /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima
     /// stay: the probabilities are larger by as much, and so is their sum. The results are the same
-    /// up to rounding.
-    ///
-    /// # Safety
-    /// `scores` is written; all lanes of the warp execute this call together.
+    /// up to rounding. All lanes of the warp execute this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn take_in<L: StaticLayout, const LATER: bool>(
+    pub fn take_in<L: StaticLayout, const LATER: bool>(
         &mut self,
         scores: &mut Fragment<f32, L>,
         scale: f32,
@@ -48,8 +45,7 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
             // Four chains of maxima, and later of sums.
             let mut parts = [self.max[row]; 4];
             for column in 0..columns {
-                // SAFETY: inside the fragment, which is written.
-                parts[column % 4] = parts[column % 4].max(unsafe { scores.get(at(2, row, column)) });
+                parts[column % 4] = parts[column % 4].max(scores[at(2, row, column)]);
             }
             max[row] = parts[0].max(parts[1]).max(parts[2].max(parts[3]));
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 1));
@@ -72,12 +68,9 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
         // Both rows at a time: a warp waits for the shuffles of both maxima once.
         for column in 0..columns {
             for row in 0..2 {
-                // SAFETY: inside the fragment, which is written.
-                unsafe {
-                    let p = ex2_approx_f32(scores.get(at(2, row, column)).fma(scale, shifts[row]));
-                    scores.set(at(2, row, column), p);
-                    parts[row][column % 4] += p;
-                }
+                let p = ex2_approx_f32(scores[at(2, row, column)].fma(scale, shifts[row]));
+                scores[at(2, row, column)] = p;
+                parts[row][column % 4] += p;
             }
         }
         for row in 0..2 {

@@ -54,23 +54,21 @@ pub unsafe fn forward_varied<C: Config>(
     let thread = thread_idx().x;
     // The shuffle tells the compiler that the number is uniform across the warp.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
-    // SAFETY: the kernel declares its storage; the pipelines say who may touch a stage.
-    unsafe {
-        let (sQ, sK, sV, keys, values) = VariedStorage::<C>::take();
-        if thread == 0 {
-            keys.init();
-            values.init();
+    // The kernel declares its storage; the pipelines say who may touch a stage.
+    let (sQ, sK, sV, keys, values) = VariedStorage::<C>::take();
+    if thread == 0 {
+        keys.init();
+        values.init();
+    }
+    sync_threads();
+    if warpgroup == C::WARPGROUPS {
+        C::give_registers();
+        if thread == C::WARPGROUPS * WARPGROUP {
+            produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
         }
-        sync_threads();
-        if warpgroup == C::WARPGROUPS {
-            C::give_registers();
-            if thread == C::WARPGROUPS * WARPGROUP {
-                produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
-            }
-        } else {
-            C::take_registers();
-            consume::<C>(&Tile::of(arguments), warpgroup, (sQ, sK, sV), (keys, values));
-        }
+    } else {
+        C::take_registers();
+        consume::<C>(&Tile::of(arguments), warpgroup, (sQ, sK, sV), (keys, values));
     }
 }
 
@@ -96,8 +94,7 @@ impl<'a, C: Config> Tile<'a, C> {
     #[inline(always)]
     unsafe fn of(arguments: &'a Arguments<C::T>) -> Self {
         let work = Work::of(arguments, block_idx().x);
-        // SAFETY: the caller's contract.
-        let sequence = unsafe { Sequence::of(arguments, work.batch) };
+        let sequence = Sequence::of(arguments, work.batch);
         let of_tile = const { C::WARPGROUPS * 64 };
         let (first, rows) = (work.row_tile * of_tile, sequence.queries * arguments.pack);
         // A sequence without rows is as one of one row, whose tiles are not used.
@@ -122,8 +119,7 @@ impl<'a, C: Config> Tile<'a, C> {
     unsafe fn sink(&self, row: Option<u32>) -> f32 {
         match row {
             Some(row) if self.arguments.sinks.address() != 0 && self.work.split == 0 => {
-                // SAFETY: the caller's contract.
-                unsafe { self.arguments.sinks.read(self.token(row).1.into()) }
+                self.arguments.sinks.read(self.token(row).1.into())
             }
             _ => f32::NEG_INFINITY,
         }
@@ -152,16 +148,13 @@ impl<'a, C: Config> Tile<'a, C> {
     #[inline(always)]
     unsafe fn store_lse(&self, row: Option<u32>, lse: f32) {
         let Some(row) = row.filter(|_| lane_id().is_multiple_of(4)) else { return };
-        // SAFETY: the caller's contract.
-        unsafe {
-            if self.arguments.splits > 1 {
-                self.arguments.partial_lse.write(self.partial_row(row), lse);
-            } else if self.arguments.lse.address() != 0 {
-                let (token, head) = self.token(row);
-                let strides = &self.arguments.stride_lse;
-                let first = self.sequence.q_offset(strides, head);
-                self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
-            }
+        if self.arguments.splits > 1 {
+            self.arguments.partial_lse.write(self.partial_row(row), lse);
+        } else if self.arguments.lse.address() != 0 {
+            let (token, head) = self.token(row);
+            let strides = &self.arguments.stride_lse;
+            let first = self.sequence.q_offset(strides, head);
+            self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
         }
     }
 }
@@ -195,28 +188,26 @@ unsafe fn produce<C: Config>(
             }
         };
     }
-    // SAFETY: the caller's contract; each stage expects the bytes that are loaded into it.
-    unsafe {
-        prefetch_tensor_map(k.pointer());
-        prefetch_tensor_map(v.pointer());
-        let (begin, mut next) = tile.keys;
-        if tile.first >= tile.rows || begin >= next {
-            return;
-        }
-        // Page numbers are read a tile ahead of the copies that need them.
-        next -= 1;
-        let mut of_values = places.of_tile::<C>(next);
-        load!(keys, mK, sK, of_values);
-        let mut of_keys = if next > begin { places.of_tile::<C>(next - 1) } else { of_values };
-        while next > begin {
-            next -= 1;
-            let later = if next > begin { places.of_tile::<C>(next - 1) } else { of_keys };
-            load!(keys, mK, sK, of_keys);
-            load!(values, mV, sV, of_values);
-            (of_values, of_keys) = (of_keys, later);
-        }
-        load!(values, mV, sV, of_values);
+    // Each stage expects the bytes that are loaded into it.
+    prefetch_tensor_map(k.pointer());
+    prefetch_tensor_map(v.pointer());
+    let (begin, mut next) = tile.keys;
+    if tile.first >= tile.rows || begin >= next {
+        return;
     }
+    // Page numbers are read a tile ahead of the copies that need them.
+    next -= 1;
+    let mut of_values = places.of_tile::<C>(next);
+    load!(keys, mK, sK, of_values);
+    let mut of_keys = if next > begin { places.of_tile::<C>(next - 1) } else { of_values };
+    while next > begin {
+        next -= 1;
+        let later = if next > begin { places.of_tile::<C>(next - 1) } else { of_keys };
+        load!(keys, mK, sK, of_keys);
+        load!(values, mV, sV, of_values);
+        (of_values, of_keys) = (of_keys, later);
+    }
+    load!(values, mV, sV, of_values);
 }
 
 /// The stages of K and V.
@@ -246,49 +237,47 @@ unsafe fn consume<C: Config>(
     let scale = tile.arguments.scale * core::f32::consts::LOG2_E;
     let first = tile.first + 64 * warpgroup;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
-    // SAFETY: the caller's contract; the warpgroup's rows of Q and O are its own.
-    unsafe {
-        let sQ = sQ.slice_last(warpgroup); // (64, D)
-        let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
-        let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
-        let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
-        let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
-        load_queries(tile, first, sQ);
-        fence_proxy_async_shared();
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        begin_turns::<C>(warpgroup);
-        let rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, tile.arguments.pack));
-        let (keys, values) = (keys.consumer(), values.consumer());
-        let config = PhantomData::<C>;
-        let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
-        let (begin, mut next) = tile.keys;
-        let (mut tOrO, softmax) = if begin < next {
+    // The warpgroup's rows of Q and O are its own.
+    let sQ = sQ.slice_last(warpgroup); // (64, D)
+    let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
+    let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+    let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
+    let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
+    load_queries(tile, first, sQ);
+    fence_proxy_async_shared();
+    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    begin_turns::<C>(warpgroup);
+    let rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, tile.arguments.pack));
+    let (keys, values) = (keys.consumer(), values.consumer());
+    let config = PhantomData::<C>;
+    let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
+    let (begin, mut next) = tile.keys;
+    let (mut tOrO, softmax) = if begin < next {
+        next -= 1;
+        let mut state = mainloop.begin(&rows, next, || {});
+        while next > begin {
             next -= 1;
-            let mut state = mainloop.begin(&rows, next, || {});
-            while next > begin {
-                next -= 1;
-                mainloop.go_on(&mut state, &rows, next, || {});
-            }
-            mainloop.end(state)
-        } else {
-            (Fragment::filled(0.0), Softmax::NONE)
-        };
-        let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
-        for index in 0..2 {
-            let row = rows.row(index);
-            let (factor, lse) = softmax.finish(index, scale, tile.sink(row));
-            tile.store_lse(row, lse);
-            (factors[index], again[index].lse) = (factor, lse);
+            mainloop.go_on(&mut state, &rows, next, || {});
         }
-        scale_rows(&mut tOrO, factors);
-        for index in 0..2 {
-            again[index].again = is_hit(&tOrO, index, true);
-        }
-        if tile.arguments.splits > 1 {
-            store_partial(tile, &rows, &tOrO, &again, first);
-        } else {
-            store(tile, warpgroup, &tOrO, &again, first, sQ);
-        }
+        mainloop.end(state)
+    } else {
+        (Fragment::filled(0.0), Softmax::NONE)
+    };
+    let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
+    for index in 0..2 {
+        let row = rows.row(index);
+        let (factor, lse) = softmax.finish(index, scale, tile.sink(row));
+        tile.store_lse(row, lse);
+        (factors[index], again[index].lse) = (factor, lse);
+    }
+    scale_rows(&mut tOrO, factors);
+    for index in 0..2 {
+        again[index].again = is_hit(&tOrO, index, true);
+    }
+    if tile.arguments.splits > 1 {
+        store_partial(tile, &rows, &tOrO, &again, first);
+    } else {
+        store(tile, warpgroup, &tOrO, &again, first, sQ);
     }
 }
 
@@ -305,14 +294,11 @@ unsafe fn load_queries<C: Config>(
 ) {
     let part = Moved::new(64, C::D as u32, WARPGROUP, thread_idx().x % WARPGROUP);
     let strides = &tile.arguments.stride_q;
-    // SAFETY: the caller's contract.
-    unsafe {
-        part.load(sQ.pointer().address(), |row| {
-            let (token, head) = tile.token(first + row);
-            let from = tile.sequence.q_offset(strides, head) + i64::from(token) * strides.row;
-            (tile.arguments.q.offset(from).address(), first + row < tile.rows)
-        });
-    }
+    part.load(sQ.pointer().address(), |row| {
+        let (token, head) = tile.token(first + row);
+        let from = tile.sequence.q_offset(strides, head) + i64::from(token) * strides.row;
+        (tile.arguments.q.offset(from).address(), first + row < tile.rows)
+    });
     cp_async_commit();
     cp_async_wait::<0>();
 }
@@ -332,23 +318,21 @@ unsafe fn store<C: Config>(
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // SAFETY: the tile is the warpgroup's own; barriers stand between its products, its writes and
-    // its reads.
-    unsafe {
-        let rounded = pack_fragment::<Element<C>, _>(tOrO);
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
-        sync_warp(FULL_WARP);
-        recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
-            let rounded = <C::T as Half>::pack(results[0], results[1]);
-            for i in 0..2 {
-                sO.at((row, column + i as u32)).set(0usize, rounded[i]);
-            }
-        });
-        sync_barrier(ALONE + warpgroup, WARPGROUP);
-        Moved::new(64, C::D as u32, WARPGROUP, thread)
-            .store(sO.pointer().address(), |row| (tile.row_of_o(first + row), first + row < tile.rows));
-    }
+    // The tile is the warpgroup's own; barriers stand between its products, its writes and its
+    // reads.
+    let rounded = pack_fragment::<Element<C>, _>(tOrO);
+    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+    sync_warp(FULL_WARP);
+    recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
+        let rounded = <C::T as Half>::pack(results[0], results[1]);
+        for i in 0..2 {
+            sO.at((row, column + i as u32)).set(0usize, rounded[i]);
+        }
+    });
+    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    Moved::new(64, C::D as u32, WARPGROUP, thread)
+        .store(sO.pointer().address(), |row| (tile.row_of_o(first + row), first + row < tile.rows));
 }
 
 /// Stores a warpgroup's rows of a split as f32 in the workspace.
@@ -363,25 +347,23 @@ unsafe fn store_partial<C: Config>(
     again: &[Row; 2],
     first: u32,
 ) {
-    // SAFETY: the caller's contract; what a thread computes again, it has stored itself.
-    unsafe {
-        for index in 0..2 {
-            let row = rows.row(index);
-            let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::D);
-            let place = place.offset((lane_id() % 4 * 2).into());
-            for pair in 0..const { C::D as usize / 8 } {
-                let bits = [0, 1].map(|i| tOrO.get(at(2, index, 2 * pair + i)).to_bits());
-                let address = place.offset(pair as i64 * 8).address();
-                Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
-            }
+    // What a thread computes again, it has stored itself.
+    for index in 0..2 {
+        let row = rows.row(index);
+        let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::D);
+        let place = place.offset((lane_id() % 4 * 2).into());
+        for pair in 0..const { C::D as usize / 8 } {
+            let bits = [0, 1].map(|i| tOrO[at(2, index, 2 * pair + i)].to_bits());
+            let address = place.offset(pair as i64 * 8).address();
+            Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
         }
-        recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
-            let exists = first + row < tile.rows;
-            let place = tile.partial_row((first + row).min(tile.rows - 1)) * C::D + i64::from(column);
-            let address = tile.arguments.partial_o.offset(place).address();
-            Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
-        });
     }
+    recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
+        let exists = first + row < tile.rows;
+        let place = tile.partial_row((first + row).min(tile.rows - 1)) * C::D + i64::from(column);
+        let address = tile.arguments.partial_o.offset(place).address();
+        Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
+    });
 }
 
 /// Where the rows of a warpgroup and its keys are in global memory.

@@ -47,8 +47,7 @@ impl<C: Config> Target<'_, C> {
         if sinks.address() == 0 || self.work.split != 0 || self.first_row + row >= self.rows {
             return f32::NEG_INFINITY;
         }
-        // SAFETY: the caller's contract.
-        unsafe { sinks.read(self.token(row).1.into()) }
+        sinks.read(self.token(row).1.into())
     }
 
     /// The row's number among the rows of all splits.
@@ -67,15 +66,12 @@ impl<C: Config> Target<'_, C> {
             return;
         }
         let (token, head) = self.token(row);
-        // SAFETY: the caller's contract.
-        unsafe {
-            if self.arguments.splits > 1 {
-                self.arguments.partial_lse.write(self.partial_row(token, head), lse);
-            } else if self.arguments.lse.address() != 0 {
-                let strides = &self.arguments.stride_lse;
-                let first = self.sequence.q_offset(strides, head);
-                self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
-            }
+        if self.arguments.splits > 1 {
+            self.arguments.partial_lse.write(self.partial_row(token, head), lse);
+        } else if self.arguments.lse.address() != 0 {
+            let strides = &self.arguments.stride_lse;
+            let first = self.sequence.q_offset(strides, head);
+            self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
         }
     }
 
@@ -114,47 +110,44 @@ impl<C: Config> Target<'_, C> {
         scale_log2: f32,
     ) {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
-        // SAFETY: the caller's contract.
-        unsafe {
-            for row in 0..ROWS {
-                let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
-                for column in 0..columns {
-                    let index = at(ROWS, row, column);
-                    results.set(index, results.get(index) * factor);
-                }
-                if lane_id().is_multiple_of(4) {
-                    self.write_lse(rows[row], lse);
-                }
+        for row in 0..ROWS {
+            let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
+            for column in 0..columns {
+                let index = at(ROWS, row, column);
+                results[index] *= factor;
             }
-            if self.arguments.splits > 1 {
-                for row in 0..ROWS {
-                    let place = self.row_of_partial(rows[row]).offset((lane_id() % 4 * 2).into());
-                    let exists = self.first_row + rows[row] < self.rows;
-                    for pair in 0..columns / 2 {
-                        let bits = [0, 1].map(|i| results.get(at(ROWS, row, 2 * pair + i)).to_bits());
-                        Word64x2::store_global_if(
-                            exists,
-                            place.offset(pair as i64 * 8).address(),
-                            Word64x2(bits),
-                        );
-                    }
-                }
-                return;
+            if lane_id().is_multiple_of(4) {
+                self.write_lse(rows[row], lse);
             }
-            let s_o = s_q.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
-            let mma = Mma::<C>::get_slice(thread);
-            let mut t_s_o = mma.partition_c(s_o); // (MMA, MMA_M, MMA_N)
-            let mut out = t_s_o.make_fragment_like();
-            for pair in 0..const { L::LAYOUT.size() as usize / 2 } {
-                let two = C::Element::pack(results.get(2 * pair), results.get(2 * pair + 1));
-                out.set(2 * pair, two[0]);
-                out.set(2 * pair + 1, two[1]);
-            }
-            copy(&out, &mut t_s_o);
-            sync_threads();
-            let part = Rows::new(C::ROWS as u32, C::DV as u32, C::THREADS, thread);
-            part.store(s_q.0, |row| self.row_of_o(row));
         }
+        if self.arguments.splits > 1 {
+            for row in 0..ROWS {
+                let place = self.row_of_partial(rows[row]).offset((lane_id() % 4 * 2).into());
+                let exists = self.first_row + rows[row] < self.rows;
+                for pair in 0..columns / 2 {
+                    let bits = [0, 1].map(|i| results[at(ROWS, row, 2 * pair + i)].to_bits());
+                    Word64x2::store_global_if(
+                        exists,
+                        place.offset(pair as i64 * 8).address(),
+                        Word64x2(bits),
+                    );
+                }
+            }
+            return;
+        }
+        let s_o = s_q.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
+        let mma = Mma::<C>::get_slice(thread);
+        let mut t_s_o = mma.partition_c(s_o); // (MMA, MMA_M, MMA_N)
+        let mut out = t_s_o.fragment();
+        for pair in 0..const { L::LAYOUT.size() as usize / 2 } {
+            let two = C::Element::pack(results[2 * pair], results[2 * pair + 1]);
+            out[2 * pair] = two[0];
+            out[2 * pair + 1] = two[1];
+        }
+        copy(&out, &mut t_s_o);
+        sync_threads();
+        let part = Rows::new(C::ROWS as u32, C::DV as u32, C::THREADS, thread);
+        part.store(s_q.0, |row| self.row_of_o(row));
     }
 
     /// Writes a tile of several groups, a warp each, which have it of parts of the keys: each
@@ -181,62 +174,59 @@ impl<C: Config> Target<'_, C> {
             Shared::<f32>::from_address(buffer).offset(((group * C::ROWS as u32 + row) * pitch) as i32)
         };
         let (group, lane) = (thread / 32, lane_id());
-        // SAFETY: the caller's contract; each group has rows of its own.
-        unsafe {
-            for row in 0..ROWS {
-                let sink = if group == 0 { self.sink(rows[row]) } else { f32::NEG_INFINITY };
-                let (factor, lse) = softmax.finish(row, scale_log2, sink);
-                let to = place(group, rows[row]);
-                for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
-                    let bits = [0, 1].map(|i| (results.get(at(ROWS, row, 2 * pair + i)) * factor).to_bits());
-                    let address = to.offset(pair as i32 * 8 + (lane % 4 * 2) as i32).address();
-                    Word64x2::store_shared(address, Word64x2(bits));
-                }
-                if lane % 4 == 0 {
-                    to.write(C::DV as i32, lse);
-                }
+        // Each group has rows of its own.
+        for row in 0..ROWS {
+            let sink = if group == 0 { self.sink(rows[row]) } else { f32::NEG_INFINITY };
+            let (factor, lse) = softmax.finish(row, scale_log2, sink);
+            let to = place(group, rows[row]);
+            for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
+                let bits = [0, 1].map(|i| (results[at(ROWS, row, 2 * pair + i)] * factor).to_bits());
+                let address = to.offset(pair as i32 * 8 + (lane % 4 * 2) as i32).address();
+                Word64x2::store_shared(address, Word64x2(bits));
             }
-            sync_threads();
-            // Threads of a row, 4 columns each at a time.
-            const { assert!(C::THREADS >= C::ROWS as u32 && C::THREADS % C::ROWS as u32 == 0) };
-            let across = C::THREADS / C::ROWS as u32;
-            let (row, first) = (thread / across, thread % across * 4);
-            let mut max = f32::NEG_INFINITY;
+            if lane % 4 == 0 {
+                to.write(C::DV as i32, lse);
+            }
+        }
+        sync_threads();
+        // Threads of a row, 4 columns each at a time.
+        const { assert!(C::THREADS >= C::ROWS as u32 && C::THREADS % C::ROWS as u32 == 0) };
+        let across = C::THREADS / C::ROWS as u32;
+        let (row, first) = (thread / across, thread % across * 4);
+        let mut max = f32::NEG_INFINITY;
+        for group in 0..groups {
+            max = max.max(place(group, row).read(C::DV as i32));
+        }
+        // No group has seen anything: all weights are 0.
+        let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
+        let weight = |group| ex2_approx_f32(place(group, row).read(C::DV as i32) * LOG2_E - shift);
+        let mut total = 0.0;
+        for group in 0..groups {
+            total += weight(group);
+        }
+        let (inverse, lse) = normalizer(shift, total, f32::NEG_INFINITY);
+        if thread.is_multiple_of(across) {
+            self.write_lse(row, lse);
+        }
+        let (o, exists) = self.row_of_o(row);
+        let mut column = first;
+        while column < C::DV as u32 {
+            let mut sum = [0.0f32; 4];
             for group in 0..groups {
-                max = max.max(place(group, row).read(C::DV as i32));
-            }
-            // No group has seen anything: all weights are 0.
-            let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
-            let weight = |group| ex2_approx_f32(place(group, row).read(C::DV as i32) * LOG2_E - shift);
-            let mut total = 0.0;
-            for group in 0..groups {
-                total += weight(group);
-            }
-            let (inverse, lse) = normalizer(shift, total, f32::NEG_INFINITY);
-            if thread.is_multiple_of(across) {
-                self.write_lse(row, lse);
-            }
-            let (o, exists) = self.row_of_o(row);
-            let mut column = first;
-            while column < C::DV as u32 {
-                let mut sum = [0.0f32; 4];
-                for group in 0..groups {
-                    let word = Word128::load_shared(place(group, row).offset(column as i32).address());
-                    let weight = weight(group) * inverse;
-                    for i in 0..4 {
-                        sum[i] += f32::from_bits(word.0[i]) * weight;
-                    }
+                let word = Word128::load_shared(place(group, row).offset(column as i32).address());
+                let weight = weight(group) * inverse;
+                for i in 0..4 {
+                    sum[i] += f32::from_bits(word.0[i]) * weight;
                 }
-                if self.arguments.splits > 1 {
-                    let address = self.row_of_partial(row).offset(column.into()).address();
-                    Word128::store_global_if(exists, address, Word128(sum.map(f32::to_bits)));
-                } else {
-                    let words =
-                        [C::Element::pack_word(sum[0], sum[1]), C::Element::pack_word(sum[2], sum[3])];
-                    Word64x2::store_global_if(exists, o + u64::from(2 * column), Word64x2(words));
-                }
-                column += 4 * across;
             }
+            if self.arguments.splits > 1 {
+                let address = self.row_of_partial(row).offset(column.into()).address();
+                Word128::store_global_if(exists, address, Word128(sum.map(f32::to_bits)));
+            } else {
+                let words = [C::Element::pack_word(sum[0], sum[1]), C::Element::pack_word(sum[2], sum[3])];
+                Word64x2::store_global_if(exists, o + u64::from(2 * column), Word64x2(words));
+            }
+            column += 4 * across;
         }
     }
 }

@@ -120,16 +120,13 @@ impl Rows {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load(&self, tile: u32, source: impl FnMut(u32) -> (u64, bool)) {
         self.each(source, |(address, exists), place, at| {
-            // SAFETY: the caller's contract.
-            unsafe {
-                cp_async_zfill(
-                    CpAsyncKind::Cg16,
-                    PREFETCH,
-                    tile + place,
-                    address + u64::from(at),
-                    if exists { 16 } else { 0 },
-                );
-            }
+            cp_async_zfill(
+                CpAsyncKind::Cg16,
+                PREFETCH,
+                tile + place,
+                address + u64::from(at),
+                if exists { 16 } else { 0 },
+            );
         });
     }
 
@@ -142,10 +139,7 @@ impl Rows {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store(&self, tile: u32, target: impl FnMut(u32) -> (u64, bool)) {
         self.each(target, |(address, exists), place, at| {
-            // SAFETY: the caller's contract.
-            unsafe {
-                Word128::store_global_if(exists, address + u64::from(at), Word128::load_shared(tile + place))
-            }
+            Word128::store_global_if(exists, address + u64::from(at), Word128::load_shared(tile + place))
         });
     }
 }

@@ -36,19 +36,15 @@ impl<const ROWS: usize> Scores<ROWS> {
     }
 
     /// Makes the scores of keys that a row does not see minus infinity.
-    ///
-    /// # Safety
-    /// `scores` is written.
     #[inline(always)]
-    pub unsafe fn hide<L: StaticLayout>(&self, scores: &mut Fragment<f32, L>, sequence: &Sequence) {
+    pub fn hide<L: StaticLayout>(&self, scores: &mut Fragment<f32, L>, sequence: &Sequence) {
         for row in 0..ROWS {
             let (begin, end) = sequence.visible.of(self.token(row).0);
             // One comparison for both ends. Where the row sees nothing the number of keys is 0.
             let count = (end - begin).max(0) as u32;
             for column in 0..const { L::LAYOUT.size() as usize / ROWS } {
                 if self.key(column).wrapping_sub(begin as u32) >= count {
-                    // SAFETY: inside the fragment.
-                    unsafe { scores.set(at(ROWS, row, column), f32::NEG_INFINITY) };
+                    scores[at(ROWS, row, column)] = f32::NEG_INFINITY;
                 }
             }
         }
@@ -58,7 +54,7 @@ impl<const ROWS: usize> Scores<ROWS> {
     /// that what follows scales by 1.
     ///
     /// # Safety
-    /// `scores` is written; what `arguments` point to may be read.
+    /// What `arguments` point to may be read.
     #[inline(always)]
     pub unsafe fn apply<T, L>(
         &self,
@@ -77,11 +73,8 @@ impl<const ROWS: usize> Scores<ROWS> {
                 for $row in 0..ROWS {
                     $before
                     for $column in 0..columns {
-                        // SAFETY: inside the fragment.
-                        unsafe {
-                            let $score: f32 = scores.get(at(ROWS, $row, $column));
-                            scores.set(at(ROWS, $row, $column), $value);
-                        }
+                        let $score: f32 = scores[at(ROWS, $row, $column)];
+                            scores[at(ROWS, $row, $column)] = $value;
                     }
                 }
             };
@@ -100,44 +93,35 @@ impl<const ROWS: usize> Scores<ROWS> {
             for row in 0..ROWS {
                 let (token, head) = self.token(row);
                 let at_slope = i64::from(work.batch) * arguments.stride_slopes + i64::from(work.head + head);
-                // SAFETY: the caller's contract.
-                let slope = unsafe { arguments.slopes.read(at_slope) } * LOG2_E;
+                let slope = arguments.slopes.read(at_slope) * LOG2_E;
                 let position = token as i32 + sequence.visible.shift;
                 for column in 0..columns {
                     let distance = (self.key(column) as i32 - position).abs() as f32;
-                    // SAFETY: inside the fragment.
-                    unsafe {
-                        let score = scores.get(at(ROWS, row, column));
-                        scores.set(at(ROWS, row, column), distance.fma(-slope, score));
-                    }
+                    let score = scores[at(ROWS, row, column)];
+                    scores[at(ROWS, row, column)] = distance.fma(-slope, score);
                 }
             }
         }
         if arguments.bias.address() != 0 {
-            // SAFETY: the caller's contract; what does not exist is not read.
-            unsafe {
-                self.each_existing::<L>(&arguments.stride_bias, sequence, work, |index, from| {
-                    let bias: f32 = arguments.bias.read(from).convert();
-                    scores.set(index, bias.fma(LOG2_E, scores.get(index)));
-                });
-            }
+            // What does not exist is not read.
+            self.each_existing::<L>(&arguments.stride_bias, sequence, work, |index, from| {
+                let bias: f32 = arguments.bias.read(from).convert();
+                scores[index] = bias.fma(LOG2_E, scores[index]);
+            });
         }
         if arguments.mask.address() != 0 {
-            // SAFETY: as above.
-            unsafe {
-                self.each_existing::<L>(&arguments.stride_mask, sequence, work, |index, from| {
-                    if arguments.mask.read(from) == 0 {
-                        scores.set(index, f32::NEG_INFINITY);
-                    }
-                });
-            }
+            self.each_existing::<L>(&arguments.stride_mask, sequence, work, |index, from| {
+                if arguments.mask.read(from) == 0 {
+                    scores[index] = f32::NEG_INFINITY;
+                }
+            });
         }
     }
 
     /// Calls `f` for each score of an existing query and key with its index in the accumulator and
     /// where its element of a tensor with the strides is.
     #[inline(always)]
-    unsafe fn each_existing<L: StaticLayout>(
+    fn each_existing<L: StaticLayout>(
         &self,
         strides: &ScoreStrides,
         sequence: &Sequence,

@@ -46,13 +46,10 @@ impl<const ROWS: usize> Softmax<ROWS> {
 
     /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus
     /// infinity, and takes them in. What was accumulated before must be multiplied by the factors
-    /// that are returned, one a row.
-    ///
-    /// # Safety
-    /// `scores` is written; all lanes of the warp execute this call together.
+    /// that are returned, one a row. All lanes of the warp execute this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn take_in<L: StaticLayout>(
+    pub fn take_in<L: StaticLayout>(
         &mut self,
         scores: &mut Fragment<f32, L>,
         scale_log2: f32,
@@ -62,8 +59,7 @@ impl<const ROWS: usize> Softmax<ROWS> {
         for row in 0..ROWS {
             let mut max = self.max[row];
             for column in 0..columns {
-                // SAFETY: the caller's contract; inside the fragment.
-                max = max.max(unsafe { scores.get(at(ROWS, row, column)) });
+                max = max.max(scores[at(ROWS, row, column)]);
             }
             max = max.max(shuffle_xor(FULL_WARP, max, 1));
             max = max.max(shuffle_xor(FULL_WARP, max, 2));
@@ -72,12 +68,9 @@ impl<const ROWS: usize> Softmax<ROWS> {
             let shift = -max * scale_log2;
             let mut sum = 0.0;
             for column in 0..columns {
-                // SAFETY: as above.
-                unsafe {
-                    let p = ex2_approx_f32(scores.get(at(ROWS, row, column)).fma(scale_log2, shift));
-                    scores.set(at(ROWS, row, column), p);
-                    sum += p;
-                }
+                let p = ex2_approx_f32(scores[at(ROWS, row, column)].fma(scale_log2, shift));
+                scores[at(ROWS, row, column)] = p;
+                sum += p;
             }
             self.sum[row] = self.sum[row].fma(factors[row], sum);
         }

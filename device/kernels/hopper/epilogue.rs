@@ -90,8 +90,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load(&self, tile: &WorkTile, team: &Team) -> Self::Loaded {
         let part = Part::new::<G>(self.arguments, tile, team.warpgroup());
-        // SAFETY: the caller's contract.
-        unsafe { load_factors::<G>(self.arguments, part, team.within_warpgroup()) }
+        load_factors::<G>(self.arguments, part, team.within_warpgroup())
     }
 
     #[inline(always)]
@@ -107,19 +106,16 @@ where
         let part = Part::new::<G>(arguments, tile, team.warpgroup());
         // What follows must not take registers while the accumulators are computed.
         let within = opaque(team.within_warpgroup());
-        // SAFETY: the caller's contract.
-        unsafe {
-            scale::<G>(tCrC.values_mut(), arguments, factors, part, within);
-            if !E::IS_IDENTITY {
-                let epilogue = ByElement(Within { shape: (arguments.m, arguments.n), epilogue: self.own });
-                TileEpilogue::<Loop<'a, G, CLUSTER, STAGES>>::apply(&epilogue, tCrC, (), tile, team);
-            } else if arguments.beta == G::Sum::ZERO {
-                each_instruction::<G>(
-                    tCrC.values_mut(),
-                    #[inline(always)]
-                    |m, values| finish::<G>(values, arguments, part.below::<G>(m), within),
-                );
-            }
+        scale::<G>(tCrC.values_mut(), arguments, factors, part, within);
+        if !E::IS_IDENTITY {
+            let epilogue = ByElement(Within { shape: (arguments.m, arguments.n), epilogue: self.own });
+            TileEpilogue::<Loop<'a, G, CLUSTER, STAGES>>::apply(&epilogue, tCrC, (), tile, team);
+        } else if arguments.beta == G::Sum::ZERO {
+            each_instruction::<G>(
+                tCrC.values_mut(),
+                #[inline(always)]
+                |m, values| finish::<G>(values, arguments, part.below::<G>(m), within),
+            );
         }
     }
 }
@@ -147,13 +143,11 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     let (warp, lane) = (thread / 32, thread % 32);
     let place = (part.first.0 + 16 * warp + lane / 4, part.first.1 + 2 * (lane % 4));
     if arguments.bias.address() != 0 {
-        // SAFETY: the caller's contract; the element types match.
-        unsafe {
-            if is_wide(arguments) {
-                add_bias::<G, G::Sum>(values, arguments.bias.cast(), arguments, place);
-            } else {
-                add_bias::<G, G::Output>(values, arguments.bias, arguments, place);
-            }
+        // The element types match.
+        if is_wide(arguments) {
+            add_bias::<G, G::Sum>(values, arguments.bias.cast(), arguments, place);
+        } else {
+            add_bias::<G, G::Output>(values, arguments.bias, arguments, place);
         }
     }
     match arguments.activation {
@@ -192,39 +186,36 @@ unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Sum>>(
     let add = |value: &mut G::Sum, bias: G::Sum| {
         *value = G::Sum::ONE.fma(bias, *value);
     };
-    // SAFETY: the caller's contract. Elements out of bounds of C are skipped; their results are not
-    // stored.
-    unsafe {
-        if arguments.bias_n == 0 {
-            let of = |row: u32| {
-                let at = bias.offset(i64::from(row) * arguments.bias_m);
-                at.read_if(row < arguments.m).widen()
-            };
-            let rows = [of(row), of(row + 8)];
-            let mut i = 0;
-            while i < values.len() {
-                add(&mut values[i], rows[i / 2 % 2]);
-                i += 1;
-            }
+    // Elements out of bounds of C are skipped; their results are not stored.
+    if arguments.bias_n == 0 {
+        let of = |row: u32| {
+            let at = bias.offset(i64::from(row) * arguments.bias_m);
+            at.read_if(row < arguments.m).widen()
+        };
+        let rows = [of(row), of(row + 8)];
+        let mut i = 0;
+        while i < values.len() {
+            add(&mut values[i], rows[i / 2 % 2]);
+            i += 1;
         }
-        // A condition of its own: of two arms the compiler would move the additions behind them,
-        // with a register for the bias of each element.
-        if opaque(arguments.bias_n as u32) != 0 {
-            let of = |column: u32| {
-                let at = bias.offset(i64::from(column) * arguments.bias_n);
-                at.read_if(column < arguments.n).widen()
-            };
-            let mut i = 0;
-            while i < values.len() {
-                let column = column + 2 * i as u32;
-                let pair = [of(column), of(column + 1)];
-                let mut j = 0;
-                while j < 4 {
-                    add(&mut values[i + j], pair[j % 2]);
-                    j += 1;
-                }
-                i += 4;
+    }
+    // A condition of its own: of two arms the compiler would move the additions behind them,
+    // with a register for the bias of each element.
+    if opaque(arguments.bias_n as u32) != 0 {
+        let of = |column: u32| {
+            let at = bias.offset(i64::from(column) * arguments.bias_n);
+            at.read_if(column < arguments.n).widen()
+        };
+        let mut i = 0;
+        while i < values.len() {
+            let column = column + 2 * i as u32;
+            let pair = [of(column), of(column + 1)];
+            let mut j = 0;
+            while j < 4 {
+                add(&mut values[i + j], pair[j % 2]);
+                j += 1;
             }
+            i += 4;
         }
     }
 }
@@ -264,23 +255,17 @@ unsafe fn load_factors<G: WgmmaConfig>(
     let row = part.first.0 + 16 * (thread / 32) + thread % 32 / 4;
     let of_a = scales.a.offset(i64::from(part.batch) * scales.batch_a);
     let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
-    // SAFETY: the caller's contract. Rows out of bounds of C are skipped; their results are not
-    // stored.
-    unsafe {
-        let of_row = |row: u32| match scales.a.address() {
-            0 => G::Sum::ONE,
-            _ => of_a.offset(i64::from(row) * scales.a_m).read_if(row < arguments.m),
-        };
-        let one_for_all = scales.b.address() != 0 && !by_column(scales);
-        let of_instruction = |m: u32| [of_row(row + m * below::<G>()), of_row(row + m * below::<G>() + 8)];
-        Some(Factors {
-            rows: [
-                of_instruction(0),
-                if const { G::MMA_M > 1 } { of_instruction(1) } else { [G::Sum::ONE; 2] },
-            ],
-            columns: if one_for_all { of_b.read_if(true) } else { G::Sum::ONE },
-        })
-    }
+    // Rows out of bounds of C are skipped; their results are not stored.
+    let of_row = |row: u32| match scales.a.address() {
+        0 => G::Sum::ONE,
+        _ => of_a.offset(i64::from(row) * scales.a_m).read_if(row < arguments.m),
+    };
+    let one_for_all = scales.b.address() != 0 && !by_column(scales);
+    let of_instruction = |m: u32| [of_row(row + m * below::<G>()), of_row(row + m * below::<G>() + 8)];
+    Some(Factors {
+        rows: [of_instruction(0), if const { G::MMA_M > 1 } { of_instruction(1) } else { [G::Sum::ONE; 2] }],
+        columns: if one_for_all { of_b.read_if(true) } else { G::Sum::ONE },
+    })
 }
 
 /// Multiplies the accumulators of a warpgroup's part of a tile by their [`Scales`], if there are
@@ -309,10 +294,7 @@ unsafe fn scale<G: WgmmaConfig>(
         sums,
         #[inline(always)]
         |m, sums| {
-            // SAFETY: the caller's contract.
-            unsafe {
-                scale_rows::<G>(sums, arguments, (factors.rows[m as usize], factors.columns), part, thread)
-            };
+            scale_rows::<G>(sums, arguments, (factors.rows[m as usize], factors.columns), part, thread);
         },
     );
 }
@@ -341,9 +323,8 @@ unsafe fn scale_rows<G: WgmmaConfig>(
         let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
         let of_column = |column: u32| {
             let at = of_b.offset(i64::from(column) * scales.b_n);
-            // SAFETY: the caller's contract. Columns out of bounds of C are skipped; their results
-            // are not stored.
-            unsafe { at.read_if(column < arguments.n) }
+            // Columns out of bounds of C are skipped; their results are not stored.
+            at.read_if(column < arguments.n)
         };
         let mut at = 0;
         while at < sums.len() {

@@ -78,11 +78,9 @@ impl<G: WgmmaConfig, const PARTS: u32> Exchange<G, PARTS> {
     /// and a barrier of the cluster follow before either block sends.
     #[inline(always)]
     pub unsafe fn init(self) {
-        // SAFETY: the exchange's own bytes; no other thread arrives.
-        unsafe {
-            mbarrier_init(self.barrier(), 1);
-            mbarrier_arrive_expect_tx(self.barrier(), Self::SUMS);
-        }
+        // The exchange's own bytes; no other thread arrives.
+        mbarrier_init(self.barrier(), 1);
+        mbarrier_arrive_expect_tx(self.barrier(), Self::SUMS);
     }
 
     /// Whether a thread of block `rank` keeps its accumulators and receives; the others send.
@@ -104,12 +102,9 @@ impl<G: WgmmaConfig, const PARTS: u32> Exchange<G, PARTS> {
         let mut i = 0;
         while i < sums.len() {
             let bits = |j: usize| sums[i + j].to_bits();
-            // SAFETY: the caller's contract; each vector belongs to one thread, and the receiver
-            // waits for its bytes.
-            unsafe {
-                let word = Word128([bits(0), bits(1), bits(2), bits(3)]);
-                Word128::store_async(to + (i / 4) as u32 * Self::STEP, word, barrier);
-            }
+            // Each vector belongs to one thread, and the receiver waits for its bytes.
+            let word = Word128([bits(0), bits(1), bits(2), bits(3)]);
+            Word128::store_async(to + (i / 4) as u32 * Self::STEP, word, barrier);
             i += 4;
         }
     }
@@ -122,12 +117,11 @@ impl<G: WgmmaConfig, const PARTS: u32> Exchange<G, PARTS> {
     #[inline(always)]
     pub unsafe fn receive(self, sums: &mut [G::Sum], consumer: u32, thread: u32) {
         let from = self.words(consumer, thread);
-        // SAFETY: the caller's contract; the wait makes the sent values visible.
-        unsafe { mbarrier_wait_parity_cluster(self.barrier(), 0) };
+        // The wait makes the sent values visible.
+        mbarrier_wait_parity_cluster(self.barrier(), 0);
         let mut i = 0;
         while i < sums.len() {
-            // SAFETY: as above.
-            let word = unsafe { Word128::load_shared(from + (i / 4) as u32 * Self::STEP) };
+            let word = Word128::load_shared(from + (i / 4) as u32 * Self::STEP);
             let mut j = 0;
             while j < 4 {
                 let other = G::Sum::from_bits(word.0[j]);

@@ -72,8 +72,7 @@ macro_rules! wgmma {
                 arguments: ArgumentsOf<Tiling>,
                 sharing: Sharing<$sum>,
             ) {
-                // SAFETY: the caller's contract.
-                unsafe { matmul::<Tiling, { Tiling::CLUSTER }, { Tiling::STAGES }>((&a, &b, &c), &arguments, &sharing) }
+                matmul::<Tiling, { Tiling::CLUSTER }, { Tiling::STAGES }>((&a, &b, &c), &arguments, &sharing)
             }
         }
         pub use $name::$name;
@@ -225,8 +224,7 @@ macro_rules! wgmma_parts {
                 arguments: ArgumentsOf<Tiling>,
                 _sharing: Sharing<$sum>,
             ) {
-                // SAFETY: the caller's contract.
-                unsafe { matmul_parts::<Tiling, $parts, { Tiling::STAGES }>((&a, &b), &arguments) }
+                matmul_parts::<Tiling, $parts, { Tiling::STAGES }>((&a, &b), &arguments)
             }
         }
         pub use $name::$name;

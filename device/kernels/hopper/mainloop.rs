@@ -104,32 +104,30 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         is_first: bool,
         tCrC: &mut Accumulators<Self>,
     ) {
-        // SAFETY: all threads of the warpgroups are here. A stage is read when it is full, and
-        // released when the products of the stage after it are the only ones that run.
-        unsafe {
-            let full = self.consumer.wait();
-            let (tCrA, tCrB) = full.of(operands); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
-            let scale = ScaleOut::One.unless(is_first);
-            warpgroup_arrive();
-            if const { COUNT == STEPS } {
+        // All threads of the warpgroups are here. A stage is read when it is full, and released
+        // when the products of the stage after it are the only ones that run.
+        let full = self.consumer.wait();
+        let (tCrA, tCrB) = full.of(operands); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
+        let scale = ScaleOut::One.unless(is_first);
+        warpgroup_arrive();
+        if const { COUNT == STEPS } {
+            warpgroup_gemm(Mma::<G>::default(), &tCrA, &tCrB, tCrC, scale);
+        } else {
+            for step in 0..COUNT {
+                // (1, MMA_M), (1, MMA_N)
+                let (tCrA, tCrB) = (tCrA.slice_last(step), tCrB.slice_last(step));
+                let scale = if step > 0 { ScaleOut::One } else { scale };
                 warpgroup_gemm(Mma::<G>::default(), &tCrA, &tCrB, tCrC, scale);
-            } else {
-                for step in 0..COUNT {
-                    // (1, MMA_M), (1, MMA_N)
-                    let (tCrA, tCrB) = (tCrA.slice_last(step), tCrB.slice_last(step));
-                    let scale = if step > 0 { ScaleOut::One } else { scale };
-                    warpgroup_gemm(Mma::<G>::default(), &tCrA, &tCrB, tCrC, scale);
-                }
             }
-            warpgroup_commit_batch();
-            warpgroup_wait::<1>();
-            if let Some(before) = self.held.replace(full) {
-                // The previous tile's last stage: boxes of C may still be read from there.
-                if LENDS && is_first {
-                    wait_for_stores::<OWN_GROUPS>(self.thread);
-                }
-                self.consumer.release(before);
+        }
+        warpgroup_commit_batch();
+        warpgroup_wait::<1>();
+        if let Some(before) = self.held.replace(full) {
+            // The previous tile's last stage: boxes of C may still be read from there.
+            if LENDS && is_first {
+                wait_for_stores::<OWN_GROUPS>(self.thread);
             }
+            self.consumer.release(before);
         }
     }
 
@@ -143,8 +141,7 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         let operands = self.operands();
         let mut k = 0;
         while k < stages {
-            // SAFETY: the caller's contract.
-            unsafe { self.issue_stage::<STEPS, false>(operands, k == 0, tCrC) };
+            self.issue_stage::<STEPS, false>(operands, k == 0, tCrC);
             k += 1;
         }
     }
@@ -212,21 +209,18 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
         let steps = self.steps_of_last(tile);
         let whole = if steps < STEPS { tile.k_end - 1 } else { tile.k_end };
         let mut k = tile.k;
-        // SAFETY: the caller's contract.
-        unsafe {
-            while k < whole {
-                self.issue_stage::<STEPS, true>(operands, k == tile.k, tCrC);
-                k += 1;
-            }
-            // Instructions past the end of K would multiply zeros. Each count is a stage with
-            // straight code: with a branch in between, `ptxas` makes every instruction of the
-            // kernel wait for the previous one.
-            if whole < tile.k_end {
-                match steps {
-                    1 => self.issue_stage::<1, true>(operands, whole == tile.k, tCrC),
-                    2 => self.issue_stage::<2, true>(operands, whole == tile.k, tCrC),
-                    _ => self.issue_stage::<3, true>(operands, whole == tile.k, tCrC),
-                }
+        while k < whole {
+            self.issue_stage::<STEPS, true>(operands, k == tile.k, tCrC);
+            k += 1;
+        }
+        // Instructions past the end of K would multiply zeros. Each count is a stage with
+        // straight code: with a branch in between, `ptxas` makes every instruction of the
+        // kernel wait for the previous one.
+        if whole < tile.k_end {
+            match steps {
+                1 => self.issue_stage::<1, true>(operands, whole == tile.k, tCrC),
+                2 => self.issue_stage::<2, true>(operands, whole == tile.k, tCrC),
+                _ => self.issue_stage::<3, true>(operands, whole == tile.k, tCrC),
             }
         }
     }
@@ -234,8 +228,8 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
-        // SAFETY: all threads of the warpgroups are here.
-        unsafe { warpgroup_wait::<0>() };
+        // All threads of the warpgroups are here.
+        warpgroup_wait::<0>();
         warpgroup_fence_operand(Mma::<G>::default(), tCrC);
     }
 
@@ -257,16 +251,14 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn init((_, _, pipeline): &StagesOf<Self>) {
         if thread_idx().x == 0 {
-            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
-            unsafe { pipeline.init() };
+            // One thread, and a barrier of the block, or of the cluster, follows.
+            pipeline.init();
         }
         if CLUSTER > 1 {
-            // SAFETY: all threads of the cluster are here. Only the mbarriers were written, and
-            // they have their own fence.
-            unsafe {
-                cluster_arrive_relaxed();
-                cluster_wait();
-            }
+            // All threads of the cluster are here. Only the mbarriers were written, and they have
+            // their own fence.
+            cluster_arrive_relaxed();
+            cluster_wait();
         } else {
             sync_threads();
         }
@@ -278,11 +270,9 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
         (a, b, arguments): Self::Operands,
         (sA, sB, pipeline): StagesOf<Self>,
     ) -> Self::Producer {
-        // SAFETY: the maps are parameters of the kernel.
-        unsafe {
-            prefetch_tensor_map(a.pointer());
-            prefetch_tensor_map(b.pointer());
-        }
+        // The maps are parameters of the kernel.
+        prefetch_tensor_map(a.pointer());
+        prefetch_tensor_map(b.pointer());
         let (a, b) = (CopyA::<G, STAGES>::tensor(a), CopyB::<G, CLUSTER, STAGES>::tensor(b));
         Loader { producer: pipeline.producer(), a, b, sA, sB, arguments }
     }
@@ -300,13 +290,11 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
         while k < tile.k_end {
             let filling = producer.acquire(G::BYTES_A + G::BYTES_B);
             let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
-            // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
-            // `producer` promises.
-            unsafe {
-                load_a.copy(a.tile([tile.m, k, batch_a]), sA, &filling);
-                let gB = load_b.partition_s(b.tile([tile.n, k, batch_b]));
-                load_b.copy(gB, load_b.partition_d(sB), &filling);
-            }
+            // The stage is free and expects the bytes; the maps are as the caller of `producer`
+            // promises.
+            load_a.copy(a.tile([tile.m, k, batch_a]), sA, &filling);
+            let gB = load_b.partition_s(b.tile([tile.n, k, batch_b]));
+            load_b.copy(gB, load_b.partition_d(sB), &filling);
             k += 1;
         }
     }
@@ -322,7 +310,6 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: the caller's contract.
-        unsafe { self.consumer.skip(tile.k_tiles()) };
+        self.consumer.skip(tile.k_tiles());
     }
 }

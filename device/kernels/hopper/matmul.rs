@@ -30,8 +30,7 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
-    // SAFETY: the caller's contract.
-    unsafe { matmul_with::<G, (), CLUSTER, STAGES>(maps, arguments, sharing, ()) }
+    matmul_with::<G, (), CLUSTER, STAGES>(maps, arguments, sharing, ())
 }
 
 /// [`matmul`] with an [`Epilogue`] of your own: alpha, beta, bias and activation of the arguments
@@ -50,13 +49,10 @@ pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Sum>, const CLUSTER: u3
     let scheduler = Schedule::<G>::new(arguments, sharing);
     let epilogue = Finish::<G, E> { arguments, own };
     let sink = Store::<G, E> { map: c.pointer(), arguments, sharing, own: PhantomData };
-    // SAFETY: the caller's contract.
-    unsafe {
-        gemm_warp_specialised_by_tile::<Loop<G, CLUSTER, STAGES>, _, _, _>(
-            (a, b, arguments),
-            scheduler,
-            epilogue,
-            sink,
-        );
-    }
+    gemm_warp_specialised_by_tile::<Loop<G, CLUSTER, STAGES>, _, _, _>(
+        (a, b, arguments),
+        scheduler,
+        epilogue,
+        sink,
+    );
 }

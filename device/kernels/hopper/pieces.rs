@@ -67,13 +67,11 @@ pub(super) unsafe fn write_finished<G: WgmmaConfig>(
 ) {
     let wide = is_wide(arguments);
     let corner = corner(arguments, part, wide);
-    // SAFETY: the caller's contract; the element types match.
-    unsafe {
-        if wide {
-            write_as::<G, G::Sum>(sums, &corner, thread);
-        } else {
-            write_as::<G, G::Output>(sums, &corner, thread);
-        }
+    // The element types match.
+    if wide {
+        write_as::<G, G::Sum>(sums, &corner, thread);
+    } else {
+        write_as::<G, G::Output>(sums, &corner, thread);
     }
 }
 
@@ -88,8 +86,7 @@ unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Sum>>(sums: &[G::Sum], corner: 
         let at = (4 * block + 2 * below) as usize;
         O::pair(sums[at], sums[at + 1])
     };
-    // SAFETY: the caller's contract.
-    unsafe { write_blocks::<O>(pair, const { G::BLK_N / 8 }, corner, (16 * (thread / 32), thread % 32)) };
+    write_blocks::<O>(pair, const { G::BLK_N / 8 }, corner, (16 * (thread / 32), thread % 32));
 }
 
 /// Blocks of eight columns whose vectors four lanes hold together.
@@ -134,11 +131,9 @@ pub(super) unsafe fn write_blocks<O: Element>(
             let column = 8 * block + column;
             let here = row < corner.left.0 && column < corner.left.1;
             let [[w0, w1], [w2, w3]] = piece;
-            // SAFETY: the caller's contract; rows of C are whole vectors.
-            unsafe {
-                let address = line + u64::from(column) * O::BYTES as u64;
-                Word128::store_global_if(here, address, Word128([w0, w1, w2, w3]));
-            }
+            // Rows of C are whole vectors.
+            let address = line + u64::from(column) * O::BYTES as u64;
+            Word128::store_global_if(here, address, Word128([w0, w1, w2, w3]));
             block += blocks;
         }
         below += 1;

@@ -206,8 +206,8 @@ impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
             return true;
         }
         // The sink uses the tile's last stage, and the warpgroups may not meet there: they do here.
-        // SAFETY: all threads of the team are here.
-        unsafe { team.sync() };
+        // All threads of the team are here.
+        team.sync();
         let Share { tile, number, pieces } = self::job::<G>(self.arguments, self.sharing).share(tile);
         let rank = if G::CLUSTER > 1 { cluster_rank() } else { 0 };
         let tiles = opaque(self.sharing.cut.tiles);
@@ -215,11 +215,9 @@ impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
             |number: u32| (number * G::CLUSTER + rank) * G::CONSUMERS + team.number + team.warpgroup();
         let workspace = Workspace { partials: self.sharing.sums.cast(), counters: self.sharing.counters };
         let piece = Piece { counter: of_warpgroup(tile), own: number, pieces };
-        // SAFETY: the caller's contract; `sharing` has memory of this launch only.
-        unsafe {
-            workspace
-                .reduce(accumulators, &team.of_warpgroup(), piece, |piece| of_warpgroup(piece * tiles + tile))
-        }
+        // `sharing` has memory of this launch only.
+        workspace
+            .reduce(accumulators, &team.of_warpgroup(), piece, |piece| of_warpgroup(piece * tiles + tile))
     }
 }
 

@@ -114,8 +114,7 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn prepare(&self, _: &Shared<u32>, team: &Team) {
-        // SAFETY: the caller's contract.
-        unsafe { make_room(team) };
+        make_room(team);
     }
 
     #[inline(always)]
@@ -133,35 +132,32 @@ where
         // The code below must not take registers while the accumulators are computed.
         let thread = opaque(team.within_warpgroup());
         let values = tCrC.values();
-        // SAFETY: the caller's contract.
-        unsafe {
-            if E::IS_IDENTITY && arguments.beta != G::Sum::ZERO {
-                store_rows::<G>(values, arguments, part, (Self::boxes(staging, team), thread), team);
-            } else if self.has_pieces() {
-                let count = values.len() / G::MMA_M as usize;
-                write_finished::<G>(&values[..count], arguments, part, thread);
-                if G::MMA_M == 2 {
-                    write_finished::<G>(&values[count..], arguments, part.below::<G>(1), thread);
-                }
+        if E::IS_IDENTITY && arguments.beta != G::Sum::ZERO {
+            store_rows::<G>(values, arguments, part, (Self::boxes(staging, team), thread), team);
+        } else if self.has_pieces() {
+            let count = values.len() / G::MMA_M as usize;
+            write_finished::<G>(&values[..count], arguments, part, thread);
+            if G::MMA_M == 2 {
+                write_finished::<G>(&values[count..], arguments, part.below::<G>(1), thread);
+            }
+        } else {
+            let wide = is_wide(arguments);
+            let to = Destination {
+                mapped: arguments.tensor_c != 0,
+                map: self.map,
+                start: [part.first.1 as i32, part.first.0 as i32, tile.batch as i32],
+                corner: corner(arguments, part, wide),
+                boxes: Self::boxes(staging, team),
+                spare: mainloop.boxes() + team.warpgroup() * const { G::SPARE_BOXES * BOX_C },
+                // Warpgroups that share a tile along K have met in the scheduler's fix-up.
+                met: job::<G>(arguments, self.sharing).is_piece(tile),
+                team: *team,
+                thread,
+            };
+            if wide {
+                store::<G, G::Sum>(values, &to);
             } else {
-                let wide = is_wide(arguments);
-                let to = Destination {
-                    mapped: arguments.tensor_c != 0,
-                    map: self.map,
-                    start: [part.first.1 as i32, part.first.0 as i32, tile.batch as i32],
-                    corner: corner(arguments, part, wide),
-                    boxes: Self::boxes(staging, team),
-                    spare: mainloop.boxes() + team.warpgroup() * const { G::SPARE_BOXES * BOX_C },
-                    // Warpgroups that share a tile along K have met in the scheduler's fix-up.
-                    met: job::<G>(arguments, self.sharing).is_piece(tile),
-                    team: *team,
-                    thread,
-                };
-                if wide {
-                    store::<G, G::Sum>(values, &to);
-                } else {
-                    store::<G, G::Output>(values, &to);
-                }
+                store::<G, G::Output>(values, &to);
             }
         }
     }
@@ -195,27 +191,25 @@ unsafe fn store_rows<G: WgmmaConfig>(
         let columns = if left < G::BLK_N { left } else { G::BLK_N };
         let mut chunk = 0;
         while chunk * COLUMNS < columns {
-            // SAFETY: the chunk's memory belongs to the warpgroup, whose threads synchronise before
-            // it is written again and before it is read; each pair belongs to one thread.
-            unsafe {
-                team.sync_warpgroup();
-                let mut this = 0;
-                while this < const { G::MMA_M * G::BLK_N.div_ceil(COLUMNS) } {
-                    let (this_m, this_chunk) = (this % G::MMA_M, this / G::MMA_M);
-                    // Registers have constant names, so each chunk's registers are in a branch of
-                    // their own.
-                    if this_m == m && this_chunk == chunk {
-                        let of_instruction = this_m as usize * (values.len() / G::MMA_M as usize);
-                        leave_columns::<G>(&values[of_instruction..], this_chunk, base, thread);
-                    }
-                    this += 1;
+            // The chunk's memory belongs to the warpgroup, whose threads synchronise before it is
+            // written again and before it is read; each pair belongs to one thread.
+            team.sync_warpgroup();
+            let mut this = 0;
+            while this < const { G::MMA_M * G::BLK_N.div_ceil(COLUMNS) } {
+                let (this_m, this_chunk) = (this % G::MMA_M, this / G::MMA_M);
+                // Registers have constant names, so each chunk's registers are in a branch of
+                // their own.
+                if this_m == m && this_chunk == chunk {
+                    let of_instruction = this_m as usize * (values.len() / G::MMA_M as usize);
+                    leave_columns::<G>(&values[of_instruction..], this_chunk, base, thread);
                 }
-                team.sync_warpgroup();
-                let sC = Tensor::shared(Shared::from_address(base)); // (64, 64)
-                let first = (first_m, first_n + chunk * COLUMNS);
-                let thread = opaque(thread);
-                write_rows::<ChunkOf<G>>(arguments, sC, Place { first, offset, thread });
+                this += 1;
             }
+            team.sync_warpgroup();
+            let sC = Tensor::shared(Shared::from_address(base)); // (64, 64)
+            let first = (first_m, first_n + chunk * COLUMNS);
+            let thread = opaque(thread);
+            write_rows::<ChunkOf<G>>(arguments, sC, Place { first, offset, thread });
             chunk += 1;
         }
         m += 1;
@@ -238,11 +232,9 @@ pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, 
         let column = 8 * j + 2 * (lane % 4);
         let address = |row: u32| base + 4 * ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
         let pair = |at: usize| G::Sum::pair(sums[at], sums[at + 1]);
-        // SAFETY: the caller's contract; each pair belongs to one thread.
-        unsafe {
-            u64::store_shared(address(row), pair(at));
-            u64::store_shared(address(row + 8), pair(at + 2));
-        }
+        // Each pair belongs to one thread.
+        u64::store_shared(address(row), pair(at));
+        u64::store_shared(address(row + 8), pair(at + 2));
         j += 1;
     }
 }

@@ -133,51 +133,48 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
     while first < boxes {
         let count = if boxes - first < at_once { boxes - first } else { at_once };
         let own = if count < BOXES_C { count } else { BOXES_C };
-        // SAFETY: the caller's contract: in the first round all boxes are free. Later rounds wait
-        // until TMA has read the previous one, or the warp itself has; a warp writes only the rows
-        // that it reads.
-        unsafe {
-            if !to.mapped {
-                // Lanes may still read the previous tile's rows that others write now.
-                sync_warp(FULL_WARP);
-            } else if first > 0 {
-                make_room(&to.team);
+        // In the first round all boxes are free. Later rounds wait until TMA has read the previous
+        // one, or the warp itself has; a warp writes only the rows that it reads.
+        if !to.mapped {
+            // Lanes may still read the previous tile's rows that others write now.
+            sync_warp(FULL_WARP);
+        } else if first > 0 {
+            make_room(&to.team);
+        }
+        let mut b = 0;
+        while b < count {
+            if first == 0 && b == BOXES_C && !to.met {
+                to.team.sync();
             }
+            let (m, column) = of_box::<G, O>(first + b);
+            // Registers of a box: four for every eight columns.
+            let from = m as usize * (values.len() / G::MMA_M as usize) + (column / 2) as usize;
+            fill::<O>(to.place(b), to.thread, |at| O::pair(values[from + at], values[from + at + 1]));
+            b += 1;
+        }
+        if to.mapped {
+            fence_proxy_async_shared();
+            to.team.sync_warpgroup();
+            if to.thread == 0 {
+                // The boxes in the stage first: the stage is needed.
+                if own < count {
+                    send::<G, O>(to, first, (own, count));
+                }
+                send::<G, O>(to, first, (0, own));
+            }
+        } else {
+            sync_warp(FULL_WARP);
             let mut b = 0;
             while b < count {
-                if first == 0 && b == BOXES_C && !to.met {
-                    to.team.sync();
-                }
+                let these = if count - b < BOXES_C { count - b } else { BOXES_C };
                 let (m, column) = of_box::<G, O>(first + b);
-                // Registers of a box: four for every eight columns.
-                let from = m as usize * (values.len() / G::MMA_M as usize) + (column / 2) as usize;
-                fill::<O>(to.place(b), to.thread, |at| O::pair(values[from + at], values[from + at + 1]));
-                b += 1;
+                let lane = (to.thread / 32, to.thread % 32);
+                write_words::<O>((to.place(b), these), column, &to.corner.below(m * below::<G>()), lane);
+                b += BOXES_C;
             }
-            if to.mapped {
-                fence_proxy_async_shared();
-                to.team.sync_warpgroup();
-                if to.thread == 0 {
-                    // The boxes in the stage first: the stage is needed.
-                    if own < count {
-                        send::<G, O>(to, first, (own, count));
-                    }
-                    send::<G, O>(to, first, (0, own));
-                }
-            } else {
-                sync_warp(FULL_WARP);
-                let mut b = 0;
-                while b < count {
-                    let these = if count - b < BOXES_C { count - b } else { BOXES_C };
-                    let (m, column) = of_box::<G, O>(first + b);
-                    let lane = (to.thread / 32, to.thread % 32);
-                    write_words::<O>((to.place(b), these), column, &to.corner.below(m * below::<G>()), lane);
-                    b += BOXES_C;
-                }
-                // The warp has read what it wrote; TMA may write the stage again when it is
-                // released.
-                fence_proxy_async_shared();
-            }
+            // The warp has read what it wrote; TMA may write the stage again when it is
+            // released.
+            fence_proxy_async_shared();
         }
         first += count;
     }
@@ -196,8 +193,7 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, 
         let [column, row, part] = to.start;
         let (m, beside) = of_box::<G, O>(first + b);
         let start = [column + beside as i32, row + (m * below::<G>()) as i32, part];
-        // SAFETY: the caller's contract.
-        unsafe { tensor_store(to.map, start, to.place(b), None) };
+        tensor_store(to.map, start, to.place(b), None);
         b += 1;
     }
     bulk_commit_group();
@@ -212,8 +208,7 @@ pub unsafe fn make_room(team: &Team) {
     if team.within_warpgroup() == 0 {
         bulk_wait_group_read::<0>();
     }
-    // SAFETY: the caller's contract.
-    unsafe { team.sync_warpgroup() };
+    team.sync_warpgroup();
 }
 
 /// Waits until all of the warp's groups of stores, except the last `PENDING`, have read their
@@ -246,19 +241,16 @@ unsafe fn fill<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) -> u64) 
             let piece = 2 * j as u32 + lane / 16;
             let address = base + row * ROW + ((piece ^ (row % 8)) << 4);
             let pairs = [pair(at), pair(at + 2), pair(at + 4), pair(at + 6)].map(|bits| bits as u32);
-            // SAFETY: the caller's contract.
-            unsafe { stmatrix_x4(address, pairs) };
+            stmatrix_x4(address, pairs);
         } else {
             let row = thread / 32 * 16 + lane / 4;
             let at = 4 * j;
             let piece = 2 * j as u32 + lane % 4 / 2;
             // Eight rows below, the permutation is the same.
             let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + lane % 2 * 8;
-            // SAFETY: the caller's contract; each pair belongs to one thread.
-            unsafe {
-                u64::store_shared(address, pair(at));
-                u64::store_shared(address + 8 * ROW, pair(at + 2));
-            }
+            // Each pair belongs to one thread.
+            u64::store_shared(address, pair(at));
+            u64::store_shared(address + 8 * ROW, pair(at + 2));
         }
         j += 1;
     }

@@ -76,8 +76,8 @@ pub unsafe fn write_words<O: Element>(
             while b < count {
                 let piece = (lane * WORD / 16) ^ (row % 8);
                 let address = boxes + b * BOX_C + row * ROW + piece * 16 + lane * WORD % 16;
-                // SAFETY: the row belongs to the warp, also below the last row of C.
-                words[i as usize][b as usize] = unsafe { u32::load_shared(address) };
+                // The row belongs to the warp, also below the last row of C.
+                words[i as usize][b as usize] = u32::load_shared(address);
                 b += 1;
             }
             i += 1;
@@ -90,21 +90,19 @@ pub unsafe fn write_words<O: Element>(
                 .wrapping_add_signed(i64::from(row) * corner.row)
                 .wrapping_add(u64::from(column * bytes));
             let here = first + i < rows;
-            // SAFETY: the caller's contract; each element belongs to one lane.
-            unsafe {
-                if const { O::BYTES == 2 } {
-                    write_pairs(&words[i as usize], count, to, (here, columns), lane);
-                } else {
-                    let mut b = 0;
-                    while b < count {
-                        let at = 32 * b + lane;
-                        u32::store_global_if(
-                            here && at < columns,
-                            to + u64::from(at * WORD),
-                            words[i as usize][b as usize],
-                        );
-                        b += 1;
-                    }
+            // Each element belongs to one lane.
+            if const { O::BYTES == 2 } {
+                write_pairs(&words[i as usize], count, to, (here, columns), lane);
+            } else {
+                let mut b = 0;
+                while b < count {
+                    let at = 32 * b + lane;
+                    u32::store_global_if(
+                        here && at < columns,
+                        to + u64::from(at * WORD),
+                        words[i as usize][b as usize],
+                    );
+                    b += 1;
                 }
             }
             i += 1;
@@ -133,8 +131,7 @@ unsafe fn write_pairs(
         next[b as usize] = shuffle(FULL_WARP, words[b as usize], (lane + 1) % 32);
         b += 1;
     }
-    // SAFETY: the caller's contract.
-    unsafe { u16::store_global_if(here && odd == 1 && lane == 0 && columns > 0, to, words[0] as u16) };
+    u16::store_global_if(here && odd == 1 && lane == 0 && columns > 0, to, words[0] as u16);
     b = 0;
     while b < count {
         let word = words[b as usize];
@@ -143,11 +140,8 @@ unsafe fn write_pairs(
         let pair = if odd == 1 { word >> 16 | high << 16 } else { word };
         let at = odd + 2 * (32 * b + lane);
         let address = to + u64::from(2 * at);
-        // SAFETY: the caller's contract.
-        unsafe {
-            u32::store_global_if(here && at + 1 < columns, address, pair);
-            u16::store_global_if(here && at + 1 == columns, address, pair as u16);
-        }
+        u32::store_global_if(here && at + 1 < columns, address, pair);
+        u16::store_global_if(here && at + 1 == columns, address, pair as u16);
         b += 1;
     }
 }

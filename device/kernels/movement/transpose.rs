@@ -193,21 +193,19 @@ unsafe fn transpose_tile<W: Square<N>, const N: usize, S: Strides>(
     let lines = Lines::<W, N>::slice(thread);
     let (tYsY, tYgY) = (lines.partition_s(sY), lines.partition_d(gY)); // (1, CPY_N, CPY_M)
     let (mut tXrX, mut tXrY, mut tYrY) = (tXgX.fragment(), tXsY.fragment(), tYgY.fragment());
-    // SAFETY: the caller's contract; each element of a tile belongs to one thread, and the barrier
-    // is between the writes of the shared tile and the reads.
-    unsafe {
-        copy(tXgX, &mut tXrX);
-        for square in 0..const { squares::<W>(N) } {
-            let rows = W::transposed(core::array::from_fn(|i| tXrX[N * square + i]));
-            for i in 0..N {
-                tXrY[N * square + i] = rows[i];
-            }
+    // Each element of a tile belongs to one thread, and the barrier is between the writes of the
+    // shared tile and the reads.
+    copy(tXgX, &mut tXrX);
+    for square in 0..const { squares::<W>(N) } {
+        let rows = W::transposed(core::array::from_fn(|i| tXrX[N * square + i]));
+        for i in 0..N {
+            tXrY[N * square + i] = rows[i];
         }
-        copy(&tXrY, tXsY);
-        sync_threads();
-        copy(tYsY, &mut tYrY);
-        copy(&tYrY, tYgY);
     }
+    copy(&tXrY, tXsY);
+    sync_threads();
+    copy(tYsY, &mut tYrY);
+    copy(&tYrY, tYgY);
 }
 
 #[cfg(test)]

@@ -1,6 +1,10 @@
 //! A product with an epilogue of another crate: `c = gelu(alpha * a * b) * gate`, the gate being a
 //! parameter of the epilogue's own.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the body of an `unsafe fn` is under the contract that its documentation states"
+)]
 
 use half::f16;
 use moye_device::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL};
@@ -53,11 +57,9 @@ where
         let mut tCgC = mma.partition_c(mC.local_tile::<G::TileC, _>((0, 0))); // (MMA, MMA_M, MMA_N)
         let tCgG = mma.partition_c(mG.local_tile::<G::TileC, _>((0, 0))); // (MMA, MMA_M, MMA_N)
         for i in 0..Fragment::<f32, AccumulatorOf<G::TileC, G::Mma>>::SIZE {
-            // SAFETY: the accumulators are complete, and each element of C is one thread's.
-            unsafe {
-                let value = (arguments.alpha * tCrC.get(i)).gelu() * tCgG.get(i).to_f32();
-                tCgC.set(i, f16::from_f32(value));
-            }
+            // The accumulators are complete, and each element of C is one thread's.
+            let value = (arguments.alpha * tCrC.get(i)).gelu() * tCgG.get(i).to_f32();
+            tCgC.set(i, f16::from_f32(value));
         }
     }
 }
@@ -114,8 +116,7 @@ impl MmaConfig for Config {
 /// As [`matmul_with`], and the gate has an element for each of C.
 #[kernel(threads = 128, shared = Storage<Config>)]
 unsafe fn gated(arguments: Arguments<f16, f16, f32>, gate: Gate) {
-    // SAFETY: the caller's contract.
-    unsafe { matmul_with::<Config>(arguments, &gate) }
+    matmul_with::<Config>(arguments, &gate)
 }
 
 /// GELU by a hyperbolic tangent, in double precision.

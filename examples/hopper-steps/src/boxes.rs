@@ -49,20 +49,17 @@ pub unsafe fn store_boxes(
     let boxes = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();
     for b in 0..4 {
         let sC = sC.slice_last(2 * warpgroup + b % 2); // (64, 64)
-        // SAFETY: the caller's contract; a box is written again when the store before the last has
-        // read it.
-        unsafe {
-            if thread == 0 {
-                bulk_wait_group_read::<1>();
-            }
-            sync_barrier(1 + warpgroup, 128);
-            copy_tiled(ToShared, &boxes.slice_last(b), &mut to_shared.partition_d(sC));
-            fence_proxy_async_shared();
-            sync_barrier(1 + warpgroup, 128);
-            if thread == 0 {
-                StoreC::get_slice().store(sC, c.tile([row, column + b]));
-                bulk_commit_group();
-            }
+        // A box is written again when the store before the last has read it.
+        if thread == 0 {
+            bulk_wait_group_read::<1>();
+        }
+        sync_barrier(1 + warpgroup, 128);
+        copy_tiled(ToShared, &boxes.slice_last(b), &mut to_shared.partition_d(sC));
+        fence_proxy_async_shared();
+        sync_barrier(1 + warpgroup, 128);
+        if thread == 0 {
+            StoreC::get_slice().store(sC, c.tile([row, column + b]));
+            bulk_commit_group();
         }
     }
 }

@@ -6,6 +6,10 @@
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the body of an `unsafe fn` is under the contract that its documentation states"
+)]
 
 pub mod boxes;
 pub mod rows;

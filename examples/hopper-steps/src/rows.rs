@@ -22,6 +22,6 @@ pub unsafe fn store_tile<M: StaticTiledMma<Atom: WgmmaAtom>, L: StaticLayout>(
 ) {
     let strides = WholeTiles(Aligned::<_, 4>(UnitStride::<1>(n.into())));
     let gC = Matrix::new(c, (u32::MAX >> 1, n), strides).local_tile::<L, _>(tile); // (BLK_M, BLK_N)
-    // SAFETY: the caller's contract; each pair is one thread's.
-    unsafe { copy(&pack_fragment::<bf16, _>(tCrC), &mut mma.partition_c(gC)) };
+    // Each pair is one thread's.
+    copy(&pack_fragment::<bf16, _>(tCrC), &mut mma.partition_c(gC));
 }

@@ -32,35 +32,33 @@ type Storage = (SharedArray<bf16, Smem<128, 1>>, SharedArray<bf16, Smem<128, 1>>
 #[kernel(threads = 128, shared = Storage)]
 pub unsafe fn step1(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u32) {
     let (thread, block) = (thread_idx().x, block_idx());
-    // SAFETY: the kernel declares its storage; a stage is read when its bytes have come, and
-    // overwritten when all have read it.
-    unsafe {
-        let (sA, sB, full) = Storage::take();
-        let (sA, sB) = (sA.slice_last(0), sB.slice_last(0)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
-        if thread == 0 {
-            mbarrier_init(full, 1);
-            fence_mbarrier_init();
-        }
-        sync_threads();
-
-        let (load, mma) = (LoadAB::get_slice(), Mma::get_slice(0));
-        let tCrA = mma.descriptors_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K)
-        let tCrB = mma.descriptors_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K)
-        let mut tCrC = mma.accumulators::<TileC>(); // (MMA, MMA_M, MMA_N)
-        for stage in 0..k / BLK_K {
-            if thread == 0 {
-                mbarrier_arrive_expect_tx(full, 2 * LoadAB::BYTES);
-                load.copy_to_barrier(LoadAB::tensor(&a).tile([block.x, stage]), sA, full);
-                load.copy_to_barrier(LoadAB::tensor(&b).tile([block.y, stage]), sB, full);
-            }
-            mbarrier_wait_parity(full, stage % 2);
-            warpgroup_arrive();
-            warpgroup_gemm(Mma, &tCrA, &tCrB, &mut tCrC, ScaleOut::One.unless(stage == 0));
-            warpgroup_commit_batch();
-            warpgroup_wait::<0>();
-            sync_threads();
-        }
-        warpgroup_fence_operand(Mma, &mut tCrC);
-        store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
+    // The kernel declares its storage; a stage is read when its bytes have come, and overwritten
+    // when all have read it.
+    let (sA, sB, full) = Storage::take();
+    let (sA, sB) = (sA.slice_last(0), sB.slice_last(0)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
+    if thread == 0 {
+        mbarrier_init(full, 1);
+        fence_mbarrier_init();
     }
+    sync_threads();
+
+    let (load, mma) = (LoadAB::get_slice(), Mma::get_slice(0));
+    let tCrA = mma.descriptors_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K)
+    let tCrB = mma.descriptors_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K)
+    let mut tCrC = mma.accumulators::<TileC>(); // (MMA, MMA_M, MMA_N)
+    for stage in 0..k / BLK_K {
+        if thread == 0 {
+            mbarrier_arrive_expect_tx(full, 2 * LoadAB::BYTES);
+            load.copy_to_barrier(LoadAB::tensor(&a).tile([block.x, stage]), sA, full);
+            load.copy_to_barrier(LoadAB::tensor(&b).tile([block.y, stage]), sB, full);
+        }
+        mbarrier_wait_parity(full, stage % 2);
+        warpgroup_arrive();
+        warpgroup_gemm(Mma, &tCrA, &tCrB, &mut tCrC, ScaleOut::One.unless(stage == 0));
+        warpgroup_commit_batch();
+        warpgroup_wait::<0>();
+        sync_threads();
+    }
+    warpgroup_fence_operand(Mma, &mut tCrC);
+    store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
 }

@@ -40,60 +40,58 @@ pub unsafe fn step6(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
     // The cluster's tiles: pairs of tiles one above the other.
     let cluster = (block_idx().x / CLUSTER, grid_dim().x / CLUSTER);
     let tiles = Tiles::new(cluster, (m / BLK_M / CLUSTER, n / BLK_N), BAND / CLUSTER);
-    // SAFETY: the kernel declares its storage; the pipeline says who may touch a stage.
-    unsafe {
-        let (sA, sB, sC, pipeline) = Storage::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE), (64, 64, 4)
-        if thread == 0 {
-            pipeline.init();
-        }
-        sync_cluster();
+    // The kernel declares its storage; the pipeline says who may touch a stage.
+    let (sA, sB, sC, pipeline) = Storage::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE), (64, 64, 4)
+    if thread == 0 {
+        pipeline.init();
+    }
+    sync_cluster();
 
-        if warpgroup == 2 {
-            decrease_registers::<40>();
-            if thread == 256 {
-                let (load_a, load_b, mut producer) =
-                    (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
-                for (m, n) in tiles {
-                    for stage in 0..k / BLK_K {
-                        let gB = load_b.partition_s(LoadB::tensor(&b).tile([n, stage]));
-                        let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);
-                        let (sA, sB) = filling.of((sA, sB));
-                        load_a.copy(LoadA::tensor(&a).tile([CLUSTER * m + rank, stage]), sA, &filling);
-                        load_b.copy(gB, load_b.partition_d(sB), &filling);
-                    }
-                }
-                // The other block arrives at this one's barriers until it has read its last stage.
-                producer.drain();
-            }
-        } else {
-            increase_registers::<232>();
-            let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
-            let tCrA = mma.descriptors_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
-            let tCrB = mma.descriptors_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
-            let mut tCrC = mma.accumulators::<TileC>(); // (MMA, MMA_M, MMA_N)
+    if warpgroup == 2 {
+        decrease_registers::<40>();
+        if thread == 256 {
+            let (load_a, load_b, mut producer) =
+                (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
             for (m, n) in tiles {
-                let mut before = None;
                 for stage in 0..k / BLK_K {
-                    let full = consumer.wait();
-                    let (tCrA, tCrB) = full.of((tCrA, tCrB));
-                    warpgroup_arrive();
-                    warpgroup_gemm(Mma, &tCrA, &tCrB, &mut tCrC, ScaleOut::One.unless(stage == 0));
-                    warpgroup_commit_batch();
-                    // When only this stage's instructions run, the one before has been read.
-                    warpgroup_wait::<1>();
-                    if let Some(before) = before.replace(full) {
-                        consumer.release(before);
-                    }
+                    let gB = load_b.partition_s(LoadB::tensor(&b).tile([n, stage]));
+                    let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);
+                    let (sA, sB) = filling.of((sA, sB));
+                    load_a.copy(LoadA::tensor(&a).tile([CLUSTER * m + rank, stage]), sA, &filling);
+                    load_b.copy(gB, load_b.partition_d(sB), &filling);
                 }
-                warpgroup_wait::<0>();
-                if let Some(before) = before {
+            }
+            // The other block arrives at this one's barriers until it has read its last stage.
+            producer.drain();
+        }
+    } else {
+        increase_registers::<232>();
+        let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
+        let tCrA = mma.descriptors_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
+        let tCrB = mma.descriptors_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
+        let mut tCrC = mma.accumulators::<TileC>(); // (MMA, MMA_M, MMA_N)
+        for (m, n) in tiles {
+            let mut before = None;
+            for stage in 0..k / BLK_K {
+                let full = consumer.wait();
+                let (tCrA, tCrB) = full.of((tCrA, tCrB));
+                warpgroup_arrive();
+                warpgroup_gemm(Mma, &tCrA, &tCrB, &mut tCrC, ScaleOut::One.unless(stage == 0));
+                warpgroup_commit_batch();
+                // When only this stage's instructions run, the one before has been read.
+                warpgroup_wait::<1>();
+                if let Some(before) = before.replace(full) {
                     consumer.release(before);
                 }
-                warpgroup_fence_operand(Mma, &mut tCrC);
-                store_boxes(&tCrC, sC, StoreC::tensor(&c), (2 * (CLUSTER * m + rank) + warpgroup, 4 * n));
             }
-            // The block's shared memory is there until all of it is read.
-            bulk_wait_group_read::<0>();
+            warpgroup_wait::<0>();
+            if let Some(before) = before {
+                consumer.release(before);
+            }
+            warpgroup_fence_operand(Mma, &mut tCrC);
+            store_boxes(&tCrC, sC, StoreC::tensor(&c), (2 * (CLUSTER * m + rank) + warpgroup, 4 * n));
         }
+        // The block's shared memory is there until all of it is read.
+        bulk_wait_group_read::<0>();
     }
 }

@@ -31,8 +31,5 @@ pub unsafe fn step7(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k:
     let scheduler = Persistent::new(Loop::tiles((m, n, k), 1), Loop::worker(), BAND / CLUSTER);
     let operands = (LoadA::tensor(&a), LoadB::tensor(&b));
     let store = Store::new(StoreC::tensor(&c));
-    // SAFETY: the caller's contract.
-    unsafe {
-        collective::gemm_warp_specialised::<Loop, _, _, _>(operands, scheduler, (), store);
-    }
+    collective::gemm_warp_specialised::<Loop, _, _, _>(operands, scheduler, (), store);
 }

@@ -103,99 +103,75 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
     let tiles = if causal { (first + rows).min(s) } else { s }.div_ceil(BLK_N);
     // The shuffle tells the compiler that the number is uniform across the warp.
     let warpgroup = shuffle(FULL_WARP, thread / 128, 0);
-    // SAFETY: the kernel declares its storage; the pipelines say who may touch a stage.
-    unsafe {
-        let (sQ, sK, sV, queries, keys, values) = Storage::<WARPGROUPS, PIPE, STAGES>::take();
-        if thread == 0 {
-            queries.init();
-            keys.init();
-            values.init();
-        }
-        sync_threads();
-        if warpgroup == WARPGROUPS as u32 {
-            if STEP >= 3 {
-                decrease_registers::<40>();
-            }
-            if thread == rows * 2 {
-                let (mut queries, mut keys, mut values) =
-                    (queries.producer(), keys.producer(), values.producer());
-                let (load_q, load_k) = (TmaQ::get_slice(), TmaK::get_slice());
-                let filling = queries.acquire(WARPGROUPS as u32 * TmaQ::BYTES);
-                for part in 0..WARPGROUPS as u32 {
-                    let gQ = q.tensor().tile([first / 64 + part, 0, block.y, block.z]); // (64, D)
-                    load_q.copy(gQ, sQ.slice_last(part), &filling);
-                }
-                for tile in (0..tiles).rev() {
-                    let at = [tile, 0, block.y, block.z];
-                    let filling = keys.acquire(TmaK::BYTES);
-                    load_k.copy(k.tensor().tile(at), filling.of(sK), &filling);
-                    let filling = values.acquire(TmaK::BYTES);
-                    load_k.copy(v.tensor().tile(at), filling.of(sV), &filling);
-                }
-            }
-            return;
-        }
+    // The kernel declares its storage; the pipelines say who may touch a stage.
+    let (sQ, sK, sV, queries, keys, values) = Storage::<WARPGROUPS, PIPE, STAGES>::take();
+    if thread == 0 {
+        queries.init();
+        keys.init();
+        values.init();
+    }
+    sync_threads();
+    if warpgroup == WARPGROUPS as u32 {
         if STEP >= 3 {
-            increase_registers::<232>();
+            decrease_registers::<40>();
         }
-        let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-        let (qk, pv) = (Qk::get_slice(0), Pv::get_slice(0));
-        let sQ = sQ.slice_last(warpgroup); // (64, D)
-        let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
-        let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, PIPE)
-        let tOrV = pv.descriptors_b(&pv.partition_b(sV.transposed())); // (1, MMA_N, MMA_K, PIPE)
-        let mut tOrO = Fragment::<f32, AccumulatorOf<TileO, Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
-        let (mut max, mut sum) = (tOrO.rows(f32::MIN), tOrO.rows(0.0)); // (row)
-        let scale = scale * LOG2_E;
-        let row = first + 64 * warpgroup;
-        // Masks a tile of scores, makes weights of them, and gives the factors of what was
-        // accumulated before.
-        let mut softmax = inlined(
-            #[inline(always)]
-            |tSrS: &mut Fragment<f32, AccumulatorOf<TileS, Qk>>, tile: u32| {
-                if (causal && (tile + 1) * BLK_N > row + 1) || (tile + 1) * BLK_N > s {
-                    let at = Qk::get_slice(thread % 128).coordinates(&*tSrS, (row, tile * BLK_N));
-                    let masked = |row, column| column >= s || (causal && column > row);
-                    tSrS.apply_at(
-                        &at,
-                        |x, (row, column)| if masked(row, column) { f32::NEG_INFINITY } else { x },
-                    );
-                }
-                let next = tSrS.fold_rows(&max, f32::max).across_lanes(f32::max);
-                let rescale = max.zip(&next, |before, max| math::fast::exp2((before - max) * scale));
-                tSrS.apply_rows(&next, |x, max| math::fast::exp2(x.fma(scale, -max * scale)));
-                max = next;
-                sum.apply_with(&rescale, |sum, by| sum * by);
-                sum = tSrS.fold_rows(&sum, f32::add);
-                rescale
-            },
-        );
-        let query = queries.wait();
-        if STEP < 4 {
+        if thread == rows * 2 {
+            let (mut queries, mut keys, mut values) =
+                (queries.producer(), keys.producer(), values.producer());
+            let (load_q, load_k) = (TmaQ::get_slice(), TmaK::get_slice());
+            let filling = queries.acquire(WARPGROUPS as u32 * TmaQ::BYTES);
+            for part in 0..WARPGROUPS as u32 {
+                let gQ = q.tensor().tile([first / 64 + part, 0, block.y, block.z]); // (64, D)
+                load_q.copy(gQ, sQ.slice_last(part), &filling);
+            }
             for tile in (0..tiles).rev() {
-                let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
-                let key = keys.wait();
-                warpgroup_arrive();
-                warpgroup_gemm(Qk, &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-                warpgroup_commit_batch();
-                warpgroup_wait::<0>();
-                warpgroup_fence_operand(Qk, &mut tSrS);
-                keys.release(key);
-                let rescale = softmax(&mut tSrS, tile);
-                tOrO.apply_rows(&rescale, |x, by| x * by);
-                let tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS); // (MMA, MMA_M, MMA_K)
-                let value = values.wait();
-                warpgroup_arrive();
-                warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-                warpgroup_commit_batch();
-                warpgroup_wait::<0>();
-                warpgroup_fence_operand(Pv, &mut tOrO);
-                values.release(value);
+                let at = [tile, 0, block.y, block.z];
+                let filling = keys.acquire(TmaK::BYTES);
+                load_k.copy(k.tensor().tile(at), filling.of(sK), &filling);
+                let filling = values.acquire(TmaK::BYTES);
+                load_k.copy(v.tensor().tile(at), filling.of(sV), &filling);
             }
-        } else {
-            if STEP >= 5 && warpgroup == 1 {
-                arrive_barrier(TURN, 256);
+        }
+        return;
+    }
+    if STEP >= 3 {
+        increase_registers::<232>();
+    }
+    let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
+    let (qk, pv) = (Qk::get_slice(0), Pv::get_slice(0));
+    let sQ = sQ.slice_last(warpgroup); // (64, D)
+    let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+    let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, PIPE)
+    let tOrV = pv.descriptors_b(&pv.partition_b(sV.transposed())); // (1, MMA_N, MMA_K, PIPE)
+    let mut tOrO = Fragment::<f32, AccumulatorOf<TileO, Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
+    let (mut max, mut sum) = (tOrO.rows(f32::MIN), tOrO.rows(0.0)); // (row)
+    let scale = scale * LOG2_E;
+    let row = first + 64 * warpgroup;
+    // Masks a tile of scores, makes weights of them, and gives the factors of what was
+    // accumulated before.
+    let mut softmax = inlined(
+        #[inline(always)]
+        |tSrS: &mut Fragment<f32, AccumulatorOf<TileS, Qk>>, tile: u32| {
+            if (causal && (tile + 1) * BLK_N > row + 1) || (tile + 1) * BLK_N > s {
+                let at = Qk::get_slice(thread % 128).coordinates(&*tSrS, (row, tile * BLK_N));
+                let masked = |row, column| column >= s || (causal && column > row);
+                tSrS.apply_at(
+                    &at,
+                    |x, (row, column)| if masked(row, column) { f32::NEG_INFINITY } else { x },
+                );
             }
+            let next = tSrS.fold_rows(&max, f32::max).across_lanes(f32::max);
+            let rescale = max.zip(&next, |before, max| math::fast::exp2((before - max) * scale));
+            tSrS.apply_rows(&next, |x, max| math::fast::exp2(x.fma(scale, -max * scale)));
+            max = next;
+            sum.apply_with(&rescale, |sum, by| sum * by);
+            sum = tSrS.fold_rows(&sum, f32::add);
+            rescale
+        },
+    );
+    let query = queries.wait();
+    if STEP < 4 {
+        for tile in (0..tiles).rev() {
             let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
             let key = keys.wait();
             warpgroup_arrive();
@@ -204,32 +180,9 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
             warpgroup_wait::<0>();
             warpgroup_fence_operand(Qk, &mut tSrS);
             keys.release(key);
-            softmax(&mut tSrS, tiles - 1);
-            let mut tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS); // (MMA, MMA_M, MMA_K)
-            for tile in (0..tiles - 1).rev() {
-                let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
-                let (key, value) = (keys.wait(), values.wait());
-                if STEP >= 5 {
-                    sync_barrier(TURN + warpgroup, 256);
-                }
-                warpgroup_arrive();
-                warpgroup_gemm(Qk, &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-                warpgroup_commit_batch();
-                warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-                warpgroup_commit_batch();
-                if STEP >= 5 {
-                    arrive_barrier(TURN + 1 - warpgroup, 256);
-                }
-                warpgroup_wait::<1>();
-                warpgroup_fence_operand(Qk, &mut tSrS);
-                keys.release(key);
-                let rescale = softmax(&mut tSrS, tile);
-                warpgroup_wait::<0>();
-                warpgroup_fence_operand(Pv, &mut tOrO);
-                values.release(value);
-                tOrO.apply_rows(&rescale, |x, by| x * by);
-                tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS);
-            }
+            let rescale = softmax(&mut tSrS, tile);
+            tOrO.apply_rows(&rescale, |x, by| x * by);
+            let tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS); // (MMA, MMA_M, MMA_K)
             let value = values.wait();
             warpgroup_arrive();
             warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
@@ -238,22 +191,67 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
             warpgroup_fence_operand(Pv, &mut tOrO);
             values.release(value);
         }
-        queries.release(query);
-        let inverse = sum.across_lanes(f32::add).map(math::fast::rcp);
-        tOrO.apply_rows(&inverse, |x, by| x * by);
-        // O goes through the warpgroup's rows of Q, which all its products have read.
-        let store = StoreO::get_slice(thread % 128);
-        let rounded = pack_fragment::<bf16, _>(&tOrO);
-        sync_barrier(TURN + 2 + warpgroup, 128);
-        copy_tiled(StoreO, &store.retile_s(&rounded), &mut store.partition_d(sQ));
-        fence_proxy_async_shared();
-        sync_barrier(TURN + 2 + warpgroup, 128);
-        if thread % 128 == 0 {
-            let gO = o.tensor().tile([first / 64 + warpgroup, 0, block.y, block.z]); // (64, D)
-            TmaQ::get_slice().store(sQ, gO);
-            bulk_commit_group();
-            bulk_wait_group_read::<0>();
+    } else {
+        if STEP >= 5 && warpgroup == 1 {
+            arrive_barrier(TURN, 256);
         }
+        let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
+        let key = keys.wait();
+        warpgroup_arrive();
+        warpgroup_gemm(Qk, &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
+        warpgroup_commit_batch();
+        warpgroup_wait::<0>();
+        warpgroup_fence_operand(Qk, &mut tSrS);
+        keys.release(key);
+        softmax(&mut tSrS, tiles - 1);
+        let mut tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS); // (MMA, MMA_M, MMA_K)
+        for tile in (0..tiles - 1).rev() {
+            let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
+            let (key, value) = (keys.wait(), values.wait());
+            if STEP >= 5 {
+                sync_barrier(TURN + warpgroup, 256);
+            }
+            warpgroup_arrive();
+            warpgroup_gemm(Qk, &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
+            warpgroup_commit_batch();
+            warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
+            warpgroup_commit_batch();
+            if STEP >= 5 {
+                arrive_barrier(TURN + 1 - warpgroup, 256);
+            }
+            warpgroup_wait::<1>();
+            warpgroup_fence_operand(Qk, &mut tSrS);
+            keys.release(key);
+            let rescale = softmax(&mut tSrS, tile);
+            warpgroup_wait::<0>();
+            warpgroup_fence_operand(Pv, &mut tOrO);
+            values.release(value);
+            tOrO.apply_rows(&rescale, |x, by| x * by);
+            tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS);
+        }
+        let value = values.wait();
+        warpgroup_arrive();
+        warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
+        warpgroup_commit_batch();
+        warpgroup_wait::<0>();
+        warpgroup_fence_operand(Pv, &mut tOrO);
+        values.release(value);
+    }
+    queries.release(query);
+    let inverse = sum.across_lanes(f32::add).map(math::fast::rcp);
+    tOrO.apply_rows(&inverse, |x, by| x * by);
+    // O goes through the warpgroup's rows of Q, which all its products have read.
+    let store = StoreO::get_slice(thread % 128);
+    let rounded = pack_fragment::<bf16, _>(&tOrO);
+    sync_barrier(TURN + 2 + warpgroup, 128);
+    copy_tiled(StoreO, &store.retile_s(&rounded), &mut store.partition_d(sQ));
+    fence_proxy_async_shared();
+    sync_barrier(TURN + 2 + warpgroup, 128);
+    if thread % 128 == 0 {
+        let gO = o.tensor().tile([first / 64 + warpgroup, 0, block.y, block.z]); // (64, D)
+        TmaQ::get_slice().store(sQ, gO);
+        bulk_commit_group();
+        bulk_wait_group_read::<0>();
     }
 }
 

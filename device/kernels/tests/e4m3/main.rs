@@ -37,8 +37,7 @@ macro_rules! entries {
             section: u32,
         ) {
             let maps = Maps { q: &q, k: &k, v: &v, o: &o };
-            // SAFETY: the caller's contract.
-            unsafe { forward_e4m3::<$config, $loaded>(maps, &arguments, &scales, section) }
+            forward_e4m3::<$config, $loaded>(maps, &arguments, &scales, section)
         }
     )+ };
 }
