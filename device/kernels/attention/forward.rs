@@ -169,7 +169,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             for row in 0..ROWS {
                 for column in 0..const { (C::DV / 4) as usize } {
                     let index = at(ROWS, row, column);
-                    results[index] *= factors[row];
+                    let result = results[index];
+                    results[index] = result * factors[row];
                 }
             }
             if careful && masked {

@@ -246,7 +246,8 @@ where
 pub fn scale_rows<L: StaticLayout>(tOrO: &mut Fragment<f32, L>, factors: [f32; 2]) {
     for row in 0..2 {
         for column in 0..const { L::LAYOUT.size() as usize / 2 } {
-            tOrO[at(2, row, column)] *= factors[row];
+            let result = tOrO[at(2, row, column)];
+            tOrO[at(2, row, column)] = result * factors[row];
         }
     }
 }

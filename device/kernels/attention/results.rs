@@ -114,7 +114,8 @@ impl<C: Config> Target<'_, C> {
             let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
             for column in 0..columns {
                 let index = at(ROWS, row, column);
-                results[index] *= factor;
+                let result = results[index];
+                results[index] = result * factor;
             }
             if lane_id().is_multiple_of(4) {
                 self.write_lse(rows[row], lse);
