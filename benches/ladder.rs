@@ -17,7 +17,7 @@ mod timing;
 
 use anyhow::{Result, ensure};
 use cublas::{Cublas, Gemm};
-use cust::sys;
+use cudarc::driver::sys;
 use half::f16;
 use kind::Kind;
 use moye::kernels::mma::{Activation, Arguments, matmul_f16_tn, matmul_tf32_tn};

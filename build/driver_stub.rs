@@ -11,11 +11,12 @@ use std::path::PathBuf;
 /// the driver at the first call. The archive satisfies the linker on a machine without a driver or
 /// toolkit, and no binary depends on `libcuda.so.1`.
 ///
-/// With the feature `candle-cuda` there is no archive: candle has cudarc link CUDA's libraries, and
-/// the linker would take the archive in place of the driver's library, which has what cudarc calls
-/// besides.
+/// Without `cust` nothing is linked. With the feature `candle-cuda` there is no archive: candle has
+/// cudarc link CUDA's libraries, and the linker would take the archive in place of the driver's
+/// library, which has what cudarc calls besides.
 pub fn link_without_driver() -> std::io::Result<()> {
-    if env::var_os("CARGO_FEATURE_CANDLE_CUDA").is_some() {
+    let has = |feature| env::var_os(feature).is_some();
+    if has("CARGO_FEATURE_CANDLE_CUDA") || !has("CARGO_FEATURE_CUST") {
         return Ok(());
     }
     let folder = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for a build script"));

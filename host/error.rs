@@ -474,11 +474,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error for a failed call of `cust`.
-    pub(crate) fn driver(call: &'static str, error: cust::error::CudaError) -> Self {
-        Self::of_code(call, driver::of(error))
-    }
-
     /// The error for a failed raw call of the driver.
     pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Self {
         match (code, driver::missing_function()) {

@@ -3,11 +3,10 @@
 use crate::device::gpu::Gpu;
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
-use crate::driver::check;
+use crate::driver::{check, sys};
 use crate::graph::not_captured;
 use crate::stream::Stream;
 use crate::{Error, Result};
-use cust::sys;
 use std::ffi::c_void;
 use std::time::{Duration, Instant};
 

@@ -3,33 +3,30 @@
 //!
 //! A [`Device`] is a GPU or the CPU simulator of one; everything here works on both.
 //!
-//! # From another workspace
-//! Building and starting a program needs no CUDA: the driver is loaded when a GPU is first used
-//! ([`driver`]). But the build script of `cust`, a dependency, requires a folder with `lib64` in
-//! it, and otherwise stops with `Could not find a cuda installation`. It finds
-//! `/usr/local/cuda/lib64`; elsewhere an empty folder suffices, which cargo's configuration names
-//! once:
+//! # Building without CUDA
+//! Building and starting a program needs no CUDA toolkit and no driver: the driver's library is
+//! loaded when a GPU is first used ([`driver`]). The build script of one dependency, `cust`,
+//! requires a folder with `lib64` in it, such as `/usr/local/cuda`. On a machine without one, leave
+//! the feature `cust` out:
 //!
-//! ```text
-//! mkdir -p .cargo/cuda/lib64 && touch .cargo/cuda/lib64/.gitkeep
-//! ```
 //! ```toml
-//! # .cargo/config.toml
-//! [env]
-//! CUDA_LIBRARY_PATH = { value = ".cargo/cuda", relative = true }
+//! moye = { version = "0.1", default-features = false, features = ["cudarc", "matmul"] }
 //! ```
+//!
+//! The crate then calls the driver through bindings of its own. Nothing else changes.
 //!
 //! # Features
-//! All of these but `attention` are on by default; a library enables what it needs
-//! (`default-features = false`). Without any of them there are devices, buffers, streams, modules
+//! `cli`, `cust`, `ladder`, `matmul` and `movement` are on by default; a library enables what it
+//! needs (`default-features = false`). Without any of them there are devices, buffers, streams, modules
 //! and launches, for your own kernels, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
 //!   type each.
 //! - `attention`: attention of f16, bf16 and, on Hopper, e4m3; with `cli` also `moye attention`
 //!   and `moye bench attention`.
-//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It does not enable
-//!   cuBLAS.
+//! - `cust`: calls of the driver through the bindings of `cust`.
+//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It needs no `cust`,
+//!   and does not enable cuBLAS.
 //! - `candle`: products of `candle`'s tensors on the host, see [`interop::candle`](interop);
 //!   `candle-cuda`: also of those on a GPU, for which candle compiles its kernels by `nvcc`.
 //! - `ladder`: the kernels of the guide's steps.

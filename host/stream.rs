@@ -3,12 +3,11 @@
 use crate::device::gpu::Gpu;
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
-use crate::driver::check;
+use crate::driver::{check, sys};
 use crate::event::Event;
 use crate::graph::{Recording, not_captured};
 use crate::memory::Kept;
 use crate::{Error, Result};
-use cust::sys;
 use std::fmt;
 use std::sync::Arc;
 
@@ -155,7 +154,7 @@ impl Stream {
     pub(crate) fn raw(&self, gpu: &'static Gpu) -> sys::CUstream {
         match &self.kind {
             Kind::Gpu(shared) => shared.raw,
-            _ => gpu.stream().as_inner(),
+            _ => gpu.stream(),
         }
     }
 

@@ -3,7 +3,6 @@
 
 mod bundle;
 mod checkout;
-#[path = "../host/cli/new/krate/mod.rs"]
 mod krate;
 mod language;
 mod packages;

@@ -1,11 +1,12 @@
-//! What a user of the registry gets: the packages, unpacked in a folder outside the checkout, and a
-//! program that depends on them.
+//! What a user of the registry gets: the packages, verified by cargo, then unpacked in a folder
+//! outside the checkout, where a crate depends on them and the program is installed.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use std::env::consts::EXE_SUFFIX;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages of the registry.
@@ -20,64 +21,209 @@ const PACKAGES: [&str; 8] = [
     "moye-sim",
 ];
 
-/// A program that transposes on the simulator: it has PTX of what its feature names.
-const PROGRAM: &str = r#"use moye::{Device, Matrix, MatrixMut, transpose};
+/// What names a CUDA toolkit to a build script. A user's machine has none of them.
+const CUDA_VARIABLES: [&str; 7] = [
+    "CUDA_HOME",
+    "CUDA_LIBRARY_PATH",
+    "CUDA_PATH",
+    "CUDA_ROOT",
+    "CUDA_TOOLKIT_ROOT_DIR",
+    "CUDARC_CUDA_VERSION",
+    "LD_LIBRARY_PATH",
+];
 
-fn main() -> moye::Result<()> {
+/// A stand-in for the driver's library, for launches without a GPU.
+const DRIVER: &str = "tests/host/fake_driver/driver.rs";
+
+/// The features of the user's crate: without `cust`, so that nothing of CUDA is needed.
+const FEATURES: &str = "\"cudarc\", \"movement\"";
+
+/// A program that transposes on the simulator, and slices of `cudarc` where there is a driver. It
+/// has PTX of what its features name.
+const PROGRAM: &str = r#"use moye::interop::cudarc::CudarcStream;
+use moye::{Device, Matrix, MatrixMut, transpose, transpose_on};
+use moye_device::layout::layout;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = Device::sim();
     let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0])?;
     let mut y = device.alloc_zeroed::<f32>(6)?;
     transpose(&device, &Matrix::row_major(&x, 2, 3)?, &mut MatrixMut::row_major(&mut y, 3, 2)?)?;
     assert_eq!(y.download()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
     assert!(!moye::SHIPPED_PTX.images().is_empty());
+
+    println!("{}", moye_eval::evaluate("complement(4:2, 24)")?);
+    let picture = moye_draw::layout(&layout!((4, 8):(8, 1)))?;
+    println!("{}", picture.render(moye_draw::Format::Svg, &moye_draw::Style::default()));
+
+    if let Err(reason) = Device::gpu(0) {
+        println!("no launch: {reason}");
+        return Ok(());
+    }
+    let context = cudarc::driver::CudaContext::new(0)?;
+    let cuda = context.new_stream()?;
+    let (x, mut y) = (cuda.alloc_zeros::<f32>(4096)?, cuda.alloc_zeros::<f32>(4096)?);
+    let stream = CudarcStream::new(&cuda)?;
+    // SAFETY: the views are used on this stream alone.
+    unsafe {
+        let (x, mut y) = (stream.read(&x)?, stream.write(&mut y)?);
+        let x = Matrix::row_major(&x, 64, 64)?;
+        transpose_on(&stream, &x, &mut MatrixMut::row_major(&mut y, 64, 64)?)?;
+    }
+    stream.synchronize()?;
+    println!("launched on {}", stream.device().name());
     Ok(())
 }
 "#;
 
-/// Packages all, unpacks them, and builds and runs a program of them.
+/// Packages all, unpacks them, and builds and runs what a user would.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("moye-packages-{}", std::process::id()));
-    let tried = tried(checkout, &folder);
+    let tried = verified(checkout).and_then(|()| tried(checkout, &folder));
     // What could not be removed is in the system's folder for that.
     let _ = fs::remove_dir_all(&folder);
     tried
 }
 
-fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
+/// `cargo package --workspace`: each package is built from its own files.
+fn verified(checkout: &Checkout) -> Result<()> {
     let mut package = checkout.cargo();
-    package.args(["package", "--quiet", "--no-verify", "--allow-dirty", "--offline"]);
-    package.args(PACKAGES.iter().flat_map(|name| ["--package", name]));
-    quietly(&mut package)?;
-    let user = folder.join("user");
-    fs::create_dir_all(user.join("src")).context("cannot make a folder for the packages")?;
-    fs::create_dir_all(user.join("cuda/lib64"))?;
+    package.args(["package", "--workspace", "--quiet", "--allow-dirty", "--offline"]);
+    // The kernels are compiled to PTX below, of one package: all of them take minutes.
+    quietly(package.env("DOCS_RS", "1")).map(drop)
+}
+
+fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).context("cannot make a folder for the packages")?;
     let version = env!("CARGO_PKG_VERSION");
     let mut patches = String::new();
     for name in PACKAGES {
         let file = checkout.target.join("package").join(format!("{name}-{version}.crate"));
         must(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(folder))?;
-        patches += &format!("{name} = {{ path = \"../{name}-{version}\" }}\n");
+        let unpacked = folder.join(format!("{name}-{version}"));
+        patches += &format!("{name} = {{ path = {:?} }}\n", unpacked.display().to_string());
     }
+    // Read by every cargo below the folder.
+    fs::create_dir_all(folder.join(".cargo"))?;
+    fs::write(folder.join(".cargo/config.toml"), format!("[patch.crates-io]\n{patches}"))?;
+
+    let user = crate_of_a_user(checkout, folder, version)?;
+    let said = quietly(users(checkout, &user).args(["run", "--quiet", "--offline"]))?;
+    ensure!(said.contains("(2,3):(1,8)") && said.contains("<svg"), "the tools say {said}");
+    if let Some(calls) = with_driver(checkout, folder, &user)? {
+        ensure!(
+            calls.lines().any(|call| call.starts_with("cuLaunchKernel")),
+            "nothing is launched without `cust`: {calls}"
+        );
+    }
+    installed(checkout, folder, version)
+}
+
+/// A crate that depends on the packages.
+fn crate_of_a_user(checkout: &Checkout, folder: &Path, version: &str) -> Result<PathBuf> {
+    let user = folder.join("user");
+    fs::create_dir_all(user.join("src"))?;
     let manifest = format!(
         "[package]\nname = \"user\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n[dependencies]\n\
-         moye = {{ version = \"{version}\", default-features = false, features = [\"movement\"] }}\n\n\
-         [patch.crates-io]\n{patches}\n[workspace]\n"
+         cudarc = {{ version = \"0.19\", default-features = false }}\n\
+         moye = {{ version = \"{version}\", default-features = false, features = [{FEATURES}] }}\n\
+         moye-device = \"{version}\"\nmoye-draw = \"{version}\"\nmoye-eval = \"{version}\"\n"
     );
     fs::write(user.join("Cargo.toml"), manifest)?;
     fs::write(user.join("src/main.rs"), PROGRAM)?;
     // The versions of all else that are downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), user.join("Cargo.lock"))?;
-    let mut run = checkout.cargo();
-    run.args(["run", "--quiet"]).current_dir(&user).env("CUDA_LIBRARY_PATH", user.join("cuda"));
+    Ok(user)
+}
+
+/// Cargo as a user has it, in a folder outside the checkout.
+fn users(checkout: &Checkout, folder: &Path) -> Command {
+    let mut cargo = checkout.cargo();
+    cargo.current_dir(folder);
+    for variable in CUDA_VARIABLES {
+        cargo.env_remove(variable);
+    }
     // `cargo xtask` has the checkout's own.
     if let Some(source) = core_source(checkout) {
-        run.env(moye_build::core_source::VARIABLE, source);
+        cargo.env(moye_build::core_source::VARIABLE, source);
     }
-    quietly(&mut run).map(drop)
+    cargo
+}
+
+/// The driver's calls of the user's program; `None` where the stand-in cannot be built.
+fn with_driver(checkout: &Checkout, folder: &Path, user: &Path) -> Result<Option<String>> {
+    if !cfg!(target_os = "linux") {
+        return Ok(None);
+    }
+    let (library, calls) = (folder.join("libcuda.so.1"), folder.join("calls"));
+    let mut compile = Command::new("rustc");
+    compile.args(["--edition", "2024", "--crate-type", "cdylib", "-A", "warnings"]);
+    quietly(compile.arg("-o").arg(library).arg(checkout.root.join(DRIVER)))?;
+    let mut program = Command::new(user.join("target/debug/user"));
+    program.env("LD_LIBRARY_PATH", folder).env("FAKE_DRIVER_ALL", &calls);
+    let said = quietly(&mut program)?;
+    ensure!(said.contains("launched on Fake GPU"), "with a driver the program says {said}");
+    Ok(Some(fs::read_to_string(calls)?))
+}
+
+/// Installs the program, and asks it what needs no kernel.
+fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
+    let mut install = users(checkout, folder);
+    install.args([
+        "install",
+        "--quiet",
+        "--offline",
+        "--debug",
+        "--no-default-features",
+        "--features",
+        "cli",
+    ]);
+    install.arg("--path").arg(folder.join(format!("moye-{version}"))).arg("--root").arg(folder);
+    quietly(install.env("DOCS_RS", "1"))?;
+    for (arguments, expected) in [
+        (&["eval", "complement(4:2, 24)"][..], "(2,3):(1,8)"),
+        (&["draw", "--layout", "(4,8):(8,1)", "--format", "svg"], "<svg"),
+        (&["--version"], version),
+    ] {
+        let mut moye = Command::new(folder.join("bin").join(format!("moye{EXE_SUFFIX}")));
+        let said = quietly(moye.args(arguments).current_dir(folder))?;
+        ensure!(said.contains(expected), "the installed `moye {}` says {said}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// Has `cargo doc` document the packages of the registry as docs.rs does: with the features that
+/// their manifests name for it, without PTX, and without a CUDA toolkit.
+pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
+    doc.env("DOCS_RS", "1");
+    for variable in CUDA_VARIABLES {
+        // Empty: cargo's configuration in the checkout sets it otherwise.
+        doc.env(variable, "");
+    }
+    let metadata =
+        quietly(checkout.cargo().args(["metadata", "--no-deps", "--offline", "--format-version=1"]))?;
+    let metadata: serde_json::Value = serde_json::from_str(&metadata)?;
+    for package in metadata["packages"].as_array().context("cargo names no packages")? {
+        let name = package["name"].as_str().context("a package has no name")?;
+        if !PACKAGES.contains(&name) {
+            continue;
+        }
+        let settings = &package["metadata"]["docs"]["rs"];
+        ensure!(settings.is_object(), "{name} has no [package.metadata.docs.rs]");
+        let features: Vec<_> = match settings["features"].as_array() {
+            Some(features) => features.iter().filter_map(|feature| feature.as_str()).collect(),
+            None => {
+                package["features"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+            }
+        };
+        doc.args(["--package", name]);
+        doc.args(features.iter().flat_map(|feature| ["--features".to_owned(), format!("{name}/{feature}")]));
+    }
+    Ok(())
 }
 
 /// The source of `core` that the checkout keeps, which is no part of a package.
-fn core_source(checkout: &Checkout) -> Option<std::path::PathBuf> {
+fn core_source(checkout: &Checkout) -> Option<PathBuf> {
     let found = moye_build::core_source::find(&checkout.root).ok()?;
     (!found.in_sysroot).then_some(found.library)
 }

@@ -152,12 +152,20 @@ fn run_step(
         "doctests" => summary.step("doctests: the examples in the documentation", || {
             shown(&mut cargo(&[&["test", "--doc", "--quiet"], ALL].concat()))
         }),
-        "docs" => summary.step("docs: rustdoc, warnings denied", || {
-            let mut doc = cargo(&[&["doc", "--no-deps", "--quiet"], ALL].concat());
+        "docs" => {
             // Links to what another feature has are no error.
             let allowed = "-A rustdoc::broken_intra_doc_links -A rustdoc::private_intra_doc_links";
-            shown(doc.env("RUSTDOCFLAGS", format!("-D warnings {allowed}")))
-        }),
+            let flags = format!("-D warnings {allowed}");
+            summary.step("docs: rustdoc, warnings denied", || {
+                let mut doc = cargo(&[&["doc", "--no-deps", "--quiet"], ALL].concat());
+                shown(doc.env("RUSTDOCFLAGS", &flags))
+            });
+            summary.step("docs: what docs.rs builds, without PTX and without CUDA", || {
+                let mut doc = cargo(&["doc", "--no-deps", "--quiet"]);
+                packages::as_on_docs_rs(checkout, &mut doc)?;
+                shown(doc.env("RUSTDOCFLAGS", &flags))
+            });
+        }
         "examples" => summary.step("examples: each runs on the simulator and asserts its result", || {
             shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
             for example in EXAMPLES {

@@ -1,16 +1,12 @@
 //! A GPU with its context.
 
 use super::{Arch, Device, Properties};
-use crate::driver::{self, DriverCode, check};
+use crate::driver::{self, DriverCode, check, sys};
 use crate::memory::Kept;
 use crate::module::{Cache, Loaded, SHIPPED_PTX};
 use crate::{Error, Result};
-use cust::context::{Context, CurrentContext};
-use cust::device::{Device as CudaDevice, DeviceAttribute};
-use cust::error::CudaError;
-use cust::stream::{Stream, StreamFlags};
-use cust::sys;
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The GPUs that this process has opened. They stay open until it exits, as the driver's primary
@@ -24,7 +20,7 @@ static BORROWED: Mutex<BTreeMap<usize, &'static Gpu>> = Mutex::new(BTreeMap::new
 pub(crate) struct Gpu {
     index: u32,
     context: RawContext,
-    stream: Stream,
+    stream: RawStream,
     properties: Properties,
     /// The default stream's counters and workspace.
     kept: Kept,
@@ -34,6 +30,13 @@ pub(crate) struct Gpu {
     /// The module of the kernels that this crate ships.
     shipped: OnceLock<&'static Loaded>,
 }
+
+/// The driver's stream, which is not destroyed.
+struct RawStream(sys::CUstream);
+// SAFETY: the driver accepts a stream from any thread.
+unsafe impl Send for RawStream {}
+// SAFETY: as above.
+unsafe impl Sync for RawStream {}
 
 /// The driver's context, which is not released.
 struct RawContext(sys::CUcontext);
@@ -74,8 +77,7 @@ impl Gpu {
         if let Some(gpu) = borrowed.get(&context.addr()) {
             return Ok(gpu);
         }
-        let device = CudaDevice::get_device(number).map_err(|e| Error::driver("cuDeviceGet", e))?;
-        let gpu: &'static Self = Box::leak(Box::new(Self::in_context(number, device, context)?));
+        let gpu: &'static Self = Box::leak(Box::new(Self::in_context(number, index, context)?));
         borrowed.insert(context.addr(), gpu);
         Ok(gpu)
     }
@@ -94,11 +96,13 @@ impl Gpu {
     /// The number of GPUs.
     pub fn count() -> Result<u32> {
         driver::available()?;
-        cust::init(cust::CudaFlags::empty()).map_err(|e| Error::driver("cuInit", e))?;
-        match CudaDevice::num_devices().map_err(|e| Error::driver("cuDeviceGetCount", e))? {
-            0 => Err(Error::NoGpu),
-            count => Ok(count),
-        }
+        // SAFETY: it takes no flags.
+        check(unsafe { sys::cuInit(0) }).map_err(|code| Error::of_code("cuInit", code))?;
+        let mut count = 0;
+        // SAFETY: the pointer to the result is writable.
+        check(unsafe { sys::cuDeviceGetCount(&mut count) })
+            .map_err(|code| Error::of_code("cuDeviceGetCount", code))?;
+        if count == 0 { Err(Error::NoGpu) } else { Ok(count.unsigned_abs()) }
     }
 
     fn start(index: u32) -> Result<Self> {
@@ -106,17 +110,21 @@ impl Gpu {
         if index >= count {
             return Err(Error::GpuIndex { index, count });
         }
-        let device = CudaDevice::get_device(index).map_err(|e| Error::driver("cuDeviceGet", e))?;
+        let mut device = 0;
+        // SAFETY: the pointer to the result is writable.
+        check(unsafe { sys::cuDeviceGet(&mut device, index.cast_signed()) })
+            .map_err(|code| Error::of_code("cuDeviceGet", code))?;
         not_too_old(index, &properties(device)?)?;
-        let context = Context::new(device).map_err(|e| Error::driver("cuDevicePrimaryCtxRetain", e))?;
-        let raw = context.as_raw();
-        // It stays retained until the process exits.
-        std::mem::forget(context);
-        Self::in_context(index, device, raw)
+        let mut context = std::ptr::null_mut();
+        // It stays retained until the process exits. SAFETY: as above; the driver returned the
+        // device.
+        check(unsafe { sys::cuDevicePrimaryCtxRetain(&mut context, device) })
+            .map_err(|code| Error::of_code("cuDevicePrimaryCtxRetain", code))?;
+        Self::in_context(index, device, context)
     }
 
     /// The GPU with one of its contexts.
-    fn in_context(index: u32, device: CudaDevice, context: sys::CUcontext) -> Result<Self> {
+    fn in_context(index: u32, device: sys::CUdevice, context: sys::CUcontext) -> Result<Self> {
         let properties = properties(device)?;
         not_too_old(index, &properties)?;
         // SAFETY: a retained context, or the caller's of `of_context`.
@@ -124,12 +132,14 @@ impl Gpu {
             .map_err(|code| Error::of_code("cuCtxSetCurrent", code))?;
         // A separate stream that synchronises with transfers in both directions: those use the null
         // stream.
-        let stream =
-            Stream::new(StreamFlags::DEFAULT, None).map_err(|e| Error::driver("cuStreamCreate", e))?;
+        let mut stream = std::ptr::null_mut();
+        // SAFETY: the pointer to the stream is writable. Of default priority.
+        check(unsafe { sys::cuStreamCreateWithPriority(&mut stream, 0, 0) })
+            .map_err(|code| Error::of_code("cuStreamCreate", code))?;
         Ok(Self {
             index,
             context: RawContext(context),
-            stream,
+            stream: RawStream(stream),
             properties,
             kept: Kept::default(),
             last_kernel: Mutex::new("none"),
@@ -161,8 +171,8 @@ impl Gpu {
     }
 
     /// The default stream of launches.
-    pub fn stream(&self) -> &Stream {
-        &self.stream
+    pub fn stream(&self) -> sys::CUstream {
+        self.stream.0
     }
 
     /// The default stream's counters and workspace.
@@ -186,23 +196,23 @@ impl Gpu {
     /// Free and total memory in bytes.
     pub fn memory(&self) -> Result<(usize, usize)> {
         self.bind()?;
-        cust::memory::mem_get_info().map_err(|e| self.error("cuMemGetInfo", e))
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the pointers to the results are writable, and the context is current.
+        check(unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })
+            .map_err(|code| self.error_of_code("cuMemGetInfo", code))?;
+        Ok((free, total))
     }
 
     /// Waits for all work on this GPU.
     pub fn synchronize(&self) -> Result<()> {
         self.bind()?;
-        CurrentContext::synchronize().map_err(|e| self.error("cuCtxSynchronize", e))
+        // SAFETY: the context is current.
+        check(unsafe { sys::cuCtxSynchronize() }).map_err(|code| self.error_of_code("cuCtxSynchronize", code))
     }
 
     /// Stores the name of the launched kernel.
     pub fn launched(&self, kernel: &'static str) {
         *self.last_kernel.lock().unwrap_or_else(PoisonError::into_inner) = kernel;
-    }
-
-    /// The error for a failed call of `cust` on this GPU.
-    pub fn error(&self, call: &'static str, error: CudaError) -> Error {
-        self.error_of_code(call, driver::of(error))
     }
 
     /// The error for a failed allocation of this many bytes on this GPU.
@@ -241,24 +251,32 @@ fn not_too_old(index: u32, properties: &Properties) -> Result<()> {
 }
 
 /// Reads a GPU's properties from the driver.
-fn properties(device: CudaDevice) -> Result<Properties> {
+fn properties(device: sys::CUdevice) -> Result<Properties> {
+    use sys::CUdevice_attribute as Attribute;
     let attribute = |attribute| {
-        let value = device.get_attribute(attribute).map_err(|e| Error::driver("cuDeviceGetAttribute", e))?;
+        let mut value = 0;
+        // SAFETY: the pointer to the result is writable; the driver returned the device.
+        check(unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, device) })
+            .map_err(|code| Error::of_code("cuDeviceGetAttribute", code))?;
         Ok::<u32, Error>(value.unsigned_abs())
     };
-    let mut shared = 0;
-    let shared_attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-    // SAFETY: the pointer to the result is writable; the driver returned the device.
-    check(unsafe { sys::cuDeviceGetAttribute(&mut shared, shared_attribute, device.as_raw()) })
-        .map_err(|code| Error::of_code("cuDeviceGetAttribute", code))?;
+    let (mut name, mut memory) = ([0; 256], 0);
+    // SAFETY: the name has this many bytes; else as above.
+    check(unsafe { sys::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as i32, device) })
+        .map_err(|code| Error::of_code("cuDeviceGetName", code))?;
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
+    // SAFETY: as above.
+    check(unsafe { sys::cuDeviceTotalMem_v2(&mut memory, device) })
+        .map_err(|code| Error::of_code("cuDeviceTotalMem", code))?;
     Ok(Properties {
-        name: device.name().map_err(|e| Error::driver("cuDeviceGetName", e))?,
+        name: name.to_string_lossy().into_owned(),
         arch: Arch::new(
-            attribute(DeviceAttribute::ComputeCapabilityMajor)?,
-            attribute(DeviceAttribute::ComputeCapabilityMinor)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ),
-        multiprocessors: attribute(DeviceAttribute::MultiprocessorCount)?,
-        shared_bytes_per_block: shared.unsigned_abs() as usize,
-        memory_bytes: Some(device.total_memory().map_err(|e| Error::driver("cuDeviceTotalMem", e))?),
+        multiprocessors: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        shared_bytes_per_block: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
+            as usize,
+        memory_bytes: Some(memory),
     })
 }

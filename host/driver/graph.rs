@@ -1,8 +1,8 @@
-//! The update of an executable graph. A newer driver may return a number that `cust`'s enum lacks.
+//! The update of an executable graph. A newer driver may return a number that `cust`'s enum lacks, so that it is called here.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
-use cust::sys::{CUgraph, CUgraphExec, CUgraphNode};
+use super::sys::{CUgraph, CUgraphExec, CUgraphNode};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -39,7 +39,7 @@ pub unsafe fn update(
                 std::mem::transmute::<*mut c_void, Update>(address)(executable, graph, &mut node, &mut result)
             })
         }
-        Err(code) => known(code as c_int),
+        Err(code) => known(code),
     };
     check(code).map_err(|code| (code, reason(result)))
 }

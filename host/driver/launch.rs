@@ -5,7 +5,7 @@
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;
-use cust::sys::{CUfunction, CUstream};
+use super::sys::{CUfunction, CUstream};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
@@ -103,7 +103,7 @@ pub unsafe fn launch(
                 )
             })
         }
-        Err(code) => known(code as c_int),
+        Err(code) => known(code),
     };
     check(code)
 }

@@ -1,15 +1,18 @@
 //! The driver's library, loaded at the first use.
 
-use cust::sys::CUresult;
+use super::DriverCode;
 use libloading::Library;
 use std::error::Error;
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The file name under which the driver's installation puts its library.
 pub const FILE: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+
+/// `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`
+const NO_LIBRARY: c_int = 303;
 
 static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
 
@@ -47,17 +50,17 @@ impl Symbol {
         Self { name, address: AtomicPtr::new(null_mut()) }
     }
 
-    /// The function's address; the code of `SHARED_OBJECT_INIT_FAILED` if there is no library, that
-    /// of `SHARED_OBJECT_SYMBOL_NOT_FOUND` if the library has no such function.
+    /// The function's address; the code [`NO_LIBRARY`] if there is no library, that of
+    /// [`DriverCode::SYMBOL_NOT_FOUND`] if the library has no such function.
     #[inline]
-    pub fn address(&self) -> Result<*mut c_void, CUresult> {
+    pub fn address(&self) -> Result<*mut c_void, c_int> {
         let known = self.address.load(Ordering::Relaxed);
         if known.is_null() { self.look_up() } else { Ok(known) }
     }
 
     #[cold]
-    fn look_up(&self) -> Result<*mut c_void, CUresult> {
-        let library = open().map_err(|_| CUresult::CUDA_ERROR_SHARED_OBJECT_INIT_FAILED)?;
+    fn look_up(&self) -> Result<*mut c_void, c_int> {
+        let library = open().map_err(|_| NO_LIBRARY)?;
         // SAFETY: this only takes the address; the library is never closed.
         let found = unsafe { library.get::<*mut c_void>(self.name) };
         match found {
@@ -68,7 +71,7 @@ impl Symbol {
             }
             Err(_) => {
                 *MISSING.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.name);
-                Err(CUresult::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND)
+                Err(DriverCode::SYMBOL_NOT_FOUND.number())
             }
         }
     }

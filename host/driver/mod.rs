@@ -9,10 +9,22 @@ pub(crate) mod launch;
 mod library;
 mod symbols;
 pub(crate) mod tensor_map;
+// With `cust`, a test compares the numbers.
+#[cfg(any(test, not(feature = "cust")))]
+#[cfg_attr(feature = "cust", allow(dead_code))]
+mod types;
 
 pub use code::DriverCode;
-pub(crate) use code::{check, of};
+pub(crate) use code::check;
 pub use library::{FILE, missing_function};
+
+/// The driver's types and functions: `cust`'s bindings, or this crate's own without `cust`.
+pub(crate) mod sys {
+    #[cfg(not(feature = "cust"))]
+    pub use super::{symbols::*, types::*};
+    #[cfg(feature = "cust")]
+    pub use cust::sys::*;
+}
 
 use crate::{Error, Result};
 
@@ -30,6 +42,10 @@ pub fn available() -> Result<()> {
 /// [`Error::NoDriver`], or an error of the driver.
 pub fn version() -> Result<(u32, u32)> {
     available()?;
-    let version = cust::CudaApiVersion::get().map_err(|e| Error::driver("cuDriverGetVersion", e))?;
-    Ok((version.major().unsigned_abs(), version.minor().unsigned_abs()))
+    let mut version = 0;
+    // SAFETY: the pointer to the result is writable.
+    check(unsafe { sys::cuDriverGetVersion(&mut version) })
+        .map_err(|code| Error::of_code("cuDriverGetVersion", code))?;
+    let version = version.unsigned_abs();
+    Ok((version / 1000, version % 1000 / 10))
 }

@@ -52,7 +52,7 @@ pub fn encode(map: &TensorMap) -> Result<[u64; 16], DriverCode> {
                 )
             })
         }
-        Err(code) => known(code as c_int),
+        Err(code) => known(code),
     };
     check(code).map(|()| encoded.0)
 }

@@ -131,7 +131,7 @@ pub(crate) unsafe fn launch<P: Params>(
                 dependent: grid.dependent && function.waits && can_depend(),
                 shared_bytes: kernel.shared_bytes() as u32,
             };
-            let function = function.function.to_raw();
+            let function = function.function.0;
             prepared::note(|| prepared::Prepared::new(name, function, extents, &parameters));
             gpu.bind()?;
             let stream = stream.raw(gpu);

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::driver;
 use crate::driver::launch::Extents;
-use cust::sys::{self, CUfunction, CUstream};
+use crate::driver::sys::{self, CUfunction, CUstream};
 use moye_device::kernel::{ParamType, Params};
 use std::cell::RefCell;
 use std::ffi::c_void;

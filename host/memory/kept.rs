@@ -2,10 +2,9 @@
 
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
-use crate::driver::check;
+use crate::driver::{check, sys};
 use crate::stream::Stream;
 use crate::{Error, Result};
-use cust::sys;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The stream's memory, from the first launch on that needs it.

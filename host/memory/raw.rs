@@ -2,10 +2,8 @@
 
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
-use crate::driver::{self, DriverCode, check};
+use crate::driver::{DriverCode, check, sys};
 use crate::{Error, Result};
-use cust::memory::{DevicePointer, cuda_free, cuda_malloc};
-use cust::sys;
 use moye_sim::memory::{Allocation, View};
 use std::mem::MaybeUninit;
 
@@ -34,19 +32,11 @@ impl Memory {
             Backend::Sim(simulator) => Ok(Self::Sim(simulator.memory().alloc(bytes, label())?)),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
-                // SAFETY: only the driver and kernels, whose launch is unsafe, access the memory.
-                let pointer = unsafe { cuda_malloc::<u8>(bytes) }.map_err(|error| {
-                    if driver::of(error) != DriverCode::OUT_OF_MEMORY {
-                        return gpu.error("cuMemAlloc", error);
-                    }
-                    match gpu.memory() {
-                        Ok((free, total)) => {
-                            Error::OutOfMemory { device: device.label(), asked: bytes, free, total }
-                        }
-                        Err(error) => error,
-                    }
-                })?;
-                Ok(Self::Gpu { gpu, address: pointer.as_raw(), is_borrowed: false })
+                let mut address = 0;
+                // SAFETY: the pointer to the address is writable.
+                check(unsafe { sys::cuMemAlloc_v2(&mut address, bytes) })
+                    .map_err(|code| gpu.out_of_memory_or(device, "cuMemAlloc", code, bytes))?;
+                Ok(Self::Gpu { gpu, address, is_borrowed: false })
             }
         }
     }
@@ -167,7 +157,7 @@ impl Drop for Memory {
             // The driver waits for the kernels that use the memory. After a kernel's fault it
             // refuses, and the process has lost the GPU anyway. SAFETY: allocated in `new`, freed
             // once.
-            let _ = unsafe { cuda_free(DevicePointer::<u8>::from_raw(*address)) };
+            let _ = unsafe { sys::cuMemFree_v2(*address) };
         }
     }
 }

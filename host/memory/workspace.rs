@@ -3,10 +3,9 @@
 use super::kept::{Bytes, MOST_KEPT, keep_freed_memory};
 use crate::Result;
 use crate::device::Backend;
-use crate::driver::check;
+use crate::driver::{check, sys};
 use crate::memory::Buffer;
 use crate::stream::Stream;
-use cust::sys;
 use std::sync::MutexGuard;
 
 /// Bytes for the launches of a call, aligned to 256. Until it is dropped no call of another thread

@@ -4,11 +4,8 @@ use super::entry::EntryParams;
 use super::ptx::{self, Ptx};
 use super::texts::Texts;
 use crate::device::gpu::Gpu;
-use crate::driver::{self, DriverCode, check};
+use crate::driver::{self, DriverCode, check, sys};
 use crate::{Error, Result};
-use cust::function::{Function, FunctionAttribute};
-use cust::module::Module as CudaModule;
-use cust::sys;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +30,7 @@ pub(crate) struct Loaded {
 /// The unit of the driver's compilation.
 enum Compiled {
     /// All kernels of the image that fits the GPU best, which is for this architecture.
-    Whole { image: &'static str, text: &'static str, module: CudaModule },
+    Whole { image: &'static str, text: &'static str, module: RawModule },
     /// Each kernel at its first lookup, from the best image that has it.
     ByKernel(Texts),
 }
@@ -45,9 +42,24 @@ struct Known {
     allowed: usize,
 }
 
+/// The driver's module, which is not unloaded.
+struct RawModule(sys::CUmodule);
+// SAFETY: the driver accepts a module from any thread.
+unsafe impl Send for RawModule {}
+// SAFETY: as above.
+unsafe impl Sync for RawModule {}
+
+/// The driver's function, of a module that stays loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct RawFunction(pub sys::CUfunction);
+// SAFETY: the driver accepts a function from any thread.
+unsafe impl Send for RawFunction {}
+// SAFETY: as above.
+unsafe impl Sync for RawFunction {}
+
 /// A kernel in a GPU's context.
 pub(crate) struct GpuFunction {
-    pub function: Function<'static>,
+    pub function: RawFunction,
     pub attributes: KernelAttributes,
     /// Its parameters in the PTX.
     pub params: EntryParams,
@@ -140,7 +152,7 @@ impl Loaded {
             let bytes = i32::try_from(shared_bytes).unwrap_or(i32::MAX);
             gpu.bind()?;
             // SAFETY: the function belongs to a loaded module.
-            check(unsafe { sys::cuFuncSetAttribute(known.function.function.to_raw(), most, bytes) })
+            check(unsafe { sys::cuFuncSetAttribute(known.function.function.0, most, bytes) })
                 .map_err(|code| gpu.error_of_code("cuFuncSetAttribute", code))?;
             known.allowed = shared_bytes;
         }
@@ -156,33 +168,42 @@ impl Loaded {
         let no_such = || Error::NoSuchKernel { kernel, package, module: self.ptx.name() };
         let (module, params, waits) = match &self.compiled {
             Compiled::Whole { image, text, module } => {
-                (module, EntryParams::of(text, kernel), ptx::can_wait(image))
+                (module.0, EntryParams::of(text, kernel), ptx::can_wait(image))
             }
             Compiled::ByKernel(texts) => {
                 let only = texts.kernel(kernel).ok_or_else(no_such)?;
                 let waits = only.waits();
                 // It stays loaded, as the GPU stays open; the caller keeps the function.
-                let module = Box::leak(Box::new(compile(gpu, self.ptx, only.image, only.text)?));
-                (&*module, Some(only.params), waits)
+                (compile(gpu, self.ptx, only.image, only.text)?.0, Some(only.params), waits)
             }
         };
         gpu.bind()?;
-        let function = module.get_function(kernel).map_err(|error| match driver::of(error) {
-            DriverCode::NOT_FOUND => no_such(),
-            code => gpu.error_of_code("cuModuleGetFunction", code),
+        let name = CString::new(kernel).map_err(|_| no_such())?;
+        let mut function = std::ptr::null_mut();
+        // SAFETY: the module is loaded, the name ends in a zero byte, and the pointer to the result
+        // is writable.
+        check(unsafe { sys::cuModuleGetFunction(&mut function, module, name.as_ptr()) }).map_err(|code| {
+            match code {
+                DriverCode::NOT_FOUND => no_such(),
+                code => gpu.error_of_code("cuModuleGetFunction", code),
+            }
         })?;
         let params = params.ok_or_else(no_such)?;
         let attribute = |attribute| {
-            let value = function.get_attribute(attribute).map_err(|e| gpu.error("cuFuncGetAttribute", e))?;
+            let mut value = 0;
+            // SAFETY: the function is of a loaded module; the pointer to the result is writable.
+            check(unsafe { sys::cuFuncGetAttribute(&mut value, attribute, function) })
+                .map_err(|code| gpu.error_of_code("cuFuncGetAttribute", code))?;
             Ok::<u32, Error>(value.unsigned_abs())
         };
+        use sys::CUfunction_attribute as Attribute;
         let attributes = KernelAttributes {
-            registers: attribute(FunctionAttribute::NumRegisters)?,
-            local_bytes: attribute(FunctionAttribute::LocalSizeBytes)? as usize,
-            static_shared_bytes: attribute(FunctionAttribute::SharedMemorySizeBytes)? as usize,
-            max_threads: attribute(FunctionAttribute::MaxThreadsPerBlock)?,
+            registers: attribute(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            local_bytes: attribute(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)? as usize,
+            static_shared_bytes: attribute(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)? as usize,
+            max_threads: attribute(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         };
-        Ok(GpuFunction { function, attributes, params, waits })
+        Ok(GpuFunction { function: RawFunction(function), attributes, params, waits })
     }
 }
 
@@ -192,7 +213,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Compiles an image by the driver.
-fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Result<CudaModule> {
+fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Result<RawModule> {
     gpu.bind()?;
     let text = CString::new(text).map_err(|_| Error::PtxRefused {
         module: ptx.name(),
@@ -200,7 +221,19 @@ fn compile(gpu: &'static Gpu, ptx: Ptx, image: &'static str, text: String) -> Re
         code: DriverCode::INVALID_PTX,
         log: "the text has a zero byte in it".to_owned(),
     })?;
-    CudaModule::from_ptx_cstr(&text, &[]).map_err(|error| refusal(gpu, ptx, image, &text, driver::of(error)))
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the text ends in a zero byte, and the pointer to the module is writable; no options.
+    let loaded = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut module,
+            text.as_ptr().cast(),
+            0,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+    check(loaded).map_err(|code| refusal(gpu, ptx, image, &text, code))?;
+    Ok(RawModule(module))
 }
 
 /// The error for an image that the driver refused, with the log of its compiler.

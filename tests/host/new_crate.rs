@@ -54,10 +54,7 @@ fn a_new_crate_passes_its_tests_and_its_program_runs_with_no_gpu_and_no_network(
         assert!(said.contains(part), "`{part}` is missing: {said}");
     }
     let krate = folder.path().join("row-sums");
-    assert!(
-        krate.join(".cargo/cuda/lib64/.gitkeep").is_file()
-            && krate.join(".github/workflows/ci.yml").is_file()
-    );
+    assert!(krate.join(".cargo/config.toml").is_file() && krate.join(".github/workflows/ci.yml").is_file());
 
     // The versions that are downloaded.
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock");
@@ -68,7 +65,10 @@ fn a_new_crate_passes_its_tests_and_its_program_runs_with_no_gpu_and_no_network(
     assert_eq!(ran, "the sums of 100 rows of 1024 numbers are right, on the simulator\n");
     // `core`, which is built for the GPU, is not: nothing of the runtime is.
     let tree = cargo(&krate, &["tree", "--offline", "--prefix", "none"]);
-    assert!(!tree.contains("cust ") && tree.contains("moye-sim"), "{tree}");
+    assert!(!tree.contains("moye v") && tree.contains("moye-sim"), "{tree}");
+    // A user needs no folder of a CUDA toolkit for the GPU either.
+    let tree = cargo(&krate, &["tree", "--offline", "--prefix", "none", "--features", "gpu"]);
+    assert!(tree.contains("moye v") && !tree.contains("cust "), "{tree}");
 }
 
 #[test]

@@ -87,6 +87,7 @@ fn published_packages_have_what_a_registry_shows() {
             for field in ["description", "license", "rust_version"] {
                 assert!(package[field].is_string(), "{name} has no {field}");
             }
+            assert!(package["metadata"]["docs"]["rs"].is_object(), "{name} has no settings for docs.rs");
             for field in ["keywords", "categories"] {
                 assert!(!package[field].as_array().unwrap().is_empty(), "{name} has no {field}");
             }

@@ -2,9 +2,8 @@
 //! multiprocessor in a clock.
 
 use super::kind::Kind;
-use anyhow::{Context, Result};
-use cust::context::CurrentContext;
-use cust::device::DeviceAttribute;
+use anyhow::{Context, Result, ensure};
+use cudarc::driver::sys::{self, CUdevice_attribute};
 use moye::Device;
 
 /// The properties of a GPU that determine its peak rates.
@@ -23,22 +22,18 @@ pub struct Facts {
 impl Facts {
     /// Reads them from the driver.
     pub fn of(device: &Device) -> Result<Self> {
-        // Sets the device's context as this thread's current one.
-        device.default_stream().raw_handle()?;
-        let gpu = CurrentContext::get_device().context("the driver does not tell the current device")?;
-        let ask = |attribute| {
-            gpu.get_attribute(attribute)
-                .map(f64::from)
-                .context("the driver does not tell the device's attributes")
+        let attribute = attributes(device)?;
+        let ask = |which| {
+            attribute(which).map(f64::from).context("the driver does not tell the device's attributes")
         };
         let properties = device.properties();
         Ok(Self {
             capability: properties.arch.capability(),
             multiprocessors: properties.multiprocessors,
-            clock: 1e3 * ask(DeviceAttribute::ClockRate)?,
+            clock: 1e3 * ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
             memory_rate: 2e3
-                * ask(DeviceAttribute::MemoryClockRate)?
-                * ask(DeviceAttribute::GlobalMemoryBusWidth)?
+                * ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?
+                * ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?
                 / 8.0,
         })
     }
@@ -59,6 +54,22 @@ impl Facts {
             _ => self.limit(kind),
         }
     }
+}
+
+/// The attributes of a GPU by the driver.
+pub(super) fn attributes(device: &Device) -> Result<impl Fn(CUdevice_attribute) -> Option<i32> + use<>> {
+    // Sets the device's context as this thread's current one.
+    ensure!(!device.default_stream().raw_handle()?.is_null(), "the simulator has no attributes of a driver");
+    let mut gpu = 0;
+    // SAFETY: the driver is loaded, and a context is current; the pointer to the result is writable.
+    unsafe { sys::cuCtxGetDevice(&mut gpu) }
+        .result()
+        .context("the driver does not tell the current device")?;
+    Ok(move |which| {
+        let mut value = 0;
+        // SAFETY: the driver returned the device; the pointer to the result is writable.
+        unsafe { sys::cuDeviceGetAttribute(&mut value, which, gpu) }.result().ok().map(|()| value)
+    })
 }
 
 /// Operations (a multiply-add is two) of a multiprocessor in a clock.

@@ -1,8 +1,8 @@
 //! Clocks, temperature and power of a GPU, by NVIDIA's management library (NVML), which is loaded
 //! at run time.
 
-use cust::context::CurrentContext;
-use cust::device::DeviceAttribute;
+use super::limits::attributes;
+use cudarc::driver::sys::CUdevice_attribute;
 use moye::Device;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
@@ -57,12 +57,11 @@ impl Monitor {
 
 /// Domain, bus and device as NVML writes them.
 fn place(device: &Device) -> Option<String> {
-    // Sets the device's context as this thread's current one.
-    device.default_stream().raw_handle().ok()?;
-    let gpu = CurrentContext::get_device().ok()?;
-    let ask = |attribute| gpu.get_attribute(attribute).ok();
-    let (domain, bus) = (ask(DeviceAttribute::PciDomainId)?, ask(DeviceAttribute::PciBusId)?);
-    Some(format!("{domain:08X}:{bus:02X}:{:02X}.0", ask(DeviceAttribute::PciDeviceId)?))
+    let ask = attributes(device).ok()?;
+    let domain = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+    let bus = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+    let number = ask(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+    Some(format!("{domain:08X}:{bus:02X}:{number:02X}.0"))
 }
 
 impl Seen {

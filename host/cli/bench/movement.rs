@@ -3,8 +3,8 @@
 use super::results::{Figure, Row};
 use super::timing::in_turn;
 use super::{Measure, Monitor, Seen};
-use anyhow::{Context, Result, anyhow, bail};
-use cust::sys;
+use anyhow::{Context, Result, bail};
+use cudarc::driver::sys;
 use moye::{Buffer, Element, Matrix, MatrixMut, copy, transpose};
 
 /// The element sizes, in bytes.
@@ -142,12 +142,9 @@ fn driver_copy(
     Ok(move || {
         // SAFETY: both addresses are of buffers of at least `bytes` bytes that outlive the calls;
         // the stream is the device's own.
-        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.cast()) };
-        if code == sys::CUresult::CUDA_SUCCESS {
-            Ok(())
-        } else {
-            Err(anyhow!("cuMemcpyDtoDAsync failed with {code:?}"))
-        }
+        unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, bytes, stream.cast()) }
+            .result()
+            .context("cuMemcpyDtoDAsync failed")
     })
 }
 

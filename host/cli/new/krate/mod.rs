@@ -22,7 +22,6 @@ const FILES: &[(&str, &str)] = &[
     ("src/main.rs", include_str!("template/main.rs")),
     ("tests/simulator.rs", include_str!("template/simulator.rs")),
     (".cargo/config.toml", include_str!("template/cargo_config.toml")),
-    (".cargo/cuda/lib64/.gitkeep", ""),
     (".github/workflows/ci.yml", include_str!("template/ci.yml")),
     (".gitignore", include_str!("template/gitignore")),
 ];
