@@ -42,6 +42,9 @@ fn the_first_screen_the_changelog_and_the_records_stay_short() {
     let lines = |name: &str| fs::read_to_string(root().join(name)).unwrap().lines().count();
     assert!(lines("README.md") <= 120, "{} lines", lines("README.md"));
     assert!(lines("CHANGELOG.md") <= 60, "{} lines", lines("CHANGELOG.md"));
+    let changelog = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let longest = changelog.lines().map(str::len).max();
+    assert!(longest <= Some(120), "a line of the changelog has {longest:?} bytes");
     for entry in fs::read_dir(root().join("docs/decisions")).unwrap() {
         let path = entry.unwrap().path();
         let words = fs::read_to_string(&path).unwrap().split_whitespace().count();
