@@ -7,6 +7,7 @@ random. Each result is checked before it is timed. The CSV has the columns of do
 """
 
 import argparse
+import contextlib
 import csv
 import datetime
 import io
@@ -15,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import moye
 
@@ -38,6 +40,47 @@ class Case:
     reference: callable = field(default=None)
     # The part of the result that the reference has.
     of: object = ...
+
+
+@dataclass
+class Within:
+    """A side whose calls are made in a context, which is entered once for all calls of a round."""
+
+    context: callable
+    run: callable
+
+    def __call__(self):
+        return self.run()
+
+
+class InGraph:
+    """A side whose call is captured in a graph of CUDA several times, and replayed: the host's time is not measured."""
+
+    CALLS = 10
+
+    def __init__(self, run):
+        self.run, self.graph, self.result = run, None, None
+
+    def __call__(self):
+        if self.graph is None:
+            stream = torch.cuda.Stream()
+            # Workspaces are allocated outside of the capture, on its stream.
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream), within(self.run):
+                self.run()
+            torch.cuda.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream), within(self.run):
+                for _ in range(self.CALLS):
+                    self.result = self.run()
+            self.graph = graph
+        self.graph.replay()
+        return self.result
+
+
+def within(run):
+    """The context in which a side is called."""
+    return run.context() if isinstance(run, Within) else contextlib.nullcontext()
 
 
 def random(*shape, dtype, scale=1.0):
@@ -124,26 +167,100 @@ def linear(dtype, m, n, k):
     )
 
 
+def sdpa(backend, q, k, v, **options):
+    """PyTorch's attention by one of its backends."""
+    theirs = torch.nn.functional.scaled_dot_product_attention
+    return Within(lambda: sdpa_kernel(backend), lambda: theirs(q, k, v, **options))
+
+
+def both_backends(q, k, v, **options):
+    """PyTorch's backends of attention."""
+    return {
+        "cuDNN": sdpa(SDPBackend.CUDNN_ATTENTION, q, k, v, **options),
+        "FlashAttention-2": sdpa(SDPBackend.FLASH_ATTENTION, q, k, v, **options),
+    }
+
+
+def first_head(q, k, v, **options):
+    """The attention of the first KV head of the first batch in float64, a few queries at a time, and where it is in the result."""
+    group = q.shape[1] // k.shape[1]
+    q, k, v = q[0, :group].double(), k[0, 0].double(), v[0, 0].double()
+    rows = []
+    for start in range(0, q.shape[1], 2048):
+        scores = q[:, start : start + 2048] @ k.T * q.shape[2] ** -0.5
+        if options.get("is_causal"):
+            row = torch.arange(start, start + scores.shape[1], device="cuda")[:, None]
+            scores.masked_fill_(torch.arange(k.shape[0], device="cuda") > row, float("-inf"))
+        rows.append(torch.softmax(scores, 2) @ v)
+    return torch.cat(rows, 1)[None]
+
+
 def attention(dtype, batches, heads, kv_heads, tokens, columns, causal):
     """Attention of tensors (batches, tokens, heads, columns), which both sides read as views."""
     q, k, v = (
         random(batches, tokens, count, columns, dtype=dtype).transpose(1, 2) for count in (heads, kv_heads, kv_heads)
     )
-    out = torch.empty(batches, heads, tokens, columns, device="cuda", dtype=dtype)
-    theirs = torch.nn.functional.scaled_dot_product_attention
+    out = torch.empty(batches, tokens, heads, columns, device="cuda", dtype=dtype).transpose(1, 2)
     options = {"is_causal": causal, "enable_gqa": heads != kv_heads}
-    one = [x[:1, : heads // kv_heads if x is q else 1].double() for x in (q, k, v)]
-    # The scores of all heads in float64 are too large: one KV head of one batch is compared.
-    first = (slice(0, 1), slice(0, heads // kv_heads))
     return Case(
         work=f"{NAMES[dtype]} attention{', causal' if causal else ''}, {batches} x {heads}/{kv_heads} x {tokens} x {columns}",
-        amount=4e-12 * batches * heads * tokens * tokens * columns / (2 if causal else 1),
+        amount=4e-12 * batches * heads * tokens * (tokens + 1 if causal else 2 * tokens) / 2 * columns,
         unit="TFLOP/s",
         ours=lambda: moye.scaled_dot_product_attention(q, k, v, causal=causal, out=out),
-        peers={"PyTorch": lambda: theirs(q, k, v, **options)},
+        peers=both_backends(q, k, v, **options),
         tolerance=1e-2,
-        reference=lambda: theirs(*one, **options),
-        of=first,
+        reference=lambda: first_head(q, k, v, **options),
+        of=(slice(0, 1), slice(0, heads // kv_heads)),
+    )
+
+
+def decode(dtype, batches, heads, kv_heads, keys, columns):
+    """Attention of one query of each head on a cache of keys and values, of which a call reads each byte once."""
+    q, k, v = (
+        random(batches, count, tokens, columns, dtype=dtype)
+        for count, tokens in ((heads, 1), (kv_heads, keys), (kv_heads, keys))
+    )
+    out = torch.empty_like(q)
+    options = {"enable_gqa": heads != kv_heads}
+    return Case(
+        work=f"{NAMES[dtype]} decode, {batches} x {heads}/{kv_heads} x 1 x {columns}, {keys} keys",
+        amount=1e-9 * 2 * k.numel() * k.element_size(),
+        unit="GB/s",
+        ours=InGraph(lambda: moye.scaled_dot_product_attention(q, k, v, out=out)),
+        peers={name: InGraph(run) for name, run in both_backends(q, k, v, **options).items()},
+        tolerance=1e-2,
+        note="replays of a graph",
+        reference=lambda: first_head(q, k, v),
+        of=(slice(0, 1), slice(0, heads // kv_heads)),
+    )
+
+
+def attention_e4m3(batches, heads, tokens, columns, causal):
+    """Attention of 8-bit floats with a factor for each operand."""
+    e4m3, bf16 = torch.float8_e4m3fn, torch.bfloat16
+    q, k, v = (random(batches, heads, tokens, columns, dtype=e4m3) for _ in range(3))
+    factors = [torch.tensor([factor], device="cuda") for factor in (0.5, 0.75, 1.25)]
+    wide = [(x.float() * factor).to(bf16) for x, factor in zip((q, k, v), factors)]
+    out = torch.empty(batches, heads, tokens, columns, device="cuda", dtype=bf16)
+    options = {"is_causal": causal}
+    q_scale, k_scale, v_scale = factors
+    theirs = torch.nn.functional.scaled_dot_product_attention
+    return Case(
+        work=f"e4m3 attention{', causal' if causal else ''}, {batches} x {heads}/{heads} x {tokens} x {columns}",
+        amount=4e-12 * batches * heads * tokens * (tokens + 1 if causal else 2 * tokens) / 2 * columns,
+        unit="TFLOP/s",
+        ours=lambda: moye.scaled_dot_product_attention(
+            q, k, v, causal=causal, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out=out
+        ),
+        peers={
+            # Kept as a row: it says of itself that it takes no such tensors.
+            "PyTorch, e4m3": lambda: theirs(q, k, v, **options),
+            "cuDNN, bf16": sdpa(SDPBackend.CUDNN_ATTENTION, *wide, **options),
+        },
+        # The probabilities are rounded to e4m3, with 3 bits of fraction.
+        tolerance=6e-2,
+        reference=lambda: first_head(*(x.float() * factor for x, factor in zip((q, k, v), factors)), **options),
+        of=(slice(0, 1), slice(0, 1)),
     )
 
 
@@ -197,9 +314,20 @@ def cases():
             yield lambda size=size: scaled_product(size, size, size)
     for shape in ((4096, 4096, 1024), (8192, 8192, 2048)):
         yield lambda shape=shape: linear(bf16, *shape)
-    for shape in ((4, 16, 16, 4096, 128), (2, 32, 8, 2048, 128), (8, 16, 16, 1024, 64)):
-        for causal in (False, True):
-            yield lambda shape=shape, causal=causal: attention(bf16, *shape, causal)
+    for columns in (64, 128, 256):
+        heads = 2048 // columns
+        for tokens in (1024, 4096, 16384):
+            shape = (16384 // tokens, heads, heads, tokens, columns)
+            for causal in (False, True):
+                yield lambda shape=shape, causal=causal: attention(bf16, *shape, causal)
+    for causal in (False, True):
+        yield lambda causal=causal: attention(bf16, 2, 32, 8, 2048, 128, causal)
+    for batches, keys in ((1, 2048), (1, 8192), (1, 32768), (16, 2048), (16, 8192)):
+        yield lambda batches=batches, keys=keys: decode(bf16, batches, 32, 8, keys, 128)
+    if torch.cuda.get_device_capability() == (9, 0):
+        for columns in (64, 128, 256):
+            for causal in (False, True):
+                yield lambda columns=columns, causal=causal: attention_e4m3(4, 2048 // columns, 4096, columns, causal)
     for dtype in (f16, f32):
         for size in (4096, 16384):
             yield lambda dtype=dtype, size=size: movement("transpose", dtype, size, size)
@@ -209,16 +337,18 @@ def cases():
 def milliseconds(run, count):
     """What a call takes on the GPU."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(count):
-        run()
-    end.record()
+    with within(run):
+        start.record()
+        for _ in range(count):
+            run()
+        end.record()
     end.synchronize()
-    return start.elapsed_time(end) / count
+    return start.elapsed_time(end) / count / (run.CALLS if isinstance(run, InGraph) else 1)
 
 
 def check(case, name, run, reference):
-    result = run()[case.of].double()
+    with within(run):
+        result = run()[case.of].double()
     error = ((result - reference).norm() / reference.norm()).item()
     if not error <= case.tolerance:
         raise AssertionError(f"{case.work}: the relative error of {name} is {error:.1e}, over {case.tolerance:.0e}")
@@ -238,7 +368,10 @@ def measure(case, rounds):
         except Exception as error:  # A side that fails is a row with its reason.
             notes.append(f"{name}: {str(error).splitlines()[0]}")
     del reference
-    counts = {name: max(1, round(MILLISECONDS / milliseconds(run, 3))) for name, run in sides.items()}
+    counts = {}
+    for name, run in sides.items():
+        calls = run.CALLS if isinstance(run, InGraph) else 1
+        counts[name] = max(1, round(MILLISECONDS / milliseconds(run, 3) / calls))
     times = {name: [] for name in sides}
     for round_ in range(rounds):
         # The first of a round changes, as it finds the GPU cooler.
