@@ -3,7 +3,7 @@
 use crate::{command, moye, stdout};
 #[cfg(unix)]
 use rstest::rstest;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -63,22 +63,42 @@ fn a_variable_that_leads_nowhere_is_told(
     assert!(lines[2].contains(&format!("to fix it: {fix}")), "{said}");
 }
 
-/// A compiler of the version whose source the checkout holds, and without one itself.
+/// A folder that is removed with the value.
+#[cfg(unix)]
+struct Removed(PathBuf);
+
+#[cfg(unix)]
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A compiler of a version whose source the checkout alone has: the test puts it there.
 #[cfg(unix)]
 #[test]
 fn outside_a_checkout_the_source_that_it_holds_is_named() {
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join(".toolchain");
-    // A bundle has none.
-    let Ok(kept) = std::fs::read_dir(checkout) else { return };
-    let names = kept.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let Some(name) = names.into_iter().find(|name| name.starts_with("rust-src-")) else { return };
+    let version = "0.0.0-doctor";
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let Some(checkout) = own.ancestors().find(|folder| folder.join("rust-toolchain.toml").is_file()) else {
+        assert!(std::env::var_os("MOYE_BUNDLE").is_some(), "only a bundle is run without the checkout");
+        return;
+    };
+    let name = format!("rust-src-{version}");
+    let kept = Removed(checkout.join(".toolchain").join(&name));
+    std::fs::create_dir_all(kept.0.join("library/core/src")).unwrap();
+    for file in ["library/core/src/lib.rs", "library/Cargo.lock"] {
+        std::fs::write(kept.0.join(file), "").unwrap();
+    }
     let folder = TempDir::new().unwrap();
     let at = |part: &str| folder.path().join(part);
-    let version = name.trim_start_matches("rust-src-");
-    let sysroot = at("sysroot");
-    let answer =
-        format!("case \"$1\" in -vV) echo release: {version};; *) echo {};; esac", sysroot.display());
-    program(&at("bin/rustc"), &answer);
+    let rustc = |version: &str| {
+        let sysroot = at("sysroot");
+        let answer =
+            format!("case \"$1\" in -vV) echo release: {version};; *) echo {};; esac", sysroot.display());
+        program(&at("bin/rustc"), &answer);
+    };
+    rustc(version);
     let output = doctor(folder.path(), &[&at("bin")]).output().unwrap();
     let said = stdout(&output);
     let line = said.lines().find(|line| line.starts_with("core source")).unwrap();
@@ -88,6 +108,14 @@ fn outside_a_checkout_the_source_that_it_holds_is_named() {
         "{said}"
     );
     assert_eq!(output.status.code(), Some(0), "{said}");
+
+    // The compiler of another version does not get that source.
+    rustc("0.0.1-doctor");
+    let output = doctor(folder.path(), &[&at("bin")]).output().unwrap();
+    let said = stdout(&output);
+    let line = said.lines().find(|line| line.starts_with("core source")).unwrap();
+    assert!(line.contains(" missing ") && !line.contains(&name), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
 }
 
 #[cfg(unix)]

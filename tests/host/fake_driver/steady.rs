@@ -43,6 +43,7 @@ enum B {
 fn with_product<T: Operand + Output<T>>(
     device: &Device,
     ([m, n, k], of_b): ([usize; 3], B),
+    options: impl Fn(Matmul<'_, T>) -> Matmul<'_, T>,
     f: &mut dyn FnMut(&mut dyn FnMut()),
 ) {
     // SAFETY: the stand-in touches no memory.
@@ -55,7 +56,7 @@ fn with_product<T: Operand + Output<T>>(
         B::ColumnMajor => Matrix::col_major(&b, k, n).unwrap(),
         B::RowMajor => Matrix::row_major(&b, k, n).unwrap(),
     };
-    let product = Matmul::<T>::new(a, b);
+    let product = options(Matmul::new(a, b));
     let mut c = MatrixMut::row_major(&mut c, m, n).unwrap();
     f(&mut || product.run(device, &mut c).unwrap());
 }
@@ -65,11 +66,14 @@ fn with_each_product(f: &mut dyn FnMut(&str, &mut dyn FnMut())) {
     let device = Device::gpu(0).unwrap();
     let cube = |n| [n; 3];
     let (tn, nn) = (B::ColumnMajor, B::RowMajor);
-    with_product::<f16>(&device, ([64, 4096, 4096], tn), &mut |run| f("f16 tn 64 x 4096 x 4096", run));
-    with_product::<f16>(&device, (cube(2048), tn), &mut |run| f("f16 tn 2048^3", run));
-    with_product::<bf16>(&device, (cube(1000), nn), &mut |run| f("bf16 nn 1000^3", run));
-    with_product::<bf16>(&device, ([1001, 1003, 1007], nn), &mut |run| f("bf16 nn 1001 x 1003 x 1007", run));
-    with_product::<f32>(&device, (cube(512), tn), &mut |run| f("f32 tn 512^3", run));
+    with_product::<f16>(&device, ([64, 4096, 4096], tn), |p| p, &mut |run| f("f16 tn 64 x 4096 x 4096", run));
+    with_product::<f16>(&device, (cube(2048), tn), |p| p, &mut |run| f("f16 tn 2048^3", run));
+    with_product::<bf16>(&device, (cube(1000), nn), |p| p, &mut |run| f("bf16 nn 1000^3", run));
+    with_product::<bf16>(&device, ([1001, 1003, 1007], nn), |p| p, &mut |run| {
+        f("bf16 nn 1001 x 1003 x 1007", run)
+    });
+    with_product::<f32>(&device, (cube(512), tn), |p| p, &mut |run| f("f32 tn 512^3", run));
+    with_product::<f32>(&device, (cube(1024), tn), |p| p.tf32(), &mut |run| f("tf32 tn 1024^3", run));
 }
 
 /// What the stand-in has noted so far.
