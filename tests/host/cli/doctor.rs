@@ -3,7 +3,9 @@
 use crate::{command, moye, stdout};
 #[cfg(unix)]
 use rstest::rstest;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+#[cfg(unix)]
+use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
