@@ -145,25 +145,25 @@ def scaled_product(m, n, k):
     )
 
 
-def linear(dtype, m, n, k):
-    """A linear layer: product, bias and GELU."""
+def linear(dtype, m, n, k, gelu=True):
+    """A linear layer: product, bias and GELU, or without GELU."""
     x, weight, bias = random(m, k, dtype=dtype), random(n, k, dtype=dtype, scale=k**-0.5), random(n, dtype=dtype)
     out = torch.empty(m, n, device="cuda", dtype=dtype)
 
-    def eager():
-        return torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias), approximate="tanh")
+    def after(y):
+        return torch.nn.functional.gelu(y, approximate="tanh") if gelu else y
 
+    peers = {"PyTorch": lambda: after(torch.nn.functional.linear(x, weight, bias))}
+    if gelu:
+        peers["cuBLASLt epilogue"] = lambda: torch._addmm_activation(bias, x, weight.T, use_gelu=True)
     return Case(
-        work=f"{NAMES[dtype]} linear with bias and GELU {m} x {n} x {k}",
+        work=f"{NAMES[dtype]} linear with bias{' and GELU' if gelu else ''} {m} x {n} x {k}",
         amount=2e-12 * m * n * k,
         unit="TFLOP/s",
-        ours=lambda: moye.matmul(x, weight.T, bias=bias, activation="gelu", out=out),
-        peers={
-            "PyTorch": eager,
-            "cuBLASLt epilogue": lambda: torch._addmm_activation(bias, x, weight.T, use_gelu=True),
-        },
+        ours=lambda: moye.matmul(x, weight.T, bias=bias, activation="gelu" if gelu else None, out=out),
+        peers=peers,
         tolerance=1e-2,
-        reference=lambda: torch.nn.functional.gelu(x.double() @ weight.double().T + bias.double(), approximate="tanh"),
+        reference=lambda: after(x.double() @ weight.double().T + bias.double()),
     )
 
 
@@ -253,7 +253,7 @@ def attention_e4m3(batches, heads, tokens, columns, causal):
             q, k, v, causal=causal, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale, out=out
         ),
         peers={
-            # Kept as a row: it says of itself that it takes no such tensors.
+            # PyTorch refuses such tensors; the row has its reason.
             "PyTorch, e4m3": lambda: theirs(q, k, v, **options),
             "cuDNN, bf16": sdpa(SDPBackend.CUDNN_ATTENTION, *wide, **options),
         },
@@ -314,6 +314,7 @@ def cases():
             yield lambda size=size: scaled_product(size, size, size)
     for shape in ((4096, 4096, 1024), (8192, 8192, 2048)):
         yield lambda shape=shape: linear(bf16, *shape)
+        yield lambda shape=shape: linear(bf16, *shape, gelu=False)
     for columns in (64, 128, 256):
         heads = 2048 // columns
         for tokens in (1024, 4096, 16384):

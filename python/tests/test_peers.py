@@ -1,0 +1,50 @@
+"""benches/peers: its rows are those of docs/results, and each peer has one."""
+
+import ast
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PEERS = ROOT / "benches/peers/peers.py"
+
+
+def has_gpu():
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available()
+
+
+def test_the_columns_are_those_of_the_results():
+    assignments = [node for node in ast.parse(PEERS.read_text()).body if isinstance(node, ast.Assign)]
+    columns = next(ast.literal_eval(node.value) for node in assignments if node.targets[0].id == "COLUMNS")
+    files = list((ROOT / "docs/results").glob("*-peers.csv"))
+    assert files
+    for file in files:
+        with file.open(newline="") as rows:
+            assert next(csv.reader(rows)) == columns, file.name
+
+
+@pytest.mark.skipif(not has_gpu(), reason="PyTorch sees no GPU with CUDA")
+@pytest.mark.parametrize(
+    "only, peers",
+    [
+        ("attention, causal, 16 x 16/16 x 1024 x 128", {"cuDNN", "FlashAttention-2"}),
+        ("decode, 1 x 32/8 x 1 x 128, 2048 keys", {"cuDNN", "FlashAttention-2"}),
+        ("bf16 linear with bias and GELU 4096", {"PyTorch", "cuBLASLt epilogue"}),
+    ],
+)
+def test_each_peer_has_a_row_beside_ours(tmp_path, only, peers):
+    file = tmp_path / "peers.csv"
+    subprocess.run([sys.executable, PEERS, "--only", only, "--rounds", "1", "--csv", file], check=True)
+    with file.open(newline="") as rows:
+        rows = list(csv.DictReader(rows))
+    assert {row["peer_name"] for row in rows} == peers
+    for row in rows:
+        assert row["moye"] != "fails", row["note"]
+        assert row["ratio"] or row["peer"] == "fails" and row["note"], row
