@@ -205,13 +205,16 @@ fn run_step(
             transcript::run(checkout, "Rust", &[])
         }),
         "candle" => summary.step("candle: products of its tensors, on the simulator", || {
+            // The simulator needs no PTX, which takes most of a build.
             for arguments in [&["test", "--quiet"][..], &["run", "--quiet"]] {
                 let mut run = cargo(arguments);
                 run.current_dir(checkout.root.join(CANDLE)).env("CARGO_TARGET_DIR", &checkout.target);
-                // The simulator needs no PTX, which takes most of a build.
                 shown(run.env("DOCS_RS", "1"))?;
             }
-            Ok(())
+            // The guide's page on other libraries, with the features that it is about.
+            let page = ["test", "--doc", "--quiet", "--package", "moye", "--no-default-features"];
+            let mut page = cargo(&[&page[..], &["--features", "candle,cudarc", "interop"]].concat());
+            shown(page.env("DOCS_RS", "1"))
         }),
         "packages" => summary
             .step("packages: a program is built of what a registry would have", || packages::run(checkout)),

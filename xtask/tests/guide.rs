@@ -32,6 +32,11 @@ fn each_page_of_the_guide_runs_as_a_test_and_is_in_the_index() {
         }
         assert!(tests.contains(&format!("guide/{name}\"")), "no test has docs/guide/{name}");
         assert!(index.contains(&format!("]({name})")), "the index does not name docs/guide/{name}");
+        let page = read(&format!("docs/guide/{name}"));
+        let fences: Vec<_> = page.lines().filter(|line| line.starts_with("```rust")).collect();
+        let compiled_alone = ["no_run", "ignore", "compile_fail", "text"];
+        let runs = |fence: &&str| !compiled_alone.iter().any(|word| fence.contains(word));
+        assert!(fences.is_empty() || fences.iter().any(|fence| runs(&fence)), "nothing of docs/guide/{name} runs");
         pages += 1;
     }
     assert!(pages > 15, "{pages} pages");
