@@ -35,8 +35,9 @@ fn each_page_of_the_guide_runs_as_a_test_and_is_in_the_index() {
         let page = read(&format!("docs/guide/{name}"));
         let fences: Vec<_> = page.lines().filter(|line| line.starts_with("```rust")).collect();
         let compiled_alone = ["no_run", "ignore", "compile_fail", "text"];
-        let runs = |fence: &&str| !compiled_alone.iter().any(|word| fence.contains(word));
-        assert!(fences.is_empty() || fences.iter().any(|fence| runs(&fence)), "nothing of docs/guide/{name} runs");
+        let runs =
+            fences.iter().filter(|fence| !compiled_alone.iter().any(|word| fence.contains(word))).count();
+        assert!(2 * runs >= fences.len(), "{runs} of {} blocks of docs/guide/{name} run", fences.len());
         pages += 1;
     }
     assert!(pages > 15, "{pages} pages");
