@@ -178,26 +178,20 @@ macro_rules! named_barriers {
                 }
             }
 
-            /// Waits until all of its threads have come.
-            ///
-            /// # Safety
-            /// All lanes of the warp call it together.
+            /// Waits until all of its threads have come. All lanes of the warp must call it
+            /// together.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub unsafe fn sync(self) {
-                // SAFETY: the caller's contract; all calls of one barrier give the same count.
-                unsafe { $crate::arch::sync_barrier(self.id(), self.threads()) }
+            pub fn sync(self) {
+                $crate::arch::sync_barrier(self.id(), self.threads());
             }
 
-            /// Counts as one of its threads, and goes on.
-            ///
-            /// # Safety
-            /// As [`sync`](Self::sync).
+            /// Counts as one of its threads, and goes on. All lanes of the warp must call it
+            /// together.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub unsafe fn arrive(self) {
-                // SAFETY: the caller's contract; all calls of one barrier give the same count.
-                unsafe { $crate::arch::arrive_barrier(self.id(), self.threads()) }
+            pub fn arrive(self) {
+                $crate::arch::arrive_barrier(self.id(), self.threads());
             }
         }
     };

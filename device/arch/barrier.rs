@@ -40,19 +40,19 @@ pub fn sync_warp(mask: u32) {
 ///
 /// Earlier writes of the arriving threads are then visible to the waiting threads.
 ///
-/// # Safety
-/// All lanes of the warp call it together with the same numbers. `threads` is a multiple of 32, and
-/// all threads that use the barrier at one time pass the same number.
+/// All lanes of the warp must call it together with the same numbers. `threads` is a multiple of
+/// 32, and all threads that use the barrier at one time must pass the same number. Otherwise the
+/// block hangs, or threads go on too early; in the simulator that is a fault.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn sync_barrier(id: u32, threads: u32) {
+pub fn sync_barrier(id: u32, threads: u32) {
     #[cfg(target_arch = "nvptx64")]
     {
         unsafe extern "C" {
             #[link_name = "llvm.nvvm.barrier.cta.sync.aligned.count"]
             fn barrier_sync(id: i32, threads: i32);
         }
-        // SAFETY: a convergent intrinsic; the caller's contract.
+        // SAFETY: a convergent intrinsic that touches no memory of Rust's.
         unsafe { barrier_sync(id as i32, threads as i32) }
     }
     #[cfg(not(target_arch = "nvptx64"))]
@@ -60,20 +60,17 @@ pub unsafe fn sync_barrier(id: u32, threads: u32) {
 }
 
 /// Arrives at the block's barrier `id` as one of `threads`, without a wait
-/// (`bar.arrive id, threads`).
-///
-/// # Safety
-/// As [`sync_barrier`].
+/// (`bar.arrive id, threads`), on the conditions of [`sync_barrier`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn arrive_barrier(id: u32, threads: u32) {
+pub fn arrive_barrier(id: u32, threads: u32) {
     #[cfg(target_arch = "nvptx64")]
     {
         unsafe extern "C" {
             #[link_name = "llvm.nvvm.barrier.cta.arrive.aligned.count"]
             fn barrier_arrive(id: i32, threads: i32);
         }
-        // SAFETY: a convergent intrinsic; the caller's contract.
+        // SAFETY: a convergent intrinsic that touches no memory of Rust's.
         unsafe { barrier_arrive(id as i32, threads as i32) }
     }
     #[cfg(not(target_arch = "nvptx64"))]

@@ -81,11 +81,10 @@ macro_rules! barriers {
     ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal $version:literal;)*) => { $(
         $(#[$doc])*
         ///
-        /// # Safety
-        /// All lanes of the warp call it together.
+        /// All lanes of the warp must call it together, and all warps of the cluster as often.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-        pub unsafe fn $name() {
+        pub fn $name() {
             needs!($instruction, 90 $version);
             #[cfg(target_arch = "nvptx64")]
             {
@@ -93,7 +92,7 @@ macro_rules! barriers {
                     #[link_name = $intrinsic]
                     fn barrier();
                 }
-                // SAFETY: a convergent intrinsic; the caller's contract.
+                // SAFETY: a convergent intrinsic that touches no memory of Rust's.
                 unsafe { barrier() }
             }
             #[cfg(not(target_arch = "nvptx64"))]
@@ -115,18 +114,12 @@ barriers! {
     cluster_wait "llvm.nvvm.barrier.cluster.wait.aligned" "barrier.cluster.wait" 7.8;
 }
 
-/// [`cluster_arrive`] and [`cluster_wait`].
-///
-/// # Safety
-/// All lanes of the warp call it together.
+/// [`cluster_arrive`] and [`cluster_wait`], on their conditions.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn sync_cluster() {
-    // SAFETY: the caller's contract.
-    unsafe {
-        cluster_arrive();
-        cluster_wait();
-    }
+pub fn sync_cluster() {
+    cluster_arrive();
+    cluster_wait();
 }
 
 /// The address, in the cluster's shared memory, of the shared address `address` in block `rank` of

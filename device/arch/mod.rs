@@ -10,6 +10,12 @@
 //! assembly is not: the optimiser may copy an `asm!` into both arms of a branch. Everything else is
 //! one `asm!` per instruction, because there is no other way to name the shared address space, nor
 //! to keep a 16-byte access in one piece.
+//!
+//! A function is `unsafe` if it accesses memory by an address, or if it leaves registers undefined
+//! where some lanes do not execute it (`mma`, `wgmma`, `movmatrix`, `setmaxnreg`). Barriers,
+//! fences, commits and waits are safe: they touch no memory of Rust's. Wrong use of one hangs the
+//! block or lets a thread go on too early, which is a fault in the simulator. The accesses that
+//! depend on their order are `unsafe`, and state the order that they need.
 
 mod atomic;
 mod barrier;

@@ -52,7 +52,7 @@ impl Team {
     ///
     /// # Safety
     /// All threads of the team make one, and of two teams each has one warpgroup. Only the block's
-    /// teams use `storage`.
+    /// teams use `storage`. All threads of the team call [`broadcast`](Self::broadcast) together.
     #[inline(always)]
     #[must_use]
     pub const unsafe fn new(
@@ -98,43 +98,30 @@ impl Team {
     }
 
     /// Waits until all threads of the team are here.
-    ///
-    /// # Safety
-    /// All threads of the team call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn sync(&self) {
-        // SAFETY: the caller's contract.
-        unsafe { sync_barrier(self.barriers[0], self.threads) }
+    pub fn sync(&self) {
+        sync_barrier(self.barriers[0], self.threads);
     }
 
     /// Waits until all threads of this thread's warpgroup are here.
-    ///
-    /// # Safety
-    /// All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn sync_warpgroup(&self) {
-        // SAFETY: the caller's contract.
-        unsafe { sync_barrier(self.barriers[1] + self.warpgroup, WARPGROUP) }
+    pub fn sync_warpgroup(&self) {
+        sync_barrier(self.barriers[1] + self.warpgroup, WARPGROUP);
     }
 
     /// The value of thread 0 of the team, in all of its threads.
-    ///
-    /// # Safety
-    /// All threads of the team call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn broadcast(&self, of_first: impl FnOnce() -> u32) -> u32 {
-        // SAFETY: the word is the team's. The first barrier ends all reads of the last broadcast,
-        // the second one follows the write.
-        unsafe {
-            self.sync();
-            if self.thread == 0 {
-                u32::store_shared(self.words, of_first());
-            }
-            self.sync();
-            u32::load_shared(self.words)
+    pub fn broadcast(&self, of_first: impl FnOnce() -> u32) -> u32 {
+        self.sync();
+        if self.thread == 0 {
+            // SAFETY: the word is the team's, and the barrier ends all reads of the last broadcast.
+            unsafe { u32::store_shared(self.words, of_first()) };
         }
+        self.sync();
+        // SAFETY: the barrier follows the write.
+        unsafe { u32::load_shared(self.words) }
     }
 }

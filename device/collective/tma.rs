@@ -179,8 +179,7 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
-        // SAFETY: all threads of the warpgroups are here.
-        unsafe { warpgroup_wait::<0>() };
+        warpgroup_wait::<0>();
         warpgroup_fence_operand(M::default(), tCrC);
     }
 
@@ -211,8 +210,7 @@ where
             unsafe { pipeline.init() };
         }
         if CLUSTER > 1 {
-            // SAFETY: all threads of the cluster are here.
-            unsafe { sync_cluster() };
+            sync_cluster();
         } else {
             sync_threads();
         }

@@ -4,6 +4,11 @@
 //! Each is a page to read: tiles, partitions, copies, a product. All of them take any extents and
 //! strides; out of bounds elements are neither read nor written.
 //!
+//! # Safety
+//! An `unsafe fn` states its contract once, and its body is under it without blocks. What all
+//! threads of a warp, a warpgroup or a block have to call together, and nothing more, is a safe
+//! function: the accesses that depend on the order are unsafe.
+//!
 //! # Features
 //! A cargo feature for each operation, and for each operand type of a product, compiles its entry
 //! points; none is on by default. The generic functions (`mma::matmul`, `hopper::matmul`, ...) are

@@ -3,11 +3,13 @@
 //!
 //! - [`spelling`]: no misspelt word, in text or in names;
 //! - [`columns`]: comments wrapped at 100 columns, paragraphs of Markdown at 120 or on one line;
-//! - [`words`]: no word of the list that hides a term or an actor.
+//! - [`words`]: no word of the list that hides a term or an actor;
+//! - [`contracts`]: no more `unsafe` in kernels and examples than there is.
 //!
 //! A line that must have such a word is marked `language-ok: REASON`, itself or in the line above.
 
 mod columns;
+mod contracts;
 mod source;
 mod spelling;
 mod words;
@@ -15,6 +17,7 @@ mod words;
 use crate::checkout::Checkout;
 use crate::steps::quietly;
 use anyhow::{Context, Result, bail};
+use contracts::Contracts;
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::Path;
@@ -59,15 +62,18 @@ pub fn run(checkout: &Checkout) -> Result<()> {
     list.current_dir(&checkout.root);
     list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
-    let mut faults = Vec::new();
+    let (mut faults, mut contracts) = (Vec::new(), Contracts::default());
     for name in names.split('\0').filter(|name| is_checked(name)) {
         let path = checkout.root.join(name);
         // A link's file is checked under its own name; a file that was removed is not.
         if path.is_symlink() || !path.is_file() {
             continue;
         }
-        faults.extend(check(name, &read(&path)?));
+        let text = read(&path)?;
+        contracts.add(name, &text);
+        faults.extend(check(name, &text));
     }
+    faults.extend(contracts.faults());
     faults.sort();
     for fault in &faults {
         eprintln!("{fault}");

@@ -7,11 +7,10 @@ macro_rules! ordered {
     ($($(#[$doc:meta])* $name:ident $intrinsic:literal $instruction:literal;)*) => { $(
         $(#[$doc])*
         ///
-        /// # Safety
-        /// All lanes of all four warps of the warpgroup execute it.
+        /// All lanes of all four warps of the warpgroup must execute it.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-        pub unsafe fn $name() {
+        pub fn $name() {
             needs!($instruction, sm_90a 8.0);
             #[cfg(target_arch = "nvptx64")]
             {
@@ -19,7 +18,7 @@ macro_rules! ordered {
                     #[link_name = $intrinsic]
                     fn order();
                 }
-                // SAFETY: a convergent intrinsic; the caller's contract.
+                // SAFETY: a convergent intrinsic that touches no memory.
                 unsafe { order() }
             }
             #[cfg(not(target_arch = "nvptx64"))]
@@ -36,13 +35,10 @@ ordered! {
 }
 
 /// Waits until all groups but the `PENDING` youngest, 7 at most, are complete
-/// (`wgmma.wait_group.sync.aligned`).
-///
-/// # Safety
-/// As [`wgmma_fence`].
+/// (`wgmma.wait_group.sync.aligned`). All lanes of the warpgroup must execute it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
+pub fn wgmma_wait_group<const PENDING: u32>() {
     const {
         if PENDING > 7 {
             TilingError::of("wgmma_wait_group")
@@ -53,7 +49,7 @@ pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
     };
     needs!("wgmma.wait_group", sm_90a 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: the instruction only waits.
     unsafe {
         core::arch::asm!("wgmma.wait_group.sync.aligned {};", const PENDING, options(nostack))
     }
@@ -67,12 +63,9 @@ pub unsafe fn wgmma_wait_group<const PENDING: u32>() {
 /// `ptxas` moves a wait upwards, above arithmetic that should run meanwhile. Here each value
 /// decides on a store that never happens, since no arithmetic gives this NaN: one comparison and
 /// one predicated instruction each.
-///
-/// # Safety
-/// As [`wgmma_fence`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn wgmma_wait_group_after<const PENDING: u32, const N: usize>(values: [f32; N]) {
+pub fn wgmma_wait_group_after<const PENDING: u32, const N: usize>(values: [f32; N]) {
     needs!("wgmma.wait_group", sm_90a 8.0);
     #[cfg(target_arch = "nvptx64")]
     {
@@ -90,6 +83,5 @@ pub unsafe fn wgmma_wait_group_after<const PENDING: u32, const N: usize>(values:
     }
     #[cfg(not(target_arch = "nvptx64"))]
     let _ = values;
-    // SAFETY: the caller's contract.
-    unsafe { wgmma_wait_group::<PENDING>() }
+    wgmma_wait_group::<PENDING>();
 }

@@ -235,49 +235,36 @@ where
 }
 
 /// Orders the warpgroup's register accesses before the products that follow (`wgmma.fence`).
-///
-/// # Safety
-/// All threads of the warpgroup call it.
+/// All threads of the warpgroup must call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn warpgroup_arrive() {
-    // SAFETY: the caller's contract.
-    unsafe { wgmma_fence() }
+pub fn warpgroup_arrive() {
+    wgmma_fence();
 }
 
 /// Makes the products since the last one a batch, which can be waited for (`wgmma.commit_group`).
-///
-/// # Safety
-/// As [`warpgroup_arrive`].
+/// All threads of the warpgroup must call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn warpgroup_commit_batch() {
-    // SAFETY: the caller's contract.
-    unsafe { wgmma_commit_group() }
+pub fn warpgroup_commit_batch() {
+    wgmma_commit_group();
 }
 
 /// Waits until all batches but the `PENDING` youngest are complete (`wgmma.wait_group`).
-///
-/// # Safety
-/// As [`warpgroup_arrive`].
+/// All threads of the warpgroup must call it.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn warpgroup_wait<const PENDING: u32>() {
-    // SAFETY: the caller's contract.
-    unsafe { wgmma_wait_group::<PENDING>() }
+pub fn warpgroup_wait<const PENDING: u32>() {
+    wgmma_wait_group::<PENDING>();
 }
 
 /// [`warpgroup_wait`], but not before `values` were computed: `ptxas` moves a plain wait above
 /// arithmetic that should overlap the product, such as a softmax. Pass the results of that
 /// arithmetic.
-///
-/// # Safety
-/// As [`warpgroup_arrive`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn warpgroup_wait_after<const PENDING: u32, const N: usize>(values: [f32; N]) {
-    // SAFETY: the caller's contract.
-    unsafe { wgmma_wait_group_after::<PENDING, N>(values) }
+pub fn warpgroup_wait_after<const PENDING: u32, const N: usize>(values: [f32; N]) {
+    wgmma_wait_group_after::<PENDING, N>(values);
 }
 
 /// Tells the compiler that a completed product has changed its accumulators: it is between the wait

@@ -22,7 +22,7 @@ use super::e4m3_config::{
 };
 use super::e4m3_mainloop::{Operands, attend, begin_turns};
 use super::hopper::store_lse;
-use super::hopper_config::{QueryStage, SmemQ, TileO, TmaQ, WARPGROUP};
+use super::hopper_config::{QueryStage, SmemQ, TileO, TmaQ, WARPGROUP, give_registers, take_registers};
 use super::hopper_hidden::{Row, Source, is_hit, recompute, row_of};
 use super::hopper_mainloop::{ALONE, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
@@ -141,7 +141,7 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
     }
     sync_threads();
     if warpgroup == C::WARPGROUPS {
-        C::give_registers();
+        give_registers::<C>();
         if warp > C::WARPGROUPS * (WARPGROUP / 32) {
             let number = warp % (WARPGROUP / 32) - 1;
             transpose::<C, LOADED>(call, number, (sV, sVt), (loaded, values));
@@ -149,7 +149,7 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
             produce::<C, LOADED>(call, (sQ, sK, sV), (queries, keys, loaded));
         }
     } else {
-        C::take_registers();
+        take_registers::<C>();
         consume::<C>(call, warpgroup, (sQ, sO), (sK, sVt), (queries, keys, values));
     }
 }

@@ -4,7 +4,6 @@
 use super::hopper_config::{Config, Consumers, PvOf, QkOf, QueryStage, STAGES, SmemQ, StoreOf, WARPGROUP};
 use core::marker::PhantomData;
 use half::bf16;
-use moye_device::arch::{decrease_registers, increase_registers};
 use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::tma::TmaCopy;
 use moye_device::atom::wgmma::*;
@@ -122,16 +121,7 @@ macro_rules! configs {
             type Qk = QkOf<Self>;
             type Pv = PvOf<Self>;
             type StoreO = StoreOf<Self>;
-
-            #[inline(always)]
-            unsafe fn take_registers() {
-                increase_registers::<$registers>()
-            }
-
-            #[inline(always)]
-            unsafe fn give_registers() {
-                decrease_registers::<$rest>()
-            }
+            const REGISTERS: [u32; 2] = [$registers, $rest];
         }
 
         impl E4m3Config for $name {

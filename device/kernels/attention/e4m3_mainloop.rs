@@ -24,34 +24,26 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// The named barriers at which warpgroups take turns, one for each.
 const TURN: u32 = 1;
 
-/// Lets the first warpgroup issue its products: once, before the first tile of queries.
-///
-/// # Safety
-/// All threads of the consumer warpgroup `warpgroup`.
+/// Lets the first warpgroup issue its products: once, before the first tile of queries. All threads
+/// of the consumer warpgroup `warpgroup` call it.
 #[inline(always)]
-pub unsafe fn begin_turns<C: Config>(warpgroup: u32) {
+pub fn begin_turns<C: Config>(warpgroup: u32) {
     if warpgroup == C::WARPGROUPS - 1 {
         give_turn::<C>(warpgroup);
     }
 }
 
 /// Waits until it is this warpgroup's turn to issue products.
-///
-/// # Safety
-/// As [`begin_turns`].
 #[inline(always)]
-unsafe fn take_turn<C: Config>(warpgroup: u32) {
+fn take_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
         sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
     }
 }
 
 /// Lets the next warpgroup issue its products.
-///
-/// # Safety
-/// As [`begin_turns`].
 #[inline(always)]
-unsafe fn give_turn<C: Config>(warpgroup: u32) {
+fn give_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
         let next = if warpgroup + 1 == C::WARPGROUPS { 0 } else { warpgroup + 1 };
         arrive_barrier(TURN + next, 2 * WARPGROUP);

@@ -10,6 +10,7 @@ use super::arguments::{Arguments, Window};
 use super::config::Half;
 use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TmaK, TmaQ, WARPGROUP,
+    give_registers, take_registers,
 };
 use super::hopper_hidden::{Pairs, Row, Source, is_hit, recompute, row_of};
 use super::hopper_mainloop::{ALONE, Mainloop, ResultsOf, begin_turns, scale_rows};
@@ -68,12 +69,12 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
     }
     sync_threads();
     if warpgroup == C::WARPGROUPS {
-        C::give_registers();
+        give_registers::<C>();
         if thread == C::WARPGROUPS * WARPGROUP {
             produce::<C>(maps, arguments, section, (sQ, sK, sV), (queries, keys, values));
         }
     } else {
-        C::take_registers();
+        take_registers::<C>();
         consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
     }
 }

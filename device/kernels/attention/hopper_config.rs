@@ -54,17 +54,50 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     /// O to shared memory.
     type StoreO: StaticTiledCopy<Atom = SM90_U32x4_STSM_N, Element = Self::T>;
 
-    /// Takes the registers that the producer gave back.
-    ///
-    /// # Safety
-    /// As [`increase_registers`].
-    unsafe fn take_registers();
+    /// Registers of a thread of a consumer, and of the producer: a multiple of 8 from 24 to 240, or
+    /// 0 for the registers that the block starts with.
+    const REGISTERS: [u32; 2];
+}
 
-    /// Gives back the registers that the producer does not need.
-    ///
-    /// # Safety
-    /// As [`decrease_registers`].
-    unsafe fn give_registers();
+/// Calls `$set` with a number as its argument, which a constant of a trait cannot be.
+macro_rules! set_registers {
+    ($set:ident, $registers:expr) => {
+        set_registers!(@one_of $set, $registers,
+            24 32 40 48 56 64 72 80 88 96 104 112 120 128 136 144 152 160 168 176 184 192 200 208 216 224 232 240)
+    };
+    (@one_of $set:ident, $registers:expr, $($number:literal)+) => {
+        match const { checked($registers) } {
+            $($number => $set::<$number>(),)+
+            _ => {}
+        }
+    };
+}
+
+/// A number of [`Config::REGISTERS`].
+const fn checked(registers: u32) -> u32 {
+    assert!(
+        registers == 0 || registers >= 24 && registers <= 240 && registers.is_multiple_of(8),
+        "a thread has 24 to 240 registers, a multiple of 8, or 0: what the block starts with"
+    );
+    registers
+}
+
+/// Takes the registers of a consumer, which the producer gave back.
+///
+/// # Safety
+/// As [`increase_registers`].
+#[inline(always)]
+pub unsafe fn take_registers<C: Config>() {
+    set_registers!(increase_registers, C::REGISTERS[0]);
+}
+
+/// Gives back the registers that the producer does not need.
+///
+/// # Safety
+/// As [`decrease_registers`].
+#[inline(always)]
+pub unsafe fn give_registers<C: Config>() {
+    set_registers!(decrease_registers, C::REGISTERS[1]);
 }
 
 /// The elements of a kernel.
@@ -176,22 +209,13 @@ macro_rules! configs {
             type Qk = QkOf<Self>;
             type Pv = PvOf<Self>;
             type StoreO = StoreOf<Self>;
-
-            #[inline(always)]
-            unsafe fn take_registers() {
-                // One consumer has all that it can name from the start.
-                if $warpgroups > 1 {
-                    increase_registers::<$registers>()
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn give_registers() {
-                if $warpgroups > 1 {
-                    // 512 registers for four or three warpgroups.
-                    decrease_registers::<{ if $warpgroups == 3 { 32 } else { 504 - 2 * $registers } }>()
-                }
-            }
+            // Four or three warpgroups share 512 registers. One consumer and the producer have all
+            // that they can name from the start.
+            const REGISTERS: [u32; 2] = match $warpgroups {
+                1 => [0; 2],
+                3 => [$registers, 32],
+                _ => [$registers, 504 - 2 * $registers],
+            };
         }
 
         impl StaticTiledMma for QkOf<$name> {

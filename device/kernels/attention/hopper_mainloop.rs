@@ -39,12 +39,10 @@ const TURN: u32 = 1;
 /// The first of the named barriers of a warpgroup alone.
 pub const ALONE: u32 = 4;
 
-/// Lets the first warpgroup issue its products: once, before the first tile of queries.
-///
-/// # Safety
-/// All threads of the consumer warpgroup `warpgroup`.
+/// Lets the first warpgroup issue its products: once, before the first tile of queries. All threads
+/// of the consumer warpgroup `warpgroup` call it.
 #[inline(always)]
-pub unsafe fn begin_turns<C: Config>(warpgroup: u32) {
+pub fn begin_turns<C: Config>(warpgroup: u32) {
     if C::TURNS && warpgroup == C::WARPGROUPS - 1 {
         arrive_barrier(TURN, 2 * WARPGROUP);
     }
@@ -94,22 +92,16 @@ where
     LV: StaticLayout,
 {
     /// Waits until it is this warpgroup's turn to issue products.
-    ///
-    /// # Safety
-    /// All threads of the warpgroup.
     #[inline(always)]
-    unsafe fn take_turn(&self) {
+    fn take_turn(&self) {
         if C::TURNS {
             sync_barrier(TURN + self.warpgroup, 2 * WARPGROUP);
         }
     }
 
     /// Lets the next warpgroup issue its products.
-    ///
-    /// # Safety
-    /// All threads of the warpgroup.
     #[inline(always)]
-    unsafe fn give_turn(&self) {
+    fn give_turn(&self) {
         if C::TURNS {
             let next = if self.warpgroup + 1 == C::WARPGROUPS { 0 } else { self.warpgroup + 1 };
             arrive_barrier(TURN + next, 2 * WARPGROUP);

@@ -11,7 +11,8 @@
 use super::arguments::Arguments;
 use super::config::Half;
 use super::hopper_config::{
-    BOX, Config, Element, KeyStages, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
+    BOX, Config, Element, KeyStages, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage,
+    WARPGROUP, give_registers, take_registers,
 };
 use super::hopper_hidden::{Row, Source, is_hit, recompute};
 use super::hopper_mainloop::{ALONE, Mainloop, begin_turns, scale_rows};
@@ -62,12 +63,12 @@ pub unsafe fn forward_varied<C: Config>(
     }
     sync_threads();
     if warpgroup == C::WARPGROUPS {
-        C::give_registers();
+        give_registers::<C>();
         if thread == C::WARPGROUPS * WARPGROUP {
             produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
         }
     } else {
-        C::take_registers();
+        take_registers::<C>();
         consume::<C>(&Tile::of(arguments), warpgroup, (sQ, sK, sV), (keys, values));
     }
 }

@@ -228,7 +228,6 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
-        // All threads of the warpgroups are here.
         warpgroup_wait::<0>();
         warpgroup_fence_operand(Mma::<G>::default(), tCrC);
     }

@@ -176,9 +176,8 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     fence_proxy_async_shared();
     sync_threads();
     if PARTS > 1 {
-        // SAFETY: all threads call it. The other block needs only the mbarriers, which have their
-        // own fence.
-        unsafe { cluster_arrive_relaxed() };
+        // The other block needs only the mbarriers, which have their own fence.
+        cluster_arrive_relaxed();
     }
     // The next kernel may start.
     launch_dependents();

@@ -199,12 +199,10 @@ unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, 
     bulk_commit_group();
 }
 
-/// Waits until TMA has read the warpgroup's stores.
-///
-/// # Safety
-/// All threads of the warpgroup call it together; the first one has issued the stores.
+/// Waits until TMA has read the warpgroup's stores. All threads of the warpgroup call it together;
+/// the first one has issued the stores.
 #[inline(always)]
-pub unsafe fn make_room(team: &Team) {
+pub fn make_room(team: &Team) {
     if team.within_warpgroup() == 0 {
         bulk_wait_group_read::<0>();
     }

@@ -1,0 +1,116 @@
+//! How often kernels and examples say `unsafe`: numbers that can only fall.
+//!
+//! A kernel's contract is stated once. Its body, and the bodies of the functions that it is made
+//! of, are under the contract of their documentation and have no blocks.
+
+use super::Fault;
+use super::source::pieces;
+
+/// How often a folder may say `unsafe`, comments and string literals left out.
+struct Limit {
+    folder: &'static str,
+    /// Blocks: places that leave a contract, launches, and tests.
+    blocks: usize,
+    /// Functions and implementations: each states a contract of its own.
+    declarations: usize,
+}
+
+const LIMITS: [Limit; 2] = [
+    Limit { folder: "device/kernels/", blocks: 65, declarations: 161 },
+    Limit { folder: "examples/", blocks: 18, declarations: 17 },
+];
+
+/// Counts `unsafe` in the files that it is given.
+#[derive(Default)]
+pub struct Contracts {
+    /// Blocks and declarations of each folder in [`LIMITS`].
+    found: [(usize, usize); LIMITS.len()],
+}
+
+impl Contracts {
+    pub fn add(&mut self, name: &str, text: &str) {
+        let Some(folder) = LIMITS.iter().position(|limit| name.starts_with(limit.folder)) else { return };
+        if name.ends_with(".rs") {
+            let (blocks, declarations) = count(name, text);
+            self.found[folder].0 += blocks;
+            self.found[folder].1 += declarations;
+        }
+    }
+
+    /// The folders that say it more often than they may.
+    pub fn faults(&self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for (limit, &(blocks, declarations)) in LIMITS.iter().zip(&self.found) {
+            for (what, found, most) in
+                [("blocks", blocks, limit.blocks), ("functions", declarations, limit.declarations)]
+            {
+                if found > most {
+                    faults.push(Fault::new(
+                        limit.folder,
+                        1,
+                        format!(
+                            "{found} unsafe {what}, and {most} is the most; state the contract once, \
+                             on the function or where a value is made"
+                        ),
+                    ));
+                }
+            }
+        }
+        faults
+    }
+}
+
+/// The blocks and the declarations of a file that are `unsafe`.
+fn count(name: &str, text: &str) -> (usize, usize) {
+    let (blocks, all) = words(text);
+    let quoted = pieces(name, text)
+        .iter()
+        .map(|piece| words(&piece.text))
+        .fold((0, 0), |sum, (b, a)| (sum.0 + b, sum.1 + a));
+    let (blocks, all) = (blocks - quoted.0, all - quoted.1);
+    (blocks, all - blocks)
+}
+
+/// How often a text says `unsafe {`, and `unsafe` at all.
+fn words(text: &str) -> (usize, usize) {
+    let part_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let whole = text.match_indices("unsafe").filter(|(at, word)| {
+        let (before, after) = (&text[..*at], &text[at + word.len()..]);
+        !before.ends_with(part_of_word) && !after.starts_with(part_of_word)
+    });
+    whole.fold((0, 0), |(blocks, all), (at, word)| {
+        let is_block = text[at + word.len()..].trim_start().starts_with('{');
+        (blocks + usize::from(is_block), all + 1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_and_functions_are_counted_and_what_is_written_about_them_is_not() {
+        let text = "
+            // unsafe { comment }
+            /// An unsafe function.
+            pub unsafe fn f() { g(\"unsafe {\"); unsafe { h() } }
+            unsafe impl T for U {}
+            #![allow(unsafe_op_in_unsafe_fn)]
+        ";
+        assert_eq!(count("a.rs", text), (1, 2));
+    }
+
+    #[test]
+    fn a_folder_with_more_than_it_may_is_a_fault_and_one_with_as_much_is_not() {
+        let faults = |blocks: usize| {
+            let mut contracts = Contracts::default();
+            contracts.add("examples/a.rs", &"unsafe { a() };\n".repeat(blocks));
+            contracts.add("host/a.rs", "unsafe { elsewhere() }");
+            contracts.faults().iter().map(|fault| fault.what.clone()).collect::<Vec<_>>()
+        };
+        assert!(faults(LIMITS[1].blocks).is_empty());
+        let more = faults(LIMITS[1].blocks + 1);
+        assert_eq!(more.len(), 1, "{more:?}");
+        assert!(more[0].contains("is the most"), "{more:?}");
+    }
+}
