@@ -1,6 +1,6 @@
 """Measures the operations of the Python package beside what PyTorch, cuBLAS and Triton have, in turn in one process.
 
-    python benches/peers/peers.py [--csv FILE] [--only TEXT] [--rounds N]
+    python benches/peers/peers.py [--csv FILE] [--only TEXT ...] [--rounds N]
 
 A row is the median of the rounds, in each of which every side runs for some milliseconds between two events of CUDA. The operands are
 random. Each result is checked before it is timed. The CSV has the columns of docs/results, a row for each peer.
@@ -407,9 +407,13 @@ def figure(value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--csv", help="the file to write")
-    parser.add_argument("--only", default="", help="only work whose name contains this text")
+    parser.add_argument("--only", action="append", help="only work whose name contains this text, or one of several")
     parser.add_argument("--rounds", type=int, default=11)
     options = parser.parse_args()
+
+    def wanted(work):
+        return options.only is None or any(text in work for text in options.only)
+
     torch.manual_seed(0)
     card = torch.cuda.get_device_name().removeprefix("NVIDIA ")
     date = datetime.date.today().isoformat()
@@ -428,7 +432,7 @@ def main():
 
     for make in cases():
         case = make()
-        if options.only not in case.work:
+        if not wanted(case.work):
             continue
         medians, notes = measure(case, options.rounds)
         note = "; ".join(filter(None, [case.note, *notes]))
@@ -441,7 +445,7 @@ def main():
             add(case.work, figure(ours) if ours else "fails", figure(peer) if peer else "fails", name, case.unit, ratio, note)
         del case
         torch.cuda.empty_cache()
-    if options.only in "host time of a call":
+    if wanted("host time of a call, f16 128 x 128 x 128"):
         cost = host_cost(options.rounds)
         ratio = f"{cost['cuBLAS'] / cost['moye']:.2f}"
         add("host time of a call, f16 128 x 128 x 128", figure(cost["moye"]), figure(cost["cuBLAS"]), "cuBLAS", "us", ratio, "")
