@@ -17,15 +17,15 @@
 //!
 //! # Features
 //! `cli`, `cust`, `ladder`, `matmul` and `movement` are on by default; a library enables what it
-//! needs (`default-features = false`). Without any of them there are devices, buffers, streams, modules
-//! and launches, for your own kernels, and no kernel of this crate is compiled.
+//! needs (`default-features = false`). Without any of them there are devices, buffers, streams,
+//! modules and launches, for your own kernels, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
 //!   type each.
 //! - `attention`: attention of f16, bf16 and, on Hopper, e4m3; with `cli` also `moye attention`
 //!   and `moye bench attention`.
 //! - `cust`: calls of the driver through the bindings of `cust`.
-//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It needs no `cust`,
+//! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It needs no `cust`
 //!   and does not enable cuBLAS.
 //! - `candle`: products of `candle`'s tensors on the host, see [`interop::candle`](interop);
 //!   `candle-cuda`: also of those on a GPU, for which candle compiles its kernels by `nvcc`.

@@ -1,4 +1,5 @@
-//! The driver's types, for builds without `cust`: what this crate's calls need of NVIDIA's `cuda.h`.
+//! The driver's types, for builds without `cust`: what this crate's calls need of NVIDIA's
+//! `cuda.h`.
 #![allow(non_camel_case_types)]
 
 use std::ffi::{c_int, c_ulonglong};

@@ -61,7 +61,7 @@ pub(super) fn attributes(device: &Device) -> Result<impl Fn(CUdevice_attribute) 
     // Sets the device's context as this thread's current one.
     ensure!(!device.default_stream().raw_handle()?.is_null(), "the simulator has no attributes of a driver");
     let mut gpu = 0;
-    // SAFETY: the driver is loaded, and a context is current; the pointer to the result is writable.
+    // SAFETY: the driver is loaded, a context is current, and the result is writable.
     unsafe { sys::cuCtxGetDevice(&mut gpu) }
         .result()
         .context("the driver does not tell the current device")?;
