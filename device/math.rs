@@ -62,6 +62,7 @@ pub fn exp2(x: f32) -> f32 {
 
 /// `e^x`, within 2 units in the last place.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn exp(x: f32) -> f32 {
     let within = x.clamp(-110.0, 110.0);
@@ -103,6 +104,7 @@ pub fn log2(x: f32) -> f32 {
 
 /// The square root, to the nearest (`sqrt.rn.f32`).
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn sqrt(x: f32) -> f32 {
     sqrt_rn_f32(x)
@@ -110,6 +112,7 @@ pub fn sqrt(x: f32) -> f32 {
 
 /// `1 / sqrt(x)`, of which both are rounded to the nearest: within 1 unit in the last place.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn rsqrt(x: f32) -> f32 {
     1.0 / sqrt_rn_f32(x)
@@ -137,6 +140,7 @@ pub fn tanh(x: f32) -> f32 {
 
 /// The error function, within 2^-22 absolutely, and below 1 within 4 units in the last place.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn erf(x: f32) -> f32 {
     let magnitude = x.abs();
@@ -170,6 +174,7 @@ pub mod fast {
 
     /// `e^x`, by one product and one instruction.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn exp(x: f32) -> f32 {
         ex2_approx_f32(x * core::f32::consts::LOG2_E)
@@ -178,6 +183,7 @@ pub mod fast {
     /// The error function, within 1e-6 absolutely: formula 7.1.26 of Abramowitz and Stegun,
     /// "Handbook of Mathematical Functions", and what the two instructions are off by.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn erf(x: f32) -> f32 {
         let magnitude = x.abs();

@@ -72,7 +72,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     }
     setup::core_source(checkout)?;
     let mut summary = Summary::default();
-    let has_ptxas = match ptxas::ensure(checkout) {
+    let ptxas = match ptxas::ensure(checkout) {
         Ok(()) => true,
         Err(error) => {
             summary.skip(format!(
@@ -81,10 +81,11 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
             false
         }
     };
+    let tools = Tools { ptxas, python: has_python() };
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
         // A step that is named fails if its tool is missing.
         let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
-        run_step(checkout, step, (missing, !wanted.is_empty()), has_ptxas, &mut summary);
+        run_step(checkout, step, (missing, !wanted.is_empty()), tools, &mut summary);
     }
     Ok(summary.finish())
 }
@@ -93,12 +94,27 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
 /// whatever it says.
 const DEVICE: &str = "MOYE_DEVICE";
 
+/// The programs that some tests need and that are there.
+#[derive(Clone, Copy)]
+struct Tools {
+    ptxas: bool,
+    python: bool,
+}
+
+/// Whether the Python that tests start can be run.
+fn has_python() -> bool {
+    let program = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
+    let mut probe = Command::new(program);
+    probe.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
+
 /// Runs a step; what it does with a tool that is missing is skipped.
 fn run_step(
     checkout: &Checkout,
     step: &str,
     (missing, is_wanted): (Option<String>, bool),
-    has_ptxas: bool,
+    tools: Tools,
     summary: &mut Summary,
 ) {
     let cargo = |arguments: &[&str]| {
@@ -143,7 +159,7 @@ fn run_step(
         }
         "tests" => {
             summary.step("tests of all crates", || {
-                shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, None))
+                shown(&mut tests(checkout, has(checkout, "nextest"), tools, None))
             });
             if let Some(reason) = no_gpu(checkout) {
                 summary.skip(format!("tests on a GPU: {reason}; the simulator ran all kernels"));
@@ -220,7 +236,7 @@ fn run_step(
             .step("packages: a program is built of what a registry would have", || packages::run(checkout)),
         "hopper-steps" => {
             summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {
-                shown(&mut tests(checkout, has(checkout, "nextest"), has_ptxas, Some(HOPPER_STEPS)))?;
+                shown(&mut tests(checkout, has(checkout, "nextest"), tools, Some(HOPPER_STEPS)))?;
                 shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
                 let program = checkout.target.join("debug").join(HOPPER_STEPS);
                 shown(Command::new(program).args(["--device", "sim"]).env_remove(DEVICE))
@@ -258,7 +274,7 @@ pub fn own_kernels(checkout: &Checkout, profile: &str) -> Result<PathBuf> {
 
 /// Runs all tests, or those of one package, none of which may leave out what was set up. nextest
 /// builds all for either, with the same features, so that nothing is built twice.
-fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool, package: Option<&str>) -> Command {
+fn tests(checkout: &Checkout, with_nextest: bool, tools: Tools, package: Option<&str>) -> Command {
     let mut cargo = checkout.cargo();
     match (with_nextest, package) {
         (true, _) => {
@@ -272,17 +288,19 @@ fn tests(checkout: &Checkout, with_nextest: bool, has_ptxas: bool, package: Opti
             cargo.args(["test", "--package", name, "--quiet"]);
         }
     }
-    require(&mut cargo, has_ptxas);
+    require(&mut cargo, tools);
     cargo.env_remove(DEVICE);
     cargo
 }
 
-/// Tests may leave out no PTX, since `core`'s source was set up, and nothing that `ptxas` tells
-/// where it was.
-fn require(cargo: &mut Command, has_ptxas: bool) {
+/// Tests may leave out no PTX, since `core`'s source was set up, and nothing that needs a program
+/// which is there.
+fn require(cargo: &mut Command, tools: Tools) {
     cargo.env("MOYE_REQUIRE_PTX", "1");
-    if has_ptxas {
-        cargo.env("MOYE_REQUIRE_PTXAS", "1");
+    for (name, is_there) in [("MOYE_REQUIRE_PTXAS", tools.ptxas), ("MOYE_REQUIRE_PYTHON", tools.python)] {
+        if is_there {
+            cargo.env(name, "1");
+        }
     }
 }
 
@@ -340,13 +358,18 @@ mod tests {
     #[test]
     fn no_test_may_leave_out_what_was_set_up() {
         let checkout = Checkout::find().unwrap();
-        for (with_nextest, has_ptxas) in [(false, false), (false, true), (true, false), (true, true)] {
-            for package in [None, Some(HOPPER_STEPS)] {
-                let cargo = tests(&checkout, with_nextest, has_ptxas, package);
+        let both = [false, true];
+        for (ptxas, python) in both.into_iter().flat_map(|ptxas| both.map(|python| (ptxas, python))) {
+            for (with_nextest, package) in both
+                .into_iter()
+                .flat_map(|nextest| [None, Some(HOPPER_STEPS)].map(|package| (nextest, package)))
+            {
+                let cargo = tests(&checkout, with_nextest, Tools { ptxas, python }, package);
                 let sets =
                     |name: &str| cargo.get_envs().any(|set| set == (name.as_ref(), Some("1".as_ref())));
                 assert!(sets("MOYE_REQUIRE_PTX"));
-                assert_eq!(sets("MOYE_REQUIRE_PTXAS"), has_ptxas);
+                assert_eq!(sets("MOYE_REQUIRE_PTXAS"), ptxas);
+                assert_eq!(sets("MOYE_REQUIRE_PYTHON"), python);
                 assert!(cargo.get_envs().any(|set| set == (DEVICE.as_ref(), None)), "no device is left out");
             }
         }

@@ -26,6 +26,7 @@ impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E
     /// assert_eq!(halves[(1, 1)], f16::from_f32(0.1));
     /// ```
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn convert<U: Element>(&self) -> Fragment<U, FragmentLike<L>>
     where
@@ -44,6 +45,7 @@ impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E
 /// # Safety
 /// Both have the same number of elements; the source is written.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn convert_into<T, U, E, L, LD>(source: &Tensor<E, L>, destination: &mut Fragment<U, LD>)
 where
     T: Element + Convert<U>,

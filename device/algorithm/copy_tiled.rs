@@ -200,8 +200,13 @@ unsafe fn load_words<T: Storable, E: Access, L: StaticLayout, const N: usize>(
     const { whole_words::<T>(run_of::<E, L>(), L::LAYOUT) };
     #[cfg(not(target_arch = "nvptx64"))]
     engine.assert_written::<L>(index, N * per_word::<T>());
-    // SAFETY: the caller's contract; a run has whole words.
-    core::array::from_fn(|word| unsafe { engine.load::<L, u32>(index + word * per_word::<T>()) })
+    let mut words = [0; N];
+    // No `from_fn`: faults would name its closure instead of the kernel's line.
+    for (i, word) in words.iter_mut().enumerate() {
+        // SAFETY: the caller's contract; a run has whole words.
+        *word = unsafe { engine.load::<L, u32>(index + i * per_word::<T>()) };
+    }
+    words
 }
 
 macro_rules! register_destination {

@@ -573,20 +573,25 @@ unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: 
     #[cfg(not(target_arch = "nvptx64"))]
     engine.assert_written::<L>(index, 8 * size_of::<R>() / <E::Element as Storable>::BITS as usize);
     let mut whole = MaybeUninit::<E::Element>::uninit();
-    // SAFETY: the caller's contract; `packing` has checked what is contiguous, and any bits are a
-    // valid register. The first part of an element comes before its others.
-    R::from_fn(|i| unsafe {
-        match const { packing::<R, E, L>() } {
-            Packing::Together(per) => R::Register::from_bits(engine.load::<L, _>(index + i * per)),
-            Packing::Apart(per) => packed::<R::Register, E, L>(engine, index + i * per, per),
-            Packing::Part(parts) => {
-                if i % parts == 0 {
-                    whole.write(engine.load_one::<L>(index + i / parts));
+    let mut registers = R::default();
+    // No `from_fn`: faults and profiles would name its closure instead of the kernel's line.
+    for (i, register) in registers.as_mut_slice().iter_mut().enumerate() {
+        // SAFETY: the caller's contract; `packing` has checked what is contiguous, and any bits are
+        // a valid register. The first part of an element comes before its others.
+        *register = unsafe {
+            match const { packing::<R, E, L>() } {
+                Packing::Together(per) => R::Register::from_bits(engine.load::<L, _>(index + i * per)),
+                Packing::Apart(per) => packed::<R::Register, E, L>(engine, index + i * per, per),
+                Packing::Part(parts) => {
+                    if i % parts == 0 {
+                        whole.write(engine.load_one::<L>(index + i / parts));
+                    }
+                    whole.as_ptr().cast::<R::Register>().add(i % parts).read_unaligned()
                 }
-                whole.as_ptr().cast::<R::Register>().add(i % parts).read_unaligned()
             }
-        }
-    })
+        };
+    }
+    registers
 }
 
 /// A register assembled from elements that are not contiguous.

@@ -191,6 +191,7 @@ pub struct CachePolicy(#[cfg_attr(not(target_arch = "nvptx64"), allow(dead_code)
 impl CachePolicy {
     /// The policy for all accesses that name it (`createpolicy.fractional`). sm_80, PTX 7.4.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn new(evict: L2Evict) -> Self {
         needs!("createpolicy", 80 7.4);

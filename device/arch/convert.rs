@@ -189,6 +189,7 @@ convert! {
 /// The same value as an f32: its bits are the upper half (`shl`, or `prmt`; `cvt.f32.bf16` exists
 /// from sm_90 on only, and gives the same).
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn bf16_to_f32(value: bf16) -> f32 {
     f32::from_bits((value.to_bits() as u32) << 16)
@@ -230,12 +231,13 @@ pub trait Convert<To> {
 
     /// Two values: by one instruction where there is one.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
-    fn convert_pair(pair: [Self; 2]) -> [To; 2]
+    fn convert_pair([low, high]: [Self; 2]) -> [To; 2]
     where
         Self: Sized,
     {
-        pair.map(Self::convert)
+        [low.convert(), high.convert()]
     }
 }
 

@@ -41,6 +41,7 @@ control! {
 ///
 /// The kernel touches no memory of other kernels before it.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn overlap_launches() {
     #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
     {

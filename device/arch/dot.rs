@@ -7,6 +7,7 @@ macro_rules! dot {
     ($(#[$doc:meta])* $name:ident, $ptx:literal, $atom:literal, |$a:ident, $b:ident| $products:expr) => {
         $(#[$doc])*
         #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         #[must_use]
         pub fn $name($a: u32, $b: u32, c: i32) -> i32 {
             #[cfg(target_arch = "nvptx64")]

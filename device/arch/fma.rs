@@ -35,6 +35,7 @@ macro_rules! float {
             const PTX_VERSION: (u32, u32) = $version;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn fma(self, b: Self, c: Self) -> Self {
                 #[cfg(target_arch = "nvptx64")]
                 {
@@ -67,6 +68,7 @@ macro_rules! half {
             const PTX_VERSION: (u32, u32) = $pair;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn fma(self, b: Self, c: Self) -> Self {
                 super::target::needs!($ptx, $sm $version);
                 #[cfg(target_arch = "nvptx64")]
@@ -101,6 +103,7 @@ macro_rules! pair {
             const PTX_VERSION: (u32, u32) = <$half as Fma>::PTX_VERSION;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn fma(self, b: Self, c: Self) -> Self {
                 $t::fma(self, b, c)
             }
@@ -119,6 +122,7 @@ macro_rules! integer {
             const PTX_VERSION: (u32, u32) = (1, 0);
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn fma(self, b: Self, c: Self) -> Self {
                 self.wrapping_mul(b).wrapping_add(c)
             }

@@ -72,6 +72,7 @@ macro_rules! arithmetic {
             $(#[$doc])*
             #[doc = concat!("(`", $ptx, "`)")]
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             #[must_use]
             pub fn $name(self, $($operand: Self),*) -> Self {
                 $(super::target::needs!($ptx, $sm $version);)?
@@ -128,6 +129,7 @@ macro_rules! operators {
             type Output = Self;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn add(self, other: Self) -> Self {
                 $add(self, other)
             }
@@ -137,6 +139,7 @@ macro_rules! operators {
             type Output = Self;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn sub(self, other: Self) -> Self {
                 $sub(self, other)
             }
@@ -146,6 +149,7 @@ macro_rules! operators {
             type Output = Self;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn mul(self, other: Self) -> Self {
                 $mul(self, other)
             }

@@ -11,6 +11,7 @@
 /// assert!(max_nan_f32(f32::NAN, -0.0).is_nan());
 /// ```
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn max_nan_f32(a: f32, b: f32) -> f32 {
     super::target::needs!("max.NaN.f32", 80 7.0);
@@ -42,6 +43,7 @@ pub fn max_nan_f32(a: f32, b: f32) -> f32 {
 /// `ptxas` makes it a modifier of the instruction that uses it. [`f32::abs`] of a register that
 /// LLVM holds as an integer becomes an `and` instead, an instruction of its own.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn abs_f32(x: f32) -> f32 {
     #[cfg(target_arch = "nvptx64")]

@@ -53,6 +53,7 @@ macro_rules! same {
             needs!($t);
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn mul_add(a: $t, b: $t, c: $t) -> $t {
                 a.fma(b, c)
             }
@@ -67,6 +68,7 @@ macro_rules! widened {
             needs!($wide $(, $ptx)?);
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn mul_add(a: $a, b: $b, c: $wide) -> $wide {
                 $widen_a(a).fma($widen_b(b), c)
             }
@@ -118,6 +120,7 @@ widened! {
 
 /// The upper half of an f16, widened by the instruction of f16.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn e5m2_to_f32(value: F8E5M2) -> f32 {
     super::f16_to_f32(f16::from_bits(u16::from(value.to_bits()) << 8))
 }
@@ -128,6 +131,7 @@ impl MulAdd<Complex64, Complex64, Complex64> for Complex64 {
 
     /// Four fused multiply-adds, each rounded once: the parts of `a` one after the other.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn mul_add(a: Complex64, b: Complex64, c: Complex64) -> Complex64 {
         let (re, im) = (a.re.fma(b.re, c.re), a.re.fma(b.im, c.im));
         Complex64::new((-a.im).fma(b.im, re), a.im.fma(b.re, im))

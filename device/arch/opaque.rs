@@ -5,6 +5,7 @@
 ///
 /// It has no instruction.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn opaque(value: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]

@@ -151,13 +151,17 @@ vote! {
 #[must_use]
 pub fn transpose_quad([a, b, c, d]: [u32; 4]) -> [u32; 4] {
     let lane = super::lane_id();
-    // Exchanges `high` of the lanes whose bit is 0 with `low` of those whose bit is 1.
-    let exchange = |low: u32, high: u32, bit: u32| {
-        let upper = lane & bit != 0;
-        let other = shuffle_xor(FULL_WARP, if upper { low } else { high }, bit);
-        if upper { (other, high) } else { (low, other) }
-    };
-    let ((a, b), (c, d)) = (exchange(a, b, 1), exchange(c, d, 1));
-    let ((a, c), (b, d)) = (exchange(a, c, 2), exchange(b, d, 2));
+    let ((a, b), (c, d)) = (exchange(a, b, lane & 1, 1), exchange(c, d, lane & 1, 1));
+    let ((a, c), (b, d)) = (exchange(a, c, lane & 2, 2), exchange(b, d, lane & 2, 2));
     [a, b, c, d]
+}
+
+/// Exchanges `high` of the lanes whose `bit` is 0 with `low` of those whose `bit` is 1; `own` is
+/// that bit of this lane. A function, as a closure would hide the caller's line.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn exchange(low: u32, high: u32, own: u32, bit: u32) -> (u32, u32) {
+    let upper = own != 0;
+    let other = shuffle_xor(FULL_WARP, if upper { low } else { high }, bit);
+    if upper { (other, high) } else { (low, other) }
 }

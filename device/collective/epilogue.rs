@@ -281,9 +281,11 @@ impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> 
         }
         let first = (tile.m * M::TILE.0, tile.n * M::TILE.1);
         let at = M::Mma::get_slice(team.thread).coordinates(tCrC, first); // (MMA, MMA_M, MMA_N)
-        // SAFETY: the caller's contract.
-        tCrC.apply_at(&at, |value, (row, column)| unsafe {
-            self.0.element(value, Coordinate { row, column, batch: tile.batch })
-        });
+        // No `apply_at`: faults and profiles would name its closure instead of the kernel's line.
+        for i in 0..Accumulators::<M>::SIZE {
+            let (row, column) = at.coordinate(i);
+            // SAFETY: the caller's contract.
+            tCrC[i] = unsafe { self.0.element(tCrC[i], Coordinate { row, column, batch: tile.batch }) };
+        }
     }
 }

@@ -21,8 +21,8 @@ pub trait FixUp: Element + Fma {
     /// The sum; of integers modulo 2^32.
     fn plus(self, other: Self) -> Self;
 
-    /// A vector of the first [`VALUES`](Self::VALUES) values of a function.
-    fn pack(value: impl Fn(usize) -> Self) -> Word128;
+    /// A vector of the [`VALUES`](Self::VALUES) elements of a fragment from `first` on.
+    fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128;
 
     /// Value `i` of a vector.
     fn unpack(vector: Word128, i: usize) -> Self;
@@ -32,14 +32,17 @@ macro_rules! words {
     ($($t:ty, |$a:ident, $b:ident| $sum:expr;)+) => { $(
         impl FixUp for $t {
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn plus(self, other: Self) -> Self {
                 let ($a, $b) = (self, other);
                 $sum
             }
 
             #[inline(always)]
-            fn pack(value: impl Fn(usize) -> Self) -> Word128 {
-                Word128([value(0), value(1), value(2), value(3)].map(Element::to_bits))
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128 {
+                let values = [fragment[first], fragment[first + 1], fragment[first + 2], fragment[first + 3]];
+                Word128(values.map(Element::to_bits))
             }
 
             #[inline(always)]
@@ -56,13 +59,15 @@ words! {
 
 impl FixUp for f64 {
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn plus(self, other: Self) -> Self {
         self + other
     }
 
     #[inline(always)]
-    fn pack(value: impl Fn(usize) -> Self) -> Word128 {
-        let [first, second] = [value(0), value(1)].map(Self::to_bits);
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128 {
+        let [first, second] = [fragment[first], fragment[first + 1]].map(Self::to_bits);
         Word128([first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32])
     }
 
@@ -130,20 +135,23 @@ impl Workspace {
         // the barrier and the fence of the thread that counts, and read after those of the last
         // one.
         unsafe {
-            let is_second = team.broadcast(|| {
+            // Without `broadcast`: in its closure, faults and profiles would not name the caller.
+            team.sync();
+            if team.thread == 0 {
                 let is_second = pieces == 2 && u32::atomic_add_global(counter, 0) == 1;
                 fence_gpu();
-                is_second.into()
-            });
-            if is_second == 0 {
+                team.publish(is_second.into());
+            }
+            if team.receive() == 0 {
                 leave(accumulators, team, place(own));
-                let is_last = team.broadcast(|| {
+                team.sync();
+                if team.thread == 0 {
                     fence_gpu();
                     let arrived = u32::atomic_add_global(counter, 1);
                     fence_gpu();
-                    u32::from(arrived == pieces - 1)
-                });
-                if is_last == 0 {
+                    team.publish(u32::from(arrived == pieces - 1));
+                }
+                if team.receive() == 0 {
                     return false;
                 }
             }
@@ -177,7 +185,7 @@ impl Workspace {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn leave<D: FixUp, L: StaticLayout>(accumulators: &Fragment<D, L>, team: &Team, to: u64) {
     for v in 0..const { L::LAYOUT.size() as usize / D::VALUES } {
-        let vector = D::pack(|i| accumulators[v * D::VALUES + i]);
+        let vector = D::pack(accumulators, v * D::VALUES);
         // SAFETY: the caller's contract.
         unsafe { Word128::store_global(to + v as u64 * u64::from(16 * team.threads), vector) };
     }

@@ -285,6 +285,7 @@ const TURN: u32 = 5;
 /// # Safety
 /// As [`decrease_registers`].
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn give_registers<M: Mainloop>() {
     // SAFETY: the caller's contract.
     unsafe {
@@ -302,6 +303,7 @@ unsafe fn give_registers<M: Mainloop>() {
 /// # Safety
 /// As [`increase_registers`].
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn take_registers<M: Mainloop>() {
     // SAFETY: the caller's contract.
     unsafe {

@@ -14,7 +14,9 @@ use crate::atom::mma::MmaAtom;
 use crate::atom::{StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, Global, SharedArray};
-use crate::tensor::{All, AllButLast, Fragment, SharedTensor, StaticLayout, Strides, WholeTiles};
+use crate::tensor::{
+    All, AllButLast, Along, Fragment, GlobalTensor, SharedTensor, StaticLayout, Strides, WholeTiles,
+};
 
 /// The tiles and copies of a block: the parameters of [`Multistage`], as a type.
 pub trait MultistageConfig: 'static {
@@ -56,6 +58,9 @@ pub struct Multistage<C: MultistageConfig> {
 /// A layout whose tile and stages are those of a stage.
 type StageA<C> = AllButLast<<C as MultistageConfig>::SmemA>;
 type StageB<C> = AllButLast<<C as MultistageConfig>::SmemB>;
+/// A thread's part of an operand's tiles along K.
+type TilesAlongK<C, S, L> = GlobalTensor<Global<<C as MultistageConfig>::Element>, S, L, Along<1>>;
+
 /// The tiles and the threads agree, or the mainloop does not compile. Returns (BLK_M, BLK_N,
 /// BLK_K).
 const fn tile<C: MultistageConfig>() -> (u32, u32, u32) {
@@ -158,7 +163,6 @@ where
         let gA = self.a.at(tile.batch).local_tile::<StageA<C>, _>((tile.m, All)); // (BLK_M, BLK_K, k)
         let gB = self.b.at(tile.batch).local_tile::<StageB<C>, _>((tile.n, All)); // (BLK_N, BLK_K, k)
         let (load_a, load_b) = (C::LoadA::get_slice(self.thread), C::LoadB::get_slice(self.thread));
-        let (tAsA, tBsB) = (load_a.partition_d(self.sA), load_b.partition_d(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let ((m, k), (n, _)) = (self.a.shape(), self.b.shape());
         let whole = (tile.m + 1) * blk_m <= m && (tile.n + 1) * blk_n <= n && tile.k_end * blk_k <= k;
         // SAFETY: the caller's contract. Where all of the tile is inside, nothing has to be
@@ -166,16 +170,10 @@ where
         unsafe {
             if whole {
                 let (tAgA, tBgB) = (load_a.partition_s(gA.whole()), load_b.partition_s(gB.whole())); // (CPY, CPY_M, CPY_K, k)
-                self.multiply(tile, tCrC, |k, stage| {
-                    C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
-                    C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
-                });
+                self.multiply(tile, tCrC, (&tAgA, &tBgB));
             } else {
                 let (tAgA, tBgB) = (load_a.partition_s(gA), load_b.partition_s(gB)); // (CPY, CPY_M, CPY_K, k)
-                self.multiply(tile, tCrC, |k, stage| {
-                    C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
-                    C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
-                });
+                self.multiply(tile, tCrC, (&tAgA, &tBgB));
             }
         }
     }
@@ -193,24 +191,37 @@ impl<C: MultistageConfig> Multistage<C>
 where
     C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
 {
-    /// Multiplies a tile's tiles along K, which `load(k, stage)` copies to a stage.
+    /// Multiplies a tile's tiles along K, of which `tAgA` and `tBgB` are the thread's parts.
     ///
     /// # Safety
     /// As [`Mainloop::issue`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn multiply<L: StaticLayout>(
+    unsafe fn multiply<SA: Strides, LA: StaticLayout, SB: Strides, LB: StaticLayout, L: StaticLayout>(
         &self,
         tile: &WorkTile,
         tCrC: &mut Fragment<<<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C, L>,
-        load: impl Fn(u32, u32),
-    ) {
+        (tAgA, tBgB): (&TilesAlongK<C, SA, LA>, &TilesAlongK<C, SB, LB>), // (CPY, CPY_M, CPY_K, k)
+    ) where
+        C::LoadA: GlobalToShared<SA, Element = C::Element>,
+        C::LoadB: GlobalToShared<SB, Element = C::Element>,
+    {
+        let (load_a, load_b) = (C::LoadA::get_slice(self.thread), C::LoadB::get_slice(self.thread));
+        let (tAsA, tBsB) = (load_a.partition_d(self.sA), load_b.partition_d(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let mma = C::Mma::get_slice(self.thread);
         let (read_a, read_b) = (C::ReadA::get_slice(self.thread), C::ReadB::get_slice(self.thread));
         let (tXsA, tXsB) = (read_a.partition_s(self.sA), read_b.partition_s(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let mut tCrA = mma.fragment_a(&mma.partition_a(self.sA)); // (MMA, MMA_M, MMA_K)
         let mut tCrB = mma.fragment_b(&mma.partition_b(self.sB)); // (MMA, MMA_N, MMA_K)
         let (stages, steps) = const { (stages::<C>(), steps::<C>()) };
+        // The copies of a tile to a stage.
+        macro_rules! load {
+            ($k:expr, $stage:expr) => {{
+                let (k, stage): (u32, u32) = ($k, $stage);
+                C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
+                C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
+            }};
+        }
         // The fragments of a step, from the stage that holds its tile.
         macro_rules! read {
             ($stage:expr, $step:expr) => {{
@@ -225,7 +236,8 @@ where
         }
         for stage in 0..stages - 1 {
             if tile.k + stage < tile.k_end {
-                load(tile.k + stage, stage);
+                // SAFETY: the stage is free; the caller's contract.
+                unsafe { load!(tile.k + stage, stage) };
             }
             cp_async_commit();
         }
@@ -250,7 +262,7 @@ where
                         // the next tile has arrived.
                         wait(stages - 3);
                         if k + stages - 1 < tile.k_end {
-                            load(k + stages - 1, writing);
+                            load!(k + stages - 1, writing);
                         }
                         cp_async_commit();
                         writing = if writing + 1 == stages { 0 } else { writing + 1 };

@@ -116,12 +116,35 @@ impl Team {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn broadcast(&self, of_first: impl FnOnce() -> u32) -> u32 {
         self.sync();
-        if self.thread == 0 {
-            // SAFETY: the word is the team's, and the barrier ends all reads of the last broadcast.
-            unsafe { u32::store_shared(self.words, of_first()) };
+        // SAFETY: thread 0 publishes, after a barrier that ends all reads of the last broadcast.
+        unsafe {
+            if self.thread == 0 {
+                self.publish(of_first());
+            }
+            self.receive()
         }
+    }
+
+    /// Stores what [`receive`](Self::receive) gives to all threads of the team.
+    ///
+    /// # Safety
+    /// Thread 0 of the team calls it, after a barrier of the team that follows the last `receive`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn publish(&self, value: u32) {
+        // SAFETY: the word is the team's; the caller's contract.
+        unsafe { u32::store_shared(self.words, value) }
+    }
+
+    /// What thread 0 has published.
+    ///
+    /// # Safety
+    /// Thread 0 has called [`publish`](Self::publish) before it calls this.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) unsafe fn receive(&self) -> u32 {
         self.sync();
-        // SAFETY: the barrier follows the write.
+        // SAFETY: the barrier follows the write; the caller's contract.
         unsafe { u32::load_shared(self.words) }
     }
 }

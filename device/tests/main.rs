@@ -7,6 +7,7 @@ mod definition;
 mod golden;
 
 mod analysis;
+mod callers;
 mod const_agreement;
 mod const_evaluation;
 mod copy_atoms;

@@ -1,13 +1,13 @@
 //! `moye profile`: the work of this program's operations on a GPU, as the simulator counts it.
 
-use super::bench::kind::{Kind, Majors};
+use super::bench::kind::Majors;
 use super::bench::sizes::Size;
 use super::dtype::{Member, Stored};
 use super::report as terminal;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use half::{bf16, f16};
-use moye::number::F8E4M3;
+use moye::number::{F8E4M3, F8E5M2};
 use moye::profile::{Card, Profile as Counted};
 use moye::{Arch, Device, Matmul, Matrix, MatrixMut, Output as ResultOf, Precision, SHIPPED_PTX};
 use moye_build::PtxFile;
@@ -32,6 +32,36 @@ enum Operation {
     Attention,
 }
 
+/// An element type of operands, with a precision of the accumulators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Type {
+    /// float32 by fused multiply-adds
+    F32,
+    /// float32 on tensor cores in tf32
+    Tf32,
+    /// float16 with float32 accumulators
+    F16,
+    /// float16 with float16 accumulators
+    F16Sums,
+    /// bfloat16
+    Bf16,
+    /// float64
+    F64,
+    /// int8 with int32 accumulators
+    I8,
+    /// float8_e4m3fn to bfloat16: on Hopper only
+    E4m3,
+    /// float8_e5m2 to bfloat16: on Hopper only
+    E5m2,
+}
+
+impl Type {
+    /// Its name on the command line.
+    fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
 #[derive(Args)]
 pub struct Profile {
     /// Operation to run.
@@ -41,9 +71,10 @@ pub struct Profile {
     /// K columns (default: 256x256x64, of attention 128x128x64).
     #[arg(value_name = "SIZE")]
     size: Option<Size>,
-    /// Element type of a product.
-    #[arg(long = "type", value_enum, default_value = "f32", value_name = "TYPE")]
-    kind: Kind,
+    /// Element type of the operands (default: f32, of attention f16); copies and transposes are of
+    /// f32, attention is of f16, bf16 or e4m3.
+    #[arg(long = "type", value_enum, value_name = "TYPE")]
+    of: Option<Type>,
     /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous).
     #[arg(long, default_value = "tn", value_name = "ORDER")]
     majors: Majors,
@@ -74,17 +105,22 @@ impl Profile {
         if self.operation != Operation::Matmul && (self.tile.is_some() || self.split_k.is_some()) {
             bail!("--tile and --split-k are for products; leave them out for other operations");
         }
+        if let (Operation::Copy | Operation::Transpose, Some(other)) = (self.operation, self.of)
+            && other != Type::F32
+        {
+            bail!("copies and transposes are of f32, not of {}", other.name());
+        }
         let device = Device::sim_of(&card);
         let mut profile = match self.operation {
             Operation::Matmul => self.product(&device)?,
             Operation::Copy => self.movement(&device, moye::copy, false)?,
             Operation::Transpose => self.movement(&device, moye::transpose, true)?,
             #[cfg(feature = "attention")]
-            Operation::Attention => match self.kind {
-                Kind::Bf16 => self.attention::<bf16>(&device)?,
-                // f32 is the default of the option, which only products have.
-                Kind::F16 | Kind::F32 => self.attention::<f16>(&device)?,
-                other => bail!("attention is of f16 or bf16, not of {}", other.name()),
+            Operation::Attention => match self.of.unwrap_or(Type::F16) {
+                Type::F16 => self.attention::<f16>(&device)?,
+                Type::Bf16 => self.attention::<bf16>(&device)?,
+                Type::E4m3 => self.attention::<F8E4M3>(&device)?,
+                other => bail!("attention is of f16, bf16 or e4m3, not of {}", other.name()),
             },
         };
         set_registers(&mut profile, device.arch())?;
@@ -138,15 +174,16 @@ impl Profile {
     }
 
     fn product(&self, device: &Device) -> Result<Counted> {
-        match self.kind {
-            Kind::F32 => self.product_of::<f32, f32>(device, Precision::Full),
-            Kind::Tf32 => self.product_of::<f32, f32>(device, Precision::Tf32),
-            Kind::F16 => self.product_of::<f16, f16>(device, Precision::Full),
-            Kind::F16Sums => self.product_of::<f16, f16>(device, Precision::F16Sums),
-            Kind::Bf16 => self.product_of::<bf16, bf16>(device, Precision::Full),
-            Kind::F64 => self.product_of::<f64, f64>(device, Precision::Full),
-            Kind::I8 => self.product_of::<i8, i32>(device, Precision::Full),
-            Kind::E4m3 => self.product_of::<F8E4M3, bf16>(device, Precision::Full),
+        match self.of.unwrap_or(Type::F32) {
+            Type::F32 => self.product_of::<f32, f32>(device, Precision::Full),
+            Type::Tf32 => self.product_of::<f32, f32>(device, Precision::Tf32),
+            Type::F16 => self.product_of::<f16, f16>(device, Precision::Full),
+            Type::F16Sums => self.product_of::<f16, f16>(device, Precision::F16Sums),
+            Type::Bf16 => self.product_of::<bf16, bf16>(device, Precision::Full),
+            Type::F64 => self.product_of::<f64, f64>(device, Precision::Full),
+            Type::I8 => self.product_of::<i8, i32>(device, Precision::Full),
+            Type::E4m3 => self.product_of::<F8E4M3, bf16>(device, Precision::Full),
+            Type::E5m2 => self.product_of::<F8E5M2, bf16>(device, Precision::Full),
         }
     }
 
@@ -201,4 +238,19 @@ fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::dtype::Dtype;
+
+    #[test]
+    fn each_operand_type_of_products_is_one_of_a_profile() {
+        for dtype in Dtype::value_variants() {
+            if let Some(name) = dtype.to_possible_value() {
+                assert!(Type::from_str(name.get_name(), false).is_ok(), "{}", name.get_name());
+            }
+        }
+    }
 }

@@ -61,6 +61,7 @@ pub unsafe fn bulk_prefetch(address: u64, bytes: u32) {
 /// # Safety
 /// `map` leads to a tensor map.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn prefetch_tensor_map(map: TensorMapPointer) {
     needs!("prefetch.tensormap", 90 8.0);
     #[cfg(target_arch = "nvptx64")]

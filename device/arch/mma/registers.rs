@@ -35,6 +35,9 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// The registers in order.
     fn as_slice(&self) -> &[Self::Register];
 
+    /// The registers in order, to be written.
+    fn as_mut_slice(&mut self) -> &mut [Self::Register];
+
     /// The registers whose bits are the words `f(0)`, `f(1)`, ..., the lowest of a wider register
     /// first.
     #[inline(always)]
@@ -53,6 +56,7 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// # Panics
     /// Where `index` is not below [`Registers::WORDS`].
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn word(&self, index: usize) -> u32 {
         simulator_assert!(
             index < Self::WORDS,
@@ -88,6 +92,11 @@ macro_rules! registers {
 
             #[inline(always)]
             fn as_slice(&self) -> &[T] {
+                self
+            }
+
+            #[inline(always)]
+            fn as_mut_slice(&mut self) -> &mut [T] {
                 self
             }
         }

@@ -45,11 +45,13 @@ macro_rules! dot {
             type RegistersD = [i32; 1];
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn fma(d: &mut [i32; 1], a: [u32; 1], b: [u32; 1], c: [i32; 1]) {
                 *d = [$function(a[0], b[0], c[0])];
             }
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn accumulate(d: &mut [i32; 1], a: [u32; 1], b: [u32; 1]) {
                 *d = [$function(a[0], b[0], d[0])];
             }

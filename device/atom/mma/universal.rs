@@ -74,11 +74,13 @@ where
     type RegistersD = [D; 1];
 
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn fma(d: &mut [D; 1], [a]: [A; 1], [b]: [B; 1], [c]: [C; 1]) {
         *d = [D::mul_add(a, b, c)];
     }
 
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn accumulate(d: &mut [D; 1], [a]: [A; 1], [b]: [B; 1]) {
         *d = [D::mul_add(a, b, d[0])];
     }

@@ -111,8 +111,13 @@ impl<A: WgmmaAtom<OperandA = [u32; 4]>, E: Access, L: StaticLayout> OperandTenso
         let step = const { 32 / E::Element::BITS as usize };
         #[cfg(not(target_arch = "nvptx64"))]
         source.engine().assert_written::<L>(index, 4 * step);
-        // SAFETY: the caller's contract; a fragment's values of an instruction are consecutive.
-        core::array::from_fn(|i| unsafe { source.engine().load::<L, u32>(index + i * step) })
+        let mut words = [0; 4];
+        // No `from_fn`: faults would name its closure instead of the kernel's line.
+        for (i, word) in words.iter_mut().enumerate() {
+            // SAFETY: the caller's contract; a fragment's values of an instruction are consecutive.
+            *word = unsafe { source.engine().load::<L, u32>(index + i * step) };
+        }
+        words
     }
 }
 
@@ -312,6 +317,7 @@ pub type OperandOf<L, M> = FragmentOf<L, M, OfA>;
 ///
 /// Both hold the same rows, and their columns in the same order: CuTe's `convert_layout_acc_Aregs`.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn accumulators_as_a<M, T, LC, L>(c: &Fragment<f32, LC>) -> Fragment<T, OperandOf<L, M>>
 where
@@ -338,6 +344,7 @@ where
 
 /// The elements rounded to `T`, two at a time, in a fragment of the same layout.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn pack_fragment<T: PackPair, L: StaticLayout>(fragment: &Fragment<f32, L>) -> Fragment<T, L> {
     pack_into(fragment)
@@ -345,6 +352,7 @@ pub fn pack_fragment<T: PackPair, L: StaticLayout>(fragment: &Fragment<f32, L>) 
 
 /// The elements in order, rounded two at a time: both fragments are compact, of the same even size.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn pack_into<T: PackPair, L: StaticLayout, N: StaticLayout>(fragment: &Fragment<f32, L>) -> Fragment<T, N> {
     const {
         assert!(
@@ -370,6 +378,7 @@ pub trait PackPair: Element {
 
 impl PackPair for half::bf16 {
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn pack(low: f32, high: f32) -> u32 {
         crate::arch::f32x2_to_bf16x2(low, high).to_bits()
     }
@@ -377,6 +386,7 @@ impl PackPair for half::bf16 {
 
 impl PackPair for half::f16 {
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn pack(low: f32, high: f32) -> u32 {
         crate::arch::f32x2_to_f16x2(low, high).to_bits()
     }

@@ -81,8 +81,8 @@ where
         // 8 accumulators are two rows of two pairs, 8 columns apart: a register for each row.
         for block in 0..const { LC::LAYOUT.size() as usize / 8 } {
             for row in 0..2 {
-                let at = |pair: usize, i: usize| c.get(8 * block + 4 * pair + 2 * row + i);
-                let word = T::pack_quad([at(0, 0), at(0, 1), at(1, 0), at(1, 1)]);
+                let first = 8 * block + 2 * row;
+                let word = T::pack_quad([c.get(first), c.get(first + 1), c.get(first + 4), c.get(first + 5)]);
                 *packed.consecutive::<u32>(8 * block + 4 * row) = word;
             }
         }

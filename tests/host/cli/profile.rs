@@ -66,6 +66,35 @@ fn the_kernels_are_those_that_the_named_card_runs() {
 }
 
 #[test]
+fn a_product_of_each_operand_type_is_profiled() {
+    let folder = tempfile::tempdir().unwrap();
+    for (of, operands) in [
+        ("f32", None),
+        ("tf32", Some("tf32")),
+        ("f16", Some("f16")),
+        ("f16-sums", Some("f16")),
+        ("bf16", Some("bf16")),
+        ("f64", None),
+        ("i8", Some("s8")),
+        ("e4m3", Some("e4m3")),
+        ("e5m2", Some("e5m2")),
+    ] {
+        let said =
+            succeeded(&moye(folder.path(), &["profile", "matmul", "64x64x32", "--type", of, "--json"]));
+        let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+        let operations: u64 = json["kernels"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|kernel| kernel["total"]["tensor_operations"].as_object().unwrap())
+            .filter(|(types, _)| operands.is_some_and(|operands| types.starts_with(operands)))
+            .map(|(_, count)| count.as_u64().unwrap())
+            .sum();
+        assert!(operands.is_none() || operations >= 2 * 64 * 64 * 32, "{of}: {said}");
+    }
+}
+
+#[test]
 fn a_copy_moves_each_byte_once_and_a_transpose_as_many() {
     let folder = tempfile::tempdir().unwrap();
     for operation in ["copy", "transpose"] {
@@ -75,6 +104,8 @@ fn a_copy_moves_each_byte_once_and_a_transpose_as_many() {
         let bytes = |of: &str| total[of]["bytes"].as_u64().unwrap();
         let moved = (bytes("global_loads") + bytes("async_loads"), bytes("global_stores"));
         assert_eq!(moved, (4 * 64 * 96, 4 * 64 * 96), "{operation}: {said}");
+        let said = failed(&moye(folder.path(), &["profile", operation, "64x96x1", "--type", "f16"]));
+        assert_eq!(said, "copies and transposes are of f32, not of f16");
     }
 }
 
@@ -99,13 +130,15 @@ fn attention_is_profiled_with_its_exponentials_shuffles_and_copies_in_flight() {
     let most = json["kernels"].as_array().unwrap().iter().map(most).max().unwrap();
     assert!(most >= 64 * 64 * 2, "a tile of keys is in flight: {said}");
     let said = failed(&moye(folder.path(), &["profile", "attention", "--type", "i8"]));
-    assert!(said.starts_with("attention is of f16 or bf16, not of "), "{said}");
+    assert_eq!(said, "attention is of f16, bf16 or e4m3, not of i8");
+    let said = succeeded(&moye(folder.path(), &["profile", "attention", "64x128x64", "--type", "e4m3"]));
+    assert!(said.contains("e4m3"), "{said}");
 }
 
 #[test]
 fn a_profile_has_the_arithmetic_of_the_ptx_and_the_registers_of_ptxas() {
     let folder = tempfile::tempdir().unwrap();
-    let ptxas = moye_build::report::Ptxas::find();
+    let ptxas = super::common::assembler::ptxas();
     let profile = |more: &[&str]| {
         let arguments = [&["profile", "copy", "64x64x1"], more].concat();
         let mut command = command(folder.path(), &arguments);

@@ -1,7 +1,6 @@
 //! `moye report`: what it says of a PTX file, and of what is none.
 
 use super::{command, failed, moye, succeeded};
-use moye_build::report::Ptxas;
 use std::fs;
 
 const PTX: &str = ".version 7.0
@@ -126,7 +125,7 @@ const SERIALIZED: &str = ".version 8.0
 
 #[test]
 fn spills_and_serialized_wgmma_of_a_ptx_file_are_told_and_deny_makes_them_errors() {
-    let Some(ptxas) = Ptxas::find() else { return };
+    let Some(ptxas) = super::common::assembler::ptxas() else { return };
     let folder = tempfile::tempdir().unwrap();
     // It is in the checkout, which the folder is not.
     let moye = |folder: &std::path::Path, arguments: &[&str]| {
