@@ -1,6 +1,7 @@
 //! The tables of `docs/performance.md`, one a card, from the CSV files in `docs/results/`. Files of
-//! counters (`*-ncu.csv`) and of what race detection costs (`*-races.csv`) have none there:
-//! docs/guide/profile.md and debugging.md describe them.
+//! counters (`*-ncu.csv`), of what race detection costs (`*-races.csv`) and of what
+//! compute-sanitizer finds (`*-sanitizer.csv`) have none there: docs/guide/profile.md and
+//! debugging.md describe them.
 
 use crate::checkout::Checkout;
 use anyhow::{Context, Result, bail};
@@ -45,7 +46,7 @@ fn tables(folder: &Path) -> Result<String> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let path = entry?.path();
         let ends = |end: &str| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(end));
-        let is_described = ends("-ncu.csv") || ends("-races.csv");
+        let is_described = ["-ncu.csv", "-races.csv", "-sanitizer.csv"].into_iter().any(ends);
         if !is_described && path.extension().is_some_and(|extension| extension == "csv") {
             let text = fs::read_to_string(&path)?;
             files.insert(path.file_name().unwrap_or_default().to_string_lossy().into_owned(), text);

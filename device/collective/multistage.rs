@@ -11,7 +11,7 @@ use super::tiles::WorkTile;
 use crate::algorithm::{AddsInPlace, GlobalToShared, SharedToRegisters};
 use crate::arch::{Fma, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads};
 use crate::atom::mma::MmaAtom;
-use crate::atom::{StaticTiledCopy, StaticTiledMma, TilingError};
+use crate::atom::{PartitionD, StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, Global, SharedArray};
 use crate::tensor::{
@@ -60,6 +60,12 @@ type StageA<C> = AllButLast<<C as MultistageConfig>::SmemA>;
 type StageB<C> = AllButLast<<C as MultistageConfig>::SmemB>;
 /// A thread's part of an operand's tiles along K.
 type TilesAlongK<C, S, L> = GlobalTensor<Global<<C as MultistageConfig>::Element>, S, L, Along<1>>;
+/// A thread's parts of the stages of A and B.
+type StagesOfThread<C> = (
+    StageOfThread<C, <C as MultistageConfig>::SmemA, <C as MultistageConfig>::LoadA>,
+    StageOfThread<C, <C as MultistageConfig>::SmemB, <C as MultistageConfig>::LoadB>,
+);
+type StageOfThread<C, L, Load> = SharedTensor<<C as MultistageConfig>::Element, PartitionD<L, Load>>;
 
 /// The tiles and the threads agree, or the mainloop does not compile. Returns (BLK_M, BLK_N,
 /// BLK_K).
@@ -163,6 +169,7 @@ where
         let gA = self.a.at(tile.batch).local_tile::<StageA<C>, _>((tile.m, All)); // (BLK_M, BLK_K, k)
         let gB = self.b.at(tile.batch).local_tile::<StageB<C>, _>((tile.n, All)); // (BLK_N, BLK_K, k)
         let (load_a, load_b) = (C::LoadA::get_slice(self.thread), C::LoadB::get_slice(self.thread));
+        let stages = (load_a.partition_d(self.sA), load_b.partition_d(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let ((m, k), (n, _)) = (self.a.shape(), self.b.shape());
         let whole = (tile.m + 1) * blk_m <= m && (tile.n + 1) * blk_n <= n && tile.k_end * blk_k <= k;
         // SAFETY: the caller's contract. Where all of the tile is inside, nothing has to be
@@ -170,10 +177,10 @@ where
         unsafe {
             if whole {
                 let (tAgA, tBgB) = (load_a.partition_s(gA.whole()), load_b.partition_s(gB.whole())); // (CPY, CPY_M, CPY_K, k)
-                self.multiply(tile, tCrC, (&tAgA, &tBgB));
+                self.multiply(tile, tCrC, (&tAgA, &tBgB), &stages);
             } else {
                 let (tAgA, tBgB) = (load_a.partition_s(gA), load_b.partition_s(gB)); // (CPY, CPY_M, CPY_K, k)
-                self.multiply(tile, tCrC, (&tAgA, &tBgB));
+                self.multiply(tile, tCrC, (&tAgA, &tBgB), &stages);
             }
         }
     }
@@ -191,6 +198,28 @@ impl<C: MultistageConfig> Multistage<C>
 where
     C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
 {
+    /// Copies tile `k` of A and of B to a stage.
+    ///
+    /// # Safety
+    /// As [`Mainloop::issue`]; no thread reads the stage.
+    #[inline]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load<SA: Strides, LA: StaticLayout, SB: Strides, LB: StaticLayout>(
+        (tAgA, tBgB): (&TilesAlongK<C, SA, LA>, &TilesAlongK<C, SB, LB>), // (CPY, CPY_M, CPY_K, k)
+        (tAsA, tBsB): &StagesOfThread<C>,                                 // (CPY, CPY_M, CPY_K, PIPE)
+        k: u32,
+        stage: u32,
+    ) where
+        C::LoadA: GlobalToShared<SA, Element = C::Element>,
+        C::LoadB: GlobalToShared<SB, Element = C::Element>,
+    {
+        // SAFETY: the caller's contract.
+        unsafe {
+            C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
+            C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
+        }
+    }
+
     /// Multiplies a tile's tiles along K, of which `tAgA` and `tBgB` are the thread's parts.
     ///
     /// # Safety
@@ -202,26 +231,17 @@ where
         tile: &WorkTile,
         tCrC: &mut Fragment<<<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C, L>,
         (tAgA, tBgB): (&TilesAlongK<C, SA, LA>, &TilesAlongK<C, SB, LB>), // (CPY, CPY_M, CPY_K, k)
+        stages_of_thread: &StagesOfThread<C>,                             // (CPY, CPY_M, CPY_K, PIPE)
     ) where
         C::LoadA: GlobalToShared<SA, Element = C::Element>,
         C::LoadB: GlobalToShared<SB, Element = C::Element>,
     {
-        let (load_a, load_b) = (C::LoadA::get_slice(self.thread), C::LoadB::get_slice(self.thread));
-        let (tAsA, tBsB) = (load_a.partition_d(self.sA), load_b.partition_d(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let mma = C::Mma::get_slice(self.thread);
         let (read_a, read_b) = (C::ReadA::get_slice(self.thread), C::ReadB::get_slice(self.thread));
         let (tXsA, tXsB) = (read_a.partition_s(self.sA), read_b.partition_s(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let mut tCrA = mma.fragment_a(&mma.partition_a(self.sA)); // (MMA, MMA_M, MMA_K)
         let mut tCrB = mma.fragment_b(&mma.partition_b(self.sB)); // (MMA, MMA_N, MMA_K)
         let (stages, steps) = const { (stages::<C>(), steps::<C>()) };
-        // The copies of a tile to a stage.
-        macro_rules! load {
-            ($k:expr, $stage:expr) => {{
-                let (k, stage): (u32, u32) = ($k, $stage);
-                C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
-                C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
-            }};
-        }
         // The fragments of a step, from the stage that holds its tile.
         macro_rules! read {
             ($stage:expr, $step:expr) => {{
@@ -237,7 +257,7 @@ where
         for stage in 0..stages - 1 {
             if tile.k + stage < tile.k_end {
                 // SAFETY: the stage is free; the caller's contract.
-                unsafe { load!(tile.k + stage, stage) };
+                unsafe { Self::load((tAgA, tBgB), stages_of_thread, tile.k + stage, stage) };
             }
             cp_async_commit();
         }
@@ -262,7 +282,7 @@ where
                         // the next tile has arrived.
                         wait(stages - 3);
                         if k + stages - 1 < tile.k_end {
-                            load!(k + stages - 1, writing);
+                            Self::load((tAgA, tBgB), stages_of_thread, k + stages - 1, writing);
                         }
                         cp_async_commit();
                         writing = if writing + 1 == stages { 0 } else { writing + 1 };

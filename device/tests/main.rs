@@ -27,6 +27,7 @@ mod layout_text;
 mod math;
 mod mma_faults;
 mod mma_results;
+mod profile_picture;
 mod quad_pairs;
 mod slices_checked;
 mod static_layouts;

@@ -1,15 +1,19 @@
-//! What race detection costs where each word of global memory is touched once: a transpose of a
-//! matrix of 2048 x 2048 words, through shared memory, and a copy of it. Prints processor time with
-//! race detection and without.
+//! What race detection costs kernels that do little but access memory: a transpose of a matrix of
+//! 2048 x 2048 words, through shared memory, and a copy of it, which touch each word of global
+//! memory once, and a matrix product of scalar loads. Prints processor time with race detection and
+//! without; `benches/races.py` makes rows of it.
 //!
 //! `cargo run -p moye-sim --example race_cost`
+
+#[path = "kernels/sgemm.rs"]
+mod sgemm;
 
 use moye_sim::intrinsics::*;
 use moye_sim::{GlobalMemory, Launch};
 
 const N: u32 = 2048;
 const TILE: u32 = 64;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 fn transpose(a: u64, b: u64) {
     let (t, block) = (thread_idx().x, block_idx());
@@ -46,33 +50,39 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes = 4 * (N * N) as usize;
     let (a, b) = (memory.alloc(bytes, "A")?, memory.alloc(bytes, "B")?);
     a.write(0, &(0..N * N).flat_map(u32::to_ne_bytes).collect::<Vec<_>>())?;
+    b.fill(0, bytes, 0)?;
     let (from, to) = (a.address(), b.address());
-    let kernels: [(&str, Launch<'_>, fn(u64, u64)); 2] = [
-        ("transpose", Launch::new("transpose", (N / TILE, N / TILE), 256, &memory), transpose),
-        ("copy", Launch::new("copy", N * N / 4096, 256, &memory), copy),
-    ];
-    for (name, launch, kernel) in kernels {
-        let launch = launch.shared_bytes(4 * (TILE * (TILE + 1)) as usize);
-        let mut least = [f64::INFINITY; 2];
-        for round in 0..2 * ROUNDS {
-            let races = round % 2 == 1;
-            let taken = timed(&launch, races, kernel, from, to)?;
-            least[usize::from(races)] = least[usize::from(races)].min(taken);
-        }
-        let [without, with] = least;
-        println!("{name},{with:.3},{without:.3},{:.2}", with / without);
-    }
-    Ok(())
+    let tiles = (N / TILE, N / TILE);
+    let transposed = Launch::new("transpose", tiles, 256, &memory);
+    let transposed = transposed.shared_bytes(4 * (TILE * (TILE + 1)) as usize);
+    let product =
+        Launch::new("sgemm", (sgemm::M / sgemm::TILE, sgemm::N / sgemm::TILE), sgemm::THREADS, &memory)
+            .shared_bytes(sgemm::SHARED_BYTES);
+    let operand = memory.upload(&vec![1.0_f32; (sgemm::M.max(sgemm::N) * sgemm::K) as usize], "operand")?;
+    let result = memory.alloc(4 * (sgemm::M * sgemm::N) as usize, "C")?;
+    let (ab, c) = (operand.address(), result.address());
+    measure("transpose", &transposed, &|| transpose(from, to))?;
+    measure("copy", &Launch::new("copy", N * N / 4096, 256, &memory), &|| copy(from, to))?;
+    measure("sgemm", &product, &|| sgemm::kernel(ab, ab, c))
 }
 
-fn timed(
+/// Prints the kernel's name, the least time of some rounds with race detection and without, their
+/// ratio, and the nanoseconds of an access with race detection and without.
+fn measure(
+    name: &str,
     launch: &Launch<'_>,
-    races: bool,
-    kernel: fn(u64, u64),
-    from: u64,
-    to: u64,
-) -> Result<f64, Box<dyn std::error::Error>> {
-    let start = seconds()?;
-    launch.clone().races(races).run(&|| kernel(from, to))?;
-    Ok(seconds()? - start)
+    kernel: &(dyn Fn() + Sync),
+) -> Result<(), Box<dyn std::error::Error>> {
+    let (mut least, mut accesses) = ([f64::INFINITY; 2], 0);
+    for round in 0..2 * ROUNDS {
+        let races = round % 2 == 1;
+        let start = seconds()?;
+        accesses = launch.clone().races(races).run(&kernel)?.accesses;
+        let least = &mut least[usize::from(races)];
+        *least = least.min(seconds()? - start);
+    }
+    let [without, with] = least;
+    let each = |seconds: f64| 1e9 * seconds / accesses as f64;
+    println!("{name},{with:.3},{without:.3},{:.2},{:.0},{:.0}", with / without, each(with), each(without));
+    Ok(())
 }

@@ -7,6 +7,7 @@ mod cluster;
 mod cp_async;
 mod early_release;
 mod grid;
+mod guide;
 mod matrix;
 mod mbarrier;
 mod memory_faults;
