@@ -1,5 +1,8 @@
-//! What docs/guide/debugging.md says of the faults.
+//! What docs/guide/debugging.md says of the faults, and docs/guide/profile.md of rooflines.
 
+use moye_sim::intrinsics::{count_instruction, load_global, shared_base, store_shared, thread_idx};
+use moye_sim::profile::{Card, Profiler};
+use moye_sim::{GlobalMemory, Launch};
 use std::fs;
 use std::path::Path;
 
@@ -40,4 +43,28 @@ fn each_kind_of_fault_has_a_row_with_cause_and_fix_in_the_guide_and_no_row_has_a
     for row in rows {
         assert!(row.len() == 3 && row.iter().all(|cell| !cell.is_empty()), "{row:?}");
     }
+}
+
+#[test]
+fn the_guide_names_each_unit_of_a_roofline() {
+    let (profiler, memory) = (Profiler::new(), GlobalMemory::new());
+    let words = memory.upload(&[1_u32; 32], "words").unwrap();
+    let from = words.address();
+    // An instruction of each unit.
+    let kernel = || {
+        let at = 4 * thread_idx().x;
+        store_shared(shared_base() + at, load_global::<u32>(from + u64::from(at)));
+        count_instruction("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32");
+    };
+    Launch::new("k", 1, 32, &memory).shared_bytes(128).profiler(&profiler).run(&kernel).unwrap();
+    let profile = profiler.take();
+    let roofline = Card::named("H100").unwrap().roofline(profile.kernel("k").unwrap());
+    let guide = text("../docs/guide/profile.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, knows) = guide.split_once("A roofline is a bound, no forecast. It knows ").unwrap();
+    let (knows, _) = knows.split_once('.').unwrap();
+    let mut said: Vec<_> = knows.split(", ").flat_map(|units| units.split(" and ")).collect();
+    let mut units: Vec<_> = roofline.times.iter().map(|(unit, _)| *unit).collect();
+    said.sort_unstable();
+    units.sort_unstable();
+    assert_eq!(said, units);
 }
