@@ -14,6 +14,8 @@ use moye_sim::{GlobalMemory, Launch};
 const N: u32 = 2048;
 const TILE: u32 = 64;
 const ROUNDS: usize = 5;
+/// Elements of A, and of B, of the product.
+const OPERAND: u32 = sgemm::M * sgemm::K;
 
 fn transpose(a: u64, b: u64) {
     let (t, block) = (thread_idx().x, block_idx());
@@ -58,7 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let product =
         Launch::new("sgemm", (sgemm::M / sgemm::TILE, sgemm::N / sgemm::TILE), sgemm::THREADS, &memory)
             .shared_bytes(sgemm::SHARED_BYTES);
-    let operand = memory.upload(&vec![1.0_f32; (sgemm::M.max(sgemm::N) * sgemm::K) as usize], "operand")?;
+    let operand = memory.upload(&vec![1.0_f32; OPERAND as usize], "operand")?;
     let result = memory.alloc(4 * (sgemm::M * sgemm::N) as usize, "C")?;
     let (ab, c) = (operand.address(), result.address());
     measure("transpose", &transposed, &|| transpose(from, to))?;
