@@ -243,7 +243,7 @@ fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::dtype::Dtype;
+    use super::super::dtype::Dtype;
 
     #[test]
     fn each_operand_type_of_products_is_one_of_a_profile() {
