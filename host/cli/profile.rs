@@ -242,8 +242,8 @@ fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use super::super::dtype::Dtype;
+    use super::*;
 
     #[test]
     fn each_operand_type_of_products_is_one_of_a_profile() {
