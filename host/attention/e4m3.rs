@@ -4,7 +4,8 @@
 use super::builder::Attention;
 use super::element::AttentionElement;
 use super::heads::OPERATION;
-use super::hopper::{HopperLaunch, HopperVariant, layout_of};
+use super::hopper::{PlainLaunch, PlainVariant, fastest, layout_of};
+use super::variant::{HopperVariant, KeyTensor};
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
 use crate::memory::BufferSlice;
@@ -31,7 +32,7 @@ pub fn launch<T: AttentionElement>(
     call: &Attention<'_, T>,
     device: &Device,
     arguments: &Arguments<T>,
-) -> Result<HopperLaunch<T>> {
+) -> Result<PlainLaunch<T>> {
     let unsupported = |detail: String| Err(Error::Unsupported { operation: OPERATION, detail });
     if device.arch() != Arch::new(9, 0) {
         return unsupported(format!(
@@ -69,7 +70,7 @@ pub fn launch<T: AttentionElement>(
         ));
     }
     let d = call.q.shape.extents[3];
-    let Some(mut launch) = HopperVariant::fastest(T::HOPPER, device, d, arguments) else {
+    let Some(mut launch) = fastest(T::HOPPER, device, d, arguments) else {
         let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
         return unsupported(format!(
             "TMA cannot load q, k and v with the strides {strides:?} (batch, head, token) in bytes: they must be above 0 and below \
@@ -105,14 +106,14 @@ fn scale(name: &str, factors: &BufferSlice<'_, f32>, batches: u32, heads: u32) -
 }
 
 /// The tensor maps of a call's tensors, if TMA can load and store them.
-fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>) -> Option<[Fields; 4]> {
-    let &Arguments { q, k, v, o, batches, heads, group, q_length, k_length, .. } = arguments;
+fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>, tensor: KeyTensor) -> Option<[Fields; 4]> {
+    let &Arguments { q, k, v, o, batches, heads, group, q_length, .. } = arguments;
     let queries = |strides| layout_of(q_length, C::D, heads, batches, strides);
-    let keys = |strides| layout_of(k_length, C::D, heads / group, batches, strides);
+    let keys = |strides| layout_of(tensor.rows, C::D, heads / group, tensor.batches, strides);
     let (of_q, of_o) = (queries(&arguments.stride_q), queries(&arguments.stride_o));
     // Without keys nothing is loaded by their maps, which are those of Q.
-    let (k, of_k) = if k_length == 0 { (q, of_q) } else { (k, keys(&arguments.stride_k)) };
-    let (v, of_v) = if k_length == 0 { (q, of_q) } else { (v, keys(&arguments.stride_v)) };
+    let (k, of_k) = if tensor.rows == 0 { (q, of_q) } else { (k, keys(&arguments.stride_k)) };
+    let (v, of_v) = if tensor.rows == 0 { (q, of_q) } else { (v, keys(&arguments.stride_v)) };
     Some([
         TmaQ8::<C>::tensor_map(q.address(), &of_q).ok()?,
         TmaK8::<C>::tensor_map(k.address(), &of_k).ok()?,
@@ -122,10 +123,10 @@ fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>) -> Option<[Fields; 4]> {
 }
 
 /// # Safety
-/// As [`HopperLaunch::run`].
+/// As [`HopperLaunch::run`](super::variant::HopperLaunch::run).
 unsafe fn run<C: E4m3Kernel>(
     stream: &Stream,
-    launch: &HopperLaunch<F8E4M3>,
+    launch: &PlainLaunch<F8E4M3>,
     arguments: Arguments<F8E4M3>,
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
@@ -134,7 +135,7 @@ unsafe fn run<C: E4m3Kernel>(
     let k = TensorMapOf::<TmaK8<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaV8<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
-    let grid = Grid::new(launch.blocks, C::THREADS);
+    let grid = Grid::new(launch.blocks as u32, C::THREADS);
     let parameters = (&q, &k, &v, &o, arguments, launch.scales, launch.section);
     // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, parameters) }
@@ -146,14 +147,8 @@ pub trait E4m3Kernel: E4m3Config<T: TmaElement> {
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
-const fn variant<C: E4m3Kernel>() -> HopperVariant<F8E4M3> {
-    HopperVariant {
-        name: C::KERNEL.name(),
-        d: C::D as usize,
-        tile: (64 * C::WARPGROUPS, C::BLK_N),
-        fields: fields::<C>,
-        launch: run::<C>,
-    }
+const fn variant<C: E4m3Kernel>() -> PlainVariant<F8E4M3> {
+    HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, run::<C>)
 }
 
 macro_rules! variants {
@@ -163,7 +158,7 @@ macro_rules! variants {
         })+
 
         /// The kernels, those with the largest tiles of keys first.
-        pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config>()),+];
+        pub const VARIANTS: &[PlainVariant<F8E4M3>] = &[$(variant::<$config>()),+];
     };
 }
 variants! {

@@ -1,7 +1,7 @@
 //! The kernels of each element type.
 
 use super::e4m3;
-use super::hopper::{self, HopperVariant};
+use super::hopper::{self, PlainVariant};
 use super::varied::{self, VariedVariant};
 use half::{bf16, f16};
 use moye_device::atom::tma::TmaElement;
@@ -42,7 +42,7 @@ pub trait AttentionElement: TmaElement + sealed::Sealed {
     #[doc(hidden)]
     const COMBINE: Option<Kernel<(Arguments<Self>, u32)>>;
     #[doc(hidden)]
-    const HOPPER: &'static [HopperVariant<Self>];
+    const HOPPER: &'static [PlainVariant<Self>];
     #[doc(hidden)]
     const VARIED: &'static [VariedVariant<Self>];
 }
@@ -58,7 +58,7 @@ impl AttentionElement for F8E4M3 {
     type Output = bf16;
     const VARIANTS: &'static [Variant<Self>] = &[];
     const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = None;
-    const HOPPER: &'static [HopperVariant<Self>] = e4m3::VARIANTS;
+    const HOPPER: &'static [PlainVariant<Self>] = e4m3::VARIANTS;
     const VARIED: &'static [VariedVariant<Self>] = &[];
 }
 
@@ -79,7 +79,7 @@ macro_rules! variants {
                 decode_tile: (16, $decode_keys),
             }),+];
             const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = Some(kernels::$combine);
-            const HOPPER: &'static [HopperVariant<Self>] = hopper::$hopper;
+            const HOPPER: &'static [PlainVariant<Self>] = hopper::$hopper;
             const VARIED: &'static [VariedVariant<Self>] = varied::$hopper;
         }
     )+ };

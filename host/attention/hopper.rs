@@ -1,5 +1,6 @@
 //! Attention by TMA and `wgmma`: the kernel for a call, and its launch.
 
+use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::Result;
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
@@ -24,29 +25,10 @@ use std::sync::{Mutex, PoisonError};
 type Parameters<C> =
     (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, TmaMap<TmaQ<C>>, Arguments<<C as Config>::T>, u32);
 
-/// A kernel for sm_90a, with its shape erased from the type.
-#[derive(Clone, Copy, Debug)]
-pub struct HopperVariant<T: Element> {
-    pub(super) name: &'static str,
-    pub(super) d: usize,
-    /// Query rows and keys of a tile.
-    pub(super) tile: (u32, u32),
-    pub(super) fields: fn(&Arguments<T>) -> Option<[Fields; 4]>,
-    pub(super) launch: unsafe fn(&Stream, &HopperLaunch<T>, Arguments<T>) -> Result<()>,
-}
-
+/// A kernel for whole tensors, with maps of Q, K, V and O.
+pub type PlainVariant<T> = HopperVariant<T, 4>;
 /// A launch of such a kernel.
-#[derive(Clone, Copy, Debug)]
-pub struct HopperLaunch<T: Element> {
-    pub(super) variant: HopperVariant<T>,
-    /// The fields of the tensor maps of Q, K, V and O.
-    pub(super) fields: [Fields; 4],
-    /// The heads whose keys and values stay in L2 at a time.
-    pub(super) section: u32,
-    pub(super) blocks: u32,
-    /// The scale factors of 8-bit floats.
-    pub(super) scales: Scales,
-}
+pub type PlainLaunch<T> = HopperLaunch<T, 4>;
 
 /// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
 /// 2048 keys on.
@@ -58,82 +40,57 @@ const SHORT: u32 = 2048;
 /// Limit of the bytes of keys and values of a section's heads, so that they stay in L2.
 const L2_BYTES: u64 = 32 << 20;
 
-impl<T: TmaElement> HopperVariant<T> {
-    const fn of<C: HopperKernel<T = T>>() -> Self {
-        Self {
-            name: C::KERNEL.name(),
-            d: C::D as usize,
-            tile: (64 * C::WARPGROUPS, C::BLK_N),
-            fields: fields::<C>,
-            launch: launch::<C>,
-        }
+/// The launch for a call with the arguments `arguments`, and heads of `d` columns with values
+/// of `dv`; `None` if the kernels for sm_80 must serve it: another architecture, an option that
+/// changes single scores, variable lengths, tensors that TMA cannot load.
+pub fn serves<T: TmaElement>(
+    variants: &[PlainVariant<T>],
+    device: &Device,
+    (d, dv): (usize, usize),
+    arguments: &Arguments<T>,
+) -> Option<PlainLaunch<T>> {
+    let on_device = [arguments.q_offsets, arguments.k_offsets, arguments.k_lengths];
+    if device.arch() != Arch::new(9, 0)
+        || d != dv
+        || arguments.is_general()
+        || arguments.sinks.address() != 0
+        || on_device.iter().any(|numbers| numbers.address() != 0)
+        || arguments.k_length == 0
+    {
+        return None;
     }
-
-    /// The launch for a call with the arguments `arguments`, and heads of `d` columns with values
-    /// of `dv`; `None` if the kernels for sm_80 must serve it: another architecture, an option that
-    /// changes single scores, variable lengths, tensors that TMA cannot load.
-    pub(super) fn serves(
-        variants: &[Self],
-        device: &Device,
-        (d, dv): (usize, usize),
-        arguments: &Arguments<T>,
-    ) -> Option<HopperLaunch<T>> {
-        let on_device = [arguments.q_offsets, arguments.k_offsets, arguments.k_lengths];
-        if device.arch() != Arch::new(9, 0)
-            || d != dv
-            || arguments.is_general()
-            || arguments.sinks.address() != 0
-            || on_device.iter().any(|numbers| numbers.address() != 0)
-            || arguments.k_length == 0
-        {
-            return None;
-        }
-        Self::fastest(variants, device, d, arguments)
-    }
-
-    /// The launch of the fastest kernel for heads of `d` columns; `None` if no kernel takes
-    /// such heads, or TMA cannot load the tensors.
-    pub(super) fn fastest(
-        variants: &[Self],
-        device: &Device,
-        d: usize,
-        arguments: &Arguments<T>,
-    ) -> Option<HopperLaunch<T>> {
-        let Window { left, right } = arguments.window;
-        let masked = left != UNLIMITED || right != UNLIMITED;
-        // The length of all tiles of keys; for a sliding window small tiles are better.
-        let cost = |variant: &Self| {
-            let (rows, keys) = variant.tile;
-            let length = if left == UNLIMITED {
-                u64::from(arguments.k_length.div_ceil(keys)) * u64::from(keys + OVERHEAD)
-            } else {
-                keys.into()
-            };
-            (masked && arguments.q_length < SHORT && rows > 128, length)
-        };
-        let variant =
-            *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| cost(variant))?;
-        let fields = (variant.fields)(arguments)?;
-        let mut arguments = *arguments;
-        let blocks = arguments.grid(variant.tile.0).min(device.planned_multiprocessors());
-        let section = section(&arguments, blocks, variant.tile, d as u32);
-        Some(HopperLaunch { variant, fields, section, blocks, scales: Scales::NONE })
-    }
+    fastest(variants, device, d, arguments)
 }
 
-impl<T: Element> HopperLaunch<T> {
-    pub(super) fn rows(&self) -> u32 {
-        self.variant.tile.0
-    }
-
-    /// # Safety
-    /// As for the kernel: the tensors of `arguments` are in the device's memory, with their extents
-    /// and strides.
-    pub(super) unsafe fn run(&self, stream: &Stream, mut arguments: Arguments<T>) -> Result<()> {
-        let _ = arguments.grid(self.variant.tile.0);
-        // SAFETY: the caller's contract.
-        unsafe { (self.variant.launch)(stream, self, arguments) }
-    }
+/// The launch of the fastest kernel for heads of `d` columns; `None` if no kernel takes
+/// such heads, or TMA cannot load the tensors.
+pub fn fastest<T: TmaElement>(
+    variants: &[PlainVariant<T>],
+    device: &Device,
+    d: usize,
+    arguments: &Arguments<T>,
+) -> Option<PlainLaunch<T>> {
+    let Window { left, right } = arguments.window;
+    let masked = left != UNLIMITED || right != UNLIMITED;
+    // The length of all tiles of keys; for a sliding window small tiles are better.
+    let cost = |variant: &PlainVariant<T>| {
+        let (rows, keys) = variant.tile;
+        let length = if left == UNLIMITED {
+            u64::from(arguments.k_length.div_ceil(keys)) * u64::from(keys + OVERHEAD)
+        } else {
+            keys.into()
+        };
+        (masked && arguments.q_length < SHORT && rows > 128, length)
+    };
+    let variant =
+        *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| cost(variant))?;
+    let keys = KeyTensor { rows: arguments.k_length, batches: arguments.batches };
+    let fields = (variant.fields)(arguments, keys)?;
+    let mut arguments = *arguments;
+    let blocks = arguments.grid(variant.tile.0).min(device.planned_multiprocessors());
+    let section = section(&arguments, blocks, variant.tile, d as u32);
+    let (blocks, scales) = (blocks.into(), Scales::NONE);
+    Some(HopperLaunch { variant, fields, blocks, pack: 1, splits: 1, section, scales })
 }
 
 /// [`even_section`], which tries many candidates: once for each shape.
@@ -165,10 +122,10 @@ pub fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides)
 }
 
 /// The tensor maps of a call's tensors, if TMA can load and store them.
-fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>) -> Option<[Fields; 4]> {
-    let &Arguments { q, k, v, o, batches, heads, group, q_length, k_length, .. } = arguments;
+fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 4]> {
+    let &Arguments { q, k, v, o, batches, heads, group, q_length, .. } = arguments;
     let queries = |strides| layout_of(q_length, C::D, heads, batches, strides);
-    let keys = |strides| layout_of(k_length, C::D, heads / group, batches, strides);
+    let keys = |strides| layout_of(keys.rows, C::D, heads / group, keys.batches, strides);
     let (stride_q, stride_k) = (&arguments.stride_q, &arguments.stride_k);
     let (stride_v, stride_o) = (&arguments.stride_v, &arguments.stride_o);
     Some([
@@ -183,7 +140,7 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>) -> Option<[Fiel
 /// As [`HopperLaunch::run`].
 unsafe fn launch<C: HopperKernel>(
     stream: &Stream,
-    launch: &HopperLaunch<C::T>,
+    launch: &PlainLaunch<C::T>,
     arguments: Arguments<C::T>,
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
@@ -192,7 +149,7 @@ unsafe fn launch<C: HopperKernel>(
     let k = TensorMapOf::<TmaK<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaK<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
-    let grid = Grid::new(launch.blocks, C::THREADS);
+    let grid = Grid::new(launch.blocks as u32, C::THREADS);
     // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&q, &k, &v, &o, arguments, launch.section)) }
 }
@@ -203,6 +160,10 @@ pub trait HopperKernel: Config {
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
+const fn variant<C: HopperKernel<T: TmaElement>>() -> PlainVariant<C::T> {
+    HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
+}
+
 macro_rules! variants {
     ($($t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
         $(impl HopperKernel for $config {
@@ -210,7 +171,7 @@ macro_rules! variants {
         })+
 
         /// The kernels of this type, those with the largest tiles of keys first.
-        pub const $list: &[HopperVariant<$t>] = &[$(HopperVariant::of::<$config>()),+];
+        pub const $list: &[PlainVariant<$t>] = &[$(variant::<$config>()),+];
     )+ };
 }
 variants! {

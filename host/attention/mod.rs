@@ -9,6 +9,7 @@ mod hopper;
 mod plan;
 mod problem;
 mod run;
+mod variant;
 mod varied;
 
 pub use builder::Attention;

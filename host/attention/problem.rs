@@ -3,7 +3,7 @@
 use super::builder::{Attention, ScoreTensor};
 use super::element::{AttentionElement, Variant};
 use super::heads::{HeadsMut, MAX_EXTENT, OPERATION, Shape, elements_needed, too_large};
-use super::varied::KeyTensor;
+use super::variant::KeyTensor;
 use crate::device::Device;
 use crate::matrix::check_device;
 use crate::{Error, Result};

@@ -5,10 +5,10 @@ use super::e4m3;
 use super::element::AttentionElement;
 use super::explanation::AttentionExplanation;
 use super::heads::{HeadsMut, OPERATION};
-use super::hopper::{HopperLaunch, HopperVariant};
+use super::hopper::{self, PlainLaunch};
 use super::plan::{MOST_SPLITS, Plan, Question, plan};
 use super::problem::Problem;
-use super::varied::{Demand, VariedLaunch, VariedVariant};
+use super::varied::{self, Demand, VariedLaunch};
 use crate::device::{Device, MAX_BLOCKS};
 use crate::launch::Grid;
 use crate::memory::Workspace;
@@ -16,14 +16,14 @@ use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::kernel::Kernel;
 use moye_device::memory::GlobalMut;
-use moye_kernels::attention::Arguments;
+use moye_kernels::attention::{Arguments, rows_of_block};
 
 /// The kernel to launch.
 enum Choice<T: AttentionElement> {
     /// For sm_80, with the query rows of its tiles.
     Sm80(Kernel<(Arguments<T>,)>, u32),
     /// For sm_90a.
-    Hopper(Box<HopperLaunch<T>>),
+    Hopper(Box<PlainLaunch<T>>),
     /// For sm_90a, with variable lengths, pages, splits and packed heads.
     Varied(Box<VariedLaunch<T>>),
 }
@@ -67,7 +67,7 @@ impl<T: AttentionElement> Launch<T> {
         let Some(variant) = variant else {
             let launch = e4m3::launch(call, device, &arguments)?;
             let _ = arguments.grid(launch.rows());
-            let blocks = launch.blocks.into();
+            let blocks = launch.blocks;
             let choice = Choice::Hopper(Box::new(launch));
             return Ok(Self { choice, arguments, blocks, partial_o: 0, partial_lse: 0, dv: 0 });
         };
@@ -137,18 +137,18 @@ fn on_hopper<T: AttentionElement>(
     demand: &Demand,
     arguments: &mut Arguments<T>,
 ) -> Option<(Choice<T>, u64)> {
-    let varied = VariedVariant::serves(T::VARIED, device, demand, arguments);
+    let varied = varied::serves(T::VARIED, device, demand, arguments);
     let plain = Arguments { pack: 1, splits: 1, ..*arguments };
     // A warpgroup's rows belong to one head: with shorter sequences some rows have no query.
     if demand.splits.is_none_or(|splits| splits == 1)
         && arguments.q_length >= 64
-        && let Some(launch) = HopperVariant::serves(T::HOPPER, device, demand.sizes, &plain)
+        && let Some(launch) = hopper::serves(T::HOPPER, device, demand.sizes, &plain)
         // If there are too few row tiles to fill the GPU, the keys are split.
-        && (launch.blocks == device.planned_multiprocessors()
+        && (launch.blocks == u64::from(device.planned_multiprocessors())
             || varied.as_ref().is_none_or(|varied| varied.splits == 1))
     {
         *arguments = plain;
-        return Some((Choice::Hopper(Box::new(launch)), launch.blocks.into()));
+        return Some((Choice::Hopper(Box::new(launch)), launch.blocks));
     }
     let launch = varied?;
     (arguments.pack, arguments.splits) = (launch.pack, launch.splits);
@@ -203,7 +203,7 @@ pub unsafe fn run<T: AttentionElement>(
             && let Some(combine) = &T::COMBINE
         {
             let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;
-            let grid = Grid::new(rows.div_ceil(4), 128);
+            let grid = Grid::new(rows.div_ceil(rows_of_block(launch.arguments.splits)), 128);
             stream.launch(combine, grid, (launch.arguments, launch.dv))?;
         }
     }

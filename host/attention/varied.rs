@@ -3,6 +3,7 @@
 
 use super::hopper::layout_of;
 use super::plan::{OVERHEAD, splits};
+use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::Result;
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
@@ -11,9 +12,9 @@ use crate::tensor_map::TensorMapOf;
 use half::{bf16, f16};
 use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
-use moye_device::memory::Element;
 use moye_kernels::attention as kernels;
 use moye_kernels::attention::Arguments;
+use moye_kernels::attention::e4m3::Scales;
 use moye_kernels::attention::hopper_config::*;
 use moye_sim::TensorMap as Fields;
 
@@ -23,36 +24,10 @@ const OVERHEAD_ROWS: u32 = 64;
 /// The maps of K and V, and the arguments.
 type Parameters<C> = (TmaMap<TmaBox<C>>, TmaMap<TmaBox<C>>, Arguments<<C as Config>::T>);
 
-/// The extents of K and V that the arguments do not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyTensor {
-    /// Tokens of a sequence, of all sequences with variable lengths, or of a page.
-    pub rows: u32,
-    /// Sequences or pages.
-    pub batches: u32,
-}
-
-/// A kernel for sm_90a, without its shape in the type.
-#[derive(Clone, Copy, Debug)]
-pub struct VariedVariant<T: Element> {
-    pub(super) name: &'static str,
-    d: usize,
-    /// Query rows and keys of a tile.
-    tile: (u32, u32),
-    fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 2]>,
-    launch: unsafe fn(&Stream, &VariedLaunch<T>, Arguments<T>) -> Result<()>,
-}
-
+/// A kernel for pages, variable lengths, packed heads and splits, with maps of K and V.
+pub type VariedVariant<T> = HopperVariant<T, 2>;
 /// A launch of such a kernel.
-#[derive(Clone, Copy, Debug)]
-pub struct VariedLaunch<T: Element> {
-    pub(super) variant: VariedVariant<T>,
-    /// What the tensor maps of K and V are made of.
-    fields: [Fields; 2],
-    pub(super) pack: u32,
-    pub(super) splits: u32,
-    pub(super) blocks: u64,
-}
+pub type VariedLaunch<T> = HopperLaunch<T, 2>;
 
 /// What the kernels for Hopper have to do of a call.
 #[derive(Clone, Copy, Debug)]
@@ -64,78 +39,52 @@ pub struct Demand {
     pub splits: Option<u32>,
 }
 
-impl<T: TmaElement> VariedVariant<T> {
-    const fn of<C: VariedKernel<T = T>>() -> Self {
-        Self {
-            name: C::KERNEL.name(),
-            d: C::D as usize,
-            tile: (64 * C::WARPGROUPS, C::BLK_N),
-            fields: fields::<C>,
-            launch: launch::<C>,
-        }
+/// The launch that serves a call whose arguments are `arguments`; `None` where the kernels for
+/// sm_80 have to: another architecture, an option that changes single scores, small pages,
+/// tensors that TMA does not load.
+pub fn serves<T: TmaElement>(
+    variants: &[VariedVariant<T>],
+    device: &Device,
+    demand: &Demand,
+    arguments: &Arguments<T>,
+) -> Option<VariedLaunch<T>> {
+    let &Demand { sizes: (d, dv), keys, splits: wanted } = demand;
+    let paged = arguments.pages.address() != 0;
+    if device.arch() != Arch::new(9, 0)
+        || d != dv
+        || arguments.changes_scores()
+        || paged && !arguments.page.is_multiple_of(BOX)
+        || arguments.k_length == 0
+        || keys.rows == 0
+        || keys.batches == 0
+        || arguments.heads == 0
+        || arguments.q_length == 0
+    {
+        return None;
     }
-
-    /// The launch that serves a call whose arguments are `arguments`; `None` where the kernels for
-    /// sm_80 have to: another architecture, an option that changes single scores, small pages,
-    /// tensors that TMA does not load.
-    pub(super) fn serves(
-        variants: &[Self],
-        device: &Device,
-        demand: &Demand,
-        arguments: &Arguments<T>,
-    ) -> Option<VariedLaunch<T>> {
-        let &Demand { sizes: (d, dv), keys, splits: wanted } = demand;
-        let paged = arguments.pages.address() != 0;
-        if device.arch() != Arch::new(9, 0)
-            || d != dv
-            || arguments.changes_scores()
-            || paged && !arguments.page.is_multiple_of(BOX)
-            || arguments.k_length == 0
-            || keys.rows == 0
-            || keys.batches == 0
-            || arguments.heads == 0
-            || arguments.q_length == 0
-        {
-            return None;
-        }
-        let tiles = |variant: &Self, pack: u32| {
-            let rows = u64::from(arguments.q_length) * u64::from(pack);
-            rows.div_ceil(variant.tile.0.into()) * u64::from(arguments.heads / pack)
-        };
-        // Heads that share keys share a tile where that makes fewer tiles.
-        let pack = |variant: &Self| {
-            if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
-        };
-        // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
-        // often.
-        let variant = *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| {
-            let cost = u64::from(variant.tile.0 + OVERHEAD_ROWS);
-            (tiles(variant, pack(variant)).saturating_mul(cost), u32::MAX - variant.tile.0)
-        })?;
-        let pack = pack(&variant);
-        let fields = (variant.fields)(arguments, keys)?;
-        let of_split = tiles(&variant, pack).saturating_mul(arguments.batches.into());
-        let splits = wanted.unwrap_or_else(|| {
-            let slots = u64::from(device.planned_multiprocessors());
-            splits(of_split, arguments.k_length.div_ceil(variant.tile.1), slots, OVERHEAD + 1)
-        });
-        let blocks = of_split.saturating_mul(splits.into());
-        Some(VariedLaunch { variant, fields, pack, splits, blocks })
-    }
-}
-
-impl<T: Element> VariedLaunch<T> {
-    pub(super) fn rows(&self) -> u32 {
-        self.variant.tile.0
-    }
-
-    /// # Safety
-    /// As for the kernel: the tensors of `arguments` are in the device's memory, by their extents
-    /// and strides.
-    pub(super) unsafe fn run(&self, stream: &Stream, arguments: Arguments<T>) -> Result<()> {
-        // SAFETY: the caller's contract.
-        unsafe { (self.variant.launch)(stream, self, arguments) }
-    }
+    let tiles = |variant: &VariedVariant<T>, pack: u32| {
+        let rows = u64::from(arguments.q_length) * u64::from(pack);
+        rows.div_ceil(variant.tile.0.into()) * u64::from(arguments.heads / pack)
+    };
+    // Heads that share keys share a tile where that makes fewer tiles.
+    let pack = |variant: &VariedVariant<T>| {
+        if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
+    };
+    // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
+    // often.
+    let variant = *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| {
+        let cost = u64::from(variant.tile.0 + OVERHEAD_ROWS);
+        (tiles(variant, pack(variant)).saturating_mul(cost), u32::MAX - variant.tile.0)
+    })?;
+    let pack = pack(&variant);
+    let fields = (variant.fields)(arguments, keys)?;
+    let of_split = tiles(&variant, pack).saturating_mul(arguments.batches.into());
+    let splits = wanted.unwrap_or_else(|| {
+        let slots = u64::from(device.planned_multiprocessors());
+        splits(of_split, arguments.k_length.div_ceil(variant.tile.1), slots, OVERHEAD + 1)
+    });
+    let blocks = of_split.saturating_mul(splits.into());
+    Some(HopperLaunch { variant, fields, blocks, pack, splits, section: 1, scales: Scales::NONE })
 }
 
 /// The tensor maps of keys and values, if TMA loads them.
@@ -149,7 +98,7 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor
 }
 
 /// # Safety
-/// As [`VariedLaunch::run`].
+/// As [`HopperLaunch::run`].
 unsafe fn launch<C: VariedKernel>(
     stream: &Stream,
     launch: &VariedLaunch<C::T>,
@@ -170,6 +119,10 @@ pub trait VariedKernel: Config {
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
+const fn variant<C: VariedKernel<T: TmaElement>>() -> VariedVariant<C::T> {
+    HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
+}
+
 macro_rules! variants {
     ($($t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
         $(impl VariedKernel for $config {
@@ -177,7 +130,7 @@ macro_rules! variants {
         })+
 
         /// The kernels of this type.
-        pub const $list: &[VariedVariant<$t>] = &[$(VariedVariant::of::<$config>()),+];
+        pub const $list: &[VariedVariant<$t>] = &[$(variant::<$config>()),+];
     )+ };
 }
 variants! {

@@ -1,34 +1,69 @@
 //! Reduces the results of the splits of the keys.
+//!
+//! The kernel is short, and most of its time is the latency of its loads: a warp issues all loads of
+//! its splits together. With more splits than that, the four warps of a block share a row.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Arguments;
 use super::config::Half;
 use super::sequence::Sequence;
 use super::softmax::normalizer;
 use moye_device::arch::{
-    FULL_WARP, Word, Word64x2, Word128, block_idx, ex2_approx_f32, shuffle, shuffle_xor, thread_idx,
+    FULL_WARP, Word, Word64x2, Word128, block_idx, ex2_approx_f32, shuffle, shuffle_xor, sync_threads,
+    thread_idx,
 };
+use moye_device::layout;
+use moye_device::layout::{Layout, Swizzle};
+use moye_device::memory::{SharedArray, SharedStorage};
+use moye_device::tensor::StaticLayout;
 
-/// Threads of a block: a warp for each row.
+/// Threads of a block.
 pub const THREADS: u32 = 128;
+const WARPS: u32 = THREADS / 32;
 
 /// Splits of which a lane has the logarithms; 32 lanes have those of the most splits that there
 /// are, 128.
 const MOST_OF_LANE: usize = 4;
-/// Splits whose results are loaded together.
-const TOGETHER: usize = 4;
+/// Splits whose results a warp loads together.
+const TOGETHER: usize = 8;
+/// The largest head size of the values.
+const MOST_COLUMNS: i64 = 256;
 
-/// One row a warp: the splits' results with the weights that the logarithms of their sums give, in
-/// the order of the splits.
+/// Sums of the warps that share a row: (column, warp).
+#[derive(Clone, Copy, Debug)]
+pub struct SmemPartial;
+
+impl StaticLayout for SmemPartial {
+    const LAYOUT: Layout = layout!((MOST_COLUMNS, { WARPS as i64 }));
+    const SWIZZLE: Swizzle = Swizzle::NONE;
+}
+
+/// What the kernel keeps in shared memory.
+pub type CombineStorage = SharedArray<f32, SmemPartial>;
+
+/// Rows of a block: one that all its warps share, or one for each warp.
+#[must_use]
+pub const fn rows_of_block(splits: u32) -> u32 {
+    if splits > TOGETHER as u32 { 1 } else { WARPS }
+}
+
+/// Adds up the splits' results with the weights that the logarithms of their sums give, in a fixed
+/// order.
 ///
 /// # Safety
 /// [`forward`](super::forward()) has run with the same arguments, more than one split and both
 /// workspaces; `dv` is its number of value columns. The launch has `THREADS` threads and a block
-/// for each 4 rows of `batches * heads * q_length`.
+/// for each [`rows_of_block`] rows of `batches * heads * q_length`. The kernel declares
+/// `CombineStorage`.
 #[inline(always)]
 pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     const LOG2_E: f32 = core::f32::consts::LOG2_E;
-    let row = block_idx().x * (THREADS / 32) + thread_idx().x / 32;
-    let lane = thread_idx().x % 32;
+    let splits = arguments.splits;
+    let (lane, warp) = (thread_idx().x % 32, shuffle(FULL_WARP, thread_idx().x / 32, 0));
+    let shared = rows_of_block(splits) == 1;
+    // The warp has the splits `part`, `part + parts`, ... of its row.
+    let (row, part, parts) =
+        if shared { (block_idx().x, warp, WARPS) } else { (block_idx().x * WARPS + warp, 0, 1) };
     let rows = arguments.batches * arguments.heads * arguments.q_length;
     if row >= rows {
         return;
@@ -39,8 +74,26 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     if token >= sequence.queries {
         return;
     }
-    // Each lane has the logarithms of every 32nd split, so that their loads run together.
-    let splits = arguments.splits;
+    let sSum = CombineStorage::take(); // (column, warp)
+    let of_split = i64::from(rows) * i64::from(dv);
+    // The splits `32 group + part`, `32 group + part + parts`, ...
+    let load = |group: u32, column: u32| {
+        let of_row = i64::from(row) * i64::from(dv) + i64::from(column);
+        let mut results = [Word128([0; 4]); TOGETHER];
+        for i in 0..TOGETHER {
+            let split = 32 * group + part + parts * i as u32;
+            if split < splits {
+                let from = arguments.partial_o.offset(i64::from(split) * of_split + of_row);
+                results[i] = Word128::load_global(from.address());
+            }
+        }
+        results
+    };
+    // All lanes shuffle; those beyond the last column read what the last ones do.
+    let column_of = |first: u32| (first + 4 * lane).min(dv - 4);
+    // These loads and those of the logarithms run together.
+    let mut loaded = load(0, column_of(0));
+    // Each lane has the logarithms of every 32nd split.
     let mut weights = [f32::NEG_INFINITY; MOST_OF_LANE];
     for i in 0..MOST_OF_LANE {
         let split = 32 * i as u32 + lane;
@@ -60,47 +113,51 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
         total += shuffle_xor(FULL_WARP, total, step);
     }
     let (inverse, sum) = normalizer(shift, total, f32::NEG_INFINITY);
-    if lane == 0 && arguments.lse.address() != 0 {
+    if part == 0 && lane == 0 && arguments.lse.address() != 0 {
         let strides = &arguments.stride_lse;
         let to = sequence.q_offset(strides, head) + i64::from(token) * strides.row;
         arguments.lse.write(to, sum);
     }
     let strides = &arguments.stride_o;
     let to = arguments.o.offset(sequence.q_offset(strides, head) + i64::from(token) * strides.row);
-    let of_split = i64::from(rows) * i64::from(dv);
-    let mut first_column = 0;
-    while first_column < dv {
-        // All lanes shuffle; those beyond the last column read what the last ones do.
-        let column = (first_column + 4 * lane).min(dv - 4);
-        let mut from =
-            arguments.partial_o.offset(i64::from(row) * i64::from(dv) + i64::from(column)).address();
+    let mut first = 0;
+    while first < dv {
+        let (column, exists) = (column_of(first), first + 4 * lane < dv);
         let mut results = [0.0f32; 4];
-        for i in 0..MOST_OF_LANE {
-            let (mut split, end) = (32 * i as u32, (32 * i as u32 + 32).min(splits));
-            while split < end {
-                // Several loads run together.
-                let mut parts = [Word128([0; 4]); TOGETHER];
-                for part in 0..TOGETHER {
-                    if split + (part as u32) < end {
-                        parts[part] = Word128::load_global(from);
-                        from += 4 * of_split as u64;
+        for group in 0..MOST_OF_LANE {
+            if 32 * (group as u32) < splits {
+                if group > 0 {
+                    loaded = load(group as u32, column);
+                }
+                for i in 0..TOGETHER {
+                    let weight = shuffle(FULL_WARP, weights[group], part + parts * i as u32);
+                    for j in 0..4 {
+                        results[j] += f32::from_bits(loaded[i].0[j]) * (weight * inverse);
                     }
                 }
-                for part in 0..TOGETHER {
-                    let weight = shuffle(FULL_WARP, weights[i], (split + part as u32) % 32);
-                    if split + (part as u32) < end {
-                        for j in 0..4 {
-                            results[j] += f32::from_bits(parts[part].0[j]) * (weight * inverse);
-                        }
-                    }
+            }
+        }
+        first += 128;
+        if first < dv {
+            loaded = load(0, column_of(first));
+        }
+        if shared {
+            let place = |warp: u32| sSum.at((column, warp)).pointer().address();
+            if exists {
+                Word128::store_shared(place(warp), Word128(results.map(f32::to_bits)));
+            }
+            sync_threads();
+            // The first warp adds up the others' sums; no sum's place is used twice.
+            for other in 1..WARPS {
+                let sums = Word128::load_shared(place(other)).0;
+                for j in 0..4 {
+                    results[j] += f32::from_bits(sums[j]);
                 }
-                split += TOGETHER as u32;
             }
         }
         let words = [T::pack_word(results[0], results[1]), T::pack_word(results[2], results[3])];
-        if first_column + 4 * lane < dv {
+        if part == 0 && exists {
             Word64x2::store_global(to.offset(column.into()).address(), Word64x2(words));
         }
-        first_column += 128;
     }
 }

@@ -1,7 +1,7 @@
 //! The kernels by name: tiles by head size.
 
 use super::arguments::Arguments;
-use super::combine::{THREADS, combine};
+use super::combine::{CombineStorage, THREADS, combine};
 use super::config::{Config, Shape, Storage};
 use super::forward::forward;
 use half::{bf16, f16};
@@ -64,7 +64,7 @@ macro_rules! combining {
         ///
         /// # Safety
         /// As [`combine`].
-        #[kernel(threads = THREADS)]
+        #[kernel(threads = THREADS, shared = CombineStorage)]
         pub unsafe fn $name(arguments: Arguments<$t>, dv: u32) {
             combine::<$t>(&arguments, dv)
         }

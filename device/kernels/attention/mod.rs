@@ -59,7 +59,7 @@ mod sequence;
 mod softmax;
 
 pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED, Window};
-pub use combine::combine;
+pub use combine::{CombineStorage, combine, rows_of_block};
 pub use config::{Config, Half, Shape, Storage};
 #[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub use e4m3_entries::*;

@@ -151,7 +151,7 @@ impl Case {
         }
         case.sinks = random.one_in(5);
         case.lse = !random.one_in(4);
-        case.splits = random.of(&[1, 1, 2, 5]);
+        case.splits = random.of(&[1, 1, 2, 5, 9, 40]);
         case.pack = group > 1 && random.one_in(2);
         if k_length > 0 && random.one_in(3) {
             let value = random.of(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);

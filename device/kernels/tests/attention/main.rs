@@ -45,3 +45,13 @@ fn random_options_are_within_the_rounding_of_the_element_type() {
         }
     }
 }
+
+#[test]
+fn the_splits_of_a_row_are_reduced_by_one_warp_or_by_the_four_of_a_block() {
+    // With 257 keys most of many splits are empty; 1300 keys of 128 columns are 41 tiles.
+    for (d, splits, keys) in [(64, 8, 257), (256, 9, 257), (80, 33, 257), (128, 40, 1300), (64, 128, 100)] {
+        let mut case = Case::new(d, (1, 2, 2), (3, keys));
+        (case.decode, case.splits) = (true, splits);
+        check::<bf16, _>(&simulator(), &case, splits.into());
+    }
+}

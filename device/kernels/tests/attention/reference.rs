@@ -3,6 +3,8 @@
 use crate::attention::{ScoreStrides, UNLIMITED};
 use crate::case::Case;
 use crate::operands::{Operands, Tested};
+use std::num::NonZero;
+use std::thread;
 
 /// One row of results, with what bounds its error.
 pub struct Row {
@@ -121,8 +123,49 @@ impl Errors {
         }
     }
 
+    fn merge(&mut self, other: &Self) {
+        self.squares += other.squares;
+        self.of += other.of;
+        self.largest = self.largest.max(other.largest);
+        self.rows += other.rows;
+    }
+
     /// The error by norm.
     pub fn relative(&self) -> f64 {
         if self.of == 0.0 { self.squares.sqrt() } else { (self.squares / self.of).sqrt() }
     }
+}
+
+/// Asserts that the logarithm of a row's sum of exponentials is within the rounding of f32.
+pub fn assert_lse(what: &str, case: &Case, got: f64, want: &Row) {
+    let bound = 4e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt());
+    let same = got == want.lse || want.lse.is_nan() && got.is_nan() || (got - want.lse).abs() <= bound;
+    assert!(same, "{what}: lse {got}, expected {}", want.lse);
+}
+
+/// Calls `check` with batch, head and token of each row of results, on all processors: the
+/// reference takes much longer than a GPU.
+pub fn each_row(case: &Case, check: impl Fn(usize, usize, usize, &mut Errors) + Sync) -> Errors {
+    let rows: Vec<_> = (0..case.batches)
+        .flat_map(|batch| (0..case.heads).map(move |head| (batch, head)))
+        .flat_map(|(batch, head)| (0..case.lengths_of(batch).0).map(move |token| (batch, head, token)))
+        .collect();
+    // Under a causal mask later tokens take longer, so that a thread has every n-th row.
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(rows.len()).max(1);
+    let of_thread = |first: usize| {
+        let mut errors = Errors::default();
+        for &(batch, head, token) in rows.iter().skip(first).step_by(threads) {
+            check(batch, head, token, &mut errors);
+        }
+        errors
+    };
+    let mut errors = Errors::default();
+    thread::scope(|scope| {
+        let of_thread = &of_thread;
+        let workers: Vec<_> = (0..threads).map(|first| scope.spawn(move || of_thread(first))).collect();
+        for worker in workers {
+            errors.merge(&worker.join().expect("a row is wrong, see above"));
+        }
+    });
+    errors
 }
