@@ -82,8 +82,7 @@ pub fn fastest<T: TmaElement>(
         };
         (masked && arguments.q_length < SHORT && rows > 128, length)
     };
-    let variant =
-        *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| cost(variant))?;
+    let variant = *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| cost(variant))?;
     let keys = KeyTensor { rows: arguments.k_length, batches: arguments.batches };
     let fields = (variant.fields)(arguments, keys)?;
     let mut arguments = *arguments;

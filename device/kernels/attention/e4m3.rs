@@ -23,7 +23,7 @@ use super::e4m3_config::{
 use super::e4m3_mainloop::{Operands, attend, begin_turns};
 use super::hopper::store_lse;
 use super::hopper_config::{QueryStage, SmemQ, TileO, TmaQ, WARPGROUP, give_registers, take_registers};
-use super::hopper_hidden::{Row, Source, is_hit, recompute, row_of};
+use super::hopper_hidden::{Row, TileRows, is_hit, recompute};
 use super::hopper_mainloop::{ALONE, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
@@ -31,7 +31,7 @@ use super::schedule::Work;
 use super::sequence::Visible;
 use moye_device::algorithm::{copy_tiled, transpose_paired};
 use moye_device::arch::{
-    FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id, opaque,
+    FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
     prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
@@ -306,7 +306,8 @@ unsafe fn consume<C: E4m3Config>(
         let again = [again(0), again(1)];
         let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
         store::<C>(&tOrO, sO, warpgroup, maps.o, tile, |sO| {
-            let source = Rows8 { arguments, scales, work: &work, first: tile_row + 64 * warpgroup };
+            let scale = || softmax_scale(arguments, scales, &work);
+            let source = TileRows { arguments, work: &work, first: tile_row + 64 * warpgroup, scale };
             recompute::<C, _>(&source, again, |row, column, results| {
                 let rounded = C::T::pack(results[0] * factor_v, results[1] * factor_v);
                 for i in 0..2 {
@@ -327,48 +328,6 @@ unsafe fn consume<C: E4m3Config>(
 unsafe fn softmax_scale(arguments: &Arguments<F8E4M3>, scales: &Scales, work: &Work) -> f32 {
     let factors = scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
     arguments.scale * factors * core::f32::consts::LOG2_E
-}
-
-/// Where the rows of a warpgroup's tile and its keys are in global memory.
-struct Rows8<'a> {
-    arguments: &'a Arguments<F8E4M3>,
-    scales: &'a Scales,
-    work: &'a Work,
-    /// The query token of the warpgroup's first row.
-    first: u32,
-}
-
-impl Source for Rows8<'_> {
-    type Element = F8E4M3;
-
-    #[inline(always)]
-    fn scale(&self) -> f32 {
-        // SAFETY: the kernel's contract.
-        unsafe { softmax_scale(self.arguments, self.scales, self.work) }
-    }
-
-    #[inline(always)]
-    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
-        let q_length = opaque(self.arguments.q_length);
-        let visible = Visible::new(q_length, self.arguments.k_length, self.arguments.window);
-        let query = |row: u32| (self.first + row).min(q_length - 1);
-        visible.range(query(first), query(last)).0
-    }
-
-    #[inline(always)]
-    fn query(&self, row: u32) -> (Global<F8E4M3>, (i32, i32)) {
-        let Arguments { q, stride_q, q_length, k_length, window, .. } = self.arguments;
-        let query = (self.first + row).min(opaque(*q_length) - 1);
-        let visible = Visible::new(*q_length, *k_length, *window);
-        (row_of(*q, stride_q, self.work.batch, opaque(self.work.head), query), visible.of(query))
-    }
-
-    #[inline(always)]
-    fn key(&self, key: u32) -> (Global<F8E4M3>, Global<F8E4M3>) {
-        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
-        let (batch, head) = (self.work.batch, self.work.kv_head);
-        (row_of(*k, stride_k, batch, head, key), row_of(*v, stride_v, batch, head, key))
-    }
 }
 
 /// Stores a warpgroup's rows of O by way of shared memory, where `fix` may change those of its

@@ -12,7 +12,7 @@ use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TmaK, TmaQ, WARPGROUP,
     give_registers, take_registers,
 };
-use super::hopper_hidden::{Pairs, Row, Source, is_hit, recompute, row_of};
+use super::hopper_hidden::{Row, Source, TileRows, is_hit, recompute};
 use super::hopper_mainloop::{ALONE, Mainloop, ResultsOf, begin_turns, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
@@ -24,12 +24,12 @@ use core::marker::PhantomData;
 use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
     FULL_WARP, Word, Word128, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx, transpose_quad,
+    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx, transpose_quad,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
-use moye_device::memory::{self, Global, SharedStorage};
+use moye_device::memory::{self, SharedStorage};
 use moye_device::tensor::{AllButLast, SharedTensor};
 
 /// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
@@ -289,8 +289,9 @@ impl<C: Config> Tile<C> {
 
     /// Where the warpgroup's rows and its keys are in global memory.
     #[inline(always)]
-    fn source<'a>(&'a self, arguments: &'a Arguments<C::T>) -> Fixed<'a, C::T> {
-        Fixed { arguments, work: &self.work, first: self.first }
+    fn source<'a>(&'a self, arguments: &'a Arguments<C::T>) -> impl Source<Element = C::T> + 'a {
+        let scale = || arguments.scale * core::f32::consts::LOG2_E;
+        TileRows { arguments, work: &self.work, first: self.first, scale }
     }
 
     /// The address of a row of O from one of its columns on.
@@ -360,46 +361,6 @@ pub unsafe fn store_lse<T: memory::Element>(
             + i64::from(work.head) * strides.head
             + i64::from(query) * strides.row;
         arguments.lse.write(at, lse);
-    }
-}
-
-/// Where the rows of a warpgroup's tile and its keys are in global memory.
-struct Fixed<'a, T: Half> {
-    arguments: &'a Arguments<T>,
-    work: &'a Work,
-    /// The query token of the warpgroup's first row.
-    first: u32,
-}
-
-impl<T: Half + Pairs> Source for Fixed<'_, T> {
-    type Element = T;
-
-    #[inline(always)]
-    fn scale(&self) -> f32 {
-        self.arguments.scale * core::f32::consts::LOG2_E
-    }
-
-    #[inline(always)]
-    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
-        let q_length = opaque(self.arguments.q_length);
-        let visible = Visible::new(q_length, self.arguments.k_length, self.arguments.window);
-        let query = |row: u32| (self.first + row).min(q_length - 1);
-        visible.range(query(first), query(last)).0
-    }
-
-    #[inline(always)]
-    fn query(&self, row: u32) -> (Global<T>, (i32, i32)) {
-        let Arguments { q, stride_q, q_length, k_length, window, .. } = self.arguments;
-        let query = (self.first + row).min(opaque(*q_length) - 1);
-        let visible = Visible::new(*q_length, *k_length, *window);
-        (row_of(*q, stride_q, self.work.batch, opaque(self.work.head), query), visible.of(query))
-    }
-
-    #[inline(always)]
-    fn key(&self, key: u32) -> (Global<T>, Global<T>) {
-        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
-        let (batch, head) = (self.work.batch, self.work.kv_head);
-        (row_of(*k, stride_k, batch, head, key), row_of(*v, stride_v, batch, head, key))
     }
 }
 

@@ -5,9 +5,11 @@
 //! of results that is not finite is computed once more, key by key from global memory, over the
 //! keys that its query sees.
 
-use super::arguments::Strides;
+use super::arguments::{Arguments, Strides};
 use super::config::Half;
 use super::hopper_config::{Config, WARPGROUP};
+use super::schedule::Work;
+use super::sequence::Visible;
 use super::softmax::at;
 use half::{bf16, f16};
 use moye_device::arch::{
@@ -64,6 +66,49 @@ pub trait Source {
 
     /// A row of K and of V.
     fn key(&self, key: u32) -> (Global<Self::Element>, Global<Self::Element>);
+}
+
+/// The [`Source`] of a tile of one head, of tensors without pages and with one length for all
+/// sequences.
+pub struct TileRows<'a, T: Element, F> {
+    pub arguments: &'a Arguments<T>,
+    pub work: &'a Work,
+    /// The query token of the warpgroup's first row.
+    pub first: u32,
+    /// Computes [`Source::scale`].
+    pub scale: F,
+}
+
+impl<T: Pairs, F: Fn() -> f32> Source for TileRows<'_, T, F> {
+    type Element = T;
+
+    #[inline(always)]
+    fn scale(&self) -> f32 {
+        (self.scale)()
+    }
+
+    #[inline(always)]
+    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
+        let q_length = opaque(self.arguments.q_length);
+        let visible = Visible::new(q_length, self.arguments.k_length, self.arguments.window);
+        let query = |row: u32| (self.first + row).min(q_length - 1);
+        visible.range(query(first), query(last)).0
+    }
+
+    #[inline(always)]
+    fn query(&self, row: u32) -> (Global<T>, (i32, i32)) {
+        let Arguments { q, stride_q, q_length, k_length, window, .. } = self.arguments;
+        let query = (self.first + row).min(opaque(*q_length) - 1);
+        let visible = Visible::new(*q_length, *k_length, *window);
+        (row_of(*q, stride_q, self.work.batch, opaque(self.work.head), query), visible.of(query))
+    }
+
+    #[inline(always)]
+    fn key(&self, key: u32) -> (Global<T>, Global<T>) {
+        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
+        let (batch, head) = (self.work.batch, self.work.kv_head);
+        (row_of(*k, stride_k, batch, head, key), row_of(*v, stride_v, batch, head, key))
+    }
 }
 
 /// One of a thread's two rows of results, which the four threads of a quad share.

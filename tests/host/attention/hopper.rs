@@ -127,8 +127,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     let (o, lse) = (o.download().unwrap(), lse.download().unwrap());
     let errors = each_row(case, |batch, head, token, errors| {
         let want = row(case, &operands, batch, token, head);
-        let what =
-            format!("batch {batch}, head {head}, token {token} of {case:?}, seed {seed}, by {kernel}");
+        let what = format!("batch {batch}, head {head}, token {token} of {case:?}, seed {seed}, by {kernel}");
         let o = &o[operands.o_at(batch, token, head)..][..d];
         errors.take_in(&what, case, &want, o);
         if want.lse == f64::NEG_INFINITY {
