@@ -124,18 +124,22 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     while first < dv {
         let (column, exists) = (column_of(first), first + 4 * lane < dv);
         let mut results = [0.0f32; 4];
-        for group in 0..MOST_OF_LANE {
-            if 32 * (group as u32) < splits {
-                if group > 0 {
-                    loaded = load(group as u32, column);
-                }
-                for i in 0..TOGETHER {
-                    let weight = shuffle(FULL_WARP, weights[group], part + parts * i as u32);
-                    for j in 0..4 {
-                        results[j] += f32::from_bits(loaded[i].0[j]) * (weight * inverse);
-                    }
+        let mut group = 0u32;
+        loop {
+            // A run-time index would move the weights to local memory.
+            let weights = if group < 2 { [weights[0], weights[1]] } else { [weights[2], weights[3]] };
+            let weight = if group.is_multiple_of(2) { weights[0] } else { weights[1] } * inverse;
+            for i in 0..TOGETHER {
+                let weight = shuffle(FULL_WARP, weight, part + parts * i as u32);
+                for j in 0..4 {
+                    results[j] += f32::from_bits(loaded[i].0[j]) * weight;
                 }
             }
+            group += 1;
+            if 32 * group >= splits {
+                break;
+            }
+            loaded = load(group, column);
         }
         first += 128;
         if first < dv {
