@@ -3,7 +3,7 @@
 use super::Barriers;
 use crate::arch::{
     FULL_WARP, elect, lane_id, map_shared, mbarrier_arrive, mbarrier_arrive_cluster_relaxed,
-    mbarrier_arrive_expect_tx, mbarrier_wait_parity,
+    mbarrier_arrive_expect_tx, mbarrier_wait_parity, sync_warp,
 };
 
 /// The position of a side in the ring.
@@ -86,6 +86,27 @@ impl<const STAGES: u32, const CLUSTER: u32> Producer<STAGES, CLUSTER> {
             mbarrier_wait_parity(self.barriers.empty(stage), self.turn.parity);
             mbarrier_arrive_expect_tx(barrier, bytes);
         }
+        self.turn.advance();
+        Filling { stage, barrier }
+    }
+
+    /// [`acquire`](Self::acquire) by a whole warp, whose lanes divide the copies of a stage: each
+    /// lane has its own producer of the pipeline, and all call this together. The bytes, those of
+    /// all lanes' copies, are announced once.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn acquire_by_warp(&mut self, bytes: u32) -> Filling {
+        let stage = self.turn.stage;
+        let barrier = self.barriers.full(stage);
+        // SAFETY: the pipeline's own barriers; phases are waited for in order.
+        unsafe {
+            mbarrier_wait_parity(self.barriers.empty(stage), self.turn.parity);
+            if lane_id() == 0 {
+                mbarrier_arrive_expect_tx(barrier, bytes);
+            }
+        }
+        // The bytes are announced before any lane's copy completes.
+        sync_warp(FULL_WARP);
         self.turn.advance();
         Filling { stage, barrier }
     }

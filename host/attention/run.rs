@@ -203,7 +203,8 @@ pub unsafe fn run<T: AttentionElement>(
             && let Some(combine) = &T::COMBINE
         {
             let rows = launch.arguments.batches * launch.arguments.heads * launch.arguments.q_length;
-            let grid = Grid::new(rows.div_ceil(rows_of_block(launch.arguments.splits)), 128);
+            let of_block = rows_of_block(rows, launch.arguments.splits);
+            let grid = Grid::new(rows.div_ceil(of_block), combine.bounds().threads.unwrap_or(256));
             stream.launch(combine, grid, (launch.arguments, launch.dv))?;
         }
     }

@@ -21,13 +21,20 @@ use moye_sim::TensorMap as Fields;
 /// What a tile costs beside its rows, in rows.
 const OVERHEAD_ROWS: u32 = 64;
 
-/// The maps of K and V, and the arguments.
-type Parameters<C> = (TmaMap<TmaBox<C>>, TmaMap<TmaBox<C>>, Arguments<<C as Config>::T>);
+/// The maps of K and V, by boxes and by small boxes, and the arguments.
+type Parameters<C> = (
+    TmaMap<TmaBox<C>>,
+    TmaMap<TmaBox<C>>,
+    TmaMap<TmaBox<C, SMALL_BOX>>,
+    TmaMap<TmaBox<C, SMALL_BOX>>,
+    Arguments<<C as Config>::T>,
+);
 
-/// A kernel for pages, variable lengths, packed heads and splits, with maps of K and V.
-pub type VariedVariant<T> = HopperVariant<T, 2>;
+/// A kernel for pages, variable lengths, packed heads and splits, with maps of K
+/// and V by boxes and by small boxes.
+pub type VariedVariant<T> = HopperVariant<T, 4>;
 /// A launch of such a kernel.
-pub type VariedLaunch<T> = HopperLaunch<T, 2>;
+pub type VariedLaunch<T> = HopperLaunch<T, 4>;
 
 /// What the kernels for Hopper have to do of a call.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +47,8 @@ pub struct Demand {
 }
 
 /// The launch that serves a call whose arguments are `arguments`; `None` where the kernels for
-/// sm_80 have to: another architecture, an option that changes single scores, small pages,
-/// tensors that TMA does not load.
+/// sm_80 have to: another architecture, an option that changes single scores, tensors that TMA does
+/// not load.
 pub fn serves<T: TmaElement>(
     variants: &[VariedVariant<T>],
     device: &Device,
@@ -53,7 +60,7 @@ pub fn serves<T: TmaElement>(
     if device.arch() != Arch::new(9, 0)
         || d != dv
         || arguments.changes_scores()
-        || paged && !arguments.page.is_multiple_of(BOX)
+        || paged && !arguments.page.is_multiple_of(SMALL_BOX)
         || arguments.k_length == 0
         || keys.rows == 0
         || keys.batches == 0
@@ -88,12 +95,14 @@ pub fn serves<T: TmaElement>(
 }
 
 /// The tensor maps of keys and values, if TMA loads them.
-fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 2]> {
+fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 4]> {
     let &Arguments { k, v, heads, group, .. } = arguments;
     let tensor = |strides| layout_of(keys.rows, C::D, heads / group, keys.batches, strides);
     Some([
         TmaBox::<C>::tensor_map(k.address(), &tensor(&arguments.stride_k)).ok()?,
         TmaBox::<C>::tensor_map(v.address(), &tensor(&arguments.stride_v)).ok()?,
+        TmaBox::<C, SMALL_BOX>::tensor_map(k.address(), &tensor(&arguments.stride_k)).ok()?,
+        TmaBox::<C, SMALL_BOX>::tensor_map(v.address(), &tensor(&arguments.stride_v)).ok()?,
     ])
 }
 
@@ -104,13 +113,15 @@ unsafe fn launch<C: VariedKernel>(
     launch: &VariedLaunch<C::T>,
     arguments: Arguments<C::T>,
 ) -> Result<()> {
-    let [k, v] = &launch.fields;
+    let [k, v, small_k, small_v] = &launch.fields;
     let device = stream.device();
     let k = TensorMapOf::<TmaBox<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaBox<C>>::of_fields(device, v)?;
+    let small_k = TensorMapOf::<TmaBox<C, SMALL_BOX>>::of_fields(device, small_k)?;
+    let small_v = TensorMapOf::<TmaBox<C, SMALL_BOX>>::of_fields(device, small_v)?;
     let grid = Grid::new(launch.blocks as u32, C::THREADS);
     // SAFETY: the caller's contract; the maps are of the tensors.
-    unsafe { stream.launch(&C::KERNEL, grid, (&k, &v, arguments)) }
+    unsafe { stream.launch(&C::KERNEL, grid, (&k, &v, &small_k, &small_v, arguments)) }
 }
 
 /// A configuration with its kernel.

@@ -1,7 +1,7 @@
 //! Reduces the results of the splits of the keys.
 //!
-//! The kernel is short, and most of its time is the latency of its loads: a warp issues all loads of
-//! its splits together. With more splits than that, the four warps of a block share a row.
+//! The kernel is short, and most of its time is the latency of its loads: a warp issues several
+//! loads together, and where rows are few the warps of a block share one.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Arguments;
@@ -18,14 +18,16 @@ use moye_device::memory::{SharedArray, SharedStorage};
 use moye_device::tensor::StaticLayout;
 
 /// Threads of a block.
-pub const THREADS: u32 = 128;
+pub const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
 
 /// Splits of which a lane has the logarithms; 32 lanes have those of the most splits that there
 /// are, 128.
 const MOST_OF_LANE: usize = 4;
 /// Splits whose results a warp loads together.
-const TOGETHER: usize = 8;
+const TOGETHER: usize = 4;
+/// Rows up to which a block for each fills a GPU once.
+const FEW_ROWS: u32 = 1024;
 /// The largest head size of the values.
 const MOST_COLUMNS: i64 = 256;
 
@@ -41,10 +43,10 @@ impl StaticLayout for SmemPartial {
 /// What the kernel keeps in shared memory.
 pub type CombineStorage = SharedArray<f32, SmemPartial>;
 
-/// Rows of a block: one that all its warps share, or one for each warp.
+/// Rows of a block, of `rows` in all: one that all its warps share, or one for each warp.
 #[must_use]
-pub const fn rows_of_block(splits: u32) -> u32 {
-    if splits > TOGETHER as u32 { 1 } else { WARPS }
+pub const fn rows_of_block(rows: u32, splits: u32) -> u32 {
+    if rows <= FEW_ROWS && splits > TOGETHER as u32 { 1 } else { WARPS }
 }
 
 /// Adds up the splits' results with the weights that the logarithms of their sums give, in a fixed
@@ -53,18 +55,18 @@ pub const fn rows_of_block(splits: u32) -> u32 {
 /// # Safety
 /// [`forward`](super::forward()) has run with the same arguments, more than one split and both
 /// workspaces; `dv` is its number of value columns. The launch has `THREADS` threads and a block
-/// for each [`rows_of_block`] rows of `batches * heads * q_length`. The kernel declares
+/// for each [`rows_of_block`] rows of the `batches * heads * q_length`. The kernel declares
 /// `CombineStorage`.
 #[inline(always)]
 pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     const LOG2_E: f32 = core::f32::consts::LOG2_E;
     let splits = arguments.splits;
     let (lane, warp) = (thread_idx().x % 32, shuffle(FULL_WARP, thread_idx().x / 32, 0));
-    let shared = rows_of_block(splits) == 1;
+    let rows = arguments.batches * arguments.heads * arguments.q_length;
+    let shared = rows_of_block(rows, splits) == 1;
     // The warp has the splits `part`, `part + parts`, ... of its row.
     let (row, part, parts) =
         if shared { (block_idx().x, warp, WARPS) } else { (block_idx().x * WARPS + warp, 0, 1) };
-    let rows = arguments.batches * arguments.heads * arguments.q_length;
     if row >= rows {
         return;
     }
@@ -76,12 +78,12 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     }
     let sSum = CombineStorage::take(); // (column, warp)
     let of_split = i64::from(rows) * i64::from(dv);
-    // The splits `32 group + part`, `32 group + part + parts`, ...
-    let load = |group: u32, column: u32| {
+    // The warp's next splits from its number `first` on.
+    let load = |first: u32, column: u32| {
         let of_row = i64::from(row) * i64::from(dv) + i64::from(column);
         let mut results = [Word128([0; 4]); TOGETHER];
         for i in 0..TOGETHER {
-            let split = 32 * group + part + parts * i as u32;
+            let split = part + parts * (first + i as u32);
             if split < splits {
                 let from = arguments.partial_o.offset(i64::from(split) * of_split + of_row);
                 results[i] = Word128::load_global(from.address());
@@ -124,22 +126,23 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     while first < dv {
         let (column, exists) = (column_of(first), first + 4 * lane < dv);
         let mut results = [0.0f32; 4];
-        let mut group = 0u32;
+        let mut next = 0;
         loop {
-            // A run-time index would move the weights to local memory.
-            let weights = if group < 2 { [weights[0], weights[1]] } else { [weights[2], weights[3]] };
-            let weight = if group.is_multiple_of(2) { weights[0] } else { weights[1] } * inverse;
             for i in 0..TOGETHER {
-                let weight = shuffle(FULL_WARP, weight, part + parts * i as u32);
+                let split = part + parts * (next + i as u32);
+                // A run-time index would move the weights to local memory.
+                let pair = if split < 64 { [weights[0], weights[1]] } else { [weights[2], weights[3]] };
+                let weight = if split & 32 == 0 { pair[0] } else { pair[1] };
+                let weight = shuffle(FULL_WARP, weight, split % 32) * inverse;
                 for j in 0..4 {
                     results[j] += f32::from_bits(loaded[i].0[j]) * weight;
                 }
             }
-            group += 1;
-            if 32 * group >= splits {
+            next += TOGETHER as u32;
+            if part + parts * next >= splits {
                 break;
             }
-            loaded = load(group, column);
+            loaded = load(next, column);
         }
         first += 128;
         if first < dv {

@@ -300,6 +300,7 @@ impl<C: Config> KeyRows<C> {
     }
 
     /// Starts copying tile `tile` to the shared address `to`; keys that do not exist become zeros.
+    /// The tile's first key exists.
     ///
     /// # Safety
     /// The keys may be read; the place belongs to the copy until the wait.
@@ -308,21 +309,27 @@ impl<C: Config> KeyRows<C> {
         let key = tile * C::KEYS as u32;
         // Read from the parameters each time: kept, it would take registers.
         let stride = i64::from(opaque(strides.row as u32));
+        let (mut first, mut row) = (self.first, key);
         if C::GENERAL && arguments.pages.address() != 0 {
             let page_bits = arguments.page.trailing_zeros();
             let pages = arguments.pages.offset(i64::from(self.batch) * arguments.stride_pages);
-            // Pages of keys that do not exist are not looked up.
-            self.rows.load(to, |row| {
-                let key = key + row;
-                let exists = key < self.keys;
-                let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
-                let in_page = key & (arguments.page - 1);
-                let offset = i64::from(page) * strides.batch + i64::from(in_page) * stride;
-                (self.first.offset(offset).address(), exists)
-            });
-            return;
+            let in_page = |key: u32| key & (arguments.page - 1);
+            if arguments.page < C::KEYS as u32 {
+                // Pages of keys that do not exist are not looked up.
+                self.rows.load(to, |row| {
+                    let key = key + row;
+                    let exists = key < self.keys;
+                    let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
+                    let offset = i64::from(page) * strides.batch + i64::from(in_page(key)) * stride;
+                    (self.first.offset(offset).address(), exists)
+                });
+                return;
+            }
+            // The tile is in one page.
+            first = first.offset(i64::from(pages.read((key >> page_bits).into())) * strides.batch);
+            row = in_page(key);
         }
-        let mut next = self.first.offset(i64::from(key + self.rows.row()) * stride);
+        let mut next = first.offset(i64::from(row + self.rows.row()) * stride);
         let step = i64::from(self.rows.rows_at_once()) * stride;
         let left = self.keys - key;
         self.rows.load(to, |row| {

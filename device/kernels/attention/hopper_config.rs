@@ -22,8 +22,10 @@ use moye_device::tensor::{AllButLast, StaticLayout};
 pub const WARPGROUP: u32 = 128;
 /// Stages of K, and of V.
 pub const STAGES: u32 = 2;
-/// Keys of a box of the kernels for pages and variable lengths: pages have a multiple of it.
+/// Keys of a box of the kernels for pages and variable lengths.
 pub const BOX: u32 = 64;
+/// Keys of a box where pages are smaller than [`BOX`]: pages have a multiple of it.
+pub const SMALL_BOX: u32 = 16;
 
 /// What a kernel is made for.
 pub trait Config: Copy + Default + Send + Sync + 'static {
@@ -130,15 +132,22 @@ layouts! {
     SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, SWIZZLE;
     /// V transposed: (D, BLK_N, STAGES).
     SmemVt = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout.select(&[1, 0, 2]), SWIZZLE;
-    /// K or V as boxes: (BOX, D, BLK_N / BOX, STAGES).
-    SmemBoxes = |C| layout!(
-        ({ BOX as i64 }, (64, { C::D / 64 }), { (C::BLK_N / BOX) as i64 }, { STAGES as i64 }):
-        (64, (1, { C::BLK_N as i64 * 64 }), { BOX as i64 * 64 }, { C::BLK_N as i64 * C::D })
-    ), SWIZZLE;
     /// A warpgroup's tile of scores.
     TileS = |C| layout!((64, { C::BLK_N as i64 })), Swizzle::NONE;
     /// A warpgroup's tile of O.
     TileO = |C| layout!((64, { C::D })), Swizzle::NONE;
+}
+
+/// K or V as boxes of `B` keys: (B, D, BLK_N / B, STAGES).
+#[derive(Clone, Copy, Debug)]
+pub struct SmemBoxes<C, const B: u32 = BOX>(PhantomData<C>);
+
+impl<C: Config, const B: u32> StaticLayout for SmemBoxes<C, B> {
+    const LAYOUT: Layout = layout!(
+        ({ B as i64 }, (64, { C::D / 64 }), { (C::BLK_N / B) as i64 }, { STAGES as i64 }):
+        (64, (1, { C::BLK_N as i64 * 64 }), { B as i64 * 64 }, { C::BLK_N as i64 * C::D })
+    );
+    const SWIZZLE: Swizzle = SWIZZLE;
 }
 
 /// The copy of 64 rows of Q or O, of a tensor (row, column, head, sequence).
@@ -147,7 +156,7 @@ pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;
 pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
 
 /// The copy of a box of K or V, of a tensor (row, column, head, sequence or page).
-pub type TmaBox<C> = TmaCopy<Element<C>, AllButLast<AllButLast<SmemBoxes<C>>>, 4>;
+pub type TmaBox<C, const B: u32 = BOX> = TmaCopy<Element<C>, AllButLast<AllButLast<SmemBoxes<C, B>>>, 4>;
 
 /// Who reads stages of Q: the four warps of one warpgroup.
 pub type OneWarpgroup = Warps<{ WARPGROUP / 32 }>;

@@ -49,8 +49,14 @@ macro_rules! varied {
         /// # Safety
         /// As [`forward_varied`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = VariedStorage<$config>)]
-        pub unsafe fn $name(k: TmaMap<TmaBox<$config>>, v: TmaMap<TmaBox<$config>>, arguments: Arguments<$t>) {
-            forward_varied::<$config>(&k, &v, &arguments)
+        pub unsafe fn $name(
+            k: TmaMap<TmaBox<$config>>,
+            v: TmaMap<TmaBox<$config>>,
+            small_k: TmaMap<TmaBox<$config, SMALL_BOX>>,
+            small_v: TmaMap<TmaBox<$config, SMALL_BOX>>,
+            arguments: Arguments<$t>,
+        ) {
+            forward_varied::<$config>(&k, &v, (&small_k, &small_v), &arguments)
         }
     )+ };
 }

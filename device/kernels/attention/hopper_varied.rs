@@ -5,17 +5,19 @@
 //! A block has one tile of `64 * WARPGROUPS` rows and one split of the keys. Row `r` of a sequence
 //! is token `r / pack` of head `r % pack`, so that rows have no stride: the consumer warpgroups
 //! load their rows of Q by `cp.async` and store those of O themselves. A producer loads K and V by
-//! TMA, in boxes of [`BOX`] keys, each of which is in one page.
+//! TMA, in boxes of [`BOX`] keys, each of which is in one page; `hopper_pages` has the one for
+//! smaller pages.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Arguments;
 use super::config::Half;
 use super::hopper_config::{
-    BOX, Config, Element, KeyStages, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage,
-    WARPGROUP, give_registers, take_registers,
+    BOX, Config, Element, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
+    give_registers, take_registers,
 };
 use super::hopper_hidden::{Row, Source, is_hit, recompute};
 use super::hopper_mainloop::{ALONE, Mainloop, begin_turns, scale_rows};
+use super::hopper_pages::{Pipelines, SmallBox, produce_small};
 use super::hopper_places::Places;
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_softmax::Softmax;
@@ -37,19 +39,21 @@ use moye_device::memory::{Global, SharedStorage};
 use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
 
 /// The kernel's text: entries are its instances. The maps of K and V have the modes (row, column,
-/// KV head, sequence or page). The block's threads are those of `Config::THREADS`, the grid's
-/// blocks those of [`Arguments::grid`] of `64 * WARPGROUPS` rows.
+/// KV head, sequence or page); `small` are those for pages of fewer than [`BOX`] tokens. The
+/// block's threads are those of `Config::THREADS`, the grid's blocks those of [`Arguments::grid`]
+/// of `64 * WARPGROUPS` rows.
 ///
 /// # Safety
 /// The maps are of tensors in memory of the device, by their types; what `arguments` point to lies
 /// inside its buffers, and `o`, `lse` and the workspaces overlap nothing else. Heads of `q` and `o`
 /// are contiguous, their addresses and strides multiples of 16 bytes. Pages have a multiple of
-/// [`BOX`] tokens. No option of `arguments` changes single scores. The kernel declares
-/// `VariedStorage<C>`.
+/// [`SMALL_BOX`](super::hopper_config::SMALL_BOX) tokens. No option of `arguments` changes single
+/// scores. The kernel declares `VariedStorage<C>`.
 #[inline(always)]
 pub unsafe fn forward_varied<C: Config>(
     k: &TmaMap<TmaBox<C>>,
     v: &TmaMap<TmaBox<C>>,
+    small: (&TmaMap<SmallBox<C>>, &TmaMap<SmallBox<C>>),
     arguments: &Arguments<C::T>,
 ) {
     let thread = thread_idx().x;
@@ -64,8 +68,18 @@ pub unsafe fn forward_varied<C: Config>(
     sync_threads();
     if warpgroup == C::WARPGROUPS {
         give_registers::<C>();
-        if thread == C::WARPGROUPS * WARPGROUP {
-            produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
+        let number = thread - C::WARPGROUPS * WARPGROUP;
+        if arguments.pages.address() == 0 || arguments.page >= BOX {
+            if number == 0 {
+                produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
+            }
+        } else if number < 32 {
+            let tile = Tile::<C>::of(arguments);
+            if tile.first < tile.rows {
+                let places = Places::new(arguments, &tile.sequence);
+                let of = (places, tile.work.kv_head, tile.keys);
+                produce_small::<C>(small, of, (sK, sV), (keys, values));
+            }
         }
     } else {
         take_registers::<C>();
@@ -211,8 +225,6 @@ unsafe fn produce<C: Config>(
     load!(values, mV, sV, of_values);
 }
 
-/// The stages of K and V.
-type Pipelines<C> = (<KeyStages<C> as SharedStorage>::Tensors, <KeyStages<C> as SharedStorage>::Tensors);
 /// Shared memory: (64, D, WARPGROUPS), (BLK_N, D, STAGES) and the same for V.
 type Arrays<C> = (
     SharedTensor<Element<C>, SmemQ<C>>,

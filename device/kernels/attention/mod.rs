@@ -8,7 +8,7 @@
 //!   mask hides and that are no numbers.
 //! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
 //!   heads and splits.
-//! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_places`, `hopper_rows`,
+//! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`, `hopper_rows`,
 //!   `hopper_schedule`, `hopper_softmax`: what both are made of.
 //! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`: its parts.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
@@ -41,6 +41,8 @@ mod hopper_entries;
 mod hopper_hidden;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod hopper_mainloop;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_pages;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod hopper_places;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]

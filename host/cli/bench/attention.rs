@@ -102,7 +102,7 @@ pub fn cases() -> Vec<Case> {
         let order = Order::Pages(page);
         cases.extend([1, 8, 16].map(|queries| Case { order, ..decode(16, queries, 8192) }));
     }
-    cases.push(Case { order: Order::Pages(64), ..chunk });
+    cases.extend([16, 64].map(|page| Case { order: Order::Pages(page), ..chunk }));
     cases
 }
 

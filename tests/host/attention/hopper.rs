@@ -48,11 +48,11 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
             case.lengths = Some(lengths);
         }
         1 => {
-            case.page = Some(random.of(&[64, 128, 256]));
+            case.page = Some(random.of(&[16, 32, 64, 128, 256]));
             case.k_lengths = Some(vec![k_length; case.batches]);
         }
         2 => {
-            case.page = Some(64);
+            case.page = Some(random.of(&[16, 64]));
             case.k_lengths = Some((0..case.batches).map(|_| random.below(k_length + 1)).collect());
         }
         // All of one length and in one tensor: the keys are split.

@@ -82,7 +82,7 @@ pub fn check_by<T: Kernels, M: Machine>(
     run(&mut arguments, &operands);
     let rows = arguments.batches * arguments.heads * arguments.q_length;
     if case.splits > 1 && rows > 0 {
-        let blocks = rows.div_ceil(rows_of_block(arguments.splits));
+        let blocks = rows.div_ceil(rows_of_block(rows, arguments.splits));
         machine.combine(&T::combine(), blocks, arguments, case.dv as u32);
     }
     let o: Vec<T> = buffers.o.download().chunks_exact(2).map(crate::bytes::of_bytes).collect();

@@ -14,7 +14,13 @@ use moye_device::layout;
 use moye_sim::GlobalMemory;
 
 /// A kernel's parameters.
-type Parameters<C> = (TmaMap<TmaBox<C>>, TmaMap<TmaBox<C>>, Arguments<<C as Config>::T>);
+type Parameters<C> = (
+    TmaMap<TmaBox<C>>,
+    TmaMap<TmaBox<C>>,
+    TmaMap<TmaBox<C, SMALL_BOX>>,
+    TmaMap<TmaBox<C, SMALL_BOX>>,
+    Arguments<<C as Config>::T>,
+);
 
 /// The element types with kernels for Hopper.
 trait Varied: Kernels + TmaElement {
@@ -73,18 +79,26 @@ fn run<C: Config<T: Kernels + TmaElement>>(
         (_, Some(&rows)) => (rows as usize, 1),
         _ => (case.k_length, case.batches),
     };
-    let map = |address: u64, strides: &Strides| {
+    let tensor = |strides: &Strides| {
         let Strides { batch, row, head } = *strides;
         let [rows, heads, batches] = [rows, case.kv_heads(), batches].map(|extent| extent as i64);
-        let tensor = layout!((rows, { C::D }, heads, batches):(row, 1, head, batch));
-        TmaMap::from_words(TmaBox::<C>::tensor_map(address, &tensor).unwrap().encode())
+        layout!((rows, { C::D }, heads, batches):(row, 1, head, batch))
     };
-    let (k, v) =
-        (map(arguments.k.address(), &arguments.stride_k), map(arguments.v.address(), &arguments.stride_v));
+    let (of_k, of_v) = (tensor(&arguments.stride_k), tensor(&arguments.stride_v));
+    macro_rules! map {
+        ($operand:ident, $tensor:ident, $rows:expr) => {
+            TmaMap::from_words(
+                TmaBox::<C, { $rows }>::tensor_map(arguments.$operand.address(), &$tensor).unwrap().encode(),
+            )
+        };
+    }
+    let maps = (map!(k, of_k, BOX), map!(v, of_v, BOX), map!(k, of_k, SMALL_BOX), map!(v, of_v, SMALL_BOX));
     let blocks = arguments.grid(64 * C::WARPGROUPS);
     // SAFETY: the operands of the case.
-    unsafe { kernel.simulate(&simulator.0, blocks, C::THREADS, (k, v, *arguments)) }
-        .unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
+    unsafe {
+        kernel.simulate(&simulator.0, blocks, C::THREADS, (maps.0, maps.1, maps.2, maps.3, *arguments))
+    }
+    .unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
 }
 
 fn check<T: Varied>(case: &Case, few: bool, seed: u64) {
@@ -107,7 +121,7 @@ fn random_case(random: &mut Random) -> (Case, bool) {
         case.order = Order::TokenFirst;
     }
     if case.page.is_some() {
-        case.page = Some(random.of(&[64, 64, 128, 256]));
+        case.page = Some(random.of(&[16, 32, 64, 64, 128, 256]));
     }
     if let Some(lengths) = &mut case.lengths {
         for length in lengths.iter_mut() {
@@ -143,6 +157,18 @@ fn a_chunk_of_a_prompt_is_split_and_its_heads_share_tiles() {
     (case.splits, case.pack) = (3, true);
     check::<bf16>(&case, false, 1);
     check::<f16>(&case, true, 2);
+}
+
+#[test]
+fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
+    for (d, page) in [(64, 16), (128, 16), (128, 32), (256, 16)] {
+        for few in [true, false] {
+            let mut case = Case::new(d, (2, 2, 2), (20, 333)).causal();
+            case.page = Some(page);
+            case.k_lengths = Some(vec![333, 17]);
+            check::<bf16>(&case, few, 3);
+        }
+    }
 }
 
 #[test]

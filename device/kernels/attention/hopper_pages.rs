@@ -1,0 +1,76 @@
+//! The producer for pages of fewer than [`BOX`](super::hopper_config::BOX) tokens: a warp whose lanes
+//! have a box of a tile of keys each.
+//!
+//! A tile of 128 keys in pages of 16 is eight boxes at unrelated places. Each lane reads the page
+//! number of its own box, a tile ahead, so that the reads of a tile take one latency.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+use super::hopper_config::{Config, Element, KeyStages, SMALL_BOX, SmemBoxes, SmemK, TmaBox};
+use super::hopper_places::Places;
+use moye_device::arch::{lane_id, prefetch_tensor_map};
+use moye_device::atom::tma::TmaMap;
+use moye_device::memory::SharedStorage;
+use moye_device::tensor::SharedTensor;
+
+/// The copy of a small box of K or V.
+pub type SmallBox<C> = TmaBox<C, SMALL_BOX>;
+
+/// The stages of K and V.
+pub type Pipelines<C> = (<KeyStages<C> as SharedStorage>::Tensors, <KeyStages<C> as SharedStorage>::Tensors);
+
+/// Loads the tiles of keys `begin .. end` of a KV head, from the last to the first.
+///
+/// # Safety
+/// All lanes of one warp. The maps are of the pages; the table has the pages of all keys. The
+/// arrays are those of the pipelines.
+#[inline(always)]
+pub unsafe fn produce_small<C: Config>(
+    (k, v): (&TmaMap<SmallBox<C>>, &TmaMap<SmallBox<C>>),
+    (places, head, (begin, end)): (Places, u32, (u32, u32)),
+    (sK, sV): (SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemK<C>>),
+    (keys, values): Pipelines<C>,
+) {
+    let boxes = const {
+        assert!(C::BLK_N % SMALL_BOX == 0 && C::BLK_N / SMALL_BOX <= 32, "a lane has a box of a tile");
+        C::BLK_N / SMALL_BOX
+    };
+    // (SMALL_BOX, D, BLK_N / SMALL_BOX, STAGES)
+    let sK = sK.with_layout::<SmemBoxes<C, SMALL_BOX>>();
+    let sV = sV.with_layout::<SmemBoxes<C, SMALL_BOX>>();
+    let load = SmallBox::<C>::get_slice();
+    let (mK, mV) = (k.tensor(), v.tensor());
+    let (mut keys, mut values) = (keys.producer(), values.producer());
+    let lane = lane_id();
+    // Lanes without a box have the place of the last one's.
+    let place = |tile: u32| places.of(tile * C::BLK_N + lane.min(boxes - 1) * SMALL_BOX);
+    macro_rules! load {
+        ($pipeline:ident, $tensor:ident, $array:ident, $place:expr) => {
+            let filling = $pipeline.acquire_by_warp(const { C::BLK_N / SMALL_BOX * SmallBox::<C>::BYTES });
+            if lane < boxes {
+                let [row, page] = $place;
+                let to = filling.of($array).slice_last(lane); // (SMALL_BOX, D)
+                load.copy($tensor.offset([row, 0, head as i32, page]), to, &filling);
+            }
+        };
+    }
+    // Each stage expects the bytes that are loaded into it.
+    if lane == 0 {
+        prefetch_tensor_map(k.pointer());
+        prefetch_tensor_map(v.pointer());
+    }
+    if begin >= end {
+        return;
+    }
+    let mut next = end - 1;
+    let mut of_values = place(next);
+    load!(keys, mK, sK, of_values);
+    let mut of_keys = if next > begin { place(next - 1) } else { of_values };
+    while next > begin {
+        next -= 1;
+        let later = if next > begin { place(next - 1) } else { of_keys };
+        load!(keys, mK, sK, of_keys);
+        load!(values, mV, sV, of_values);
+        (of_values, of_keys) = (of_keys, later);
+    }
+    load!(values, mV, sV, of_values);
+}
