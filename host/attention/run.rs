@@ -6,7 +6,7 @@ use super::element::AttentionElement;
 use super::explanation::AttentionExplanation;
 use super::heads::{HeadsMut, OPERATION};
 use super::hopper::{self, PlainLaunch};
-use super::plan::{MOST_SPLITS, Plan, Question, plan};
+use super::plan::{MOST_SPLITS, Plan, Question, Sizes, plan};
 use super::problem::Problem;
 use super::varied::{self, Demand, VariedLaunch};
 use crate::device::{Device, MAX_BLOCKS};
@@ -73,12 +73,9 @@ impl<T: AttentionElement> Launch<T> {
         };
         let general = arguments.is_general();
         let tile = if general { variant.general_tile } else { variant.tile };
+        let sizes = Sizes::of(&arguments, (variant.d, variant.dv));
         let Plan { decode, pack, splits } = plan(&Question {
-            batches: arguments.batches,
-            heads: arguments.heads,
-            group: arguments.group,
-            queries: arguments.q_length,
-            keys: arguments.k_length,
+            sizes,
             tile,
             decode_tile: variant.decode_tile,
             multiprocessors: device.planned_multiprocessors(),

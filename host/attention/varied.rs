@@ -2,7 +2,7 @@
 //! and its launch.
 
 use super::hopper::layout_of;
-use super::plan::{OVERHEAD, splits};
+use super::plan::{HOPPER, Sizes, Split, splits};
 use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::Result;
 use crate::device::{Arch, Device};
@@ -87,8 +87,12 @@ pub fn serves<T: TmaElement>(
     let fields = (variant.fields)(arguments, keys)?;
     let of_split = tiles(&variant, pack).saturating_mul(arguments.batches.into());
     let splits = wanted.unwrap_or_else(|| {
-        let slots = u64::from(device.planned_multiprocessors());
-        splits(of_split, arguments.k_length.div_ceil(variant.tile.1), slots, OVERHEAD + 1)
+        let key_tiles = arguments.k_length.div_ceil(variant.tile.1);
+        let multiprocessors = device.planned_multiprocessors();
+        splits(
+            &Sizes::of(arguments, (d, dv)),
+            &Split { kernel: &HOPPER, tile: variant.tile, blocks: of_split, key_tiles, multiprocessors },
+        )
     });
     let blocks = of_split.saturating_mul(splits.into());
     Some(HopperLaunch { variant, fields, blocks, pack, splits, section: 1, scales: Scales::NONE })
