@@ -103,7 +103,7 @@ const MMA_SYNC: Abilities =
     Abilities { blocks: BLOCKS, bytes: 51e3, operations: 0.8e6, block: 1.5, overlap: 2.8 };
 /// The kernels for sm_90a.
 pub const HOPPER: Abilities =
-    Abilities { blocks: 1, bytes: 59e3, operations: 5.9e6, block: 1.0, overlap: 8.0 };
+    Abilities { blocks: 1, bytes: 59e3, operations: 5.9e6, block: 1.0, overlap: 4.0 };
 
 /// A launch.
 const LAUNCH: f64 = 5.0;
@@ -211,7 +211,7 @@ mod tests {
         };
         assert_eq!(splits(1, [8, 1], [256, 8448], 128, 2), 8, "a chunk of a prompt");
         assert_eq!(splits(1, [32, 1], [256, 8448], 128, 2), 2, "with more heads");
-        assert_eq!(splits(1, [32, 4], [8, 8192], 64, 1), 8, "several query tokens");
+        assert_eq!(splits(1, [32, 4], [8, 8192], 64, 1), 16, "several query tokens");
         assert_eq!(splits(16, [32, 4], [8, 8192], 64, 1), 1, "16 sequences fill the GPU");
     }
 

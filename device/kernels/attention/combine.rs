@@ -105,14 +105,14 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
         }
     }
     let mut max = weights[0].max(weights[1]).max(weights[2].max(weights[3]));
-    for step in [1, 2, 4, 8, 16] {
-        max = max.max(shuffle_xor(FULL_WARP, max, step));
+    for bit in 0..5 {
+        max = max.max(shuffle_xor(FULL_WARP, max, 1 << bit));
     }
     let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
     let weights = weights.map(|lse| ex2_approx_f32(lse * LOG2_E - shift));
     let mut total = (weights[0] + weights[1]) + (weights[2] + weights[3]);
-    for step in [1, 2, 4, 8, 16] {
-        total += shuffle_xor(FULL_WARP, total, step);
+    for bit in 0..5 {
+        total += shuffle_xor(FULL_WARP, total, 1 << bit);
     }
     let (inverse, sum) = normalizer(shift, total, f32::NEG_INFINITY);
     if part == 0 && lane == 0 && arguments.lse.address() != 0 {

@@ -35,7 +35,7 @@ macro_rules! entries {
     };
 }
 entries! {
-    64 x 64, tile 128 x 64 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
+    64 x 64, tile 128 x 96 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
         bf16: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
         f16: forward_f16_64 forward_f16_64_general decode_f16_64;
     80 x 80, tile 64 x 64 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
@@ -64,7 +64,7 @@ macro_rules! combining {
         ///
         /// # Safety
         /// As [`combine`].
-        #[kernel(threads = THREADS, shared = CombineStorage)]
+        #[kernel(threads = THREADS, min_blocks = 6, shared = CombineStorage)]
         pub unsafe fn $name(arguments: Arguments<$t>, dv: u32) {
             combine::<$t>(&arguments, dv)
         }

@@ -56,10 +56,6 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     let at_v_tile = at_v + group * const { stage_bytes::<SmemV<C>>() };
 
     let mma = Mma::<C>::get_slice(in_group);
-    let (read_q, read_k, read_v) =
-        (ReadQ::<C>::get_slice(in_group), ReadK::<C>::get_slice(in_group), ReadV::<C>::get_slice(in_group));
-    // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K), (CPY, MMA_N, MMA_K)
-    let (r_q, r_k, r_v) = (read_q.partition_s(s_q), read_k.partition_s(s_k), read_v.partition_s(s_vt));
     // Each step's part is read before its product.
     let (mut f_q, mut f_k, mut f_v) = (
         mma.partition_fragment_a(&s_q),  // (MMA, MMA_M, MMA_K)
@@ -127,6 +123,13 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
 
             let mut scores = mma.accumulator::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
             let steps = const { (C::D / 16) as u32 };
+            // Computed for each tile: kept, the addresses would take registers through the softmax.
+            // The kernel for all options has smaller tiles, and keeps them.
+            let of_tile = |thread| if C::GENERAL && C::GROUPS == 1 { thread } else { opaque(thread) };
+            let (read_q, read_k) =
+                (ReadQ::<C>::get_slice(of_tile(in_group)), ReadK::<C>::get_slice(of_tile(in_group)));
+            // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K)
+            let (r_q, r_k) = (read_q.partition_s(s_q), read_k.partition_s(s_k));
             // Q and K have arrived for all threads of the group.
             for step in 0..steps {
                 copy_tiled(
@@ -182,6 +185,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
                 }
                 sync();
             }
+            let read_v = ReadV::<C>::get_slice(of_tile(in_group));
+            let r_v = read_v.partition_s(s_vt); // (CPY, MMA_N, MMA_K)
             let p = probabilities::<C, _>(&scores);
             for step in 0..const { (C::KEYS / 16) as u32 } {
                 copy_tiled(
@@ -325,7 +330,8 @@ impl<C: Config> KeyRows<C> {
                 });
                 return;
             }
-            // The tile is in one page.
+            // The tile is in one page: both are powers of two.
+            const { assert!(!C::GENERAL || C::KEYS & (C::KEYS - 1) == 0) };
             first = first.offset(i64::from(pages.read((key >> page_bits).into())) * strides.batch);
             row = in_page(key);
         }
