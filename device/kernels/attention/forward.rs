@@ -279,6 +279,9 @@ impl<C: Config> QueryTile<C> {
     }
 }
 
+/// Rows of a thread that are loaded with one page number, where pages have as many.
+const ROWS_OF_PAGE: u32 = 16;
+
 /// The rows of K or of V of one KV head, tile by tile.
 struct KeyRows<C: Config> {
     rows: Rows,
@@ -320,13 +323,21 @@ impl<C: Config> KeyRows<C> {
             let pages = arguments.pages.offset(i64::from(self.batch) * arguments.stride_pages);
             let in_page = |key: u32| key & (arguments.page - 1);
             if arguments.page < C::KEYS as u32 {
-                // Pages of keys that do not exist are not looked up.
+                // A thread's rows among 16 are in one page, unless pages are smaller. Pages of keys
+                // that do not exist are not looked up.
+                let (mut loaded, at_once) = (0, self.rows.rows_at_once());
                 self.rows.load(to, |row| {
                     let key = key + row;
                     let exists = key < self.keys;
-                    let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
-                    let offset = i64::from(page) * strides.batch + i64::from(in_page(key)) * stride;
-                    (self.first.offset(offset).address(), exists)
+                    if loaded % ROWS_OF_PAGE == 0 || arguments.page < ROWS_OF_PAGE {
+                        let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
+                        let offset = i64::from(page) * strides.batch + i64::from(in_page(key)) * stride;
+                        first = self.first.offset(offset);
+                    }
+                    loaded += at_once;
+                    let this = first;
+                    first = first.offset(i64::from(at_once) * stride);
+                    (this.address(), exists)
                 });
                 return;
             }

@@ -125,7 +125,7 @@ impl Case {
             _ => {}
         }
         if case.lengths.is_none() && case.order != Order::Packed && random.one_in(3) {
-            case.page = Some(random.of(&[16, 32, 64, 256]));
+            case.page = Some(random.of(&[4, 16, 16, 32, 64, 256]));
         }
         case.window = match random.below(5) {
             0 | 1 => [UNLIMITED, 0],
