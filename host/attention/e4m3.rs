@@ -4,8 +4,8 @@
 use super::builder::Attention;
 use super::element::AttentionElement;
 use super::heads::OPERATION;
-use super::hopper::{PlainLaunch, PlainVariant, fastest, layout_of};
-use super::variant::{HopperVariant, KeyTensor};
+use super::hopper::{fastest, layout_of};
+use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
 use crate::memory::BufferSlice;
@@ -32,7 +32,7 @@ pub fn launch<T: AttentionElement>(
     call: &Attention<'_, T>,
     device: &Device,
     arguments: &Arguments<T>,
-) -> Result<PlainLaunch<T>> {
+) -> Result<HopperLaunch<T>> {
     let unsupported = |detail: String| Err(Error::Unsupported { operation: OPERATION, detail });
     if device.arch() != Arch::new(9, 0) {
         return unsupported(format!(
@@ -123,10 +123,10 @@ fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>, tensor: KeyTensor) -> Op
 }
 
 /// # Safety
-/// As [`HopperLaunch::run`](super::variant::HopperLaunch::run).
+/// As [`HopperLaunch::run`].
 unsafe fn run<C: E4m3Kernel>(
     stream: &Stream,
-    launch: &PlainLaunch<F8E4M3>,
+    launch: &HopperLaunch<F8E4M3>,
     arguments: Arguments<F8E4M3>,
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
@@ -147,7 +147,7 @@ pub trait E4m3Kernel: E4m3Config<T: TmaElement> {
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
-const fn variant<C: E4m3Kernel>() -> PlainVariant<F8E4M3> {
+const fn variant<C: E4m3Kernel>() -> HopperVariant<F8E4M3> {
     HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, run::<C>)
 }
 
@@ -158,7 +158,7 @@ macro_rules! variants {
         })+
 
         /// The kernels, those with the largest tiles of keys first.
-        pub const VARIANTS: &[PlainVariant<F8E4M3>] = &[$(variant::<$config>()),+];
+        pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config>()),+];
     };
 }
 variants! {

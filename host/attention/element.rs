@@ -1,8 +1,8 @@
 //! The kernels of each element type.
 
 use super::e4m3;
-use super::hopper::{self, PlainVariant};
-use super::varied::{self, VariedVariant};
+use super::variant::HopperVariant;
+use super::{hopper, varied};
 use half::{bf16, f16};
 use moye_device::atom::tma::TmaElement;
 use moye_device::kernel::Kernel;
@@ -42,9 +42,9 @@ pub trait AttentionElement: TmaElement + sealed::Sealed {
     #[doc(hidden)]
     const COMBINE: Option<Kernel<(Arguments<Self>, u32)>>;
     #[doc(hidden)]
-    const HOPPER: &'static [PlainVariant<Self>];
+    const HOPPER: &'static [HopperVariant<Self>];
     #[doc(hidden)]
-    const VARIED: &'static [VariedVariant<Self>];
+    const VARIED: &'static [HopperVariant<Self>];
 }
 
 mod sealed {
@@ -58,8 +58,8 @@ impl AttentionElement for F8E4M3 {
     type Output = bf16;
     const VARIANTS: &'static [Variant<Self>] = &[];
     const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = None;
-    const HOPPER: &'static [PlainVariant<Self>] = e4m3::VARIANTS;
-    const VARIED: &'static [VariedVariant<Self>] = &[];
+    const HOPPER: &'static [HopperVariant<Self>] = e4m3::VARIANTS;
+    const VARIED: &'static [HopperVariant<Self>] = &[];
 }
 
 macro_rules! variants {
@@ -79,8 +79,8 @@ macro_rules! variants {
                 decode_tile: (16, $decode_keys),
             }),+];
             const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = Some(kernels::$combine);
-            const HOPPER: &'static [PlainVariant<Self>] = hopper::$hopper;
-            const VARIED: &'static [VariedVariant<Self>] = varied::$hopper;
+            const HOPPER: &'static [HopperVariant<Self>] = hopper::$hopper;
+            const VARIED: &'static [HopperVariant<Self>] = varied::$hopper;
         }
     )+ };
 }

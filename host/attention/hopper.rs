@@ -25,11 +25,6 @@ use std::sync::{Mutex, PoisonError};
 type Parameters<C> =
     (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, TmaMap<TmaQ<C>>, Arguments<<C as Config>::T>, u32);
 
-/// A kernel for whole tensors, with maps of Q, K, V and O.
-pub type PlainVariant<T> = HopperVariant<T, 4>;
-/// A launch of such a kernel.
-pub type PlainLaunch<T> = HopperLaunch<T, 4>;
-
 /// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
 /// 2048 keys on.
 const OVERHEAD: u32 = 20;
@@ -44,11 +39,11 @@ const L2_BYTES: u64 = 32 << 20;
 /// of `dv`; `None` if the kernels for sm_80 must serve it: another architecture, an option that
 /// changes single scores, variable lengths, tensors that TMA cannot load.
 pub fn serves<T: TmaElement>(
-    variants: &[PlainVariant<T>],
+    variants: &[HopperVariant<T>],
     device: &Device,
     (d, dv): (usize, usize),
     arguments: &Arguments<T>,
-) -> Option<PlainLaunch<T>> {
+) -> Option<HopperLaunch<T>> {
     let on_device = [arguments.q_offsets, arguments.k_offsets, arguments.k_lengths];
     if device.arch() != Arch::new(9, 0)
         || d != dv
@@ -65,15 +60,15 @@ pub fn serves<T: TmaElement>(
 /// The launch of the fastest kernel for heads of `d` columns; `None` if no kernel takes
 /// such heads, or TMA cannot load the tensors.
 pub fn fastest<T: TmaElement>(
-    variants: &[PlainVariant<T>],
+    variants: &[HopperVariant<T>],
     device: &Device,
     d: usize,
     arguments: &Arguments<T>,
-) -> Option<PlainLaunch<T>> {
+) -> Option<HopperLaunch<T>> {
     let Window { left, right } = arguments.window;
     let masked = left != UNLIMITED || right != UNLIMITED;
     // The length of all tiles of keys; for a sliding window small tiles are better.
-    let cost = |variant: &PlainVariant<T>| {
+    let cost = |variant: &HopperVariant<T>| {
         let (rows, keys) = variant.tile;
         let length = if left == UNLIMITED {
             u64::from(arguments.k_length.div_ceil(keys)) * u64::from(keys + OVERHEAD)
@@ -139,7 +134,7 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor
 /// As [`HopperLaunch::run`].
 unsafe fn launch<C: HopperKernel>(
     stream: &Stream,
-    launch: &PlainLaunch<C::T>,
+    launch: &HopperLaunch<C::T>,
     arguments: Arguments<C::T>,
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
@@ -159,7 +154,7 @@ pub trait HopperKernel: Config {
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
-const fn variant<C: HopperKernel<T: TmaElement>>() -> PlainVariant<C::T> {
+const fn variant<C: HopperKernel<T: TmaElement>>() -> HopperVariant<C::T> {
     HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
 }
 
@@ -170,7 +165,7 @@ macro_rules! variants {
         })+
 
         /// The kernels of this type, those with the largest tiles of keys first.
-        pub const $list: &[PlainVariant<$t>] = &[$(variant::<$config>()),+];
+        pub const $list: &[HopperVariant<$t>] = &[$(variant::<$config>()),+];
     )+ };
 }
 variants! {

@@ -5,10 +5,11 @@ use super::e4m3;
 use super::element::AttentionElement;
 use super::explanation::AttentionExplanation;
 use super::heads::{HeadsMut, OPERATION};
-use super::hopper::{self, PlainLaunch};
 use super::plan::{MOST_SPLITS, Plan, Question, Sizes, plan};
 use super::problem::Problem;
-use super::varied::{self, Demand, VariedLaunch};
+use super::variant::HopperLaunch;
+use super::varied::Demand;
+use super::{hopper, varied};
 use crate::device::{Device, MAX_BLOCKS};
 use crate::launch::Grid;
 use crate::memory::Workspace;
@@ -23,9 +24,7 @@ enum Choice<T: AttentionElement> {
     /// For sm_80, with the query rows of its tiles.
     Sm80(Kernel<(Arguments<T>,)>, u32),
     /// For sm_90a.
-    Hopper(Box<PlainLaunch<T>>),
-    /// For sm_90a, with variable lengths, pages, splits and packed heads.
-    Varied(Box<VariedLaunch<T>>),
+    Hopper(Box<HopperLaunch<T>>),
 }
 
 impl<T: AttentionElement> Choice<T> {
@@ -33,7 +32,6 @@ impl<T: AttentionElement> Choice<T> {
         match self {
             Self::Sm80(kernel, _) => kernel.name(),
             Self::Hopper(launch) => launch.variant.name,
-            Self::Varied(launch) => launch.variant.name,
         }
     }
 
@@ -41,7 +39,6 @@ impl<T: AttentionElement> Choice<T> {
         match self {
             Self::Sm80(_, rows) => *rows,
             Self::Hopper(launch) => launch.rows(),
-            Self::Varied(launch) => launch.rows(),
         }
     }
 }
@@ -150,7 +147,7 @@ fn on_hopper<T: AttentionElement>(
     let launch = varied?;
     (arguments.pack, arguments.splits) = (launch.pack, launch.splits);
     let _ = arguments.grid(launch.rows());
-    Some((Choice::Varied(Box::new(launch)), launch.blocks))
+    Some((Choice::Hopper(Box::new(launch)), launch.blocks))
 }
 
 /// The largest number of query rows that the kernels count.
@@ -194,7 +191,6 @@ pub unsafe fn run<T: AttentionElement>(
                 stream.launch(kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
             }
             Choice::Hopper(hopper) => hopper.run(stream, launch.arguments)?,
-            Choice::Varied(varied) => varied.run(stream, launch.arguments)?,
         }
         if launch.arguments.splits > 1
             && let Some(combine) = &T::COMBINE

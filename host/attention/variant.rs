@@ -8,30 +8,31 @@ use moye_kernels::attention::e4m3::Scales;
 use moye_kernels::attention::hopper_config::Config;
 use moye_sim::TensorMap as Fields;
 
-/// A kernel for sm_90a that loads by `MAPS` tensor maps.
+/// A kernel for sm_90a: for whole tensors, with maps of Q, K, V and O, or for pages, variable
+/// lengths, packed heads and splits, with maps of K and V by boxes and by small boxes.
 #[derive(Clone, Copy, Debug)]
-pub struct HopperVariant<T: Element, const MAPS: usize> {
+pub struct HopperVariant<T: Element> {
     pub name: &'static str,
     pub d: usize,
     /// Query rows and keys of a tile.
     pub tile: (u32, u32),
     /// The fields of the tensor maps; `None` if TMA cannot load the tensors.
-    pub fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; MAPS]>,
-    launch: LaunchFn<T, MAPS>,
+    pub fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 4]>,
+    launch: LaunchFn<T>,
 }
 
 /// Launches a kernel.
 ///
 /// # Safety
 /// As [`HopperLaunch::run`].
-type LaunchFn<T, const MAPS: usize> = unsafe fn(&Stream, &HopperLaunch<T, MAPS>, Arguments<T>) -> Result<()>;
+type LaunchFn<T> = unsafe fn(&Stream, &HopperLaunch<T>, Arguments<T>) -> Result<()>;
 
-impl<T: Element, const MAPS: usize> HopperVariant<T, MAPS> {
+impl<T: Element> HopperVariant<T> {
     /// The kernel `name` of the configuration `C`.
     pub const fn of<C: Config>(
         name: &'static str,
-        fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; MAPS]>,
-        launch: LaunchFn<T, MAPS>,
+        fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 4]>,
+        launch: LaunchFn<T>,
     ) -> Self {
         Self { name, d: C::D as usize, tile: (64 * C::WARPGROUPS, C::BLK_N), fields, launch }
     }
@@ -39,10 +40,10 @@ impl<T: Element, const MAPS: usize> HopperVariant<T, MAPS> {
 
 /// A launch of such a kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct HopperLaunch<T: Element, const MAPS: usize> {
-    pub variant: HopperVariant<T, MAPS>,
+pub struct HopperLaunch<T: Element> {
+    pub variant: HopperVariant<T>,
     /// The fields of the tensor maps.
-    pub fields: [Fields; MAPS],
+    pub fields: [Fields; 4],
     pub blocks: u64,
     /// Query heads in a tile, and splits of the keys.
     pub pack: u32,
@@ -53,7 +54,7 @@ pub struct HopperLaunch<T: Element, const MAPS: usize> {
     pub scales: Scales,
 }
 
-impl<T: Element, const MAPS: usize> HopperLaunch<T, MAPS> {
+impl<T: Element> HopperLaunch<T> {
     /// The query rows of a tile.
     pub fn rows(&self) -> u32 {
         self.variant.tile.0

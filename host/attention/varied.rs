@@ -30,12 +30,6 @@ type Parameters<C> = (
     Arguments<<C as Config>::T>,
 );
 
-/// A kernel for pages, variable lengths, packed heads and splits, with maps of K
-/// and V by boxes and by small boxes.
-pub type VariedVariant<T> = HopperVariant<T, 4>;
-/// A launch of such a kernel.
-pub type VariedLaunch<T> = HopperLaunch<T, 4>;
-
 /// What the kernels for Hopper have to do of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct Demand {
@@ -50,11 +44,11 @@ pub struct Demand {
 /// sm_80 have to: another architecture, an option that changes single scores, tensors that TMA does
 /// not load.
 pub fn serves<T: TmaElement>(
-    variants: &[VariedVariant<T>],
+    variants: &[HopperVariant<T>],
     device: &Device,
     demand: &Demand,
     arguments: &Arguments<T>,
-) -> Option<VariedLaunch<T>> {
+) -> Option<HopperLaunch<T>> {
     let &Demand { sizes: (d, dv), keys, splits: wanted } = demand;
     let paged = arguments.pages.address() != 0;
     if device.arch() != Arch::new(9, 0)
@@ -69,12 +63,12 @@ pub fn serves<T: TmaElement>(
     {
         return None;
     }
-    let tiles = |variant: &VariedVariant<T>, pack: u32| {
+    let tiles = |variant: &HopperVariant<T>, pack: u32| {
         let rows = u64::from(arguments.q_length) * u64::from(pack);
         rows.div_ceil(variant.tile.0.into()) * u64::from(arguments.heads / pack)
     };
     // Heads that share keys share a tile where that makes fewer tiles.
-    let pack = |variant: &VariedVariant<T>| {
+    let pack = |variant: &HopperVariant<T>| {
         if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
     };
     // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
@@ -114,7 +108,7 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor
 /// As [`HopperLaunch::run`].
 unsafe fn launch<C: VariedKernel>(
     stream: &Stream,
-    launch: &VariedLaunch<C::T>,
+    launch: &HopperLaunch<C::T>,
     arguments: Arguments<C::T>,
 ) -> Result<()> {
     let [k, v, small_k, small_v] = &launch.fields;
@@ -134,7 +128,7 @@ pub trait VariedKernel: Config {
     const KERNEL: Kernel<Parameters<Self>>;
 }
 
-const fn variant<C: VariedKernel<T: TmaElement>>() -> VariedVariant<C::T> {
+const fn variant<C: VariedKernel<T: TmaElement>>() -> HopperVariant<C::T> {
     HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
 }
 
@@ -145,7 +139,7 @@ macro_rules! variants {
         })+
 
         /// The kernels of this type.
-        pub const $list: &[VariedVariant<$t>] = &[$(variant::<$config>()),+];
+        pub const $list: &[HopperVariant<$t>] = &[$(variant::<$config>()),+];
     )+ };
 }
 variants! {
