@@ -126,20 +126,6 @@ impl<'a, C: Config> Tile<'a, C> {
         (token, self.work.head + head)
     }
 
-    /// The sink of a row's head in split 0, and minus infinity elsewhere.
-    ///
-    /// # Safety
-    /// The sinks may be read.
-    #[inline(always)]
-    unsafe fn sink(&self, row: Option<u32>) -> f32 {
-        match row {
-            Some(row) if self.arguments.sinks.address() != 0 && self.work.split == 0 => {
-                self.arguments.sinks.read(self.token(row).1.into())
-            }
-            _ => f32::NEG_INFINITY,
-        }
-    }
-
     /// The address of a row of O.
     #[inline(always)]
     fn row_of_o(&self, row: u32) -> u64 {
@@ -279,7 +265,14 @@ unsafe fn consume<C: Config>(
     let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
     for index in 0..2 {
         let row = rows.row(index);
-        let (factor, lse) = softmax.finish(index, scale, tile.sink(row));
+        // A head's sink is split 0's.
+        let sink = match row {
+            Some(row) if tile.arguments.sinks.address() != 0 && tile.work.split == 0 => {
+                tile.arguments.sinks.read(tile.token(row).1.into())
+            }
+            _ => f32::NEG_INFINITY,
+        };
+        let (factor, lse) = softmax.finish(index, scale, sink);
         tile.store_lse(row, lse);
         (factors[index], again[index].lse) = (factor, lse);
     }
