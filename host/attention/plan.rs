@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn decoding_is_split_no_further_than_memory_needs() {
-        // The fastest on an H100, and those that are slower by at most 2 %.
+        // The fastest numbers on an H100, within 2 %.
         for (batches, keys, fastest) in
             [(1, 2048, 16..=16), (1, 8192, 16..=32), (1, 32768, 16..=32), (4, 8192, 4..=8), (16, 2048, 1..=1)]
         {

@@ -49,7 +49,7 @@ pub const fn rows_of_block(rows: u32, splits: u32) -> u32 {
     if rows <= FEW_ROWS && splits > TOGETHER as u32 { 1 } else { WARPS }
 }
 
-/// Adds up the splits' results with the weights that the logarithms of their sums give, in a fixed
+/// Sums the splits' results with the weights that the logarithms of their sums give, in a fixed
 /// order.
 ///
 /// # Safety
@@ -154,7 +154,7 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
                 Word128::store_shared(place(warp), Word128(results.map(f32::to_bits)));
             }
             sync_threads();
-            // The first warp adds up the others' sums; no sum's place is used twice.
+            // The first warp reduces the sums of all; no sum's place is used twice.
             for other in 1..WARPS {
                 let sums = Word128::load_shared(place(other)).0;
                 for j in 0..4 {

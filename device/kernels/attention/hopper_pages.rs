@@ -1,5 +1,5 @@
-//! The producer for pages of fewer than [`BOX`](super::hopper_config::BOX) tokens: a warp whose lanes
-//! have a box of a tile of keys each.
+//! The producer for pages of fewer than [`BOX`](super::hopper_config::BOX) tokens: a warp whose
+//! lanes have a box of a tile of keys each.
 //!
 //! A tile of 128 keys in pages of 16 is eight boxes at unrelated places. Each lane reads the page
 //! number of its own box, a tile ahead, so that the reads of a tile take one latency.

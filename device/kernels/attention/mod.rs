@@ -8,8 +8,8 @@
 //!   mask hides and that are no numbers.
 //! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
 //!   heads and splits.
-//! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`, `hopper_rows`,
-//!   `hopper_schedule`, `hopper_softmax`: what both are made of.
+//! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`,
+//!   `hopper_rows`, `hopper_schedule`, `hopper_softmax`: what both are made of.
 //! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`: its parts.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
 //!   keys.
