@@ -202,9 +202,13 @@ mod tests {
 
     #[test]
     fn kernels_with_a_block_a_multiprocessor_are_split_into_one_wave() {
-        let splits = |batches, [heads, group], [queries, keys], rows: u32, row_tiles: u64| {
+        let splits = |batches: u32,
+                      [heads, group]: [u32; 2],
+                      [queries, keys]: [u32; 2],
+                      rows: u32,
+                      tiles: u64| {
             let sizes = Sizes { batches, heads, group, queries, keys, d: 128, dv: 128 };
-            let blocks = row_tiles * u64::from(batches * heads / group);
+            let blocks = tiles * u64::from(batches * heads / group);
             let tile = (rows, 128);
             let key_tiles = keys.div_ceil(128);
             super::splits(&sizes, &Split { kernel: &HOPPER, tile, blocks, key_tiles, multiprocessors: 132 })
