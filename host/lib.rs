@@ -16,24 +16,24 @@
 //! The crate then calls the driver through bindings of its own. Nothing else changes.
 //!
 //! # Features
-//! `cli`, `cust`, `ladder`, `matmul` and `movement` are on by default; a library enables what it
-//! needs (`default-features = false`). Without any of them there are devices, buffers, streams,
-//! modules and launches, for your own kernels, and no kernel of this crate is compiled.
+//! `cust`, `ladder`, `matmul` and `movement` are on by default; a library enables what it needs
+//! (`default-features = false`). Without any of them there are devices, buffers, streams, modules
+//! and launches, for your own kernels, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
 //!   type each.
-//! - `attention`: attention of f16, bf16 and, on Hopper, e4m3; with `cli` also `moye attention`
-//!   and `moye bench attention`.
+//! - `attention`: attention of f16, bf16 and, on Hopper, e4m3.
 //! - `cust`: calls of the driver through the bindings of `cust`.
 //! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It needs no `cust`
 //!   and does not enable cuBLAS.
 //! - `candle`: products of `candle`'s tensors on the host, see [`interop::candle`](interop);
 //!   `candle-cuda`: also of those on a GPU, for which candle compiles its kernels by `nvcc`.
 //! - `ladder`: the kernels of the guide's steps.
-//! - `cli`: the program `moye`. It includes `tune` (`Tuning`, the choices of tiles that `moye tune`
-//!   has measured).
+//! - `tune`: `Tuning`, which reads and writes the tiles and split-K slices that `moye tune` has
+//!   measured, for `Matmul::tuned`.
 //!
-//! Pictures of layouts are the crate `moye-draw`, the layout algebra by name is `moye-eval`.
+//! The program `moye` is the package `moye-cli`. Pictures of layouts are the crate `moye-draw`, the
+//! layout algebra by name is `moye-eval`; `moye-bench` and `moye-tune` measure.
 #![deny(missing_docs)]
 // Shared by the operations: workspaces, counters.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]

@@ -21,6 +21,7 @@ const MAX_MEGABYTES: f64 = 60.0;
 /// about compiling, which needs a compiler; that have none; or that test what no device takes part
 /// in (the algebra, the simulator), and would say on the GPU machine what they say here.
 const HOST_ONLY: &[&str] = &[
+    "moye-bench",
     "moye-build",
     "moye-macros",
     "xtask",
@@ -38,10 +39,14 @@ const HOST_ONLY: &[&str] = &[
     "moye-eval",
     "moye-kernels",
     "moye-sim",
+    "moye-tune",
 ];
 /// Tests that compile something themselves, or that no device takes part in, by name.
 const LEFT_OUT: &[&str] =
     &["compile_errors", "fake_driver", "faults", "draw", "eval", "moye-bin", "new_crate"];
+
+/// The program, which tests start.
+const MOYE: &str = "moye";
 
 /// The program of this package, which `moye new` writes, launches a kernel of its own.
 const OWN_KERNELS: &str = "own-kernels";
@@ -146,8 +151,8 @@ impl Program {
             // A separate program: one is an example, the others measure; `moye` is there for the
             // tests.
             (Some("bin"), _) if target == OWN_KERNELS => "example",
-            (Some("bin"), _) if package != checkout.root => "bench",
-            (Some("bin"), _) => "bin",
+            (Some("bin"), _) if target == MOYE => "bin",
+            (Some("bin"), _) => "bench",
             _ => return Ok(None),
         };
         let package_name = package_name(&text(&message["package_id"]), package);
@@ -280,9 +285,16 @@ mod tests {
         let device = "path+file:///moye/device#moye-device@0.1.0";
         assert_eq!(read("device", device, "algebra", "bench", false), named("bench", "moye-device-algebra"));
         assert_eq!(read("device", device, "suite", "test", true), None, "no device takes part in it");
-        assert_eq!(read("", root, "eval", "bench", false), named("bench", "eval"));
-        assert_eq!(read("", root, "eval", "test", true), None);
-        assert_eq!(read("", root, "moye", "bin", false), named("bin", "moye"));
+        let (cli, ladder) =
+            ("path+file:///moye/tools/cli#moye-cli@0.1.0", "path+file:///moye/tools/bench#moye-bench@0.1.0");
+        assert_eq!(
+            read("tools/bench", ladder, "ladder", "bench", false),
+            named("bench", "moye-bench-ladder")
+        );
+        assert_eq!(read("tools/bench", ladder, "moye_bench", "lib", true), None);
+        assert_eq!(read("tools/cli", cli, "eval", "test", true), None);
+        assert_eq!(read("tools/cli", cli, "moye", "bin", false), named("bin", "moye"));
+        assert_eq!(read("tools/cli", cli, "cli", "test", true), named("test", "moye-cli-cli"));
         assert_eq!(read("", root, "matmul", "test", true), named("test", "matmul"));
         assert_eq!(
             read("examples/hopper-steps", steps, "hopper-steps", "bin", false),

@@ -10,15 +10,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages of the registry.
-const PACKAGES: [&str; 8] = [
+const PACKAGES: [&str; 11] = [
     "moye",
+    "moye-bench",
     "moye-build",
+    "moye-cli",
     "moye-device",
     "moye-draw",
     "moye-eval",
     "moye-kernels",
     "moye-macros",
     "moye-sim",
+    "moye-tune",
 ];
 
 /// What names a CUDA toolkit to a build script. A user's machine has none of them.
@@ -33,7 +36,7 @@ const CUDA_VARIABLES: [&str; 7] = [
 ];
 
 /// A stand-in for the driver's library, for launches without a GPU.
-const DRIVER: &str = "tests/host/fake_driver/driver.rs";
+const DRIVER: &str = "tools/cli/tests/fake_driver/driver.rs";
 
 /// The features of the user's crate: without `cust`, so that nothing of CUDA is needed.
 const FEATURES: &str = "\"cudarc\", \"movement\"";
@@ -169,16 +172,8 @@ fn with_driver(checkout: &Checkout, folder: &Path, user: &Path) -> Result<Option
 /// Installs the program, and asks it what needs no kernel.
 fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
     let mut install = users(checkout, folder);
-    install.args([
-        "install",
-        "--quiet",
-        "--offline",
-        "--debug",
-        "--no-default-features",
-        "--features",
-        "cli",
-    ]);
-    install.arg("--path").arg(folder.join(format!("moye-{version}"))).arg("--root").arg(folder);
+    install.args(["install", "--quiet", "--offline", "--debug"]);
+    install.arg("--path").arg(folder.join(format!("moye-cli-{version}"))).arg("--root").arg(folder);
     quietly(install.env("DOCS_RS", "1"))?;
     for (arguments, expected) in [
         (&["eval", "complement(4:2, 24)"][..], "(2,3):(1,8)"),

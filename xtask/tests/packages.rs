@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages that are published, with a file that each must have.
-const PACKAGES: [(&str, &str); 8] = [
+const PACKAGES: [(&str, &str); 11] = [
     ("moye", "host/lib.rs"),
+    ("moye-bench", "lib.rs"),
     ("moye-build", "lib.rs"),
+    ("moye-cli", "main.rs"),
     ("moye-device", "guide/layouts.md"),
     ("moye-draw", "lib.rs"),
     ("moye-eval", "lib.rs"),
     ("moye-kernels", "hopper/mod.rs"),
     ("moye-macros", "lib.rs"),
     ("moye-sim", "lib.rs"),
+    ("moye-tune", "lib.rs"),
 ];
 
 fn root() -> PathBuf {
@@ -52,6 +55,7 @@ fn what_sources_include_is_in_their_package() {
     for (package, folder) in [
         ("moye", ""),
         ("moye-build", "builder"),
+        ("moye-cli", "tools/cli"),
         ("moye-device", "device"),
         ("moye-kernels", "device/kernels"),
     ] {

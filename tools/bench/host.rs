@@ -1,0 +1,171 @@
+//! The host time of a call of a product, beside cuBLASLt's: the device works meanwhile, and the
+//! host does not wait.
+
+use super::cublas::{Gemm, Peer};
+use super::product::Problem;
+use crate::Size;
+use crate::dtype::{Member, Stored};
+use crate::with_types;
+use crate::{Kind, Majors};
+use anyhow::Result;
+use moye::{Device, Matmul, MatrixMut, Output, Stream};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+/// Calls that are timed together, fewer than a stream queues before a launch blocks.
+const CALLS: u32 = 64;
+/// The default products: with one kernel, with two, and with operands that are rearranged first.
+pub const CASES: [(Kind, Majors, Size); 6] = [
+    (Kind::F16, Majors::TN, Size { m: 64, n: 4096, k: 4096 }),
+    (Kind::F16, Majors::TN, Size::cube(2048)),
+    (Kind::Bf16, Majors::NN, Size { m: 1000, n: 1000, k: 1000 }),
+    (Kind::Bf16, Majors::NN, Size { m: 1001, n: 1003, k: 1007 }),
+    (Kind::F32, Majors::TN, Size::cube(512)),
+    (Kind::Tf32, Majors::TN, Size::cube(1024)),
+];
+
+/// The time of a call, in microseconds.
+pub struct Cost {
+    what: String,
+    kernel: String,
+    /// Of `Matmul::run`; of the same product in a graph; of the peer.
+    call: f64,
+    graph: f64,
+    peer: Option<(&'static str, f64)>,
+    /// The reason for a missing peer.
+    no_peer: Option<String>,
+}
+
+/// Times a product by the host's clock: medians of this many rounds.
+pub fn cost(
+    device: &Device,
+    rounds: usize,
+    peer: Result<&Peer, String>,
+    (kind, majors, size): (Kind, Majors, Size),
+) -> Result<Cost> {
+    with_types!(kind, measured(device, rounds, peer, (kind, majors, size)))
+}
+
+fn measured<T: Member, U: Output<T> + Stored + Default>(
+    device: &Device,
+    rounds: usize,
+    peer: Result<&Peer, String>,
+    (kind, majors, size): (Kind, Majors, Size),
+) -> Result<Cost> {
+    let mut problem = Problem::<T, U>::new(device, kind, majors, size)?;
+    let other_c = device.alloc_uninit::<U>(size.m * size.n)?;
+    let gemm = Gemm {
+        kind,
+        transposed: (majors.a, majors.b),
+        m: size.m,
+        n: size.n,
+        k: size.k,
+        addresses: problem.addresses(&other_c),
+        activation: Default::default(),
+        bias: None,
+    };
+    let (mut name, mut theirs, mut no_peer) = (None, None, None);
+    match peer {
+        // SAFETY: the buffers are of these extents and live on; nothing else uses `other_c`.
+        Ok(side) => match unsafe { side.prepare(&gemm) } {
+            Ok(run) => (name, theirs) = (Some(side.name()), Some(run)),
+            Err(reason) => no_peer = Some(format!("{}: {reason:#}", side.name())),
+        },
+        Err(reason) => no_peer = Some(reason),
+    }
+    let (kernel, call) = {
+        let (product, mut c) = problem.call()?;
+        let kernel = product.explain(device, &mut c)?.to_string();
+        (kernel, median(device, rounds, || Ok(product.run(device, &mut c)?))?)
+    };
+    problem.check("moye")?;
+    let graph = {
+        let (product, mut c) = problem.call()?;
+        let mut graph = captured(device, &product, &mut c)?;
+        let stream = device.default_stream();
+        // SAFETY: the operands and C live on, and nothing else uses them.
+        median(device, rounds, || unsafe { graph.launch(&stream) }.map_err(Into::into))?
+    };
+    let peer = match (name, &mut theirs) {
+        (Some(name), Some(run)) => Some((name, median(device, rounds, run)?)),
+        _ => None,
+    };
+    Ok(Cost { what: format!("{kind} {majors} {size}"), kernel, call, graph, peer, no_peer })
+}
+
+fn captured<T: Member, U: Output<T>>(
+    device: &Device,
+    product: &Matmul<'_, T, U>,
+    c: &mut MatrixMut<'_, U>,
+) -> Result<moye::GraphExec> {
+    // SAFETY: no other stream uses the operands and C.
+    let graph = device.capture(|stream: &Stream| unsafe { product.run_on(stream, c) })?;
+    Ok(graph.instantiate()?)
+}
+
+/// The median time of a call in microseconds, while the device still works.
+fn median(device: &Device, rounds: usize, mut call: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut times = Vec::with_capacity(rounds);
+    for round in 0..rounds + 2 {
+        let begun = Instant::now();
+        for _ in 0..CALLS {
+            call()?;
+        }
+        let took = begun.elapsed();
+        device.synchronize()?;
+        // The first rounds load kernels and allocate.
+        if round >= 2 {
+            times.push(took / CALLS);
+        }
+    }
+    times.sort_unstable();
+    let middle = times.get(times.len() / 2).copied().unwrap_or(Duration::ZERO);
+    Ok(middle.as_secs_f64() * 1e6)
+}
+
+/// The costs as a table in Markdown.
+pub fn table(costs: &[Cost]) -> String {
+    let mut text = String::from(
+        "| product | a call, us | in a graph, us | beside, us | kernel |\n| --- | ---: | ---: | ---: | --- |\n",
+    );
+    for cost in costs {
+        let peer = match (&cost.peer, &cost.no_peer) {
+            (Some((name, time)), _) => format!("{time:.2} ({name})"),
+            (None, reason) => reason.clone().unwrap_or_default(),
+        };
+        let Cost { what, kernel, call, graph, .. } = cost;
+        text += &format!("| {what} | {call:.2} | {graph:.2} | {peer} | {kernel} |\n");
+    }
+    text
+}
+
+/// The costs as JSON.
+pub fn json(costs: &[Cost]) -> Value {
+    let of = |cost: &Cost| {
+        json!({
+            "product": cost.what,
+            "kernel": cost.kernel,
+            "call_us": cost.call,
+            "graph_us": cost.graph,
+            "peer": cost.peer.map(|(name, _)| name),
+            "peer_us": cost.peer.map(|(_, time)| time),
+            "no_peer": cost.no_peer,
+        })
+    };
+    Value::Array(costs.iter().map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_timed_and_its_product_checked_also_in_a_graph() {
+        let case = (Kind::F32, Majors::TN, Size { m: 8, n: 9, k: 10 });
+        let cost = cost(&Device::sim(), 1, Err("a test".to_owned()), case).unwrap();
+        assert!(cost.call > 0.0 && cost.graph > 0.0);
+        let text = table(std::slice::from_ref(&cost));
+        assert!(text.contains("| f32 tn 8 x 9 x 10 |") && text.contains("| a test |"), "{text}");
+        assert_eq!(json(&[cost])[0]["no_peer"], "a test");
+    }
+}

@@ -1,0 +1,195 @@
+//! Measurements of `moye` on a GPU: products, attention, copies and transposes, beside cuBLAS and
+//! the driver's copy.
+//!
+//! Both sides run in one process, in turn, on random data, and each result is checked before it is
+//! timed. The command `moye bench` of the package `moye-cli` prints what [`Measure::row`] measures;
+//! `moye-tune` times tiles by [`product::Problem`] and [`timing::in_turn`].
+//!
+//! ```no_run
+//! use moye_bench::{Kind, Majors, Measure, Plan, Size, Work};
+//!
+//! let device = moye::Device::gpu(0)?;
+//! let measure = Measure::new(&device, Plan::default());
+//! let work = Work::Matmul { kind: Kind::F16, majors: Majors::TN, size: Size::cube(4096) };
+//! let row = measure.row(&work)?;
+//! println!("{}: {:.1} {}", row.what(), row.moye.median, row.unit);
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+#![deny(missing_docs)]
+
+pub mod activation;
+#[cfg(feature = "attention")]
+pub mod attention;
+pub mod cublas;
+pub mod dtype;
+mod epilogue;
+pub mod host;
+mod kind;
+mod limits;
+mod monitor;
+mod movement;
+pub mod plot;
+pub mod product;
+pub mod results;
+mod sizes;
+pub mod suite;
+pub mod timing;
+
+pub use epilogue::Epilogue;
+pub use kind::{Kind, Majors};
+pub use limits::Facts;
+pub use monitor::{Monitor, Seen};
+pub use sizes::Size;
+pub use timing::Plan;
+
+#[doc(hidden)]
+pub use moye;
+
+use anyhow::Result;
+use cublas::Peer;
+use moye::{Device, Tuning};
+use results::Row;
+use std::time::Duration;
+
+/// One measurement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Work {
+    /// A product.
+    Matmul {
+        /// The element types.
+        kind: Kind,
+        /// The majors of A and B.
+        majors: Majors,
+        /// M, N and K.
+        size: Size,
+    },
+    /// A product by `mma.sync` with K contiguous in both operands.
+    ByMmaSync {
+        /// The element types.
+        kind: Kind,
+        /// M, N and K.
+        size: Size,
+        /// Whether the device has a [rest](suite::REST) before each batch.
+        rests: bool,
+    },
+    /// A copy of a column-major matrix.
+    Copy {
+        /// Bytes of an element.
+        bytes: usize,
+        /// The rows.
+        rows: usize,
+        /// The columns.
+        cols: usize,
+    },
+    /// A transpose of a column-major matrix.
+    Transpose {
+        /// Bytes of an element.
+        bytes: usize,
+        /// The rows.
+        rows: usize,
+        /// The columns.
+        cols: usize,
+    },
+    /// Attention.
+    #[cfg(feature = "attention")]
+    Attention(attention::Case),
+}
+
+/// The common state of all measurements.
+#[derive(Clone)]
+pub struct Measure<'a> {
+    /// The device.
+    pub device: &'a Device,
+    /// How often and how long.
+    pub plan: Plan,
+    /// The peer of products.
+    pub peer: Option<&'a Peer>,
+    /// The reason for a missing peer.
+    pub no_peer: Option<String>,
+    /// If the peer is cuBLAS, the peer for kinds that it lacks.
+    pub lt: Option<&'a Result<Peer>>,
+    /// The epilogue of products.
+    pub epilogue: Epilogue,
+    /// The properties that determine peak rates.
+    pub facts: Option<Facts>,
+    /// The source of clocks and temperatures.
+    pub monitor: Option<&'a Monitor>,
+    /// Tiles and split-K slices from a tuning file.
+    pub tuning: Option<&'a Tuning>,
+    /// The requested kernel.
+    pub kernel: Option<&'a str>,
+}
+
+/// Whether cuBLAS has products of this kind with this epilogue; cuBLASLt has.
+pub fn cublas_has(kind: Kind, epilogue: Epilogue) -> bool {
+    kind != Kind::E4m3 && epilogue.is_nothing()
+}
+
+impl<'a> Measure<'a> {
+    /// Measurements on a device, with nothing beside them.
+    pub fn new(device: &'a Device, plan: Plan) -> Self {
+        Self {
+            device,
+            plan,
+            peer: None,
+            no_peer: None,
+            lt: None,
+            epilogue: Epilogue::default(),
+            facts: None,
+            monitor: None,
+            tuning: None,
+            kernel: None,
+        }
+    }
+
+    /// The peer of a product, or the reason for a missing one.
+    fn beside(&self, kind: Kind) -> (Option<&Peer>, Option<String>) {
+        match self.lt {
+            Some(lt) if !cublas_has(kind, self.epilogue) => match lt {
+                Ok(lt) => (Some(lt), None),
+                Err(reason) => (None, Some(format!("cuBLASLt: {reason:#}"))),
+            },
+            _ => (self.peer, self.no_peer.clone()),
+        }
+    }
+
+    /// Checks and times one measurement.
+    ///
+    /// # Errors
+    /// A wrong result, ours or the peer's, or an error of the device.
+    pub fn row(&self, work: &Work) -> Result<Row> {
+        match *work {
+            Work::Matmul { kind, majors, size } => product::row(self, kind, majors, size),
+            Work::ByMmaSync { kind, size, rests } => {
+                let kernel = Some(suite::by_mma_sync(kind)?);
+                let rest = if rests { suite::REST } else { Duration::ZERO };
+                let plan = Plan { rest: self.plan.rest.max(rest), ..self.plan };
+                let row = product::row(
+                    &Measure { kernel, plan, tuning: None, ..self.clone() },
+                    kind,
+                    Majors::TN,
+                    size,
+                )?;
+                let limit = self.facts.as_ref().and_then(|facts| facts.limit_by_mma_sync(kind));
+                Ok(Row { by: Some("mma.sync".to_owned()), limit, ..row })
+            }
+            Work::Copy { bytes, rows, cols } => movement::row(self, false, bytes, (rows, cols)),
+            Work::Transpose { bytes, rows, cols } => movement::row(self, true, bytes, (rows, cols)),
+            #[cfg(feature = "attention")]
+            Work::Attention(ref case) => attention::row(self, case),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Measurements on the simulator, whose times mean nothing, with one short round.
+    pub fn on_simulator(test: impl FnOnce(&Measure<'_>)) {
+        let plan =
+            Plan { warm_up: Duration::ZERO, rounds: 1, batch: Duration::from_nanos(1), ..Plan::default() };
+        let device = Device::sim();
+        test(&Measure { no_peer: Some("a test".to_owned()), ..Measure::new(&device, plan) });
+    }
+}

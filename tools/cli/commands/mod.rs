@@ -1,0 +1,147 @@
+//! The command line: one file for each command.
+
+mod atoms;
+#[cfg(feature = "attention")]
+mod attention;
+mod bench;
+mod doctor;
+mod draw;
+mod eval;
+mod input;
+mod interrupt;
+mod matmul;
+mod new;
+mod npy;
+mod output;
+mod product;
+mod profile;
+mod progress;
+mod ptx_report;
+mod reference;
+mod report;
+mod transfer;
+mod transpose;
+mod tune;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+use moye::{Device, DeviceChoice};
+use report::Report;
+use std::path::Path;
+
+/// Matrix kernels written in Rust, on a GPU or on the CPU simulator of one.
+#[derive(Parser)]
+#[command(name = "moye", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16,
+    /// float32, float64, int8, float8_e4m3fn or float8_e5m2.
+    Matmul(Box<matmul::Matmul>),
+    /// Attention of queries, keys and values in float16 or bfloat16 NumPy files of shape (batch,
+    /// head, token, column).
+    #[cfg(feature = "attention")]
+    Attention(Box<attention::Attention>),
+    /// Transpose a matrix in a two-dimensional float32 NumPy file.
+    Transpose(transpose::Transpose),
+    /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
+    ///
+    /// Both sides run in one process, in turn, on random data, and each result is checked before it
+    /// is timed. Without arguments the rows of the performance table are measured.
+    ///
+    /// cuBLAS is loaded when the command starts: from LD_LIBRARY_PATH and the system's folders, or
+    /// from MOYE_CUBLAS, which names libcublas.so.13 (or .12) or its folder. Without it, only our
+    /// side is measured.
+    Bench(Box<bench::Bench>),
+    /// Try every tile and every number of split-K slices for products on a GPU, and store the
+    /// fastest in a file.
+    ///
+    /// Each result is checked before it is timed. Only `moye matmul --tuning FILE`,
+    /// `moye bench --tuning FILE` and the library's `Matmul::tuned` use the file.
+    Tune(Box<tune::Tune>),
+    /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or
+    /// shared memory by bank.
+    Draw(Box<draw::Draw>),
+    /// Evaluate expressions of layouts: `moye eval 'composition((6,2):(8,2), (4,3):(3,1))'`.
+    Eval(eval::Eval),
+    /// List the matrix instructions: names, architectures, registers, thread-value layouts.
+    Atoms(atoms::Atoms),
+    /// Report what the kernels of a crate, or of a PTX file, use on a GPU: registers, spills,
+    /// memory, instructions; and slow code with its source line.
+    Report(ptx_report::PtxReport),
+    /// Profile an operation without a GPU: the simulator counts sectors, bank conflicts,
+    /// instructions and tensor-core operations by source line, with occupancy and a roofline for a
+    /// named card.
+    Profile(profile::Profile),
+    /// Write a new crate with a kernel, its test on the simulator, and a program:
+    /// `moye new my-kernels`.
+    New(new::New),
+    /// Check compiler, PTX tools, driver and GPU, and say how to fix what is missing.
+    Doctor(doctor::Doctor),
+}
+
+impl Cli {
+    /// Runs the command.
+    pub fn run(self) -> Result<()> {
+        interrupt::outlive_the_limit_of_files();
+        match self.command {
+            Command::Matmul(command) => command.run(),
+            #[cfg(feature = "attention")]
+            Command::Attention(command) => command.run(),
+            Command::Transpose(command) => command.run(),
+            Command::Bench(command) => command.run(),
+            Command::Tune(command) => command.run(),
+            Command::Draw(command) => command.run(),
+            Command::Eval(command) => command.run(),
+            Command::Atoms(command) => command.run(),
+            Command::Report(command) => command.run(),
+            Command::Profile(command) => command.run(),
+            Command::New(command) => command.run(),
+            Command::Doctor(command) => command.run(),
+        }?;
+        report::told()
+    }
+}
+
+/// The checkout that this program was built in: two folders above its package. A package of a
+/// registry has no checkout there.
+fn built_in() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).unwrap_or(package)
+}
+
+/// The device of a command.
+#[derive(Args)]
+struct DeviceArgument {
+    /// Device: `auto`, `gpu`, `gpu:N` or `sim` (default: the environment variable MOYE_DEVICE;
+    /// without it GPU 0 if it is usable, otherwise the simulator).
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceChoice>,
+}
+
+impl DeviceArgument {
+    /// Opens the device and reports which one it is.
+    fn open(&self, report: &mut Report) -> Result<Device> {
+        let device = match self.device {
+            Some(choice) => Device::choose(choice)?,
+            None => Device::open()?,
+        };
+        match device.why_simulated() {
+            None if device.is_gpu() => {
+                report.line("device", format_args!("{} ({})", device.name(), device.arch()))
+            }
+            None => report.line("device", device.name()),
+            Some(reason) => {
+                // The text after the semicolon is advice, which is not needed here.
+                let reason = reason.to_string();
+                let reason = reason.split_once("; ").map_or(reason.as_str(), |(reason, _)| reason);
+                report.line("device", format_args!("{} ({reason})", device.name()));
+            }
+        }
+        Ok(device)
+    }
+}

@@ -1,0 +1,110 @@
+//! The crate that `moye new` and `cargo xtask new` write. `xtask` compiles this folder too: it
+//! needs nothing of the rest of the program, which takes minutes to build.
+
+mod name;
+mod place;
+
+use anyhow::{Context, Result, bail};
+use place::Dependencies;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the crate is called in the template.
+const NAME: &str = "new-kernels";
+
+/// The files of the template, by where they belong in the crate.
+const FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("template/Cargo.toml.in")),
+    ("build.rs", include_str!("template/build.rs")),
+    ("rust-toolchain.toml", include_str!("template/rust-toolchain.toml")),
+    ("rustfmt.toml", include_str!("template/rustfmt.toml")),
+    ("src/lib.rs", include_str!("template/lib.rs")),
+    ("src/main.rs", include_str!("template/main.rs")),
+    ("tests/simulator.rs", include_str!("template/simulator.rs")),
+    (".cargo/config.toml", include_str!("template/cargo_config.toml")),
+    (".github/workflows/ci.yml", include_str!("template/ci.yml")),
+    (".gitignore", include_str!("template/gitignore")),
+];
+
+/// What is to be written.
+pub struct New {
+    /// The folder, whose last part is the crate's name.
+    pub folder: PathBuf,
+    /// The name, where it is another.
+    pub name: Option<String>,
+    /// The checkout to depend on, where it is not the one that the program was built in.
+    pub checkout: Option<PathBuf>,
+}
+
+impl New {
+    /// Writes the crate. Gives the text that tells how to go on.
+    ///
+    /// # Errors
+    /// A name that cargo refuses, a folder that is not empty, no checkout in the folder that is
+    /// named, or a file that cannot be written.
+    pub fn write(&self, built_in: &Path) -> Result<String> {
+        let name = match &self.name {
+            Some(name) => name.clone(),
+            None => name::of_folder(&self.folder)?,
+        };
+        name::check(&name)?;
+        let dependencies = Dependencies::find(self.checkout.as_deref(), built_in)?;
+        is_free(&self.folder)?;
+        for (file, text) in FILES {
+            write(&self.folder.join(file), &filled(text, &name, &dependencies))?;
+        }
+        Ok(format!(
+            "{} is written: a kernel in src/lib.rs, its tests in tests/simulator.rs. In that folder\n  \
+             cargo test                  runs the kernel on the simulator\n  \
+             cargo run                   runs the program on the simulator\n  \
+             cargo run --features gpu    compiles the kernel to PTX and runs it on GPU 0, where there is one\n",
+            self.folder.display()
+        ))
+    }
+}
+
+/// A file of the template for this crate.
+fn filled(text: &str, name: &str, dependencies: &Dependencies) -> String {
+    let text = text.replace(NAME, name).replace(&NAME.replace('-', "_"), &name.replace('-', "_"));
+    dependencies.fill(&text)
+}
+
+/// Refuses a place where something is.
+fn is_free(folder: &Path) -> Result<()> {
+    match fs::read_dir(folder).map(Iterator::count) {
+        Ok(0) => Ok(()),
+        Err(_) if !folder.exists() => Ok(()),
+        Ok(_) => bail!("{} exists already and is not empty; name another folder", folder.display()),
+        Err(_) => bail!("{} exists already and is no folder; name another one", folder.display()),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_crate_has_the_toolchain_of_this_one() {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut folders = package.ancestors().map(|folder| folder.join("rust-toolchain.toml"));
+        let own = folders.find(|file| file.is_file()).unwrap();
+        let (_, template) = FILES.iter().find(|(file, _)| *file == "rust-toolchain.toml").unwrap();
+        assert_eq!(fs::read_to_string(own).unwrap(), *template);
+    }
+
+    #[test]
+    fn nothing_of_the_templates_name_is_left() {
+        for (file, text) in FILES {
+            let text = filled(text, "row-sums", &Dependencies::Published);
+            for left in ["new-kernels", "new_kernels", "{moye"] {
+                assert!(!text.contains(left), "{file} has {left}: {text}");
+            }
+        }
+    }
+}

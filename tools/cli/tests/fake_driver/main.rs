@@ -1,0 +1,413 @@
+//! What is said of a driver or a GPU that cannot serve, each with the way out. A stand-in for the
+//! driver's library has the faults, so that no GPU is needed.
+#![cfg(target_os = "linux")]
+
+#[path = "../../../../tests/fixtures/common/mod.rs"]
+mod common;
+
+mod borrowed;
+
+#[path = "cudarc.rs"]
+mod cudarc_slices;
+
+mod graphs;
+
+mod steady;
+
+use common::{PTX, SCALE, one_thread, say_once};
+use moye::{Device, Grid, kernels};
+use rstest::rstest;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Once;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Compiles the stand-in into a folder; `None` where there is no compiler.
+fn driver(flags: &[&str]) -> Option<TempDir> {
+    let folder = TempDir::new().unwrap();
+    let compiled = Command::new("rustc")
+        .args([
+            "--edition",
+            "2024",
+            "--crate-type",
+            "cdylib",
+            "-A",
+            "warnings",
+            "--check-cfg",
+            "cfg(lacks_a_function)",
+        ])
+        .args(flags)
+        .arg("-o")
+        .arg(folder.path().join("libcuda.so.1"))
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_driver/driver.rs"))
+        .output();
+    match compiled {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(folder)
+        }
+        Err(reason) => {
+            static SAID: Once = Once::new();
+            say_once(
+                &SAID,
+                &format!("tests with a stand-in for the driver are skipped: rustc cannot be run: {reason}"),
+            );
+            None
+        }
+    }
+}
+
+/// Multiplies random matrices with this driver, on GPU `index`.
+fn matmul(driver: &Path, fault: &str, index: u32) -> Output {
+    matmul_of(driver, fault, index, &[])
+}
+
+/// The same, with these options.
+fn matmul_of(driver: &Path, fault: &str, index: u32, options: &[&str]) -> Output {
+    moye(driver, fault).args(["matmul", "--device", &format!("gpu:{index}")]).args(options).output().unwrap()
+}
+
+/// The program `moye` with this driver.
+fn moye(driver: &Path, fault: &str) -> Command {
+    let program = std::env::var_os("MOYE_BUNDLE").map_or_else(
+        || PathBuf::from(env!("CARGO_BIN_EXE_moye")),
+        |bundle| Path::new(&bundle).join("bin/moye"),
+    );
+    let mut command = Command::new(program);
+    command
+        .env("LD_LIBRARY_PATH", driver)
+        .env("FAKE_DRIVER_LOADS", driver.join("loads"))
+        .env("FAKE_DRIVER", fault);
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn each_fault_is_told_with_the_way_out() {
+    let Some(folder) = driver(&[]) else { return };
+    for (fault, expected) in [
+        (
+            "no gpu",
+            &["the NVIDIA driver reports no GPU", "nvidia-smi", "MOYE_DEVICE=sim, or --device sim"][..],
+        ),
+        ("old gpu", &["GPU 0 (Fake GPU, sm_75) is too old", "sm_80", "MOYE_DEVICE=gpu:N, or --device gpu:N"]),
+        ("memory", &["GPU 0 (Fake GPU) has no memory for 2097152 bytes: 1000 of 1073741824 bytes are free"]),
+        (
+            "ptx version",
+            &["driver (CUDA 11.4) is too old for the kernels of `moye_kernels`, which are PTX", "update"],
+        ),
+        (
+            "ptx",
+            &["the driver refused the PTX of `moye_kernels` for sm_80", "(218)", "ptx input, line 9; error"],
+        ),
+        (
+            "no kernel",
+            &["module `moye_kernels` has no kernel `repack_transposed_u32` (of package `moye-kernels`)"],
+        ),
+        ("registers", &["256 threads in a block: its registers allow 128"]),
+        ("launch", &["`cuLaunchKernel` failed with CUDA_ERROR_FAKE (701): something fake"]),
+        (
+            "kernel fault",
+            &[
+                "a kernel failed on Fake GPU",
+                "(700)",
+                "the last one launched was `sgemm_",
+                "compute-sanitizer",
+            ],
+        ),
+    ] {
+        let output = matmul(folder.path(), fault, 0);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(1), "{fault}: {text}");
+        assert_eq!(text.lines().count(), 1, "{fault}: {text}");
+        for part in expected {
+            assert!(text.contains(part), "{fault}: `{part}` is missing: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_told_with_those_that_are() {
+    let Some(folder) = driver(&[]) else { return };
+    let output = matmul(folder.path(), "", 3);
+    assert!(said(&output).contains("there is no GPU 3: the only one here is GPU 0"), "{}", said(&output));
+}
+
+#[test]
+fn a_function_that_the_driver_lacks_is_named() {
+    let Some(folder) = driver(&["--cfg", "lacks_a_function"]) else { return };
+    let output = matmul(folder.path(), "", 0);
+    let expected = "the NVIDIA driver is too old: it has no `cuLaunchKernel`; update the driver";
+    assert!(said(&output).contains(expected), "{}", said(&output));
+}
+
+#[test]
+fn elements_that_a_gpu_cannot_multiply_are_told_with_those_that_it_can() {
+    let Some(folder) = driver(&[]) else { return };
+    let output = matmul_of(folder.path(), "", 0, &["--dtype", "e4m3"]);
+    let expected = "e4m3 is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and Fake GPU is sm_80; convert the \
+                    matrices to f16, or take such a GPU";
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains(expected), "{}", said(&output));
+}
+
+#[test]
+fn a_wrong_product_is_an_error() {
+    let Some(folder) = driver(&[]) else { return };
+    // Nothing computes, so the product stays what the memory held.
+    let output = matmul(folder.path(), "", 0);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("the product is wrong: its relative error is"), "{}", said(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("median of 10"), "the launches went through");
+    let loads = std::fs::read_to_string(folder.path().join("loads")).unwrap();
+    let mut loaded: Vec<_> = loads.lines().collect();
+    assert!(loaded.iter().all(|names| !names.contains(' ')), "kernels are loaded one by one: {loads}");
+    assert!(loaded.iter().any(|&name| name.starts_with("sgemm")), "{loads}");
+    let launched = loaded.len();
+    loaded.sort_unstable();
+    loaded.dedup();
+    assert_eq!(loaded.len(), launched, "a kernel is loaded once, however often it is launched: {loads}");
+}
+
+/// The doctor's output with this driver: the line that begins with `name`, and its continuation
+/// lines.
+fn doctor(driver: &Path, fault: &str, name: &str) -> String {
+    let output = moye(driver, fault).arg("doctor").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines().skip_while(|line| !line.starts_with(name));
+    let first = lines.next().unwrap_or_else(|| panic!("{fault}: {name} is missing: {text}{}", said(&output)));
+    let rest = lines.take_while(|line| line.starts_with(' ')).map(str::trim);
+    std::iter::once(first).chain(rest).collect::<Vec<_>>().join("\n")
+}
+
+#[rstest]
+#[case::a_gpu_that_serves("", "GPU 0", &["ok       Fake GPU, sm_80, 1 multiprocessors, 1024 MiB of memory"])]
+#[case::its_driver("", "driver", &["ok       for CUDA 11.4"])]
+#[case::no_gpu("no gpu", "GPU", &[
+    "missing  the NVIDIA driver reports no GPU",
+    "\nWithout it the simulator is used.\nto fix it: see `nvidia-smi`",
+    "CUDA_VISIBLE_DEVICES",
+])]
+#[case::a_gpu_too_old("old gpu", "GPU 0", &[
+    "missing  GPU 0 (Fake GPU, sm_75) is too old: the kernels need sm_80",
+    "\nWithout it the simulator is used.\nto fix it: use a GPU of sm_80 (Ampere) or newer",
+])]
+#[case::a_driver_too_old_for_the_kernels("ptx version", "GPU 0", &[
+    "missing  the NVIDIA driver (CUDA 11.4) is too old for the kernels of `moye_kernels`, which are PTX",
+    "\nWithout it the simulator is used.\nto fix it: update the NVIDIA driver to one of CUDA ",
+])]
+#[case::a_driver_that_refuses_them("ptx", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "line 9; error", "update the NVIDIA driver; if it still refuses"])]
+#[case::one_that_does_not_say_why("ptx without a log", "GPU 0", &["missing  the driver refused the PTX of `moye_kernels`", "\nto fix it: update the NVIDIA driver"])]
+#[case::a_gpu_whose_memory_others_have("context", "GPU 0", &["missing  the driver's `cuDevicePrimaryCtxRetain` failed", "(2)", "free memory of the GPU: `nvidia-smi` lists"])]
+#[case::a_gpu_whose_memory_is_gone_by_then("load memory", "GPU 0", &["missing  the driver's `cuModuleLoadDataEx` failed", "(2)", "free memory of the GPU"])]
+#[case::a_gpu_that_faults("load", "GPU 0", &["missing  a kernel failed on Fake GPU", "(700)", "restart the program"])]
+fn the_doctor_tells_what_is_wrong_with_a_gpu_and_how_to_mend_it(
+    #[case] fault: &str,
+    #[case] name: &str,
+    #[case] expected: &[&str],
+) {
+    let Some(folder) = driver(&[]) else { return };
+    let text = doctor(folder.path(), fault, name);
+    for part in expected {
+        assert!(text.contains(part), "`{part}` is missing: {text}");
+    }
+    assert_eq!(text.contains("its log above"), fault == "ptx", "{text}");
+}
+
+#[test]
+fn the_doctor_tells_of_a_driver_that_cannot_be_opened() {
+    let folder = TempDir::new().unwrap();
+    std::fs::write(folder.path().join("libcuda.so.1"), "this is no library").unwrap();
+    let text = doctor(folder.path(), "", "driver");
+    for part in [
+        "missing  cannot open libcuda.so.1 (",
+        "\nWithout it no GPU can be used; the simulator still runs.\nto fix it: install the NVIDIA driver",
+    ] {
+        assert!(text.contains(part), "`{part}` is missing: {text}");
+    }
+    assert_eq!(doctor(folder.path(), "", "GPU"), "GPU          unknown  no driver to ask");
+}
+
+/// Launches a kernel by name, on a buffer of its own.
+fn launch(device: &Device, kernel: &str) -> moye::Result<()> {
+    launch_on(device, kernel, Grid::new((1, 1), 256))
+}
+
+/// The same, on this grid.
+fn launch_on(device: &Device, kernel: &str, grid: Grid) -> moye::Result<()> {
+    let x = device.upload(&[1.0f32; 4])?;
+    let mut y = device.alloc_uninit::<f32>(4)?;
+    // SAFETY: the stand-in runs nothing.
+    unsafe {
+        match kernel {
+            "copy" => device.launch(&kernels::copy, grid, (&x, &mut y, 2, 2, 1, 2, 1, 2)),
+            "transpose" => device.launch(&kernels::transpose, grid, (&x, &mut y, 2, 2, 1, 2, 1, 2)),
+            "ladder_tiled" => {
+                let b = device.upload(&[1.0f32; 4])?;
+                device.launch(&kernels::ladder::ladder_tiled, grid, (&x, &b, &mut y, 2, 2, 2, 2, 2, 2))
+            }
+            "scale" => device.load(&PTX)?.launch(&SCALE, one_thread(), (&x, &mut y, 2.0, 4)),
+            other => panic!("there is no kernel {other} here"),
+        }
+    }
+}
+
+/// A test of this program in a process of its own, as a driver is opened once in a process: one
+/// that is a part of another, and started by it, with a stand-in for the driver that has this fault
+/// and these settings. What the stand-in notes in `notes`.
+fn with_driver(
+    driver: &Path,
+    fault: &str,
+    part: &str,
+    settings: &[(&str, &str)],
+    notes: &str,
+) -> Vec<String> {
+    let file = |name: &str| driver.join(name);
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", part, "--nocapture"])
+        .env("LD_LIBRARY_PATH", driver)
+        .env("FAKE_DRIVER", fault)
+        .env("FAKE_DRIVER_LOADS", file("loads"))
+        .env("FAKE_DRIVER_LAUNCHES", file("launches"))
+        .env("FAKE_DRIVER_GO", file("go"))
+        .envs(settings.iter().copied())
+        .output()
+        .unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), said(&output));
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    std::fs::read_to_string(file(notes)).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// Launches other kernels while the driver compiles the one that `FAKE_DRIVER_SLOW` names, then
+/// lets it end.
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn launches_beside_a_slow_one() {
+    let Ok(slow) = std::env::var("FAKE_DRIVER_SLOW") else { return };
+    let file = |name: &str| PathBuf::from(std::env::var_os(name).unwrap());
+    let (go, loads) = (file("FAKE_DRIVER_GO"), file("FAKE_DRIVER_LOADS"));
+    let device = Device::gpu(0).unwrap();
+    std::thread::scope(|scope| {
+        // Two that want the same: one has it compiled, and both wait for that.
+        let waiting = [(); 2].map(|()| scope.spawn(|| launch(&device, &slow)));
+        let begun = Instant::now();
+        while !std::fs::read_to_string(&loads).is_ok_and(|text| text.lines().any(|line| line == slow)) {
+            assert!(begun.elapsed() < Duration::from_secs(10), "{slow} is not loaded");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for other in ["copy", "transpose", "scale"].into_iter().filter(|other| *other != slow) {
+            for _ in 0..2 {
+                launch(&device, other).unwrap();
+            }
+        }
+        assert!(waiting.iter().all(|thread| !thread.is_finished()), "{slow} is still compiled");
+        std::fs::write(&go, "").unwrap();
+        for thread in waiting {
+            thread.join().unwrap().unwrap();
+        }
+    });
+}
+
+#[rstest]
+fn a_kernel_that_is_compiled_keeps_no_other_from_its_launch_and_is_compiled_once(
+    #[values("transpose", "scale")] slow: &str,
+) {
+    let Some(folder) = driver(&[]) else { return };
+    let part = "launches_beside_a_slow_one";
+    let mut loaded = with_driver(folder.path(), "", part, &[("FAKE_DRIVER_SLOW", slow)], "loads");
+    loaded.sort_unstable();
+    assert_eq!(loaded, ["copy", "scale", "transpose"], "each once");
+}
+
+/// Launches the kernel that `FAKE_DRIVER_REFUSED` names, which the driver refuses until there is a
+/// file.
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn launches_one_that_is_refused_first() {
+    let Ok(kernel) = std::env::var("FAKE_DRIVER_REFUSED") else { return };
+    let device = Device::gpu(0).unwrap();
+    for _ in 0..2 {
+        let error = launch(&device, &kernel).unwrap_err();
+        assert!(error.to_string().contains("the driver refused the PTX"), "{error}");
+    }
+    std::fs::write(std::env::var_os("FAKE_DRIVER_GO").unwrap(), "").unwrap();
+    for _ in 0..2 {
+        launch(&device, &kernel).unwrap();
+    }
+}
+
+#[rstest]
+fn a_kernel_that_the_driver_refused_is_compiled_again_at_the_next_launch(
+    #[values("transpose", "scale")] kernel: &str,
+) {
+    let Some(folder) = driver(&[]) else { return };
+    let part = "launches_one_that_is_refused_first";
+    let loaded = with_driver(folder.path(), "", part, &[("FAKE_DRIVER_REFUSED", kernel)], "loads");
+    assert_eq!(loaded, [kernel], "taken once, and kept");
+}
+
+/// Launches three kernels that may start before earlier ones complete, and one that may not.
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn launches_early() {
+    if std::env::var_os("FAKE_DRIVER_LAUNCHES").is_none() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    launch_on(&device, "copy", Grid::new((1, 1), 256).dependent()).unwrap();
+    launch_on(&device, "scale", one_thread().dependent()).unwrap();
+    launch_on(&device, "ladder_tiled", Grid::new((1, 1), 256).dependent()).unwrap();
+    launch(&device, "transpose").unwrap();
+}
+
+/// The shipped kernels are compiled for sm_80 and sm_90a, but the ladder's and `scale` for sm_80
+/// alone.
+#[rstest]
+#[case::ampere("", ["cuLaunchKernel"; 4])]
+#[case::hopper("hopper", ["cuLaunchKernelEx 6", "cuLaunchKernel", "cuLaunchKernel", "cuLaunchKernel"])]
+#[case::newer_than_the_kernels("new gpu", ["cuLaunchKernel"; 4])]
+fn a_kernel_begins_early_only_where_the_text_that_runs_can_wait(
+    #[case] fault: &str,
+    #[case] expected: [&str; 4],
+) {
+    let Some(folder) = driver(&[]) else { return };
+    let launched = with_driver(folder.path(), fault, "launches_early", &[], "launches");
+    assert_eq!(launched, expected, "of copy, scale, ladder_tiled and transpose");
+}
+
+/// Launches a kernel of sm_90a's text and one of sm_80's, which the driver refuses; what is said
+/// names the text.
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn launches_of_two_texts_that_are_refused() {
+    if std::env::var_os("FAKE_DRIVER_LAUNCHES").is_none() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    for (kernel, image) in [("copy", "sm_90a"), ("ladder_tiled", "sm_80")] {
+        let error = launch(&device, kernel).unwrap_err().to_string();
+        let expected = format!("refused the PTX of `moye_kernels` for {image} with");
+        assert!(error.contains(&expected), "{kernel}: {error}");
+        note_refusal(kernel);
+    }
+}
+
+/// Notes that a kernel was refused as it should be.
+fn note_refusal(kernel: &str) {
+    use std::io::Write;
+    let file = std::env::var_os("FAKE_DRIVER_LAUNCHES").expect("the test that starts this one names a file");
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap();
+    writeln!(file, "{kernel}").unwrap();
+}
+
+#[test]
+fn a_refused_kernel_is_told_with_the_text_that_it_is_from() {
+    let Some(folder) = driver(&[]) else { return };
+    let part = "launches_of_two_texts_that_are_refused";
+    let refused = with_driver(folder.path(), "hopper that refuses", part, &[], "launches");
+    assert_eq!(refused, ["copy", "ladder_tiled"]);
+}

@@ -1,0 +1,114 @@
+//! `moye new`: what it writes is built, tested and run, without a network.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use tempfile::TempDir;
+
+/// `moye new` in a folder.
+fn moye_new(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_moye")).arg("new").args(arguments).current_dir(folder).output().unwrap()
+}
+
+/// Cargo in the new crate. It shares the target directory of this test, so that what is built is
+/// not built again.
+fn cargo(krate: &Path, arguments: &[&str]) -> String {
+    let own = std::env::current_exe().unwrap();
+    let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).unwrap();
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What cargo says of the package of this test is not for the new one's.
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&*name);
+        }
+    }
+    let output = cargo.args(arguments).current_dir(krate).env("CARGO_TARGET_DIR", target).output().unwrap();
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "cargo {}: {}",
+        arguments.join(" "),
+        text(&output.stderr) + &text(&output.stdout)
+    );
+    text(&output.stdout)
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { all.extend(files(&path)) } else { all.push(path) }
+    }
+    all
+}
+
+#[test]
+fn a_new_crate_passes_its_tests_and_its_program_runs_with_no_gpu_and_no_network() {
+    let folder = TempDir::new().unwrap();
+    let output = moye_new(folder.path(), &["row-sums"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said = String::from_utf8(output.stdout).unwrap();
+    for part in ["row-sums is written", "cargo test", "cargo run", "--features gpu"] {
+        assert!(said.contains(part), "`{part}` is missing: {said}");
+    }
+    let krate = folder.path().join("row-sums");
+    assert!(krate.join(".cargo/config.toml").is_file() && krate.join(".github/workflows/ci.yml").is_file());
+
+    // The versions that are downloaded.
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    fs::copy(lock, krate.join("Cargo.lock")).unwrap();
+    let tested = cargo(&krate, &["test", "--offline", "--quiet"]);
+    assert!(tested.contains("test result: ok. 2 passed"), "{tested}");
+    let ran = cargo(&krate, &["run", "--offline", "--quiet"]);
+    assert_eq!(ran, "the sums of 100 rows of 1024 numbers are right, on the simulator\n");
+    // `core`, which is built for the GPU, is not: nothing of the runtime is.
+    let tree = cargo(&krate, &["tree", "--offline", "--prefix", "none"]);
+    assert!(!tree.contains("moye v") && tree.contains("moye-sim"), "{tree}");
+    // A user needs no folder of a CUDA toolkit for the GPU either.
+    let tree = cargo(&krate, &["tree", "--offline", "--prefix", "none", "--features", "gpu"]);
+    assert!(tree.contains("moye v") && !tree.contains("cust "), "{tree}");
+}
+
+#[test]
+fn a_new_crate_is_as_rustfmt_writes_it() {
+    let folder = TempDir::new().unwrap();
+    assert!(moye_new(folder.path(), &["kernels"]).status.success());
+    let krate = folder.path().join("kernels");
+    let rust = files(&krate).into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"));
+    let formatted = Command::new("rustfmt").args(["--check", "--edition", "2024"]).args(rust).output();
+    // rustfmt is a component that may be missing.
+    let output = match formatted {
+        Ok(output) => output,
+        Err(reason) => {
+            // Not `eprintln!`, whose words a test that passes keeps to itself.
+            let _ = writeln!(
+                std::io::stderr(),
+                "the form of a new crate is not tested: rustfmt cannot be run: {reason}"
+            );
+            return;
+        }
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_place_that_is_taken_or_a_name_that_cargo_refuses_is_told_and_nothing_is_written() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("taken")).unwrap();
+    fs::write(folder.path().join("taken/file"), "mine").unwrap();
+    for (arguments, expected) in [
+        (&["taken"][..], "taken exists already and is not empty; name another folder"),
+        (&["taken/file", "--name", "kernels"], "exists already and is no folder"),
+        (&["2d"], "`2d` is no name of a crate: it starts with no letter"),
+        (&["kernels", "--path", "."], ". is not a checkout of moye"),
+    ] {
+        let output = moye_new(folder.path(), arguments);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(expected), "{text}");
+    }
+    assert_eq!(files(folder.path()), [folder.path().join("taken/file")]);
+}
