@@ -3,6 +3,7 @@
 
 mod bounds;
 mod debug_info;
+mod differences;
 mod listing;
 mod module;
 mod packed;

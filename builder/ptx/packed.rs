@@ -1,5 +1,6 @@
 //! A PTX text packed kernel by kernel, for programs that carry many and launch few.
 
+use super::differences;
 use super::split::Split;
 use miniz_oxide::deflate::compress_to_vec;
 use std::fmt::Write as _;
@@ -7,7 +8,8 @@ use std::fmt::Write as _;
 /// How well texts are packed, of 10: a level above takes twice the time for a few percent.
 const LEVEL: u8 = 6;
 
-/// A text whose entry points are packed (by DEFLATE) one by one.
+/// A text whose entry points are packed one by one: register numbers as differences, then DEFLATE.
+/// LLVM's comments around inline assembly are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
     /// All that is packed.
@@ -36,7 +38,7 @@ pub struct Part {
     pub start: usize,
     /// One past the last.
     pub end: usize,
-    /// The length of the text.
+    /// The length of the text with differences.
     pub text: usize,
 }
 
@@ -46,9 +48,9 @@ impl Packed {
         let split = Split::of(text)?;
         let mut bytes = Vec::new();
         let mut pack = |part: &str| {
-            let start = bytes.len();
-            bytes.extend(compress_to_vec(part.as_bytes(), LEVEL));
-            Part { start, end: bytes.len(), text: part.len() }
+            let (start, text) = (bytes.len(), differences::of(part));
+            bytes.extend(compress_to_vec(text.as_bytes(), LEVEL));
+            Part { start, end: bytes.len(), text: text.len() }
         };
         let preamble = pack(&text[split.preamble]);
         let entries = split.entries.into_iter().map(|(name, entry)| {
@@ -91,7 +93,8 @@ mod tests {
 )
 .maxntid 256
 {
-\t{ ret; }
+\tmov.b32 %r1, %r7;
+\tmov.b32 %r2, %r6;
 }
 .visible .entry second() { ret; }
 ";
@@ -105,6 +108,7 @@ mod tests {
             String::from_utf8(text).unwrap()
         };
         assert_eq!(text(packed.preamble), ".version 8.0\n.target sm_90a\n");
+        assert!(text(packed.entries[0].part).ends_with("%r~, %r#7;\n\tmov.b32 %r~, %r!1;\n}"));
         let [first, second] = &packed.entries[..] else { panic!("{packed:?}") };
         assert!(
             text(first.part).starts_with(&first.head) && first.head.ends_with(".maxntid 256"),

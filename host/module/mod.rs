@@ -1,5 +1,6 @@
 //! Modules: PTX that is loaded on a device.
 
+mod differences;
 mod entry;
 mod loaded;
 mod packed;

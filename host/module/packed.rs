@@ -1,6 +1,7 @@
 //! PTX packed kernel by kernel: a program carries a tenth of the text, and unpacks the kernels that
 //! it launches.
 
+use super::differences;
 use miniz_oxide::inflate::decompress_to_vec_with_limit;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,14 +11,14 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) type PackedImage = (&'static str, &'static [u8], Part, &'static [Entry]);
 /// The name of an entry point, its declaration up to its body, and its place.
 pub(crate) type Entry = (&'static str, &'static str, Part);
-/// A place in the packed bytes, from and to, and the length of the unpacked text.
+/// A place in the packed bytes, from and to, and the length of the text with differences.
 pub(crate) type Part = (usize, usize, usize);
 
 /// The text of a part.
 fn unpack(bytes: &[u8], (start, end, length): Part) -> String {
     // This crate's build script packed it.
     let text = decompress_to_vec_with_limit(&bytes[start..end], length).expect("it was packed");
-    String::from_utf8(text).expect("it was text")
+    differences::undone(&String::from_utf8(text).expect("it was text"))
 }
 
 /// The text with only one of its entry points, and that one's declaration; `None` if it has none of

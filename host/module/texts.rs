@@ -119,6 +119,45 @@ mod tests {
     }
 
     #[test]
+    fn every_register_number_is_unpacked_and_only_marks_of_inline_assembly_are_left_out() {
+        let body = "{
+\t.reg .b32 %r<30>;
+\tmov.b32 %r16, %r9;
+\t// begin inline asm
+\tadd.s32 %r17, %r8, %tid.x; // begin inline asm of it
+\t// end inline asm
+\t@%p1 bra $L__BB0_2; @!%p22 bra $L__BB0_3;
+\tadd.s32 %r2, %r999999999, %r0;
+\tadd.s32 %r007, %r1234567890, %SP, %r~ %r^ %r#1 %r!2 %r'~ %p% %%r4
+\tadd.s32 %rd1, 5;
+
+}
+";
+        let text = format!(".version 8.0\n.target sm_80\n.visible .entry all()\n{body}");
+        let expected: String = text
+            .split_inclusive('\n')
+            .filter(|line| !["// begin inline asm", "// end inline asm"].contains(&line.trim()))
+            .collect();
+        assert_eq!(packed(&[("sm_80", &text)]).images()[0].1, expected);
+    }
+
+    /// What the build script compiled; a bundle has none of it.
+    #[test]
+    fn shipped_texts_are_what_was_compiled_but_for_marks_of_inline_assembly() {
+        for (arch, text) in crate::SHIPPED_PTX.images() {
+            let file = format!("{}/moye_kernels.{arch}.ptx", env!("OUT_DIR"));
+            let Ok(compiled) = std::fs::read_to_string(file) else { continue };
+            let lines = |text| {
+                str::lines(text).filter(|line| {
+                    let line = line.trim();
+                    !line.is_empty() && line != "// begin inline asm" && line != "// end inline asm"
+                })
+            };
+            assert!(lines(text).eq(lines(&compiled)), "{arch}");
+        }
+    }
+
+    #[test]
     fn a_shipped_kernel_is_found_on_all_gpus_that_one_of_its_texts_runs_on() {
         let mut seen = 0;
         for gpu in [Arch::new(8, 0), Arch::new(9, 0), Arch::new(10, 0)] {
