@@ -138,7 +138,7 @@ mod tests {
             .split_inclusive('\n')
             .filter(|line| !["// begin inline asm", "// end inline asm"].contains(&line.trim()))
             .collect();
-        assert_eq!(packed(&[("sm_80", &text)]).images()[0].1, expected);
+        assert_eq!(packed(&[("sm_80", text.as_str())]).images()[0].1, expected);
     }
 
     /// What the build script compiled; a bundle has none of it.
