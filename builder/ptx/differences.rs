@@ -1,9 +1,9 @@
 //! PTX whose register numbers are differences, which packs to half the size.
 //!
-//! Unrolled code repeats an instruction with numbers that change by a constant: `mov.b32 %r16, %r9;`
-//! then `mov.b32 %r17, %r8;`. A number is written as its difference to the number of the same
-//! operand in the last line with the same opcode, so that such lines are equal. After the letters of
-//! a register's name stand
+//! Unrolled code repeats an instruction with numbers that change by a constant:
+//! `mov.b32 %r16, %r9;` then `mov.b32 %r17, %r8;`. A number is written as its difference to the
+//! number of the same operand in the last line with the same opcode, so that such lines are equal.
+//! After the letters of a register's name stand
 //! - `~`: one more,
 //! - `^`: the same number,
 //! - `#N`: N more, `!N`: N less,
@@ -68,8 +68,8 @@ fn is_letter(c: char) -> bool {
     c.is_ascii_lowercase()
 }
 
-/// The number at the start of a text, and the text after it. A number with leading zeros, or of more
-/// than nine digits, stays as it is.
+/// The number at the start of a text, and the text after it. A number with leading zeros, or of
+/// more than nine digits, stays as it is.
 fn number(text: &str) -> Option<(u32, &str)> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let is_plain = (1..=9).contains(&digits) && (digits == 1 || !text.starts_with('0'));

@@ -1,9 +1,10 @@
 //! The steps of the ladder on GPU 0, in turn with cuBLAS for the same work, or with the driver's
 //! copy of as many bytes, in one process: tables in Markdown, as `docs/guide/ladder.md` has them.
 //!
-//! `cargo bench -p moye-bench --bench ladder`. Random data; each result is checked before it is timed; a time is
-//! the median of the rounds, of a batch of launches each, by the clock and the cuBLAS of
-//! `moye bench`. On a machine without cuBLAS it measures the steps alone; without a GPU, nothing.
+//! `cargo bench -p moye-bench --bench ladder`. Random data; each result is checked before it is
+//! timed; a time is the median of the rounds, of a batch of launches each, by the clock and the
+//! cuBLAS of `moye bench`. On a machine without cuBLAS it measures the steps alone; without a GPU,
+//! nothing.
 
 use anyhow::{Result, ensure};
 use cudarc::driver::sys;
