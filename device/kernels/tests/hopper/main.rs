@@ -1,6 +1,9 @@
 //! The shipped products on Hopper, on the simulator against float64, on ragged sizes: each way in
 //! which a tile is scheduled, loaded and stored.
 
+#[path = "../../../../tests/fixtures/common/lines.rs"]
+mod lines;
+
 use half::bf16;
 use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut, TensorMap};
@@ -11,6 +14,7 @@ use moye_kernels::hopper::{
     wgmma_e4m3_tn_128x128,
 };
 use moye_kernels::mma::{Activation, Arguments, Scales};
+use moye_sim::profile::Profiler;
 use moye_sim::{GlobalMemory, Launch, Pod, TensorElement, TensorSwizzle};
 
 /// Elements of A, B and C.
@@ -158,11 +162,14 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
         cut: case.cut,
     };
     let cluster = G::CLUSTER * case.parts;
+    let profiler = Profiler::new();
     Launch::new(what, case.clusters * cluster, G::THREADS, &memory)
         .cluster(cluster)
+        .profiler(&profiler)
         .shared_bytes(kernel.shared_bytes())
         .run(&|| unsafe { kernel.call((maps.0, maps.1, maps.2, arguments, sharing)) })
         .unwrap_or_else(|fault| panic!("{what}: {fault}"));
+    lines::are_of_kernels(&profiler.take());
 
     let at = |of: &[T], row: usize, k: usize, ld: usize| {
         of[if case.k_major { row * ld + k } else { k * ld + row }].value()
