@@ -149,28 +149,21 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
-    // SAFETY: the kernel declares the storage.
-    let (sA, sB, pipeline, exchange) = unsafe { PartsStorage::<G, PARTS, STAGES>::take() };
+    let (sA, sB, pipeline, exchange) = PartsStorage::<G, PARTS, STAGES>::take();
     let base = sA.pointer().address();
     let rank = if PARTS > 1 { cluster_rank() } else { 0 };
     if thread == 0 {
-        // SAFETY: one thread; the pipeline's fence and a barrier follow.
-        unsafe {
-            if PARTS > 1 {
-                exchange.init();
-            }
-            pipeline.init();
+        if PARTS > 1 {
+            exchange.init();
         }
+        pipeline.init();
     }
     let [boxes_a, boxes_b] = boxes::<G>(arguments);
     let mut stage = 0;
     while stage < STAGES {
-        // SAFETY: no thread uses the stages yet, and the rows belong to them.
-        unsafe {
-            clear::<G>(boxes_a, base + stage * G::BYTES_A, const { G::BYTES_A }, thread);
-            let to_b = sB.pointer().address() + stage * G::BYTES_B;
-            clear::<G>(boxes_b, to_b, const { G::BYTES_B }, thread);
-        }
+        clear::<G>(boxes_a, base + stage * G::BYTES_A, const { G::BYTES_A }, thread);
+        let to_b = sB.pointer().address() + stage * G::BYTES_B;
+        clear::<G>(boxes_b, to_b, const { G::BYTES_B }, thread);
         stage += 1;
     }
     fence_proxy_async_shared();
@@ -186,66 +179,62 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     // After this wait the kernel may read what earlier kernels wrote.
     wait_for_prior_kernels();
     let consumer = warpgroup.wrapping_sub(1);
-    // SAFETY: each warpgroup takes one branch as a whole, and waits once for the cluster's start;
-    // the caller's contract.
-    unsafe {
-        if warpgroup == 0 {
-            if const { G::CONSUMERS == 3 } {
-                decrease_registers::<FEW>();
-            }
-            if thread < 32 && elect(FULL_WARP) {
-                load::<G, STAGES>((sA, sB, pipeline), (a.pointer(), b.pointer()), tile, piece, arguments);
-            }
-            sync_warp(FULL_WARP);
-            if PARTS > 1 {
-                cluster_wait();
-            }
-        } else {
-            if const { G::CONSUMERS == 3 } {
-                increase_registers::<MANY>();
-            }
-            let thread = thread % WARPGROUP;
-            let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
-            let mut mainloop =
-                Loop::<G, 1, STAGES>::start((a, b, arguments), (sA, sB, pipeline), thread, consumer);
-            mainloop.issue_whole(piece.1, &mut tCrC);
-            mainloop.complete(&mut tCrC);
-            mainloop.release();
-            let sums = tCrC.values_mut();
-            if PARTS > 1 {
-                cluster_wait();
-                if !Exchange::<G, PARTS>::keeps(rank, thread) {
-                    exchange.send(sums, rank, consumer, thread);
-                }
-            }
-            // The compiler must not know that the condition was tested before: it would emit one
-            // barrier for each outcome, and `synccheck` requires a single one.
-            let keeps = || PARTS == 1 || Exchange::<G, PARTS>::keeps(rank, opaque(thread));
-            if PARTS > 1 && keeps() {
-                exchange.receive(sums, consumer, thread);
-            }
-            if has_pieces::<(), _, _, _>(arguments) {
-                if keeps() {
-                    let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
-                    let part = Part { first, batch: tile.batch, split: 0 };
-                    finish::<G>(sums, arguments, part, thread);
-                    write_finished::<G>(sums, arguments, part, thread);
-                }
-                return;
-            }
-            // The stages may hold accumulators when no warpgroup reads them any more and all loads
-            // have completed.
-            sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
-            if keeps() {
-                let mut chunk = 0;
-                while chunk < const { chunks::<G>() } {
-                    leave_columns::<G>(sums, chunk, chunk_of::<G>(base, consumer, chunk), thread);
-                    chunk += 1;
-                }
-            }
-            sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
-            write_share::<G, PARTS>(base, consumer, rank, thread, tile, arguments);
+    if warpgroup == 0 {
+        if const { G::CONSUMERS == 3 } {
+            decrease_registers::<FEW>();
         }
+        if thread < 32 && elect(FULL_WARP) {
+            load::<G, STAGES>((sA, sB, pipeline), (a.pointer(), b.pointer()), tile, piece, arguments);
+        }
+        sync_warp(FULL_WARP);
+        if PARTS > 1 {
+            cluster_wait();
+        }
+    } else {
+        if const { G::CONSUMERS == 3 } {
+            increase_registers::<MANY>();
+        }
+        let thread = thread % WARPGROUP;
+        let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
+        let mut mainloop =
+            Loop::<G, 1, STAGES>::start((a, b, arguments), (sA, sB, pipeline), thread, consumer);
+        mainloop.issue_whole(piece.1, &mut tCrC);
+        mainloop.complete(&mut tCrC);
+        mainloop.release();
+        let sums = tCrC.values_mut();
+        if PARTS > 1 {
+            cluster_wait();
+            if !Exchange::<G, PARTS>::keeps(rank, thread) {
+                exchange.send(sums, rank, consumer, thread);
+            }
+        }
+        // The compiler must not know that the condition was tested before: it would emit one
+        // barrier for each outcome, and `synccheck` requires a single one.
+        let keeps = || PARTS == 1 || Exchange::<G, PARTS>::keeps(rank, opaque(thread));
+        if PARTS > 1 && keeps() {
+            exchange.receive(sums, consumer, thread);
+        }
+        if has_pieces::<(), _, _, _>(arguments) {
+            if keeps() {
+                let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
+                let part = Part { first, batch: tile.batch, split: 0 };
+                finish::<G>(sums, arguments, part, thread);
+                write_finished::<G>(sums, arguments, part, thread);
+            }
+            return;
+        }
+        // The stages may hold accumulators when no warpgroup reads them any more and all loads
+        // have completed.
+        sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
+        if keeps() {
+            let mut chunk = 0;
+            while chunk < const { chunks::<G>() } {
+                leave_columns::<G>(sums, chunk, chunk_of::<G>(base, consumer, chunk), thread);
+                chunk += 1;
+            }
+        }
+        sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
+        write_share::<G, PARTS>(base, consumer, rank, thread, tile, arguments);
     }
 }
 
@@ -324,8 +313,7 @@ unsafe fn clear<G: WgmmaConfig>(boxes: Boxes, to: u32, bytes: u32, thread: u32) 
     while start < to + bytes {
         let mut at = start + boxes.bytes() / boxes.depth + WORD * thread;
         while at < start + block {
-            // SAFETY: the caller's contract; each vector belongs to one thread.
-            unsafe { Word128::store_shared(at, Word128([0; 4])) };
+            Word128::store_shared(at, Word128([0; 4]));
             at += const { WORD * G::THREADS };
         }
         start += block;
@@ -353,8 +341,7 @@ unsafe fn load_boxes(
             Major::K => [k, mn, batch],
             Major::Mn => [mn, k, batch],
         };
-        // SAFETY: the caller's contract.
-        unsafe { tensor_load(to + i * rows * ROW, map, start, barrier, multicast, policy) };
+        tensor_load(to + i * rows * ROW, map, start, barrier, multicast, policy);
         i += 1;
     }
 }
@@ -373,20 +360,17 @@ unsafe fn load_blocks(
     bytes: u32,
     policy: Option<CachePolicy>,
 ) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if boxes.depth == 1 {
-            load_boxes(boxes, map, [mn, k, batch], (to, barrier), None, policy);
-        } else if boxes.at_once > 1 {
-            let block = k / boxes.extents[0] as i32;
-            tensor_load(to, map, [0, mn, block, batch], barrier, None, policy);
-        } else {
-            let mut block = 0;
-            while block < boxes.depth {
-                let start = [k + (block * boxes.extents[0]) as i32, mn, 0, batch];
-                tensor_load(to + block * (bytes / boxes.depth), map, start, barrier, None, policy);
-                block += 1;
-            }
+    if boxes.depth == 1 {
+        load_boxes(boxes, map, [mn, k, batch], (to, barrier), None, policy);
+    } else if boxes.at_once > 1 {
+        let block = k / boxes.extents[0] as i32;
+        tensor_load(to, map, [0, mn, block, batch], barrier, None, policy);
+    } else {
+        let mut block = 0;
+        while block < boxes.depth {
+            let start = [k + (block * boxes.extents[0]) as i32, mn, 0, batch];
+            tensor_load(to + block * (bytes / boxes.depth), map, start, barrier, None, policy);
+            block += 1;
         }
     }
 }
@@ -417,23 +401,19 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     };
     let once_a = once(arguments.n > G::BLK_N, arguments.m, arguments.batch_a);
     let once_b = once(arguments.m > G::BLK_M, arguments.n, arguments.batch_b);
-    // SAFETY: the maps are as the caller promises. Each stage receives the announced bytes; out of
-    // bounds elements are zeros.
-    unsafe {
-        prefetch_tensor_map(a);
-        prefetch_tensor_map(b);
-        let mut producer: Producer<STAGES, 1> = pipeline.producer();
-        let mut stage = first;
-        while stage < first + stages {
-            let k = (stage * G::BLK_K) as i32;
-            let filling = producer.acquire(boxes_a.bytes() + boxes_b.bytes());
-            let to_a = sA.pointer().address() + filling.index() * G::BYTES_A;
-            let to_b = sB.pointer().address() + filling.index() * G::BYTES_B;
-            let barrier = filling.barrier();
-            load_blocks(boxes_a, a, [row, k, batch_a], (to_a, barrier), const { G::BYTES_A }, once_a);
-            load_blocks(boxes_b, b, [column, k, batch_b], (to_b, barrier), const { G::BYTES_B }, once_b);
-            stage += 1;
-        }
+    prefetch_tensor_map(a);
+    prefetch_tensor_map(b);
+    let mut producer: Producer<STAGES, 1> = pipeline.producer();
+    let mut stage = first;
+    while stage < first + stages {
+        let k = (stage * G::BLK_K) as i32;
+        let filling = producer.acquire(boxes_a.bytes() + boxes_b.bytes());
+        let to_a = sA.pointer().address() + filling.index() * G::BYTES_A;
+        let to_b = sB.pointer().address() + filling.index() * G::BYTES_B;
+        let barrier = filling.barrier();
+        load_blocks(boxes_a, a, [row, k, batch_a], (to_a, barrier), const { G::BYTES_A }, once_a);
+        load_blocks(boxes_b, b, [column, k, batch_b], (to_b, barrier), const { G::BYTES_B }, once_b);
+        stage += 1;
     }
 }
 
@@ -462,18 +442,10 @@ unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
     while chunk < const { chunks::<G>() } {
         let column = tile.first.1 + chunk * COLUMNS;
         if row < arguments.m && column < arguments.n {
-            // SAFETY: the caller's contract; the rows of a share start at a multiple of the
-            // swizzle's period.
-            unsafe {
-                let share = chunk_of::<G>(base, consumer, chunk)
-                    + rank * const { rows_of_share(PARTS) * COLUMNS * 4 };
-                let s_c = Tensor::shared(Shared::from_address(share)); // (BLK_M, BLK_N)
-                write_rows::<ShareOf<G, PARTS>>(
-                    arguments,
-                    s_c,
-                    Place { first: (row, column), offset, thread },
-                );
-            }
+            let share =
+                chunk_of::<G>(base, consumer, chunk) + rank * const { rows_of_share(PARTS) * COLUMNS * 4 };
+            let s_c = Tensor::shared(Shared::from_address(share)); // (BLK_M, BLK_N)
+            write_rows::<ShareOf<G, PARTS>>(arguments, s_c, Place { first: (row, column), offset, thread });
         }
         chunk += 1;
     }

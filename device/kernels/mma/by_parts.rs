@@ -137,8 +137,7 @@ where
         (): &(),
         place: Place,
     ) {
-        // SAFETY: the caller's contract.
-        unsafe { <Direct as Epilogue<G>>::store(sums, arguments, &(), place) }
+        <Direct as Epilogue<G>>::store(sums, arguments, &(), place)
     }
 
     #[inline(always)]
@@ -152,18 +151,10 @@ where
     ) {
         let place = Place { thread: opaque(place.thread), ..place };
         let (copy_a, copy_b) = (G::CopyA::get_slice(place.thread), G::CopyB::get_slice(place.thread));
-        // SAFETY: with one of its modes divided, a thread's part has the same elements, origin and
-        // swizzle.
-        let (t_s_a, t_s_b) = unsafe {
-            (
-                copy_a
-                    .partition_s(s_a)
-                    .renamed::<PartedCopy<PartitionS<G::SmemA, G::CopyA>, 1, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
-                copy_b
-                    .partition_s(s_b)
-                    .renamed::<PartedCopy<PartitionS<G::SmemB, G::CopyB>, 2, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
-            )
-        };
+        let (t_s_a, t_s_b) = (
+            copy_a.partition_s(s_a).renamed::<PartedCopy<PartitionS<G::SmemA, G::CopyA>, 1, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
+            copy_b.partition_s(s_b).renamed::<PartedCopy<PartitionS<G::SmemB, G::CopyB>, 2, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
+        );
         let steps = const {
             steps(
                 G::TileA::LAYOUT.extent(1),
@@ -172,40 +163,34 @@ where
                 UNROLLED,
             )
         };
-        // SAFETY: as above.
-        let t_g_c = unsafe {
-            Direct::part_of::<G>(arguments, place).whole().renamed::<Parted<PartOfC<G>, MODE, PARTS>>() // (MMA, MMA_M, MMA_N, PART)
-        };
-        // SAFETY: the caller's contract.
-        unsafe {
-            for part in 0..PARTS as u32 {
-                let t_s_a = t_s_a.slice_last(if MODE == 1 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
-                let t_s_b = t_s_b.slice_last(if MODE == 2 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
-                let mut t_r_c = sums
-                    .view_as_mut::<Parted<AccumulatorOf<G::TileC, G::Mma>, MODE, PARTS>>()
-                    .slice_last(part); // (MMA, MMA_M, MMA_N)
-                // Called once; see the module's documentation.
-                let mut left = opaque(1);
-                while left > 0 {
-                    left -= 1;
-                    let mut step = 0;
-                    while step < opaque(steps) {
-                        for ahead in 0..UNROLLED {
-                            let (from_a, from_b) =
-                                (t_s_a.slice_last(step + ahead), t_s_b.slice_last(step + ahead)); // (V), (V)
-                            let (mut a, mut b) = (from_a.make_fragment_like(), from_b.make_fragment_like());
-                            copy(&from_a, &mut a);
-                            copy(&from_b, &mut b);
-                            gemm_tiled(G::Mma::default(), &one_by_one(&a), &one_by_one(&b), &mut t_r_c);
-                        }
-                        step += UNROLLED;
+        let t_g_c =
+            Direct::part_of::<G>(arguments, place).whole().renamed::<Parted<PartOfC<G>, MODE, PARTS>>(); // (MMA, MMA_M, MMA_N, PART)
+        for part in 0..PARTS as u32 {
+            let t_s_a = t_s_a.slice_last(if MODE == 1 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
+            let t_s_b = t_s_b.slice_last(if MODE == 2 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
+            let mut t_r_c =
+                sums.view_as_mut::<Parted<AccumulatorOf<G::TileC, G::Mma>, MODE, PARTS>>().slice_last(part); // (MMA, MMA_M, MMA_N)
+            // Called once; see the module's documentation.
+            let mut left = opaque(1);
+            while left > 0 {
+                left -= 1;
+                let mut step = 0;
+                while step < opaque(steps) {
+                    for ahead in 0..UNROLLED {
+                        let (from_a, from_b) =
+                            (t_s_a.slice_last(step + ahead), t_s_b.slice_last(step + ahead)); // (V), (V)
+                        let (mut a, mut b) = (from_a.make_fragment_like(), from_b.make_fragment_like());
+                        copy(&from_a, &mut a);
+                        copy(&from_b, &mut b);
+                        gemm_tiled(G::Mma::default(), &one_by_one(&a), &one_by_one(&b), &mut t_r_c);
                     }
+                    step += UNROLLED;
                 }
-                let mut to = t_g_c.slice_last(part); // (MMA, MMA_M, MMA_N)
-                let mut results = to.make_fragment_like(); // (MMA, MMA_M, MMA_N)
-                transform(&t_r_c, &mut results, |sum| Direct::result::<G>(arguments, sum));
-                copy(&results, &mut to);
             }
+            let mut to = t_g_c.slice_last(part); // (MMA, MMA_M, MMA_N)
+            let mut results = to.make_fragment_like(); // (MMA, MMA_M, MMA_N)
+            transform(&t_r_c, &mut results, |sum| Direct::result::<G>(arguments, sum));
+            copy(&results, &mut to);
         }
     }
 }

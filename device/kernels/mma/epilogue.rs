@@ -83,8 +83,7 @@ where
         (): &(),
         place: Place,
     ) {
-        // SAFETY: the caller's contract.
-        unsafe { through_shared::<G>(sums, arguments, place) }
+        through_shared::<G>(sums, arguments, place)
     }
 }
 
@@ -144,16 +143,12 @@ where
         let whole = m >= const { G::TileC::LAYOUT.extent(0) as u32 }
             && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
         let mut t_g_c = Self::part_of::<G>(arguments, place); // (MMA, MMA_M, MMA_N)
-        // SAFETY: each element of C belongs to one thread; every element of the fragment is written
-        // before it is read.
-        unsafe {
-            let mut results = t_g_c.make_fragment_like();
-            transform(sums, &mut results, |sum| Self::result::<G>(arguments, sum));
-            if whole {
-                copy(&results, &mut t_g_c.whole());
-            } else {
-                copy(&results, &mut t_g_c);
-            }
+        let mut results = t_g_c.make_fragment_like();
+        transform(sums, &mut results, |sum| Self::result::<G>(arguments, sum));
+        if whole {
+            copy(&results, &mut t_g_c.whole());
+        } else {
+            copy(&results, &mut t_g_c);
         }
     }
 }
@@ -177,15 +172,11 @@ pub(super) unsafe fn through_shared<G: Tiled>(
              a smaller tile"
         );
     }
-    // SAFETY: the caller no longer needs the stages; each element belongs to one thread.
-    unsafe {
-        let s_c = SharedArray::<G::Sum, SumsOf<G>>::take(); // (BLK_M, BLK_N)
-        let mut t_s_c = G::Mma::get_slice(place.thread).partition_c(s_c); // (MMA, MMA_M, MMA_N)
-        copy(sums, &mut t_s_c);
-    }
+    let s_c = SharedArray::<G::Sum, SumsOf<G>>::take(); // (BLK_M, BLK_N)
+    let mut t_s_c = G::Mma::get_slice(place.thread).partition_c(s_c); // (MMA, MMA_M, MMA_N)
+    copy(sums, &mut t_s_c);
     sync_threads();
-    // SAFETY: a barrier follows the writes; the caller's contract.
-    unsafe { write_rows::<G>(arguments, SharedArray::<G::Sum, SumsOf<G>>::take(), place) };
+    write_rows::<G>(arguments, SharedArray::<G::Sum, SumsOf<G>>::take(), place);
 }
 
 impl<G: Tiled> Staged for G {

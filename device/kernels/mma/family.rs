@@ -90,8 +90,7 @@ macro_rules! tensor_core {
             /// Each extent is at most 2^31 - 256.
             #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
             pub unsafe fn $name(arguments: ArgumentsOf<Tiling>) {
-                // SAFETY: the caller's contract.
-                unsafe { crate::mma::pipeline::matmul::<Tiling>(arguments) }
+                crate::mma::pipeline::matmul::<Tiling>(arguments)
             }
         }
         pub use $name::$name;

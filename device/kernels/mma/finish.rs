@@ -49,13 +49,10 @@ unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S>>(arguments: Argum
     overlap_launches();
     let c = arguments.c.offset(i64::from(block_idx().y) * arguments.batch_c);
     let whole = (c.address() | (arguments.ldc as u64).wrapping_mul(O::BYTES as u64)).is_multiple_of(16);
-    // SAFETY: the caller's contract, and the alignment as promised.
-    unsafe {
-        if whole {
-            add_up_of(&arguments, c, Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)));
-        } else {
-            add_up_of(&arguments, c, UnitStride::<0>(arguments.ldc));
-        }
+    if whole {
+        add_up_of(&arguments, c, Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)));
+    } else {
+        add_up_of(&arguments, c, UnitStride::<0>(arguments.ldc));
     }
 }
 
@@ -79,25 +76,21 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
     let t_g_bias = t_g_c_of.partition_s(m_bias.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
     let part = Rows::<S>::get_slice(thread);
     let mut from = arguments.a.offset(i64::from(block.y) * arguments.batch_a);
-    // SAFETY: the caller's contract; each element of C belongs to one thread; every element of a
-    // fragment is written before it is read.
-    unsafe {
-        let mut results = t_g_c.make_fragment_like();
-        if arguments.beta != S::ZERO {
-            copy(&t_g_c, &mut results);
-        }
-        let mut sum = Fragment::<S, FragmentLike<PartitionS<IdentityOf<Tile>, Rows<S>>>>::filled(S::ZERO);
-        for _ in 0..arguments.splits {
-            let m_sums = Matrix::new(from, shape, Aligned::<_, 16>(UnitStride::<0>(arguments.lda))); // (N, M)
-            let t_g_sums = part.partition_s(m_sums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
-            let mut sums = t_g_sums.make_fragment_like();
-            copy(&t_g_sums, &mut sums);
-            axpby(S::ONE, &sums, S::ONE, &mut sum);
-            from = from.offset(arguments.split_c);
-        }
-        finish(arguments, &sum, &t_g_bias, &mut results, arguments.splits == 0);
-        copy(&results, &mut t_g_c);
+    let mut results = t_g_c.make_fragment_like();
+    if arguments.beta != S::ZERO {
+        copy(&t_g_c, &mut results);
     }
+    let mut sum = Fragment::<S, FragmentLike<PartitionS<IdentityOf<Tile>, Rows<S>>>>::filled(S::ZERO);
+    for _ in 0..arguments.splits {
+        let m_sums = Matrix::new(from, shape, Aligned::<_, 16>(UnitStride::<0>(arguments.lda))); // (N, M)
+        let t_g_sums = part.partition_s(m_sums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+        let mut sums = t_g_sums.make_fragment_like();
+        copy(&t_g_sums, &mut sums);
+        axpby(S::ONE, &sums, S::ONE, &mut sum);
+        from = from.offset(arguments.split_c);
+    }
+    finish(arguments, &sum, &t_g_bias, &mut results, arguments.splits == 0);
+    copy(&results, &mut t_g_c);
 }
 
 macro_rules! finish {
@@ -111,8 +104,7 @@ macro_rules! finish {
         /// and `lda`; its rows start at multiples of 16 bytes.
         #[kernel(threads = 256)]
         pub unsafe fn $name(arguments: Arguments<$scalar, $t, $scalar>) {
-            // SAFETY: the caller's contract.
-            unsafe { add_up(arguments) }
+            add_up(arguments)
         }
     )+ };
 }

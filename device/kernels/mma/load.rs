@@ -116,16 +116,12 @@ where
 {
     #[inline(always)]
     unsafe fn start(&mut self, tile: u32, stage: u32) {
-        // SAFETY: the caller's contract.
-        unsafe { copy_tiled(C::default(), &self.tiles.tile(tile), &mut self.stages.slice_last(stage)) };
+        copy_tiled(C::default(), &self.tiles.tile(tile), &mut self.stages.slice_last(stage));
     }
 
     #[inline(always)]
     unsafe fn start_whole(&mut self, tile: u32, stage: u32) {
-        // SAFETY: the caller's contract.
-        unsafe {
-            copy_tiled(C::default(), &self.tiles.tile(tile).whole(), &mut self.stages.slice_last(stage))
-        };
+        copy_tiled(C::default(), &self.tiles.tile(tile).whole(), &mut self.stages.slice_last(stage));
     }
 
     #[inline(always)]
@@ -191,25 +187,20 @@ where
 {
     #[inline(always)]
     unsafe fn start(&mut self, tile: u32, _: u32) {
-        // SAFETY: the caller's contract.
-        unsafe { copy_tiled(From::default(), &self.tiles.tile(tile), &mut self.loaded) };
+        copy_tiled(From::default(), &self.tiles.tile(tile), &mut self.loaded);
     }
 
     #[inline(always)]
     unsafe fn start_whole(&mut self, tile: u32, _: u32) {
-        // SAFETY: the caller's contract.
-        unsafe { copy_tiled(From::default(), &self.tiles.tile(tile).whole(), &mut self.loaded) };
+        copy_tiled(From::default(), &self.tiles.tile(tile).whole(), &mut self.loaded);
     }
 
     #[inline(always)]
     unsafe fn finish(&mut self, stage: u32) {
         let mut to = self.stages.slice_last(stage); // (CPY, CPY_BLK, CPY_K)
-        // SAFETY: the caller's contract; the fragment is fully written before it is read.
-        unsafe {
-            let mut turned = to.make_fragment_like(); // (CPY, CPY_BLK, CPY_K)
-            copy(&self.loaded.view_as::<TurnedOf<From, To, AllButLast<Smem>>>(), &mut turned);
-            copy_tiled(To::default(), &turned, &mut to);
-        }
+        let mut turned = to.make_fragment_like(); // (CPY, CPY_BLK, CPY_K)
+        copy(&self.loaded.view_as::<TurnedOf<From, To, AllButLast<Smem>>>(), &mut turned);
+        copy_tiled(To::default(), &turned, &mut to);
     }
 }
 

@@ -49,8 +49,7 @@ where
     for<'a> RegistersMut<'a, G::Operand>:
         CopyDestination<DestinationOf<G::CopyA>> + CopyDestination<DestinationOf<G::CopyB>>,
 {
-    // SAFETY: the caller's contract.
-    unsafe { matmul_with::<G>(arguments, &()) }
+    matmul_with::<G>(arguments, &())
 }
 
 /// [`matmul`] with an epilogue that has its own parameters.
@@ -95,8 +94,7 @@ where
     let m_b = Matrix::new(b, (n, k), strides_b); // (N, K), from the block's tile on
     let g_a = m_a.local_tile::<G::TileA, _>((0, All)); // (BLK_M, BLK_K, k)
     let g_b = m_b.local_tile::<G::TileB, _>((0, All)); // (BLK_N, BLK_K, k)
-    // SAFETY: the kernel declares `Storage<G>`.
-    let (s_a, s_b) = unsafe { Storage::<G>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    let (s_a, s_b) = Storage::<G>::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
 
     let mut load_a = G::LoadA::part(thread, g_a, s_a); // (CPY, CPY_M, CPY_K, k) to (CPY, CPY_M, CPY_K, PIPE)
     let mut load_b = G::LoadB::part(thread, g_b, s_b); // (CPY, CPY_N, CPY_K, k) to (CPY, CPY_N, CPY_K, PIPE)
@@ -110,15 +108,12 @@ where
     let inside =
         m >= const { G::TileC::LAYOUT.extent(0) as u32 } && n >= const { G::TileC::LAYOUT.extent(1) as u32 };
     let mma = G::Mma::get_slice(thread);
-    // SAFETY: each step's fragments are loaded before its product.
-    let (mut t_r_a, mut t_r_b) = unsafe {
-        (
-            // (MMA, MMA_M, MMA_K)
-            mma.partition_fragment_a(&s_a.slice_last(0)),
-            // (MMA, MMA_N, MMA_K)
-            mma.partition_fragment_b(&s_b.slice_last(0)),
-        )
-    };
+    let (mut t_r_a, mut t_r_b) = (
+        // (MMA, MMA_M, MMA_K)
+        mma.partition_fragment_a(&s_a.slice_last(0)),
+        // (MMA, MMA_N, MMA_K)
+        mma.partition_fragment_b(&s_b.slice_last(0)),
+    );
     let mut t_r_c = mma.accumulator::<G::TileC>(); // (MMA, MMA_M, MMA_N)
     let (copy_a, copy_b) = (G::CopyA::get_slice(thread), G::CopyB::get_slice(thread));
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
@@ -136,12 +131,8 @@ where
         ($load:ty, $part:ident, $start:ident) => {
             for stage in 0..G::STAGES - 1 {
                 let mut next = $part.clone();
-                // SAFETY: no thread has used the stages yet; each part finishes what it has
-                // started.
-                unsafe {
-                    next.$start(tile_of_turn(stage + 1), stage + 1);
-                    $part.finish(stage);
-                }
+                next.$start(tile_of_turn(stage + 1), stage + 1);
+                $part.finish(stage);
                 $part = next;
             }
         };
@@ -155,13 +146,10 @@ where
     }
     macro_rules! first_tile {
         ($load:ty, $part:ident) => {
-            // SAFETY: no thread has used the stages yet.
-            unsafe {
-                if <$load>::THROUGH_REGISTERS && begins_inside {
-                    $part.start_whole(0, 0);
-                } else if <$load>::THROUGH_REGISTERS {
-                    $part.start(tile_of_turn(0), 0);
-                }
+            if <$load>::THROUGH_REGISTERS && begins_inside {
+                $part.start_whole(0, 0);
+            } else if <$load>::THROUGH_REGISTERS {
+                $part.start(tile_of_turn(0), 0);
             }
         };
     }
@@ -170,15 +158,12 @@ where
     first_tile!(G::LoadA, load_a);
     first_tile!(G::LoadB, load_b);
     for stage in 0..G::STAGES - 1 {
-        // SAFETY: no thread has used the stages yet. Iterations past the last load tiles that are
-        // not multiplied.
-        unsafe {
-            if !G::LoadA::THROUGH_REGISTERS {
-                load_a.start(tile_of_turn(stage), stage);
-            }
-            if !G::LoadB::THROUGH_REGISTERS {
-                load_b.start(tile_of_turn(stage), stage);
-            }
+        // Iterations past the last load tiles that are not multiplied.
+        if !G::LoadA::THROUGH_REGISTERS {
+            load_a.start(tile_of_turn(stage), stage);
+        }
+        if !G::LoadB::THROUGH_REGISTERS {
+            load_b.start(tile_of_turn(stage), stage);
         }
         cp_async_commit();
     }
@@ -188,14 +173,11 @@ where
     // `$to`.
     macro_rules! read {
         ($stage:expr, $step:expr => $to:expr) => {
-            // SAFETY: the stage has arrived for all threads, after a barrier.
-            unsafe {
-                let (stage, step): (u32, u32) = ($stage, $step);
-                let (a, b) =
-                    (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
-                copy_tiled(G::CopyA::default(), &a, &mut copy_a.retile_d(&mut t_r_a).slice_last($to));
-                copy_tiled(G::CopyB::default(), &b, &mut copy_b.retile_d(&mut t_r_b).slice_last($to));
-            }
+            let (stage, step): (u32, u32) = ($stage, $step);
+            let (a, b) =
+                (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
+            copy_tiled(G::CopyA::default(), &a, &mut copy_a.retile_d(&mut t_r_a).slice_last($to));
+            copy_tiled(G::CopyB::default(), &b, &mut copy_b.retile_d(&mut t_r_b).slice_last($to));
         };
     }
     wait(G::STAGES - 2);
@@ -206,25 +188,20 @@ where
     macro_rules! load_ahead {
         ($load:ty, $part:ident, $turn:expr, $start:ident) => {
             let ahead = $turn + G::STAGES - 1;
-            // SAFETY: all threads have read the stage, after a barrier; what was started is
-            // finished before the next start.
-            unsafe {
-                if !<$load>::THROUGH_REGISTERS && ahead < tiles {
-                    $part.$start(ahead - ragged, writing);
-                }
-                if <$load>::THROUGH_REGISTERS && ahead < tiles {
-                    $part.finish(writing);
-                }
-                if <$load>::THROUGH_REGISTERS && ahead + 1 < tiles {
-                    $part.$start(ahead + 1 - ragged, writing);
-                }
+            if !<$load>::THROUGH_REGISTERS && ahead < tiles {
+                $part.$start(ahead - ragged, writing);
+            }
+            if <$load>::THROUGH_REGISTERS && ahead < tiles {
+                $part.finish(writing);
+            }
+            if <$load>::THROUGH_REGISTERS && ahead + 1 < tiles {
+                $part.$start(ahead + 1 - ragged, writing);
             }
         };
     }
     macro_rules! multiply {
         ($step:expr) => {
-            // SAFETY: the step's fragments have been loaded.
-            unsafe { gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c) }
+            gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c)
         };
     }
 
@@ -292,15 +269,11 @@ where
     let offset = i64::from(batch) * arguments.batch_c + i64::from(split) * arguments.split_c;
     let place = Place { first: (first_m, first_n), offset, thread };
     if by_parts {
-        // SAFETY: the last tile has arrived, after the barrier of the previous iteration or of the
-        // first tile; for C as below.
-        unsafe { G::Epilogue::last_tile(&mut t_r_c, (s_a, s_b), reading, &arguments, parameters, place) };
+        G::Epilogue::last_tile(&mut t_r_c, (s_a, s_b), reading, &arguments, parameters, place);
         return;
     }
     sync_threads();
-    // SAFETY: no thread needs the stages any more. An element of C that two blocks write gets the
-    // same value from both, and neither reads it.
-    unsafe { G::Epilogue::store(&t_r_c, &arguments, parameters, place) };
+    G::Epilogue::store(&t_r_c, &arguments, parameters, place);
 }
 
 /// The first row (or column, with axis 1) of a block's tile. A tile that would pass the edge is

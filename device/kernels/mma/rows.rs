@@ -97,13 +97,10 @@ pub unsafe fn write_rows<G: Staged>(
     s_c: SharedTensor<G::Sum, G::Sums>,
     place: Place,
 ) {
-    // SAFETY: the caller's contract.
-    unsafe {
-        if size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0 {
-            rows::<G, G::Scalar>(arguments, s_c, arguments.c.cast(), arguments.bias.cast(), place);
-        } else {
-            rows::<G, G::Output>(arguments, s_c, arguments.c, arguments.bias, place);
-        }
+    if size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0 {
+        rows::<G, G::Scalar>(arguments, s_c, arguments.c.cast(), arguments.bias.cast(), place);
+    } else {
+        rows::<G, G::Output>(arguments, s_c, arguments.c, arguments.bias, place);
     }
 }
 
@@ -124,20 +121,17 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
     let bias =
         bias.offset(i64::from(first_m) * arguments.bias_m).offset(i64::from(first_n) * arguments.bias_n);
     let whole = (c.address() | (arguments.ldc as u64).wrapping_mul(O::BYTES as u64)).is_multiple_of(16);
-    // SAFETY: the caller's contract, and the alignment as promised.
-    unsafe {
-        if whole {
-            rows_of::<G, O, _, true>(
-                arguments,
-                s_c,
-                c,
-                Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)),
-                bias,
-                place,
-            );
-        } else {
-            rows_of::<G, O, _, false>(arguments, s_c, c, UnitStride::<0>(arguments.ldc), bias, place);
-        }
+    if whole {
+        rows_of::<G, O, _, true>(
+            arguments,
+            s_c,
+            c,
+            Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)),
+            bias,
+            place,
+        );
+    } else {
+        rows_of::<G, O, _, false>(arguments, s_c, c, UnitStride::<0>(arguments.ldc), bias, place);
     }
 }
 
@@ -176,21 +170,17 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides, const WHOLE:
     // The bound is known only at run time, so that this stays a loop: its body is long and rarely
     // runs.
     while row < rows {
-        // SAFETY: a barrier follows the writes to shared memory; each element of C belongs to one
-        // thread; a fragment is fully written before it is read.
-        unsafe {
-            let from = t_s_c.slice_last(i); // (CPY, CPY_N)
-            let mut to = t_g_c.slice_last(i); // (CPY, CPY_N)
-            let mut sums = from.make_fragment_like();
-            copy(&from, &mut sums);
-            let mut results = to.make_fragment_like();
-            if arguments.beta != G::Scalar::ZERO {
-                copy(&to, &mut results);
-            }
-            let t_bias = t_g_bias.slice_last(i); // (CPY, CPY_N)
-            finish(arguments, &sums, &t_bias, &mut results, false);
-            copy(&results, &mut to);
+        let from = t_s_c.slice_last(i); // (CPY, CPY_N)
+        let mut to = t_g_c.slice_last(i); // (CPY, CPY_N)
+        let mut sums = from.make_fragment_like();
+        copy(&from, &mut sums);
+        let mut results = to.make_fragment_like();
+        if arguments.beta != G::Scalar::ZERO {
+            copy(&to, &mut results);
         }
+        let t_bias = t_g_bias.slice_last(i); // (CPY, CPY_N)
+        finish(arguments, &sums, &t_bias, &mut results, false);
+        copy(&results, &mut to);
         row += Rows::<O, O, G, WHOLE>::AT_ONCE;
         i += 1;
     }

@@ -80,46 +80,43 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
     LR: StaticLayout,
 {
     let count = const { LR::LAYOUT.size() as usize };
-    // SAFETY: the caller's contract; every value is written before it is read.
-    unsafe {
-        let mut values = Fragment::<S, LR>::uninit();
-        if empty {
-            let none = if arguments.beta == S::ZERO { S::ZERO } else { S::NOTHING };
-            transform(sums, &mut values, |_| none);
-        } else {
-            transform(sums, &mut values, |sum| arguments.alpha.fma(sum.widen(), S::ZERO));
-        }
-        if arguments.beta != S::ZERO {
-            for e in 0..count {
-                values.set(e, arguments.beta.fma(results.get(e).widen(), values.get(e)));
-            }
-        }
-        if arguments.bias.address() != 0 {
-            for e in 0..count {
-                values.set(e, S::ONE.fma(bias.get(e).widen(), values.get(e)));
-            }
-        }
-        // One loop for each case, so that the condition is not tested for each element.
-        match arguments.activation {
-            RELU => {
-                for e in 0..count {
-                    values.set(e, values.get(e).relu());
-                }
-            }
-            GELU => {
-                for e in 0..count {
-                    values.set(e, values.get(e).gelu());
-                }
-            }
-            SILU => {
-                for e in 0..count {
-                    values.set(e, values.get(e).silu());
-                }
-            }
-            _ => {}
-        }
-        transform(&values, results, B::Element::narrow);
+    let mut values = Fragment::<S, LR>::uninit();
+    if empty {
+        let none = if arguments.beta == S::ZERO { S::ZERO } else { S::NOTHING };
+        transform(sums, &mut values, |_| none);
+    } else {
+        transform(sums, &mut values, |sum| arguments.alpha.fma(sum.widen(), S::ZERO));
     }
+    if arguments.beta != S::ZERO {
+        for e in 0..count {
+            values.set(e, arguments.beta.fma(results.get(e).widen(), values.get(e)));
+        }
+    }
+    if arguments.bias.address() != 0 {
+        for e in 0..count {
+            values.set(e, S::ONE.fma(bias.get(e).widen(), values.get(e)));
+        }
+    }
+    // One loop for each case, so that the condition is not tested for each element.
+    match arguments.activation {
+        RELU => {
+            for e in 0..count {
+                values.set(e, values.get(e).relu());
+            }
+        }
+        GELU => {
+            for e in 0..count {
+                values.set(e, values.get(e).gelu());
+            }
+        }
+        SILU => {
+            for e in 0..count {
+                values.set(e, values.get(e).silu());
+            }
+        }
+        _ => {}
+    }
+    transform(&values, results, B::Element::narrow);
 }
 
 const RELU: u32 = Activation::Relu as u32;

@@ -213,8 +213,7 @@ macro_rules! sgemm {
         /// otherwise. `beta`, the bias and the activation are ignored.
         #[kernel(threads = THREADS, min_blocks = $blocks, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: ArgumentsOf<$config>) {
-            // SAFETY: the caller's contract.
-            unsafe { matmul::<$config>(arguments) }
+            matmul::<$config>(arguments)
         }
     )+ };
 }

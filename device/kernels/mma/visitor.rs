@@ -41,8 +41,7 @@ where
             if row >= arguments.m || column >= arguments.n {
                 return sum;
             }
-            // SAFETY: C has the element; the caller's contract.
-            G::Sum::narrow(unsafe { epilogue.element(sum.widen(), Coordinate { row, column, batch }) })
+            G::Sum::narrow(epilogue.element(sum.widen(), Coordinate { row, column, batch }))
         });
         let plain = Arguments {
             bias: Global::from_address(0),
@@ -51,7 +50,6 @@ where
             activation: Activation::None as u32,
             ..*arguments
         };
-        // SAFETY: the caller's contract.
-        unsafe { through_shared::<G>(&results, &plain, place) }
+        through_shared::<G>(&results, &plain, place)
     }
 }

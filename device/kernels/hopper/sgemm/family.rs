@@ -66,8 +66,7 @@ macro_rules! sgemm_tma {
             /// are ignored; so are the addresses of `a` and `b`, which the maps replace.
             #[moye_device::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]
             pub unsafe fn $name(a: TensorMap, b: TensorMap, arguments: ArgumentsOf<Tiling>) {
-                // SAFETY: the caller's contract.
-                unsafe { sgemm::<Tiling, 4>((&a, &b), &arguments) }
+                sgemm::<Tiling, 4>((&a, &b), &arguments)
             }
         }
         #[cfg(feature = "matmul-f32")]

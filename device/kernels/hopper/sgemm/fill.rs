@@ -25,12 +25,9 @@ pub(super) struct Stages<G> {
 /// All warps of a warpgroup call it once.
 #[inline(always)]
 pub(super) unsafe fn registers<G: SgemmConfig>() {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match const { G::REGISTERS[0] } {
-            72 => decrease_registers::<72>(),
-            _ => decrease_registers::<56>(),
-        }
+    match const { G::REGISTERS[0] } {
+        72 => decrease_registers::<72>(),
+        _ => decrease_registers::<56>(),
     }
 }
 
@@ -60,79 +57,74 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     };
     let (mut producer, mut writer) = stages.fillers();
     let (mut landing, mut arrived) = landed.both_sides();
-    // SAFETY: the maps are as the caller promises. Each stage and landing receives the announced
-    // bytes; out of bounds elements are zeros. A stage is filled after its readers have released
-    // it.
-    unsafe {
-        // Issues the TMA copies of the tiles to transpose.
-        let mut land = |tile: u32| {
-            let [whole, of_a] = const { Landings::<G>::PARTS };
-            let bytes = const { G::BYTES[0] + G::BYTES[1] - G::DIRECT };
-            let filling = landing.acquire(bytes);
-            let at = to.landings.0 + filling.index() * whole;
-            let at = [at, at + of_a];
+    // Issues the TMA copies of the tiles to transpose.
+    let mut land = |tile: u32| {
+        let [whole, of_a] = const { Landings::<G>::PARTS };
+        let bytes = const { G::BYTES[0] + G::BYTES[1] - G::DIRECT };
+        let filling = landing.acquire(bytes);
+        let at = to.landings.0 + filling.index() * whole;
+        let at = [at, at + of_a];
+        let mut i = 0;
+        while i < 2 {
+            if G::TURNED[i] {
+                load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
+            }
+            i += 1;
+        }
+    };
+    if turns && thread == 0 {
+        let mut tile = 0;
+        while tile < LANDINGS && tile < job.tiles {
+            land(tile);
+            tile += 1;
+        }
+    }
+    let turner = Turner::new(to.landings.0, thread);
+    let mut tile = 0;
+    while tile < job.tiles {
+        if G::DIRECT > 0 && thread == 0 {
+            let filling = producer.acquire(G::DIRECT);
+            let stage = filling.index();
+            let at = [
+                to.a.address() + 4 * stage * const { G::SmemA::LAYOUT.mode(2).at(1) as u32 },
+                to.b.address() + 4 * stage * const { G::SmemB::LAYOUT.mode(2).at(1) as u32 },
+            ];
             let mut i = 0;
             while i < 2 {
-                if G::TURNED[i] {
+                if !G::TURNED[i] {
                     load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
                 }
                 i += 1;
             }
-        };
-        if turns && thread == 0 {
-            let mut tile = 0;
-            while tile < LANDINGS && tile < job.tiles {
-                land(tile);
-                tile += 1;
+        }
+        if turns {
+            let full = arrived.wait();
+            let [whole, of_a] = const { Landings::<G>::PARTS };
+            let landed = full.index() * whole;
+            let writing = writer.acquire();
+            let stage = writing.index();
+            if G::TURNED[0] {
+                let to = to.a.address() + 4 * stage * const { G::SmemA::LAYOUT.mode(2).at(1) as u32 };
+                let mut row = 0;
+                while row < G::EXTENTS[0] {
+                    let columns = Tensor::<_, RowsOfA>::shared(Shared::<f32>::from_address(to + 4 * row));
+                    turner.turn(landed + bytes(row), columns);
+                    row += ROWS;
+                }
+            }
+            if G::TURNED[1] {
+                let to = to.b.address() + 4 * stage * const { G::SmemB::LAYOUT.mode(2).at(1) as u32 };
+                turner.turn(landed + of_a, Tensor::<_, RowsOfB>::shared(Shared::<f32>::from_address(to)));
+            }
+            sync_warp(FULL_WARP);
+            writer.fill(writing);
+            // The tile is in the stage after this.
+            arrived.release(full);
+            if thread == 0 && tile + LANDINGS < job.tiles {
+                land(tile + LANDINGS);
             }
         }
-        let turner = Turner::new(to.landings.0, thread);
-        let mut tile = 0;
-        while tile < job.tiles {
-            if G::DIRECT > 0 && thread == 0 {
-                let filling = producer.acquire(G::DIRECT);
-                let stage = filling.index();
-                let at = [
-                    to.a.address() + 4 * stage * const { G::SmemA::LAYOUT.mode(2).at(1) as u32 },
-                    to.b.address() + 4 * stage * const { G::SmemB::LAYOUT.mode(2).at(1) as u32 },
-                ];
-                let mut i = 0;
-                while i < 2 {
-                    if !G::TURNED[i] {
-                        load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
-                    }
-                    i += 1;
-                }
-            }
-            if turns {
-                let full = arrived.wait();
-                let [whole, of_a] = const { Landings::<G>::PARTS };
-                let landed = full.index() * whole;
-                let writing = writer.acquire();
-                let stage = writing.index();
-                if G::TURNED[0] {
-                    let to = to.a.address() + 4 * stage * const { G::SmemA::LAYOUT.mode(2).at(1) as u32 };
-                    let mut row = 0;
-                    while row < G::EXTENTS[0] {
-                        let columns = Tensor::<_, RowsOfA>::shared(Shared::<f32>::from_address(to + 4 * row));
-                        turner.turn(landed + bytes(row), columns);
-                        row += ROWS;
-                    }
-                }
-                if G::TURNED[1] {
-                    let to = to.b.address() + 4 * stage * const { G::SmemB::LAYOUT.mode(2).at(1) as u32 };
-                    turner.turn(landed + of_a, Tensor::<_, RowsOfB>::shared(Shared::<f32>::from_address(to)));
-                }
-                sync_warp(FULL_WARP);
-                writer.fill(writing);
-                // The tile is in the stage after this.
-                arrived.release(full);
-                if thread == 0 && tile + LANDINGS < job.tiles {
-                    land(tile + LANDINGS);
-                }
-            }
-            tile += 1;
-        }
+        tile += 1;
     }
 }
 
@@ -159,6 +151,5 @@ unsafe fn load<G: SgemmConfig>(
         Major::K => [k, mn, from.batches[operand]],
         Major::Mn => [mn, k, from.batches[operand]],
     };
-    // SAFETY: the caller's contract.
-    unsafe { tensor_load(to, maps[operand], start, barrier, None, None) };
+    tensor_load(to, maps[operand], start, barrier, None, None);
 }

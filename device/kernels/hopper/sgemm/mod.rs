@@ -222,32 +222,24 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let loads = shuffle(FULL_WARP, thread / WARPGROUP, 0) == 32 * MULTIPLY / WARPGROUP;
-    // SAFETY: the kernel declares the storage.
-    let (s_a, s_b, landings, stages, landed) = unsafe { SgemmStorage::<G, STAGES>::take() }; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    let (s_a, s_b, landings, stages, landed) = SgemmStorage::<G, STAGES>::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     if thread == 0 {
-        // SAFETY: one thread, and a barrier follows. The maps are the kernel's own, and no other
-        // kernel writes them.
-        unsafe {
-            prefetch_tensor_map(maps.0.pointer());
-            prefetch_tensor_map(maps.1.pointer());
-            stages.init();
-            landed.init();
-        }
+        prefetch_tensor_map(maps.0.pointer());
+        prefetch_tensor_map(maps.1.pointer());
+        stages.init();
+        landed.init();
     }
     sync_threads();
     let job = job::<G>(arguments);
     // After this wait the kernel may read what earlier kernels wrote; the next kernel may start.
     overlap_launches();
-    // SAFETY: each warpgroup takes one branch as a whole; the caller's contract.
-    unsafe {
-        if loads {
-            fill::registers::<G>();
-            let to = fill::Stages { a: s_a.pointer(), b: s_b.pointer(), landings };
-            fill::fill::<G, STAGES>(to, (stages, landed), maps, arguments, job);
-        } else {
-            multiply::registers::<G>();
-            multiply::multiply::<G, STAGES>(stages.consumer(), (s_a, s_b), arguments, job, thread);
-        }
+    if loads {
+        fill::registers::<G>();
+        let to = fill::Stages { a: s_a.pointer(), b: s_b.pointer(), landings };
+        fill::fill::<G, STAGES>(to, (stages, landed), maps, arguments, job);
+    } else {
+        multiply::registers::<G>();
+        multiply::multiply::<G, STAGES>(stages.consumer(), (s_a, s_b), arguments, job, thread);
     }
 }
 

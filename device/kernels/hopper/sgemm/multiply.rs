@@ -15,12 +15,9 @@ use moye_device::tensor::{AllButLast, Fragment, StaticLayout};
 /// All warps of a warpgroup call it once.
 #[inline(always)]
 pub(super) unsafe fn registers<G: SgemmConfig>() {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match const { G::REGISTERS[1] } {
-            216 => increase_registers::<216>(),
-            _ => increase_registers::<224>(),
-        }
+    match const { G::REGISTERS[1] } {
+        216 => increase_registers::<216>(),
+        _ => increase_registers::<224>(),
     }
 }
 
@@ -39,15 +36,12 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     G::Mma: StaticTiledMma<Atom: MmaAtom<C = f32> + AddsInPlace>,
 {
     let mma = G::Mma::get_slice(thread);
-    // SAFETY: each step's fragments are loaded before its product.
-    let (mut t_r_a, mut t_r_b) = unsafe {
-        (
-            // (MMA, MMA_M, MMA_K)
-            mma.partition_fragment_a(&s_a.slice_last(0)),
-            // (MMA, MMA_N, MMA_K)
-            mma.partition_fragment_b(&s_b.slice_last(0)),
-        )
-    };
+    let (mut t_r_a, mut t_r_b) = (
+        // (MMA, MMA_M, MMA_K)
+        mma.partition_fragment_a(&s_a.slice_last(0)),
+        // (MMA, MMA_N, MMA_K)
+        mma.partition_fragment_b(&s_b.slice_last(0)),
+    );
     let mut t_r_c = mma.accumulator::<G::TileC>(); // (MMA, MMA_M, MMA_N)
     let (copy_a, copy_b) = (G::CopyA::get_slice(thread), G::CopyB::get_slice(thread));
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
@@ -71,46 +65,39 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
         };
     }
     // The first tile has no previous tile, whose last step is multiplied here: it multiplies zeros.
-    // SAFETY: in registers.
-    unsafe {
-        clear(&mut t_r_a.at_last_mut(steps - 1));
-        clear(&mut t_r_b.at_last_mut(steps - 1));
-    }
+    clear(&mut t_r_a.at_last_mut(steps - 1));
+    clear(&mut t_r_b.at_last_mut(steps - 1));
     let mut before = None;
-    // SAFETY: the caller's contract: all K tiles arrive, at least one, and each element of C
-    // belongs to one thread.
-    unsafe {
-        for _ in 0..job.tiles - 1 {
-            if let Some(before) = before {
-                let read = last_read(&t_r_a, &t_r_b, steps - 1);
-                // Each lane loads for itself, and one lane arrives for all of them.
-                sync_warp(FULL_WARP);
-                consumer.release_read(before, read, arguments.reserved);
-            }
-            // The wait is before all arithmetic, not within it: `ptxas` orders instructions within
-            // a block without branches.
-            let full = consumer.wait();
-            read!(full.index(), 0 => 0);
-            multiply!(steps - 1);
-            for step in 0..steps - 1 {
-                read!(full.index(), step + 1 => step + 1);
-                multiply!(step);
-            }
-            before = Some(full);
+    for _ in 0..job.tiles - 1 {
+        if let Some(before) = before {
+            let read = last_read(&t_r_a, &t_r_b, steps - 1);
+            // Each lane loads for itself, and one lane arrives for all of them.
+            sync_warp(FULL_WARP);
+            consumer.release_read(before, read, arguments.reserved);
         }
-        let last = consumer.wait();
+        // The wait is before all arithmetic, not within it: `ptxas` orders instructions within
+        // a block without branches.
+        let full = consumer.wait();
+        read!(full.index(), 0 => 0);
         multiply!(steps - 1);
-        // The epilogue multiplies the last K tile itself, and stores C meanwhile. No stage is
-        // filled any more.
-        <G::Epilogue as Epilogue<G>>::last_tile(
-            &mut t_r_c,
-            (s_a, s_b),
-            last.index(),
-            arguments,
-            &(),
-            job.place::<G>(arguments, thread),
-        );
+        for step in 0..steps - 1 {
+            read!(full.index(), step + 1 => step + 1);
+            multiply!(step);
+        }
+        before = Some(full);
     }
+    let last = consumer.wait();
+    multiply!(steps - 1);
+    // The epilogue multiplies the last K tile itself, and stores C meanwhile. No stage is
+    // filled any more.
+    <G::Epilogue as Epilogue<G>>::last_tile(
+        &mut t_r_c,
+        (s_a, s_b),
+        last.index(),
+        arguments,
+        &(),
+        job.place::<G>(arguments, thread),
+    );
 }
 
 /// A value that depends on a register of each vector that was loaded in a step.

@@ -99,19 +99,16 @@ impl Turner {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn turn<L: StaticLayout>(&self, distance: u32, to: SharedTensor<f32, L>) {
         let mut t_to = FoursAlongM::get_slice(self.part).partition_d(to); // (CPY, CPY_M, CPY_K)
-        // SAFETY: the caller's contract; a fragment is fully written before it is read.
-        unsafe {
-            let mut loaded: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
-            for row in 0..4 {
-                let word = Word128::load_shared(self.words[row] + distance);
-                for k in 0..4 {
-                    loaded.view_mut().set(4 * row + k, f32::from_bits(word.0[k]));
-                }
+        let mut loaded: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
+        for row in 0..4 {
+            let word = Word128::load_shared(self.words[row] + distance);
+            for k in 0..4 {
+                loaded.view_mut().set(4 * row + k, f32::from_bits(word.0[k]));
             }
-            let mut turned = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
-            copy(&loaded.view_as::<TurnedOf<WordsAlongK, FoursAlongM, Landing>>(), &mut turned);
-            copy_tiled(FoursAlongM, &turned, &mut t_to);
         }
+        let mut turned = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
+        copy(&loaded.view_as::<TurnedOf<WordsAlongK, FoursAlongM, Landing>>(), &mut turned);
+        copy_tiled(FoursAlongM, &turned, &mut t_to);
     }
 }
 
