@@ -111,9 +111,9 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     fs::write(folder.join(".cargo/config.toml"), format!("[patch.crates-io]\n{patches}"))?;
 
     let user = crate_of_a_user(checkout, folder, version)?;
-    let said = quietly(users(checkout, &user).args(["run", "--quiet", "--offline"]))?;
+    let said = quietly(users(checkout, folder).current_dir(&user).args(["run", "--quiet", "--offline"]))?;
     ensure!(said.contains("(2,3):(1,8)") && said.contains("<svg"), "the tools say {said}");
-    if let Some(calls) = with_driver(checkout, folder, &user)? {
+    if let Some(calls) = with_driver(checkout, folder)? {
         ensure!(
             calls.lines().any(|call| call.starts_with("cuLaunchKernel")),
             "nothing is launched without `cust`: {calls}"
@@ -140,9 +140,11 @@ fn crate_of_a_user(checkout: &Checkout, folder: &Path, version: &str) -> Result<
 }
 
 /// Cargo as a user has it, in a folder outside the checkout.
+///
+/// All that it builds is in `target` of `folder`: what two crates have in common is compiled once.
 fn users(checkout: &Checkout, folder: &Path) -> Command {
     let mut cargo = checkout.cargo();
-    cargo.current_dir(folder);
+    cargo.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target"));
     for variable in CUDA_VARIABLES {
         cargo.env_remove(variable);
     }
@@ -154,7 +156,7 @@ fn users(checkout: &Checkout, folder: &Path) -> Command {
 }
 
 /// The driver's calls of the user's program; `None` where the stand-in cannot be built.
-fn with_driver(checkout: &Checkout, folder: &Path, user: &Path) -> Result<Option<String>> {
+fn with_driver(checkout: &Checkout, folder: &Path) -> Result<Option<String>> {
     if !cfg!(target_os = "linux") {
         return Ok(None);
     }
@@ -162,7 +164,7 @@ fn with_driver(checkout: &Checkout, folder: &Path, user: &Path) -> Result<Option
     let mut compile = Command::new("rustc");
     compile.args(["--edition", "2024", "--crate-type", "cdylib", "-A", "warnings"]);
     quietly(compile.arg("-o").arg(library).arg(checkout.root.join(DRIVER)))?;
-    let mut program = Command::new(user.join("target/debug/user"));
+    let mut program = Command::new(folder.join("target/debug/user"));
     program.env("LD_LIBRARY_PATH", folder).env("FAKE_DRIVER_ALL", &calls);
     let said = quietly(&mut program)?;
     ensure!(said.contains("launched on Fake GPU"), "with a driver the program says {said}");
