@@ -1,6 +1,7 @@
 //! Attention of 8-bit floats by way of the call: random shapes against float64 on the simulator and
 //! a GPU, and errors with their values.
 
+use crate::bytes::bytes;
 use crate::common;
 use crate::e4m3_case::{Case, Operand, compare};
 use crate::random::Random;
@@ -8,7 +9,8 @@ use half::bf16;
 use moye::number::F8E4M3;
 use moye::{Attention, Device, Error, Heads, HeadsMut};
 
-/// Runs a case by the call: the squares of the errors, and of the values.
+/// Runs a case by the call, twice on a GPU, with the same bits: the squares of the errors, and of
+/// the values.
 fn run(device: &Device, case: &Case, seed: u64) -> (f64, f64) {
     let operands = case.operands(seed);
     let shape = |heads: usize, tokens: usize| [case.batches, heads, tokens, case.d];
@@ -26,23 +28,32 @@ fn run(device: &Device, case: &Case, seed: u64) -> (f64, f64) {
         };
         device.upload(&operand.factors[..count]).unwrap()
     });
-    let mut o = device.upload(&vec![bf16::NAN; case.rows() * case.d]).unwrap();
-    let mut lse = device.upload(&vec![f32::NAN; case.rows()]).unwrap();
-    let limit = |limit: i32| (limit != i32::MAX).then_some(limit as u32);
-    let call = Attention::new(
-        Heads::strided(&q, q_shape, strides(&operands[0])).unwrap(),
-        Heads::strided(&k, k_shape, strides(&operands[1])).unwrap(),
-        Heads::strided(&v, k_shape, strides(&operands[2])).unwrap(),
-    )
-    .scales(&factors[0], &factors[1], &factors[2])
-    .window(limit(case.window.left), limit(case.window.right))
-    .lse(&mut lse);
-    let mut target = HeadsMut::strided(&mut o, q_shape, strides(&operands[0])).unwrap();
-    let kernel = call.explain(device, &target).unwrap().kernel.unwrap();
-    assert!(kernel.starts_with("hopper_e4m3_"), "{kernel}");
-    call.run(device, &mut target).unwrap();
-    drop(call);
-    compare(case, &operands, &o.download().unwrap(), &lse.download().unwrap(), seed)
+    let attend = || {
+        let mut o = device.upload(&vec![bf16::NAN; case.rows() * case.d]).unwrap();
+        let mut lse = device.upload(&vec![f32::NAN; case.rows()]).unwrap();
+        let limit = |limit: i32| (limit != i32::MAX).then_some(limit as u32);
+        let call = Attention::new(
+            Heads::strided(&q, q_shape, strides(&operands[0])).unwrap(),
+            Heads::strided(&k, k_shape, strides(&operands[1])).unwrap(),
+            Heads::strided(&v, k_shape, strides(&operands[2])).unwrap(),
+        )
+        .scales(&factors[0], &factors[1], &factors[2])
+        .window(limit(case.window.left), limit(case.window.right))
+        .lse(&mut lse);
+        let mut target = HeadsMut::strided(&mut o, q_shape, strides(&operands[0])).unwrap();
+        let kernel = call.explain(device, &target).unwrap().kernel.unwrap();
+        assert!(kernel.starts_with("hopper_e4m3_"), "{kernel}");
+        call.run(device, &mut target).unwrap();
+        drop(call);
+        (o.download().unwrap(), lse.download().unwrap())
+    };
+    let (o, lse) = attend();
+    if device.is_gpu() {
+        let (again_o, again_lse) = attend();
+        let same = bytes(&o) == bytes(&again_o) && bytes(&lse) == bytes(&again_lse);
+        assert!(same, "a second run has other bits; {case:?}, seed {seed}");
+    }
+    compare(case, &operands, &o, &lse, seed)
 }
 
 fn random_cases(device: &Device, seeds: std::ops::Range<u64>) {

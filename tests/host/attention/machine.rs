@@ -10,6 +10,8 @@ pub trait Buffer {
 
 pub trait Machine {
     type Buffer: Buffer;
+    /// How often a case runs: each run must have the same bits.
+    const RUNS: u32;
     fn upload(&self, bytes: &[u8]) -> Self::Buffer;
     fn attend<T: Element>(&self, kernel: &Kernel<(Arguments<T>,)>, blocks: u32, arguments: Arguments<T>);
     fn combine<T: Element>(
@@ -34,6 +36,7 @@ impl Buffer for moye::Buffer<u8> {
 
 impl Machine for OnDevice {
     type Buffer = moye::Buffer<u8>;
+    const RUNS: u32 = 2;
 
     fn upload(&self, bytes: &[u8]) -> moye::Buffer<u8> {
         self.0.upload(bytes).unwrap()

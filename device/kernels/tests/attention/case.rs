@@ -33,7 +33,8 @@ pub struct Case {
     pub pack: bool,
     /// The kernel for 16 query rows.
     pub decode: bool,
-    /// Rows of K and V that are NaN or infinite, `(batch, key, value)`.
+    /// Rows of V that are NaN or infinite, `(batch, key, value)`. Those of K are as well where the
+    /// value is NaN or the key is odd.
     pub planted: Vec<(usize, usize, f32)>,
 }
 

@@ -69,24 +69,35 @@ pub fn check<T: Kernels, M: Machine>(machine: &M, case: &Case, seed: u64) -> Err
     })
 }
 
-/// Runs `case` by `run` and reduces the splits. Asserts that every result is within its bound, the
-/// whole by norm, and that nothing else was written.
+/// Runs `case` by `run` and reduces the splits, [`Machine::RUNS`] times. Asserts that every result
+/// is within its bound, the whole by norm, that nothing else was written, and that each run has the
+/// same bits.
 pub fn check_by<T: Kernels, M: Machine>(
     machine: &M,
     case: &Case,
     seed: u64,
-    run: impl FnOnce(&mut Arguments<T>, &Operands<T>),
+    run: impl Fn(&mut Arguments<T>, &Operands<T>),
 ) -> Errors {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
-    let (buffers, mut arguments) = Buffers::new(machine, case, &operands);
-    run(&mut arguments, &operands);
-    let rows = arguments.batches * arguments.heads * arguments.q_length;
-    if case.splits > 1 && rows > 0 {
-        let blocks = rows.div_ceil(rows_of_block(rows, arguments.splits));
-        machine.combine(&T::combine(), blocks, arguments, case.dv as u32);
+    let attend = || {
+        let (buffers, mut arguments) = Buffers::new(machine, case, &operands);
+        run(&mut arguments, &operands);
+        let rows = arguments.batches * arguments.heads * arguments.q_length;
+        if case.splits > 1 && rows > 0 {
+            let blocks = rows.div_ceil(rows_of_block(rows, arguments.splits));
+            machine.combine(&T::combine(), blocks, arguments, case.dv as u32);
+        }
+        assert!(buffers.len() < 20);
+        (buffers.o.download(), buffers.lse.download())
+    };
+    let (all_o, all_lse) = attend();
+    for _ in 1..M::RUNS {
+        let (again_o, again_lse) = attend();
+        let same = again_o == all_o && again_lse == all_lse;
+        assert!(same, "another run has other bits; {case:?}, seed {seed}");
     }
-    let o: Vec<T> = buffers.o.download().chunks_exact(2).map(crate::bytes::of_bytes).collect();
-    let lse: Vec<f32> = buffers.lse.download().chunks_exact(4).map(crate::bytes::of_bytes).collect();
+    let o: Vec<T> = all_o.chunks_exact(2).map(crate::bytes::of_bytes).collect();
+    let lse: Vec<f32> = all_lse.chunks_exact(4).map(crate::bytes::of_bytes).collect();
     let errors = each_row(case, |batch, head, token, errors| {
         let want = row(case, &operands, batch, token, head);
         let what = format!("batch {batch}, head {head}, token {token} of {case:?}, seed {seed}");
@@ -112,9 +123,7 @@ pub fn check_by<T: Kernels, M: Machine>(
             }
         }
     }
-    for (what, all, written) in
-        [("o", buffers.o.download(), o_written), ("lse", buffers.lse.download(), lse_written)]
-    {
+    for (what, all, written) in [("o", all_o, o_written), ("lse", all_lse, lse_written)] {
         let size = all.len() / written.len().max(1);
         for (at, written) in written.iter().enumerate() {
             let untouched = all[at * size..][..size].iter().all(|&byte| byte == POISON);
@@ -125,6 +134,5 @@ pub fn check_by<T: Kernels, M: Machine>(
         }
     }
     assert!(errors.relative() <= T::ROUNDING, "{:e} by norm; {case:?}, seed {seed}", errors.relative());
-    assert!(buffers.len() < 20);
     errors
 }

@@ -12,6 +12,8 @@ pub trait Buffer {
 
 pub trait Machine {
     type Buffer: Buffer;
+    /// How often a case runs: each run must have the same bits.
+    const RUNS: u32;
     fn upload(&self, bytes: &[u8]) -> Self::Buffer;
     fn attend<T: Element>(&self, kernel: &Kernel<(Arguments<T>,)>, blocks: u32, arguments: Arguments<T>);
     fn combine<T: Element>(
@@ -39,6 +41,7 @@ impl Buffer for Allocation {
 
 impl Machine for Simulator {
     type Buffer = Allocation;
+    const RUNS: u32 = 1;
 
     fn upload(&self, bytes: &[u8]) -> Allocation {
         let buffer = self.0.alloc(bytes.len(), "operand").unwrap();
