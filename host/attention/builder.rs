@@ -41,6 +41,18 @@ pub(super) struct Pages<'a> {
 /// lower right. A query that sees no key has zeros, and minus infinity as its log-sum-exp.
 /// Accumulators are f32, and results are deterministic.
 ///
+/// Columns are contiguous, as [`Heads`] has no stride of columns. Tensors begin at a multiple of 16
+/// bytes, and so do rows, heads and batches: strides are multiples of 8 elements of f16 and bf16, of
+/// 16 of e4m3.
+///
+/// On Hopper the kernels with `wgmma` and TMA serve f16 and bf16, heads of 64, 128 and 256, masks by
+/// [`causal`](Self::causal) and [`window`](Self::window), [`sinks`](Self::sinks),
+/// [`variable_length`](Self::variable_length), [`key_lengths`](Self::key_lengths), pages of 16
+/// tokens and more, and splits. The kernels with `mma.sync` serve the rest: [`bias`](Self::bias),
+/// [`mask`](Self::mask), [`alibi`](Self::alibi), [`softcap`](Self::softcap), a scale that is not
+/// positive, smaller pages, other head sizes, and calls whose query tokens times query heads of a KV
+/// head are at most 16, as in decoding. [`explain`](Self::explain) names the kernel.
+///
 /// [`F8E4M3`] is served on Hopper, for head sizes 64, 128 and 256, with masks by
 /// [`causal`](Self::causal) and [`window`](Self::window) and with [`scales`](Attention::scales);
 /// results are bf16.
@@ -186,7 +198,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
 
     /// Paged keys and values: `k` and `v` are (page, head, token of the page, column), pages have a
     /// power of two of tokens, and `table` has the page numbers of each sequence, `per_sequence` of
-    /// them.
+    /// them. [`key_lengths`](Self::key_lengths) has the lengths of the sequences;
+    /// [`variable_length`](Self::variable_length) is refused with pages.
     ///
     /// # Safety
     /// All page numbers of pages with keys are below the number of pages.

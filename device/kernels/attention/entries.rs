@@ -14,7 +14,6 @@ macro_rules! entries {
     )+) => { $( $(
         entries!(@one $t, $d, $dv, $m, $n, 4, 1, false, $blocks, "the options that leave scores as they are", $plain);
         entries!(@one $t, $d, $dv, 64, 64, 4, 1, true, 1, "all options", $general);
-        // On Hopper it starts while the kernel before it ends.
         entries!(@one $t, $d, $dv, 16, $dn, 1, 4, true, $dblocks, "all options, for 16 query rows", $decode);
     )+ )+ };
     (@one $t:ty, $d:literal, $dv:literal, $m:literal, $n:literal, $w:literal, $g:literal, $general:literal, $blocks:literal, $doc:literal, $name:ident) => {
