@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 
 import torch
+import torch.nn.attention.bias
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import moye
@@ -189,7 +190,8 @@ def first_head(q, k, v, **options):
     for start in range(0, q.shape[1], 2048):
         scores = q[:, start : start + 2048] @ k.T * q.shape[2] ** -0.5
         if options.get("is_causal"):
-            row = torch.arange(start, start + scores.shape[1], device="cuda")[:, None]
+            # The last query is at the position of the last key.
+            row = torch.arange(start, start + scores.shape[1], device="cuda")[:, None] + k.shape[0] - q.shape[1]
             scores.masked_fill_(torch.arange(k.shape[0], device="cuda") > row, float("-inf"))
         rows.append(torch.softmax(scores, 2) @ v)
     return torch.cat(rows, 1)[None]
@@ -214,24 +216,107 @@ def attention(dtype, batches, heads, kv_heads, tokens, columns, causal):
     )
 
 
-def decode(dtype, batches, heads, kv_heads, keys, columns):
-    """Attention of one query of each head on a cache of keys and values, of which a call reads each byte once."""
-    q, k, v = (
-        random(batches, count, tokens, columns, dtype=dtype)
-        for count, tokens in ((heads, 1), (kv_heads, keys), (kv_heads, keys))
-    )
+def cache(dtype, batches, heads, kv_heads, queries, keys, columns):
+    """Queries, and a cache of keys and values."""
+    shapes = ((heads, queries), (kv_heads, keys), (kv_heads, keys))
+    return [random(batches, count, tokens, columns, dtype=dtype) for count, tokens in shapes]
+
+
+def decode(dtype, batches, heads, kv_heads, keys, columns, queries=1):
+    """Attention of a few queries of each head on a cache of keys and values, of which a call reads each byte once."""
+    q, k, v = cache(dtype, batches, heads, kv_heads, queries, keys, columns)
     out = torch.empty_like(q)
     options = {"enable_gqa": heads != kv_heads}
     return Case(
-        work=f"{NAMES[dtype]} decode, {batches} x {heads}/{kv_heads} x 1 x {columns}, {keys} keys",
+        work=f"{NAMES[dtype]} decode, {batches} x {heads}/{kv_heads} x {queries} x {columns}, {keys} keys",
         amount=1e-9 * 2 * k.numel() * k.element_size(),
         unit="GB/s",
         ours=InGraph(lambda: moye.scaled_dot_product_attention(q, k, v, out=out)),
         peers={name: InGraph(run) for name, run in both_backends(q, k, v, **options).items()},
         tolerance=1e-2,
-        note="replays of a graph",
+        note="replays of a graph" + ("; no side has a mask" if queries > 1 else ""),
         reference=lambda: first_head(q, k, v),
         of=(slice(0, 1), slice(0, heads // kv_heads)),
+    )
+
+
+def chunk(dtype, heads, queries, keys, columns):
+    """A chunk of a prompt: its queries see the cache, and of the chunk's own keys those up to their position."""
+    q, k, v = cache(dtype, 1, heads, heads, queries, keys, columns)
+    out = torch.empty_like(q)
+    # PyTorch's `is_causal` aligns the mask to the upper left.
+    mask = torch.ones(queries, keys, device="cuda", dtype=torch.bool).tril(keys - queries)
+    lower_right = torch.nn.attention.bias.causal_lower_right(queries, keys)
+    return Case(
+        work=f"{NAMES[dtype]} chunk, 1 x {heads}/{heads} x {queries} x {columns}, {keys} keys",
+        amount=4e-12 * heads * (queries * keys - queries * (queries - 1) / 2) * columns,
+        unit="TFLOP/s",
+        ours=InGraph(lambda: moye.scaled_dot_product_attention(q, k, v, causal=True, out=out)),
+        peers={
+            "cuDNN": InGraph(sdpa(SDPBackend.CUDNN_ATTENTION, q, k, v, attn_mask=mask)),
+            "FlashAttention-2": InGraph(sdpa(SDPBackend.FLASH_ATTENTION, q, k, v, attn_mask=lower_right)),
+        },
+        tolerance=1e-2,
+        note="replays of a graph; cuDNN reads a boolean mask",
+        reference=lambda: first_head(q, k, v, is_causal=True),
+        of=(slice(0, 1), slice(0, 1)),
+    )
+
+
+def paged(dtype, batches, heads, kv_heads, queries, keys, columns, page):
+    """Attention on a cache in pages of `page` tokens in random order, beside the same call on contiguous keys."""
+    q, k, v = cache(dtype, batches, heads, kv_heads, queries, keys, columns)
+    out = torch.empty_like(q)
+    count = keys // page
+    # The page of each page of each sequence.
+    table = torch.randperm(batches * count, device="cuda").reshape(batches, count)
+
+    def in_pages(x):
+        pages = torch.empty(batches * count, kv_heads, page, columns, device="cuda", dtype=dtype)
+        pages[table.flatten()] = x.reshape(batches, kv_heads, count, page, columns).transpose(1, 2).flatten(0, 1)
+        return pages
+
+    k_pages, v_pages = in_pages(k), in_pages(v)
+    numbers = table.int()
+    lengths = torch.full((batches,), keys, device="cuda", dtype=torch.int32)
+    of_pages = {"causal": True, "page_table": numbers, "key_lengths": lengths, "out": out}
+    is_few = queries <= 16
+    flop = 4e-12 * batches * heads * (queries * keys - queries * (queries - 1) / 2) * columns
+    return Case(
+        work=f"{NAMES[dtype]} pages of {page}, {batches} x {heads}/{kv_heads} x {queries} x {columns}, {keys} keys",
+        amount=1e-9 * 2 * k.numel() * k.element_size() if is_few else flop,
+        unit="GB/s" if is_few else "TFLOP/s",
+        ours=InGraph(lambda: moye.scaled_dot_product_attention(q, k_pages, v_pages, **of_pages)),
+        peers={"moye, contiguous": InGraph(lambda: moye.scaled_dot_product_attention(q, k, v, causal=True, out=out))},
+        tolerance=1e-2,
+        note="replays of a graph; PyTorch's scaled_dot_product_attention takes no pages",
+        reference=lambda: first_head(q, k, v, is_causal=True),
+        of=(slice(0, 1), slice(0, heads // kv_heads)),
+    )
+
+
+def by_offsets(dtype, batches, heads, tokens, columns, causal):
+    """Sequences that follow each other along the tokens, with cumulative offsets, beside the same sequences as batches."""
+    q, k, v, out = (random(batches, tokens, heads, columns, dtype=dtype) for _ in range(4))
+    offsets = torch.arange(batches + 1, device="cuda", dtype=torch.int32) * tokens
+    of_offsets = {"q_offsets": offsets, "k_offsets": offsets, "longest": (tokens, tokens)}
+    as_batches = [x.transpose(1, 2) for x in (q, k, v, out)]
+    as_one = [x.flatten(0, 1).transpose(0, 1)[None] for x in (q, k, v, out)]
+
+    def run(operands, **options):
+        *read, result = operands
+        moye.scaled_dot_product_attention(*read, causal=causal, out=result, **options)
+        return as_batches[3]
+
+    return Case(
+        work=f"{NAMES[dtype]} attention by offsets{', causal' if causal else ''}, {batches} x {heads}/{heads} x {tokens} x {columns}",
+        amount=4e-12 * batches * heads * tokens * (tokens + 1 if causal else 2 * tokens) / 2 * columns,
+        unit="TFLOP/s",
+        ours=lambda: run(as_one, **of_offsets),
+        peers={"moye, batches": lambda: run(as_batches)},
+        tolerance=1e-2,
+        reference=lambda: first_head(*as_batches[:3], is_causal=causal),
+        of=(slice(0, 1), slice(0, 1)),
     )
 
 
@@ -323,12 +408,23 @@ def cases():
                 yield lambda shape=shape, causal=causal: attention(bf16, *shape, causal)
     for causal in (False, True):
         yield lambda causal=causal: attention(bf16, 2, 32, 8, 2048, 128, causal)
-    for batches, keys in ((1, 2048), (1, 8192), (1, 32768), (16, 2048), (16, 8192)):
+    for batches, keys in ((1, 2048), (1, 8192), (1, 32768), (16, 2048), (16, 8192), (16, 32768)):
         yield lambda batches=batches, keys=keys: decode(bf16, batches, 32, 8, keys, 128)
+    for batches in (1, 16):
+        for queries in (2, 4, 8, 16):
+            yield lambda batches=batches, queries=queries: decode(bf16, batches, 32, 8, 8192, 128, queries)
+    yield lambda: chunk(bf16, 8, 256, 8192 + 256, 128)
+    for page in (16, 64):
+        for shape in ((1, 32, 8, 1, 8192, 128), (16, 32, 8, 1, 8192, 128), (16, 32, 8, 8, 8192, 128), (1, 8, 8, 256, 8192 + 256, 128)):
+            yield lambda shape=shape, page=page: paged(bf16, *shape, page)
+    for causal in (False, True):
+        yield lambda causal=causal: by_offsets(bf16, 4, 16, 4096, 128, causal)
     if torch.cuda.get_device_capability() == (9, 0):
         for columns in (64, 128, 256):
             for causal in (False, True):
                 yield lambda columns=columns, causal=causal: attention_e4m3(4, 2048 // columns, 4096, columns, causal)
+        for causal in (False, True):
+            yield lambda causal=causal: attention_e4m3(1, 16, 16384, 128, causal)
     for dtype in (f16, f32):
         for size in (4096, 16384):
             yield lambda dtype=dtype, size=size: movement("transpose", dtype, size, size)

@@ -36,6 +36,11 @@ def test_the_columns_are_those_of_the_results():
     [
         ("attention, causal, 16 x 16/16 x 1024 x 128", {"cuDNN", "FlashAttention-2"}),
         ("decode, 1 x 32/8 x 1 x 128, 2048 keys", {"cuDNN", "FlashAttention-2"}),
+        ("decode, 16 x 32/8 x 4 x 128, 8192 keys", {"cuDNN", "FlashAttention-2"}),
+        ("bf16 chunk, 1 x 8/8 x 256", {"cuDNN", "FlashAttention-2"}),
+        ("pages of 16, 1 x 32/8 x 1 x 128", {"moye, contiguous"}),
+        ("attention by offsets, causal", {"moye, batches"}),
+        ("e4m3 attention, causal, 1 x 16/16 x 16384 x 128", {"PyTorch, e4m3", "cuDNN, bf16"}),
         ("bf16 linear with bias and GELU 4096", {"PyTorch", "cuBLASLt epilogue"}),
     ],
 )
