@@ -85,9 +85,9 @@ fn poison_workspace(device: &Device, bytes: usize) {
     call.run(device, &mut target).unwrap();
 }
 
-/// Runs a case by the call, twice on a GPU, and asserts that a kernel for Hopper serves it, that all
-/// results are within their bounds, and that both runs have the same bits. With `splits` 0 the call
-/// chooses them.
+/// Runs a case by the call, twice on a GPU, and asserts that a kernel for Hopper serves it, that
+/// all results are within their bounds, and that both runs have the same bits. With `splits` 0 the
+/// call chooses them.
 fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case, seed: u64) {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let Case { batches, heads, q_length, k_length, d, .. } = *case;
