@@ -49,6 +49,7 @@ fn scaled(value: f32, n: i32) -> f32 {
 
 /// `2^x`, within 2 units in the last place.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn exp2(x: f32) -> f32 {
     // Beyond, the result is infinite or zero.
@@ -77,6 +78,7 @@ pub fn exp(x: f32) -> f32 {
 /// The logarithm to base 2, within 3 units in the last place; -infinity of 0 and NaN of what is
 /// below.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn log2(x: f32) -> f32 {
     let subnormal = x < f32::MIN_POSITIVE;
@@ -120,6 +122,7 @@ pub fn rsqrt(x: f32) -> f32 {
 
 /// The hyperbolic tangent, within 4 units in the last place.
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn tanh(x: f32) -> f32 {
     let magnitude = x.abs();

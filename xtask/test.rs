@@ -82,6 +82,9 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
         }
     };
     let tools = Tools { ptxas, python: has_python() };
+    if !tools.python {
+        summary.skip("the reasons for differences from ncu: there is no Python (set PYTHON)".to_owned());
+    }
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
         // A step that is named fails if its tool is missing.
         let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());

@@ -68,11 +68,15 @@ fn counts(counts: &Counts) -> String {
         counts.classes().iter().map(|(class, count)| format!("{}:{count}", string(class.name()))).collect();
     let (waits, flight) = (counts.barrier_waits(), &counts.in_flight);
     format!(
-        "\"instructions\":{{{}}},\"classes\":{{{}}},\"active\":{},\"divergent\":{},\"barrier_waits\":{{\"block\":{},\"named\":{},\"mbarrier\":{},\"cluster\":{}}},\"in_flight\":{{\"waits\":{},\"mean_bytes\":{},\"max_bytes\":{},\"mean_groups\":{},\"max_groups\":{}}},\"global_loads\":{},\"global_stores\":{},\"async_loads\":{},\"global_atomics\":{},\"shared_loads\":{},\"shared_stores\":{},\"async_stores\":{},\"shared_atomics\":{},\"bulk_bytes\":{},\"bulk_stored_bytes\":{},\"bulk_global_bytes\":{},\"tensor_operations\":{{{}}}",
+        "\"instructions\":{{{}}},\"classes\":{{{}}},\"active\":{},\"divergent\":{},\"divergence\":{},\"coalescing\":{},\"conflict_degree\":{},\"l2_bytes\":{},\"barrier_waits\":{{\"block\":{},\"named\":{},\"mbarrier\":{},\"cluster\":{}}},\"in_flight\":{{\"waits\":{},\"mean_bytes\":{},\"max_bytes\":{},\"mean_groups\":{},\"max_groups\":{}}},\"global_loads\":{},\"global_stores\":{},\"async_loads\":{},\"global_atomics\":{},\"shared_loads\":{},\"shared_stores\":{},\"async_stores\":{},\"shared_atomics\":{},\"bulk_bytes\":{},\"bulk_stored_bytes\":{},\"bulk_global_bytes\":{},\"tensor_operations\":{{{}}}",
         instructions.join(","),
         classes.join(","),
         real(counts.active()),
         counts.divergent,
+        real(counts.divergence()),
+        real(counts.coalescing()),
+        real(counts.conflict_degree()),
+        counts.l2_bytes(),
         waits.block,
         waits.named,
         waits.mbarrier,

@@ -407,7 +407,8 @@ fn every_figure_is_in_the_text_the_json_and_the_page() {
     assert!(text.contains(from_ptx) && html.contains(from_ptx), "{text}");
     for part in [
         "\"classes\":{\"asynchronous copy\":2,",
-        "\"divergent\":1,",
+        "\"divergent\":1,\"divergence\":0.",
+        "\"coalescing\":1,\"conflict_degree\":1,\"l2_bytes\":",
         "\"barrier_waits\":{\"block\":2,\"named\":0,\"mbarrier\":0,\"cluster\":0}",
         "\"in_flight\":{\"waits\":1,\"mean_bytes\":1024,\"max_bytes\":1024,\"mean_groups\":1,\"max_groups\":1}",
         "\"ptx\":{\"integer\":1,\"f16\":0,\"f32\":0,\"f64\":1,",

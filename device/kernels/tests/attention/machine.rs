@@ -3,6 +3,7 @@
 use crate::attention::Arguments;
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::Element;
+use moye_sim::profile::Profiler;
 use moye_sim::{Allocation, GlobalMemory, Launch};
 
 pub trait Buffer {
@@ -67,10 +68,13 @@ impl Machine for Simulator {
 impl Simulator {
     fn launch<P: Params>(&self, kernel: &Kernel<P>, blocks: u32, params: P) {
         let threads = kernel.bounds().threads.unwrap();
+        let profiler = Profiler::new();
         Launch::new(kernel.name(), blocks, threads, &self.0)
             .shared_bytes(kernel.shared_bytes())
+            .profiler(&profiler)
             // SAFETY: the operands of the case.
             .run(&|| unsafe { kernel.call(params) })
             .unwrap_or_else(|fault| panic!("{fault}"));
+        crate::lines::are_of_kernels(&profiler.take());
     }
 }

@@ -2,6 +2,8 @@
 
 #[path = "../../../../tests/fixtures/common/bytes.rs"]
 mod bytes;
+#[path = "../../../../tests/fixtures/common/lines.rs"]
+mod lines;
 mod attention {
     //! What is tested.
     pub use moye_kernels::attention::*;

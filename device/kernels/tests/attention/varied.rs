@@ -94,11 +94,11 @@ fn run<C: Config<T: Kernels + TmaElement>>(
     }
     let maps = (map!(k, of_k, BOX), map!(v, of_v, BOX), map!(k, of_k, SMALL_BOX), map!(v, of_v, SMALL_BOX));
     let blocks = arguments.grid(64 * C::WARPGROUPS);
+    let parameters = (maps.0, maps.1, maps.2, maps.3, *arguments);
     // SAFETY: the operands of the case.
-    unsafe {
-        kernel.simulate(&simulator.0, blocks, C::THREADS, (maps.0, maps.1, maps.2, maps.3, *arguments))
-    }
-    .unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
+    let profile = unsafe { kernel.profile(&simulator.0, blocks, C::THREADS, parameters) }
+        .unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
+    crate::lines::are_of_kernels(&profile);
 }
 
 fn check<T: Varied>(case: &Case, few: bool, seed: u64) {

@@ -5,6 +5,8 @@ mod attention {
     pub use moye_kernels::attention::*;
 }
 mod case;
+#[path = "../../../../tests/fixtures/common/lines.rs"]
+mod lines;
 #[path = "../attention/random.rs"]
 mod random;
 
@@ -113,8 +115,9 @@ fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, see
     );
     let parameters = (maps.0, maps.1, maps.2, maps.3, arguments, scales, 2);
     // SAFETY: the operands of the case.
-    unsafe { kernel.simulate(&memory, case.blocks, C::THREADS, parameters) }
+    let profile = unsafe { kernel.profile(&memory, case.blocks, C::THREADS, parameters) }
         .unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
+    lines::are_of_kernels(&profile);
     let read = |buffer: &Allocation| {
         let mut bytes = vec![0; buffer.len()];
         buffer.read(0, &mut bytes).unwrap();

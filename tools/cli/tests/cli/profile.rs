@@ -74,7 +74,7 @@ fn a_product_of_each_operand_type_is_profiled() {
         ("f16", Some("f16")),
         ("f16-sums", Some("f16")),
         ("bf16", Some("bf16")),
-        ("f64", None),
+        ("f64", Some("f64")),
         ("i8", Some("s8")),
         ("e4m3", Some("e4m3")),
         ("e5m2", Some("e5m2")),
