@@ -164,13 +164,13 @@ mod tests {
             stdout: format!("{error}\n{note}\n{last}\n").into_bytes(),
             stderr: Vec::new(),
         };
-        let all = Diagnostic::all(&output, Path::new("/work/kernels"), Path::new("/work"));
+        let all = Diagnostic::all(&output, Path::new("/src/kernels"), Path::new("/src"));
         assert_eq!(all.len(), 1, "{all:?}");
         let places: Vec<_> =
-            all[0].places.iter().map(|place| place.within(Path::new("/work/kernels"))).collect();
+            all[0].places.iter().map(|place| place.within(Path::new("/src/kernels"))).collect();
         assert_eq!(places, ["src/lib.rs:3:5", "src/other.rs:9:5", "src/lib.rs:12:5", "src/lib.rs:20:5"]);
         assert_eq!(
-            all[0].lines(Path::new("/work/kernels")),
+            all[0].lines(Path::new("/src/kernels")),
             ["src/lib.rs:3:5: error[E0308]: mismatched", " --> line", "", "note: the above error"]
         );
     }

@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_stands_for_the_ptx_says_what_the_host_does_not_meet() {
-        let krate = Path::new("/work/kernels");
+        let krate = Path::new("/src/kernels");
         let place = Place { file: krate.join("src/lib.rs"), line: 12, column: 30 };
         let typed = Diagnostic {
             message: "mismatched types".into(),

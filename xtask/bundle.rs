@@ -88,10 +88,15 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     let root = &checkout.root;
     // All of them for the whole workspace: what they depend on has the same features then, and is
     // built once.
-    let mut programs = build(checkout, root, &["build", "--release", "--workspace", "--bins", "--examples"])?;
-    let tests = ["test", "--release", "--no-run", "--workspace", "--lib", "--tests"];
+    let mut programs =
+        build(checkout, root, &[&["build", "--release"], test::ALL, &["--bins", "--examples"]].concat())?;
+    let tests = [&["test", "--release", "--no-run"], test::ALL, &["--lib", "--tests"]].concat();
     programs.append(&mut build(checkout, root, &tests)?);
-    programs.append(&mut build(checkout, root, &["bench", "--no-run", "--workspace", "--bench", "*"])?);
+    programs.append(&mut build(
+        checkout,
+        root,
+        &[&["bench", "--no-run"], test::ALL, &["--bench", "*"]].concat(),
+    )?);
     let own = test::own_kernels(checkout, "release")?;
     programs.append(&mut build(checkout, &own, &["build", "--release", "--bins", "--features", "gpu"])?);
     // A program may be built by more than one of these; the first stands for it.

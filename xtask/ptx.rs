@@ -40,6 +40,7 @@ impl Options {
 /// Compiles the shipped kernels.
 fn compile(checkout: &Checkout, archs: &[String]) -> Result<PtxSet> {
     let mut builder = PtxBuilder::new(checkout.root.join("device/kernels"))
+        .feature("attention")
         .feature("ladder")
         .feature("matmul")
         .feature("movement")

@@ -52,7 +52,7 @@ const EXAMPLES: &[&str] = &[
 
 /// All packages, with the features that are off by default. The same in every step, so that nothing
 /// is built twice.
-const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc"];
+pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc"];
 /// What of them is built as programs.
 const PROGRAMS: &[&str] = &["--examples", "--bins"];
 

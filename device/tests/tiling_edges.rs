@@ -1,5 +1,5 @@
 //! Unusual configurations: tilings that are either right or refused with the numbers. Tilings that
-//! a kernel's types refuse are in `tests/compile-errors`.
+//! a kernel's types refuse are in `tests/fixtures/compile-errors`.
 
 use half::f16;
 use moye_device::algorithm::{copy, copy_if, copy_tiled, fill};
