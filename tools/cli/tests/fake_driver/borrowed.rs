@@ -3,7 +3,7 @@
 
 use crate::common::{PTX, SCALE, one_thread};
 use crate::{driver, with_driver};
-use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Stream};
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Stream, transpose_on};
 use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
 
@@ -81,14 +81,72 @@ fn multiplies_on_borrowed_handles() {
 #[test]
 fn a_product_takes_its_workspace_on_a_borrowed_stream() {
     let Some(calls) = calls("multiplies_on_borrowed_handles") else { return };
-    let workspace = format!("cuMemAllocAsync {:#x}", STREAM.addr());
-    assert!(calls.contains(&workspace), "{calls:?}");
+    check_stream(&calls, 2);
+    check_workspace(&calls);
+}
+
+/// At least `least` launches, all on the borrowed stream, and no handle destroyed.
+fn check_stream(calls: &[String], least: usize) {
     let launches: Vec<_> = calls.iter().filter(|call| call.starts_with("cuLaunchKernel")).collect();
-    assert!(launches.len() >= 2 && launches.iter().all(|call| call.ends_with(" 0x900")), "{calls:?}");
+    assert!(launches.len() >= least && launches.iter().all(|call| call.ends_with(" 0x900")), "{calls:?}");
     assert!(
         !calls.iter().any(|call| call.contains("Destroy") || call.starts_with("cuMemFree ")),
         "{calls:?}"
     );
+}
+
+/// A workspace is allocated on the borrowed stream.
+fn check_workspace(calls: &[String]) {
+    let workspace = format!("cuMemAllocAsync {:#x}", STREAM.addr());
+    assert!(calls.contains(&workspace), "{calls:?}");
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn transposes_on_borrowed_handles() {
+    if !has_driver() {
+        return;
+    }
+    // SAFETY: the stand-in's handles live as long as the process, and it computes nothing.
+    unsafe {
+        let device = Device::from_raw_context(CONTEXT).unwrap();
+        let x = Buffer::<f32>::from_raw_parts(MEMORY, 4096, &device).unwrap();
+        let mut y = Buffer::<f32>::from_raw_parts(MEMORY + (1 << 20), 4096, &device).unwrap();
+        let mut transposed = MatrixMut::row_major(&mut y, 64, 64).unwrap();
+        transpose_on(&own(&device), &Matrix::row_major(&x, 64, 64).unwrap(), &mut transposed).unwrap();
+    }
+}
+
+#[test]
+fn a_transpose_is_launched_on_a_borrowed_stream_and_allocates_nothing() {
+    let Some(calls) = calls("transposes_on_borrowed_handles") else { return };
+    check_stream(&calls, 1);
+    assert!(!calls.iter().any(|call| call.starts_with("cuMemAllocAsync")), "{calls:?}");
+}
+
+#[cfg(feature = "attention")]
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn attends_on_borrowed_handles() {
+    if !has_driver() {
+        return;
+    }
+    // SAFETY: the stand-in's handles live as long as the process, and it computes nothing.
+    unsafe {
+        let device = Device::from_raw_context(CONTEXT).unwrap();
+        let x = Buffer::<half::f16>::from_raw_parts(MEMORY, 8192, &device).unwrap();
+        let mut y = Buffer::<half::f16>::from_raw_parts(MEMORY + (1 << 20), 4096, &device).unwrap();
+        crate::attend_in_splits(&own(&device), &x, &mut y).unwrap();
+    }
+}
+
+#[cfg(feature = "attention")]
+#[test]
+fn attention_in_splits_takes_its_workspace_on_a_borrowed_stream() {
+    let Some(calls) = calls("attends_on_borrowed_handles") else { return };
+    // The splits, and the combine kernel.
+    check_stream(&calls, 2);
+    check_workspace(&calls);
 }
 
 #[test]

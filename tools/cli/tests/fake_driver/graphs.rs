@@ -2,7 +2,7 @@
 
 use crate::common::{PTX, SCALE, one_thread};
 use crate::{driver, with_driver};
-use moye::{Device, Matmul, Matrix, MatrixMut};
+use moye::{Device, Matmul, Matrix, MatrixMut, transpose_on};
 
 /// Whether this process is the part of a test that has the stand-in.
 fn has_driver() -> bool {
@@ -42,14 +42,140 @@ fn multiplies_again_and_again() {
 #[test]
 fn a_product_allocates_nothing_after_the_first_and_waits_for_nothing() {
     let Some(calls) = calls("multiplies_again_and_again", "") else { return };
-    assert!(count(&calls, "cuLaunchKernel") + count(&calls, "cuLaunchKernelEx") >= 10, "{calls:?}");
-    assert_eq!(count(&calls, "cuMemAllocAsync"), 1, "{calls:?}");
-    assert_eq!(count(&calls, "cuStreamSynchronize"), 0, "{calls:?}");
+    check_one_workspace(&calls, 10);
+}
+
+fn launches(calls: &[String]) -> usize {
+    count(calls, "cuLaunchKernel") + count(calls, "cuLaunchKernelEx")
+}
+
+/// At least `least` launches, one workspace for all of them, and no wait.
+fn check_one_workspace(calls: &[String], least: usize) {
+    assert!(launches(calls) >= least, "{calls:?}");
+    assert_eq!(count(calls, "cuMemAllocAsync"), 1, "{calls:?}");
+    assert_eq!(count(calls, "cuStreamSynchronize"), 0, "{calls:?}");
     // The workspace, when the stream is dropped.
-    assert_eq!(count(&calls, "cuMemFreeAsync"), 1, "{calls:?}");
+    assert_eq!(count(calls, "cuMemFreeAsync"), 1, "{calls:?}");
     let last_launch = calls.iter().rposition(|call| call.starts_with("cuLaunchKernel"));
     let free = calls.iter().position(|call| call.starts_with("cuMemFreeAsync"));
     assert!(last_launch < free, "{calls:?}");
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn transposes_again_and_again() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
+    let stream = device.new_stream().unwrap();
+    let mut transposed = MatrixMut::row_major(&mut y, 64, 64).unwrap();
+    for _ in 0..5 {
+        // SAFETY: the stand-in computes nothing.
+        unsafe {
+            transpose_on(&stream, &Matrix::row_major(&x, 64, 64).unwrap(), &mut transposed).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_transpose_allocates_nothing_and_waits_for_nothing() {
+    let Some(calls) = calls("transposes_again_and_again", "") else { return };
+    assert_eq!(launches(&calls), 5, "{calls:?}");
+    assert_eq!(count(&calls, "cuMemAllocAsync"), 0, "{calls:?}");
+    assert_eq!(count(&calls, "cuStreamSynchronize"), 0, "{calls:?}");
+}
+
+#[cfg(feature = "attention")]
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn attends_again_and_again() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<half::f16>(8192).unwrap();
+    let mut y = device.alloc_uninit::<half::f16>(4096).unwrap();
+    let stream = device.new_stream().unwrap();
+    for _ in 0..5 {
+        // SAFETY: the stand-in computes nothing.
+        unsafe { crate::attend_in_splits(&stream, &x, &mut y).unwrap() };
+    }
+}
+
+#[cfg(feature = "attention")]
+#[test]
+fn attention_in_splits_allocates_nothing_after_the_first_and_waits_for_nothing() {
+    let Some(calls) = calls("attends_again_and_again", "") else { return };
+    // The splits, and the combine kernel.
+    check_one_workspace(&calls, 10);
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn captures_a_transpose() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut transposed = MatrixMut::row_major(&mut y, 64, 64).unwrap();
+    let matrix = Matrix::row_major(&x, 64, 64).unwrap();
+    let _graph = device
+        .capture(|stream| {
+            // SAFETY: the stand-in computes nothing.
+            unsafe { transpose_on(stream, &matrix, &mut transposed) }
+        })
+        .unwrap();
+}
+
+#[cfg(feature = "attention")]
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn captures_attention_in_splits() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<half::f16>(8192).unwrap();
+    let mut y = device.alloc_uninit::<half::f16>(4096).unwrap();
+    let _graph = device
+        .capture(|stream| {
+            // SAFETY: the stand-in computes nothing.
+            unsafe { crate::attend_in_splits(stream, &x, &mut y) }
+        })
+        .unwrap();
+}
+
+/// One capture with this many launches, all inside it, and none of its memory allocated in the
+/// stream's order, where it would be a node of the graph.
+fn check_capture(calls: &[String], expected: usize) {
+    let position = |name: &str| calls.iter().position(|call| call.split(' ').next() == Some(name));
+    let (begin, end) = (position("cuStreamBeginCapture").unwrap(), position("cuStreamEndCapture").unwrap());
+    assert_eq!(launches(&calls[begin..end]), expected, "{calls:?}");
+    assert_eq!(launches(calls), expected, "{calls:?}");
+    assert_eq!(count(calls, "cuMemAllocAsync"), 0, "{calls:?}");
+    assert_eq!(count(calls, "cuStreamSynchronize"), 0, "{calls:?}");
+    assert_eq!(count(calls, "cuGraphDestroy"), 1, "{calls:?}");
+}
+
+#[test]
+fn a_transpose_is_captured() {
+    let Some(calls) = calls("captures_a_transpose", "") else { return };
+    check_capture(&calls, 1);
+    assert_eq!(count(&calls, "cuMemFree"), 2, "two buffers: {calls:?}");
+}
+
+#[cfg(feature = "attention")]
+#[test]
+fn attention_in_splits_is_captured_with_a_workspace_of_the_graph() {
+    let Some(calls) = calls("captures_attention_in_splits", "") else { return };
+    // The splits, and the combine kernel.
+    check_capture(&calls, 2);
+    assert_eq!(count(&calls, "cuMemFree"), 3, "two buffers and a workspace: {calls:?}");
 }
 
 #[test]

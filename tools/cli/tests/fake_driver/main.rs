@@ -256,6 +256,24 @@ fn launch_on(device: &Device, kernel: &str, grid: Grid) -> moye::Result<()> {
     }
 }
 
+/// Attention of 64 queries to 128 keys in two splits, whose partial results need a workspace.
+///
+/// # Safety
+/// As for [`moye::Attention::run_on`].
+#[cfg(feature = "attention")]
+unsafe fn attend_in_splits(
+    stream: &moye::Stream,
+    x: &moye::Buffer<half::f16>,
+    y: &mut moye::Buffer<half::f16>,
+) -> moye::Result<()> {
+    use moye::{Attention, Heads, HeadsMut};
+    let heads = |tokens: usize| Heads::head_first(x, [1, 1, tokens, 64]);
+    let (q, k, v) = (heads(64)?, heads(128)?, heads(128)?);
+    let mut o = HeadsMut::head_first(y, [1, 1, 64, 64])?;
+    // SAFETY: the caller's contract.
+    unsafe { Attention::new(q, k, v).splits(2).run_on(stream, &mut o) }
+}
+
 /// A test of this program in a process of its own, as a driver is opened once in a process: one
 /// that is a part of another, and started by it, with a stand-in for the driver that has this fault
 /// and these settings. What the stand-in notes in `notes`.
