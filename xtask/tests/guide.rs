@@ -1,7 +1,7 @@
 //! The guide: its pages are tests, and its index names them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The checkout.
 fn root() -> &'static Path {
@@ -56,4 +56,127 @@ fn the_first_screen_the_changelog_and_the_records_stay_short() {
         let words = fs::read_to_string(&path).unwrap().split_whitespace().count();
         assert!(words <= 900, "{} has {words} words; a record is one page", path.display());
     }
+}
+
+#[test]
+fn a_page_with_blocks_of_a_feature_is_tested_with_that_feature() {
+    let step = fs::read_to_string(root().join("xtask/test.rs")).unwrap();
+    let mut of_features = 0;
+    for page in markdown("docs/guide") {
+        let text = fs::read_to_string(&page).unwrap();
+        let name = page.file_stem().unwrap().to_str().unwrap();
+        for line in text.lines() {
+            let Some((_, rest)) = line.split_once("#[cfg(feature = \"") else { continue };
+            let feature = rest.split('"').next().unwrap();
+            // A build of the workspace has it: the program depends on it.
+            if feature == "tune" {
+                continue;
+            }
+            // `"candle,cudarc", "interop"`: the features, and the page whose doctests have them.
+            let tested =
+                step.split_once(&format!("\", \"{name}\"")).and_then(|(before, _)| before.rsplit('"').next());
+            let tested =
+                tested.unwrap_or_else(|| panic!("no step tests docs/guide/{name}.md with {feature}"));
+            assert!(
+                tested.split(',').any(|one| one == feature),
+                "docs/guide/{name}.md: {feature} of {tested}"
+            );
+            of_features += 1;
+        }
+    }
+    assert!(of_features >= 2, "interop.md has blocks of candle and of cudarc");
+}
+
+/// The Markdown files of a folder and its subfolders.
+fn markdown(folder: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// The lines of a page outside its blocks of code, with their numbers.
+fn prose(page: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut in_fence = false;
+    (1..).zip(page.lines()).filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_fence = in_fence != is_fence;
+        !in_fence && !is_fence
+    })
+}
+
+/// The targets of `[text](target)` and `[name]: target` in a line.
+fn targets(line: &str) -> Vec<String> {
+    // Every other part is code.
+    let text: String = line.split('`').step_by(2).collect();
+    let mut targets: Vec<String> =
+        text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).map(str::to_owned).collect();
+    if text.starts_with('[')
+        && let Some((_, target)) = text.split_once("]: ")
+    {
+        targets.push(target.to_owned());
+    }
+    targets
+}
+
+/// The names in brackets and backticks without a target, which rustdoc alone resolves.
+fn names_without_target<'a>(line: &'a str, page: &str) -> Vec<&'a str> {
+    let names = line.split("[`").skip(1).filter_map(|part| part.split_once("`]"));
+    names
+        .filter(|(name, rest)| {
+            !rest.starts_with(['(', ':', '[']) && !page.contains(&format!("\n[`{name}`]: "))
+        })
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn links_of_pages_resolve_to_files_of_the_checkout() {
+    let mut pages = markdown("docs");
+    pages.extend(["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    let (mut faults, mut links) = (Vec::new(), 0);
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        let folder = page.parent().unwrap();
+        for (number, line) in prose(&text) {
+            let place = format!("{}:{number}", page.strip_prefix(root()).unwrap().display());
+            for name in names_without_target(line, &text) {
+                faults
+                    .push(format!("{place}: `{name}` has no target; write plain code, or a path to a file"));
+            }
+            for target in targets(line) {
+                if target.starts_with('#') || target.starts_with("https://") {
+                    continue;
+                }
+                links += 1;
+                let path = target.split('#').next().unwrap();
+                if target.contains("::") || target.contains('@') {
+                    faults.push(format!("{place}: {target} is a path of rustdoc; write a path to a file"));
+                } else if !folder.join(path).exists() {
+                    faults.push(format!("{place}: there is no file {target}"));
+                }
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(links > 50, "{links} links");
+}
+
+#[test]
+fn links_are_read_as_a_browser_reads_them() {
+    assert_eq!(targets("[a](b.md) and [`c`](../d.rs#e), not `[f](g)`"), ["b.md", "../d.rs#e"]);
+    assert_eq!(targets("[`name`]: ../file.rs"), ["../file.rs"]);
+    let page = "text\n[`known`]: a.rs\n";
+    assert_eq!(names_without_target("[`known`], [`other`], [`third`](b.rs)", page), ["other"]);
+    let lines: Vec<_> = prose("a\n```\nb\n```\nc").collect();
+    assert_eq!(lines, [(1, "a"), (5, "c")]);
 }
