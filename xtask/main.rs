@@ -31,7 +31,7 @@ cargo xtask COMMAND
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
                        format, language, lints, tests, doctests, docs, examples, own-kernels, transcript, candle,
                        packages, hopper-steps, python.
-  ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
+  ptx [KERNEL ...]     What each shipped kernel but attention's uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)
       --json           as JSON, with every instruction
   results              Writes the tables of docs/performance.md from the files in docs/results.
