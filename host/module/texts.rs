@@ -153,7 +153,14 @@ mod tests {
                     !line.is_empty() && line != "// begin inline asm" && line != "// end inline asm"
                 })
             };
-            assert!(lines(text).eq(lines(&compiled)), "{arch}");
+            let (mut shipped, mut compiled) = (lines(text), lines(&compiled));
+            loop {
+                let (one, other) = (shipped.next(), compiled.next());
+                assert_eq!(one, other, "{arch}");
+                if one.is_none() {
+                    break;
+                }
+            }
         }
     }
 
