@@ -81,8 +81,10 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
             false
         }
     };
-    let tools = Tools { ptxas, python: has_python() };
-    if !tools.python {
+    // Python is asked for where tests that need it are run.
+    let runs_tests = wanted.is_empty() || wanted.iter().any(|step| step == "tests");
+    let tools = Tools { ptxas, python: runs_tests && has_python() };
+    if runs_tests && !tools.python {
         summary.skip("the reasons for differences from ncu: there is no Python (set PYTHON)".to_owned());
     }
     for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
