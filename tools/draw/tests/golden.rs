@@ -1,5 +1,6 @@
 //! The pictures' structure, and the text forms to the letter, against files in `tests/data`.
-//! After a change that is meant, `UPDATE_EXPECT=1 cargo test -p moye-draw --test draw` writes them anew.
+//! After a change that is meant, `UPDATE_EXPECT=1 cargo test -p moye-draw --test draw` writes them
+//! anew.
 
 use super::common::{cells, class, scenes, svg};
 use expect_test::{ExpectFile, expect_file};

@@ -97,11 +97,13 @@ fn run<C: Config<T: Kernels + TmaElement>>(
     let parameters = (maps.0, maps.1, maps.2, maps.3, *arguments);
     // A profile takes several times as long: short cases have one.
     // SAFETY: the operands of the case.
-    let done = if case.k_length <= 64 {
-        unsafe { kernel.profile(&simulator.0, blocks, C::THREADS, parameters) }
-            .map(|profile| crate::lines::are_of_kernels(&profile))
-    } else {
-        unsafe { kernel.simulate(&simulator.0, blocks, C::THREADS, parameters) }.map(drop)
+    let done = unsafe {
+        if case.k_length <= 64 {
+            let profile = kernel.profile(&simulator.0, blocks, C::THREADS, parameters);
+            profile.map(|profile| crate::lines::are_of_kernels(&profile))
+        } else {
+            kernel.simulate(&simulator.0, blocks, C::THREADS, parameters).map(drop)
+        }
     };
     done.unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
 }

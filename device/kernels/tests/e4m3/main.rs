@@ -116,11 +116,13 @@ fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, see
     let parameters = (maps.0, maps.1, maps.2, maps.3, arguments, scales, 2);
     // A profile takes several times as long: each kernel has one.
     // SAFETY: the operands of the case.
-    let done = if seed < 2 {
-        unsafe { kernel.profile(&memory, case.blocks, C::THREADS, parameters) }
-            .map(|profile| lines::are_of_kernels(&profile))
-    } else {
-        unsafe { kernel.simulate(&memory, case.blocks, C::THREADS, parameters) }.map(drop)
+    let done = unsafe {
+        if seed < 2 {
+            let profile = kernel.profile(&memory, case.blocks, C::THREADS, parameters);
+            profile.map(|profile| lines::are_of_kernels(&profile))
+        } else {
+            kernel.simulate(&memory, case.blocks, C::THREADS, parameters).map(drop)
+        }
     };
     done.unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
     let read = |buffer: &Allocation| {
