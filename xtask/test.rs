@@ -81,7 +81,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
             false
         }
     };
-    // Python is asked for where tests that need it are run.
+    // Python is probed where tests that need it are run.
     let runs_tests = wanted.is_empty() || wanted.iter().any(|step| step == "tests");
     let tools = Tools { ptxas, python: runs_tests && has_python() };
     if runs_tests && !tools.python {
