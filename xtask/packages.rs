@@ -194,9 +194,10 @@ fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
 pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
     doc.env("DOCS_RS", "1");
     for variable in CUDA_VARIABLES {
-        // Empty: cargo's configuration in the checkout sets it otherwise.
-        doc.env(variable, "");
+        doc.env_remove(variable);
     }
+    // Empty: cargo's configuration in the checkout sets it otherwise.
+    doc.env("CUDA_LIBRARY_PATH", "");
     let metadata =
         quietly(checkout.cargo().args(["metadata", "--no-deps", "--offline", "--format-version=1"]))?;
     let metadata: serde_json::Value = serde_json::from_str(&metadata)?;

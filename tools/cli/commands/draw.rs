@@ -56,7 +56,7 @@ pub struct Draw {
     /// Draw the tiled copy of a thread layout and a value layout.
     #[arg(long, num_args = 2, value_names = ["THREADS", "VALUES"], conflicts_with_all = ["source", "mma", "json"])]
     copy: Option<Vec<String>>,
-    /// The copy's atom: UniversalCopy<u128>, SM75_U32x4_LDSM_N, ... Without it every value is
+    /// The copy's atom: `UniversalCopy<u128>`, `SM75_U32x4_LDSM_N`, ... Without it every value is
     /// copied separately.
     #[arg(long, value_name = "NAME")]
     atom: Option<String>,
