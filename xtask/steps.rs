@@ -1,6 +1,8 @@
 //! Runs programs: one that must succeed, or a list of steps of which each may fail, with a summary.
 
 use anyhow::{Context, Result, bail};
+use std::fmt;
+use std::fs;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -40,10 +42,49 @@ pub fn name(command: &Command) -> String {
     text
 }
 
+/// What a step took.
+#[derive(Clone, Copy)]
+struct Took {
+    time: Duration,
+    /// The processor time of its programs, where the system tells.
+    busy: Option<Duration>,
+}
+
+impl Took {
+    fn since((start, before): (Instant, Option<Duration>)) -> Self {
+        let busy = before.zip(processor_time()).map(|(before, now)| now.saturating_sub(before));
+        Self { time: start.elapsed(), busy }
+    }
+}
+
+impl fmt::Display for Took {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.1} s", self.time.as_secs_f64())?;
+        match self.busy {
+            Some(busy) => write!(f, ", {:.1} s of processor time", busy.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The processor time of this program and of the programs that it has run, with theirs, so far.
+fn processor_time() -> Option<Duration> {
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    of_stat(&stat)
+}
+
+/// The times in a line of `/proc/PID/stat`: fields 14 to 17, the state being the third. Behind the
+/// program's name, which may hold spaces, Linux counts in hundredths of a second.
+fn of_stat(stat: &str) -> Option<Duration> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    let times: Vec<u64> = fields.split_whitespace().skip(11).take(4).flat_map(str::parse).collect();
+    (times.len() == 4).then(|| Duration::from_millis(10 * times.iter().sum::<u64>()))
+}
+
 /// Steps that were run, and what came of each.
 #[derive(Default)]
 pub struct Summary {
-    steps: Vec<(&'static str, Duration, Option<String>)>,
+    steps: Vec<(&'static str, Took, Option<String>)>,
     skips: Vec<String>,
 }
 
@@ -51,12 +92,14 @@ impl Summary {
     /// Runs one step and notes how it went; the steps after it run either way.
     pub fn step(&mut self, title: &'static str, step: impl FnOnce() -> Result<()>) {
         eprintln!("\n== {title}");
-        let start = Instant::now();
+        let start = (Instant::now(), processor_time());
         let error = step().err().map(|error| format!("{error:#}"));
         if let Some(error) = &error {
             eprintln!("error: {error}");
         }
-        self.steps.push((title, start.elapsed(), error));
+        let took = Took::since(start);
+        eprintln!("   ({took})");
+        self.steps.push((title, took, error));
     }
 
     /// Notes what was left out and why.
@@ -68,17 +111,43 @@ impl Summary {
     /// Prints what came of all steps.
     pub fn finish(self) -> ExitCode {
         eprintln!("\n== summary");
-        for (title, time, error) in &self.steps {
+        for (title, took, error) in &self.steps {
             let word = if error.is_some() { "FAILED" } else { "ok" };
-            eprintln!("{word:>8}  {title} ({:.1} s)", time.as_secs_f64());
+            eprintln!("{word:>8}  {title} ({took})");
         }
         for what in &self.skips {
             eprintln!(" skipped  {what}");
         }
+        let all = Took {
+            time: self.steps.iter().map(|(_, took, _)| took.time).sum(),
+            busy: self.steps.iter().map(|(_, took, _)| took.busy).sum(),
+        };
+        eprintln!("   total  {all}");
         if self.steps.iter().any(|(_, _, error)| error.is_some()) {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processor_time_is_that_of_the_program_and_of_those_it_ran() {
+        // The name holds spaces and a parenthesis.
+        let stat = "71 (a (b) c) S 1 71 71 0 -1 4194560 100 200 3 4 150 50 1000 25 20 0 1 0 88 9 1";
+        assert_eq!(of_stat(stat), Some(Duration::from_millis(12_250)));
+        assert_eq!(of_stat("71 (short) S 1"), None);
+    }
+
+    #[test]
+    fn what_a_step_took_is_told_without_processor_time_where_the_system_does_not_tell() {
+        let mut took = Took { time: Duration::from_millis(1500), busy: None };
+        assert_eq!(took.to_string(), "1.5 s");
+        took.busy = Some(Duration::from_millis(2300));
+        assert_eq!(took.to_string(), "1.5 s, 2.3 s of processor time");
     }
 }
