@@ -31,8 +31,9 @@ cargo xtask COMMAND
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
                        format, language, lints, tests, doctests, docs, examples, own-kernels, transcript, candle,
                        packages, hopper-steps, python.
-  ptx [KERNEL ...]     What each shipped kernel but attention's uses on the GPU: registers, memory, instructions.
+  ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)
+      --attention      attention's kernels too, which take as long to compile as all others
       --json           as JSON, with every instruction
   results              Writes the tables of docs/performance.md from the files in docs/results.
   bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a

@@ -13,6 +13,8 @@ const ARCHS: &[&str] = &["sm_80", "sm_90a"];
 #[derive(Default)]
 pub struct Options {
     archs: Vec<String>,
+    /// Whether attention's kernels are among them.
+    attention: bool,
     json: bool,
     /// Parts of kernels' names; none: all kernels.
     kernels: Vec<String>,
@@ -24,6 +26,7 @@ impl Options {
         while let Some(argument) = arguments.next()? {
             match argument {
                 Arg::Long("arch") => options.archs.push(arguments.value()?.string()?),
+                Arg::Long("attention") => options.attention = true,
                 Arg::Long("json") => options.json = true,
                 Arg::Value(name) => options.kernels.push(name.string()?),
                 other => return Err(other.unexpected().into()),
@@ -37,10 +40,14 @@ impl Options {
     }
 }
 
-/// Compiles the shipped kernels. Attention is left out: it would double the time, and `moye report`
-/// has its kernels from any build.
-fn compile(checkout: &Checkout, archs: &[String]) -> Result<PtxSet> {
-    let mut builder = PtxBuilder::new(checkout.root.join("device/kernels"))
+/// Compiles the shipped kernels as the library's build script does, whose compilation with the same
+/// features is then the same one. Attention doubles the time where that was not made.
+fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<PtxSet> {
+    let mut builder = PtxBuilder::new(checkout.root.join("device/kernels"));
+    if attention {
+        builder = builder.feature("attention");
+    }
+    builder = builder
         .feature("ladder")
         .feature("matmul")
         .feature("movement")
@@ -58,10 +65,11 @@ fn compile(checkout: &Checkout, archs: &[String]) -> Result<PtxSet> {
     Ok(builder.build()?)
 }
 
-/// The shipped kernels for all architectures, which must compile without a warning.
+/// The shipped kernels for all architectures, which must compile without a warning. The library with
+/// the features of [`crate::test::ALL`] has them compiled.
 pub fn without_warnings(checkout: &Checkout) -> Result<()> {
     let archs: Vec<_> = ARCHS.iter().map(|arch| (*arch).to_owned()).collect();
-    let set = compile(checkout, &archs)?;
+    let set = compile(checkout, &archs, true)?;
     if !set.warnings.is_empty() {
         bail!("the compiler warns of code that only a GPU runs:\n{}", set.warnings.concat());
     }
@@ -73,7 +81,7 @@ pub fn run(checkout: &Checkout, options: &Options) -> Result<()> {
         [] => ARCHS.iter().map(|arch| (*arch).to_owned()).collect(),
         named => named.to_vec(),
     };
-    let set = compile(checkout, &archs)?;
+    let set = compile(checkout, &archs, options.attention)?;
     let ptxas = Ptxas::find();
     let mut reports = Vec::new();
     for file in &set.files {

@@ -3,8 +3,15 @@
 use moye_build::report::Ptxas;
 use std::process::Command;
 
+/// The command. With attention's kernels what it compiles is what the build of the tests compiled.
+fn xtask_ptx(arguments: &[&str]) -> Command {
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    xtask.args(["ptx", "--attention"]).args(arguments);
+    xtask
+}
+
 fn ptx(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask")).arg("ptx").args(arguments).output().unwrap();
+    let output = xtask_ptx(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -65,10 +72,7 @@ fn json_holds_every_instruction() {
 
 #[test]
 fn a_name_that_no_kernel_has_is_an_error() {
-    let output = Command::new(env!("CARGO_BIN_EXE_xtask"))
-        .args(["ptx", "nonesuch", "--arch", "sm_80"])
-        .output()
-        .unwrap();
+    let output = xtask_ptx(&["nonesuch", "--arch", "sm_80"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("no kernel's name contains nonesuch"), "{said}");
