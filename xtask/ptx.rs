@@ -65,8 +65,8 @@ fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<Ptx
     Ok(builder.build()?)
 }
 
-/// The shipped kernels for all architectures, which must compile without a warning. The library with
-/// the features of [`crate::test::ALL`] has them compiled.
+/// The shipped kernels for all architectures, which must compile without a warning. The library
+/// with the features of [`crate::test::ALL`] has them compiled.
 pub fn without_warnings(checkout: &Checkout) -> Result<()> {
     let archs: Vec<_> = ARCHS.iter().map(|arch| (*arch).to_owned()).collect();
     let set = compile(checkout, &archs, true)?;
