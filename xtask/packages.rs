@@ -1,5 +1,6 @@
-//! What a user of the registry gets: the packages, verified by cargo, then unpacked in a folder
-//! outside the checkout, where a crate depends on them and the program is installed.
+//! What a user of the registry gets: the packages, unpacked in a folder outside the checkout. Each
+//! is compiled there from its own files; then a crate depends on them, and the program is
+//! installed.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};
@@ -82,33 +83,42 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// Packages all, unpacks them, and builds and runs what a user would.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("moye-packages-{}", std::process::id()));
-    let tried = verified(checkout).and_then(|()| tried(checkout, &folder));
+    let tried = packaged(checkout).and_then(|()| tried(checkout, &folder));
     // What could not be removed is in the system's folder for that.
     let _ = fs::remove_dir_all(&folder);
     tried
 }
 
-/// `cargo package --workspace`: each package is built from its own files.
-fn verified(checkout: &Checkout) -> Result<()> {
+/// `cargo package --workspace`. Cargo itself would verify each package in a target directory of its
+/// own, and would compile what packages have in common for each of them.
+fn packaged(checkout: &Checkout) -> Result<()> {
     let mut package = checkout.cargo();
-    package.args(["package", "--workspace", "--quiet", "--allow-dirty", "--offline"]);
-    // The kernels are compiled to PTX below, of one package: all of them take minutes.
-    quietly(package.env("DOCS_RS", "1")).map(drop)
+    package.args(["package", "--workspace", "--no-verify", "--quiet", "--allow-dirty", "--offline"]);
+    quietly(&mut package).map(drop)
 }
 
 fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).context("cannot make a folder for the packages")?;
     let version = env!("CARGO_PKG_VERSION");
-    let mut patches = String::new();
+    let (mut members, mut patches) = (String::new(), String::new());
     for name in PACKAGES {
         let file = checkout.target.join("package").join(format!("{name}-{version}.crate"));
         must(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(folder))?;
         let unpacked = folder.join(format!("{name}-{version}"));
         patches += &format!("{name} = {{ path = {:?} }}\n", unpacked.display().to_string());
+        members += &format!("\"{name}-{version}\", ");
     }
     // Read by every cargo below the folder.
     fs::create_dir_all(folder.join(".cargo"))?;
     fs::write(folder.join(".cargo/config.toml"), format!("[patch.crates-io]\n{patches}"))?;
+    // One workspace: what packages have in common is compiled once.
+    let manifest = format!("[workspace]\nmembers = [{members}]\nexclude = [\"user\"]\nresolver = \"3\"\n");
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    // The versions of all else that are downloaded.
+    fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
+    for name in PACKAGES {
+        compiles(checkout, folder, name)?;
+    }
 
     let user = crate_of_a_user(checkout, folder, version)?;
     let said = quietly(users(checkout, folder).current_dir(&user).args(["run", "--quiet", "--offline"]))?;
@@ -120,6 +130,15 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
         );
     }
     installed(checkout, folder, version)
+}
+
+/// Compiles a package from its own files, with its own features alone: one that lacks a file, or a
+/// feature of a package that it depends on, does not compile.
+fn compiles(checkout: &Checkout, folder: &Path, name: &str) -> Result<()> {
+    let mut check = users(checkout, folder);
+    check.args(["check", "--quiet", "--offline", "--package", name]);
+    // The kernels are compiled to PTX below, of one package: all of them take minutes.
+    quietly(check.env("DOCS_RS", "1")).map(drop)
 }
 
 /// A crate that depends on the packages.
@@ -189,7 +208,7 @@ fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has `cargo doc` document the packages of the registry as docs.rs does: with the features that
+/// Has `cargo doc` document the workspace as docs.rs does its packages: with the features that
 /// their manifests name for it, without PTX, and without a CUDA toolkit.
 pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
     doc.env("DOCS_RS", "1");
@@ -214,7 +233,6 @@ pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
                 package["features"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect()
             }
         };
-        doc.args(["--package", name]);
         doc.args(features.iter().flat_map(|feature| ["--features".to_owned(), format!("{name}/{feature}")]));
     }
     Ok(())

@@ -177,12 +177,8 @@ fn run_step(
             // Links to what another feature has are no error.
             let allowed = "-A rustdoc::broken_intra_doc_links -A rustdoc::private_intra_doc_links";
             let flags = format!("-D warnings {allowed}");
-            summary.step("docs: rustdoc, warnings denied", || {
-                let mut doc = cargo(&[&["doc", "--no-deps", "--quiet"], ALL].concat());
-                shown(doc.env("RUSTDOCFLAGS", &flags))
-            });
-            summary.step("docs: what docs.rs builds, without PTX and without CUDA", || {
-                let mut doc = cargo(&["doc", "--no-deps", "--quiet"]);
+            summary.step("docs: rustdoc as docs.rs runs it, without PTX and CUDA, warnings denied", || {
+                let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
                 packages::as_on_docs_rs(checkout, &mut doc)?;
                 shown(doc.env("RUSTDOCFLAGS", &flags))
             });
