@@ -24,6 +24,8 @@ pub struct Job<'a> {
     pub rustflags: &'a [String],
     /// Options for one architecture.
     pub rustflags_of: &'a [(Arch, String)],
+    /// Options for the crate alone, not for what it depends on, which is then compiled once.
+    pub options: &'a [&'a str],
     /// Where the compiler finds `core`.
     pub sysroot: &'a Path,
     /// The folder under which each architecture has its target directory.
@@ -57,9 +59,10 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
         remove_if_there(&linked)?;
     }
 
-    let output = run_cargo(job, arch, &rustflags, &target_dir, &asm)?;
+    let run = |job: &Job<'_>| run_cargo(job, arch, &rustflags, &target_dir, &asm);
+    let output = run(job)?;
     if !output.status.success() {
-        let output = explained(job, arch, &rustflags, &asm, output)?;
+        let output = explained(job, run, output)?;
         let diagnostics = Diagnostic::all(&output, job.krate, job.workspace);
         let output = nested::error_text(&output);
         return Err(BuildError::Compile { krate: job.krate.to_owned(), arch, output, diagnostics });
@@ -81,20 +84,17 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
 ///
 /// A check of layouts fails where rustc evaluates the constant of a generic function, and its note
 /// names the line that calls the function. MIR inlining drops the note, so the crate is compiled
-/// again without it, in a target directory of its own.
+/// again without it; what it depends on stays as it was compiled.
 fn explained(
     job: &Job<'_>,
-    arch: Arch,
-    rustflags: &[String],
-    asm: &Path,
+    run: impl Fn(&Job<'_>) -> Result<Output, BuildError>,
     said: Output,
 ) -> Result<Output, BuildError> {
     if !nested::error_text(&said).contains("E0080") {
         return Ok(said);
     }
-    let rustflags = [rustflags, &["-Zinline-mir=no".to_owned()]].concat();
-    let target_dir = job.target_dir.join(folder(arch, &rustflags));
-    let output = run_cargo(job, arch, &rustflags, &target_dir, asm)?;
+    let options = [job.options, &["-Zinline-mir=no"]].concat();
+    let output = run(&Job { options: &options, ..*job })?;
     Ok(if output.status.success() { said } else { output })
 }
 
@@ -134,7 +134,7 @@ fn run_cargo(
     if !job.features.is_empty() {
         cargo.arg("--features").arg(job.features.join(","));
     }
-    cargo.arg("--").arg(format!("--emit=asm={}", asm.display()));
+    cargo.arg("--").arg(format!("--emit=asm={}", asm.display())).args(job.options);
     nested::run(&mut cargo)
 }
 
@@ -142,6 +142,7 @@ fn run_cargo(
 fn fingerprint(job: &Job<'_>, rustflags: &[String]) -> u64 {
     let mut hasher = DefaultHasher::new();
     (job.krate, job.features, job.default_features, rustflags).hash(&mut hasher);
+    job.options.iter().for_each(|option| option.hash(&mut hasher));
     hasher.finish()
 }
 

@@ -116,8 +116,7 @@ impl Lints {
 /// Compiles a module once more, with line numbers, for the places of findings. They stay without
 /// where that fails.
 fn locate(findings: &mut [Finding], report: &Report, job: &Job<'_>, file: &PtxFile) {
-    let rustflags: Vec<_> = job.rustflags.iter().cloned().chain([LINES.to_owned()]).collect();
-    let Ok(compiled) = compile(&Job { rustflags: &rustflags, ..*job }, file.arch) else { return };
+    let Ok(compiled) = compile(&Job { options: &[LINES], ..*job }, file.arch) else { return };
     let Ok(listing) = Listing::read(&compiled.ptx) else { return };
     for located in report.findings(&listing) {
         let same =

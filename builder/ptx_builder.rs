@@ -270,6 +270,7 @@ impl PtxBuilder {
             default_features: self.default_features,
             rustflags: &self.rustflags,
             rustflags_of: &rustflags_of,
+            options: &[],
             sysroot: &sysroot,
             target_dir: &target_dir,
         };
