@@ -42,3 +42,8 @@ pub use diagnostic::{Diagnostic, Place};
 pub use error::BuildError;
 pub use ptx_builder::{PtxBuilder, PtxFile, PtxSet};
 pub use report::Lint;
+
+/// What a registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+mod readme {}

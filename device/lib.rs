@@ -45,3 +45,8 @@ pub use layout::{IntTuple, Layout, LayoutError, Tiler};
 pub use moye_macros::{
     for_each_wgmma, kernel, layout, static_layout, swizzled_layout, tiled_copy, tiled_mma, tiler, tuple,
 };
+
+/// What a registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+mod readme {}

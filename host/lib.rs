@@ -99,6 +99,9 @@ mod pages {
     #[allow(clippy::needless_doctest_main)]
     #[doc = include_str!("../README.md")]
     struct Readme;
+    #[allow(clippy::needless_doctest_main)]
+    #[doc = include_str!("README.md")]
+    struct OfThePackage;
     #[doc = include_str!("../docs/guide/first_steps.md")]
     struct FirstSteps;
     #[doc = include_str!("../docs/guide/launches.md")]

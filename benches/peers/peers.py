@@ -13,10 +13,11 @@ import datetime
 import io
 import statistics
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 import torch.nn.attention.bias
+from clock import clock
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import moye
@@ -99,6 +100,12 @@ NAMES = {
     getattr(torch, "float8_e4m3fn", None): "e4m3",
 }
 TOLERANCES = {torch.float16: 2e-3, torch.bfloat16: 1e-2, torch.float32: 1e-5, torch.float64: 1e-13, torch.int8: 0.0}
+
+
+def in_graphs(case):
+    """The same work replayed from graphs of CUDA on all sides: the time of the kernels, without that of the calls."""
+    peers = {name: InGraph(run) for name, run in case.peers.items() if name != "Triton"}
+    return replace(case, work=f"{case.work}, in a graph", ours=InGraph(case.ours), peers=peers, note="replays of a graph")
 
 
 def product(dtype, m, n, k, majors="tn", tf32=False, batches=None, triton_peer=True):
@@ -397,6 +404,20 @@ def cases():
         yield lambda size=size: product(torch.int8, size, size, size)
         if torch.cuda.get_device_capability() == (9, 0):
             yield lambda size=size: scaled_product(size, size, size)
+    # Where the host's time of a call is longer than the kernel's.
+    for dtype in (f16, bf16):
+        for size in (512, 1024, 2048):
+            yield lambda dtype=dtype, size=size: in_graphs(product(dtype, size, size, size))
+    for m in (1, 16, 64, 256):
+        yield lambda m=m: in_graphs(product(bf16, m, 4096, 4096))
+    yield lambda: in_graphs(product(bf16, 1000, 777, 555))
+    yield lambda: in_graphs(product(bf16, 2048, 2048, 16384))
+    yield lambda: in_graphs(product(bf16, 512, 512, 512, batches=32))
+    yield lambda: in_graphs(product(f32, 1024, 1024, 1024, tf32=True))
+    yield lambda: in_graphs(product(f64, 1024, 1024, 1024))
+    yield lambda: in_graphs(product(torch.int8, 2048, 2048, 2048))
+    if torch.cuda.get_device_capability() == (9, 0):
+        yield lambda: in_graphs(scaled_product(2048, 2048, 2048))
     for shape in ((4096, 4096, 1024), (8192, 8192, 2048)):
         yield lambda shape=shape: linear(bf16, *shape)
         yield lambda shape=shape: linear(bf16, *shape, gelu=False)
@@ -431,14 +452,16 @@ def cases():
     yield lambda: movement("copy", f32, 16384, 16384)
 
 
-def milliseconds(run, count):
-    """What a call takes on the GPU."""
+def milliseconds(run, count, mhz=lambda: None, clocks=None):
+    """What a call takes on the GPU; the clock meanwhile is added to `clocks`."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     with within(run):
         start.record()
         for _ in range(count):
             run()
         end.record()
+    if clocks is not None:
+        clocks.append(mhz())
     end.synchronize()
     return start.elapsed_time(end) / count / (run.CALLS if isinstance(run, InGraph) else 1)
 
@@ -451,8 +474,8 @@ def check(case, name, run, reference):
         raise AssertionError(f"{case.work}: the relative error of {name} is {error:.1e}, over {case.tolerance:.0e}")
 
 
-def measure(case, rounds):
-    """The median time of each side, and what it could not do."""
+def measure(case, rounds, mhz):
+    """The median time of each side, the median clock of all, and what a side could not do."""
     sides, notes = {}, []
     reference = case.reference().double()
     for name, run in {"moye": case.ours, **case.peers}.items():
@@ -469,13 +492,15 @@ def measure(case, rounds):
     for name, run in sides.items():
         calls = run.CALLS if isinstance(run, InGraph) else 1
         counts[name] = max(1, round(MILLISECONDS / milliseconds(run, 3) / calls))
-    times = {name: [] for name in sides}
+    times, clocks = {name: [] for name in sides}, []
     for round_ in range(rounds):
         # The first of a round changes, as it finds the GPU cooler.
         order = list(sides)[round_ % len(sides) :] + list(sides)[: round_ % len(sides)] if sides else []
         for name in order:
-            times[name].append(milliseconds(sides[name], counts[name]))
-    return {name: statistics.median(each) for name, each in times.items()}, notes
+            times[name].append(milliseconds(sides[name], counts[name], mhz, clocks))
+    clocks = [known for known in clocks if known is not None]
+    median_clock = f"{statistics.median(clocks):.0f}" if clocks else ""
+    return {name: statistics.median(each) for name, each in times.items()}, median_clock, notes
 
 
 def host_cost(rounds):
@@ -515,22 +540,24 @@ def main():
     date = datetime.date.today().isoformat()
     command = f"benches/peers/peers.py, PyTorch {torch.__version__.split('+')[0]}"
     print(f"{card}, {date}, PyTorch {torch.__version__}, CUDA {torch.version.cuda}\n")
-    print("| work | moye | peer | ratio | note |\n| --- | ---: | ---: | ---: | --- |")
+    print("| work | moye | peer | ratio | MHz | note |\n| --- | ---: | ---: | ---: | ---: | --- |")
     # Row by row, so that a run that is ended early leaves what it has measured.
     file = open(options.csv, "w", newline="") if options.csv else io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(COLUMNS)
 
-    def add(work, ours, peer, name, unit, ratio, note):
-        rows.writerow([date, card, work, ours, peer, name, unit, ratio, "", command, note])
+    mhz = clock()
+
+    def add(work, ours, peer, name, unit, ratio, at, note):
+        rows.writerow([date, card, work, ours, peer, name, unit, ratio, at, command, note])
         file.flush()
-        print(f"| {work} | {ours} {unit} | {peer} ({name}) | {ratio} | {note} |", flush=True)
+        print(f"| {work} | {ours} {unit} | {peer} ({name}) | {ratio} | {at} | {note} |", flush=True)
 
     for make in cases():
         case = make()
         if not wanted(case.work):
             continue
-        medians, notes = measure(case, options.rounds)
+        medians, at, notes = measure(case, options.rounds, mhz)
         note = "; ".join(filter(None, [case.note, *notes]))
         rate = {name: case.amount / (median * 1e-3) for name, median in medians.items()}
         for name, run in case.peers.items():
@@ -538,13 +565,13 @@ def main():
                 continue
             ours, peer = rate.get("moye"), rate.get(name)
             ratio = f"{ours / peer:.2f}" if ours and peer else ""
-            add(case.work, figure(ours) if ours else "fails", figure(peer) if peer else "fails", name, case.unit, ratio, note)
+            add(case.work, figure(ours) if ours else "fails", figure(peer) if peer else "fails", name, case.unit, ratio, at, note)
         del case
         torch.cuda.empty_cache()
     if wanted("host time of a call, f16 128 x 128 x 128"):
         cost = host_cost(options.rounds)
         ratio = f"{cost['cuBLAS'] / cost['moye']:.2f}"
-        add("host time of a call, f16 128 x 128 x 128", figure(cost["moye"]), figure(cost["cuBLAS"]), "cuBLAS", "us", ratio, "")
+        add("host time of a call, f16 128 x 128 x 128", figure(cost["moye"]), figure(cost["cuBLAS"]), "cuBLAS", "us", ratio, "", "")
     file.close()
 
 

@@ -79,3 +79,8 @@ pub use scene::{CATEGORIES, Cell, Fill, Grid, Heading, Label, Mark, Panel, RAMP_
 pub use shared_memory::{Memory, banks, swizzle};
 pub use thread_value::{mma, thread_value, tiled_copy, tiled_copy_of};
 pub use tiled::{Draw, title_of_copy};
+
+/// What a registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+mod readme {}

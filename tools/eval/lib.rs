@@ -53,3 +53,8 @@ pub use operations::{Arity, GROUPS, Group, Operation, Parameter, all, help};
 pub use parse::evaluate;
 pub use serve::serve;
 pub use value::Value;
+
+/// What a registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+mod readme {}

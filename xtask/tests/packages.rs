@@ -95,6 +95,24 @@ fn published_packages_have_what_a_registry_shows() {
             for field in ["keywords", "categories"] {
                 assert!(!package[field].as_array().unwrap().is_empty(), "{name} has no {field}");
             }
+            let readme = package["readme"].as_str().unwrap_or_else(|| panic!("{name} has no README"));
+            assert!(files(name).iter().any(|file| file == readme), "{name} does not hold {readme}");
+            let manifest = Path::new(package["manifest_path"].as_str().unwrap());
+            let text = std::fs::read_to_string(manifest.parent().unwrap().join(readme)).unwrap();
+            assert_eq!(relative_targets(&text), Vec::<&str>::new(), "{name}: {readme}");
         }
     }
+}
+
+/// Targets of links and pictures that crates.io drops: without a `repository` it resolves no
+/// relative ones.
+fn relative_targets(text: &str) -> Vec<&str> {
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    targets.filter(|target| !target.starts_with("https://")).collect()
+}
+
+#[test]
+fn a_link_into_the_checkout_is_found() {
+    let text = "![a](docs/a.svg) [b](https://docs.rs/moye) [c](../c.md)";
+    assert_eq!(relative_targets(text), ["docs/a.svg", "../c.md"]);
 }
