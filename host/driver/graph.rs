@@ -1,5 +1,5 @@
-//! The update of an executable graph. A newer driver may return a number that `cust`'s enum lacks,
-//! so that it is called here.
+//! The update of an executable graph. It calls the driver's function directly: a newer driver may
+//! return a result that `cust`'s enum lacks.
 
 use super::code::{DriverCode, check, known};
 use super::library::Symbol;

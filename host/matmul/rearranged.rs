@@ -99,8 +99,8 @@ pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
 pub(super) enum Ends {
     /// At the last element.
     Elements,
-    /// At a multiple of 16 bytes, which kernels read as a whole, padded with zeros: rows of a
-    /// workspace, which have room for it.
+    /// At a multiple of 16 bytes, padded with zeros: kernels read whole vectors. Rows of a workspace
+    /// have room for the padding.
     Words,
 }
 
@@ -125,8 +125,8 @@ pub(super) struct Move {
 }
 
 impl Move {
-    /// The transpose by 16-byte vectors that the copy is, for 4-byte elements. `None` if it is
-    /// another copy, or if rows do not start at such vectors.
+    /// The copy as a transpose of 4-byte elements by 16-byte vectors. `None` if it is no such
+    /// transpose, or if rows do not start at multiples of 16 bytes.
     fn transposed(&self) -> Option<Transposed> {
         let Self { from, to, extents: (k, rows), batches } = *self;
         let in_words = |view: &View, line: i64| {
@@ -270,8 +270,8 @@ fn lie_in_lines(from: &View, to: &View, (lines, k): (u32, u32)) -> bool {
 }
 
 /// Copies one matrix that [has contiguous lines](lie_in_lines), or two with equal numbers of
-/// batches, at most
-/// [`MAX_Y`]: as bytes, whose words are cut out of two.
+/// batches, at most [`MAX_Y`]. Lines need not be aligned: a word that is written has bytes of two
+/// words that are read.
 ///
 /// # Safety
 /// As for [`rearrange`], for both.

@@ -1,7 +1,8 @@
-//! The packed images that run on an architecture: a kernel is looked up in one after the other.
+//! The packed images that run on an architecture. A kernel is looked up in the best image first,
+//! then in those for older architectures.
 //!
-//! So an image may leave out kernels for which an older architecture's PTX is as good: compiling
-//! them twice would only take build time.
+//! An image may therefore leave out a kernel whose PTX for an older architecture is as fast:
+//! compiling it twice would only take build time.
 
 use super::entry::EntryParams;
 use super::packed::{PackedImage, only};

@@ -169,7 +169,7 @@ def inner_product(a: IntTuple, b: IntTuple, /) -> Any:
 def prefix_product(shape: IntTuple, init: IntTuple | None = None, /) -> Any:
     """At each leaf the product of those before it, from init (or 1)."""
 def shape_div(a: IntTuple, b: IntTuple, /) -> Any:
-    """A shape with b elements taken out of it."""
+    """The shape that is left of a after division by b."""
 def ceil_div(a: IntTuple, b: IntTuple, /) -> Any:
     """How many pieces of b cover a."""
 def compact_col_major(shape: IntTuple, /) -> Any:
@@ -181,17 +181,17 @@ def compact_order(shape: IntTuple, order: IntTuple, /) -> Any:
 def idx2crd(index: int, shape: IntTuple, stride: IntTuple | None = None, /) -> Any:
     """The coordinate of an index."""
 def crd2crd(coord: IntTuple, shape: IntTuple, from_: IntTuple | None = None, /) -> Any:
-    """A coordinate of the shape `from`, or of no shape, as one of a shape."""
+    """The coordinate as one of the shape; `from` is its own shape."""
 def increment(coord: IntTuple, shape: IntTuple, /) -> Any:
     """The coordinate after this one; after the last one, the last extent counts as unbounded."""
 def congruent(a: IntTuple, b: IntTuple, /) -> Any:
-    """Whether they nest alike."""
+    """Whether both have the same nesting."""
 def weakly_congruent(a: IntTuple, b: IntTuple, /) -> Any:
     """Whether b nests as a, or deeper."""
 def compatible(a: IntTuple, b: IntTuple, /) -> Any:
     """Whether each coordinate of a is one of b."""
 def weakly_compatible(a: IntTuple, b: IntTuple, /) -> Any:
-    """As compatible, with sizes of b that are multiples."""
+    """As compatible, where sizes of b may be multiples of those of a."""
 def elem_less(a: IntTuple, b: IntTuple, /) -> Any:
     """Whether each element is smaller."""
 def lex_less(a: IntTuple, b: IntTuple, /) -> Any:

@@ -24,13 +24,13 @@ pub trait Half: Element + Convert<f32> {
     /// The bits of the exponent: all are set in NaN and infinities.
     const EXPONENT: u16;
 
-    /// The two nearest elements.
+    /// The elements nearest to two numbers.
     fn pack(low: f32, high: f32) -> [Self; 2];
 
     /// The values of the two elements in a word.
     fn unpack(word: u32) -> [f32; 2];
 
-    /// The bits of the two nearest elements, the first in the lower half.
+    /// A word of the elements nearest to two numbers, the first in the lower half.
     fn pack_word(low: f32, high: f32) -> u32;
 }
 
@@ -179,9 +179,8 @@ where
     const GENERAL: bool = GENERAL;
 }
 
-/// Columns that lie together in a row of shared memory: rows of 128 or 64 bytes, which a swizzle
-/// spreads over the banks. 0: all columns do, and rows are padded by 16 bytes to an odd multiple of
-/// it.
+/// Columns of a tile in one row of shared memory: rows of 128 or 64 bytes, which a swizzle spreads
+/// over the banks. 0: a row has all columns, padded by 16 bytes to an odd multiple of 16 bytes.
 pub const fn piece(columns: i64) -> i64 {
     if columns % 64 == 0 {
         64

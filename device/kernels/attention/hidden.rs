@@ -1,9 +1,9 @@
-//! Values that are not numbers in rows of V that a mask hides: `0 * NaN` must not reach the result.
+//! NaN and infinity in rows of V that a mask hides: `0 * NaN` must not reach the result.
 //!
-//! Tensor cores multiply every row. A tile of results is computed as if V were finite, and once
-//! more where a result is not: then, in tiles with hidden scores, the rows of V with a value that
-//! is not finite are multiplied one by one, where they are seen, and cleared for the product of the
-//! others.
+//! Tensor cores multiply every row. A tile of results is computed as if V were finite. If one of
+//! its results is not finite, the tile is computed again. In tiles of keys with hidden scores each
+//! row of V with a value that is not finite is then multiplied separately, for the queries that see
+//! its key, and cleared before the product of the other rows.
 
 use super::config::{Config, Half};
 use super::rows::offset;
@@ -22,7 +22,7 @@ unsafe fn not_finite<C: Config>(values: Shared<C::Element>, block: u32) -> u32 {
     let row = block * 32 + lane_id();
     let exponent = u32::from(C::Element::EXPONENT);
     let mut bad = false;
-    // Opaque counts keep loops that seldom run short.
+    // A count that the compiler does not know: it unrolls no loop that seldom runs.
     for column in 0..opaque(C::DV as u32 / 2) {
         let word = word_at::<C>(values, row, 2 * column).read(0);
         bad |= word & exponent == exponent || word >> 16 & exponent == exponent;
@@ -36,7 +36,7 @@ fn word_at<C: Config>(values: Shared<C::Element>, row: u32, column: u32) -> Shar
     Shared::from_address(values.address() + offset(C::KEYS as u32, C::DV as u32, row, column))
 }
 
-/// Adds the products of those rows of V that have a value which is not finite, where their
+/// Adds the products of the rows of V that have a value which is not finite, for the queries whose
 /// probability is not 0.
 ///
 /// # Safety
@@ -54,7 +54,7 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
         while bad != 0 {
             let key = block * 32 + bad.trailing_zeros();
             bad &= bad - 1;
-            // The key's column in the thread of the quad that has it.
+            // The key's column in the fragment of P, and the lane of the quad that holds it.
             let (column, owner) = (key / 8 * 2 + key % 2, (lane & !3) | (key % 8 / 2));
             for row in 0..ROWS {
                 let mut p = 0.0;

@@ -1,21 +1,21 @@
-//! Where keys are in tensors (row, column, KV head, sequence or page).
+//! Coordinates of keys in the tensors of K and V (row, column, KV head, sequence or page).
 
 use super::arguments::Arguments;
 use super::hopper_config::{BOX, Config};
 use super::sequence::Sequence;
 use moye_device::memory::{Element, Global};
 
-/// The most boxes of a tile of keys.
+/// The largest number of TMA boxes in a tile of keys.
 const MOST_BOXES: usize = 4;
 
-/// Rows and sequences, or pages, of the keys of one sequence.
+/// Maps a key of one sequence to its row and sequence, or to its row and page.
 #[derive(Clone, Copy)]
 pub struct Places {
     /// Page numbers of the sequence; address 0 without pages.
     pages: Global<i32>,
     /// Tokens of a page.
     page: u32,
-    /// The first row, and the sequence: of keys without pages.
+    /// Without pages: the row of the first key, and the sequence.
     first: u32,
     batch: u32,
     /// Keys of the sequence.
@@ -36,8 +36,8 @@ impl Places {
         Self { pages, page: arguments.page, first: sequence.k_first, batch, keys: sequence.visible.keys }
     }
 
-    /// The row and the sequence, or the page, of a key. Keys of pages that the sequence does not
-    /// have are beyond the rows of a page.
+    /// The row and the sequence, or the page, of a key. In pages a key beyond the sequence has a row
+    /// beyond the page: TMA fills its elements with zeros.
     #[inline(always)]
     pub fn of(&self, key: u32) -> [i32; 2] {
         if self.pages.address() == 0 {
@@ -51,7 +51,7 @@ impl Places {
         [(key & (self.page - 1)) as i32, unsafe { self.pages.read(number) }]
     }
 
-    /// The places of the first keys of a tile's boxes.
+    /// The coordinates of the first key of each box of a tile.
     #[inline(always)]
     pub fn of_tile<C: Config>(&self, tile: u32) -> [[i32; 2]; MOST_BOXES] {
         let mut places = [[0; 2]; MOST_BOXES];

@@ -1,11 +1,11 @@
-//! Rasterisation: which tile a block takes. Neighbours in time are neighbours in the matrix.
+//! Rasterisation: which tile a block computes. Blocks that run concurrently have adjacent tiles.
 
 use super::config::Tiled;
 use moye_device::tensor::StaticLayout;
 
-/// Columns of C in a group, which blocks go along before the next row of tiles. Concurrent blocks
-/// then share rows of A and columns of B in the L2 cache; 132 multiprocessors with a tile of
-/// 256 x 128 each cover a square of about 2048.
+/// Columns of C in a group. Consecutive blocks compute a group's tiles row by row, so that
+/// concurrent blocks share rows of A and columns of B in the L2 cache: 132 multiprocessors with a
+/// tile of 256 x 128 each cover a square of about 2048.
 const WIDTH: u32 = 2048;
 
 /// Tiles along N in a group of columns.

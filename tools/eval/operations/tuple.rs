@@ -20,7 +20,7 @@ pub(super) const GROUP: Group = Group {
             Some(init) => try_prefix_product_from(shape, init),
             None => try_prefix_product(shape),
         }, "at each leaf the product of those before it, from init (or 1)";
-        shape_div(a: IntTuple, b: IntTuple) = try_shape_div(a, b), "a shape with b elements taken out of it";
+        shape_div(a: IntTuple, b: IntTuple) = try_shape_div(a, b), "the shape that is left of a after division by b";
         ceil_div(a: IntTuple, b: IntTuple) = try_ceil_div(a, b), "how many pieces of b cover a";
         compact_col_major(shape: IntTuple) = try_compact_col_major(shape), "strides, first mode fastest";
         compact_row_major(shape: IntTuple) = try_compact_row_major(shape), "strides, last mode fastest";
@@ -31,14 +31,14 @@ pub(super) const GROUP: Group = Group {
             None => try_idx2crd(index, shape),
         }, "the coordinate of an index";
         crd2crd(coord: IntTuple, shape: IntTuple, from: Option<IntTuple>) = crd2crd(coord, shape, from),
-            "a coordinate of the shape `from`, or of no shape, as one of a shape";
+            "the coordinate as one of the shape; `from` is its own shape";
         increment(coord: IntTuple, shape: IntTuple) = try_increment(coord, shape),
             "the coordinate after this one; after the last one, the last extent counts as unbounded";
-        congruent(a: IntTuple, b: IntTuple) = congruent(a, b), "whether they nest alike";
+        congruent(a: IntTuple, b: IntTuple) = congruent(a, b), "whether both have the same nesting";
         weakly_congruent(a: IntTuple, b: IntTuple) = weakly_congruent(a, b), "whether b nests as a, or deeper";
         compatible(a: IntTuple, b: IntTuple) = compatible(a, b), "whether each coordinate of a is one of b";
         weakly_compatible(a: IntTuple, b: IntTuple) = weakly_compatible(a, b),
-            "as compatible, with sizes of b that are multiples";
+            "as compatible, where sizes of b may be multiples of those of a";
         elem_less(a: IntTuple, b: IntTuple) = elem_less(a, b), "whether each element is smaller";
         lex_less(a: IntTuple, b: IntTuple) = lex_less(a, b), "whether a is before b, first element first";
         colex_less(a: IntTuple, b: IntTuple) = colex_less(a, b), "whether a is before b, last element first";
