@@ -1,30 +1,50 @@
 //! Guides to the parts of this crate, whose examples run as tests.
 
-#[doc = include_str!("guide/layouts.md")]
-pub mod layouts {}
+use moye_macros::page;
 
-#[doc = include_str!("guide/layout_algebra.md")]
-pub mod layout_algebra {}
+#[doc = page!("guide/layouts.md")]
+pub mod layouts {
+    const _: &str = include_str!("guide/layouts.md");
+}
 
-#[doc = include_str!("guide/partitions.md")]
-pub mod partitions {}
+#[doc = page!("guide/layout_algebra.md")]
+pub mod layout_algebra {
+    const _: &str = include_str!("guide/layout_algebra.md");
+}
 
-#[doc = include_str!("guide/tiling.md")]
-pub mod tiling {}
+#[doc = page!("guide/partitions.md")]
+pub mod partitions {
+    const _: &str = include_str!("guide/partitions.md");
+}
+
+#[doc = page!("guide/tiling.md")]
+pub mod tiling {
+    const _: &str = include_str!("guide/tiling.md");
+}
 
 // The simulator is what the host has for a GPU.
 #[cfg(not(target_arch = "nvptx64"))]
-#[doc = include_str!("guide/profile.md")]
-pub mod profile {}
+#[doc = page!("guide/profile.md")]
+pub mod profile {
+    const _: &str = include_str!("guide/profile.md");
+}
 
-#[doc = include_str!("guide/attention.md")]
-pub mod attention {}
+#[doc = page!("guide/attention.md")]
+pub mod attention {
+    const _: &str = include_str!("guide/attention.md");
+}
 
-#[doc = include_str!("guide/reductions.md")]
-pub mod reductions {}
+#[doc = page!("guide/reductions.md")]
+pub mod reductions {
+    const _: &str = include_str!("guide/reductions.md");
+}
 
-#[doc = include_str!("guide/collectives.md")]
-pub mod collectives {}
+#[doc = page!("guide/collectives.md")]
+pub mod collectives {
+    const _: &str = include_str!("guide/collectives.md");
+}
 
-#[doc = include_str!("guide/debugging.md")]
-pub mod debugging {}
+#[doc = page!("guide/debugging.md")]
+pub mod debugging {
+    const _: &str = include_str!("guide/debugging.md");
+}

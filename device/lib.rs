@@ -42,6 +42,8 @@ mod tiling;
 pub use expressions::Shape;
 pub use half;
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};
+#[doc(hidden)]
+pub use moye_macros::page;
 pub use moye_macros::{
     for_each_wgmma, kernel, layout, static_layout, swizzled_layout, tiled_copy, tiled_mma, tiler, tuple,
 };

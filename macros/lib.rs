@@ -5,6 +5,7 @@ mod declare;
 mod device_errors;
 mod kernel;
 mod layout;
+mod page;
 mod param;
 mod wgmma;
 
@@ -239,4 +240,13 @@ fn declared(kind: declare::Kind, input: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn for_each_wgmma(callback: TokenStream) -> TokenStream {
     wgmma::for_each(callback.into()).into()
+}
+
+/// `page!("guide/layouts.md")`: a page of the guide, as a string for `#[doc = ...]`. Links to
+/// files of the repository, which docs.rs does not have, become links to other pages or text;
+/// pictures become part of the page.
+#[doc(hidden)]
+#[proc_macro]
+pub fn page(path: TokenStream) -> TokenStream {
+    page::expand(path.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }

@@ -1,10 +1,18 @@
 //! Guides to the kernels, whose examples run as tests.
 
-#[doc = include_str!("guide/ladder.md")]
-pub mod ladder {}
+use moye_device::page;
 
-#[doc = include_str!("guide/epilogue.md")]
-pub mod epilogue {}
+#[doc = page!("guide/ladder.md")]
+pub mod ladder {
+    const _: &str = include_str!("guide/ladder.md");
+}
 
-#[doc = include_str!("guide/hopper.md")]
-pub mod hopper {}
+#[doc = page!("guide/epilogue.md")]
+pub mod epilogue {
+    const _: &str = include_str!("guide/epilogue.md");
+}
+
+#[doc = page!("guide/hopper.md")]
+pub mod hopper {
+    const _: &str = include_str!("guide/hopper.md");
+}

@@ -189,3 +189,27 @@ fn links_are_read_as_a_browser_reads_them() {
     let lines: Vec<_> = prose("a\n```\nb\n```\nc").collect();
     assert_eq!(lines, [(1, "a"), (5, "c")]);
 }
+
+#[test]
+fn a_page_of_a_crate_is_in_the_list_that_resolves_links_of_docs_rs() {
+    let list = fs::read_to_string(root().join("macros/page.rs")).unwrap();
+    let list = list.split("const PAGES").nth(1).and_then(|rest| rest.split("];").next()).unwrap();
+    let names = |text: &str| -> Vec<String> {
+        text.split('"')
+            .skip(1)
+            .step_by(2)
+            .filter(|name| !name.starts_with("moye_"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let mut listed = names(list);
+    let mut pages = Vec::new();
+    for folder in ["builder/guide", "device/guide", "device/kernels/guide"] {
+        for page in markdown(folder) {
+            pages.push(page.file_stem().unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    listed.sort();
+    pages.sort();
+    assert_eq!(listed, pages);
+}
