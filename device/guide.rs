@@ -1,50 +1,48 @@
 //! Guides to the parts of this crate, whose examples run as tests.
 
-use moye_macros::page;
-
-#[doc = page!("guide/layouts.md")]
+#[doc = moye_macros::page!("guide/layouts.md")]
 pub mod layouts {
     const _: &str = include_str!("guide/layouts.md");
 }
 
-#[doc = page!("guide/layout_algebra.md")]
+#[doc = moye_macros::page!("guide/layout_algebra.md")]
 pub mod layout_algebra {
     const _: &str = include_str!("guide/layout_algebra.md");
 }
 
-#[doc = page!("guide/partitions.md")]
+#[doc = moye_macros::page!("guide/partitions.md")]
 pub mod partitions {
     const _: &str = include_str!("guide/partitions.md");
 }
 
-#[doc = page!("guide/tiling.md")]
+#[doc = moye_macros::page!("guide/tiling.md")]
 pub mod tiling {
     const _: &str = include_str!("guide/tiling.md");
 }
 
 // The simulator is what the host has for a GPU.
 #[cfg(not(target_arch = "nvptx64"))]
-#[doc = page!("guide/profile.md")]
+#[doc = moye_macros::page!("guide/profile.md")]
 pub mod profile {
     const _: &str = include_str!("guide/profile.md");
 }
 
-#[doc = page!("guide/attention.md")]
+#[doc = moye_macros::page!("guide/attention.md")]
 pub mod attention {
     const _: &str = include_str!("guide/attention.md");
 }
 
-#[doc = page!("guide/reductions.md")]
+#[doc = moye_macros::page!("guide/reductions.md")]
 pub mod reductions {
     const _: &str = include_str!("guide/reductions.md");
 }
 
-#[doc = page!("guide/collectives.md")]
+#[doc = moye_macros::page!("guide/collectives.md")]
 pub mod collectives {
     const _: &str = include_str!("guide/collectives.md");
 }
 
-#[doc = page!("guide/debugging.md")]
+#[doc = moye_macros::page!("guide/debugging.md")]
 pub mod debugging {
     const _: &str = include_str!("guide/debugging.md");
 }
