@@ -99,8 +99,8 @@ pub(super) fn lines(major: Major, extent: u32, k: u32) -> (u32, u32) {
 pub(super) enum Ends {
     /// At the last element.
     Elements,
-    /// At a multiple of 16 bytes, padded with zeros: kernels read whole vectors. Rows of a workspace
-    /// have room for the padding.
+    /// At a multiple of 16 bytes, padded with zeros: kernels read whole vectors. Rows of a
+    /// workspace have room for the padding.
     Words,
 }
 

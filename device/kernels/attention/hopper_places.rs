@@ -36,8 +36,8 @@ impl Places {
         Self { pages, page: arguments.page, first: sequence.k_first, batch, keys: sequence.visible.keys }
     }
 
-    /// The row and the sequence, or the page, of a key. In pages a key beyond the sequence has a row
-    /// beyond the page: TMA fills its elements with zeros.
+    /// The row and the sequence, or the page, of a key. In pages a key beyond the sequence has a
+    /// row beyond the page: TMA fills its elements with zeros.
     #[inline(always)]
     pub fn of(&self, key: u32) -> [i32; 2] {
         if self.pages.address() == 0 {

@@ -62,8 +62,8 @@ macro_rules! sgemm_tma {
             /// of [`SgemmConfig::GRANULES`]; the maps may end earlier. Every split has at least one
             /// element of K. Each extent is at most 2^31 - 256. Splits of K except the last are
             /// multiples of 16 long, and the maps end along K where K does. If all batches use the
-            /// same matrix, its map has one batch. `reserved` is 0. `beta`, the bias and the activation
-            /// are ignored; so are the addresses of `a` and `b`, which the maps replace.
+            /// same matrix, its map has one batch. `reserved` is 0. `beta`, the bias and the
+            /// activation are ignored; so are the addresses of `a` and `b`, which the maps replace.
             #[moye_device::kernel(threads = 384, min_blocks = 1, shared = SgemmStorage<Tiling, 4>)]
             pub unsafe fn $name(a: TensorMap, b: TensorMap, arguments: ArgumentsOf<Tiling>) {
                 sgemm::<Tiling, 4>((&a, &b), &arguments)
