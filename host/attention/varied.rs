@@ -143,8 +143,8 @@ macro_rules! variants {
     )+ };
 }
 variants! {
-    bf16 BF16: Bf16D64 hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
+    bf16 BF16: Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
         Bf16D128Few hopper_bf16_128_few, Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
-    f16 F16: F16D64 hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
+    f16 F16: F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
         F16D128Few hopper_f16_128_few, F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
 }

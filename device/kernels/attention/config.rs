@@ -1,6 +1,7 @@
 //! The shape of a kernel as a type: element, head sizes, tile, warps; and the layouts that follow
 //! from it.
 
+use super::recompute::Pairs;
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::arch::{Convert, bf16_to_f32, f16_to_f32, f32x2_to_bf16x2, f32x2_to_f16x2};
@@ -13,11 +14,11 @@ use moye_device::atom::{
 };
 use moye_device::layout;
 use moye_device::layout::{IntTuple, Layout, Swizzle};
-use moye_device::memory::{Element, SharedArray};
+use moye_device::memory::SharedArray;
 use moye_device::tensor::StaticLayout;
 
 /// The element types of queries, keys and values.
-pub trait Half: Element + Convert<f32> {
+pub trait Half: Pairs + Convert<f32> {
     /// The tensor-core instruction, f32 accumulators.
     type Atom: MmaAtom<C = f32> + AddsInPlace;
 
@@ -98,6 +99,9 @@ pub trait Config: Copy + 'static {
     const THREADS: u32 = Self::GROUP_THREADS * Self::GROUPS as u32;
     /// Blocks of 16 rows that a warp has.
     const BLOCKS: usize = (Self::ROWS / (16 * Self::WARPS)) as usize;
+    /// Whether the softmax of a thread's four rows is in shared memory between two tiles of keys:
+    /// registers are few, and `ptxas` would move accumulators to and fro.
+    const SPARE: bool = !Self::GENERAL && Self::BLOCKS == 2;
 }
 
 /// A [`Config`] by its numbers: `D` and `DV`, rows and keys of a tile, warps and groups, whether it
@@ -253,6 +257,8 @@ layouts! {
     SmemO<C> = rows_of(C::ROWS, C::DV, 1).take(0, 2), swizzle(C::DV);
     /// A word for each warp: whether one of its results is not finite.
     SmemFlags<C> = layout!({ C::WARPS * C::GROUPS });
+    /// The softmax of each thread, (word, thread, half), where it is in shared memory.
+    SmemSoftmax<C> = layout!((4, { if C::SPARE { C::THREADS as i64 } else { 1 } }, 2));
     /// P as the operand A, (MMA, MMA_M, MMA_K).
     FragP<C> = layout!(((2, 2, 2), { C::BLOCKS as i64 }, { C::KEYS / 16 }));
 }
@@ -263,6 +269,7 @@ pub type Storage<C> = (
     SharedArray<ElementOf<C>, SmemK<C>>,
     SharedArray<ElementOf<C>, SmemV<C>>,
     SharedArray<u32, SmemFlags<C>>,
+    SharedArray<u32, SmemSoftmax<C>>,
 );
 
 /// The element type of a configuration.

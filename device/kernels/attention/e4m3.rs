@@ -23,10 +23,11 @@ use super::e4m3_config::{
 use super::e4m3_mainloop::{Operands, attend, begin_turns};
 use super::hopper::store_lse;
 use super::hopper_config::{QueryStage, SmemQ, TileO, TmaQ, WARPGROUP, give_registers, take_registers};
-use super::hopper_hidden::{Row, TileRows, is_hit, recompute};
+use super::hopper_hidden::{TileRows, recompute};
 use super::hopper_mainloop::{ALONE, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
+use super::recompute::{Row, is_hit};
 use super::schedule::Work;
 use super::sequence::Visible;
 use moye_device::algorithm::{copy_tiled, transpose_paired};
@@ -298,11 +299,11 @@ unsafe fn consume<C: E4m3Config>(
         for row in 0..2 {
             let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
             (factors[row], logarithms[row]) = (factor * factor_v, lse);
-            store_lse(&rows, row, lse, arguments, &work);
+            store_lse(|| rows.row::<C>(row), lse, arguments, &work);
         }
         scale_rows(&mut tOrO, factors);
         let hides = arguments.window != Window::ALL;
-        let again = |row: usize| Row { lse: logarithms[row], again: is_hit(&tOrO, row, hides) };
+        let again = |row: usize| Row { lse: logarithms[row], again: is_hit::<_, 2>(&tOrO, row, hides) };
         let again = [again(0), again(1)];
         let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
         store::<C>(&tOrO, sO, warpgroup, maps.o, tile, |sO| {

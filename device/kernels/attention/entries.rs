@@ -34,16 +34,16 @@ macro_rules! entries {
     };
 }
 entries! {
-    64 x 64, tile 128 x 96 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
+    64 x 64, tile 128 x 128 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
         bf16: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
         f16: forward_f16_64 forward_f16_64_general decode_f16_64;
     80 x 80, tile 64 x 64 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
         bf16: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
         f16: forward_f16_80 forward_f16_80_general decode_f16_80;
-    96 x 96, tile 128 x 32 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
+    96 x 96, tile 128 x 64 blocks 2, general 64 x 64, decode 16 x 64 blocks 2:
         bf16: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
         f16: forward_f16_96 forward_f16_96_general decode_f16_96;
-    128 x 128, tile 128 x 32 blocks 2, general 64 x 64, decode 16 x 32 blocks 3:
+    128 x 128, tile 128 x 64 blocks 2, general 64 x 64, decode 16 x 32 blocks 3:
         bf16: forward_bf16_128 forward_bf16_128_general decode_bf16_128;
         f16: forward_f16_128 forward_f16_128_general decode_f16_128;
     192 x 192, tile 64 x 64 blocks 1, general 64 x 64, decode 16 x 32 blocks 2:

@@ -45,7 +45,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     let thread = thread_idx().x;
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
     // The kernel declares the storage.
-    let (s_q, s_k, s_v, mut s_flags) = Storage::<C>::take();
+    let (s_q, s_k, s_v, mut s_flags, s_softmax) = Storage::<C>::take();
     let at_q = shared_base();
     let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
     let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
@@ -66,7 +66,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
     let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
 
-    // Repeated if hidden values may have come through; see `hidden`.
+    // Repeated if hidden values may have come through; see `hidden`. The kernels without score
+    // options compute such rows again instead, see `recompute`: their tiles are too large for both.
     let mut careful = opaque(0) != 0;
     loop {
         let Some(tile_of_q) = QueryTile::<C>::of(arguments) else { return };
@@ -94,6 +95,11 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
         );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
         let mut softmax = Softmax::<ROWS>::new();
+        // The thread's own place.
+        let at_softmax = || (s_softmax.pointer().address() + 16 * opaque(thread_idx().x), 16 * C::THREADS);
+        if C::SPARE {
+            softmax.store(at_softmax());
+        }
         // Elements in bounds are readable, by the caller's contract; all threads have arrived here.
         load_q.load(at_q, |row| {
             let (token, head) = token(first_row + row, pack);
@@ -124,10 +130,12 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             let mut scores = mma.accumulator::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
             let steps = const { (C::D / 16) as u32 };
             // Computed for each tile: kept, the addresses would take registers through the softmax.
-            // The kernel for all options has smaller tiles, and keeps them.
-            let of_tile = |thread| if C::GENERAL && C::GROUPS == 1 { thread } else { opaque(thread) };
-            let (read_q, read_k) =
-                (ReadQ::<C>::get_slice(of_tile(in_group)), ReadK::<C>::get_slice(of_tile(in_group)));
+            // The kernels for all options have smaller tiles, and keep them, but for V's of 256
+            // columns.
+            let of_tile = |keep, thread| if keep { thread } else { opaque(thread) };
+            let keep = C::GENERAL && C::GROUPS == 1;
+            let read_q = ReadQ::<C>::get_slice(of_tile(keep, in_group));
+            let read_k = ReadK::<C>::get_slice(of_tile(keep, in_group));
             // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K)
             let (r_q, r_k) = (read_q.partition_s(s_q), read_k.partition_s(s_k));
             // Q and K have arrived for all threads of the group.
@@ -168,7 +176,13 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             }
 
             // V has arrived for all threads of the group.
+            if C::SPARE {
+                softmax = Softmax::load(at_softmax());
+            }
             let factors = softmax.take_in(&mut scores, scale_log2);
+            if C::SPARE {
+                softmax.store(at_softmax());
+            }
             for row in 0..ROWS {
                 for column in 0..const { (C::DV / 4) as usize } {
                     let index = at(ROWS, row, column);
@@ -176,7 +190,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
                     results[index] = result * factors[row];
                 }
             }
-            if careful && masked {
+            if C::GENERAL && careful && masked {
                 let values = Shared::from_address(at_v_tile);
                 multiply_not_finite::<C, _, _, ROWS>(values, &scores, &mut results);
                 sync();
@@ -185,7 +199,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
                 }
                 sync();
             }
-            let read_v = ReadV::<C>::get_slice(of_tile(in_group));
+            let read_v = ReadV::<C>::get_slice(of_tile(keep && C::D < 256, in_group));
             let r_v = read_v.partition_s(s_vt); // (CPY, MMA_N, MMA_K)
             let p = probabilities::<C, _>(&scores);
             for step in 0..const { (C::KEYS / 16) as u32 } {
@@ -199,26 +213,34 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             tile = tile.wrapping_sub(C::GROUPS as u32);
         }
 
-        // Each word has one writer; the barriers order all.
-        let bad = vote_any(FULL_WARP, !all_finite(&results));
-        if thread.is_multiple_of(32) {
-            s_flags.set(thread as usize / 32, u32::from(bad));
+        if C::SPARE {
+            softmax = Softmax::load(at_softmax());
         }
-        sync_threads();
-        let mut any = 0;
-        for warp in 0..const { (C::WARPS * C::GROUPS) as usize } {
-            any |= s_flags.get(warp);
-        }
-        if !careful && any != 0 {
-            careful = true;
+        if C::GENERAL {
+            // Each word has one writer; the barriers order all.
+            let bad = vote_any(FULL_WARP, !all_finite(&results));
+            if thread.is_multiple_of(32) {
+                s_flags.set(thread as usize / 32, u32::from(bad));
+            }
             sync_threads();
-            continue;
+            let mut any = 0;
+            for warp in 0..const { (C::WARPS * C::GROUPS) as usize } {
+                any |= s_flags.get(warp);
+            }
+            if !careful && any != 0 {
+                careful = true;
+                sync_threads();
+                continue;
+            }
+        } else {
+            // All have read the queries, whose place the results take.
+            sync_threads();
         }
         // Computed anew, so that none of it takes registers in the loop.
-        let Some(QueryTile { work, sequence, first_row, rows, .. }) = QueryTile::<C>::of(arguments) else {
-            return;
-        };
-        let target = Target::<C> { arguments, work, sequence, first_row, rows };
+        let Some(tile_of_q) = QueryTile::<C>::of(arguments) else { return };
+        let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
+        let (_, begin, end) = tile_of_q.keys(arguments);
+        let target = Target::<C> { arguments, work, sequence, first_row, rows, keys: (begin, end) };
         let thread_rows = rows_of_thread::<C, ROWS>(opaque(thread));
         if C::GROUPS == 1 {
             target.write(thread, thread_rows, (at_q, s_q), &mut results, &softmax, scale_log2);
@@ -315,6 +337,8 @@ impl<C: Config> KeyRows<C> {
     #[inline(always)]
     unsafe fn load(&self, arguments: &Arguments<ElementOf<C>>, strides: &Strides, to: u32, tile: u32) {
         let key = tile * C::KEYS as u32;
+        // Large tiles leave no registers for the thread's places between two tiles.
+        let part = if C::GENERAL { self.rows } else { self.rows.of(opaque(thread_idx().x)) };
         // Read from the parameters each time: kept, it would take registers.
         let stride = i64::from(opaque(strides.row as u32));
         let (mut first, mut row) = (self.first, key);
@@ -325,8 +349,8 @@ impl<C: Config> KeyRows<C> {
             if arguments.page < C::KEYS as u32 {
                 // A thread's rows among 16 are in one page, unless pages are smaller. Pages of keys
                 // that do not exist are not looked up.
-                let (mut loaded, at_once) = (0, self.rows.rows_at_once());
-                self.rows.load(to, |row| {
+                let (mut loaded, at_once) = (0, part.rows_at_once());
+                part.load(to, |row| {
                     let key = key + row;
                     let exists = key < self.keys;
                     if loaded % ROWS_OF_PAGE == 0 || arguments.page < ROWS_OF_PAGE {
@@ -346,13 +370,16 @@ impl<C: Config> KeyRows<C> {
             first = first.offset(i64::from(pages.read((key >> page_bits).into())) * strides.batch);
             row = in_page(key);
         }
-        let mut next = first.offset(i64::from(row + self.rows.row()) * stride);
-        let step = i64::from(self.rows.rows_at_once()) * stride;
+        let mut next = first.offset(i64::from(row + part.row()) * stride);
+        let step = i64::from(part.rows_at_once()) * stride;
         let left = self.keys - key;
-        self.rows.load(to, |row| {
+        // Of the thread's first row on, so that the others are compared with constants.
+        let of_thread = left as i32 - part.row() as i32;
+        part.load(to, |row| {
             let this = next;
             next = next.offset(step);
-            (this.address(), row < left)
+            let exists = if C::GENERAL { row < left } else { of_thread > (row - part.row()) as i32 };
+            (this.address(), exists)
         });
     }
 }

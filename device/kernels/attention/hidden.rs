@@ -1,4 +1,5 @@
-//! NaN and infinity in rows of V that a mask hides: `0 * NaN` must not reach the result.
+//! Values that are not numbers in rows of V that a mask hides: `0 * NaN` must not reach the result.
+//! For the kernels with score options; the others compute such rows again, see `recompute`.
 //!
 //! Tensor cores multiply every row. A tile of results is computed as if V were finite. If one of
 //! its results is not finite, the tile is computed again. In tiles of keys with hidden scores each

@@ -10,13 +10,14 @@ use super::arguments::{Arguments, Window};
 use super::config::Half;
 use super::hopper_config::{
     Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TmaK, TmaQ, WARPGROUP,
-    give_registers, take_registers,
+    give_registers, recomputed, take_registers,
 };
-use super::hopper_hidden::{Row, Source, TileRows, is_hit, recompute};
+use super::hopper_hidden::{TileRows, recompute};
 use super::hopper_mainloop::{ALONE, Mainloop, ResultsOf, begin_turns, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
 use super::hopper_softmax::Softmax;
+use super::recompute::{Row, Source, is_hit};
 use super::schedule::Work;
 use super::sequence::Visible;
 use super::softmax::at;
@@ -113,7 +114,8 @@ unsafe fn produce<C: Config>(
     prefetch_tensor_map(maps.q.pointer());
     prefetch_tensor_map(maps.k.pointer());
     prefetch_tensor_map(maps.v.pointer());
-    for work in Tiles::new(arguments, section) {
+    let mut tiles = Tiles::new(arguments, section);
+    while let Some(work) = tiles.next_of(recomputed::<C>) {
         let (head, batch) = (work.kv_head, work.batch);
         let row_tile = work.row_tile * C::WARPGROUPS;
         let (begin, end) = key_tiles_of::<C>(&visible, row_tile * 64, arguments.q_length);
@@ -170,7 +172,7 @@ unsafe fn consume<C: Config>(
     let (mut queries, keys, values) = (queries.consumer(), keys.consumer(), values.consumer());
     begin_turns::<C>(warpgroup);
     let mut tiles = Tiles::new(arguments, section);
-    let Some(work) = tiles.next() else { return };
+    let Some(work) = tiles.next_of(recomputed::<C>) else { return };
     let mut tile = Tile::<C>::of(work, arguments, &visible, warpgroup);
     let config = PhantomData::<C>;
     let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
@@ -194,7 +196,7 @@ unsafe fn consume<C: Config>(
             key -= 1;
             mainloop.go_on(&mut state, &tile.rows, key, read!(key, tile));
         }
-        let Some(work) = tiles.next() else { break };
+        let Some(work) = tiles.next_of(recomputed::<C>) else { break };
         let next = Tile::<C>::of(work, arguments, &visible, warpgroup);
         key = next.keys.1 - 1;
         query = Some(queries.wait());
@@ -256,11 +258,11 @@ impl<C: Config> Tile<C> {
         let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
         for row in 0..2 {
             (factors[row], logarithms[row]) = softmax.finish(row, scale, f32::NEG_INFINITY);
-            store_lse(&self.rows, row, logarithms[row], arguments, &self.work);
+            store_lse(|| self.rows.row::<C>(row), logarithms[row], arguments, &self.work);
         }
         scale_rows(tOrO, factors);
         let hides = arguments.window != Window::ALL;
-        let again = |row: usize| Row { lse: logarithms[row], again: is_hit(tOrO, row, hides) };
+        let again = |row: usize| Row { lse: logarithms[row], again: is_hit::<_, 2>(tOrO, row, hides) };
         let again = [again(0), again(1)];
         if !C::SEPARATE_O {
             self.store_words(tOrO, again, arguments);
@@ -311,7 +313,7 @@ impl<C: Config> Tile<C> {
     unsafe fn store_words(&self, tOrO: &ResultsOf<C>, again: [Row; 2], arguments: &Arguments<C::T>) {
         // Rows beyond the last are not stored.
         for index in 0..2 {
-            let row = self.rows.row(index);
+            let row = self.rows.row::<C>(index);
             let address = self.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8, arguments);
             for part in 0..const { C::D as usize / 32 } {
                 // Four pairs of columns, 8 apart.
@@ -339,22 +341,21 @@ impl<C: Config> Tile<C> {
     }
 }
 
-/// Writes the logarithm of a row's sum, where the arguments have room for it: one lane of the four
-/// that have the row.
+/// Writes the logarithm of a row's sum, where the arguments have room for it and the row exists:
+/// one lane of the four that have the row.
 ///
 /// # Safety
 /// The arguments have room for each row.
 #[inline(always)]
 pub unsafe fn store_lse<T: memory::Element>(
-    rows: &Rows,
-    row: usize,
+    row: impl FnOnce() -> Option<u32>,
     lse: f32,
     arguments: &Arguments<T>,
     work: &Work,
 ) {
     if arguments.lse.address() != 0
         && lane_id().is_multiple_of(4)
-        && let Some(query) = rows.row(row)
+        && let Some(query) = row()
     {
         let strides = arguments.stride_lse;
         let at = i64::from(work.batch) * strides.batch
@@ -374,7 +375,7 @@ unsafe fn store_shared<C: Config>(
     sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
     warpgroup: u32,
 ) {
-    let thread = thread_idx().x % WARPGROUP;
+    let thread = recomputed::<C>(thread_idx().x % WARPGROUP);
     let to_shared = C::StoreO::get_slice(thread);
     // The tile is the warpgroup's own.
     if thread == 0 {

@@ -2,10 +2,10 @@
 //! layouts that follow from it.
 
 use super::config::Half;
-use super::hopper_hidden::Pairs;
+use super::recompute::Pairs;
 use core::marker::PhantomData;
 use half::{bf16, f16};
-use moye_device::arch::{decrease_registers, increase_registers};
+use moye_device::arch::{decrease_registers, increase_registers, opaque};
 use moye_device::atom::copy::SM90_U32x4_STSM_N;
 use moye_device::atom::tma::TmaCopy;
 use moye_device::atom::wgmma::*;
@@ -45,6 +45,9 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     /// Whether O has tiles of its own in shared memory. Otherwise the persistent kernel stores it
     /// from registers, and the one for variable lengths through the tiles of Q.
     const SEPARATE_O: bool = true;
+    /// Whether addresses and numbers of tiles are computed again at each use, as registers are too
+    /// few to keep them.
+    const RECOMPUTES: bool = false;
     /// Tiles of Q, and of O where they are separate.
     const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
     /// Threads of a block: the consumers' and the producer's.
@@ -100,6 +103,12 @@ pub unsafe fn take_registers<C: Config>() {
 #[inline(always)]
 pub unsafe fn give_registers<C: Config>() {
     set_registers!(decrease_registers, C::REGISTERS[1]);
+}
+
+/// `value`. With [`Config::RECOMPUTES`] what follows from it is computed again at each use.
+#[inline(always)]
+pub fn recomputed<C: Config>(value: u32) -> u32 {
+    if C::RECOMPUTES { opaque(value) } else { value }
 }
 
 /// The elements of a kernel.
@@ -201,6 +210,9 @@ macro_rules! option {
     (SEPARATE_O $value:expr) => {
         const SEPARATE_O: bool = $value;
     };
+    (RECOMPUTES $value:expr) => {
+        const RECOMPUTES: bool = $value;
+    };
 }
 
 macro_rules! configs {
@@ -257,7 +269,9 @@ pub struct StoreOf<C>(PhantomData<C>);
 
 configs! {
     /// bf16, heads of 64.
-    Bf16D64: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
+    Bf16D64: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, RECOMPUTES = true;
+    /// bf16, heads of 64, of variable lengths: a block has one tile, and nothing is recomputed.
+    Bf16D64Varied: bf16, 64 x 128, 3 of 160, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
     /// bf16, heads of 64, for short sequences with a mask.
     Bf16D64Causal: bf16, 64 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS;
     /// bf16, heads of 128, for sliding windows and few keys.
@@ -275,7 +289,9 @@ configs! {
     /// bf16, heads of 256, for few rows.
     Bf16D256Few: bf16, 256 x 64, 1 of 240, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
     /// f16, heads of 64.
-    F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
+    F16D64: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, RECOMPUTES = true;
+    /// f16, heads of 64, of variable lengths: a block has one tile, and nothing is recomputed.
+    F16D64Varied: f16, 64 x 128, 3 of 160, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
     /// f16, heads of 64, for short sequences with a mask.
     F16D64Causal: f16, 64 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS;
     /// f16, heads of 128, for sliding windows and few keys.

@@ -61,13 +61,13 @@ macro_rules! varied {
     )+ };
 }
 varied! {
-    hopper_bf16_64_varied Bf16D64 bf16;
+    hopper_bf16_64_varied Bf16D64Varied bf16;
     hopper_bf16_128_varied Bf16D128Causal bf16;
     hopper_bf16_256_varied Bf16D256Varied bf16;
     hopper_bf16_64_few Bf16D64Few bf16;
     hopper_bf16_128_few Bf16D128Few bf16;
     hopper_bf16_256_few Bf16D256Few bf16;
-    hopper_f16_64_varied F16D64 f16;
+    hopper_f16_64_varied F16D64Varied f16;
     hopper_f16_128_varied F16D128Causal f16;
     hopper_f16_256_varied F16D256Varied f16;
     hopper_f16_64_few F16D64Few f16;

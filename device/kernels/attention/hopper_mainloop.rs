@@ -18,7 +18,7 @@
 //! masked ones come first.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::hopper_config::{Config, Element, STAGES, TileO, TileS, WARPGROUP};
+use super::hopper_config::{Config, Element, STAGES, TileO, TileS, WARPGROUP, recomputed};
 use super::hopper_rows::Rows;
 use super::hopper_softmax::Softmax;
 use super::softmax::at;
@@ -95,7 +95,7 @@ where
     #[inline(always)]
     fn take_turn(&self) {
         if C::TURNS {
-            sync_barrier(TURN + self.warpgroup, 2 * WARPGROUP);
+            sync_barrier(TURN + recomputed::<C>(self.warpgroup), 2 * WARPGROUP);
         }
     }
 

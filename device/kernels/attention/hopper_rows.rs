@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::UNLIMITED;
-use super::hopper_config::{Config, TileS, WARPGROUP};
+use super::hopper_config::{Config, TileS, WARPGROUP, recomputed};
 use super::scores::token;
 use super::sequence::Visible;
 use super::softmax::at;
@@ -50,15 +50,16 @@ impl Rows {
     /// The thread's row `index`, 0 or 1, among those of the sequence; `None` where the sequence
     /// ends before.
     #[inline(always)]
-    pub fn row(&self, index: usize) -> Option<u32> {
-        let row = self.first_row() + 8 * index as u32;
+    pub fn row<C: Config>(&self, index: usize) -> Option<u32> {
+        let row = self.first_row::<C>() + 8 * index as u32;
         (row <= self.last).then_some(row)
     }
 
     /// The first of the thread's rows.
     #[inline(always)]
-    fn first_row(&self) -> u32 {
-        self.first + thread_idx().x % WARPGROUP / 32 * 16 + lane_id() / 4
+    fn first_row<C: Config>(&self) -> u32 {
+        let warp = recomputed::<C>(thread_idx().x) % WARPGROUP / 32;
+        self.first + warp * 16 + recomputed::<C>(lane_id()) / 4
     }
 
     /// Hides the scores of keys that a row does not see, in a tile of keys.
@@ -85,7 +86,7 @@ impl Rows {
         for row in 0..2 {
             // A thread's columns are compared with constants.
             // Rows beyond the last are computed like the last, and not stored.
-            let row_of_thread = (self.first_row() + 8 * row as u32).min(self.last);
+            let row_of_thread = (self.first_row::<C>() + 8 * row as u32).min(self.last);
             let seen = self.visible.of(token(row_of_thread, self.pack).0);
             let (begin, end) = (seen.0 - first, seen.1 - first);
             for column in 0..C::BLK_N as usize / 4 {

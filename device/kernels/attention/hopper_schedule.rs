@@ -60,26 +60,36 @@ fn divided(value: u32, by: u32) -> (u32, u32) {
     (value / by, value % by)
 }
 
+impl Tiles {
+    /// The next tile. `of` gives the value that it is called with: a kernel with few registers
+    /// hides there that the numbers stay the same, so that nothing that follows from them is kept.
+    #[inline(always)]
+    pub fn next_of(&mut self, of: impl Fn(u32) -> u32) -> Option<Work> {
+        let (row_tiles, section) = (of(self.row_tiles), of(self.section));
+        let place = if self.turn.is_multiple_of(2) { self.block } else { self.blocks - 1 - self.block };
+        let index = self.turn * self.blocks + place;
+        // The last turn may be one that the block has no part in.
+        if index >= row_tiles * self.heads_of_all {
+            return None;
+        }
+        self.turn += 1;
+        let (number, within) = divided(index, section * row_tiles);
+        let first = number * section;
+        // The last section may have fewer heads.
+        let heads = section.min(self.heads_of_all - first);
+        let (row, head) = divided(within, heads);
+        let (batch, head) = divided(first + head, self.heads);
+        let row_tile = row_tiles - 1 - row;
+        Some(Work { row_tile, head, kv_head: divided(head, self.group).0, batch, split: 0 })
+    }
+}
+
 impl Iterator for Tiles {
     type Item = Work;
 
     #[inline(always)]
     fn next(&mut self) -> Option<Work> {
-        let place = if self.turn.is_multiple_of(2) { self.block } else { self.blocks - 1 - self.block };
-        let index = self.turn * self.blocks + place;
-        // The last turn may be one that the block has no part in.
-        if index >= self.row_tiles * self.heads_of_all {
-            return None;
-        }
-        self.turn += 1;
-        let (section, within) = divided(index, self.section * self.row_tiles);
-        let first = section * self.section;
-        // The last section may have fewer heads.
-        let heads = self.section.min(self.heads_of_all - first);
-        let (row, head) = divided(within, heads);
-        let (batch, head) = divided(first + head, self.heads);
-        let row_tile = self.row_tiles - 1 - row;
-        Some(Work { row_tile, head, kv_head: divided(head, self.group).0, batch, split: 0 })
+        self.next_of(|value| value)
     }
 }
 

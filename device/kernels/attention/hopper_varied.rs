@@ -15,12 +15,13 @@ use super::hopper_config::{
     BOX, Config, Element, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
     give_registers, take_registers,
 };
-use super::hopper_hidden::{Row, Source, is_hit, recompute};
+use super::hopper_hidden::recompute;
 use super::hopper_mainloop::{ALONE, Mainloop, begin_turns, scale_rows};
 use super::hopper_pages::{Pipelines, SmallBox, produce_small};
 use super::hopper_places::Places;
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_softmax::Softmax;
+use super::recompute::{Row, Source, is_hit};
 use super::rows::Rows as Moved;
 use super::schedule::Work;
 use super::scores::token;
@@ -264,7 +265,7 @@ unsafe fn consume<C: Config>(
     };
     let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
     for index in 0..2 {
-        let row = rows.row(index);
+        let row = rows.row::<C>(index);
         // A head's sink is split 0's.
         let sink = match row {
             Some(row) if tile.arguments.sinks.address() != 0 && tile.work.split == 0 => {
@@ -278,7 +279,7 @@ unsafe fn consume<C: Config>(
     }
     scale_rows(&mut tOrO, factors);
     for index in 0..2 {
-        again[index].again = is_hit(&tOrO, index, true);
+        again[index].again = is_hit::<_, 2>(&tOrO, index, true);
     }
     if tile.arguments.splits > 1 {
         store_partial(tile, &rows, &tOrO, &again, first);
@@ -355,7 +356,7 @@ unsafe fn store_partial<C: Config>(
 ) {
     // What a thread computes again, it has stored itself.
     for index in 0..2 {
-        let row = rows.row(index);
+        let row = rows.row::<C>(index);
         let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::D);
         let place = place.offset((lane_id() % 4 * 2).into());
         for pair in 0..const { C::D as usize / 8 } {

@@ -4,8 +4,9 @@
 //! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees;
 //!   `schedule`: which tile a block has.
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
-//! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks; `hidden`: values that a
-//!   mask hides and that are no numbers.
+//! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks.
+//! - `recompute`: rows that a value has reached which a mask hides and which is no number; `hidden`:
+//!   the same where scores have options.
 //! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
 //!   heads and splits.
 //! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`,
@@ -53,6 +54,7 @@ pub mod hopper_schedule;
 mod hopper_softmax;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_varied;
+mod recompute;
 mod results;
 mod rows;
 mod schedule;

@@ -1,17 +1,18 @@
 //! The epilogue: normalised results to memory, as elements or, for a split, as f32 for the kernel
 //! that reduces the splits.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Strides, Window};
 use super::config::{Config, ElementOf, Half, Mma, SmemO, SmemQ};
-use super::rows::Rows;
+use super::recompute::{Row, Source, is_hit, recompute_rows};
+use super::rows::{Rows, offset};
 use super::schedule::Work;
 use super::scores::token;
 use super::sequence::Sequence;
 use super::softmax::{Softmax, at, normalizer};
 use moye_device::algorithm::copy;
-use moye_device::arch::{Word, Word64x2, Word128, ex2_approx_f32, lane_id, sync_threads};
+use moye_device::arch::{Word, Word64x2, Word128, ex2_approx_f32, lane_id, opaque, sync_threads, thread_idx};
 use moye_device::atom::StaticTiledMma;
-use moye_device::memory::{GlobalMut, Shared};
+use moye_device::memory::{Global, GlobalMut, Shared};
 use moye_device::tensor::{Fragment, SharedTensor, StaticLayout};
 
 /// Where the rows of a tile go.
@@ -27,6 +28,8 @@ pub struct Target<'a, C: Config> {
     pub first_row: u32,
     /// Rows of the sequence.
     pub rows: u32,
+    /// The tiles of keys of the split, `begin .. end`.
+    pub keys: (u32, u32),
 }
 
 impl<C: Config> Target<'_, C> {
@@ -110,6 +113,8 @@ impl<C: Config> Target<'_, C> {
         scale_log2: f32,
     ) {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
+        let mut again = [Row { lse: 0.0, again: false }; ROWS];
+        let hides = !C::GENERAL && self.arguments.window != Window::ALL;
         for row in 0..ROWS {
             let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
             for column in 0..columns {
@@ -120,6 +125,7 @@ impl<C: Config> Target<'_, C> {
             if lane_id().is_multiple_of(4) {
                 self.write_lse(rows[row], lse);
             }
+            again[row] = Row { lse, again: is_hit::<_, ROWS>(results, row, hides) };
         }
         if self.arguments.splits > 1 {
             for row in 0..ROWS {
@@ -134,6 +140,12 @@ impl<C: Config> Target<'_, C> {
                     );
                 }
             }
+            // What a thread computes again, it has stored itself.
+            self.recompute(again, |row, column, results| {
+                let place = self.row_of_partial(row).offset(column.into());
+                let exists = self.first_row + row < self.rows;
+                Word64x2::store_global_if(exists, place.address(), Word64x2(results.map(f32::to_bits)));
+            });
             return;
         }
         let s_o = s_q.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
@@ -146,9 +158,29 @@ impl<C: Config> Target<'_, C> {
             out[2 * pair + 1] = two[1];
         }
         copy(&out, &mut t_s_o);
+        self.recompute(again, |row, column, results| {
+            let place = s_q.0 + offset(C::ROWS as u32, C::DV as u32, row, column);
+            u32::store_shared(place, C::Element::pack_word(results[0], results[1]));
+        });
         sync_threads();
-        let part = Rows::new(C::ROWS as u32, C::DV as u32, C::THREADS, thread);
+        let part = Rows::new(C::ROWS as u32, C::DV as u32, C::THREADS, opaque(thread));
         part.store(s_q.0, |row| self.row_of_o(row));
+    }
+
+    /// Computes those rows again of which that is said; of a kernel without score options.
+    ///
+    /// # Safety
+    /// All lanes of the warp execute this call together.
+    #[inline(always)]
+    unsafe fn recompute<const ROWS: usize>(&self, again: [Row; ROWS], put: impl FnMut(u32, u32, [f32; 2])) {
+        if C::GENERAL {
+            return;
+        }
+        let of_warp = |index: u32| {
+            let block = index / 2 * C::WARPS as u32 + opaque(thread_idx().x) / 32;
+            16 * block + 8 * (index % 2)
+        };
+        recompute_rows::<Self, ROWS, 4>(self, again, of_warp, (C::D as u32, C::DV as u32), put);
     }
 
     /// Writes a tile of several groups, a warp each, which have it of parts of the keys: each
@@ -229,6 +261,41 @@ impl<C: Config> Target<'_, C> {
             }
             column += 4 * across;
         }
+    }
+}
+
+impl<C: Config> Source for Target<'_, C> {
+    type Element = ElementOf<C>;
+
+    #[inline(always)]
+    fn scale(&self) -> f32 {
+        self.arguments.scale * core::f32::consts::LOG2_E
+    }
+
+    #[inline(always)]
+    fn hull(&self, first: u32, last: u32) -> (i32, i32) {
+        let token =
+            |row: u32| self.token((self.first_row + row).min(opaque(self.rows) - 1) - self.first_row).0;
+        let (begin, end) = self.sequence.visible.range(token(first), token(last)).0;
+        let of_split = |tile: u32| (tile * C::KEYS as u32) as i32;
+        (begin.max(of_split(self.keys.0)), end.min(of_split(self.keys.1)))
+    }
+
+    #[inline(always)]
+    fn query(&self, row: u32) -> (Global<ElementOf<C>>, (i32, i32)) {
+        let (token, head) = self.token((self.first_row + row).min(opaque(self.rows) - 1) - self.first_row);
+        let strides = &self.arguments.stride_q;
+        let from = self.sequence.q_offset(strides, head) + i64::from(token) * strides.row;
+        (self.arguments.q.offset(from), self.sequence.visible.of(token))
+    }
+
+    #[inline(always)]
+    fn key(&self, key: u32) -> (Global<ElementOf<C>>, Global<ElementOf<C>>) {
+        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
+        let place = |strides: &Strides| {
+            self.sequence.k_offset(strides, self.work.kv_head, false) + i64::from(key) * strides.row
+        };
+        (k.offset(place(stride_k)), v.offset(place(stride_v)))
     }
 }
 

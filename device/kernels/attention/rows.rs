@@ -45,6 +45,13 @@ impl Rows {
         part
     }
 
+    /// The part of another thread of the same tile.
+    #[inline(always)]
+    #[must_use]
+    pub fn of(&self, thread: u32) -> Self {
+        Self::new(self.rows, self.columns, self.threads, thread)
+    }
+
     /// Columns that neighbouring threads have of a row.
     const fn run(&self) -> u32 {
         match piece(self.columns as i64) {

@@ -1,6 +1,6 @@
 //! The online softmax: maxima and sums of a thread's rows, tile of keys by tile of keys.
 
-use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, rcp_approx_f32, shuffle_xor};
+use moye_device::arch::{FULL_WARP, Fma, Word, Word128, ex2_approx_f32, rcp_approx_f32, shuffle_xor};
 use moye_device::tensor::{Fragment, StaticLayout};
 
 /// Of [`Softmax`] before the first score. Scores below count as hidden. Finite, so that a
@@ -42,6 +42,39 @@ impl<const ROWS: usize> Softmax<ROWS> {
     #[must_use]
     pub const fn new() -> Self {
         Self { max: [LOWEST; ROWS], sum: [0.0; ROWS] }
+    }
+
+    /// Writes four rows to shared memory: 16 bytes at the address, and as many `further` on.
+    ///
+    /// # Safety
+    /// Both places are the thread's own.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store(&self, (address, further): (u32, u32)) {
+        let (mut max, mut sum) = ([0; 4], [0; 4]);
+        for row in 0..ROWS {
+            (max[row], sum[row]) = (self.max[row].to_bits(), self.sum[row].to_bits());
+        }
+        Word128::store_shared(address, Word128(max));
+        Word128::store_shared(address + further, Word128(sum));
+    }
+
+    /// Reads what [`store`](Self::store) wrote.
+    ///
+    /// # Safety
+    /// As [`store`](Self::store).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub unsafe fn load((address, further): (u32, u32)) -> Self {
+        const { assert!(ROWS <= 4) };
+        let (max, sum) = (Word128::load_shared(address).0, Word128::load_shared(address + further).0);
+        let mut softmax = Self::new();
+        for row in 0..ROWS {
+            softmax.max[row] = f32::from_bits(max[row]);
+            softmax.sum[row] = f32::from_bits(sum[row]);
+        }
+        softmax
     }
 
     /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus

@@ -237,6 +237,22 @@ fn hidden_values_that_are_no_numbers_do_not_come_through() {
 }
 
 #[test]
+fn one_query_token_of_heads_of_128_takes_the_kernel_for_few_rows_where_its_keys_are_split() {
+    let device = Device::sim();
+    let data = device.alloc_uninit::<bf16>(512 * 128).unwrap();
+    let kernel = |d: usize, splits: u32| {
+        let mut o = device.alloc_uninit::<bf16>(4 * d).unwrap();
+        let target = HeadsMut::head_first(&mut o, [1, 4, 1, d]).unwrap();
+        let keys = || Heads::head_first(&data, [1, 1, 512, d]).unwrap();
+        let call = Attention::new(Heads::head_first(&data, [1, 4, 1, d]).unwrap(), keys(), keys());
+        call.splits(splits).explain(&device, &target).unwrap().kernel.unwrap()
+    };
+    assert_eq!(kernel(128, 4), "hopper_bf16_128_few");
+    assert_eq!(kernel(128, 1), "decode_bf16_128");
+    assert_eq!(kernel(64, 4), "decode_bf16_64");
+}
+
+#[test]
 fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
     let device = Device::sim();
     let data = device.alloc_uninit::<bf16>(2 * 256 * 128).unwrap();

@@ -57,11 +57,11 @@ macro_rules! varied {
 }
 varied! {
     bf16:
-        64 Bf16D64 hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few;
+        64 Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few;
         128 Bf16D128Causal hopper_bf16_128_varied, Bf16D128Few hopper_bf16_128_few;
         256 Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
     f16:
-        64 F16D64 hopper_f16_64_varied, F16D64Few hopper_f16_64_few;
+        64 F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few;
         128 F16D128Causal hopper_f16_128_varied, F16D128Few hopper_f16_128_few;
         256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
 }

@@ -1,0 +1,198 @@
+//! Rows of results that a value which is no number has reached through a hidden row of V: `0 * NaN`
+//! must not come through.
+//!
+//! Tensor cores multiply every row of a tile of V. Where a mask hides some of a tile's rows, a row
+//! of results that is not finite is computed once more, key by key from global memory, over the
+//! keys that its query sees.
+
+use super::arguments::Strides;
+use super::config::Half;
+use super::softmax::at;
+use half::{bf16, f16};
+use moye_device::arch::{
+    FULL_WARP, Fma, ballot, e4m3x2_to_f16x2, ex2_approx_f32, f16_to_f32, lane_id, opaque, shuffle_xor,
+    vote_any,
+};
+use moye_device::memory::{Element, Global};
+use moye_device::number::F8E4M3;
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// Elements that are read from global memory two at a time.
+pub trait Pairs: Element {
+    /// The values of elements `2 pair` and `2 pair + 1` of a row.
+    ///
+    /// # Safety
+    /// They may be read; the row begins at a multiple of two elements.
+    unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2];
+}
+
+macro_rules! halves {
+    ($($t:ty)+) => { $(
+        impl Pairs for $t {
+            #[inline(always)]
+            unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
+                Self::unpack(row.cast::<u32>().read(pair))
+            }
+        }
+    )+ };
+}
+halves!(bf16 f16);
+
+impl Pairs for F8E4M3 {
+    #[inline(always)]
+    unsafe fn pair(row: Global<Self>, pair: i64) -> [f32; 2] {
+        let halves = e4m3x2_to_f16x2(row.cast::<u16>().read(pair));
+        [f16_to_f32(halves.low()), f16_to_f32(halves.high())]
+    }
+}
+
+/// Where the rows of queries of a tile, or of a warpgroup, and their keys are in global memory. Rows
+/// are counted from the tile's first; those beyond the last are as the last.
+pub trait Source {
+    /// The elements of Q, K and V.
+    type Element: Pairs;
+
+    /// The factor of the scores, for exponentials to base 2.
+    fn scale(&self) -> f32;
+
+    /// The keys that some of the rows `first ..= last` see.
+    fn hull(&self, first: u32, last: u32) -> (i32, i32);
+
+    /// A row of Q, and the keys that it sees.
+    fn query(&self, row: u32) -> (Global<Self::Element>, (i32, i32));
+
+    /// A row of K and of V.
+    fn key(&self, key: u32) -> (Global<Self::Element>, Global<Self::Element>);
+}
+
+/// One of a thread's rows of results, which the four threads of a quad share.
+#[derive(Clone, Copy)]
+pub struct Row {
+    /// The natural logarithm of its sum of exponentials.
+    pub lse: f32,
+    /// Whether it is to be computed again.
+    pub again: bool,
+}
+
+/// Whether a row of results has to be computed again: a mask hides keys (`hides`), and the row is
+/// not finite. The thread has `ROWS` rows. All lanes of the warp execute this call together.
+#[inline(always)]
+pub fn is_hit<L: StaticLayout, const ROWS: usize>(
+    results: &Fragment<f32, L>,
+    index: usize,
+    hides: bool,
+) -> bool {
+    if !hides {
+        return false;
+    }
+    let mut nothing = 0.0f32;
+    for column in 0..const { L::LAYOUT.size() as usize / ROWS } {
+        // What is not finite makes NaN of 0.
+        nothing = results[at(ROWS, index, column)].fma(0.0, nothing);
+    }
+    ballot(FULL_WARP, nothing != 0.0) >> (lane_id() & !3) & 15 != 0
+}
+
+/// Computes those of a thread's rows again of which that is said, and hands their results to `put`:
+/// row, column, and the results of this column and the next. `of_warp` gives the first of the eight
+/// rows that the warp has at index `index`; `columns` are those of a row of K, and of V. `4 SUMS`
+/// columns, a divisor of the latter, are computed at a time: few registers, since this seldom runs.
+///
+/// # Safety
+/// The rows of `source` may be read. All lanes of the warp execute this call together.
+#[inline(always)]
+pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
+    source: &S,
+    rows: [Row; ROWS],
+    of_warp: impl Fn(u32) -> u32,
+    columns: (u32, u32),
+    mut put: impl FnMut(u32, u32, [f32; 2]),
+) {
+    let mut again = rows[0].again;
+    for row in 1..ROWS {
+        again |= rows[row].again;
+    }
+    if !vote_any(FULL_WARP, again) {
+        return;
+    }
+    // A loop that is not unrolled: few instructions.
+    for index in 0..opaque(ROWS as u32) {
+        // A run-time index would move the rows to local memory.
+        let mut row = rows[ROWS - 1];
+        for i in (0..ROWS - 1).rev() {
+            row = if index == i as u32 { rows[i] } else { row };
+        }
+        if vote_any(FULL_WARP, row.again) {
+            recompute_row::<S, SUMS>(source, row, &of_warp, index, columns, &mut put)
+        }
+    }
+}
+
+/// Computes the row `index` of those threads again of which `row` says so.
+///
+/// # Safety
+/// As [`recompute_rows`].
+#[inline(always)]
+pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
+    source: &S,
+    row: Row,
+    of_warp: &impl Fn(u32) -> u32,
+    index: u32,
+    (d, dv): (u32, u32),
+    put: &mut impl FnMut(u32, u32, [f32; 2]),
+) {
+    // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the
+    // arguments.
+    let scale = source.scale();
+    let sees = row.again && row.lse != f32::NEG_INFINITY;
+    let shift = -row.lse * core::f32::consts::LOG2_E;
+    let lane = lane_id();
+    let of_warp = of_warp(index);
+    let place = of_warp + lane / 4;
+    let (q, (begin, end)) = source.query(place);
+    let (from, to) = source.hull(of_warp, of_warp + 7);
+    for part in 0..opaque(dv / (4 * SUMS as u32)) {
+        let mut sums = [0.0f32; SUMS];
+        for key in from..to {
+            let (k, v) = source.key(key as u32);
+            let mut dot = 0.0f32;
+            for pair in 0..opaque(d / 8) {
+                let word = i64::from(4 * pair + lane % 4);
+                let (q, k) = (Pairs::pair(q, word), Pairs::pair(k, word));
+                dot = q[1].fma(k[1], q[0].fma(k[0], dot));
+            }
+            dot += shuffle_xor(FULL_WARP, dot, 1);
+            dot += shuffle_xor(FULL_WARP, dot, 2);
+            let p = ex2_approx_f32(dot.fma(scale, shift));
+            if sees && key >= begin && key < end && p != 0.0 {
+                for pair in 0..SUMS / 2 {
+                    let word = part * (2 * SUMS as u32) + 4 * pair as u32 + lane % 4;
+                    let v = Pairs::pair(v, word.into());
+                    for i in 0..2 {
+                        sums[2 * pair + i] = p.fma(v[i], sums[2 * pair + i]);
+                    }
+                }
+            }
+        }
+        if row.again {
+            for pair in 0..SUMS / 2 {
+                let column = part * (4 * SUMS as u32) + 8 * pair as u32 + lane % 4 * 2;
+                put(place, column, [sums[2 * pair], sums[2 * pair + 1]]);
+            }
+        }
+    }
+}
+
+/// A row of a tensor.
+#[inline(always)]
+pub fn row_of<T: Element>(
+    tensor: Global<T>,
+    strides: &Strides,
+    batch: u32,
+    head: u32,
+    row: u32,
+) -> Global<T> {
+    tensor.offset(
+        i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(row) * strides.row,
+    )
+}
