@@ -8,6 +8,10 @@
 //! | what becomes of each accumulator, by its place | [`Epilogue`], or [`TileEpilogue`] for all of a thread's | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], [`Within`], tuples of them |
 //! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
 //!
+//! For parts of one's own there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
+//! memory), and [`store_vectors`], [`fill_box`] and [`store_words`] (rows of C at any place in
+//! memory).
+//!
 //! [`gemm`] and [`gemm_warp_specialised`] are the bodies of kernels that put one of each together.
 //! A kernel is then its types, and a call:
 //!
@@ -55,12 +59,14 @@
 //! The guide has [a page](crate::guide::collectives) with an epilogue of one's own.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
+mod cut;
 mod epilogue;
 mod fix_up;
 mod gemm;
 mod mainloop;
 mod multistage;
 mod ping_pong;
+mod rows;
 mod scheduler;
 mod sink;
 mod split;
@@ -69,12 +75,14 @@ mod tiles;
 mod tma;
 mod tma_store;
 
+pub use cut::{Cut, Span};
 pub use epilogue::{Bias, ByElement, Coordinate, Epilogue, Map, Scale, Scales, TileEpilogue, With, Within};
 pub use fix_up::{FixUp, Piece, Workspace};
 pub use gemm::{StorageOf, gemm, gemm_warp_specialised, gemm_warp_specialised_by_tile};
 pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WarpSpecialised};
 pub use multistage::{Multistage, MultistageConfig};
 pub use ping_pong::PingPong;
+pub use rows::{Corner, blocks_of_vectors, fill_box, store_vectors, store_words};
 pub use scheduler::{OneTile, Persistent, TileScheduler};
 pub use sink::{Batches, Sink, StagingOf, ToGlobal};
 pub use split::{SplitK, StreamK};

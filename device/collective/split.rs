@@ -1,6 +1,7 @@
 //! Schedulers that divide the K of a tile among workers: split-K and stream-K.
 
 use super::Team;
+use super::cut::Cut;
 use super::fix_up::{FixUp, Piece, Workspace};
 use super::scheduler::TileScheduler;
 use super::tiles::{Bands, Tiles, WorkTile, Worker};
@@ -75,75 +76,71 @@ impl TileScheduler for SplitK {
     }
 }
 
-/// Stream-K: whole tiles as long as each worker has one, and the K of the tiles that are left in
-/// equal shares.
+/// Stream-K: whole tiles first, then pieces along K of the tiles that are left, as a [`Cut`] says.
 ///
-/// A persistent grid with a partial last wave leaves workers idle. Here every worker has the same
-/// number of K tiles, plus or minus one; a share may end within a tile, which then has a piece in
-/// each of two or three shares. (Osama et al., "Stream-K", PPoPP 2023.)
+/// A persistent grid, whose last wave of whole tiles would leave workers idle.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamK {
     bands: Bands,
     worker: Worker,
-    /// The next whole tile.
+    /// The next whole tile; from [`SHARED`] on the tiles along K of shared tiles that are done.
     next: u32,
-    /// Tiles of C that are not shared.
-    whole: u32,
-    /// The worker's next tile along K, counted through all shared tiles, and the end of its share.
-    at: u32,
-    end: u32,
-    /// Tiles along K of a share.
-    share: u32,
+    cut: Cut,
     workspace: Workspace,
 }
 
+/// There are fewer tiles of C than this, and fewer tiles along K in a worker's pieces.
+const SHARED: u32 = 1 << 31;
+
 impl StreamK {
-    /// The worker's tiles, counted in bands of `rows` rows of tiles. The tiles along K of all tiles
-    /// of C are fewer than 2^32.
+    /// The worker's tiles, counted in bands of `rows` rows of tiles, the last ones in
+    /// [runs](Cut::runs): every worker has the same number of tiles along K, plus or minus one. The
+    /// tiles along K of all tiles of C are fewer than 2^32.
     #[inline(always)]
     #[must_use]
     pub const fn new(tiles: Tiles, worker: Worker, rows: u32, workspace: Workspace) -> Self {
-        let (count, workers) = (tiles.count(), worker.count);
-        // A share is one whole tile at least, where there are tiles enough, so that few tiles have
-        // three pieces.
-        let waves = count / workers;
-        let whole = match count % workers {
-            0 => count,
-            _ if waves == 0 => 0,
-            _ => (waves - 1) * workers,
-        };
-        let all = (count - whole) * tiles.k;
-        let share = all.div_ceil(workers);
-        let at = if worker.number * share < all { worker.number * share } else { all };
-        let end = if all - at < share { all } else { at + share };
-        Self { bands: Bands::new(tiles, rows), worker, next: worker.number, whole, at, end, share, workspace }
+        Self::with(tiles, worker, rows, Cut::runs(tiles, worker.count), workspace)
     }
 
-    /// Elements of [`Workspace::partials`] for `workers` workers and tiles of C of `tile` elements
-    /// a block, in clusters of `cluster` blocks.
+    /// The same with a cut of the caller's, which the host has chosen for this number of workers.
+    #[inline(always)]
     #[must_use]
-    pub const fn partials(workers: u32, tile: usize, cluster: u32) -> usize {
-        2 * workers as usize * cluster as usize * tile
+    pub const fn with(tiles: Tiles, worker: Worker, rows: u32, cut: Cut, workspace: Workspace) -> Self {
+        Self { bands: Bands::new(tiles, rows), worker, next: worker.number, cut, workspace }
+    }
+
+    /// Elements of [`Workspace::partials`] for tiles of C of `tile` elements a block, in clusters
+    /// of `cluster` blocks.
+    #[must_use]
+    pub const fn partials(tiles: Tiles, cut: Cut, tile: usize, cluster: u32) -> usize {
+        cut.tiles as usize * cut.most_pieces(tiles.k) as usize * cluster as usize * tile
+    }
+
+    /// Tiles of C that are not shared.
+    #[inline(always)]
+    const fn whole(&self) -> u32 {
+        self.bands.tiles().count() - self.cut.tiles
+    }
+
+    /// Whether the tile is a piece of a shared one.
+    #[inline(always)]
+    const fn is_piece(&self, tile: &WorkTile) -> bool {
+        self.cut.tiles > 0 && tile.number >= self.whole()
     }
 }
 
 impl TileScheduler for StreamK {
     #[inline(always)]
     fn next_tile(&mut self) -> Option<WorkTile> {
-        let k_tiles = self.bands.tiles().k;
-        if self.next < self.whole {
-            let number = self.next;
+        let (k, whole, number) = (self.bands.tiles().k, self.whole(), self.next);
+        if number < whole {
             self.next += self.worker.count;
-            return Some(self.bands.work(self.worker, number, (0, k_tiles)));
+            return Some(self.bands.work(self.worker, number, (0, k)));
         }
-        if self.at >= self.end {
-            return None;
-        }
-        let (tile, k) = (self.at / k_tiles, self.at % k_tiles);
-        let (left_of_tile, left_of_share) = (k_tiles - k, self.end - self.at);
-        let count = if left_of_tile < left_of_share { left_of_tile } else { left_of_share };
-        self.at += count;
-        Some(self.bands.work(self.worker, self.whole + tile, (k, k + count)))
+        let done = number.saturating_sub(SHARED);
+        let span = self.cut.piece(k, self.worker.number, done)?;
+        self.next = SHARED + done + span.stages;
+        Some(self.bands.work(self.worker, whole + span.tile, (span.first, span.first + span.stages)))
     }
 
     #[inline(always)]
@@ -154,22 +151,18 @@ impl TileScheduler for StreamK {
         accumulators: &mut Fragment<D, L>,
         team: &Team,
     ) -> bool {
-        let k_tiles = self.bands.tiles().k;
-        if tile.k_tiles() == k_tiles {
+        if !self.is_piece(tile) {
             return true;
         }
-        let start = (tile.number - self.whole) * k_tiles;
-        let (first, last) = (start / self.share, (start + k_tiles - 1) / self.share);
+        let (k, tiles, number) = (self.bands.tiles().k, self.cut.tiles, tile.number - self.whole());
         let of_block = |number: u32| number * self.worker.cluster + self.worker.rank;
         let piece = Piece {
-            counter: of_block(tile.number),
-            own: self.worker.number - first,
-            pieces: last - first + 1,
+            counter: of_block(number),
+            own: self.cut.number(k, self.worker.number, number),
+            pieces: self.cut.pieces(k, number),
         };
-        // A worker has two pieces at most: one that begins within its tile, and the first piece of
-        // another tile.
-        let slot = |piece: u32| of_block(2 * (first + piece) + u32::from(piece == 0));
-        // SAFETY: the caller's contract; each worker has two slots of its own.
+        let slot = |piece: u32| of_block(piece * tiles + number);
+        // SAFETY: the caller's contract; each piece of each shared tile has a slot of its own.
         unsafe { self.workspace.reduce(accumulators, team, piece, slot) }
     }
 }
@@ -240,6 +233,52 @@ mod tests {
                 let mut scheduler = of(Worker { number, count, rank: 0, cluster: 1 });
                 let own: u32 = std::iter::from_fn(|| scheduler.next_tile()).map(|tile| tile.k_tiles()).sum();
                 assert!(own <= most, "worker {number} of {count} has {own} of {tiles:?}, and not {most}");
+            }
+        }
+    }
+
+    /// Cuts of `shared` tiles for this many workers: into even pieces, and into these and runs.
+    fn cuts(shared: u32, workers: u32, all: u32) -> Vec<Cut> {
+        let mut cuts = Vec::new();
+        for even in 1..=(workers / shared).min(8) {
+            for stages in 1..=all.div_ceil(even) {
+                let left = workers - shared * even;
+                let tails = shared * all.saturating_sub(even * stages);
+                let run = if tails > 0 && left > 0 { tails.div_ceil(left) } else { 0 };
+                if (tails == 0) == (run == 0) && (even - 1) * stages < all {
+                    cuts.push(Cut { tiles: shared, even, stages, run });
+                }
+            }
+        }
+        cuts
+    }
+
+    #[test]
+    fn whole_tiles_come_first_and_pieces_of_a_cut_are_all_of_k_of_the_others() {
+        for (m, n, k, batches, workers) in
+            [(3, 2, 8, 1, 7), (12, 6, 9, 3, 66), (32, 17, 8, 1, 66), (1, 1, 65, 1, 7)]
+        {
+            let tiles = Tiles { m, n, k, batches };
+            let shared = tiles.count() % workers;
+            for cut in cuts(shared, workers, k) {
+                let of = |worker| StreamK::with(tiles, worker, 4, cut, NONE);
+                let pieces = pieces(workers, of);
+                are_all_of_k(&pieces, tiles, "stream-K");
+                let whole = pieces.values().filter(|of| of[..] == [(0, k)]).count() as u32;
+                let in_one_piece = if cut.even == 1 && cut.run == 0 { shared } else { 0 };
+                assert_eq!(whole, tiles.count() - shared + in_one_piece, "{cut:?}");
+                for number in 0..workers {
+                    let mut scheduler = of(Worker { number, count: workers, rank: 0, cluster: 1 });
+                    let mut behind = false;
+                    while let Some(tile) = scheduler.next_tile() {
+                        let is_piece = scheduler.is_piece(&tile);
+                        assert!(
+                            is_piece || !behind,
+                            "worker {number} has a whole tile behind a piece, {cut:?}"
+                        );
+                        behind = is_piece;
+                    }
+                }
             }
         }
     }

@@ -29,6 +29,8 @@ mod mma_faults;
 mod mma_results;
 mod profile_picture;
 mod quad_pairs;
+#[allow(non_snake_case, reason = "tensors have CuTe's names")]
+mod sinks;
 mod slices_checked;
 mod static_layouts;
 mod tensors;

@@ -3,17 +3,15 @@
 
 use super::store::Staging;
 use crate::mma::{Arguments, Convertible, Scalar};
-use core::marker::PhantomData;
 use moye_device::arch::wgmma::Accumulators;
 use moye_device::atom::TiledMma;
 use moye_device::atom::wgmma::WgmmaAtom;
 use moye_device::collective::FixUp;
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, make_col_major, shared_memory_atom,
+    ComposedLayout, IntTuple, Major, SwizzleBytes, make_col_major, shared_memory_atom,
 };
 use moye_device::memory::Element;
-use moye_device::tensor::StaticLayout;
-use moye_device::tiled_mma;
+use moye_device::{swizzled_layout, tiled_mma};
 
 /// Bytes of a row in the 128-byte swizzle, which is also a box's extent along its contiguous mode.
 pub const ROW: u32 = 128;
@@ -40,18 +38,18 @@ pub trait WgmmaConfig: Sized + 'static {
     const BLK_M: u32;
     /// Whether the two consumer warpgroups have their own tiles and multiply in turn (*ping-pong*),
     /// or share each tile (*cooperative*).
-    const PING_PONG: bool;
+    const PING_PONG: bool = false;
     /// Whether the accumulators are multiplied by [`Scales`](crate::mma::Scales).
-    const SCALED: bool;
+    const SCALED: bool = false;
     /// Blocks of a cluster. Their tiles of C are below each other and have B in common: each block
     /// loads its share of B by multicast.
-    const CLUSTER: u32;
+    const CLUSTER: u32 = 1;
     /// 128-byte rows of shared memory that a stage has along K.
     const DEPTH: u32 = 1;
     /// Pipeline stages.
     const STAGES: u32 = 4;
 
-    /// Whether C is stored from registers in 16-byte vectors where possible (`pieces.rs`), rather
+    /// Whether C is stored from registers in 16-byte vectors where possible (`sink.rs`), rather
     /// than through boxes. For an `Output` of 4 bytes the boxes take two rounds, and after a
     /// block's last tile no product hides the TMA stores.
     const PIECES: bool = size_of::<Self::Output>() == 4 && !Self::PING_PONG;
@@ -116,33 +114,13 @@ const fn stages<T: Element>(extent: u32, k: u32, count: u32, major: Major) -> Co
     }
 }
 
-macro_rules! stages {
-    ($($(#[$doc:meta])* $name:ident $extent:ident $major:ident;)+) => { $(
-        $(#[$doc])*
-        pub struct $name<G, const STAGES: u32>(PhantomData<G>);
-
-        impl<G, const STAGES: u32> Clone for $name<G, STAGES> {
-            fn clone(&self) -> Self {
-                *self
-            }
-        }
-        impl<G, const STAGES: u32> Copy for $name<G, STAGES> {}
-
-        impl<G: WgmmaConfig, const STAGES: u32> $name<G, STAGES> {
-            const COMPOSED: ComposedLayout = stages::<G::Operand>(G::$extent, G::BLK_K, STAGES, G::Atom::$major);
-        }
-
-        impl<G: WgmmaConfig, const STAGES: u32> StaticLayout for $name<G, STAGES> {
-            const LAYOUT: Layout = Self::COMPOSED.layout;
-            const SWIZZLE: Swizzle = Self::COMPOSED.swizzle;
-        }
-    )+ };
-}
-stages! {
+swizzled_layout! {
     /// Stages of A, (BLK_M, BLK_K, PIPE).
-    StagesA BLK_M MAJOR_A;
+    pub StagesA<G: WgmmaConfig, const STAGES: u32> =
+        stages::<G::Operand>(G::BLK_M, G::BLK_K, STAGES, G::Atom::MAJOR_A);
     /// Stages of B, (BLK_N, BLK_K, PIPE).
-    StagesB BLK_N MAJOR_B;
+    pub StagesB<G: WgmmaConfig, const STAGES: u32> =
+        stages::<G::Operand>(G::BLK_N, G::BLK_K, STAGES, G::Atom::MAJOR_B);
 }
 
 /// The tensor map of an operand, and the number of copies that fill a stage.

@@ -3,8 +3,7 @@
 use super::config::{ArgumentsOf, WgmmaConfig};
 use super::epilogue::Finish;
 use super::mainloop::Loop;
-use super::schedule::Schedule;
-use super::sharing::Sharing;
+use super::schedule::{Schedule, Sharing};
 use super::sink::Store;
 use core::marker::PhantomData;
 use moye_device::collective::{Epilogue, StorageOf, gemm_warp_specialised_by_tile};

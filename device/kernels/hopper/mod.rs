@@ -7,10 +7,10 @@
 //!
 //! | part | type | file |
 //! | --- | --- | --- |
-//! | tile scheduler | [`Schedule`] | `schedule.rs`, `sharing.rs` |
+//! | tile scheduler | [`Schedule`] | `schedule.rs` |
 //! | mainloop | [`Loop`] | `mainloop.rs` |
 //! | epilogue | [`Finish`] | `epilogue.rs` |
-//! | sink | [`Store`] | `sink.rs`, which chooses among `store.rs`, `words.rs` and `pieces.rs` |
+//! | sink | [`Store`] | `sink.rs`, `store.rs` |
 //!
 //! `config.rs` has what they are made by, and `family.rs` the kernels.
 //!
@@ -47,18 +47,17 @@
 //! see [`Cut`].
 //!
 //! f16 and bf16 products with few rows or columns use a kernel with small tiles, which pairs of
-//! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read
-//! (`pieces.rs`). With large tiles it serves products of one wave (`_once`): each block computes
-//! one tile and exits.
+//! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read. With
+//! large tiles it serves products of one wave (`_once`): each block computes one tile and exits.
 //!
 //! f32 by FMA has a pipeline of its own, whose producer warps also transpose the operands: see
 //! [`sgemm()`].
 //!
 //! Accumulators of 8-bit floats are first multiplied by the scales, in registers.
 //!
-//! C is stored from registers in 16-byte vectors ([`WgmmaConfig::PIECES`], `pieces.rs`), or through
-//! swizzled boxes in shared memory. TMA stores the boxes if the rows of C start at multiples of 16
-//! bytes; otherwise warps store them (`words.rs`). Bias and activation are applied before that, in
+//! C is stored from registers in 16-byte vectors ([`WgmmaConfig::PIECES`]), or through swizzled
+//! boxes in shared memory. TMA stores the boxes if the rows of C start at multiples of 16 bytes;
+//! otherwise warps store them. Bias and activation are applied before that, in
 //! registers (`epilogue.rs`). If C is read (`beta`), the whole epilogue works on rows in shared
 //! memory, as in the [`mma`](super::mma) kernels.
 //!
@@ -70,43 +69,27 @@
 mod config;
 mod epilogue;
 mod exchange;
-#[cfg(any(
-    feature = "matmul-bf16",
-    feature = "matmul-f16",
-    feature = "matmul-f8",
-    feature = "matmul-i8",
-    feature = "matmul-tf32"
-))]
 #[allow(unused_imports, unused_macros, reason = "each feature needs some of them")]
 mod family;
 mod mainloop;
 mod matmul;
 mod parts;
-mod pieces;
 mod schedule;
 #[cfg_attr(not(feature = "matmul-f32"), allow(unused_imports, reason = "the entry points use them"))]
 mod sgemm;
-mod sharing;
 mod sink;
 mod store;
-mod words;
 
 pub use config::{Boxes, Mma, StagesA, StagesB, WgmmaConfig};
 pub use epilogue::Finish;
 pub use exchange::Exchange;
-#[cfg(any(
-    feature = "matmul-bf16",
-    feature = "matmul-f16",
-    feature = "matmul-f8",
-    feature = "matmul-i8",
-    feature = "matmul-tf32"
-))]
+#[allow(unused_imports, reason = "each feature has some kernels")]
 pub use family::*;
 pub use mainloop::Loop;
 pub use matmul::{WgmmaStorage, matmul, matmul_with};
+pub use moye_device::collective::Cut;
 pub use parts::{PartsStorage, matmul_parts};
-pub use schedule::{Job, Schedule, Share};
+pub use schedule::{Job, Schedule, Share, Sharing};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
-pub use sharing::{Cut, Piece, Sharing};
 pub use sink::{BoxStorage, Store};
 pub use store::Staging;

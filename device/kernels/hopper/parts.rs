@@ -26,10 +26,8 @@ use super::config::{ATOM_M, ArgumentsOf, Boxes, Mma, ROW, StagesA, StagesB, WARP
 use super::epilogue::{Part, finish};
 use super::exchange::Exchange;
 use super::mainloop::Loop;
-use super::pieces::{has_pieces, write_finished};
 use super::schedule::Job;
-use super::sharing::Cut;
-use super::sink::{COLUMNS, ChunkSums, leave_columns};
+use super::sink::{COLUMNS, ChunkSums, has_pieces, leave_columns, write_finished};
 use crate::mma::{Place, Staged, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::{
@@ -39,7 +37,7 @@ use moye_device::arch::{
     tensor_load, thread_idx, wait_for_prior_kernels,
 };
 use moye_device::atom::wgmma::WgmmaAtom;
-use moye_device::collective::{Mainloop as _, StagesOf, WarpsOf};
+use moye_device::collective::{Cut, Mainloop as _, StagesOf, WarpsOf};
 use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
 use moye_device::memory::{Element as _, Shared, SharedArray, SharedStorage, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{PipelineStorage, Producer};

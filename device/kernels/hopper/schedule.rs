@@ -12,14 +12,36 @@
 //! ```
 
 use super::config::{ArgumentsOf, WgmmaConfig};
-use super::sharing::{Cut, Sharing};
 use moye_device::arch::{block_idx, cluster_rank, grid_dim, opaque};
-use moye_device::collective::{FixUp, Piece, Team, TileScheduler, WorkTile, Workspace};
+use moye_device::collective::{Cut, FixUp, Piece, Team, TileScheduler, WorkTile, Workspace};
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Element, GlobalMut};
 use moye_device::tensor::{Fragment, StaticLayout};
 
 /// Rows of C in a group of tiles. Blocks run along a group's rows first, so that concurrent blocks
 /// share rows of A and columns of B in the L2 cache.
 const GROUP: u32 = 2048;
+
+/// How the last tiles are shared, and where their pieces are reduced.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Sharing<S: Element> {
+    /// Partial accumulators: for each piece of each shared tile as many as the tile has elements;
+    /// the first pieces of all tiles, then the second ones, ...
+    pub sums: GlobalMut<S>,
+    /// A counter for each shared tile, each block of a cluster and each consumer warpgroup: 0
+    /// before and after the launch.
+    pub counters: GlobalMut<u32>,
+    /// How tiles are split; K then has no other split. There are at least as many clusters as have
+    /// a piece.
+    pub cut: Cut,
+}
+
+impl<S: Element> Sharing<S> {
+    /// Nothing is shared.
+    pub const NONE: Self =
+        Self { sums: GlobalMut::from_address(0), counters: GlobalMut::from_address(0), cut: Cut::NONE };
+}
 
 /// The piece of a shared tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

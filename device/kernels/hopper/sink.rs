@@ -1,21 +1,25 @@
 //! The sink: how a warpgroup's part of a tile is stored.
 //!
 //! Results leave as boxes in shared memory, which TMA or the warps store (`store.rs`), or from
-//! registers in 16-byte vectors (`pieces.rs`). If C is read (`beta`), rows are staged in shared
-//! memory, finished and stored.
+//! registers in 16-byte vectors ([`store_vectors`]). If C is read (`beta`), rows are staged in
+//! shared memory, finished and stored.
+//!
+//! A block with a single small tile stores a few kilobytes and exits, so that latency counts more
+//! than bytes: boxes have two barriers, shared memory, and the code of every option. Large tiles go
+//! through boxes, which TMA stores while the next tile is multiplied, if elements have 2 bytes and
+//! the block has more tiles. Otherwise the block would wait for them: see [`WgmmaConfig::PIECES`].
 
 use super::config::{ArgumentsOf, BOX_C, BOXES_C, WARPGROUP, WgmmaConfig};
 use super::epilogue::{Part, below};
 use super::mainloop::Loop;
-use super::pieces::{has_pieces, write_finished};
-use super::schedule::job;
-use super::sharing::Sharing;
-use super::store::{Destination, Staging as _, make_room, store, wait_for_stores};
-use super::words::Corner;
-use crate::mma::{Arguments, Place, Staged, write_rows};
+use super::schedule::{Sharing, job};
+use super::store::{Destination, Staging, make_room, store, wait_for_stores};
+use crate::mma::{Arguments, Place, Scalar, Staged, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::{Fma as _, Word as _, opaque};
-use moye_device::collective::{Accumulators, Epilogue, Sink, Team, WorkTile};
+use moye_device::collective::{
+    Accumulators, Corner, Epilogue, Sink, Team, WorkTile, blocks_of_vectors, store_vectors,
+};
 use moye_device::layout::{Layout, Swizzle, layout};
 use moye_device::memory::{Element, Shared, SharedStorage, TensorMapPointer};
 use moye_device::tensor::{StaticLayout, Tensor};
@@ -237,6 +241,57 @@ pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, 
         u64::store_shared(address(row + 8), pair(at + 2));
         j += 1;
     }
+}
+
+/// Whether C can be stored from registers: it is not read, as no C is with an epilogue `E` of a
+/// caller's, and its rows are whole vectors of 16 bytes that start at multiples of their size.
+#[inline(always)]
+pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
+    arguments: &Arguments<T, O, S>,
+) -> bool {
+    let bytes = if is_wide(arguments) { size_of::<S>() } else { size_of::<O>() } as u64;
+    // Computed where it is needed: hoisted out of the loop over tiles it would take registers.
+    let strides =
+        (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(opaque(arguments.n));
+    let begins = arguments.c.address() | strides.wrapping_mul(bytes);
+    (!E::IS_IDENTITY || arguments.beta == S::ZERO) && begins.is_multiple_of(16)
+}
+
+/// Stores an instruction's results from registers.
+///
+/// # Safety
+/// All lanes of a warp call it together. `thread` is the thread's number in its warpgroup, and
+/// `part` the instruction's part of the tile. C [has whole vectors](has_pieces) and is writable,
+/// and no other thread writes these elements, or only with the same values.
+#[inline(always)]
+pub(super) unsafe fn write_finished<G: WgmmaConfig>(
+    sums: &[G::Sum],
+    arguments: &ArgumentsOf<G>,
+    part: Part,
+    thread: u32,
+) {
+    let wide = is_wide(arguments);
+    let corner = corner(arguments, part, wide);
+    // The element types match.
+    if wide {
+        write_as::<G, G::Sum>(sums, &corner, thread);
+    } else {
+        write_as::<G, G::Output>(sums, &corner, thread);
+    }
+}
+
+/// [`write_finished`] as elements `O`.
+///
+/// # Safety
+/// As [`write_finished`], for a C with elements of `O`.
+#[inline(always)]
+unsafe fn write_as<G: WgmmaConfig, O: Staging<G::Sum>>(sums: &[G::Sum], corner: &Corner, thread: u32) {
+    const { assert!(G::BLK_N.is_multiple_of(8 * blocks_of_vectors::<O>()), "lanes have vectors of all blocks") };
+    let pair = |block: u32, below: u32| {
+        let at = (4 * block + 2 * below) as usize;
+        O::pair(sums[at], sums[at + 1])
+    };
+    store_vectors::<O>(pair, const { G::BLK_N / 8 }, corner, (16 * (thread / 32), thread % 32));
 }
 
 /// The offset in elements of a batch and a split of K from C's first element.

@@ -17,14 +17,13 @@
 
 use super::config::{BOX_C, BOXES_C, ROW, WgmmaConfig};
 use super::epilogue::below;
-use super::words::{Corner, write_words};
 use crate::mma::Convertible;
 use half::{bf16, f16};
 use moye_device::arch::{
-    self, FULL_WARP, Word as _, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared,
-    stmatrix_x4, sync_warp, tensor_store,
+    self, FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, sync_warp,
+    tensor_store,
 };
-use moye_device::collective::Team;
+use moye_device::collective::{Corner, Team, fill_box, store_words};
 use moye_device::memory::{Element, TensorMapPointer};
 
 /// An element of C, to which pairs of results are converted: 2 or 4 bytes.
@@ -149,7 +148,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
             let (m, column) = of_box::<G, O>(first + b);
             // Registers of a box: four for every eight columns.
             let from = m as usize * (values.len() / G::MMA_M as usize) + (column / 2) as usize;
-            fill::<O>(to.place(b), to.thread, |at| O::pair(values[from + at], values[from + at + 1]));
+            fill_box::<O>(to.place(b), to.thread, |at| O::pair(values[from + at], values[from + at + 1]));
             b += 1;
         }
         if to.mapped {
@@ -169,7 +168,7 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
                 let these = if count - b < BOXES_C { count - b } else { BOXES_C };
                 let (m, column) = of_box::<G, O>(first + b);
                 let lane = (to.thread / 32, to.thread % 32);
-                write_words::<O>((to.place(b), these), column, &to.corner.below(m * below::<G>()), lane);
+                store_words::<O>((to.place(b), these), column, &to.corner.below(m * below::<G>()), lane);
                 b += BOXES_C;
             }
             // The warp has read what it wrote; TMA may write the stage again when it is
@@ -221,35 +220,4 @@ pub fn wait_for_stores<const PENDING: u32>(thread: u32) {
         bulk_wait_group_read::<PENDING>();
     }
     sync_warp(FULL_WARP);
-}
-
-/// Fills a box: `pair` gives the bits of two neighbours, by the number of the first one's register.
-///
-/// # Safety
-/// All threads of the warpgroup call it together, each with its number. The box belongs to them.
-#[inline(always)]
-unsafe fn fill<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) -> u64) {
-    let lane = thread % 32;
-    let mut j = 0;
-    while j < 4 {
-        if const { O::BYTES == 2 } {
-            // Lane `l` of a warp addresses row `l % 16` of the first or the second eight columns.
-            let row = thread / 32 * 16 + lane % 16;
-            let at = 8 * j;
-            let piece = 2 * j as u32 + lane / 16;
-            let address = base + row * ROW + ((piece ^ (row % 8)) << 4);
-            let pairs = [pair(at), pair(at + 2), pair(at + 4), pair(at + 6)].map(|bits| bits as u32);
-            stmatrix_x4(address, pairs);
-        } else {
-            let row = thread / 32 * 16 + lane / 4;
-            let at = 4 * j;
-            let piece = 2 * j as u32 + lane % 4 / 2;
-            // Eight rows below, the permutation is the same.
-            let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + lane % 2 * 8;
-            // Each pair belongs to one thread.
-            u64::store_shared(address, pair(at));
-            u64::store_shared(address + 8 * ROW, pair(at + 2));
-        }
-        j += 1;
-    }
 }
