@@ -7,11 +7,11 @@
 //!
 //! ```text
 //! two tiles, six workers, K of six tiles     worker   0    1    2    3    4    5
-//!                                            even     t0   t1   t0   t1   t0   t1       two along K each
+//!                                            even     t0   t1   t0   t1   t0   t1     two each
 //!
 //! four tiles, six workers, K of six tiles    worker   0    1    2    3    4    5
-//!                                            even     t0   t1   t2   t3                 four along K each
-//!                                            runs                         t0+1 t2+3     two of each of two tiles
+//!                                            even     t0   t1   t2   t3               four each
+//!                                            runs                         t0+1 t2+3   two of two
 //! ```
 //!
 //! Workers with even pieces are at the same part of K at the same time, so that the L2 cache loads
@@ -28,7 +28,8 @@ use crate::kernel::KernelParam;
 /// ```
 /// use moye_device::collective::{Cut, Span};
 ///
-/// // 34 tiles whose K is 128 tiles, for 66 workers: 34 of these have 68 of a tile each, and 32 have 64 of tails.
+/// // 34 tiles whose K is 128 tiles, for 66 workers: 34 have 68 of a tile each, and 32 have 64 of
+/// // tails.
 /// let cut = Cut { tiles: 34, even: 1, stages: 68, run: 64 };
 /// assert_eq!(cut.piece(128, 33, 0), Some(Span { tile: 33, first: 0, stages: 68 }));
 /// // A tail has 60, so the first run ends with four of the second tile.
@@ -97,8 +98,8 @@ impl Cut {
         all.saturating_sub(self.even * self.stages)
     }
 
-    /// The worker's next piece after its first `done` tiles along K of shared tiles, which are whole
-    /// pieces. `all` is the number of tiles along K.
+    /// The worker's next piece after its first `done` tiles along K of shared tiles, which are
+    /// whole pieces. `all` is the number of tiles along K.
     #[inline(always)]
     #[must_use]
     pub fn piece(self, all: u32, worker: u32, done: u32) -> Option<Span> {
@@ -162,8 +163,8 @@ mod tests {
     use super::*;
     use std::vec::Vec;
 
-    /// Cuts of tiles with this many tiles along K, with enough workers: only even pieces, also of unequal
-    /// length; and runs that are shorter than a tail, equal, longer, and with a short last run;
+    /// Cuts of tiles with this many tiles along K, with enough workers: only even pieces, also of
+    /// unequal length; runs that are shorter than a tail, equal, longer, and with a short last run;
     /// runs alone.
     fn cuts() -> impl Iterator<Item = (u32, Cut)> {
         let even = [(2, 4, 8), (3, 3, 7), (1, 8, 65), (5, 2, 2)];

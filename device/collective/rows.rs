@@ -18,10 +18,10 @@
 //!
 //! # In words, from boxes in shared memory
 //! A box is 64 rows of 128 bytes, whose 16-byte vectors are permuted by the row's number modulo 8
-//! ([`fill_box`]). TMA stores it, except if rows of C start anywhere. Then a warp writes row after row with all
-//! of its lanes ([`store_words`]). Elements of 2 bytes are stored in pairs that are aligned to 4
-//! bytes *in C*. In a row that is not aligned, a pair is made of two words of the box, the lane's
-//! and its neighbour's:
+//! ([`fill_box`]). TMA stores it, except if rows of C start anywhere. Then a warp writes row after
+//! row with all of its lanes ([`store_words`]). Elements of 2 bytes are stored in pairs that are
+//! aligned to 4 bytes *in C*. In a row that is not aligned, a pair is made of two words of the box,
+//! the lane's and its neighbour's:
 //!
 //! ```text
 //! boxes      | 0 1 | 2 3 | 4 5 | ... | 126 127 |
@@ -72,8 +72,8 @@ pub const fn blocks_of_vectors<O: Element>() -> u32 {
 /// bounds of C are skipped.
 ///
 /// # Safety
-/// All lanes of the warp call it together. C has elements of `O` and whole vectors, and is writable;
-/// `blocks` is a multiple of [`blocks_of_vectors`].
+/// All lanes of the warp call it together. C has elements of `O` and whole vectors, and is
+/// writable; `blocks` is a multiple of [`blocks_of_vectors`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn store_vectors<O: Element>(
@@ -141,9 +141,9 @@ const AT_ONCE: u32 = 4;
 /// Bytes of a word.
 const WORD: u32 = 4;
 
-/// Fills a box in shared memory, 64 rows of 128 bytes, from a warpgroup's accumulators of its columns,
-/// as `wgmma` leaves them: `pair(i)` gives the bits of results `i` and `i + 1` of the thread, as
-/// elements of `O`.
+/// Fills a box in shared memory, 64 rows of 128 bytes, from a warpgroup's accumulators of its
+/// columns, as `wgmma` leaves them: `pair(i)` gives the bits of results `i` and `i + 1` of the
+/// thread, as elements of `O`.
 ///
 /// # Safety
 /// All threads of the warpgroup call it together, each with its number. The box belongs to them.
@@ -178,13 +178,13 @@ pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) 
     }
 }
 
-/// Stores a warp's 16 rows of `count` adjacent boxes, one or two, from `column` of the corner on, at
-/// any address. Elements out of bounds of C are skipped.
+/// Stores a warp's 16 rows of `count` adjacent boxes, one or two, from `column` of the corner on,
+/// at any address. Elements out of bounds of C are skipped.
 ///
 /// # Safety
 /// All lanes of the warp call it together, with the warp's number in its warpgroup and their own.
-/// The warp has [filled](fill_box) its rows of the boxes from the shared address `boxes` on, and no thread
-/// writes to them meanwhile. C has elements of `O`, and is writable.
+/// The warp has [filled](fill_box) its rows of the boxes from the shared address `boxes` on, and no
+/// thread writes to them meanwhile. C has elements of `O`, and is writable.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn store_words<O: Element>(

@@ -47,8 +47,9 @@
 //! see [`Cut`].
 //!
 //! f16 and bf16 products with few rows or columns use a kernel with small tiles, which pairs of
-//! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read. With
-//! large tiles it serves products of one wave (`_once`): each block computes one tile and exits.
+//! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read.
+//! With large tiles it serves products of one wave (`_once`): each block computes one tile and
+//! exits.
 //!
 //! f32 by FMA has a pipeline of its own, whose producer warps also transpose the operands: see
 //! [`sgemm()`].
