@@ -5,7 +5,6 @@ use super::error::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::{Layout, times};
 use super::operation::operation;
-use super::place;
 use super::profile::{At, MAX_LEAVES, ROOT};
 use super::tiler::Tiler;
 
@@ -28,7 +27,7 @@ operation! {
     /// let error = try_composition(layout!((4, 6):(1, 10)), layout!(4:3)).unwrap_err();
     /// assert!(error.text().contains("stride 3 neither divides nor is divided by the extent 4"));
     /// ```
-    composition / try_composition(a: Layout, b: Layout) -> Layout => composition_of, at place::of_composition;
+    composition / try_composition(a: Layout, b: Layout) -> Layout => composition_of;
 
     /// [`composition`] with a tiler. By mode, modes beyond the tiler are left out, as in CuTe.
     ///
@@ -37,7 +36,7 @@ operation! {
     /// let rows = composition_tiler(layout!((12, (4, 8)):(59, (13, 1))), tiler!((3:4, 8:2)));
     /// assert_eq!(rows, layout!((3, (2, 4)):(236, (26, 1))));
     /// ```
-    composition_tiler / try_composition_tiler(layout: Layout, tiler: Tiler) -> Layout => composed_by_tiler, at place::of_tiler;
+    composition_tiler / try_composition_tiler(layout: Layout, tiler: Tiler) -> Layout => composed_by_tiler;
 }
 
 const fn composed_by_tiler(out: &mut Layout, layout: &Layout, tiler: &Tiler) -> Result<(), Fault> {

@@ -11,7 +11,6 @@ use super::evaluate;
 use super::int_tuple::IntTuple;
 use super::layout::{Layout, mode_of};
 use super::operation::method;
-use super::place;
 use super::product::{blocked_into, raked_into, to_shape_ordered};
 use super::recast::{down, ratio, up};
 use super::swizzle::Swizzle;
@@ -182,18 +181,18 @@ impl ComposedLayout {
         /// Mode `index` under the same swizzle and offset.
         mode / try_mode(self: ComposedLayout, index: usize) -> ComposedLayout = mode;
         /// This after `b`: see [`composition`](super::composition).
-        composition / try_composition(self: ComposedLayout, b: Layout) -> ComposedLayout = compose, at place::of_composition;
+        composition / try_composition(self: ComposedLayout, b: Layout) -> ComposedLayout = compose;
         /// This after a tiler, by mode: see [`composition_tiler`](super::composition_tiler).
         composition_tiler / try_composition_tiler(self: ComposedLayout, tiler: Tiler) -> ComposedLayout
-            = compose_tiler, at place::of_tiler;
+            = compose_tiler;
         /// See [`logical_divide`](super::logical_divide).
-        logical_divide / try_logical_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide, at place::of_divide;
+        logical_divide / try_logical_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide;
         /// See [`zipped_divide`](super::zipped_divide).
-        zipped_divide / try_zipped_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_zipped, at place::of_divide;
+        zipped_divide / try_zipped_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_zipped;
         /// See [`tiled_divide`](super::tiled_divide).
-        tiled_divide / try_tiled_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_tiled, at place::of_divide;
+        tiled_divide / try_tiled_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_tiled;
         /// See [`flat_divide`](super::flat_divide).
-        flat_divide / try_flat_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_flat, at place::of_divide;
+        flat_divide / try_flat_divide(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = divide_flat;
         /// The layout repeated under the same swizzle and offset: see
         /// [`logical_product`](super::logical_product).
         ///
@@ -202,17 +201,17 @@ impl ComposedLayout {
         /// let rows = ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!(4:1));
         /// assert_eq!(rows.logical_product(tiler!(4)).to_string(), "Sw<1,0,2> o 0 o (4,4):(1,4)");
         /// ```
-        logical_product / try_logical_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply, at place::of_product;
+        logical_product / try_logical_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply;
         /// See [`zipped_product`](super::zipped_product).
-        zipped_product / try_zipped_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_zipped, at place::of_product;
+        zipped_product / try_zipped_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_zipped;
         /// See [`tiled_product`](super::tiled_product).
-        tiled_product / try_tiled_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_tiled, at place::of_product;
+        tiled_product / try_tiled_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_tiled;
         /// See [`flat_product`](super::flat_product).
-        flat_product / try_flat_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_flat, at place::of_product;
+        flat_product / try_flat_product(self: ComposedLayout, tiler: Tiler) -> ComposedLayout = multiply_flat;
         /// See [`blocked_product`](super::blocked_product).
-        blocked_product / try_blocked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = blocked, at place::of_repeats;
+        blocked_product / try_blocked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = blocked;
         /// See [`raked_product`](super::raked_product).
-        raked_product / try_raked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = raked, at place::of_repeats;
+        raked_product / try_raked_product(self: ComposedLayout, tiler: Layout) -> ComposedLayout = raked;
         /// The same function with as few modes as possible: see [`coalesce`](super::coalesce).
         coalesce / try_coalesce(self: ComposedLayout) -> ComposedLayout = coalesced;
         /// See [`coalesce_profile`](super::coalesce_profile).
@@ -230,12 +229,12 @@ impl ComposedLayout {
         /// The modes `begin..end` as one mode: see [`Layout::group`].
         group / try_group(self: ComposedLayout, begin: usize, end: usize) -> ComposedLayout = grouped;
         /// Repeated until it has the size `shape`: see [`tile_to_shape`](super::tile_to_shape).
-        tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile, at place::of_shape;
+        tile_to_shape / try_tile_to_shape(self: ComposedLayout, shape: IntTuple) -> ComposedLayout = tile;
         /// Repeated along the modes in `order`: see
         /// [`tile_to_shape_ordered`](super::tile_to_shape_ordered).
         tile_to_shape_ordered / try_tile_to_shape_ordered(
             self: ComposedLayout, shape: IntTuple, order: IntTuple
-        ) -> ComposedLayout = tile_ordered, at place::of_ordered_shape;
+        ) -> ComposedLayout = tile_ordered;
         /// The modes under the wildcards of `coord`, the rest of it in the offset: see
         /// [`slice`](super::slice).
         slice / try_slice(self: ComposedLayout, coord: IntTuple) -> ComposedLayout = slice;

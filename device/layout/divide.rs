@@ -6,7 +6,6 @@ use super::compose::compose_into;
 use super::error::{Fault, tri};
 use super::layout::Layout;
 use super::operation::operation;
-use super::place;
 use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
@@ -32,7 +31,7 @@ operation! {
     /// let tiles = logical_divide(layout!((4, 2, 3):(2, 1, 8)), tiler!(4:2));
     /// assert_eq!(tiles, layout!(((2, 2), (2, 3)):((4, 1), (2, 8))));
     /// ```
-    logical_divide / try_logical_divide(layout: Layout, tiler: Tiler) -> Layout => logical, at place::of_divide;
+    logical_divide / try_logical_divide(layout: Layout, tiler: Tiler) -> Layout => logical;
 
     /// [`logical_divide`] with the tiles gathered in mode 0:
     /// `((tile_m, tile_n, ...), (rest_m, rest_n, ...))`.
@@ -42,13 +41,13 @@ operation! {
     /// let blocks = zipped_divide(layout!((256, 64)), tiler!((64, 16)));
     /// assert_eq!(blocks, layout!(((64, 16), (4, 4)):((1, 256), (64, 4096))));
     /// ```
-    zipped_divide / try_zipped_divide(layout: Layout, tiler: Tiler) -> Layout => zipped, at place::of_divide;
+    zipped_divide / try_zipped_divide(layout: Layout, tiler: Tiler) -> Layout => zipped;
 
     /// [`zipped_divide`] with the rest unpacked: `((tile_m, tile_n, ...), rest_m, rest_n, ...)`.
-    tiled_divide / try_tiled_divide(layout: Layout, tiler: Tiler) -> Layout => tiled, at place::of_divide;
+    tiled_divide / try_tiled_divide(layout: Layout, tiler: Tiler) -> Layout => tiled;
 
     /// [`zipped_divide`] with everything unpacked: `(tile_m, tile_n, ..., rest_m, rest_n, ...)`.
-    flat_divide / try_flat_divide(layout: Layout, tiler: Tiler) -> Layout => flat, at place::of_divide;
+    flat_divide / try_flat_divide(layout: Layout, tiler: Tiler) -> Layout => flat;
 }
 
 /// Adds the mode of `layout` at `at` after `(tile, complement of the tile)`, the tile being the

@@ -7,7 +7,6 @@ use super::int_tuple::{IntTuple, edit};
 use super::layout::{Layout, checked, of_shape_and_stride};
 use super::make;
 use super::operation::method;
-use super::place;
 use super::profile::ROOT;
 use super::text::Text;
 
@@ -39,7 +38,7 @@ impl Layout {
         ///
         /// # Errors
         /// Where `shape` has another size, or breaks up the modes in a way that no layout has.
-        with_shape / try_with_shape(self: Layout, shape: IntTuple) -> Layout = with_shape, at place::of_reshaped;
+        with_shape / try_with_shape(self: Layout, shape: IntTuple) -> Layout = with_shape;
     }
 
     /// The modes at `indices`, in that order.

@@ -1,7 +1,5 @@
 //! The errors of layouts, in words that carry the values.
 
-use super::int_tuple::IntTuple;
-use super::place::Place;
 use super::text::Text;
 
 pub(crate) use super::fault::Fault;
@@ -18,7 +16,7 @@ macro_rules! tri {
 pub(crate) use tri;
 
 /// The longest message of a [`LayoutError`], in bytes.
-const MESSAGE: usize = 600;
+pub(super) const MESSAGE: usize = 600;
 
 /// Why an operation on layouts has no answer: the operation, its operands, the mode, the two
 /// numbers and the rule.
@@ -27,12 +25,12 @@ const MESSAGE: usize = 600;
 /// with its text, so in a `const` it is a compile error that carries the values.
 #[derive(Clone, Copy)]
 pub struct LayoutError {
-    kind: LayoutErrorKind,
+    pub(super) kind: LayoutErrorKind,
     /// Of the text that was read; 0 where there was none.
-    column: u32,
+    pub(super) column: u32,
     /// Where the reason begins in the text.
-    reason: u16,
-    text: Text<MESSAGE>,
+    pub(super) reason: u16,
+    pub(super) text: Text<MESSAGE>,
 }
 
 /// The kind of a [`LayoutError`], for code that treats some of them apart.
@@ -59,44 +57,6 @@ pub enum LayoutErrorKind {
 }
 
 impl LayoutError {
-    /// An error of `operation` on one tuple.
-    pub(crate) const fn of_tuple(operation: &str, tuple: &IntTuple, fault: Fault) -> Self {
-        let mut text = Text::of_operands();
-        text.str(operation);
-        text.str("(");
-        text.tuple(tuple);
-        text.str(")");
-        Self::after(text, fault)
-    }
-
-    /// An error whose text begins with `text`, the operation and its operands.
-    pub(crate) const fn after(text: Text<MESSAGE>, fault: Fault) -> Self {
-        Self::at_place(text, fault, &Place::whole())
-    }
-
-    /// [`after`](Self::after), of a fault that is about some mode.
-    pub(crate) const fn at_place(mut text: Text<MESSAGE>, fault: Fault, place: &Place) -> Self {
-        text.give_rest();
-        text.str(": ");
-        let reason = text.len();
-        place.write(&mut text);
-        fault.write(&mut text, place);
-        Self { kind: fault.kind(), column: 0, reason, text }
-    }
-
-    /// An error in text that was read, which `text` shows, of what stands at `column`.
-    pub(crate) const fn at_column(mut text: Text<MESSAGE>, column: usize, fault: Fault) -> Self {
-        text.give_rest();
-        text.str(": column ");
-        text.size(column);
-        let mut error = Self::after(text, fault);
-        if let LayoutErrorKind::Parse { .. } = error.kind {
-            error.kind = LayoutErrorKind::Parse { column };
-        }
-        error.column = if column > u32::MAX as usize { u32::MAX } else { column as u32 };
-        error
-    }
-
     /// What is said behind the operation and its operands, or behind the text that was read and the
     /// column: which mode does not fit, and the rule. Nothing where the operands fill the message.
     ///

@@ -5,7 +5,6 @@ use super::error::{Fault, LayoutError, tri};
 use super::evaluate::shape_of_values;
 use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder, size_times};
 use super::operation::operation;
-use super::place;
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 use super::text::Text;
 use super::tiler::Tiler;
@@ -42,7 +41,7 @@ pub struct Layout {
 
 operation! {
     /// The layout of `shape` and `stride`, which nest alike.
-    make_layout / try_make_layout(shape: IntTuple, stride: IntTuple) -> Layout = of_shape_and_stride, at place::of_difference;
+    make_layout / try_make_layout(shape: IntTuple, stride: IntTuple) -> Layout = of_shape_and_stride;
     /// Mode `index` of a layout, as a layout; mode 0 of a layout that is a single integer mode is
     /// the layout.
     mode / try_mode(layout: Layout, index: usize) -> Layout = mode_of;

@@ -3,13 +3,11 @@
 /// Declares an operation: the form that panics, and the form that returns a `Result`, whose error
 /// names the operation and the operands. Both are `const fn`. The inner function takes integers by
 /// value and everything else by reference. After `=` stands one that returns the result, after `=>`
-/// one that writes a layout into its first argument, after `at` one that finds the mode that a
-/// fault is about.
+/// one that writes a layout into its first argument.
 macro_rules! operation {
     ($(
         $(#[$doc:meta])*
-        $name:ident / $try_name:ident($($arg:ident: $ty:ident),+) -> $out:ident $how:tt $inner:path
-        $(, at $place:path)?;
+        $name:ident / $try_name:ident($($arg:ident: $ty:ident),+) -> $out:ident $how:tt $inner:path;
     )+) => {$(
         $(#[$doc])*
         ///
@@ -31,7 +29,7 @@ macro_rules! operation {
         #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(
-                $name($($arg: $ty),+), ($($crate::layout::operation::operand!(pass $arg: $ty)),+) $(, $place)?
+                $name($($arg: $ty),+), ($($crate::layout::operation::operand!(pass $arg: $ty)),+)
             );
             $crate::layout::operation::call!(
                 $how $inner, ($($crate::layout::operation::operand!(pass $arg: $ty)),+),
@@ -68,8 +66,7 @@ macro_rules! call {
 macro_rules! method {
     ($(
         $(#[$doc:meta])*
-        $name:ident / $try_name:ident($this:ident: $own:ident $(, $arg:ident: $ty:ident)*) -> $out:ty = $inner:path
-        $(, at $place:path)?;
+        $name:ident / $try_name:ident($this:ident: $own:ident $(, $arg:ident: $ty:ident)*) -> $out:ty = $inner:path;
     )+) => {$(
         $(#[$doc])*
         ///
@@ -91,7 +88,6 @@ macro_rules! method {
             $crate::layout::operation::refused!(
                 $name(own: $own $(, $arg: $ty)*),
                 ($crate::layout::operation::operand!(own own: $own) $(, $crate::layout::operation::operand!(pass $arg: $ty))*)
-                $(, $place)?
             );
             match $inner(&$this $(, $crate::layout::operation::operand!(pass $arg: $ty))*) {
                 Ok(result) => Ok(result),
@@ -104,7 +100,7 @@ macro_rules! method {
 /// The function `refused` of an operation, which makes an error of its operands and a fault. Only
 /// refused operations call it.
 macro_rules! refused {
-    ($name:ident($($arg:ident: $ty:ident),+), $passed:tt $(, $place:path)?) => {
+    ($name:ident($($arg:ident: $ty:ident),+), $passed:tt) => {
         #[cold]
         #[inline(never)]
         const fn refused(
@@ -115,19 +111,9 @@ macro_rules! refused {
             text.str(concat!(stringify!($name), "("));
             $crate::layout::operation::operand!(list text; $($arg: $ty),+);
             text.str(")");
-            $crate::layout::operation::error!(text, fault, $passed $(, $place)?)
+            let place = $crate::layout::refusal::place!($name; $($ty)+; $passed);
+            $crate::layout::error::LayoutError::at_place(text, fault, &place)
         }
-    };
-}
-
-/// The error of an operation: with the mode that it is about, where the operation has a function to
-/// find it (of a method, in the layout of `self`).
-macro_rules! error {
-    ($text:ident, $fault:ident, ($($arg:expr),+)) => {
-        $crate::layout::error::LayoutError::after($text, $fault)
-    };
-    ($text:ident, $fault:ident, ($($arg:expr),+), $place:path) => {
-        $crate::layout::error::LayoutError::at_place($text, $fault, &$place($($arg),+))
     };
 }
 
@@ -155,4 +141,4 @@ macro_rules! operand {
     (write $text:ident; $arg:ident: ComposedLayout) => { $arg.write(&mut $text) };
 }
 
-pub(crate) use {call, error, method, operand, operation, refused};
+pub(crate) use {call, method, operand, operation, refused};

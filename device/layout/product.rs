@@ -9,7 +9,6 @@ use super::int_tuple::arithmetic::{each_product, ordered};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::layout::{Layout, of_shape_and_stride};
 use super::operation::operation;
-use super::place;
 use super::profile::{At, ROOT};
 use super::tiler::Tiler;
 
@@ -24,16 +23,16 @@ operation! {
     /// let copies = logical_product(layout!((2, 2):(4, 1)), tiler!(6:1));
     /// assert_eq!(copies, layout!(((2, 2), (2, 3)):((4, 1), (2, 8))));
     /// ```
-    logical_product / try_logical_product(block: Layout, tiler: Tiler) -> Layout => logical, at place::of_product;
+    logical_product / try_logical_product(block: Layout, tiler: Tiler) -> Layout => logical;
 
     /// [`logical_product`] with the blocks gathered in mode 0.
-    zipped_product / try_zipped_product(block: Layout, tiler: Tiler) -> Layout => zipped, at place::of_product;
+    zipped_product / try_zipped_product(block: Layout, tiler: Tiler) -> Layout => zipped;
 
     /// [`zipped_product`] with the second mode unpacked.
-    tiled_product / try_tiled_product(block: Layout, tiler: Tiler) -> Layout => tiled, at place::of_product;
+    tiled_product / try_tiled_product(block: Layout, tiler: Tiler) -> Layout => tiled;
 
     /// [`zipped_product`] with both modes unpacked.
-    flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout => flat, at place::of_product;
+    flat_product / try_flat_product(block: Layout, tiler: Tiler) -> Layout => flat;
 
     /// The block repeated over `tiler`, mode with mode:
     /// `((block_m, tiler_m), (block_n, tiler_n), ...)`. Each block stays together. The operand of
@@ -44,7 +43,7 @@ operation! {
     /// let tiles = blocked_product(layout!((2, 5):(5, 1)), layout!((3, 4)));
     /// assert_eq!(tiles, layout!(((2, 3), (5, 4)):((5, 10), (1, 30))));
     /// ```
-    blocked_product / try_blocked_product(block: Layout, tiler: Layout) -> Layout => blocked_into, at place::of_repeats;
+    blocked_product / try_blocked_product(block: Layout, tiler: Layout) -> Layout => blocked_into;
 
     /// [`blocked_product`] with the blocks interleaved:
     /// `((tiler_m, block_m), (tiler_n, block_n), ...)`.
@@ -54,7 +53,7 @@ operation! {
     /// let tiles = raked_product(layout!((2, 5):(5, 1)), layout!((3, 4)));
     /// assert_eq!(tiles, layout!(((3, 2), (4, 5)):((10, 5), (30, 1))));
     /// ```
-    raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout => raked_into, at place::of_repeats;
+    raked_product / try_raked_product(block: Layout, tiler: Layout) -> Layout => raked_into;
 
     /// The block repeated until it has the size `shape`, mode by mode; blocks follow one another
     /// along mode 0 first.
@@ -64,7 +63,7 @@ operation! {
     /// let tiles = tile_to_shape(layout!((2, 3)), tuple!((4, 9)));
     /// assert_eq!(tiles, layout!(((2, 2), (3, 3)):((1, 6), (2, 12))));
     /// ```
-    tile_to_shape / try_tile_to_shape(block: Layout, shape: IntTuple) -> Layout = to_shape, at place::of_shape;
+    tile_to_shape / try_tile_to_shape(block: Layout, shape: IntTuple) -> Layout = to_shape;
 
     /// [`tile_to_shape`] with blocks that follow one another along the mode of the smallest `order`
     /// first, then the next smallest.
@@ -75,7 +74,7 @@ operation! {
     /// assert_eq!(tiles, layout!(((2, 2), (3, 3)):((1, 18), (2, 6))));
     /// ```
     tile_to_shape_ordered / try_tile_to_shape_ordered(block: Layout, shape: IntTuple, order: IntTuple) -> Layout
-        = to_shape_ordered, at place::of_ordered_shape;
+        = to_shape_ordered;
 }
 
 /// Adds `(block, complement of the block after tile)`, of the modes of `blocks` at `at` and of

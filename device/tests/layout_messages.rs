@@ -278,8 +278,8 @@ fn so_do_methods() {
         Layout::with_shape | Layout::try_with_shape: (A, tuple!((5, 5))), "the shape must have the size 24";
         Layout::concat | Layout::try_concat: (&[A, layout!(4611686018427387904:1)]), "below 2^63";
         Layout::coordinate::<1> | Layout::try_coordinate::<1>: (&COORDINATES, 5i64), "request at least 2";
-        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&layout!((4, (3, 2)):(1@0, (1@0@1, 1@1@1))), 5i64), "the stride 1@0@1 is within element 1 of the coordinate, which is a tuple; `coordinate_of` gives nested coordinates, and `along(1)` the layout of that element";
-        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&A, 5i64), "the stride 1 is an integer, along no basis vector; `at` gives the layout's index";
+        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&layout!((4, (3, 2)):(1@0, (1@0@1, 1@1@1))), 5i64), "the stride 1@0@1 is within element 1 of the coordinate, which is a tuple";
+        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&A, 5i64), "the stride 1 is an integer, along no basis vector";
         Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&layout!((4, 3):(1@0, 1)), 5i64), "it must be one or the other";
         IntTuple::mode | IntTuple::try_mode: (&SHAPE, 3usize), "the rank is 3";
         IntTuple::leaf | IntTuple::try_leaf: (&SHAPE, 4usize), "there are 4";
@@ -306,7 +306,7 @@ fn so_do_methods() {
         ComposedLayout::left_inverse | ComposedLayout::try_left_inverse: (ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!((2, 2):(2, 3)))), "; each stride must be a multiple of what those before it reach";
         Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 0, 3), Swizzle::new(2, 0, 2)), "no single swizzle does both";
         Swizzle::composition | Swizzle::try_composition: (Swizzle::new(2, 2, 2), Swizzle::new(2, 4, 2)), "must have none in common";
-        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(1, 0, 4), Swizzle::new(1, 2, 4)), "as a swizzle has them; applied one after the other (`apply`, `at`), the operands need no single swizzle";
+        Swizzle::composition | Swizzle::try_composition: (Swizzle::new(1, 0, 4), Swizzle::new(1, 2, 4)), "as a swizzle has them";
         IntTuple::with_leaf | IntTuple::try_with_leaf: (SHAPE, 4usize, 1i64), "there are 4";
         ComposedLayout::upcast | ComposedLayout::try_upcast: (SMEM, 3i64), "a power of two";
     }

@@ -3,7 +3,6 @@
 use super::super::compose::ceil_div as int_ceil_div;
 use super::super::error::{Fault, tri};
 use super::super::operation::operation;
-use super::super::place;
 use super::super::profile::{At, MAX_LEAVES, ROOT};
 use super::{IntTuple, TupleBuilder};
 
@@ -20,7 +19,7 @@ operation! {
     /// use moye_device::layout::{inner_product, tuple};
     /// assert_eq!(inner_product(tuple!((3, (1, 2))), tuple!((1, (10, 100)))), 213);
     /// ```
-    inner_product / try_inner_product(a: IntTuple, b: IntTuple) -> i64 = inner, at place::of_difference;
+    inner_product / try_inner_product(a: IntTuple, b: IntTuple) -> i64 = inner;
 
     /// At each leaf the product of the leaves before it: `((2,3),4)` gives `((1,2),6)`.
     prefix_product / try_prefix_product(shape: IntTuple) -> IntTuple = prefix;

@@ -2,7 +2,6 @@
 
 use super::super::error::{Fault, tri};
 use super::super::operation::operation;
-use super::super::place;
 use super::super::profile::{At, ROOT};
 use super::{IntTuple, TupleBuilder};
 
@@ -19,7 +18,7 @@ operation! {
     /// The coordinate at which a layout of that shape and stride holds `index`, digit by digit:
     /// `index / stride` within the extent. It is the coordinate of `index` where the layout is
     /// compact.
-    idx2crd_strided / try_idx2crd_strided(index: i64, shape: IntTuple, stride: IntTuple) -> IntTuple = of_strided, at place::of_strides;
+    idx2crd_strided / try_idx2crd_strided(index: i64, shape: IntTuple, stride: IntTuple) -> IntTuple = of_strided;
 
     /// A coordinate in the nesting of `shape`: an integer at a tuple of the shape becomes a
     /// coordinate of that tuple. For a tuple at an integer, see [`crd2crd_from`].
@@ -41,7 +40,7 @@ operation! {
     /// # Errors
     /// Where an integer of the coordinate is below 0, or one before the last is not below its
     /// extent.
-    increment / try_increment(coord: IntTuple, shape: IntTuple) -> IntTuple = next, at place::of_coordinate;
+    increment / try_increment(coord: IntTuple, shape: IntTuple) -> IntTuple = next;
 }
 
 const fn extents(shape: &IntTuple) -> Result<(), Fault> {

@@ -6,7 +6,6 @@
 //! time.
 
 use super::super::error::{Fault, LayoutError};
-use super::super::place::of_difference;
 use super::super::text::Text;
 use super::{ANY, IntTuple, Leaf, NO_BASIS};
 
@@ -123,13 +122,7 @@ impl IntTuple {
             }
         }
         let Some(fault) = fault else { return Ok(*self) };
-        let mut text = Text::of_operands();
-        text.str("transform(");
-        text.tuple(self);
-        text.str(", ");
-        text.tuple(other);
-        text.str(")");
-        Err(LayoutError::at_place(text, fault, &of_difference(self, other)))
+        Err(LayoutError::of_tuples("transform", self, other, fault))
     }
 
     const fn put(&mut self, leaf: usize, value: i64) {

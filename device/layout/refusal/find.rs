@@ -13,10 +13,16 @@ use super::super::profile::{At, ROOT};
 use super::super::tiler::Tiler;
 use super::{Part, Place, Within};
 
+impl Place {
+    /// A mode of the operand `whose`, where `steps` go through another operand.
+    const fn of(whose: &'static str, steps: &'static str) -> Self {
+        Self { whose, steps, ..Self::whole() }
+    }
+}
+
 /// Where a composition of two layouts fails.
 pub(crate) const fn of_composition(a: &Layout, b: &Layout) -> Place {
-    let mut place = Place::whole();
-    place.whose = "second layout";
+    let mut place = Place::of("second layout", "the second layout");
     find_leaf(&mut place, a, ROOT, b, ROOT);
     place
 }
@@ -57,25 +63,24 @@ pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
     if compact.size() != layout.size() {
         return Place::whole();
     }
-    let mut place = of_composition(layout, &compact);
-    place.whose = "shape";
-    place.steps = "the shape's compact layout";
+    let mut place = Place::of("shape", "the shape's compact layout");
+    find_leaf(&mut place, layout, ROOT, &compact, ROOT);
     place
 }
 
 /// Where a composition with a tiler fails.
 pub(crate) const fn of_tiler(layout: &Layout, tiler: &Tiler) -> Place {
-    of_modes(Each::Compose, layout, tiler)
+    of_modes(Each::Compose, layout, tiler, "tiler", "the tiler")
 }
 
 /// Where a divide fails.
 pub(crate) const fn of_divide(layout: &Layout, tiler: &Tiler) -> Place {
-    of_modes(Each::Divide, layout, tiler)
+    of_modes(Each::Divide, layout, tiler, "tiler", "the tiler")
 }
 
 /// Where a product by a tiler fails.
 pub(crate) const fn of_product(block: &Layout, tiler: &Tiler) -> Place {
-    of_modes(Each::Multiply, block, tiler)
+    of_modes(Each::Multiply, block, tiler, "tiler", "the tiler")
 }
 
 /// Where a product by a layout fails.
@@ -96,29 +101,28 @@ pub(crate) const fn of_ordered_shape(block: &Layout, shape: &IntTuple, order: &I
     }
     let Ok(extents) = arithmetic::each_product(shape) else { return Place::whole() };
     if let Ok(tiler) = repeats(&block, shape, order) {
-        let mut place = of_repeats(&block, &tiler);
-        if !place.is_block {
-            place.whose = "block's repeats";
-            place.steps = "the block's repeats";
-        }
-        return place;
+        let tiler = Tiler::layout(tiler);
+        return of_modes(Each::Multiply, &block, &tiler, "block's repeats", "the block's repeats");
     }
-    let mut place = Place::whole();
+    let mut place = Place::of("shape", "");
     let mut mode = 0;
     while mode < shape.rank() && extents.value[mode] % block.extent(mode) == 0 {
         mode += 1;
     }
     if mode < shape.rank() {
-        place.whose = "shape";
         place.enter(mode);
     }
     place
 }
 
-const fn of_modes(each: Each, layout: &Layout, tiler: &Tiler) -> Place {
-    let mut place = Place::whole();
-    place.whose = "tiler";
-    place.steps = "the tiler";
+const fn of_modes(
+    each: Each,
+    layout: &Layout,
+    tiler: &Tiler,
+    whose: &'static str,
+    steps: &'static str,
+) -> Place {
+    let mut place = Place::of(whose, steps);
     find_tile(&mut place, each, layout, ROOT, tiler, ROOT);
     place
 }
@@ -195,7 +199,6 @@ const fn find_in_tile(
             if places_into(&mut free, layout, at, cotarget, places, Gaps::Rounded).is_err() {
                 place.whose = "block";
                 place.part = Some(Part::Mode(layout.sub(at)));
-                place.is_block = true;
             } else {
                 place.within = Some(Within::Complement(free));
                 find_leaf(place, &free, ROOT, tiles, by);
@@ -234,11 +237,6 @@ const fn find_difference(place: &mut Place, a: &IntTuple, at: At, b: &IntTuple, 
         i += 1;
     }
     false
-}
-
-/// [`of_difference`] of a shape and a stride.
-pub(crate) const fn of_strides(_index: i64, shape: &IntTuple, stride: &IntTuple) -> Place {
-    of_difference(shape, stride)
 }
 
 /// Where a coordinate and a shape nest differently, or the first integer of the coordinate that is
