@@ -22,7 +22,9 @@ pub(super) struct ScoreTensor<'a, E: moye_device::memory::Element> {
 #[derive(Clone, Debug)]
 pub(super) struct Offsets<'a> {
     pub queries: BufferSlice<'a, i32>,
-    pub keys: BufferSlice<'a, i32>,
+    /// `None`: keys have a batch or pages for each sequence.
+    pub keys: Option<BufferSlice<'a, i32>>,
+    /// The longest sequence of queries, and of keys where these have offsets.
     pub longest: [usize; 2],
 }
 
@@ -185,7 +187,39 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         keys: impl Into<BufferSlice<'a, i32>>,
         longest: [usize; 2],
     ) -> Self {
-        Self { offsets: Some(Offsets { queries: queries.into(), keys: keys.into(), longest }), ..self }
+        Self { offsets: Some(Offsets { queries: queries.into(), keys: Some(keys.into()), longest }), ..self }
+    }
+
+    /// As [`variable_length`](Self::variable_length) for the queries alone: `k` and `v` have a batch
+    /// for each sequence, or [`pages`](Self::pages), and [`key_lengths`](Self::key_lengths) has the
+    /// lengths. One call then serves chunks of prompts and single tokens on the same cache.
+    ///
+    /// ```
+    /// use half::f16;
+    /// use moye::{Attention, Device, Heads, HeadsMut};
+    /// let device = Device::sim();
+    /// // Two sequences, with 3 and with 1 query tokens, and 5 and 64 keys in pages of 16 tokens.
+    /// let q = device.upload(&[f16::ONE; 4 * 64])?;
+    /// let cache = device.upload(&[f16::ONE; 5 * 16 * 64])?;
+    /// let mut o = device.alloc_uninit::<f16>(4 * 64)?;
+    /// let offsets = device.upload(&[0, 3, 4])?;
+    /// let lengths = device.upload(&[5, 64])?;
+    /// let table = device.upload(&[4, 0, 0, 0, 0, 1, 2, 3])?;
+    /// let queries = Heads::head_first(&q, [1, 1, 4, 64])?;
+    /// let pages = || Heads::head_first(&cache, [5, 1, 16, 64]);
+    /// let call = Attention::new(queries, pages()?, pages()?).causal();
+    /// // SAFETY: the offsets, lengths and page numbers are within the tensors.
+    /// let call = unsafe { call.variable_queries(&offsets, 3).pages(&table, 4).key_lengths(&lengths) };
+    /// call.run(&device, &mut HeadsMut::head_first(&mut o, [1, 1, 4, 64])?)?;
+    /// assert!(o.download()?.iter().all(|o| o.to_f32() == 1.0));
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Safety
+    /// The offsets ascend from 0 or more to at most the tokens of `q`, and no sequence of queries is
+    /// longer than `longest`.
+    pub unsafe fn variable_queries(self, queries: impl Into<BufferSlice<'a, i32>>, longest: usize) -> Self {
+        Self { offsets: Some(Offsets { queries: queries.into(), keys: None, longest: [longest, 0] }), ..self }
     }
 
     /// The number of keys of each batch, for a partly filled cache.
@@ -198,8 +232,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
 
     /// Paged keys and values: `k` and `v` are (page, head, token of the page, column), pages have a
     /// power of two of tokens, and `table` has the page numbers of each sequence, `per_sequence` of
-    /// them. [`key_lengths`](Self::key_lengths) has the lengths of the sequences;
-    /// [`variable_length`](Self::variable_length) is refused with pages.
+    /// them. [`key_lengths`](Self::key_lengths) has the lengths of the sequences, and queries of
+    /// several lengths are given by [`variable_queries`](Self::variable_queries).
     ///
     /// # Safety
     /// All page numbers of pages with keys are below the number of pages.

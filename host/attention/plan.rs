@@ -33,6 +33,8 @@ pub struct Question {
     /// Query rows and keys of a tile: of the forward kernel, and of the one for few rows.
     pub tile: (u32, u32),
     pub decode_tile: (u32, u32),
+    /// Warps of that kernel, each with tiles of its own.
+    pub decode_warps: u32,
     pub multiprocessors: u32,
     /// Set by the caller.
     pub splits: Option<u32>,
@@ -46,8 +48,8 @@ pub struct Plan {
     pub splits: u32,
 }
 
-/// Groups of warps in a block of the kernel for few rows.
-const GROUPS: u32 = 4;
+/// Warps of a block that [`FEW_ROWS`] was measured with.
+const WARPS: u32 = 4;
 /// Blocks of the kernels for sm_80 that run on a multiprocessor at the same time.
 const BLOCKS: u32 = 2;
 /// The largest number of splits.
@@ -64,9 +66,10 @@ pub fn plan(question: &Question) -> Plan {
     };
     let decode = queries.saturating_mul(group) <= question.decode_tile.0;
     let (kernel, tile) = if decode {
-        (&FEW_ROWS, (question.decode_tile.0, question.decode_tile.1 * GROUPS))
+        let (rows, keys) = question.decode_tile;
+        (FEW_ROWS.by_warps(question.decode_warps), (rows, keys * question.decode_warps))
     } else {
-        (&MMA_SYNC, question.tile)
+        (MMA_SYNC, question.tile)
     };
     // Heads that share keys share a tile if that gives fewer tiles.
     let pack = if tiles(group, tile.0) < tiles(1, tile.0) { group } else { 1 };
@@ -74,7 +77,7 @@ pub fn plan(question: &Question) -> Plan {
         let blocks = tiles(pack, tile.0).saturating_mul(batches.into());
         let key_tiles = keys.div_ceil(tile.1);
         let multiprocessors = question.multiprocessors;
-        splits(&question.sizes, &Split { kernel, tile, blocks, key_tiles, multiprocessors })
+        splits(&question.sizes, &Split { kernel: &kernel, tile, blocks, key_tiles, multiprocessors })
     });
     Plan { decode, pack, splits }
 }
@@ -95,7 +98,20 @@ pub struct Abilities {
     overlap: f64,
 }
 
-/// The kernels for few rows.
+impl Abilities {
+    /// Those of a kernel whose blocks have another number of warps: as many warps run at a time.
+    fn by_warps(self, warps: u32) -> Self {
+        let share = f64::from(warps) / f64::from(WARPS);
+        Self {
+            blocks: self.blocks * WARPS / warps,
+            bytes: self.bytes * share,
+            operations: self.operations * share,
+            ..self
+        }
+    }
+}
+
+/// The kernels for few rows, by blocks of four warps.
 const FEW_ROWS: Abilities =
     Abilities { blocks: BLOCKS, bytes: 51e3, operations: 1e6, block: 1.5, overlap: 2.8 };
 /// The other kernels for sm_80.
@@ -173,6 +189,7 @@ mod tests {
             sizes: Sizes { batches, heads, group, queries, keys, d: 128, dv: 128 },
             tile: (128, 64),
             decode_tile: (16, 32),
+            decode_warps: 4,
             multiprocessors: 132,
             splits: None,
         })

@@ -73,6 +73,31 @@ impl<T: AttentionElement> Problem<T> {
 
         // The number of sequences, and the most tokens of one.
         let (mut batches, mut queries, mut keys) = (q_batches, q_tokens, k_tokens);
+        let of_keys = call.offsets.as_ref().and_then(|offsets| offsets.keys.as_ref());
+        if call.pages.is_some() && of_keys.is_some() {
+            return mismatch(
+                "pages and offsets of keys exclude each other: give `variable_queries` and `key_lengths` with pages".into(),
+            );
+        }
+        if let Some(offsets) = &call.offsets {
+            if q_batches != 1 || of_keys.is_some() && k_batches != 1 {
+                return mismatch(format!(
+                    "variable length with {q_batches} and {k_batches} batches: sequences follow each other in one batch ({shapes})"
+                ));
+            }
+            batches = offsets.queries.len().saturating_sub(1);
+            queries = offsets.longest[0];
+            if let Some(of_keys) = of_keys {
+                let needed = offsets.queries.len();
+                expect("the offsets of keys", of_keys.len(), "as many as those of queries", needed)?;
+                keys = offsets.longest[1];
+            }
+            if queries > q_tokens || keys > k_tokens {
+                return mismatch(format!(
+                    "the longest sequences have {queries} queries and {keys} keys, and the tensors {q_tokens} and {k_tokens}"
+                ));
+            }
+        }
         let mut page = 0;
         if let Some(pages) = &call.pages {
             page = k_tokens;
@@ -81,11 +106,6 @@ impl<T: AttentionElement> Problem<T> {
                     "pages of {page} tokens: the tokens of a page must be a power of two"
                 ));
             }
-            if call.offsets.is_some() {
-                return mismatch(
-                    "pages and variable length exclude each other: give `key_lengths` with pages".into(),
-                );
-            }
             keys = pages.per_sequence.saturating_mul(page);
             expect(
                 "the page table",
@@ -93,27 +113,8 @@ impl<T: AttentionElement> Problem<T> {
                 "batches times pages of a sequence",
                 batches.saturating_mul(pages.per_sequence),
             )?;
-        } else if let Some(offsets) = &call.offsets {
-            if q_batches != 1 || k_batches != 1 {
-                return mismatch(format!(
-                    "variable length with {q_batches} and {k_batches} batches: sequences follow each other in one batch ({shapes})"
-                ));
-            }
-            batches = offsets.queries.len().saturating_sub(1);
-            expect(
-                "the offsets of keys",
-                offsets.keys.len(),
-                "as many as those of queries",
-                offsets.queries.len(),
-            )?;
-            [queries, keys] = offsets.longest;
-            if queries > q_tokens || keys > k_tokens {
-                return mismatch(format!(
-                    "the longest sequences have {queries} queries and {keys} keys, and the tensors {q_tokens} and {k_tokens}"
-                ));
-            }
-        } else if k_batches != q_batches {
-            return mismatch(format!("{q_batches} batches of queries and {k_batches} of keys ({shapes})"));
+        } else if of_keys.is_none() && k_batches != batches {
+            return mismatch(format!("{batches} batches of queries and {k_batches} of keys ({shapes})"));
         }
         for (what, value) in [("sequences", batches), ("keys of a sequence", keys)] {
             if value > MAX_EXTENT {
@@ -161,7 +162,7 @@ impl<T: AttentionElement> Problem<T> {
             call.bias.as_ref().map(|bias| &bias.elements),
             call.mask.as_ref().map(|mask| &mask.elements),
             call.offsets.as_ref().map(|offsets| &offsets.queries),
-            call.offsets.as_ref().map(|offsets| &offsets.keys),
+            of_keys,
             call.pages.as_ref().map(|pages| &pages.table),
             call.scales.as_ref().map(|scales| &scales[0]),
             call.scales.as_ref().map(|scales| &scales[1]),
@@ -185,16 +186,18 @@ impl<T: AttentionElement> Problem<T> {
             };
         }
         let (o_strides, lse_row) = (o.shape.kernel_strides(), q_tokens as i64);
-        let variable = call.offsets.is_some();
-        let without_batch =
-            |strides: Strides| if variable { Strides { batch: 0, ..strides } } else { strides };
+        let without_batch = |variable: bool, strides: Strides| {
+            if variable { Strides { batch: 0, ..strides } } else { strides }
+        };
+        let of_queries = |strides| without_batch(call.offsets.is_some(), strides);
+        let of_kv = |strides| without_batch(of_keys.is_some(), strides);
         let arguments = Arguments {
-            stride_q: without_batch(q.kernel_strides()),
-            stride_k: without_batch(k.kernel_strides()),
-            stride_v: without_batch(v.kernel_strides()),
-            stride_o: without_batch(o_strides),
+            stride_q: of_queries(q.kernel_strides()),
+            stride_k: of_kv(k.kernel_strides()),
+            stride_v: of_kv(v.kernel_strides()),
+            stride_o: of_queries(o_strides),
             lse: GlobalMut::from_address(address!(call.lse.as_ref())),
-            stride_lse: without_batch(Strides { batch: heads as i64 * lse_row, row: 1, head: lse_row }),
+            stride_lse: of_queries(Strides { batch: heads as i64 * lse_row, row: 1, head: lse_row }),
             bias: Global::from_address(bias),
             stride_bias,
             mask: Global::from_address(mask),
@@ -203,7 +206,7 @@ impl<T: AttentionElement> Problem<T> {
             stride_slopes: slopes_batch as i64,
             sinks: Global::from_address(address!(call.sinks.as_ref())),
             q_offsets: Global::from_address(address!(call.offsets.as_ref().map(|offsets| &offsets.queries))),
-            k_offsets: Global::from_address(address!(call.offsets.as_ref().map(|offsets| &offsets.keys))),
+            k_offsets: Global::from_address(address!(of_keys)),
             k_lengths: Global::from_address(address!(call.key_lengths.as_ref())),
             pages: Global::from_address(address!(call.pages.as_ref().map(|pages| &pages.table))),
             stride_pages: call.pages.as_ref().map_or(0, |pages| pages.per_sequence as i64),

@@ -75,6 +75,7 @@ impl<T: AttentionElement> Launch<T> {
             sizes,
             tile,
             decode_tile: variant.decode_tile,
+            decode_warps: variant.decode_warps,
             multiprocessors: device.planned_multiprocessors(),
             splits: call.splits,
         });

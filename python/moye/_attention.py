@@ -52,8 +52,9 @@ def scaled_dot_product_attention(
         sinks: (heads,) of float32: a score without a value, which takes its share of the softmax.
         q_scale, k_scale, v_scale: of float8_e4m3fn: the factors by which elements are multiplied, of float32: (1,), (heads,) or (batches,
             heads), of the KV heads for ``k`` and ``v``. Those of ``q`` and ``k`` are positive.
-        q_offsets: (sequences + 1,) of int32, with ``k_offsets``: sequences of variable length that follow each other along the tokens of
-            the one batch of ``q``, ``k`` and ``v``. A tensor (tokens, heads, D) becomes such a batch by ``x.transpose(0, 1)[None]``.
+        q_offsets: (sequences + 1,) of int32: sequences of variable length that follow each other along the tokens of the one batch of
+            ``q``. A tensor (tokens, heads, D) becomes such a batch by ``x.transpose(0, 1)[None]``.
+        k_offsets: the same for ``k`` and ``v``; without them these have a batch for each sequence, or pages.
         longest: (queries, keys): the longest sequences, for arrays on a GPU; by default all tokens.
         key_lengths: (batches,) of int32: the keys that each batch has, of a cache that is filled in part.
         page_table: (batches, pages of a sequence) of int32: keys and values are in pages, ``k`` and ``v`` are (pages, KV heads, tokens of a

@@ -129,9 +129,9 @@ impl Arrays<'_> {
         {
             self.out.expect_apart("out", ("lse", lse))?;
         }
-        if self.q_offsets.is_some() != self.k_offsets.is_some() {
+        if self.k_offsets.is_some() && self.q_offsets.is_none() {
             return Err(error::value(
-                "q_offsets and k_offsets are given both or neither: variable length needs where the sequences of both begin",
+                "k_offsets are given without q_offsets: variable length needs where the sequences of both begin",
             ));
         }
         self.check_numbers()
@@ -387,10 +387,13 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
     let longest = arrays.longest(options)?;
     let per_sequence = arrays.page_table.as_deref().map(pages_of_a_sequence).transpose()?;
     let keys = per_sequence.map_or(shape_k[2], |pages| pages * shape_k[2]);
-    let extents = match arrays.q_offsets {
-        Some(_) => [sequences, heads, longest[0], longest[1]],
-        None => [batches, heads, tokens, keys],
-    };
+    let of_longest = |offsets: bool, longest: usize, all: usize| if offsets { longest } else { all };
+    let extents = [
+        sequences,
+        heads,
+        of_longest(arrays.q_offsets.is_some(), longest[0], tokens),
+        of_longest(arrays.k_offsets.is_some(), longest[1], keys),
+    ];
     // What the call borrows lives until it has been launched.
     let bias =
         arrays.bias.as_deref().map(|bias| Ok::<_, PyErr>((bias, Tensor::<T>::read(&device, bias, "bias")?)));
@@ -442,9 +445,14 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
     }
     let (q_offsets, k_offsets) =
         (vector!(q_offsets: i32, [sequences + 1]), vector!(k_offsets: i32, [sequences + 1]));
-    if let (Some(queries), Some(keys)) = (&q_offsets, &k_offsets) {
+    if let Some(queries) = &q_offsets {
         // SAFETY: numbers on the host were checked; those on a GPU are the caller's promise.
-        call = unsafe { call.variable_length(queries, keys, longest) };
+        call = unsafe {
+            match &k_offsets {
+                Some(keys) => call.variable_length(queries, keys, longest),
+                None => call.variable_queries(queries, longest[0]),
+            }
+        };
     }
     let key_lengths = vector!(key_lengths: i32, [sequences]);
     if let Some(lengths) = &key_lengths {

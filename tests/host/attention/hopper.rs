@@ -7,7 +7,7 @@ use crate::check::Kernels;
 use crate::common::{self, On};
 use crate::operands::{Laid, Operands};
 use crate::random::Random;
-use crate::reference::{assert_lse, each_row, row};
+use crate::reference::{Errors, assert_lse, each_row, row};
 use half::{bf16, f16};
 use moye::{Arch, Attention, AttentionElement, Device, Heads, HeadsMut};
 
@@ -49,8 +49,12 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
             case.lengths = Some(lengths);
         }
         1 => {
+            // Queries of several lengths on a cache in pages.
             case.page = Some(random.of(&[16, 32, 64, 128, 256]));
-            case.k_lengths = Some(vec![k_length; case.batches]);
+            let length = |_| (random.below(q_length + 1), random.below(k_length + 1));
+            let mut lengths: Vec<_> = (0..case.batches).map(length).collect();
+            lengths[0].0 = lengths[0].0.max(1);
+            case.lengths = Some(lengths);
         }
         2 => {
             case.page = Some(random.of(&[16, 64]));
@@ -85,10 +89,13 @@ fn poison_workspace(device: &Device, bytes: usize) {
     call.run(device, &mut target).unwrap();
 }
 
+/// The kernel that served a case, and the errors.
+type Checked = (&'static str, Errors);
+
 /// Runs a case by the call, twice on a GPU, and asserts that a kernel for Hopper serves it, that
 /// all results are within their bounds, and that both runs have the same bits. With `splits` 0 the
 /// call chooses them.
-fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case, seed: u64) {
+fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case, seed: u64) -> Checked {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let Case { batches, heads, q_length, k_length, d, .. } = *case;
     let strides = |laid: &Laid<T>| {
@@ -108,8 +115,8 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     let ints = |numbers: &[i32]| device.upload(numbers).unwrap();
     let offsets = [ints(&operands.q_offsets), ints(&operands.k_offsets)];
     let pages = ints(&operands.pages);
-    let k_lengths: Vec<i32> = case.k_lengths.iter().flatten().map(|&length| length as i32).collect();
-    let k_lengths = ints(&k_lengths);
+    let numbers_of_keys = case.numbers_of_keys();
+    let k_lengths = ints(&numbers_of_keys);
     let sinks = device.upload(&operands.sinks).unwrap();
     let (q_shape, kv) = ([q_batches, heads, q_rows, d], [k_batches, case.kv_heads(), k_rows, d]);
     let attend = || {
@@ -130,13 +137,15 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
         }
         // SAFETY: lengths, offsets and page numbers are those of the operands.
         unsafe {
-            if case.lengths.is_some() {
+            if case.lengths.is_some() && case.page.is_some() {
+                call = call.variable_queries(&offsets[0], longest(case)[0]);
+            } else if case.lengths.is_some() {
                 call = call.variable_length(&offsets[0], &offsets[1], longest(case));
             }
             if case.page.is_some() {
                 call = call.pages(&pages, operands.pages_per_sequence);
             }
-            if case.k_lengths.is_some() {
+            if !numbers_of_keys.is_empty() {
                 call = call.key_lengths(&k_lengths);
             }
         }
@@ -182,6 +191,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     let touched = o.iter().zip(&written).position(|(o, written)| !written && !o.value().is_nan());
     assert_eq!(touched, None, "an element outside of the results was written; {case:?}, seed {seed}");
     assert!(errors.relative() <= T::ROUNDING, "{:e} by norm; {case:?}, seed {seed}", errors.relative());
+    (kernel, errors)
 }
 
 /// The most query and key tokens of a sequence.
@@ -191,21 +201,58 @@ fn longest(case: &Case) -> [usize; 2] {
     [most(|lengths| lengths.0), most(|lengths| lengths.1)]
 }
 
-fn random_cases(device: &Device, seeds: std::ops::Range<u64>, of: impl Fn(&mut Random) -> Case) {
+fn random_cases(device: &Device, seeds: std::ops::Range<u64>, of: impl Fn(&mut Random) -> Case) -> Errors {
+    let mut all = Errors::default();
     for seed in seeds {
         let case = of(&mut Random::new(seed));
-        if seed % 2 == 0 {
-            check::<bf16>(device, &case, seed);
+        let (_, errors) = if seed % 2 == 0 {
+            check::<bf16>(device, &case, seed)
         } else {
-            check::<f16>(device, &case, seed);
-        }
+            check::<f16>(device, &case, seed)
+        };
+        all.merge(&errors);
     }
+    all
+}
+
+/// Cases that have each kernel once: head size, tokens, whether the mask is causal, and the kernel
+/// without its element type.
+const EACH: [(usize, [usize; 2], bool, &str); 11] = [
+    (64, [193, 150], false, "64"),
+    (64, [130, 150], true, "64_causal"),
+    (128, [130, 256], true, "128_causal"),
+    (128, [64, 300], false, "128"),
+    (256, [65, 150], true, "256"),
+    (64, [200, 150], true, "64_varied"),
+    (64, [20, 150], true, "64_few"),
+    (128, [130, 150], true, "128_varied"),
+    (128, [20, 150], true, "128_few"),
+    (256, [130, 100], true, "256_varied"),
+    (256, [20, 100], true, "256_few"),
+];
+
+/// Runs each kernel once.
+fn each_kernel(device: &Device) {
+    for (number, (d, lengths, causal, kernel)) in EACH.into_iter().enumerate() {
+        let mut case = Case::new(d, (1, 2, 2), lengths.into());
+        case = if causal { case.causal() } else { case };
+        case.splits = if kernel.ends_with("varied") || kernel.ends_with("few") { 2 } else { 1 };
+        let seed = number as u64;
+        assert_eq!(check::<bf16>(device, &case, seed).0, format!("hopper_bf16_{kernel}"));
+        assert_eq!(check::<f16>(device, &case, seed).0, format!("hopper_f16_{kernel}"));
+    }
+}
+
+#[test]
+fn each_kernel_is_within_the_rounding_of_the_element_type_on_the_simulator() {
+    let Some(device) = On::Sim.device() else { return };
+    each_kernel(&device);
 }
 
 #[test]
 fn random_shapes_are_within_the_rounding_of_the_element_type_on_the_simulator() {
     let Some(device) = On::Sim.device() else { return };
-    random_cases(&device, 0..16, |random| random_case(random, 150));
+    random_cases(&device, 0..12, |random| random_case(random, 150));
 }
 
 #[test]
@@ -222,8 +269,10 @@ fn hundreds_of_random_shapes_are_within_the_rounding_of_the_element_type_on_a_gp
         return;
     }
     let count = if common::is_watched() { 20 } else { 200 };
-    random_cases(&device, 100..100 + count, |random| random_case(random, 500));
-    random_cases(&device, 1000..1000 + count, |random| random_varied_case(random, 500));
+    each_kernel(&device);
+    let mut all = random_cases(&device, 100..100 + count, |random| random_case(random, 500));
+    all.merge(&random_cases(&device, 1000..1000 + count, |random| random_varied_case(random, 500)));
+    println!("{all}");
 }
 
 #[test]

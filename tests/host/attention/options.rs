@@ -3,6 +3,7 @@
 
 use crate::random::Random;
 use half::bf16;
+use moye::profile::Card;
 use moye::{Attention, Buffer, Device, Heads, HeadsMut};
 
 const D: usize = 64;
@@ -75,6 +76,38 @@ fn sequences_of_variable_length_are_attended_to_each_by_itself() {
     let o = o.download().unwrap();
     assert_close(&o[..a.q.len()], &a.causal(&device, 90));
     assert_close(&o[a.q.len()..], &b.causal(&device, 130));
+}
+
+#[test]
+fn heads_of_every_size_are_decoded_on_gpus_with_99_kib_of_shared_memory() {
+    let device = Device::sim_of(&Card::named("RTX 4090").unwrap());
+    for d in [64, 80, 96, 128, 192, 256] {
+        let data = device.upload(&numbers(40 * d, d as u64)).unwrap();
+        let mut o = device.alloc_uninit::<bf16>(d).unwrap();
+        let keys = || Heads::head_first(&data, [1, 1, 40, d]).unwrap();
+        let query = Heads::head_first(data.slice(..d).unwrap(), [1, 1, 1, d]).unwrap();
+        let mut target = HeadsMut::head_first(&mut o, [1, 1, 1, d]).unwrap();
+        Attention::new(query, keys(), keys()).run(&device, &mut target).unwrap();
+        assert!(o.download().unwrap().iter().all(|o| o.is_finite()), "{d}");
+    }
+}
+
+#[test]
+fn pages_with_offsets_of_keys_are_refused() {
+    let device = Device::sim();
+    let data = device.upload(&numbers(64 * D, 1)).unwrap();
+    let mut o = device.alloc_uninit::<bf16>(4 * D).unwrap();
+    let numbers = device.upload(&[0, 4]).unwrap();
+    let table = device.upload(&[0, 1, 2, 3]).unwrap();
+    let keys = || Heads::head_first(&data, [4, 1, 16, D]).unwrap();
+    let query = Heads::head_first(data.slice(..4 * D).unwrap(), [1, 1, 4, D]).unwrap();
+    let mut target = HeadsMut::head_first(&mut o, [1, 1, 4, D]).unwrap();
+    // SAFETY: the call is refused before it reads them.
+    let call = unsafe {
+        Attention::new(query, keys(), keys()).variable_length(&numbers, &numbers, [4, 4]).pages(&table, 4)
+    };
+    let error = call.run(&device, &mut target).unwrap_err().to_string();
+    assert!(error.contains("give `variable_queries` and `key_lengths` with pages"), "{error}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub struct Case {
     pub group: usize,
     pub q_length: usize,
     pub k_length: usize,
-    /// Lengths by batch, up to `q_length` and `k_length`.
+    /// Lengths by batch, up to `q_length` and `k_length`: offsets, with pages those of queries alone.
     pub lengths: Option<Vec<(usize, usize)>>,
     /// Lengths of the keys alone, of room for `k_length`.
     pub k_lengths: Option<Vec<usize>>,
@@ -37,6 +37,21 @@ pub struct Case {
     /// value is NaN or the key is odd.
     pub planted: Vec<(usize, usize, f32)>,
 }
+
+/// Which of the kernels for sm_80 serves a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// For options that leave scores unchanged.
+    Plain,
+    /// For all options.
+    General,
+    /// For all options and few query rows.
+    Decode,
+}
+
+/// The head sizes of keys and values.
+pub const HEADS: [(usize, usize); 7] =
+    [(64, 64), (80, 80), (96, 96), (128, 128), (192, 192), (192, 128), (256, 256)];
 
 /// The order of the modes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,32 +115,44 @@ impl Case {
 
     /// Sizes and options at random.
     pub fn random(random: &mut Random) -> Self {
-        let (d, dv) =
-            random.of(&[(64, 64), (80, 80), (96, 96), (128, 128), (192, 192), (192, 128), (256, 256)]);
-        let group = random.of(&[1, 1, 2, 3, 4, 8]);
+        let heads = random.of(&HEADS);
+        let which = random.of(&[Which::Plain, Which::General, Which::Decode]);
+        Self::random_of(random, heads, which)
+    }
+
+    /// A random case for each seed. With the element type by `seed % 2`, the next 42 seeds have each
+    /// kernel once.
+    pub fn of_seed(seed: u64) -> Self {
+        let number = seed as usize / 2;
+        let which = [Which::Plain, Which::General, Which::Decode][number / HEADS.len() % 3];
+        Self::random_of(&mut Random::new(seed), HEADS[number % HEADS.len()], which)
+    }
+
+    fn random_of(random: &mut Random, (d, dv): (usize, usize), which: Which) -> Self {
+        let packed = random.one_in(8) && d == dv;
+        let group = if packed { 1 } else { random.of(&[1, 1, 2, 3, 4, 8]) };
         let kv_heads = random.of(&[1, 1, 2]);
-        let decode = random.one_in(3);
+        let decode = which == Which::Decode;
         let q_length = if decode { random.below(20) } else { random.of(&[0, 1, 7, 64, 65, 127, 130, 200]) };
-        let k_length = random.of(&[0, 1, 15, 64, 65, 100, 129, 200, 257]);
+        let k_length = if packed { q_length } else { random.of(&[0, 1, 15, 64, 65, 100, 129, 200, 257]) };
         let batches = 1 + random.below(3);
         let mut case = Self::new(d, (batches, group * kv_heads, group), (q_length, k_length));
         case.dv = dv;
         case.decode = decode;
-        case.order = random.of(&[Order::HeadFirst, Order::TokenFirst]);
-        if random.one_in(4) && group == 1 && q_length == k_length && d == dv {
-            case.order = Order::Packed;
-        }
+        case.order = if packed { Order::Packed } else { random.of(&[Order::HeadFirst, Order::TokenFirst]) };
         match random.below(5) {
             0 => {
                 let length = |most: usize, random: &mut Random| random.below(most + 1);
-                case.lengths = Some(
-                    (0..batches).map(|_| (length(q_length, random), length(k_length, random))).collect(),
-                );
+                let lengths = (0..batches).map(|_| {
+                    let queries = length(q_length, random);
+                    (queries, if packed { queries } else { length(k_length, random) })
+                });
+                case.lengths = Some(lengths.collect());
             }
             1 => case.k_lengths = Some((0..batches).map(|_| random.below(k_length + 1)).collect()),
             _ => {}
         }
-        if case.lengths.is_none() && case.order != Order::Packed && random.one_in(3) {
+        if !packed && which != Which::Plain && random.one_in(3) {
             case.page = Some(random.of(&[4, 16, 16, 32, 64, 256]));
         }
         case.window = match random.below(5) {
@@ -134,20 +161,21 @@ impl Case {
             3 => [random.below(100) as i32, random.below(100) as i32],
             _ => [UNLIMITED; 2],
         };
-        if random.one_in(6) {
+        let general = which != Which::Plain;
+        if general && random.one_in(6) {
             case.softcap = 3.0;
         }
-        case.alibi = random.one_in(6);
+        case.alibi = general && random.one_in(6);
         let broadcast = |random: &mut Random| Broadcast {
             batch: random.one_in(2),
             head: random.one_in(2),
             row: random.one_in(3),
             transposed: random.one_in(3),
         };
-        if random.one_in(6) {
+        if general && random.one_in(6) {
             case.bias = Some(broadcast(random));
         }
-        if random.one_in(6) {
+        if general && random.one_in(6) {
             case.mask = Some(broadcast(random));
         }
         case.sinks = random.one_in(5);
@@ -160,7 +188,18 @@ impl Case {
                 .map(|_| (random.below(batches), random.below(k_length), value))
                 .collect();
         }
+        if which == Which::General && !case.is_general() {
+            case.alibi = true;
+        }
         case
+    }
+
+    /// The numbers of keys where neither offsets nor the tensor have them.
+    pub fn numbers_of_keys(&self) -> Vec<i32> {
+        match (&self.lengths, self.page) {
+            (Some(lengths), Some(_)) => lengths.iter().map(|&(_, keys)| keys as i32).collect(),
+            _ => self.k_lengths.iter().flatten().map(|&keys| keys as i32).collect(),
+        }
     }
 
     pub fn kv_heads(&self) -> usize {

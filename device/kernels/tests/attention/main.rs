@@ -17,11 +17,17 @@ mod reference;
 mod varied;
 
 use case::Case;
-use check::check;
+use check::{Kernels, check};
 use half::{bf16, f16};
 use machine::Simulator;
 use moye_sim::GlobalMemory;
-use random::Random;
+use std::collections::BTreeSet;
+
+/// Name and shared memory of the kernel for a case.
+fn facts<T: Kernels>(case: &Case) -> (&'static str, u32) {
+    let kernel = T::entry(case).0;
+    (kernel.name(), kernel.shared_bytes() as u32)
+}
 
 fn simulator() -> Simulator {
     Simulator(GlobalMemory::new())
@@ -38,13 +44,27 @@ fn plain_and_causal_attention_are_within_the_rounding_of_the_element_type() {
 
 #[test]
 fn random_options_are_within_the_rounding_of_the_element_type() {
+    let mut kernels = BTreeSet::new();
     for seed in 0..60 {
-        let case = Case::random(&mut Random::new(seed));
+        let case = Case::of_seed(seed);
         if seed % 2 == 0 {
             check::<bf16, _>(&simulator(), &case, seed);
+            kernels.insert(facts::<bf16>(&case).0);
         } else {
             check::<f16, _>(&simulator(), &case, seed);
+            kernels.insert(facts::<f16>(&case).0);
         }
+    }
+    assert_eq!(kernels.len(), 42, "kernels that ran: {kernels:?}");
+}
+
+#[test]
+fn each_kernel_fits_into_the_shared_memory_of_every_gpu_from_sm_80_on() {
+    for seed in 0..42 {
+        let case = Case::of_seed(seed);
+        let (name, bytes) = if seed % 2 == 0 { facts::<bf16>(&case) } else { facts::<f16>(&case) };
+        // sm_86 and sm_89 have 99 KiB a block.
+        assert!(bytes <= 99 * 1024, "{name}: {bytes} bytes");
     }
 }
 

@@ -87,7 +87,8 @@ impl<T: Tested> Operands<T> {
             }
             all
         };
-        let (q_offsets, k_offsets) = (offsets(|l| l.0), offsets(|l| l.1));
+        let q_offsets = offsets(|l| l.0);
+        let k_offsets = if case.page.is_some() { vec![] } else { offsets(|l| l.1) };
         let laid = |rows: usize, batches: usize, heads: usize, columns: usize| -> Laid<T> {
             let (row, head, batch);
             match case.order {
@@ -138,7 +139,7 @@ impl<T: Tested> Operands<T> {
             }
         }
         for laid in [&mut k, &mut v] {
-            if case.lengths.is_some() {
+            if case.lengths.is_some() && case.page.is_none() {
                 laid.strides.batch = 0;
             }
         }
@@ -312,8 +313,7 @@ impl<B: Buffer> Buffers<B> {
         let slopes = upload(&floats(&operands.slopes));
         let sinks = upload(&floats(&operands.sinks));
         let (q_offsets, k_offsets) = (upload(&ints(&operands.q_offsets)), upload(&ints(&operands.k_offsets)));
-        let k_lengths: Vec<i32> = case.k_lengths.iter().flatten().map(|&l| l as i32).collect();
-        let k_lengths = upload(&ints(&k_lengths));
+        let k_lengths = upload(&ints(&case.numbers_of_keys()));
         let pages = upload(&ints(&operands.pages));
         let rows = case.batches * case.heads * case.q_length;
         let (mut partial_o, mut partial_lse) = (0, 0);

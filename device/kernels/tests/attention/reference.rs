@@ -131,7 +131,8 @@ impl Errors {
         }
     }
 
-    fn merge(&mut self, other: &Self) {
+    /// Takes in the errors of other rows.
+    pub fn merge(&mut self, other: &Self) {
         self.squares += other.squares;
         self.of += other.of;
         self.largest = self.largest.max(other.largest);
@@ -141,6 +142,13 @@ impl Errors {
     /// The error by norm.
     pub fn relative(&self) -> f64 {
         if self.of == 0.0 { self.squares.sqrt() } else { (self.squares / self.of).sqrt() }
+    }
+}
+
+impl std::fmt::Display for Errors {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (largest, norm) = (self.largest, self.relative());
+        write!(f, "{} rows: the largest error is {largest:.2} of its bound; {norm:.2e} by norm", self.rows)
     }
 }
 
