@@ -526,8 +526,8 @@ def figure(value):
     return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.3f}"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def main(cases=cases, description=__doc__):
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--csv", help="the file to write")
     parser.add_argument("--only", action="append", help="only work whose name contains this text, or one of several")
     parser.add_argument("--rounds", type=int, default=11)

@@ -47,13 +47,14 @@ pub(super) struct Pages<'a> {
 /// bytes, and so do rows, heads and batches: strides are multiples of 8 elements of f16 and bf16,
 /// of 16 of e4m3.
 ///
-/// On Hopper the kernels with `wgmma` and TMA serve f16 and bf16, heads of 64, 128 and 256, masks
-/// by [`causal`](Self::causal) and [`window`](Self::window), [`sinks`](Self::sinks),
-/// [`variable_length`](Self::variable_length), [`key_lengths`](Self::key_lengths), pages of 16
+/// On Hopper the kernels with `wgmma` and TMA serve f16 and bf16 with masks by
+/// [`causal`](Self::causal) and [`window`](Self::window); for heads of 64, 128 and 256 also
+/// [`sinks`](Self::sinks), [`variable_length`](Self::variable_length),
+/// [`variable_queries`](Self::variable_queries), [`key_lengths`](Self::key_lengths), pages of 16
 /// tokens and more, and splits. The kernels with `mma.sync` serve the rest: [`bias`](Self::bias),
 /// [`mask`](Self::mask), [`alibi`](Self::alibi), [`softcap`](Self::softcap), a scale that is not
-/// positive, smaller pages, other head sizes, and calls whose query tokens times query heads of a
-/// KV head are at most 16, as in decoding. [`explain`](Self::explain) names the kernel.
+/// positive, smaller pages, and calls whose query tokens times query heads of a KV head are at most
+/// 16, as in decoding. [`explain`](Self::explain) names the kernel.
 ///
 /// [`F8E4M3`] is served on Hopper, for head sizes 64, 128 and 256, with masks by
 /// [`causal`](Self::causal) and [`window`](Self::window) and with [`scales`](Attention::scales);

@@ -70,7 +70,7 @@ pub fn launch<T: AttentionElement>(
         ));
     }
     let d = call.q.shape.extents[3];
-    let Some(mut launch) = fastest(T::HOPPER, device, d, arguments) else {
+    let Some(mut launch) = fastest(T::HOPPER, device, (d, d), arguments) else {
         let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
         return unsupported(format!(
             "TMA cannot load q, k and v with the strides {strides:?} (batch, head, token) in bytes: they must be above 0 and below \

@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The maps of Q, K, V and O, the arguments, and the heads of a section.
 type Parameters<C> =
-    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaK<C>>, TmaMap<TmaQ<C>>, Arguments<<C as Config>::T>, u32);
+    (TmaMap<TmaQ<C>>, TmaMap<TmaK<C>>, TmaMap<TmaV<C>>, TmaMap<TmaO<C>>, Arguments<<C as Config>::T>, u32);
 
 /// The overhead of a tile of keys, in keys: on an H100, tiles of 160 keys beat tiles of 128 from
 /// 2048 keys on.
@@ -35,18 +35,17 @@ const SHORT: u32 = 2048;
 /// Limit of the bytes of keys and values of a section's heads, so that they stay in L2.
 const L2_BYTES: u64 = 32 << 20;
 
-/// The launch for a call with the arguments `arguments`, and heads of `d` columns with values
-/// of `dv`; `None` if the kernels for sm_80 must serve it: another architecture, an option that
+/// The launch for a call with the arguments `arguments`, and heads of these sizes, of keys and of
+/// values; `None` if the kernels for sm_80 must serve it: another architecture, an option that
 /// changes single scores, variable lengths, tensors that TMA cannot load.
 pub fn serves<T: TmaElement>(
     variants: &[HopperVariant<T>],
     device: &Device,
-    (d, dv): (usize, usize),
+    sizes: (usize, usize),
     arguments: &Arguments<T>,
 ) -> Option<HopperLaunch<T>> {
     let on_device = [arguments.q_offsets, arguments.k_offsets, arguments.k_lengths];
     if device.arch() != Arch::new(9, 0)
-        || d != dv
         || arguments.is_general()
         || arguments.sinks.address() != 0
         || on_device.iter().any(|numbers| numbers.address() != 0)
@@ -54,15 +53,14 @@ pub fn serves<T: TmaElement>(
     {
         return None;
     }
-    fastest(variants, device, d, arguments)
+    fastest(variants, device, sizes, arguments)
 }
 
-/// The launch of the fastest kernel for heads of `d` columns; `None` if no kernel takes
-/// such heads, or TMA cannot load the tensors.
+/// The launch of the fastest kernel for heads of these sizes; `None` if no kernel takes such heads, or TMA cannot load the tensors.
 pub fn fastest<T: TmaElement>(
     variants: &[HopperVariant<T>],
     device: &Device,
-    d: usize,
+    sizes: (usize, usize),
     arguments: &Arguments<T>,
 ) -> Option<HopperLaunch<T>> {
     let Window { left, right } = arguments.window;
@@ -77,12 +75,13 @@ pub fn fastest<T: TmaElement>(
         };
         (masked && arguments.q_length < SHORT && rows > 128, length)
     };
-    let variant = *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| cost(variant))?;
+    let variant =
+        *variants.iter().filter(|variant| variant.sizes == sizes).min_by_key(|variant| cost(variant))?;
     let keys = KeyTensor { rows: arguments.k_length, batches: arguments.batches };
     let fields = (variant.fields)(arguments, keys)?;
     let mut arguments = *arguments;
     let blocks = arguments.grid(variant.tile.0).min(device.planned_multiprocessors());
-    let section = section(&arguments, blocks, variant.tile, d as u32);
+    let section = section(&arguments, blocks, variant.tile, (sizes.0 + sizes.1) as u32 / 2);
     let (blocks, scales) = (blocks.into(), Scales::NONE);
     Some(HopperLaunch { variant, fields, blocks, pack: 1, splits: 1, section, scales })
 }
@@ -118,15 +117,15 @@ pub fn layout_of(rows: u32, d: i64, heads: u32, batches: u32, strides: &Strides)
 /// The tensor maps of a call's tensors, if TMA can load and store them.
 fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 4]> {
     let &Arguments { q, k, v, o, batches, heads, group, q_length, .. } = arguments;
-    let queries = |strides| layout_of(q_length, C::D, heads, batches, strides);
-    let keys = |strides| layout_of(keys.rows, C::D, heads / group, keys.batches, strides);
+    let queries = |d, strides| layout_of(q_length, d, heads, batches, strides);
+    let keys = |d, strides| layout_of(keys.rows, d, heads / group, keys.batches, strides);
     let (stride_q, stride_k) = (&arguments.stride_q, &arguments.stride_k);
     let (stride_v, stride_o) = (&arguments.stride_v, &arguments.stride_o);
     Some([
-        TmaQ::<C>::tensor_map(q.address(), &queries(stride_q)).ok()?,
-        TmaK::<C>::tensor_map(k.address(), &keys(stride_k)).ok()?,
-        TmaK::<C>::tensor_map(v.address(), &keys(stride_v)).ok()?,
-        TmaQ::<C>::tensor_map(o.address(), &queries(stride_o)).ok()?,
+        TmaQ::<C>::tensor_map(q.address(), &queries(C::D, stride_q)).ok()?,
+        TmaK::<C>::tensor_map(k.address(), &keys(C::D, stride_k)).ok()?,
+        TmaV::<C>::tensor_map(v.address(), &keys(C::DV, stride_v)).ok()?,
+        TmaO::<C>::tensor_map(o.address(), &queries(C::DV, stride_o)).ok()?,
     ])
 }
 
@@ -141,8 +140,8 @@ unsafe fn launch<C: HopperKernel>(
     let device = stream.device();
     let q = TensorMapOf::<TmaQ<C>>::of_fields(device, q)?;
     let k = TensorMapOf::<TmaK<C>>::of_fields(device, k)?;
-    let v = TensorMapOf::<TmaK<C>>::of_fields(device, v)?;
-    let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
+    let v = TensorMapOf::<TmaV<C>>::of_fields(device, v)?;
+    let o = TensorMapOf::<TmaO<C>>::of_fields(device, o)?;
     let grid = Grid::new(launch.blocks as u32, C::THREADS);
     // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&q, &k, &v, &o, arguments, launch.section)) }
@@ -170,6 +169,8 @@ macro_rules! variants {
 }
 variants! {
     bf16 BF16: Bf16D64 hopper_bf16_64, Bf16D64Causal hopper_bf16_64_causal, Bf16D128 hopper_bf16_128, Bf16D128Causal hopper_bf16_128_causal,
-        Bf16D256 hopper_bf16_256;
-    f16 F16: F16D64 hopper_f16_64, F16D64Causal hopper_f16_64_causal, F16D128 hopper_f16_128, F16D128Causal hopper_f16_128_causal, F16D256 hopper_f16_256;
+        Bf16D80 hopper_bf16_80, Bf16D96 hopper_bf16_96,
+        Bf16D192 hopper_bf16_192, Bf16D192x128 hopper_bf16_192x128, Bf16D256 hopper_bf16_256;
+    f16 F16: F16D64 hopper_f16_64, F16D64Causal hopper_f16_64_causal, F16D128 hopper_f16_128, F16D128Causal hopper_f16_128_causal, F16D80 hopper_f16_80, F16D96 hopper_f16_96,
+        F16D192 hopper_f16_192, F16D192x128 hopper_f16_192x128, F16D256 hopper_f16_256;
 }

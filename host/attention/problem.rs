@@ -45,9 +45,9 @@ impl<T: AttentionElement> Problem<T> {
             ));
         }
         let variant = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == (d, dv)).copied();
-        let mut of_hopper = T::HOPPER.iter().map(|variant| (variant.d, variant.d));
+        let mut of_hopper = T::HOPPER.iter().map(|variant| variant.sizes);
         if variant.is_none() && (!T::VARIANTS.is_empty() || of_hopper.all(|sizes| sizes != (d, dv))) {
-            let of_hopper = T::HOPPER.iter().map(|variant| (variant.d, variant.d));
+            let of_hopper = T::HOPPER.iter().map(|variant| variant.sizes);
             let mut sizes: Vec<_> =
                 T::VARIANTS.iter().map(|variant| (variant.d, variant.dv)).chain(of_hopper).collect();
             sizes.sort_unstable();

@@ -145,7 +145,7 @@ fn on_hopper<T: AttentionElement>(
         && let Some(launch) = hopper::serves(T::HOPPER, device, demand.sizes, &plain)
         // If there are too few row tiles to fill the GPU, the keys are split.
         && (launch.blocks == u64::from(device.planned_multiprocessors())
-            || varied.as_ref().is_none_or(|varied| varied.splits == 1))
+            || varied.as_ref().map_or(arguments.splits, |varied| varied.splits) == 1)
     {
         *arguments = plain;
         return Some((Choice::Hopper(Box::new(launch)), launch.blocks));

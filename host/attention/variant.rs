@@ -13,7 +13,8 @@ use moye_sim::TensorMap as Fields;
 #[derive(Clone, Copy, Debug)]
 pub struct HopperVariant<T: Element> {
     pub name: &'static str,
-    pub d: usize,
+    /// Head sizes of keys and values.
+    pub sizes: (usize, usize),
     /// Query rows and keys of a tile.
     pub tile: (u32, u32),
     /// The fields of the tensor maps; `None` if TMA cannot load the tensors.
@@ -34,7 +35,8 @@ impl<T: Element> HopperVariant<T> {
         fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 4]>,
         launch: LaunchFn<T>,
     ) -> Self {
-        Self { name, d: C::D as usize, tile: (64 * C::WARPGROUPS, C::BLK_N), fields, launch }
+        let sizes = (C::D as usize, C::DV as usize);
+        Self { name, sizes, tile: (64 * C::WARPGROUPS, C::BLK_N), fields, launch }
     }
 }
 

@@ -49,10 +49,9 @@ pub fn serves<T: TmaElement>(
     demand: &Demand,
     arguments: &Arguments<T>,
 ) -> Option<HopperLaunch<T>> {
-    let &Demand { sizes: (d, dv), keys, splits: wanted } = demand;
+    let &Demand { sizes, keys, splits: wanted } = demand;
     let paged = arguments.pages.address() != 0;
     if device.arch() != Arch::new(9, 0)
-        || d != dv
         || arguments.changes_scores()
         || paged && !arguments.page.is_multiple_of(SMALL_BOX)
         || arguments.k_length == 0
@@ -73,7 +72,7 @@ pub fn serves<T: TmaElement>(
     };
     // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
     // often.
-    let variant = *variants.iter().filter(|variant| variant.d == d).min_by_key(|variant| {
+    let variant = *variants.iter().filter(|variant| variant.sizes == sizes).min_by_key(|variant| {
         let cost = u64::from(variant.tile.0 + OVERHEAD_ROWS);
         (tiles(variant, pack(variant)).saturating_mul(cost), u32::MAX - variant.tile.0)
     })?;
@@ -84,7 +83,7 @@ pub fn serves<T: TmaElement>(
         let key_tiles = arguments.k_length.div_ceil(variant.tile.1);
         let multiprocessors = device.planned_multiprocessors();
         splits(
-            &Sizes::of(arguments, (d, dv)),
+            &Sizes::of(arguments, sizes),
             &Split { kernel: &HOPPER, tile: variant.tile, blocks: of_split, key_tiles, multiprocessors },
         )
     });

@@ -9,8 +9,8 @@
 use super::arguments::{Arguments, Window};
 use super::config::Half;
 use super::hopper_config::{
-    Config, Element, KeyStages, QueryStage, SmemK, SmemQ, SmemVt, Storage, TmaK, TmaQ, WARPGROUP,
-    give_registers, recomputed, take_registers,
+    Config, Element, KeyStages, QueryStage, SmemK, SmemO, SmemQ, SmemV, SmemVt, Storage, TmaK, TmaO, TmaQ,
+    TmaV, WARPGROUP, give_registers, recomputed, take_registers,
 };
 use super::hopper_hidden::{TileRows, recompute};
 use super::hopper_mainloop::{ALONE, Mainloop, ResultsOf, begin_turns, scale_rows};
@@ -42,9 +42,9 @@ pub struct Maps<'a, C: Config> {
     /// Keys.
     pub k: &'a TmaMap<TmaK<C>>,
     /// Values.
-    pub v: &'a TmaMap<TmaK<C>>,
+    pub v: &'a TmaMap<TmaV<C>>,
     /// Results.
-    pub o: &'a TmaMap<TmaQ<C>>,
+    pub o: &'a TmaMap<TmaO<C>>,
 }
 
 /// The kernel's text: entries are its instances. The block's threads are those of
@@ -80,11 +80,11 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
     }
 }
 
-/// Shared memory: (64, D, WARPGROUPS), (BLK_N, D, STAGES) and the same for V.
+/// Shared memory: (64, D, TILES_Q), (BLK_N, D, STAGES) and (BLK_N, DV, STAGES).
 type Arrays<C> = (
     SharedTensor<Element<C>, SmemQ<C>>,
     SharedTensor<Element<C>, SmemK<C>>,
-    SharedTensor<Element<C>, SmemK<C>>,
+    SharedTensor<Element<C>, SmemV<C>>,
 );
 /// A stage of Q for each warpgroup, and the stages of K and V.
 type Pipelines<C> = (
@@ -106,7 +106,7 @@ unsafe fn produce<C: Config>(
     (queries, keys, values): Pipelines<C>,
 ) {
     let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
-    let (load_q, load_k) = (TmaQ::<C>::get_slice(), TmaK::<C>::get_slice());
+    let (load_q, load_k, load_v) = (TmaQ::<C>::get_slice(), TmaK::<C>::get_slice(), TmaV::<C>::get_slice());
     let (mQ, mK, mV) = (maps.q.tensor(), maps.k.tensor(), maps.v.tensor());
     let mut queries = [queries.0.producer(), queries.1.producer(), queries.2.producer()];
     let (mut keys, mut values) = (keys.producer(), values.producer());
@@ -120,25 +120,25 @@ unsafe fn produce<C: Config>(
         let row_tile = work.row_tile * C::WARPGROUPS;
         let (begin, end) = key_tiles_of::<C>(&visible, row_tile * 64, arguments.q_length);
         macro_rules! load {
-            ($pipeline:ident, $tensor:ident, $array:ident, $tile:expr) => {
-                let filling = $pipeline.acquire(TmaK::<C>::BYTES);
-                load_k.copy($tensor.tile([$tile, 0, head, batch]), filling.of($array), &filling);
+            ($pipeline:ident, $tma:ident $load:ident, $tensor:ident, $array:ident, $tile:expr) => {
+                let filling = $pipeline.acquire($tma::<C>::BYTES);
+                $load.copy($tensor.tile([$tile, 0, head, batch]), filling.of($array), &filling);
             };
         }
         // In the order in which the consumers free the stages: they read the last Q, then K.
         let mut tile = end - 1;
-        load!(keys, mK, sK, tile);
+        load!(keys, TmaK load_k, mK, sK, tile);
         for warpgroup in 0..C::WARPGROUPS {
             let filling = queries[warpgroup as usize].acquire(TmaQ::<C>::BYTES);
             let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
             load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
         }
         while tile > begin {
-            load!(keys, mK, sK, tile - 1);
-            load!(values, mV, sV, tile);
+            load!(keys, TmaK load_k, mK, sK, tile - 1);
+            load!(values, TmaV load_v, mV, sV, tile);
             tile -= 1;
         }
-        load!(values, mV, sV, tile);
+        load!(values, TmaV load_v, mV, sV, tile);
     }
 }
 
@@ -159,8 +159,9 @@ unsafe fn consume<C: Config>(
     let scale = arguments.scale * core::f32::consts::LOG2_E;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
     // A stage is read between its wait and its release.
-    let (sQ, sO) = (sQ.slice_last(warpgroup), sQ.slice_last(warpgroup + C::TILES_Q - C::WARPGROUPS)); // (64, D)
-    let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
+    let sO = sQ.with_layout::<SmemO<C>>().slice_last(warpgroup + C::TILES_Q - C::WARPGROUPS); // (64, DV)
+    let sQ = sQ.slice_last(warpgroup); // (64, D)
+    let sVt = sV.with_layout::<SmemVt<C>>(); // (DV, BLK_N, STAGES)
     let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
     let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
     let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
@@ -250,7 +251,7 @@ impl<C: Config> Tile<C> {
         &self,
         tOrO: &mut ResultsOf<C>,
         softmax: &Softmax,
-        sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+        sO: SharedTensor<Element<C>, AllButLast<SmemO<C>>>,
         maps: Maps<'_, C>,
         arguments: &Arguments<C::T>,
     ) {
@@ -284,7 +285,7 @@ impl<C: Config> Tile<C> {
         fence_proxy_async_shared();
         sync_barrier(ALONE + self.warpgroup, WARPGROUP);
         if thread_idx().x.is_multiple_of(WARPGROUP) {
-            TmaQ::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
+            TmaO::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
             bulk_commit_group();
         }
     }
@@ -315,7 +316,7 @@ impl<C: Config> Tile<C> {
         for index in 0..2 {
             let row = self.rows.row::<C>(index);
             let address = self.row_of_o(row.unwrap_or(0), lane_id() % 4 * 8, arguments);
-            for part in 0..const { C::D as usize / 32 } {
+            for part in 0..const { C::DV as usize / 32 } {
                 // Four pairs of columns, 8 apart.
                 let words = [0, 2, 4, 6].map(|column| {
                     let pair = [0, 1].map(|i| tOrO[at(2, index, 8 * part + column + i)]);
@@ -372,7 +373,7 @@ pub unsafe fn store_lse<T: memory::Element>(
 #[inline(always)]
 unsafe fn store_shared<C: Config>(
     tOrO: &ResultsOf<C>,
-    sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+    sO: SharedTensor<Element<C>, AllButLast<SmemO<C>>>,
     warpgroup: u32,
 ) {
     let thread = recomputed::<C>(thread_idx().x % WARPGROUP);

@@ -31,8 +31,11 @@ pub const SMALL_BOX: u32 = 16;
 pub trait Config: Copy + Default + Send + Sync + 'static {
     /// Elements of O; except in the kernels for 8-bit floats those of Q, K and V too.
     type T: PackPair + Half + Pairs;
-    /// Columns of a head.
+    /// Columns of a head of queries and keys.
     const D: i64;
+    /// Columns of a head of values and results. Where they differ from `D`, O has no tiles of its
+    /// own.
+    const DV: i64 = Self::D;
     /// Keys of a tile.
     const BLK_N: u32;
     /// Consumer warpgroups, with 64 rows of queries each.
@@ -54,7 +57,7 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const THREADS: u32 = (Self::WARPGROUPS + 1) * WARPGROUP;
     /// `S = Q K^T` of a warpgroup: 64 x BLK_N, both operands in shared memory.
     type Qk: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
-    /// `O = P V` of a warpgroup: 64 x D, P in registers.
+    /// `O = P V` of a warpgroup: 64 x DV, P in registers.
     type Pv: StaticTiledMma<Atom: WgmmaAtom<OperandA = [u32; 4], D = f32>>;
     /// O to shared memory.
     type StoreO: StaticTiledCopy<Atom = SM90_U32x4_STSM_N, Element = Self::T>;
@@ -127,27 +130,42 @@ macro_rules! layouts {
     )+ };
 }
 
-/// Rows of D elements, several tiles of them, in rows of 128 bytes that are swizzled.
-const fn rows(rows: i64, columns: i64, tiles: i64) -> ComposedLayout {
-    shared_memory_atom(Major::K, SwizzleBytes::B128, 16)
-        .tile_to_shape(IntTuple::flat(&[rows, columns, tiles]))
+/// The swizzled rows that a tile with this many columns consists of: the longest of 128, 64 and 32
+/// bytes that divide its own.
+const fn atom(columns: i64) -> ComposedLayout {
+    let bytes = if columns % 64 == 0 {
+        SwizzleBytes::B128
+    } else if columns % 32 == 0 {
+        SwizzleBytes::B64
+    } else {
+        SwizzleBytes::B32
+    };
+    shared_memory_atom(Major::K, bytes, 16)
 }
-const SWIZZLE: Swizzle = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).swizzle;
+
+/// Several tiles of rows.
+const fn rows(rows: i64, columns: i64, tiles: i64) -> ComposedLayout {
+    atom(columns).tile_to_shape(IntTuple::flat(&[rows, columns, tiles]))
+}
 
 layouts! {
-    /// Q, and O: (64, D, TILES_Q).
-    SmemQ = |C| rows(64, C::D, C::TILES_Q as i64).layout, SWIZZLE;
-    /// K or V: (BLK_N, D, STAGES).
-    SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, SWIZZLE;
-    /// V transposed: (D, BLK_N, STAGES).
-    SmemVt = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout.select(&[1, 0, 2]), SWIZZLE;
+    /// Q: (64, D, TILES_Q).
+    SmemQ = |C| rows(64, C::D, C::TILES_Q as i64).layout, atom(C::D).swizzle;
+    /// O, in the memory of Q: (64, DV, TILES_Q).
+    SmemO = |C| rows(64, C::DV, C::TILES_Q as i64).layout, atom(C::DV).swizzle;
+    /// K: (BLK_N, D, STAGES).
+    SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, atom(C::D).swizzle;
+    /// V: (BLK_N, DV, STAGES).
+    SmemV = |C| rows(C::BLK_N as i64, C::DV, STAGES as i64).layout, atom(C::DV).swizzle;
+    /// V transposed: (DV, BLK_N, STAGES).
+    SmemVt = |C| rows(C::BLK_N as i64, C::DV, STAGES as i64).layout.select(&[1, 0, 2]), atom(C::DV).swizzle;
     /// A warpgroup's tile of scores.
     TileS = |C| layout!((64, { C::BLK_N as i64 })), Swizzle::NONE;
     /// A warpgroup's tile of O.
-    TileO = |C| layout!((64, { C::D })), Swizzle::NONE;
+    TileO = |C| layout!((64, { C::DV })), Swizzle::NONE;
 }
 
-/// K or V as boxes of `B` keys: (B, D, BLK_N / B, STAGES).
+/// K or V as boxes of `B` keys, of heads of a multiple of 64 columns: (B, D, BLK_N / B, STAGES).
 #[derive(Clone, Copy, Debug)]
 pub struct SmemBoxes<C, const B: u32 = BOX>(PhantomData<C>);
 
@@ -156,13 +174,17 @@ impl<C: Config, const B: u32> StaticLayout for SmemBoxes<C, B> {
         ({ B as i64 }, (64, { C::D / 64 }), { (C::BLK_N / B) as i64 }, { STAGES as i64 }):
         (64, (1, { C::BLK_N as i64 * 64 }), { B as i64 * 64 }, { C::BLK_N as i64 * C::D })
     );
-    const SWIZZLE: Swizzle = SWIZZLE;
+    const SWIZZLE: Swizzle = atom(C::D).swizzle;
 }
 
-/// The copy of 64 rows of Q or O, of a tensor (row, column, head, sequence).
+/// The copy of 64 rows of Q, of a tensor (row, column, head, sequence).
 pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;
-/// The copy of a tile of K or V.
+/// The copy of 64 rows of O.
+pub type TmaO<C> = TmaCopy<Element<C>, AllButLast<SmemO<C>>, 4>;
+/// The copy of a tile of K.
 pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
+/// The copy of a tile of V.
+pub type TmaV<C> = TmaCopy<Element<C>, AllButLast<SmemV<C>>, 4>;
 
 /// The copy of a box of K or V, of a tensor (row, column, head, sequence or page).
 pub type TmaBox<C, const B: u32 = BOX> = TmaCopy<Element<C>, AllButLast<AllButLast<SmemBoxes<C, B>>>, 4>;
@@ -187,7 +209,7 @@ pub type KeyStages<C> = PipelineStorage<STAGES, Consumers<C>>;
 pub type Storage<C> = (
     SharedArray<Element<C>, SmemQ<C>>,
     SharedArray<Element<C>, SmemK<C>>,
-    SharedArray<Element<C>, SmemK<C>>,
+    SharedArray<Element<C>, SmemV<C>>,
     (QueryStage, QueryStage, QueryStage),
     KeyStages<C>,
     KeyStages<C>,
@@ -212,6 +234,9 @@ macro_rules! option {
     };
     (RECOMPUTES $value:expr) => {
         const RECOMPUTES: bool = $value;
+    };
+    (DV $value:expr) => {
+        const DV: i64 = $value;
     };
 }
 
@@ -278,6 +303,14 @@ configs! {
     Bf16D128Causal: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
     /// bf16, heads of 128.
     Bf16D128: bf16, 128 x 160, 2 of 232, SM90_64x160x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS;
+    /// bf16, heads of 80.
+    Bf16D80: bf16, 80 x 160, 2 of 232, SM90_64x160x16_F32BF16BF16_SS SM90_64x80x16_F32BF16BF16_RS;
+    /// bf16, heads of 96.
+    Bf16D96: bf16, 96 x 160, 2 of 232, SM90_64x160x16_F32BF16BF16_SS SM90_64x96x16_F32BF16BF16_RS;
+    /// bf16, heads of 192.
+    Bf16D192: bf16, 192 x 112, 2 of 232, SM90_64x112x16_F32BF16BF16_SS SM90_64x192x16_F32BF16BF16_RS, SEPARATE_O = false;
+    /// bf16, heads of 192 with values of 128.
+    Bf16D192x128: bf16, 192 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, DV = 128;
     /// bf16, heads of 256.
     Bf16D256: bf16, 256 x 80, 2 of 232, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
     /// bf16, heads of 256, in boxes of 64 keys.
@@ -298,6 +331,14 @@ configs! {
     F16D128Causal: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
     /// f16, heads of 128.
     F16D128: f16, 128 x 160, 2 of 232, SM90_64x160x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS;
+    /// f16, heads of 80.
+    F16D80: f16, 80 x 160, 2 of 232, SM90_64x160x16_F32F16F16_SS SM90_64x80x16_F32F16F16_RS;
+    /// f16, heads of 96.
+    F16D96: f16, 96 x 160, 2 of 232, SM90_64x160x16_F32F16F16_SS SM90_64x96x16_F32F16F16_RS;
+    /// f16, heads of 192.
+    F16D192: f16, 192 x 112, 2 of 232, SM90_64x112x16_F32F16F16_SS SM90_64x192x16_F32F16F16_RS, SEPARATE_O = false;
+    /// f16, heads of 192 with values of 128.
+    F16D192x128: f16, 192 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, DV = 128;
     /// f16, heads of 256.
     F16D256: f16, 256 x 80, 2 of 232, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
     /// f16, heads of 256, in boxes of 64 keys.

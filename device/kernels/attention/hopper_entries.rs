@@ -20,8 +20,8 @@ macro_rules! entries {
         pub unsafe fn $name(
             q: TmaMap<TmaQ<$config>>,
             k: TmaMap<TmaK<$config>>,
-            v: TmaMap<TmaK<$config>>,
-            o: TmaMap<TmaQ<$config>>,
+            v: TmaMap<TmaV<$config>>,
+            o: TmaMap<TmaO<$config>>,
             arguments: Arguments<$t>,
             section: u32,
         ) {
@@ -34,11 +34,19 @@ entries! {
     hopper_bf16_64_causal Bf16D64Causal bf16;
     hopper_bf16_128 Bf16D128 bf16;
     hopper_bf16_128_causal Bf16D128Causal bf16;
+    hopper_bf16_80 Bf16D80 bf16;
+    hopper_bf16_96 Bf16D96 bf16;
+    hopper_bf16_192 Bf16D192 bf16;
+    hopper_bf16_192x128 Bf16D192x128 bf16;
     hopper_bf16_256 Bf16D256 bf16;
     hopper_f16_64 F16D64 f16;
     hopper_f16_64_causal F16D64Causal f16;
     hopper_f16_128 F16D128 f16;
     hopper_f16_128_causal F16D128Causal f16;
+    hopper_f16_80 F16D80 f16;
+    hopper_f16_96 F16D96 f16;
+    hopper_f16_192 F16D192 f16;
+    hopper_f16_192x128 F16D192x128 f16;
     hopper_f16_256 F16D256 f16;
 }
 

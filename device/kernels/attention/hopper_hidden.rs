@@ -69,7 +69,12 @@ pub unsafe fn recompute<C: Config, S: Source>(
     for index in 0..opaque(2) {
         let row = if index == 0 { rows[0] } else { rows[1] };
         if vote_any(FULL_WARP, row.again) {
-            recompute_row::<S, 8>(source, row, &of_warp, index, (C::D as u32, C::D as u32), &mut put);
+            let columns = (C::D as u32, C::DV as u32);
+            if const { C::DV % 32 == 0 } {
+                recompute_row::<S, 8>(source, row, &of_warp, index, columns, &mut put);
+            } else {
+                recompute_row::<S, 4>(source, row, &of_warp, index, columns, &mut put);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 //! float64 on the simulator and a GPU.
 
 use crate::bytes::bytes;
-use crate::case::{Case, Order};
+use crate::case::{Case, HEADS, Order};
 use crate::check::Kernels;
 use crate::common::{self, On};
 use crate::operands::{Laid, Operands};
@@ -14,10 +14,11 @@ use moye::{Arch, Attention, AttentionElement, Device, Heads, HeadsMut};
 /// A case of what the kernels for Hopper serve, with keys and values that a mask may hide and that
 /// are no numbers.
 fn random_case(random: &mut Random, most: usize) -> Case {
-    let d = random.of(&[64, 128, 256]);
+    let (d, dv) = random.of(&HEADS);
     let group = random.of(&[1, 2, 4]);
-    let lengths = (130 + random.below(most), 1 + random.below(2 * most));
+    let lengths = (64 + random.below(most), 1 + random.below(2 * most));
     let mut case = Case::new(d, (1 + random.below(2), group * random.of(&[1, 2]), group), lengths);
+    case.dv = dv;
     case.order = random.of(&[Order::HeadFirst, Order::TokenFirst]);
     case.window = match random.below(4) {
         0 => [i32::MAX, 0],
@@ -35,6 +36,8 @@ fn random_case(random: &mut Random, most: usize) -> Case {
 /// A case for the kernels for variable lengths, pages, splits and packed heads.
 fn random_varied_case(random: &mut Random, most: usize) -> Case {
     let mut case = random_case(random, most);
+    case.d = random.of(&[64, 128, 256]);
+    (case.dv, case.scale) = (case.d, 1.0 / (case.d as f32).sqrt());
     case.q_length = random.of(&[17, 20, 40, 64, 130, 200]);
     case.k_length = 1 + random.below(3 * most);
     case.splits = random.of(&[0, 0, 2, 3]);
@@ -97,7 +100,7 @@ type Checked = (&'static str, Errors);
 /// call chooses them.
 fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case, seed: u64) -> Checked {
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
-    let Case { batches, heads, q_length, k_length, d, .. } = *case;
+    let Case { batches, heads, q_length, k_length, d, dv, .. } = *case;
     let strides = |laid: &Laid<T>| {
         [laid.strides.batch, laid.strides.head, laid.strides.row].map(|stride| stride as usize)
     };
@@ -118,14 +121,15 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     let numbers_of_keys = case.numbers_of_keys();
     let k_lengths = ints(&numbers_of_keys);
     let sinks = device.upload(&operands.sinks).unwrap();
-    let (q_shape, kv) = ([q_batches, heads, q_rows, d], [k_batches, case.kv_heads(), k_rows, d]);
+    let of_queries = |columns| [q_batches, heads, q_rows, columns];
+    let of_keys = |columns| [k_batches, case.kv_heads(), k_rows, columns];
     let attend = || {
         let mut o = device.upload(&poison).unwrap();
         let mut lse = device.upload(&vec![f32::NAN; q_batches * heads * q_rows]).unwrap();
         let mut call = Attention::new(
-            Heads::strided(&q, q_shape, strides(&operands.q)).unwrap(),
-            Heads::strided(&k, kv, strides(&operands.k)).unwrap(),
-            Heads::strided(&v, kv, strides(&operands.v)).unwrap(),
+            Heads::strided(&q, of_queries(d), strides(&operands.q)).unwrap(),
+            Heads::strided(&k, of_keys(d), strides(&operands.k)).unwrap(),
+            Heads::strided(&v, of_keys(dv), strides(&operands.v)).unwrap(),
         )
         .scale(case.scale)
         .lse(&mut lse);
@@ -151,7 +155,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
         }
         let limit = |limit: i32| (limit != i32::MAX).then_some(limit as u32);
         call = call.window(limit(case.window[0]), limit(case.window[1]));
-        let mut target = HeadsMut::strided(&mut o, q_shape, strides(&operands.o)).unwrap();
+        let mut target = HeadsMut::strided(&mut o, of_queries(dv), strides(&operands.o)).unwrap();
         let plan = call.explain(device, &target).unwrap();
         let kernel = plan.kernel.unwrap();
         assert!(kernel.starts_with("hopper_") || longest(case)[0] * case.group <= 16, "{kernel} of {case:?}");
@@ -169,7 +173,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     let errors = each_row(case, |batch, head, token, errors| {
         let want = row(case, &operands, batch, token, head);
         let what = format!("batch {batch}, head {head}, token {token} of {case:?}, seed {seed}, by {kernel}");
-        let o = &o[operands.o_at(batch, token, head)..][..d];
+        let o = &o[operands.o_at(batch, token, head)..][..dv];
         errors.take_in(&what, case, &want, o);
         if want.lse == f64::NEG_INFINITY {
             assert!(o.iter().all(|o| o.value() == 0.0), "{what}: zeros");
@@ -184,7 +188,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
         for head in 0..heads {
             for token in 0..case.lengths_of(batch).0 {
                 let at = operands.o_at(batch, token, head);
-                written[at..at + d].fill(true);
+                written[at..at + dv].fill(true);
             }
         }
     }
@@ -217,11 +221,15 @@ fn random_cases(device: &Device, seeds: std::ops::Range<u64>, of: impl Fn(&mut R
 
 /// Cases that have each kernel once: head size, tokens, whether the mask is causal, and the kernel
 /// without its element type.
-const EACH: [(usize, [usize; 2], bool, &str); 11] = [
+const EACH: [(usize, [usize; 2], bool, &str); 15] = [
     (64, [193, 150], false, "64"),
     (64, [130, 150], true, "64_causal"),
     (128, [130, 256], true, "128_causal"),
     (128, [64, 300], false, "128"),
+    (80, [65, 200], true, "80"),
+    (96, [130, 200], false, "96"),
+    (192, [130, 150], true, "192"),
+    (192, [65, 150], true, "192x128"),
     (256, [65, 150], true, "256"),
     (64, [200, 150], true, "64_varied"),
     (64, [20, 150], true, "64_few"),
@@ -236,6 +244,11 @@ fn each_kernel(device: &Device) {
     for (number, (d, lengths, causal, kernel)) in EACH.into_iter().enumerate() {
         let mut case = Case::new(d, (1, 2, 2), lengths.into());
         case = if causal { case.causal() } else { case };
+        case.dv = if kernel == "192x128" { 128 } else { d };
+        if causal {
+            // It is hidden from all rows but the last.
+            case.planted = vec![(0, lengths[1] - 1, f32::NAN)];
+        }
         case.splits = if kernel.ends_with("varied") || kernel.ends_with("few") { 2 } else { 1 };
         let seed = number as u64;
         assert_eq!(check::<bf16>(device, &case, seed).0, format!("hopper_bf16_{kernel}"));
@@ -318,7 +331,8 @@ fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
     assert_eq!(kernel(128, &|call| call.splits(2)), "hopper_bf16_128_varied");
     assert_eq!(kernel(64, &|call| call), "hopper_bf16_64");
     assert_eq!(kernel(64, &|call| call.causal()), "hopper_bf16_64_causal", "256 tokens are short");
-    assert_eq!(kernel(96, &|call| call), "forward_bf16_96");
+    assert_eq!(kernel(96, &|call| call), "hopper_bf16_96");
+    assert_eq!(kernel(96, &|call| call.splits(2)), "forward_bf16_96", "heads of 96 are not split on Hopper");
     assert_eq!(kernel(64, &|call| call.softcap(3.0)), "forward_bf16_64_general");
     let mut o = device.alloc_uninit::<bf16>(2 * 256 * 64).unwrap();
     let heads = || Heads::head_first(&data, [1, 2, 256, 64]).unwrap();
