@@ -58,6 +58,7 @@
 mod epilogue;
 mod fix_up;
 mod gemm;
+mod load;
 mod mainloop;
 mod multistage;
 mod ping_pong;
@@ -71,7 +72,8 @@ mod tma_store;
 
 pub use epilogue::{Bias, ByElement, Coordinate, Epilogue, Map, Scale, Scales, TileEpilogue, With, Within};
 pub use fix_up::{FixUp, Piece, Workspace};
-pub use gemm::{StorageOf, gemm, gemm_warp_specialised, gemm_warp_specialised_by_tile};
+pub use gemm::{StorageOf, gemm, gemm_by_tile, gemm_warp_specialised, gemm_warp_specialised_by_tile};
+pub use load::{Load, Loading, TilesAlongK, TransposedLoad, TransposedRegisters};
 pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WarpSpecialised};
 pub use multistage::{Multistage, MultistageConfig};
 pub use ping_pong::PingPong;
