@@ -12,8 +12,9 @@ use super::Team;
 use crate::arch::{AtomicAdd as _, FULL_WARP, Fma, Word as _, Word128, fence_gpu, sync_warp};
 use crate::memory::{Element, GlobalMut};
 use crate::tensor::{Fragment, StaticLayout};
+use half::f16;
 
-/// The type of accumulators: f32, f64 or i32.
+/// The type of accumulators: f32, f64, i32 or f16.
 pub trait FixUp: Element + Fma {
     /// Values of a vector of 16 bytes.
     const VALUES: usize = 16 / size_of::<Self>();
@@ -77,11 +78,35 @@ impl FixUp for f64 {
     }
 }
 
+impl FixUp for f16 {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn plus(self, other: Self) -> Self {
+        self.fma(Self::ONE, other)
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128 {
+        let mut words = [0; 4];
+        for i in 0..4 {
+            let (low, high) = (fragment[first + 2 * i].to_bits(), fragment[first + 2 * i + 1].to_bits());
+            words[i] = u32::from(low) | u32::from(high) << 16;
+        }
+        Word128(words)
+    }
+
+    #[inline(always)]
+    fn unpack(vector: Word128, i: usize) -> Self {
+        Self::from_bits((vector.0[i / 2] >> (16 * (i % 2))) as u16)
+    }
+}
+
 /// Memory for partial accumulators, used by one launch only.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace {
-    /// The partial accumulators: [`SplitK::partials`] or [`StreamK::partials`] elements, 4 bytes
-    /// each, or 8 for f64.
+    /// The partial accumulators: [`SplitK::partials`] or [`StreamK::partials`] elements of
+    /// the accumulators' type.
     ///
     /// [`SplitK::partials`]: super::SplitK::partials
     /// [`StreamK::partials`]: super::StreamK::partials
@@ -208,5 +233,32 @@ unsafe fn add<D: FixUp, L: StaticLayout>(accumulators: &mut Fragment<D, L>, team
         if (v + 1).is_multiple_of(AT_ONCE) {
             sync_warp(FULL_WARP);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::layout;
+    use crate::static_layout;
+
+    static_layout! {
+        Values = layout!(16);
+    }
+
+    #[test]
+    fn a_vector_gives_back_the_values_that_it_was_packed_from() {
+        fn check<D: FixUp + PartialEq + core::fmt::Debug>(value: impl Fn(usize) -> D) {
+            let mut fragment = Fragment::<D, Values>::filled(D::ZERO);
+            (0..16).for_each(|i| fragment[i] = value(i));
+            let vector = D::pack(&fragment, D::VALUES);
+            for i in 0..D::VALUES {
+                assert_eq!(D::unpack(vector, i), value(D::VALUES + i), "value {i} of {}", D::VALUES);
+            }
+        }
+        check(|i| i as f32 - 1.5);
+        check(|i| i as f64 - 0.5);
+        check(|i| 7 - i as i32);
+        check(|i| f16::from_f32(i as f32 - 3.5));
     }
 }

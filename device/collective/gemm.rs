@@ -26,11 +26,28 @@ pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, T
 /// worker, or as many as the scheduler reduces.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
+pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
 where
     M: Mainloop<Accumulator: FixUp>,
     S: TileScheduler,
     E: Epilogue<M::Accumulator>,
+    K: Sink<M>,
+{
+    // SAFETY: the caller's contract.
+    unsafe { gemm_by_tile::<M, S, _, K>(operands, scheduler, ByElement(epilogue), sink) }
+}
+
+/// [`gemm`] with an epilogue of all of a thread's accumulators.
+///
+/// # Safety
+/// As [`gemm`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn gemm_by_tile<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
+where
+    M: Mainloop<Accumulator: FixUp>,
+    S: TileScheduler,
+    E: TileEpilogue<M>,
     K: Sink<M>,
 {
     let thread = thread_idx().x;
@@ -39,14 +56,16 @@ where
     unsafe {
         let (stages, staging, words) = StorageOf::<M, K>::take();
         let team = Team::new(0, (thread, warpgroup), M::THREADS, words);
-        overlap_launches();
         let mainloop = M::start(operands, stages, thread, warpgroup);
-        let mut consumer = Consumer { mainloop, epilogue: ByElement(epilogue), sink, staging, team };
+        let mut consumer = Consumer { mainloop, epilogue, sink, staging, team };
         let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
-        while let Some(tile) = scheduler.next_tile() {
-            let tile = scheduler.place(tile);
+        let mut next = scheduler.next_tile().map(|tile| scheduler.place(tile));
+        // The first tile's coordinates are computed before the wait for other kernels.
+        overlap_launches();
+        while let Some(tile) = next {
             consumer.mainloop.issue(&tile, &mut tCrC);
             consumer.write(&scheduler, &tile, &mut tCrC);
+            next = scheduler.next_tile().map(|tile| scheduler.place(tile));
         }
         consumer.finish();
     }

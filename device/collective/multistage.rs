@@ -1,22 +1,22 @@
 //! The mainloop of Ampere: all threads copy tiles into a ring of stages by `cp.async`, and multiply
-//! them by `mma.sync`.
+//! them by `mma.sync` or by FMA.
 //!
-//! While one K tile is multiplied, the copies of the next `PIPE - 1` are in flight. Within a tile
-//! the fragments of step `k + 1` are loaded while step `k` is multiplied. One barrier for each tile
-//! orders both: it is after the last read of a stage, and before the copies that overwrite it.
+//! While one K tile is multiplied, the copies of the next `PIPE - 1` are in flight, which hides the
+//! latency of global memory. Within a tile the fragments of step `k + 1` are loaded while step `k`
+//! is multiplied. One barrier for each tile orders both: it is after the last read of a stage, and
+//! before the copies that overwrite it.
 
+use super::load::{Load, Loading as _, TilesAlongK};
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf};
 use super::sink::Batches;
 use super::tiles::WorkTile;
-use crate::algorithm::{AddsInPlace, GlobalToShared, SharedToRegisters};
-use crate::arch::{Fma, cp_async_commit, cp_async_wait, cp_async_wait_all, sync_threads};
+use crate::algorithm::{AddsInPlace, ReadsParts, SharedToRegisters, gemm_tiled};
+use crate::arch::{Fma, cp_async_commit, cp_async_wait, cp_async_wait_all, opaque, sync_threads};
 use crate::atom::mma::MmaAtom;
-use crate::atom::{PartitionD, StaticTiledCopy, StaticTiledMma, TilingError};
+use crate::atom::{AccumulatorOf, PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, Global, SharedArray};
-use crate::tensor::{
-    All, AllButLast, Along, Fragment, GlobalTensor, SharedTensor, StaticLayout, Strides, WholeTiles,
-};
+use crate::tensor::{All, AllButLast, Fragment, Matrix, SharedTensor, StaticLayout, Strides};
 
 /// The tiles and copies of a block: the parameters of [`Multistage`], as a type.
 pub trait MultistageConfig: 'static {
@@ -30,42 +30,43 @@ pub trait MultistageConfig: 'static {
     type SmemA: StaticLayout;
     /// Stages of B in shared memory, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
-    /// A from global to shared memory: of an atom of `cp.async` that fills with zeros.
-    type LoadA: GlobalToShared<Self::StridesA, Element = Self::Element>
-        + GlobalToShared<WholeTiles<Self::StridesA>, Element = Self::Element>;
+    /// A from global to shared memory: a tiled copy by `cp.async` that fills with zeros, or
+    /// [`TransposedLoad`](super::TransposedLoad).
+    type LoadA: Load<Self::Element, Self::StridesA, Self::SmemA>;
     /// B from global to shared memory.
-    type LoadB: GlobalToShared<Self::StridesB, Element = Self::Element>
-        + GlobalToShared<WholeTiles<Self::StridesB>, Element = Self::Element>;
+    type LoadB: Load<Self::Element, Self::StridesB, Self::SmemB>;
     /// A from shared memory to fragments.
-    type ReadA: SharedToRegisters<Element = Self::Element>;
+    type ReadA: SharedToRegisters<Element = Self::Element>
+        + ReadsParts<AllButLast<PartitionS<Self::SmemA, Self::ReadA>>>;
     /// B from shared memory to fragments.
-    type ReadB: SharedToRegisters<Element = Self::Element>;
+    type ReadB: SharedToRegisters<Element = Self::Element>
+        + ReadsParts<AllButLast<PartitionS<Self::SmemB, Self::ReadB>>>;
     /// The product.
-    type Mma: StaticTiledMma;
+    type Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>;
 }
 
 /// The mainloop of a [`MultistageConfig`].
 ///
 /// Its operands are the matrices of A, (M, K), and of B, (N, K); out of bounds elements are zero.
 pub struct Multistage<C: MultistageConfig> {
-    a: Batches<Global<C::Element>, C::StridesA>,
-    b: Batches<Global<C::Element>, C::StridesB>,
-    sA: SharedTensor<C::Element, C::SmemA>,
-    sB: SharedTensor<C::Element, C::SmemB>,
+    operands: (Batches<Global<C::Element>, C::StridesA>, Batches<Global<C::Element>, C::StridesB>),
+    stages: (SharedTensor<C::Element, C::SmemA>, SharedTensor<C::Element, C::SmemB>),
     thread: u32,
 }
 
-/// A layout whose tile and stages are those of a stage.
+/// A layout of one stage.
 type StageA<C> = AllButLast<<C as MultistageConfig>::SmemA>;
 type StageB<C> = AllButLast<<C as MultistageConfig>::SmemB>;
-/// A thread's part of an operand's tiles along K.
-type TilesAlongK<C, S, L> = GlobalTensor<Global<<C as MultistageConfig>::Element>, S, L, Along<1>>;
-/// A thread's parts of the stages of A and B.
-type StagesOfThread<C> = (
-    StageOfThread<C, <C as MultistageConfig>::SmemA, <C as MultistageConfig>::LoadA>,
-    StageOfThread<C, <C as MultistageConfig>::SmemB, <C as MultistageConfig>::LoadB>,
-);
-type StageOfThread<C, L, Load> = SharedTensor<<C as MultistageConfig>::Element, PartitionD<L, Load>>;
+/// The type of the accumulators.
+type Sum<C> = <<<C as MultistageConfig>::Mma as StaticTiledMma>::Atom as MmaAtom>::C;
+/// The accumulators of a thread: (MMA, MMA_M, MMA_N).
+type Sums<C> = Fragment<
+    Sum<C>,
+    AccumulatorOf<
+        TileOf<<C as MultistageConfig>::SmemA, <C as MultistageConfig>::SmemB>,
+        <C as MultistageConfig>::Mma,
+    >,
+>;
 
 /// The tiles and the threads agree, or the mainloop does not compile. Returns (BLK_M, BLK_N,
 /// BLK_K).
@@ -85,12 +86,7 @@ const fn tile<C: MultistageConfig>() -> (u32, u32, u32) {
         stages_differ("a tile has two steps of the tiled MMA along K, or more", &a, &b);
     }
     let threads = C::Mma::MMA.threads();
-    let copies = [
-        C::LoadA::COPY.threads(),
-        C::LoadB::COPY.threads(),
-        C::ReadA::COPY.threads(),
-        C::ReadB::COPY.threads(),
-    ];
+    let copies = [C::LoadA::THREADS, C::LoadB::THREADS, C::ReadA::COPY.threads(), C::ReadB::COPY.threads()];
     let mut i = 0;
     while i < copies.len() {
         if copies[i] != threads {
@@ -130,6 +126,15 @@ const fn steps<C: MultistageConfig>() -> u32 {
     C::Mma::MMA.partition_a(<StageA<C> as StaticLayout>::LAYOUT).extent(2) as u32
 }
 
+/// The step in which a tile is loaded: `first` by `cp.async`; copies through registers are stored
+/// after a number of eighths of the steps.
+const fn load_step(eighths: Option<u32>, first: u32, steps: u32) -> u32 {
+    match eighths {
+        Some(eighths) => steps * eighths / 8,
+        None => first,
+    }
+}
+
 /// Waits until at most `pending` tiles are on their way, and for all threads of the block.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -144,13 +149,10 @@ fn wait(pending: u32) {
     sync_threads();
 }
 
-impl<C: MultistageConfig> Mainloop for Multistage<C>
-where
-    C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
-{
+impl<C: MultistageConfig> Mainloop for Multistage<C> {
     type Mma = C::Mma;
     type TileC = TileOf<C::SmemA, C::SmemB>;
-    type Accumulator = <<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C;
+    type Accumulator = Sum<C>;
     type Storage = (SharedArray<C::Element, C::SmemA>, SharedArray<C::Element, C::SmemB>);
     type Operands = (Batches<Global<C::Element>, C::StridesA>, Batches<Global<C::Element>, C::StridesB>);
 
@@ -158,31 +160,19 @@ where
     const TILE: (u32, u32, u32) = tile::<C>();
 
     #[inline(always)]
-    unsafe fn start((a, b): Self::Operands, (sA, sB): StagesOf<Self>, thread: u32, _: u32) -> Self {
-        Self { a, b, sA, sB, thread }
+    unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, _: u32) -> Self {
+        Self { operands, stages, thread }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
         let (blk_m, blk_n, blk_k) = const { Self::TILE };
-        let gA = self.a.at(tile.batch).local_tile::<StageA<C>, _>((tile.m, All)); // (BLK_M, BLK_K, k)
-        let gB = self.b.at(tile.batch).local_tile::<StageB<C>, _>((tile.n, All)); // (BLK_N, BLK_K, k)
-        let (load_a, load_b) = (C::LoadA::get_slice(self.thread), C::LoadB::get_slice(self.thread));
-        let stages = (load_a.partition_d(self.sA), load_b.partition_d(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
-        let ((m, k), (n, _)) = (self.a.shape(), self.b.shape());
-        let whole = (tile.m + 1) * blk_m <= m && (tile.n + 1) * blk_n <= n && tile.k_end * blk_k <= k;
-        // SAFETY: the caller's contract. Where all of the tile is inside, nothing has to be
-        // checked.
-        unsafe {
-            if whole {
-                let (tAgA, tBgB) = (load_a.partition_s(gA.whole()), load_b.partition_s(gB.whole())); // (CPY, CPY_M, CPY_K, k)
-                self.multiply(tile, tCrC, (&tAgA, &tBgB), &stages);
-            } else {
-                let (tAgA, tBgB) = (load_a.partition_s(gA), load_b.partition_s(gB)); // (CPY, CPY_M, CPY_K, k)
-                self.multiply(tile, tCrC, (&tAgA, &tBgB), &stages);
-            }
-        }
+        let (k, k_end) = (tile.k * blk_k, tile.k_end * blk_k);
+        let a = self.operands.0.part(tile.batch, (tile.m * blk_m, k), k_end);
+        let b = self.operands.1.part(tile.batch, (tile.n * blk_n, k), k_end);
+        // SAFETY: the caller's contract.
+        unsafe { Self::multiply((a, b), self.stages, self.thread, false, tCrC) };
     }
 
     #[inline(always)]
@@ -194,102 +184,197 @@ where
     }
 }
 
-impl<C: MultistageConfig> Multistage<C>
-where
-    C::Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>,
-{
-    /// Copies tile `k` of A and of B to a stage.
-    ///
-    /// # Safety
-    /// As [`Mainloop::issue`]; no thread reads the stage.
-    #[inline]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load<SA: Strides, LA: StaticLayout, SB: Strides, LB: StaticLayout>(
-        (tAgA, tBgB): (&TilesAlongK<C, SA, LA>, &TilesAlongK<C, SB, LB>), // (CPY, CPY_M, CPY_K, k)
-        (tAsA, tBsB): &StagesOfThread<C>,                                 // (CPY, CPY_M, CPY_K, PIPE)
-        k: u32,
-        stage: u32,
-    ) where
-        C::LoadA: GlobalToShared<SA, Element = C::Element>,
-        C::LoadB: GlobalToShared<SB, Element = C::Element>,
-    {
-        // SAFETY: the caller's contract.
-        unsafe {
-            C::LoadA::fill(&tAgA.tile(k), &mut tAsA.at((.., .., .., stage)));
-            C::LoadB::fill(&tBgB.tile(k), &mut tBsB.at((.., .., .., stage)));
-        }
+impl<C: MultistageConfig> Multistage<C> {
+    /// The stage after `stage`.
+    #[inline(always)]
+    const fn after(stage: u32) -> u32 {
+        if stage + 1 == const { stages::<C>() } { 0 } else { stage + 1 }
     }
 
-    /// Multiplies a tile's tiles along K, of which `tAgA` and `tBgB` are the thread's parts.
+    /// The loop, for a mainloop of your own on the same stages: a tile of C from the matrices of A
+    /// and of B that begin with it, all of their K. Out of bounds elements are zeros.
+    ///
+    /// With `leaves_last` the last K tile of a tile in bounds is not multiplied. Returns the stage
+    /// in which it has arrived for all threads; otherwise `None`, and the accumulators are complete.
     ///
     /// # Safety
-    /// As [`Mainloop::issue`].
+    /// All threads of the tiled MMA call it with the same tile, `thread` is the caller's number,
+    /// and no thread uses the stages. The matrices are readable. The stages are free again after
+    /// `cp_async_wait_all` and a barrier.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn multiply<SA: Strides, LA: StaticLayout, SB: Strides, LB: StaticLayout, L: StaticLayout>(
-        &self,
-        tile: &WorkTile,
-        tCrC: &mut Fragment<<<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C, L>,
-        (tAgA, tBgB): (&TilesAlongK<C, SA, LA>, &TilesAlongK<C, SB, LB>), // (CPY, CPY_M, CPY_K, k)
-        stages_of_thread: &StagesOfThread<C>,                             // (CPY, CPY_M, CPY_K, PIPE)
-    ) where
-        C::LoadA: GlobalToShared<SA, Element = C::Element>,
-        C::LoadB: GlobalToShared<SB, Element = C::Element>,
-    {
-        let mma = C::Mma::get_slice(self.thread);
-        let (read_a, read_b) = (C::ReadA::get_slice(self.thread), C::ReadB::get_slice(self.thread));
-        let (tXsA, tXsB) = (read_a.partition_s(self.sA), read_b.partition_s(self.sB)); // (CPY, CPY_M, CPY_K, PIPE)
-        let mut tCrA = mma.fragment_a(&mma.partition_a(self.sA)); // (MMA, MMA_M, MMA_K)
-        let mut tCrB = mma.fragment_b(&mma.partition_b(self.sB)); // (MMA, MMA_N, MMA_K)
+    pub unsafe fn multiply(
+        (mA, mB): (Matrix<Global<C::Element>, C::StridesA>, Matrix<Global<C::Element>, C::StridesB>),
+        (sA, sB): StagesOf<Self>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+        thread: u32,
+        leaves_last: bool,
+        tCrC: &mut Sums<C>,
+    ) -> Option<u32> {
+        let (blk_m, blk_n, blk_k) = const { tile::<C>() };
+        // Opaque: with what the compiler knows of K from the tile's place, the loop's conditions are
+        // longer, and it is up to 5 % slower (record 15).
+        let k = opaque(mA.shape().1);
+        let (mA, mB) = (mA.first_columns(k), mB.first_columns(k)); // (M, K), (N, K)
+        let (m, n) = (mA.shape().0, mB.shape().0);
+        let gA: TilesAlongK<_, _, C::SmemA> = mA.local_tile::<StageA<C>, _>((0, All)); // (BLK_M, BLK_K, k)
+        let gB: TilesAlongK<_, _, C::SmemB> = mB.local_tile::<StageB<C>, _>((0, All)); // (BLK_N, BLK_K, k)
+        let mut load_a = C::LoadA::part(thread, gA, sA); // (CPY, CPY_M, CPY_K, k) to (CPY, CPY_M, CPY_K, PIPE)
+        let mut load_b = C::LoadB::part(thread, gB, sB); // (CPY, CPY_N, CPY_K, k) to (CPY, CPY_N, CPY_K, PIPE)
+        // If K is not a multiple of the tile's, the partial tile is taken first: it has zeros
+        // beyond K, and the loop loads whole tiles only.
+        let tiles = gA.tiles();
+        let ragged = u32::from(!k.is_multiple_of(blk_k));
+        // The K tile of iteration `turn`.
+        let tile_of_turn = |turn: u32| if ragged != 0 && turn == 0 { tiles - 1 } else { turn - ragged };
+        let inside = m >= blk_m && n >= blk_n;
+        let mma = C::Mma::get_slice(thread);
+        let mut tCrA = mma.fragment_a(&mma.partition_a(sA)); // (MMA, MMA_M, MMA_K)
+        let mut tCrB = mma.fragment_b(&mma.partition_b(sB)); // (MMA, MMA_N, MMA_K)
+        let (read_a, read_b) = (C::ReadA::get_slice(thread), C::ReadB::get_slice(thread));
+        let (tXsA, tXsB) = (read_a.partition_s(sA), read_b.partition_s(sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let (stages, steps) = const { (stages::<C>(), steps::<C>()) };
-        // The fragments of a step, from the stage that holds its tile.
+        // Of its own: through the reference, ptxas gets pairs of f16 accumulators apart.
+        let mut sums = mma.accumulator::<TileOf<C::SmemA, C::SmemB>>(); // (MMA, MMA_M, MMA_N)
+        // If all of the prologue's tiles are in bounds, loads through registers need no predicates.
+        let begins_inside = inside && ragged == 0 && stages <= tiles;
+        // Copies through registers load one tile ahead from the start.
+        macro_rules! first_stages {
+            ($load:ty, $part:ident, $start:ident) => {
+                for stage in 0..stages - 1 {
+                    let mut next = $part.clone();
+                    next.$start(tile_of_turn(stage + 1), stage + 1);
+                    $part.finish(stage);
+                    $part = next;
+                }
+            };
+            ($load:ty, $part:ident) => {
+                if <$load>::THROUGH_REGISTERS && begins_inside {
+                    first_stages!($load, $part, start_whole);
+                } else if <$load>::THROUGH_REGISTERS {
+                    first_stages!($load, $part, start);
+                }
+            };
+        }
+        macro_rules! first_tile {
+            ($load:ty, $part:ident) => {
+                if <$load>::THROUGH_REGISTERS && begins_inside {
+                    $part.start_whole(0, 0);
+                } else if <$load>::THROUGH_REGISTERS {
+                    $part.start(tile_of_turn(0), 0);
+                }
+            };
+        }
+        // The fragments of a step, from the stage that holds its tile to the registers of step
+        // `$to`.
         macro_rules! read {
-            ($stage:expr, $step:expr) => {{
+            ($stage:expr, $step:expr => $to:expr) => {{
                 let (stage, step): (u32, u32) = ($stage, $step);
-                let (mut tXrA, mut tXrB) = (read_a.retile_d(&mut tCrA), read_b.retile_d(&mut tCrB)); // (CPY, CPY_M, CPY_K)
-                C::ReadA::read(&tXsA.at((.., .., step, stage)), &mut tXrA.at_mut((.., .., step)));
-                C::ReadB::read(&tXsB.at((.., .., step, stage)), &mut tXrB.at_mut((.., .., step)));
+                let (tXrA, tXrB) = (read_a.retile_d(&mut tCrA), read_b.retile_d(&mut tCrB)); // (CPY, CPY_M, CPY_K)
+                let (tXsA, tXsB) = (tXsA.slice_last(stage).part_last(step), tXsB.slice_last(stage).part_last(step)); // (CPY, CPY_M)
+                C::ReadA::read_part(&tXsA, &mut tXrA.slice_last($to));
+                C::ReadB::read_part(&tXsB, &mut tXrB.slice_last($to));
             }};
         }
-        for i in 0..Fragment::<<<C::Mma as StaticTiledMma>::Atom as MmaAtom>::C, L>::SIZE {
-            tCrC[i] = Fma::ZERO;
+        macro_rules! multiply {
+            ($step:expr) => {
+                gemm_tiled(C::Mma::default(), &tCrA.at_last($step), &tCrB.at_last($step), &mut sums)
+            };
         }
-        for stage in 0..stages - 1 {
-            if tile.k + stage < tile.k_end {
-                // SAFETY: the stage is free; the caller's contract.
-                unsafe { Self::load((tAgA, tBgB), stages_of_thread, tile.k + stage, stage) };
-            }
-            cp_async_commit();
-        }
-        wait(stages - 2);
         let (mut reading, mut writing) = (0, stages - 1);
-        // SAFETY: the stage that is read has arrived for all threads, after a barrier, and all
-        // threads have read the stage that is written.
+        // The loads that run `PIPE - 1` iterations ahead. A copy through registers was loaded one
+        // iteration before, and is stored before the next load.
+        macro_rules! load_ahead {
+            ($load:ty, $part:ident, $turn:expr, $start:ident) => {
+                let ahead = $turn + stages - 1;
+                if !<$load>::THROUGH_REGISTERS && ahead < tiles {
+                    $part.$start(ahead - ragged, writing);
+                }
+                if <$load>::THROUGH_REGISTERS && ahead < tiles {
+                    $part.finish(writing);
+                }
+                if <$load>::THROUGH_REGISTERS && ahead + 1 < tiles {
+                    $part.$start(ahead + 1 - ragged, writing);
+                }
+            };
+        }
+        // The steps in which tiles of A and of B are loaded, and the later of the two.
+        let (step_a, step_b, last) = const {
+            let a = load_step(C::LoadA::EIGHTHS, 0, self::steps::<C>());
+            let b = load_step(C::LoadB::EIGHTHS, 1, self::steps::<C>());
+            (a, b, if a > b { a } else { b })
+        };
+        // SAFETY: no thread has used the stages of the prologue. In the loop, the stage that is
+        // read has arrived for all threads, after a barrier, and all threads have read the stage
+        // that is written. Each part finishes what it has started before it starts the next.
         unsafe {
-            read!(reading, 0);
-            let mut k = tile.k;
-            while k < tile.k_end {
-                for step in 0..steps {
-                    let next = (step + 1) % steps;
-                    if next == 0 && k + 1 < tile.k_end {
-                        reading = if reading + 1 == stages { 0 } else { reading + 1 };
-                    }
-                    // After the last step this reads fragments once more that no product takes.
-                    read!(reading, next);
-                    mma.gemm(&mut *tCrC, tCrA.at((.., .., step)), tCrB.at((.., .., step)));
-                    if step == 0 {
-                        // All threads have read the previous tile, whose stage is written next, and
-                        // the next tile has arrived.
-                        wait(stages - 3);
-                        if k + stages - 1 < tile.k_end {
-                            Self::load((tAgA, tBgB), stages_of_thread, k + stages - 1, writing);
+            first_tile!(C::LoadA, load_a);
+            first_tile!(C::LoadB, load_b);
+            for stage in 0..stages - 1 {
+                // Iterations past the last load tiles that are not multiplied.
+                if !C::LoadA::THROUGH_REGISTERS {
+                    load_a.start(tile_of_turn(stage), stage);
+                }
+                if !C::LoadB::THROUGH_REGISTERS {
+                    load_b.start(tile_of_turn(stage), stage);
+                }
+                cp_async_commit();
+            }
+            first_stages!(C::LoadA, load_a);
+            first_stages!(C::LoadB, load_b);
+            wait(stages - 2);
+            let leaves_last = leaves_last && inside && tiles > 0;
+            if inside {
+                // The fragments of a step are loaded during the product of the step before.
+                read!(reading, 0 => 0);
+                for turn in 0..tiles - u32::from(leaves_last) {
+                    for step in 0..steps {
+                        let next_step = (step + 1) % steps;
+                        if next_step == 0 && turn + 1 < tiles {
+                            reading = Self::after(reading);
                         }
-                        cp_async_commit();
-                        writing = if writing + 1 == stages { 0 } else { writing + 1 };
+                        // After the last step of the last iteration this loads once more, unused.
+                        read!(reading, next_step => next_step);
+                        multiply!(step);
+                        if step == 0 {
+                            // After the barrier all threads have read the previous tile, whose
+                            // stage is written next, and the next tile has arrived, one iteration
+                            // before it is read.
+                            wait(stages - 3);
+                        }
+                        if step == step_a {
+                            load_ahead!(C::LoadA, load_a, turn, start_whole);
+                        }
+                        if step == step_b {
+                            load_ahead!(C::LoadB, load_b, turn, start_whole);
+                        }
+                        if step == 1 {
+                            cp_async_commit();
+                        }
+                        if step == last {
+                            writing = Self::after(writing);
+                        }
                     }
                 }
-                k += 1;
+            } else {
+                // At an edge the predicates need the registers of a step. The number of steps is
+                // known only at run time, so that this stays a loop: it is long and rarely runs.
+                let with_something = (k % blk_k).div_ceil(const { C::Mma::MMA.tile_size(2) as u32 });
+                for turn in 0..tiles {
+                    let count = if ragged != 0 && turn == 0 { with_something } else { steps };
+                    for step in 0..count {
+                        read!(reading, step => 0);
+                        multiply!(0);
+                    }
+                    wait(stages - 3);
+                    load_ahead!(C::LoadA, load_a, turn, start);
+                    load_ahead!(C::LoadB, load_b, turn, start);
+                    cp_async_commit();
+                    writing = Self::after(writing);
+                    reading = Self::after(reading);
+                }
             }
+            *tCrC = sums;
+            leaves_last.then_some(reading)
         }
     }
 }

@@ -35,6 +35,17 @@ impl<P: GlobalPointer, S: Strides> Batches<P, S> {
         Matrix::new(pointer, self.shape, self.strides)
     }
 
+    /// The part of matrix `batch` from the element `first` on, up to the column `end`.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn part(&self, batch: u32, first: (u32, u32), end: u32) -> Matrix<P, S> {
+        let end = end.min(self.shape.1);
+        let offset = i64::from(first.0) * self.strides.along(0) + i64::from(first.1) * self.strides.along(1);
+        let pointer = self.pointer.offset(i64::from(batch) * self.distance).offset(offset);
+        Matrix::new(pointer, (self.shape.0 - first.0, end - first.1), self.strides)
+    }
+
     /// Rows and columns of each.
     #[inline(always)]
     #[must_use]

@@ -147,6 +147,20 @@ impl<P: GlobalPointer, S: Strides> Matrix<P, S> {
         Self { pointer, shape: [shape.0, shape.1], strides }
     }
 
+    /// The matrix of the first `columns` columns, of which this one has as many or more.
+    #[inline(always)]
+    #[must_use]
+    pub const fn first_columns(self, columns: u32) -> Self {
+        Self { shape: [self.shape[0], columns], ..self }
+    }
+
+    /// The extents.
+    #[inline(always)]
+    #[must_use]
+    pub const fn shape(&self) -> (u32, u32) {
+        (self.shape[0], self.shape[1])
+    }
+
     /// The tile with coordinate `at`, tiles being of the shape of `T`, CuTe's `local_tile`.
     ///
     /// With two numbers the result is `(BLK_0, BLK_1)`. With [`All`] in one place it is

@@ -1,5 +1,5 @@
 //! The ladder, step 7: a ring of stages in shared memory, swizzled, and C through shared memory
-//! (`device/kernels/mma/pipeline.rs`; the configurations are in `f16.rs` and `other.rs` beside it).
+//! (`device/collective/multistage.rs`; the configurations are `f16.rs` and `other.rs` of `device/kernels/mma`).
 
 mod support;
 

@@ -315,7 +315,7 @@ fn the_guide_shows_the_kernels_as_they_are() {
         include_str!("../../device/kernels/ladder/tiled.rs"),
         include_str!("../../device/kernels/ladder/overlapped.rs"),
         include_str!("../../device/kernels/ladder/double_buffer.rs"),
-        include_str!("../../device/kernels/mma/pipeline.rs"),
+        include_str!("../../device/collective/multistage.rs"),
     ];
     // However the lines are broken.
     let words = |text: &str| text.split_whitespace().collect::<String>();

@@ -1,4 +1,4 @@
-//! An epilogue that stores C while the last K tile is multiplied.
+//! A sink that stores C while the last K tile is multiplied.
 //!
 //! Blocks that start together end together: all of them store C at once after the last product, and
 //! the FMA units are idle meanwhile. So the last K tile is multiplied part by part: all of its
@@ -10,14 +10,15 @@
 //! (record 7). So this code is a separate loop, the thread's number and the loop's bounds are
 //! [`opaque`], and none of it is computed ahead.
 
-use super::config::{ArgumentsOf, Tiled};
-use super::epilogue::{Direct, Epilogue, PartOfC, StagesOf};
+use super::config::{ArgumentsOf, Stages, TileC, Tiled};
+use super::mainloop::TiledLoop;
 use super::rows::Place;
+use super::sink::{Direct, PartOfC, TileSink};
 use core::marker::PhantomData;
 use moye_device::algorithm::{copy, gemm_tiled, transform};
 use moye_device::arch::opaque;
-use moye_device::atom::mma::{AddsInPlace, MmaAtom};
-use moye_device::atom::{AccumulatorOf, PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
+use moye_device::atom::{AccumulatorOf, PartitionS, StaticTiledCopy as _, TilingError};
+use moye_device::collective::{Accumulators, Sink, Team, WorkTile};
 use moye_device::layout::{IntTuple, Layout, Swizzle, Tiler, logical_divide};
 use moye_device::memory::Storable;
 use moye_device::tensor::{Divisors, Fragment, RegistersRef, StaticLayout, Tensor};
@@ -28,6 +29,7 @@ use moye_device::tensor::{Divisors, Fragment, RegistersRef, StaticLayout, Tensor
 ///
 /// The copies of fragments are those of `make_tiled_copy_a` and `_b`, whose values are in the order
 /// of the product's.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ByParts<const MODE: usize, const PARTS: usize, const UNROLLED: u32 = 8>;
 
 /// `L` with mode `MODE` divided into `PARTS` runs of neighbours; the number of the part is the last
@@ -120,56 +122,88 @@ impl<L: StaticLayout> StaticLayout for OneByOne<L> {
     const LAYOUT: Layout = Layout::new(IntTuple::flat(&[1, L::LAYOUT.size()]), IntTuple::flat(&[0, 1]));
 }
 
-impl<G, const MODE: usize, const PARTS: usize, const UNROLLED: u32> Epilogue<G>
-    for ByParts<MODE, PARTS, UNROLLED>
-where
-    G: Tiled,
-    <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = G::Sum> + AddsInPlace,
-{
-    type Parameters = ();
-    const GRANULE: usize = <Direct as Epilogue<G>>::GRANULE;
+impl<const MODE: usize, const PARTS: usize, const UNROLLED: u32> TileSink for ByParts<MODE, PARTS, UNROLLED> {
+    const ALONG_M: bool = Direct::ALONG_M;
     const TAKES_LAST_TILE: bool = true;
+}
+
+impl<M: TiledLoop, const MODE: usize, const PARTS: usize, const UNROLLED: u32> Sink<M>
+    for ByParts<MODE, PARTS, UNROLLED>
+{
+    type Storage = ();
 
     #[inline(always)]
-    unsafe fn store(
-        sums: &Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
-        arguments: &ArgumentsOf<G>,
-        (): &(),
-        place: Place,
-    ) {
-        <Direct as Epilogue<G>>::store(sums, arguments, &(), place)
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, _: &Team, mainloop: &mut M) {
+        let place = mainloop.place(tile);
+        match mainloop.last_stage() {
+            Some(stage) => <Self as LastTile<M::Tiling>>::last_tile(
+                &mut tCrC.clone(),
+                (mainloop.stages(), stage),
+                mainloop.arguments(),
+                place,
+            ),
+            None => Direct::write::<M>(tCrC, mainloop, place),
+        }
     }
+}
 
-    #[inline(always)]
+/// Multiplies the last K tile of a tile of C that is in bounds, and stores C meanwhile.
+pub trait LastTile<G: Tiled> {
+    /// Multiplies the K tile in stage `stage`, and stores the tile of C.
+    ///
+    /// # Safety
+    /// All threads of the product call it together. The K tile has arrived for all of them, and no
+    /// thread writes its stage. The tile of C is in bounds and writable, and another block that
+    /// writes a part of it writes the same values.
     unsafe fn last_tile(
-        sums: &mut Fragment<G::Sum, AccumulatorOf<G::TileC, G::Mma>>,
-        (s_a, s_b): StagesOf<G>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
-        stage: u32,
+        sums: &mut Fragment<G::Sum, AccumulatorOf<TileC<G>, G::Mma>>,
+        stages: (Stages<G>, u32),
         arguments: &ArgumentsOf<G>,
-        (): &(),
+        place: Place,
+    );
+}
+
+impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastTile<G>
+    for ByParts<MODE, PARTS, UNROLLED>
+{
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn last_tile(
+        sums: &mut Fragment<G::Sum, AccumulatorOf<TileC<G>, G::Mma>>,
+        ((sA, sB), stage): (Stages<G>, u32), // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+        arguments: &ArgumentsOf<G>,
         place: Place,
     ) {
         let place = Place { thread: opaque(place.thread), ..place };
-        let (copy_a, copy_b) = (G::CopyA::get_slice(place.thread), G::CopyB::get_slice(place.thread));
-        let (t_s_a, t_s_b) = (
-            copy_a.partition_s(s_a).renamed::<PartedCopy<PartitionS<G::SmemA, G::CopyA>, 1, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
-            copy_b.partition_s(s_b).renamed::<PartedCopy<PartitionS<G::SmemB, G::CopyB>, 2, MODE, PARTS>>(), // (V, CPY_K, PIPE, PART)
-        );
+        // A thread's part with one of its modes divided has the same elements, origin and swizzle.
+        let tCsA = G::ReadA::get_slice(place.thread).partition_s(sA).renamed::<PartedCopy<
+            PartitionS<G::SmemA, G::ReadA>,
+            1,
+            MODE,
+            PARTS,
+        >>(); // (V, CPY_K, PIPE, PART)
+        let tCsB = G::ReadB::get_slice(place.thread).partition_s(sB).renamed::<PartedCopy<
+            PartitionS<G::SmemB, G::ReadB>,
+            2,
+            MODE,
+            PARTS,
+        >>(); // (V, CPY_K, PIPE, PART)
         let steps = const {
             steps(
-                G::TileA::LAYOUT.extent(1),
-                PartedCopy::<PartitionS<G::SmemA, G::CopyA>, 1, MODE, PARTS>::LAYOUT,
-                PartedCopy::<PartitionS<G::SmemB, G::CopyB>, 2, MODE, PARTS>::LAYOUT,
+                G::TILE.2 as i64,
+                PartedCopy::<PartitionS<G::SmemA, G::ReadA>, 1, MODE, PARTS>::LAYOUT,
+                PartedCopy::<PartitionS<G::SmemB, G::ReadB>, 2, MODE, PARTS>::LAYOUT,
                 UNROLLED,
             )
         };
-        let t_g_c =
+        let tCgC =
             Direct::part_of::<G>(arguments, place).whole().renamed::<Parted<PartOfC<G>, MODE, PARTS>>(); // (MMA, MMA_M, MMA_N, PART)
         for part in 0..PARTS as u32 {
-            let t_s_a = t_s_a.slice_last(if MODE == 1 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
-            let t_s_b = t_s_b.slice_last(if MODE == 2 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
-            let mut t_r_c =
-                sums.view_as_mut::<Parted<AccumulatorOf<G::TileC, G::Mma>, MODE, PARTS>>().slice_last(part); // (MMA, MMA_M, MMA_N)
+            let tCsA = tCsA.slice_last(if MODE == 1 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
+            let tCsB = tCsB.slice_last(if MODE == 2 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
+            let mut tCrC =
+                sums.view_as_mut::<Parted<AccumulatorOf<TileC<G>, G::Mma>, MODE, PARTS>>().slice_last(part); // (MMA, MMA_M, MMA_N)
             // Called once; see the module's documentation.
             let mut left = opaque(1);
             while left > 0 {
@@ -177,19 +211,18 @@ where
                 let mut step = 0;
                 while step < opaque(steps) {
                     for ahead in 0..UNROLLED {
-                        let (from_a, from_b) =
-                            (t_s_a.slice_last(step + ahead), t_s_b.slice_last(step + ahead)); // (V), (V)
+                        let (from_a, from_b) = (tCsA.slice_last(step + ahead), tCsB.slice_last(step + ahead)); // (V), (V)
                         let (mut a, mut b) = (from_a.make_fragment_like(), from_b.make_fragment_like());
                         copy(&from_a, &mut a);
                         copy(&from_b, &mut b);
-                        gemm_tiled(G::Mma::default(), &one_by_one(&a), &one_by_one(&b), &mut t_r_c);
+                        gemm_tiled(G::Mma::default(), &one_by_one(&a), &one_by_one(&b), &mut tCrC);
                     }
                     step += UNROLLED;
                 }
             }
-            let mut to = t_g_c.slice_last(part); // (MMA, MMA_M, MMA_N)
+            let mut to = tCgC.slice_last(part); // (MMA, MMA_M, MMA_N)
             let mut results = to.make_fragment_like(); // (MMA, MMA_M, MMA_N)
-            transform(&t_r_c, &mut results, |sum| Direct::result::<G>(arguments, sum));
+            transform(&tCrC, &mut results, |sum| Direct::result::<G>(arguments, sum));
             copy(&results, &mut to);
         }
     }
@@ -205,16 +238,16 @@ fn one_by_one<T: Storable, L: StaticLayout>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::sgemm::{large, wide};
+    use super::super::sgemm::{Nt, Tt};
     use super::*;
     use moye_device::layout::layout;
 
-    type Sums<const PARTS: usize> = Parted<AccumulatorOf<large::TileC, large::Mma>, 1, PARTS>;
-    type CopyOfA = PartitionS<large::SmemA, large::CopyA>;
+    type Sums<const PARTS: usize> = Parted<AccumulatorOf<TileC<Nt>, <Nt as Tiled>::Mma>, 1, PARTS>;
+    type CopyOfA = PartitionS<<Nt as Tiled>::SmemA, <Nt as Tiled>::ReadA>;
 
     #[test]
     fn the_parts_of_the_sums_are_all_of_them_in_the_order_of_rows() {
-        let (whole, parted) = (AccumulatorOf::<large::TileC, large::Mma>::LAYOUT, Sums::<4>::LAYOUT);
+        let (whole, parted) = (AccumulatorOf::<TileC<Nt>, <Nt as Tiled>::Mma>::LAYOUT, Sums::<4>::LAYOUT);
         assert_eq!((parted.rank(), parted.extent(3)), (4, 4), "(MMA, MMA_M, MMA_N, PART): {parted}");
         for (row, column) in (0..16).flat_map(|row| (0..8).map(move |column| (row, column))) {
             let of_part = parted.at(row % 4 + 4 * column + 32 * (row / 4));
@@ -238,7 +271,7 @@ mod tests {
                 "part {part}, value {value} of {parted}"
             );
         }
-        let common = PartedCopy::<PartitionS<wide::SmemB, wide::CopyB>, 2, 1, 4>::LAYOUT;
+        let common = PartedCopy::<PartitionS<<Tt as Tiled>::SmemB, <Tt as Tiled>::ReadB>, 2, 1, 4>::LAYOUT;
         assert_eq!((common.extent(0), common.extent(3)), (16, 1), "C is not parted along it: {common}");
     }
 
@@ -246,8 +279,8 @@ mod tests {
     fn columns_are_parted_as_rows_are() {
         // 16 columns of `sgemm_tt` in four runs of 4, each the accumulators of one part, and the
         // vectors of B that it loads.
-        type Sums = Parted<AccumulatorOf<wide::TileC, wide::Mma>, 2, 4>;
-        let (whole, parted) = (AccumulatorOf::<wide::TileC, wide::Mma>::LAYOUT, Sums::LAYOUT);
+        type Sums = Parted<AccumulatorOf<TileC<Tt>, <Tt as Tiled>::Mma>, 2, 4>;
+        let (whole, parted) = (AccumulatorOf::<TileC<Tt>, <Tt as Tiled>::Mma>::LAYOUT, Sums::LAYOUT);
         assert_eq!(
             (parted.extent(1), parted.extent(2), parted.extent(3)),
             (8, 4, 4),
@@ -257,16 +290,16 @@ mod tests {
             let of_part = parted.at(row + 8 * (column % 4) + 32 * (column / 4));
             assert_eq!(of_part, whole.at(row + 8 * column), "row {row}, column {column} of {parted}");
         }
-        let words = PartedCopy::<PartitionS<wide::SmemB, wide::CopyB>, 2, 2, 4>::LAYOUT;
+        let words = PartedCopy::<PartitionS<<Tt as Tiled>::SmemB, <Tt as Tiled>::ReadB>, 2, 2, 4>::LAYOUT;
         assert_eq!((words.extent(0), words.extent(3)), (4, 4), "(V, CPY_K, PIPE, PART): {words}");
-        let halves = Parted::<AccumulatorOf<large::TileC, large::Mma>, 1, 2>::LAYOUT;
+        let halves = Parted::<AccumulatorOf<TileC<Nt>, <Nt as Tiled>::Mma>, 1, 2>::LAYOUT;
         assert_eq!((halves.extent(1), halves.extent(3)), (8, 2), "two parts of `sgemm_nt`: {halves}");
     }
 
     #[test]
     #[should_panic(expected = "has 16 places, which 6 parts do not divide")]
     fn parts_that_leave_some_of_the_sums_are_refused() {
-        parted(AccumulatorOf::<large::TileC, large::Mma>::LAYOUT, 1, 6);
+        parted(AccumulatorOf::<TileC<Nt>, <Nt as Tiled>::Mma>::LAYOUT, 1, 6);
     }
 
     #[test]

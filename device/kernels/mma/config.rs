@@ -1,82 +1,87 @@
-//! The configuration of a product on tensor cores, as a type.
+//! The configuration of a product, as a type.
 
 use super::arguments::Arguments;
-use super::epilogue::Epilogue;
-use super::load::Load;
+use super::mainloop::Loop;
 use super::scalar::{Convertible, Scalar};
-use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TilingError};
-use moye_device::memory::SharedArray;
-use moye_device::tensor::{StaticLayout, Strides};
+use super::sink::TileSink;
+use moye_device::algorithm::{AddsInPlace, ReadsParts, SharedToRegisters};
+use moye_device::arch::Fma;
+use moye_device::atom::mma::MmaAtom;
+use moye_device::atom::{PartitionS, StaticTiledMma};
+use moye_device::collective::{FixUp, Load, Sink, StorageOf, TileOf};
+use moye_device::memory::Element;
+use moye_device::tensor::{Aligned, AllButLast, SharedTensor, StaticLayout, Strides, UnitStride};
 
-/// The tiling of a block: its tiles, their layouts in shared memory, and the copies and the product
-/// of its threads.
+/// The tiling of a block: its stages in shared memory, the reads of its threads and their product.
 pub trait Tiled: Sized + 'static {
     /// The element type of A and B.
-    type Operand: moye_device::memory::Element;
+    type Operand: Element;
     /// The accumulator's type.
-    type Sum: Convertible<Self::Scalar>;
+    type Sum: Convertible<Self::Scalar> + Fma + FixUp;
     /// The type of the epilogue's arithmetic.
     type Scalar: Scalar + Convertible<Self::Scalar>;
     /// The element type of C.
     type Output: Convertible<Self::Scalar>;
-    /// A block's tile of A, (BLK_M, BLK_K).
-    type TileA: StaticLayout;
-    /// A block's tile of B, (BLK_N, BLK_K).
-    type TileB: StaticLayout;
-    /// A block's tile of C, (BLK_M, BLK_N).
-    type TileC: StaticLayout;
     /// A's stages in shared memory, (BLK_M, BLK_K, PIPE).
     type SmemA: StaticLayout;
     /// B's stages in shared memory, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
     /// The copy of A from shared memory to fragments.
-    type CopyA: StaticTiledCopy<Element = Self::Operand>;
+    type ReadA: SharedToRegisters<Element = Self::Operand>
+        + ReadsParts<AllButLast<PartitionS<Self::SmemA, Self::ReadA>>>;
     /// The copy of B from shared memory to fragments.
-    type CopyB: StaticTiledCopy<Element = Self::Operand>;
+    type ReadB: SharedToRegisters<Element = Self::Operand>
+        + ReadsParts<AllButLast<PartitionS<Self::SmemB, Self::ReadB>>>;
     /// The product.
-    type Mma: StaticTiledMma;
+    type Mma: StaticTiledMma<Atom: MmaAtom<C = Self::Sum> + AddsInPlace>;
+    /// A block's extents along M, N and K.
+    const TILE: (u32, u32, u32) = (
+        Self::SmemA::LAYOUT.extent(0) as u32,
+        Self::SmemB::LAYOUT.extent(0) as u32,
+        Self::SmemA::LAYOUT.extent(1) as u32,
+    );
 }
 
-/// A configuration of the [mainloop](super::matmul): the tiling of a block, the copies to shared
-/// memory, and the epilogue.
+/// A block's tile of C, (BLK_M, BLK_N).
+pub type TileC<G> = TileOf<<G as Tiled>::SmemA, <G as Tiled>::SmemB>;
+
+/// A configuration of [`matmul`](super::matmul): the tiling of a block, the copies to shared
+/// memory, and the sink.
 pub trait MmaConfig: Tiled {
     /// The static part of A's strides, along (M, K).
-    type StridesA: Strides;
+    type StridesA: OfLeading;
     /// The static part of B's strides, along (N, K).
-    type StridesB: Strides;
-    /// The copy of A from global to shared memory: [`Asynchronous`](super::Asynchronous), or
-    /// [`Turned`](super::Turned).
-    type LoadA: Load<Self::Operand, Self::StridesA, Self::TileA, Self::SmemA>;
-    /// The copy of B from global to shared memory, one of the same two.
-    type LoadB: Load<Self::Operand, Self::StridesB, Self::TileB, Self::SmemB>;
-    /// How C is written: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or
-    /// beside the last products, [`ByParts`](super::ByParts); [`Visited`](super::Visited) with an
-    /// [`Epilogue`](moye_device::collective::Epilogue) of your own.
-    type Epilogue: Epilogue<Self>;
-    /// The strides of a matrix with this leading dimension.
-    fn strides_a(leading: i64) -> Self::StridesA;
-    /// The strides of a matrix with this leading dimension.
-    fn strides_b(leading: i64) -> Self::StridesB;
-    /// Pipeline stages, 3 to 6.
-    const STAGES: u32 = {
-        let (stages, of_b) = (Self::SmemA::LAYOUT.extent(2), Self::SmemB::LAYOUT.extent(2));
-        if stages < 3 || stages > 6 || stages != of_b {
-            TilingError::of("MmaConfig")
-                .str("shared memory has ")
-                .int(stages)
-                .str(" stages of A and ")
-                .int(of_b)
-                .str(" of B; the pipeline has 3 to 6, as many of A as of B")
-                .raise();
-        }
-        stages as u32
-    };
+    type StridesB: OfLeading;
+    /// The copy of A from global to shared memory: by `cp.async`, or a
+    /// [`TransposedLoad`](moye_device::collective::TransposedLoad).
+    type LoadA: Load<Self::Operand, Self::StridesA, Self::SmemA>;
+    /// The copy of B from global to shared memory.
+    type LoadB: Load<Self::Operand, Self::StridesB, Self::SmemB>;
+    /// How C is stored: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or
+    /// beside the last products, [`ByParts`](super::ByParts).
+    type Sink: TileSink + for<'a> Sink<Loop<'a, Self>>;
 }
 
-/// A block's shared memory: the stages of A and of B.
-pub type Storage<G> = (
-    SharedArray<<G as Tiled>::Operand, <G as Tiled>::SmemA>,
-    SharedArray<<G as Tiled>::Operand, <G as Tiled>::SmemB>,
+/// Strides of a matrix with a leading dimension.
+pub trait OfLeading: Strides {
+    /// The strides.
+    fn of_leading(leading: i64) -> Self;
+}
+
+impl<const MODE: usize, const BYTES: usize> OfLeading for Aligned<UnitStride<MODE>, BYTES> {
+    #[inline(always)]
+    fn of_leading(leading: i64) -> Self {
+        Aligned(UnitStride(leading))
+    }
+}
+
+/// A block's shared memory.
+pub type Storage<G> = StorageOf<Loop<'static, G>, <G as MmaConfig>::Sink>;
+
+/// The stages of A and of B, (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE).
+pub type Stages<G> = (
+    SharedTensor<<G as Tiled>::Operand, <G as Tiled>::SmemA>,
+    SharedTensor<<G as Tiled>::Operand, <G as Tiled>::SmemB>,
 );
 
 /// The arguments of a configuration's kernel.

@@ -19,15 +19,10 @@ macro_rules! tensor_core {
             use super::*;
             use moye_device::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
             use moye_device::atom::copy::SM80_CP_ASYNC_CACHEGLOBAL_ZFILL;
-            use crate::mma::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
+            use crate::mma::{ArgumentsOf, MmaConfig, Storage, ThroughShared, Tiled};
             use moye_device::layout::layout;
             use moye_device::tensor::{Aligned, UnitStride};
 
-            moye_device::static_layout! {
-                pub TileA = layout!(($m, $k));
-                pub TileB = layout!(($n, $k));
-                pub TileC = layout!(($m, $n));
-            }
             moye_device::swizzled_layout! {
                 pub SmemA = crate::mma::family::tensor_core!(@smem $major_a $operand, $m, $k, $stages);
                 pub SmemB = crate::mma::family::tensor_core!(@smem $major_b $operand, $n, $k, $stages);
@@ -40,8 +35,8 @@ macro_rules! tensor_core {
                     = crate::mma::family::tensor_core!(@load $major_a $operand, $m, $threads);
                 pub LoadB: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, $operand>
                     = crate::mma::family::tensor_core!(@load $major_b $operand, $n, $threads);
-                pub CopyA: TiledCopy<$copy_a, $operand> = make_tiled_copy_a(&Mma::MMA);
-                pub CopyB: TiledCopy<$copy_b, $operand> = make_tiled_copy_b(&Mma::MMA);
+                pub ReadA: TiledCopy<$copy_a, $operand> = make_tiled_copy_a(&Mma::MMA);
+                pub ReadB: TiledCopy<$copy_b, $operand> = make_tiled_copy_b(&Mma::MMA);
             }
 
             /// The configuration.
@@ -52,31 +47,19 @@ macro_rules! tensor_core {
                 type Sum = $sum;
                 type Scalar = crate::mma::family::ScalarOf<$sum>;
                 type Output = $output;
-                type TileA = TileA;
-                type TileB = TileB;
-                type TileC = TileC;
                 type SmemA = SmemA;
                 type SmemB = SmemB;
-                type CopyA = CopyA;
-                type CopyB = CopyB;
+                type ReadA = ReadA;
+                type ReadB = ReadB;
                 type Mma = Mma;
             }
 
             impl MmaConfig for Tiling {
                 type StridesA = crate::mma::family::tensor_core!(@strides $major_a);
                 type StridesB = crate::mma::family::tensor_core!(@strides $major_b);
-                type LoadA = crate::mma::Asynchronous<LoadA>;
-                type LoadB = crate::mma::Asynchronous<LoadB>;
-                type Epilogue = crate::mma::ThroughShared;
-
-                #[inline(always)]
-                fn strides_a(leading: i64) -> Self::StridesA {
-                    Aligned(UnitStride(leading))
-                }
-                #[inline(always)]
-                fn strides_b(leading: i64) -> Self::StridesB {
-                    Aligned(UnitStride(leading))
-                }
+                type LoadA = LoadA;
+                type LoadB = LoadB;
+                type Sink = ThroughShared;
             }
 
             $(#[$doc])*
@@ -90,7 +73,7 @@ macro_rules! tensor_core {
             /// Each extent is at most 2^31 - 256.
             #[moye_device::kernel(threads = $threads, min_blocks = $blocks, shared = Storage<Tiling>)]
             pub unsafe fn $name(arguments: ArgumentsOf<Tiling>) {
-                crate::mma::pipeline::matmul::<Tiling>(arguments)
+                crate::mma::matmul::<Tiling>(&arguments)
             }
         }
         pub use $name::$name;

@@ -1,15 +1,25 @@
 //! Matmul on tensor cores by `mma.sync`: a multistage mainloop, with a configuration for each
 //! element type.
 //!
+//! A kernel is an instance of [`gemm`](moye_device::collective::gemm) (`matmul.rs`), of three
+//! parts:
+//!
+//! | part | type | file |
+//! | --- | --- | --- |
+//! | tile scheduler | [`Schedule`] | `schedule.rs` |
+//! | mainloop | [`Loop`] | `mainloop.rs` |
+//! | sink | [`ThroughShared`], [`Direct`], [`ByParts`] | `sink.rs`, `rows.rs`, `by_parts.rs` |
+//!
 //! For sm_90a only those kernels are compiled that have no Hopper counterpart (`exclusive.rs`, and
 //! f32 by FMA): they call [`overlap_launches`](moye_device::arch::overlap_launches), which PTX for
 //! sm_80 has not. The others serve on sm_90a operands that TMA cannot load. They come from the PTX
 //! for sm_80, and each starts after the previous kernel has completed.
 
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
 mod arguments;
 mod by_parts;
 mod config;
-mod epilogue;
 #[cfg(any(feature = "matmul-f16", feature = "matmul-f64"))]
 mod exclusive;
 #[cfg(all(not(target_feature = "sm_90a"), any(feature = "matmul-f16", feature = "matmul-bf16")))]
@@ -18,41 +28,39 @@ mod f16;
 mod family;
 #[cfg(feature = "matmul-slices")]
 mod finish;
-mod load;
+mod mainloop;
+mod matmul;
 #[cfg(all(not(target_feature = "sm_90a"), any(feature = "matmul-tf32", feature = "matmul-i8")))]
 mod other;
-mod pipeline;
-mod raster;
 mod rows;
 mod scalar;
+mod schedule;
 #[cfg_attr(
     not(feature = "matmul-f32"),
     allow(unused_imports, dead_code, reason = "the entry points use them")
 )]
 mod sgemm;
+mod sink;
 mod smem;
-mod visitor;
 
 pub use arguments::{Activation, Arguments, Scales};
-pub use by_parts::{ByParts, OneByOne, Parted, PartedCopy};
-pub use config::{ArgumentsOf, MmaConfig, Storage, Tiled};
-pub use epilogue::{Direct, Epilogue, StagesOf, ThroughShared};
+pub use by_parts::{ByParts, LastTile, OneByOne, Parted, PartedCopy};
+pub use config::{ArgumentsOf, MmaConfig, OfLeading, Stages, Storage, TileC, Tiled};
 #[cfg(any(feature = "matmul-f16", feature = "matmul-f64"))]
 pub use exclusive::*;
 #[cfg(all(not(target_feature = "sm_90a"), any(feature = "matmul-f16", feature = "matmul-bf16")))]
 pub use f16::*;
 #[cfg(feature = "matmul-slices")]
 pub use finish::{finish_bf16, finish_f16, finish_f32, finish_f64, finish_i32};
-pub use load::{Asynchronous, Load, Loading, Turned, TurnedOf};
+pub use mainloop::{Copies, Loop, TiledLoop, moved};
+pub use matmul::{matmul, matmul_with};
 #[cfg(all(not(target_feature = "sm_90a"), any(feature = "matmul-tf32", feature = "matmul-i8")))]
 pub use other::*;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub(crate) use pipeline::first;
-pub use pipeline::{ParametersOf, matmul, matmul_with};
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub(crate) use raster::{columns_of_group, tile_of};
 pub use rows::{Place, Staged, write_rows};
 pub use scalar::{Convertible, Scalar};
+pub use schedule::Schedule;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub(crate) use schedule::tile_of;
 pub use sgemm::*;
+pub use sink::{Direct, ThroughShared, TileSink};
 pub use smem::{k_major, mn_major};
-pub use visitor::Visited;

@@ -8,9 +8,8 @@
 
 use super::by_parts::ByParts;
 use super::config::{ArgumentsOf, MmaConfig, Storage, Tiled};
-use super::epilogue::Direct;
-use super::load::{Asynchronous, Turned};
-use super::pipeline::matmul;
+use super::matmul::matmul;
+use super::sink::Direct;
 use moye_device::atom::copy::{
     SM80_CP_ASYNC_CACHEALWAYS_ZFILL, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL, UniversalCopy,
 };
@@ -18,6 +17,7 @@ use moye_device::atom::mma::UniversalFma;
 use moye_device::atom::{
     Permutation, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
 };
+use moye_device::collective::TransposedLoad;
 use moye_device::layout::{Layout, layout};
 use moye_device::tensor::{Aligned, UnitStride};
 use moye_device::{kernel, static_layout, tiled_copy, tiled_mma};
@@ -30,12 +30,6 @@ pub mod square {
     use super::*;
 
     static_layout! {
-        /// (BLK_M, BLK_K)
-        pub TileA = layout!((128, 16));
-        /// (BLK_N, BLK_K)
-        pub TileB = layout!((128, 16));
-        /// (BLK_M, BLK_N)
-        pub TileC = layout!((128, 128));
         /// M (or N) contiguous, (BLK, BLK_K, PIPE): copied in rows of 16 bytes.
         pub SmemAlongM = layout!((128, 16, 3));
         /// The same, written 4 bytes at a time by threads that are contiguous along K: columns 4
@@ -49,12 +43,6 @@ pub mod square {
             [Permutation::Layout(FOURS_OF_128), Permutation::Layout(FOURS_OF_128), Permutation::Tile(1)],
         );
     }
-    tiled_copy! {
-        /// Four neighbours along M.
-        pub CopyA: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_a(&Mma::MMA);
-        /// Four neighbours along N.
-        pub CopyB: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_b(&Mma::MMA);
-    }
 }
 
 /// A tile of 256 x 128 x 16 in three stages.
@@ -62,12 +50,6 @@ pub mod large {
     use super::*;
 
     static_layout! {
-        /// (BLK_M, BLK_K)
-        pub TileA = layout!((256, 16));
-        /// (BLK_N, BLK_K)
-        pub TileB = layout!((128, 16));
-        /// (BLK_M, BLK_N)
-        pub TileC = layout!((256, 128));
         /// M contiguous, (BLK_M, BLK_K, PIPE).
         pub SmemA = layout!((256, 16, 3));
         /// N contiguous, (BLK_N, BLK_K, PIPE).
@@ -81,12 +63,6 @@ pub mod large {
             [Permutation::Layout(FOURS_OF_256), Permutation::Layout(FOURS_OF_128), Permutation::Tile(1)],
         );
     }
-    tiled_copy! {
-        /// Four neighbours along M.
-        pub CopyA: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_a(&Mma::MMA);
-        /// Four neighbours along N.
-        pub CopyB: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_b(&Mma::MMA);
-    }
 }
 
 /// A tile of 128 x 256 x 16 in three stages, for an A that is transposed: it is the smaller
@@ -95,12 +71,6 @@ pub mod wide {
     use super::*;
 
     static_layout! {
-        /// (BLK_M, BLK_K)
-        pub TileA = layout!((128, 16));
-        /// (BLK_N, BLK_K)
-        pub TileB = layout!((256, 16));
-        /// (BLK_M, BLK_N)
-        pub TileC = layout!((128, 256));
         /// N contiguous, (BLK_N, BLK_K, PIPE).
         pub SmemB = layout!((256, 16, 3));
     }
@@ -112,12 +82,6 @@ pub mod wide {
             [Permutation::Layout(FOURS_OF_128), Permutation::Layout(FOURS_OF_256), Permutation::Tile(1)],
         );
     }
-    tiled_copy! {
-        /// Four neighbours along M.
-        pub CopyA: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_a(&Mma::MMA);
-        /// Four neighbours along N.
-        pub CopyB: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_b(&Mma::MMA);
-    }
 }
 
 /// 16 threads with four neighbours each, twice.
@@ -126,26 +90,30 @@ const FOURS_OF_128: Layout = layout!((16, 4, 2):(4, 1, 64));
 const FOURS_OF_256: Layout = layout!((16, 4, 4):(4, 1, 64));
 
 tiled_copy! {
+    /// Four neighbours along M.
+    pub ReadA<M: StaticTiledMma>: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_a(&M::MMA);
+    /// Four neighbours along N.
+    pub ReadB<M: StaticTiledMma>: TiledCopy<UniversalCopy<u128>, f32> = make_tiled_copy_b(&M::MMA);
     /// 32 threads for each column, 16 bytes each.
-    pub LoadAlongM: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
+    pub AlongM: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
     /// 8 threads for each row, 4 bytes each.
-    pub LoadAlongK: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<u32>, f32> = TiledCopy::new(layout!((32, 8):(8, 1)), layout!((1, 1)));
+    pub AlongK: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS_ZFILL<u32>, f32> = TiledCopy::new(layout!((32, 8):(8, 1)), layout!((1, 1)));
 }
 
 /// The threads that transpose a tile of 128 x 16, over groups of four rows and pairs along K. A
 /// warp has all 64 bytes of 16 rows, because L1 takes one cycle for each row that an access
 /// touches.
-const TURNING: Layout = layout!(((4, 8), 8):((1, 32), 4));
+const TRANSPOSING: Layout = layout!(((4, 8), 8):((1, 32), 4));
 tiled_copy! {
     /// Pairs along K of four rows.
-    pub PairsAlongK: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(TURNING, layout!((4, 2):(2, 1)));
+    pub PairsAlongK: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(TRANSPOSING, layout!((4, 2):(2, 1)));
     /// The same values, as four neighbours along M of two columns.
-    pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(TURNING, layout!((4, 2)));
+    pub FoursAlongM: TiledCopy<UniversalCopy<u128>, f32> = TiledCopy::new(TRANSPOSING, layout!((4, 2)));
 }
 static_layout! {
     /// A transposed tile, (BLK, BLK_K, PIPE): eight lanes write 64 bytes of each of two columns
     /// that are two apart, and so 16 banks.
-    pub SmemTurned = layout!((128, 16, 3):(1, 136, 2176));
+    pub SmemTransposed = layout!((128, 16, 3):(1, 136, 2176));
 }
 
 /// M (or N) contiguous, columns that start at multiples of 16 bytes.
@@ -155,16 +123,12 @@ type Pairs = Aligned<UnitStride<1>, 8>;
 /// K contiguous, rows that start anywhere.
 type Numbers = Aligned<UnitStride<1>, 4>;
 
-/// Along M (or N), 16 bytes at a time.
-type AlongM = Asynchronous<LoadAlongM>;
-/// Along K, 4 bytes at a time.
-type AlongK = Asynchronous<LoadAlongK>;
 /// Along K, transposed. The time at which it is stored changes the run time by 5 %, because `ptxas`
 /// schedules the loop differently (record 7).
-type TurnedAlongK<const EIGHTHS: u32> = Turned<PairsAlongK, FoursAlongM, EIGHTHS>;
+type Transposed<const EIGHTHS: u32> = TransposedLoad<PairsAlongK, FoursAlongM, EIGHTHS>;
 
 macro_rules! sgemm {
-    ($($name:ident $config:ident: $tile:ident, blocks = $blocks:literal, $epilogue:ty, $strides_a:ty, $smem_a:ty, $load_a:ty; $strides_b:ty, $smem_b:ty, $load_b:ty, $doc:literal;)+) => { $(
+    ($($name:ident $config:ident: $tile:ident, blocks = $blocks:literal, $sink:ty, $strides_a:ty, $smem_a:ty, $load_a:ty; $strides_b:ty, $smem_b:ty, $load_b:ty, $doc:literal;)+) => { $(
         /// The configuration.
         pub struct $config;
 
@@ -173,13 +137,10 @@ macro_rules! sgemm {
             type Sum = f32;
             type Scalar = f32;
             type Output = f32;
-            type TileA = $tile::TileA;
-            type TileB = $tile::TileB;
-            type TileC = $tile::TileC;
             type SmemA = $smem_a;
             type SmemB = $smem_b;
-            type CopyA = $tile::CopyA;
-            type CopyB = $tile::CopyB;
+            type ReadA = ReadA<$tile::Mma>;
+            type ReadB = ReadB<$tile::Mma>;
             type Mma = $tile::Mma;
         }
 
@@ -188,16 +149,7 @@ macro_rules! sgemm {
             type StridesB = $strides_b;
             type LoadA = $load_a;
             type LoadB = $load_b;
-            type Epilogue = $epilogue;
-
-            #[inline(always)]
-            fn strides_a(leading: i64) -> Self::StridesA {
-                Aligned(UnitStride(leading))
-            }
-            #[inline(always)]
-            fn strides_b(leading: i64) -> Self::StridesB {
-                Aligned(UnitStride(leading))
-            }
+            type Sink = $sink;
         }
 
         #[cfg(feature = "matmul-f32")]
@@ -213,16 +165,16 @@ macro_rules! sgemm {
         /// otherwise. `beta`, the bias and the activation are ignored.
         #[kernel(threads = THREADS, min_blocks = $blocks, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: ArgumentsOf<$config>) {
-            matmul::<$config>(arguments)
+            matmul::<$config>(&arguments)
         }
     )+ };
 }
 sgemm! {
-    sgemm_nt Nt: large, blocks = 1, ByParts<1, 2>, Words, large::SmemA, AlongM; Words, large::SmemB, AlongM,
+    sgemm_nt Nt: large, blocks = 1, ByParts<2, 2, 4>, Words, large::SmemA, AlongM; Words, large::SmemB, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 256 x 128";
-    sgemm_nn Nn: large, blocks = 1, ByParts<1, 4>, Words, large::SmemA, AlongM; Pairs, SmemTurned, TurnedAlongK<5>,
+    sgemm_nn Nn: large, blocks = 1, ByParts<1, 4>, Words, large::SmemA, AlongM; Pairs, SmemTransposed, Transposed<6>,
         "M contiguous in `a` and K in `b`, which is transposed in registers, by tiles of 256 x 128";
-    sgemm_tt Tt: wide, blocks = 1, ByParts<2, 4>, Pairs, SmemTurned, TurnedAlongK<5>; Words, wide::SmemB, AlongM,
+    sgemm_tt Tt: wide, blocks = 1, ByParts<2, 2, 4>, Pairs, SmemTransposed, Transposed<6>; Words, wide::SmemB, AlongM,
         "K contiguous in `a`, which is transposed in registers, and N in `b`, by tiles of 128 x 256";
     sgemm_nt_128x128 NtSquare: square, blocks = 2, Direct, Words, square::SmemAlongM, AlongM; Words, square::SmemAlongM, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 128 x 128";

@@ -58,7 +58,8 @@ marker!(SumsOf, Transposed);
 
 impl<G: Tiled> StaticLayout for SumsOf<G> {
     const LAYOUT: Layout = {
-        let (m, n) = (G::TileC::LAYOUT.extent(0), G::TileC::LAYOUT.extent(1));
+        let (m, n, _) = G::TILE;
+        let (m, n) = (m as i64, n as i64);
         Layout::new(IntTuple::flat(&[m, n]), IntTuple::flat(&[n + 8, 1]))
     };
     const SWIZZLE: Swizzle = if size_of::<G::Sum>() == 4 { Swizzle::new(1, 2, 3) } else { Swizzle::NONE };

@@ -10,8 +10,8 @@
 //! The last two take two matrices in one launch: both operands of a product. A launch costs the
 //! product some microseconds, more than the copy of a small operand.
 
-use crate::mma::TurnedOf;
 use moye_device::arch::{CachedAccess as _, LoadCache, LoadHint, Word128, overlap_launches, shuffle};
+use moye_device::collective::TransposedRegisters;
 use moye_device::kernel::KernelParam;
 use moye_device::prelude::*;
 use moye_device::tensor::IdentityOf;
@@ -332,7 +332,7 @@ pub unsafe fn repack_transposed_u32(first: Transposed, second: Transposed) {
     }
     let (mut tXrX, mut tXrY) = (tXgX.fragment(), tXgY.fragment());
     copy(tXgX, &mut tXrX);
-    copy(&tXrX.view_as::<TurnedOf<FoursAlongK, FoursAlongRows, IdentityOf<Tile>>>(), &mut tXrY);
+    copy(&tXrX.view_as::<TransposedRegisters<FoursAlongK, FoursAlongRows, IdentityOf<Tile>>>(), &mut tXrY);
     copy(&tXrY, tXgY);
 }
 

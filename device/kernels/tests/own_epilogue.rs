@@ -1,5 +1,5 @@
-//! A product with an epilogue of another crate: `c = gelu(alpha * a * b) * gate`, the gate being a
-//! parameter of the epilogue's own.
+//! A product with a sink of another crate: `c = gelu(alpha * a * b) * gate`, the gate being a
+//! parameter of the sink's own.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 #![allow(
     unsafe_op_in_unsafe_fn,
@@ -8,21 +8,20 @@
 
 use half::f16;
 use moye_device::atom::copy::{SM75_U32x4_LDSM_N, SM80_CP_ASYNC_CACHEGLOBAL_ZFILL};
-use moye_device::atom::mma::{MmaAtom, SM80_16x8x16_F32F16F16F32_TN};
-use moye_device::atom::{
-    AccumulatorOf, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
-};
+use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
+use moye_device::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
+use moye_device::collective::{Accumulators, Sink, Team, WorkTile, gemm};
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Global, GlobalMut};
-use moye_device::tensor::{Aligned, Fragment, Matrix, UnitStride};
-use moye_device::{kernel, layout, static_layout, swizzled_layout, tiled_copy, tiled_mma};
+use moye_device::tensor::{Aligned, Matrix, UnitStride};
+use moye_device::{kernel, layout, swizzled_layout, tiled_copy, tiled_mma};
 use moye_kernels::mma::{
-    Arguments, ArgumentsOf, Asynchronous, Epilogue, MmaConfig, Place, Scalar as _, Storage, Tiled, k_major,
-    matmul_with,
+    Arguments, Loop, MmaConfig, Scalar as _, Schedule, Storage, TileC, TileSink, Tiled, TiledLoop as _,
+    k_major,
 };
 use moye_sim::GlobalMemory;
 
-/// What the epilogue multiplies by.
+/// `gelu(alpha * sum) * gate`, from the registers.
 #[derive(Clone, Copy, KernelParam)]
 #[repr(C)]
 struct Gate {
@@ -32,42 +31,39 @@ struct Gate {
     leading: i64,
 }
 
-/// `gelu(alpha * sum) * gate`, from the registers.
-struct Gated;
+impl TileSink for Gate {}
 
-impl<G: Tiled<Sum = f32, Scalar = f32, Output = f16>> Epilogue<G> for Gated
-where
-    <G::Mma as StaticTiledMma>::Atom: MmaAtom<C = f32>,
-{
-    type Parameters = Gate;
+impl Sink<Loop<'_, Config>> for Gate {
+    type Storage = ();
 
     unsafe fn store(
-        tCrC: &Fragment<f32, AccumulatorOf<G::TileC, G::Mma>>, // (MMA, MMA_M, MMA_N)
-        arguments: &ArgumentsOf<G>,
-        gate: &Gate,
-        place: Place,
+        &self,
+        tCrC: &Accumulators<Loop<'_, Config>>, // (MMA, MMA_M, MMA_N)
+        (): &(),
+        tile: &WorkTile,
+        team: &Team,
+        mainloop: &mut Loop<'_, Config>,
     ) {
+        let (arguments, place) = (mainloop.arguments(), mainloop.place(tile));
         let (row, column) = place.first;
         let shape = (arguments.m - row, arguments.n - column);
         let from = |leading: i64| i64::from(row) * leading + i64::from(column);
         let c = arguments.c.offset(place.offset + from(arguments.ldc));
         let mC = Matrix::new(c, shape, UnitStride::<1>(arguments.ldc)); // (M, N), from the tile on
-        let mG = Matrix::new(gate.gate.offset(from(gate.leading)), shape, UnitStride::<1>(gate.leading));
-        let mma = G::Mma::get_slice(place.thread);
-        let mut tCgC = mma.partition_c(mC.local_tile::<G::TileC, _>((0, 0))); // (MMA, MMA_M, MMA_N)
-        let tCgG = mma.partition_c(mG.local_tile::<G::TileC, _>((0, 0))); // (MMA, MMA_M, MMA_N)
-        for i in 0..Fragment::<f32, AccumulatorOf<G::TileC, G::Mma>>::SIZE {
-            // The accumulators are complete, and each element of C is one thread's.
-            let value = (arguments.alpha * tCrC.get(i)).gelu() * tCgG.get(i).to_f32();
-            tCgC.set(i, f16::from_f32(value));
+        let mG = Matrix::new(self.gate.offset(from(self.leading)), shape, UnitStride::<1>(self.leading));
+        let mma = Mma::get_slice(team.thread);
+        let mut tCgC = mma.partition_c(mC.local_tile::<TileC<Config>, _>((0, 0))); // (MMA, MMA_M, MMA_N)
+        let tCgG = mma.partition_c(mG.local_tile::<TileC<Config>, _>((0, 0))); // (MMA, MMA_M, MMA_N)
+        for i in 0..Accumulators::<Loop<'_, Config>>::SIZE {
+            // SAFETY: the accumulators are complete, and each element of C is one thread's.
+            unsafe {
+                let value = (arguments.alpha * tCrC.get(i)).gelu() * tCgG.get(i).to_f32();
+                tCgC.set(i, f16::from_f32(value));
+            }
         }
     }
 }
 
-static_layout! {
-    TileOfStage = layout!((64, 64)); // (BLK, BLK_K)
-    TileC = layout!((64, 64)); // (BLK_M, BLK_N)
-}
 swizzled_layout! {
     Smem = k_major::<f16>(64, 64, 3);
 }
@@ -76,8 +72,8 @@ tiled_mma! {
 }
 tiled_copy! {
     Load: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<u128>, f16> = TiledCopy::new(layout!((16, 8):(8, 1)), layout!((1, 8)));
-    CopyA: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_a(&Mma::MMA);
-    CopyB: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_b(&Mma::MMA);
+    ReadA: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_a(&Mma::MMA);
+    ReadB: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_b(&Mma::MMA);
 }
 
 struct Config;
@@ -87,36 +83,27 @@ impl Tiled for Config {
     type Sum = f32;
     type Scalar = f32;
     type Output = f16;
-    type TileA = TileOfStage;
-    type TileB = TileOfStage;
-    type TileC = TileC;
     type SmemA = Smem;
     type SmemB = Smem;
-    type CopyA = CopyA;
-    type CopyB = CopyB;
+    type ReadA = ReadA;
+    type ReadB = ReadB;
     type Mma = Mma;
 }
 
 impl MmaConfig for Config {
     type StridesA = Aligned<UnitStride<1>, 16>;
     type StridesB = Aligned<UnitStride<1>, 16>;
-    type LoadA = Asynchronous<Load>;
-    type LoadB = Asynchronous<Load>;
-    type Epilogue = Gated;
-
-    fn strides_a(leading: i64) -> Self::StridesA {
-        Aligned(UnitStride(leading))
-    }
-    fn strides_b(leading: i64) -> Self::StridesB {
-        Aligned(UnitStride(leading))
-    }
+    type LoadA = Load;
+    type LoadB = Load;
+    type Sink = Gate;
 }
 
 /// # Safety
-/// As [`matmul_with`], and the gate has an element for each of C.
+/// As [`matmul`](moye_kernels::mma::matmul), and the gate has an element for each of C.
 #[kernel(threads = 128, shared = Storage<Config>)]
 unsafe fn gated(arguments: Arguments<f16, f16, f32>, gate: Gate) {
-    matmul_with::<Config>(arguments, &gate)
+    // SAFETY: the caller's contract.
+    unsafe { gemm::<Loop<Config>, _, _, _>(&arguments, Schedule::new::<Config>(&arguments), (), gate) }
 }
 
 /// GELU by a hyperbolic tangent, in double precision.
@@ -161,7 +148,7 @@ fn relative_error((m, n, k): (usize, usize, usize)) -> f64 {
 }
 
 #[test]
-fn an_epilogue_of_another_crate_has_parameters_of_its_own() {
+fn a_sink_of_another_crate_has_parameters_of_its_own() {
     // Whole tiles, and one that reaches beyond all extents.
     for extents in [(128, 64, 64), (60, 51, 88)] {
         let error = relative_error(extents);

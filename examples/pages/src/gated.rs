@@ -6,7 +6,7 @@ use moye_device::collective::{Coordinate, Epilogue};
 use moye_device::kernel::KernelParam;
 use moye_device::prelude::*;
 use moye_kernels::mma::{
-    Arguments, Asynchronous, MmaConfig, Scalar as _, Storage, Tiled, Visited, k_major, matmul_with,
+    Arguments, MmaConfig, Scalar as _, Storage, ThroughShared, Tiled, k_major, matmul_with,
 };
 
 /// The epilogue: `gelu(accumulator + bias) * gate`.
@@ -32,10 +32,6 @@ impl Epilogue for Gated {
     }
 }
 
-static_layout! {
-    TileAb = layout!((64, 64)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
-    TileC = layout!((64, 64)); // (BLK_M, BLK_N)
-}
 swizzled_layout! {
     Smem = k_major::<f16>(64, 64, 3); // (BLK_M, BLK_K, PIPE)
 }
@@ -54,28 +50,18 @@ impl Tiled for Config {
     type Sum = f32;
     type Scalar = f32;
     type Output = f16;
-    type TileA = TileAb;
-    type TileB = TileAb;
-    type TileC = TileC;
     type SmemA = Smem;
     type SmemB = Smem;
-    type CopyA = ReadA;
-    type CopyB = ReadB;
+    type ReadA = ReadA;
+    type ReadB = ReadB;
     type Mma = Mma;
 }
 impl MmaConfig for Config {
     type StridesA = Aligned<UnitStride<1>, 16>;
     type StridesB = Aligned<UnitStride<1>, 16>;
-    type LoadA = Asynchronous<Load>;
-    type LoadB = Asynchronous<Load>;
-    type Epilogue = Visited<Gated>;
-
-    fn strides_a(leading: i64) -> Self::StridesA {
-        Aligned(UnitStride(leading))
-    }
-    fn strides_b(leading: i64) -> Self::StridesB {
-        Aligned(UnitStride(leading))
-    }
+    type LoadA = Load;
+    type LoadB = Load;
+    type Sink = ThroughShared;
 }
 
 /// A block for each 64 x 64 of C, all along x.
@@ -84,5 +70,5 @@ impl MmaConfig for Config {
 /// As [`matmul_with`]; bias and gate have an element for each column and each element of C.
 #[kernel(threads = Mma::THREADS, shared = Storage<Config>)]
 pub unsafe fn gated(arguments: Arguments<f16, f16, f32>, epilogue: Gated) {
-    matmul_with::<Config>(arguments, &epilogue)
+    matmul_with::<Config, _>(&arguments, epilogue)
 }

@@ -38,29 +38,27 @@ fn the_matmuls_on_tensor_cores_are_mma_over_fragments(
     assert_eq!(kernel.count("st.global.v4.b32"), 2, "{:?}", kernel.instructions);
 }
 
-/// Steps of a last tile's loop that stand one behind the other, see `by_parts.rs`.
-const LAST: usize = 8;
-
 #[rstest]
-#[case("sgemm_nt", (16, 8, 16), (3, 6), 2)]
-#[case("sgemm_nt_128x128", (8, 8, 16), (3, 4), 0)]
+#[case("sgemm_nt", (16, 8, 16), (3, 6), 2, 4)]
+#[case("sgemm_nt_128x128", (8, 8, 16), (3, 4), 0, 0)]
 fn the_f32_products_are_fma_over_words_of_16_bytes(
     #[values("sm_80", "sm_90a")] arch: &str,
     #[case] name: &str,
     #[case] (sums_m, sums_n, steps): (usize, usize, usize),
     #[case] (stages, copies): (usize, usize),
     #[case] parts: usize,
+    #[case] last: usize,
 ) {
     let kernel = function(arch, name);
-    // All steps of a whole tile; at an edge one after the other; and those of a last tile, which
-    // has its own sums by alpha.
-    let (sums, last) = (sums_m * sums_n, if parts > 0 { LAST } else { 0 });
+    // All steps of a whole tile; at an edge one after the other; and those of a last tile that its
+    // loop has unrolled, see `by_parts.rs`. A last tile has its own sums by alpha.
+    let sums = sums_m * sums_n;
     let by_alpha = if parts > 0 { 2 } else { 1 };
     assert_eq!(kernel.count(FMA), (steps + 1 + last + by_alpha) * sums, "{:?}", kernel.instructions);
-    // What the parts, along M, have in common is read for each of them.
+    // What the parts, along N, have in common is read for each of them.
     assert_eq!(
         kernel.count("ld.shared.v4.b32"),
-        (steps + 1 + 1) * (sums_m + sums_n) / 4 + last * (sums_m + parts * sums_n) / 4
+        (steps + 1 + 1) * (sums_m + sums_n) / 4 + last * (parts * sums_m + sums_n) / 4
     );
     assert_eq!(
         kernel.count("cp.async.cg.shared.global"),
@@ -75,15 +73,15 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
 #[rstest]
 fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_of_large_tiles(
     #[values("sm_80", "sm_90a")] arch: &str,
-    #[values("sgemm_nn", "sgemm_tt")] name: &str,
+    #[values(("sgemm_nn", 4, 8), ("sgemm_tt", 2, 4))] (name, parts, last): (&str, usize, usize),
 ) {
     let kernel = function(arch, name);
-    let (sums, steps, parts) = (16 * 8, 16, 4);
-    assert_eq!(kernel.count(FMA), (steps + 1 + LAST + 2) * sums, "{:?}", kernel.instructions);
+    let (sums, steps) = (16 * 8, 16);
+    assert_eq!(kernel.count(FMA), (steps + 1 + last + 2) * sums, "{:?}", kernel.instructions);
     // The last tile's parts are of the longer side, and have the other in common.
     assert_eq!(
         kernel.count("ld.shared.v4.b32"),
-        (steps + 1 + 1) * (16 + 8) / 4 + LAST * (16 + parts * 8) / 4
+        (steps + 1 + 1) * (16 + 8) / 4 + last * (16 + parts * 8) / 4
     );
     // The other operand: two stages ahead, and in both loops.
     assert_eq!(kernel.count("cp.async.cg.shared.global"), 4 * (2 + 2), "{:?}", kernel.instructions);
@@ -100,8 +98,8 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
 /// transpose go through shared memory in 16-byte vectors.
 #[rstest]
 #[case("sgemm_nt_tma", 6, 0, 16, (56, 224))]
-#[case("sgemm_nn_tma", 3, 1, LAST, (72, 216))]
-#[case("sgemm_tn_tma", 4, 3, LAST, (72, 216))]
+#[case("sgemm_nn_tma", 3, 1, 8, (72, 216))]
+#[case("sgemm_tn_tma", 4, 3, 8, (72, 216))]
 fn warps_beside_those_that_multiply_load_and_turn_round(
     #[case] name: &str,
     #[case] boxes: usize,

@@ -2,7 +2,7 @@
 //! [`mma`](crate::mma) kernels are as fast (record 14).
 
 use super::{SgemmConfig, SgemmStorage, sgemm};
-use crate::mma::{ArgumentsOf, ByParts, Tiled, large};
+use crate::mma::{ArgumentsOf, ByParts, ReadA, ReadB, Tiled, large};
 use moye_device::layout::{Major, layout};
 use moye_device::memory::TensorMap;
 use moye_device::static_layout;
@@ -20,7 +20,7 @@ static_layout! {
 
 /// The kernel and the configuration of each entry.
 macro_rules! sgemm_tma {
-    ($($name:ident [$a:ident $b:ident]: $smem_a:ident, $smem_b:ident, registers = [$few:literal, $many:literal], $epilogue:ty, $doc:literal;)+) => { $(
+    ($($name:ident [$a:ident $b:ident]: $smem_a:ident, $smem_b:ident, registers = [$few:literal, $many:literal], $sink:ty, $doc:literal;)+) => { $(
         /// The kernel of this name, and its configuration.
         pub mod $name {
             use super::*;
@@ -33,20 +33,17 @@ macro_rules! sgemm_tma {
                 type Sum = f32;
                 type Scalar = f32;
                 type Output = f32;
-                type TileA = large::TileA;
-                type TileB = large::TileB;
-                type TileC = large::TileC;
                 type SmemA = $smem_a;
                 type SmemB = $smem_b;
-                type CopyA = large::CopyA;
-                type CopyB = large::CopyB;
+                type ReadA = ReadA<large::Mma>;
+                type ReadB = ReadB<large::Mma>;
                 type Mma = large::Mma;
             }
 
             impl SgemmConfig for Tiling {
                 const MAJORS: [Major; 2] = [Major::$a, Major::$b];
                 const REGISTERS: [u32; 2] = [$few, $many];
-                type Epilogue = $epilogue;
+                type Sink = $sink;
             }
 
             #[cfg(feature = "matmul-f32")]

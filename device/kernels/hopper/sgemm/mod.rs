@@ -40,13 +40,12 @@ mod turn;
 pub use family::*;
 
 use super::config::WARPGROUP;
-use crate::mma::{ArgumentsOf, Epilogue, Place, Tiled, columns_of_group, first, tile_of};
+use crate::mma::{ArgumentsOf, LastTile, Place, Tiled, moved, tile_of};
 use core::marker::PhantomData;
 use moye_device::arch::{
     FULL_WARP, block_idx, overlap_launches, prefetch_tensor_map, shuffle, sync_threads, thread_idx,
 };
 use moye_device::atom::StaticTiledMma;
-use moye_device::atom::mma::{AddsInPlace, MmaAtom};
 use moye_device::layout::Major;
 use moye_device::memory::{SharedArray, SharedStorage, TensorMap};
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
@@ -66,13 +65,13 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     /// Registers of a producer thread and of a consumer thread: for all 384 together no more than
     /// the 64,512 with which the block starts.
     const REGISTERS: [u32; 2];
-    /// The epilogue, which multiplies the last K tile and stores C.
-    type Epilogue: Epilogue<Self, Parameters = ()>;
+    /// Multiplies the last K tile and stores C.
+    type Sink: LastTile<Self>;
 
     /// BLK_M or BLK_N.
-    const EXTENTS: [u32; 2] = [Self::TileC::LAYOUT.extent(0) as u32, Self::TileC::LAYOUT.extent(1) as u32];
+    const EXTENTS: [u32; 2] = [Self::TILE.0, Self::TILE.1];
     /// BLK_K.
-    const BLK_K: u32 = Self::TileA::LAYOUT.extent(1) as u32;
+    const BLK_K: u32 = Self::TILE.2;
     /// Whether A and B are transposed.
     const TURNED: [bool; 2] = [matches!(Self::MAJORS[0], Major::K), matches!(Self::MAJORS[1], Major::K)];
     /// M and N are multiples of these. Along M, C is stored in 16-byte vectors; along a contiguous
@@ -181,21 +180,12 @@ struct Job {
 pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     maps: (&TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
-) where
-    G::Mma: StaticTiledMma<Atom: MmaAtom<C = f32> + AddsInPlace>,
-{
+) {
     const {
         let (a, b) = (G::SmemA::LAYOUT, G::SmemB::LAYOUT);
         assert!(a.extent(2) == STAGES as i64 && b.extent(2) == STAGES as i64, "the configuration's stages");
         assert!(G::Mma::MMA.threads() as u32 == 32 * MULTIPLY, "the consumer warps, as the block has them");
-        assert!(
-            <G::Epilogue as Epilogue<G>>::TAKES_LAST_TILE,
-            "the epilogue multiplies the last tile along K"
-        );
-        assert!(
-            (G::GRANULES[0] as usize).is_multiple_of(<G::Epilogue as Epilogue<G>>::GRANULE),
-            "tiles start where the epilogue writes vectors"
-        );
+        assert!(G::GRANULES[0].is_multiple_of(4), "tiles start where the sink writes vectors");
         assert!(G::BLK_K == 16, "a landing has 16 numbers of a row");
         let mut i = 0;
         while i < 2 {
@@ -247,14 +237,7 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
 #[inline(always)]
 fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
     let (block, of_grid) = (block_idx().x, block_idx().y);
-    // Divisions take longer than everything else that is computed here, and the block waits for
-    // them: most products need only one.
-    let tiles_n = arguments.n.div_ceil(const { G::EXTENTS[1] });
-    let (tile_m, tile_n) = if tiles_n <= const { columns_of_group::<G>() } {
-        (block / tiles_n, block % tiles_n)
-    } else {
-        tile_of::<G>(block, arguments.m, arguments.n)
-    };
+    let (tile_m, tile_n) = tile_of::<G>(block, arguments.m, arguments.n);
     let (batch, split) = if arguments.splits == 1 {
         (of_grid, 0)
     } else {
@@ -266,8 +249,8 @@ fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
     // values.
     let [granule_m, granule_n] = const { G::GRANULES };
     let first = (
-        first::<G::TileC, 0>(tile_m, arguments.m, false, granule_m),
-        first::<G::TileC, 1>(tile_n, arguments.n, false, granule_n),
+        moved(tile_m * G::TILE.0, arguments.m, G::TILE.0, true, granule_m),
+        moved(tile_n * G::TILE.1, arguments.n, G::TILE.1, true, granule_n),
     );
     #[cfg(not(target_arch = "nvptx64"))]
     assert!(

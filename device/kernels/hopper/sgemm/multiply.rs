@@ -1,10 +1,9 @@
 //! The consumer warps.
 
 use super::{Job, SgemmConfig};
-use crate::mma::{ArgumentsOf, Epilogue, StagesOf};
+use crate::mma::{ArgumentsOf, LastTile as _, Stages, TileC};
 use moye_device::algorithm::{clear, copy, gemm_tiled};
 use moye_device::arch::{FULL_WARP, increase_registers, sync_warp};
-use moye_device::atom::mma::{AddsInPlace, MmaAtom};
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::pipeline::Consumer;
 use moye_device::tensor::{AllButLast, Fragment, StaticLayout};
@@ -28,13 +27,11 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
 #[inline(always)]
 pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     mut consumer: Consumer<STAGES, 1>,
-    (s_a, s_b): StagesOf<G>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    (s_a, s_b): Stages<G>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     arguments: &ArgumentsOf<G>,
     job: Job,
     thread: u32,
-) where
-    G::Mma: StaticTiledMma<Atom: MmaAtom<C = f32> + AddsInPlace>,
-{
+) {
     let mma = G::Mma::get_slice(thread);
     let (mut t_r_a, mut t_r_b) = (
         // (MMA, MMA_M, MMA_K)
@@ -42,8 +39,8 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
         // (MMA, MMA_N, MMA_K)
         mma.partition_fragment_b(&s_b.slice_last(0)),
     );
-    let mut t_r_c = mma.accumulator::<G::TileC>(); // (MMA, MMA_M, MMA_N)
-    let (copy_a, copy_b) = (G::CopyA::get_slice(thread), G::CopyB::get_slice(thread));
+    let mut t_r_c = mma.accumulator::<TileC<G>>(); // (MMA, MMA_M, MMA_N)
+    let (copy_a, copy_b) = (G::ReadA::get_slice(thread), G::ReadB::get_slice(thread));
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
     let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
     let steps = const { G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) as u32 };
@@ -88,16 +85,10 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     }
     let last = consumer.wait();
     multiply!(steps - 1);
-    // The epilogue multiplies the last K tile itself, and stores C meanwhile. No stage is
-    // filled any more.
-    <G::Epilogue as Epilogue<G>>::last_tile(
-        &mut t_r_c,
-        (s_a, s_b),
-        last.index(),
-        arguments,
-        &(),
-        job.place::<G>(arguments, thread),
-    );
+    // The sink multiplies the last K tile itself, and stores C meanwhile. No stage is filled any
+    // more.
+    let place = job.place::<G>(arguments, thread);
+    G::Sink::last_tile(&mut t_r_c, ((s_a, s_b), last.index()), arguments, place);
 }
 
 /// A value that depends on a register of each vector that was loaded in a step.

@@ -2,7 +2,7 @@
 //!
 //! 128 threads have 128 rows at a time, four rows and four numbers along K each: a thread loads
 //! four 16-byte vectors along K and stores four vectors of neighbours along M, one for each column.
-//! The transpose of the register block only renames registers ([`TurnedOf`]).
+//! The transpose of the register block only renames registers ([`TransposedRegisters`]).
 //!
 //! **Banks.** Eight lanes access one vector each at the same time, and should use all 32 banks.
 //!
@@ -16,11 +16,11 @@
 //! if these differ. Both conditions hold if, of the lanes with the same two groups of rows, those
 //! with `c` = 2 and 3 have the next two groups instead: [`turned_by`].
 
-use crate::mma::TurnedOf;
 use moye_device::algorithm::{copy, copy_tiled};
 use moye_device::arch::{Word as _, Word128};
 use moye_device::atom::copy::UniversalCopy;
 use moye_device::atom::{StaticTiledCopy, TiledCopy};
+use moye_device::collective::TransposedRegisters;
 use moye_device::layout::{ComposedLayout, Layout, Swizzle, layout};
 use moye_device::memory::Shared;
 use moye_device::tensor::{Fragment, SharedTensor, StaticLayout, Tensor};
@@ -107,7 +107,7 @@ impl Turner {
             }
         }
         let mut turned = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
-        copy(&loaded.view_as::<TurnedOf<WordsAlongK, FoursAlongM, Landing>>(), &mut turned);
+        copy(&loaded.view_as::<TransposedRegisters<WordsAlongK, FoursAlongM, Landing>>(), &mut turned);
         copy_tiled(FoursAlongM, &turned, &mut t_to);
     }
 }

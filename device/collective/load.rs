@@ -1,37 +1,34 @@
 //! Copies of an operand's tiles from global memory into their stages.
 //!
-//! [`Asynchronous`] is `cp.async`: accesses of 16 bytes along a mode that is contiguous in both
+//! A tiled copy by `cp.async` is one: it accesses 16 bytes along a mode that is contiguous in both
 //! places. A K-contiguous operand of an FMA product has to be transposed: its stage is M-contiguous
 //! (or N-contiguous), so that a thread reads four neighbours at a time, and `cp.async` could move
-//! only single numbers. [`Turned`] loads a few neighbours along K of four rows into registers, and
+//! only single numbers. [`TransposedLoad`] loads a few neighbours along K of four rows into registers, and
 //! stores four neighbours along M for each of them. This transpose takes no instruction: the two
 //! copies only name the same registers in another order.
 
-use core::marker::PhantomData;
-use moye_device::algorithm::{CopyDestination, CopySource, copy, copy_tiled};
-use moye_device::atom::copy::CopyAtom;
-use moye_device::atom::{PartitionD, PartitionS, StaticTiledCopy, TilingError};
-use moye_device::layout::{IntTuple, Layout, composition, left_inverse};
-use moye_device::memory::{Element, Global, Shared};
-use moye_device::tensor::{
+use crate::algorithm::{GlobalToShared, ReadBy, WrittenBy, copy, copy_tiled};
+use crate::atom::{PartitionD, PartitionS, StaticTiledCopy, TilingError};
+use crate::layout::{IntTuple, Layout, composition, left_inverse};
+use crate::memory::{Element, Global, Shared};
+use crate::tensor::{
     AllButLast, Along, Fragment, FragmentLike, GlobalTensor, IdentityOf, Registers, SharedTensor,
     StaticLayout, Strided, Strides, WholeTiles,
 };
+use core::marker::PhantomData;
 
-/// An operand's tiles along K, in global memory: (BLK, BLK_K, k).
-pub type Tiles<T, S, Tile> = GlobalTensor<Global<T>, S, IdentityOf<Tile>, Along<1>>;
-/// A thread's source in them: (CPY, CPY_BLK, CPY_K, k).
-type PartOfTiles<T, S, Tile, C> = GlobalTensor<Global<T>, S, PartitionS<IdentityOf<Tile>, C>, Along<1>>;
-/// Its destination: (CPY, CPY_BLK, CPY_K, PIPE).
-type PartOfStages<T, Smem, C> = SharedTensor<T, PartitionD<Smem, C>>;
-/// A thread's part of one tile in the order of its loads: (CPY, CPY_BLK, CPY_K).
-type LoadedOf<T, Tile, C> = Fragment<T, FragmentLike<PartitionS<IdentityOf<Tile>, C>>>;
-type SourceOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Source;
-type DestinationOf<C> = <<C as StaticTiledCopy>::Atom as CopyAtom>::Destination;
+/// The tiles along K of an operand with stages `Smem`, in global memory: (BLK, BLK_K, k).
+pub type TilesAlongK<T, S, Smem> = GlobalTensor<Global<T>, S, IdentityOf<AllButLast<Smem>>, Along<1>>;
+/// The thread's source in a tile: (CPY, CPY_BLK, CPY_K).
+type Source<Smem, C> = PartitionS<IdentityOf<AllButLast<Smem>>, C>;
 
-/// The copy of an operand with elements `T` and strides `S`, in tiles `Tile`, into the stages
-/// `Smem`.
-pub trait Load<T: Element, S: Strides, Tile: StaticLayout, Smem: StaticLayout>: 'static {
+/// The copy of an operand with elements `T` and strides `S` into the stages `Smem`, (BLK, BLK_K,
+/// PIPE): a tiled copy by `cp.async`, or [`TransposedLoad`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not copy tiles of `{T}` with the strides `{S}` into stages of shared memory",
+    note = "tiled copies of `SM80_CP_ASYNC_*_ZFILL` do, and `TransposedLoad`"
+)]
+pub trait Load<T: Element, S: Strides, Smem: StaticLayout> {
     /// The number of threads that load.
     const THREADS: i64;
     /// For copies through registers: after how many eighths of a tile's steps the registers are
@@ -44,7 +41,7 @@ pub trait Load<T: Element, S: Strides, Tile: StaticLayout, Smem: StaticLayout>: 
     type Part: Loading;
 
     /// The part of `thread`.
-    fn part(thread: u32, tiles: Tiles<T, S, Tile>, stages: SharedTensor<T, Smem>) -> Self::Part;
+    fn part(thread: u32, tiles: TilesAlongK<T, S, Smem>, stages: SharedTensor<T, Smem>) -> Self::Part;
 }
 
 /// A thread's part of an operand's tiles and stages.
@@ -71,57 +68,55 @@ pub trait Loading: Clone {
     unsafe fn finish(&mut self, stage: u32);
 }
 
-/// By `cp.async`: the tiled copy `C` from global memory to the stage.
-pub struct Asynchronous<C>(PhantomData<C>);
-
-/// See [`Asynchronous`].
+/// The part of a thread of a copy by `cp.async`, `C`.
 #[derive(Clone)]
-pub struct AsynchronousPart<T: Element, S: Strides, Tile, Smem, C> {
+pub struct AsynchronousPart<T: Element, S: Strides, Smem, C> {
     /// (CPY, CPY_BLK, CPY_K, k)
-    tiles: PartOfTiles<T, S, Tile, C>,
+    tiles: GlobalTensor<Global<T>, S, Source<Smem, C>, Along<1>>,
     /// (CPY, CPY_BLK, CPY_K, PIPE)
-    stages: PartOfStages<T, Smem, C>,
+    stages: SharedTensor<T, PartitionD<Smem, C>>,
 }
 
-impl<T, S, Tile, Smem, C> Load<T, S, Tile, Smem> for Asynchronous<C>
+impl<T, S, Smem, C> Load<T, S, Smem> for C
 where
     T: Element,
     S: Strides,
-    Tile: StaticLayout,
     Smem: StaticLayout,
-    C: StaticTiledCopy<Element = T>,
-    AsynchronousPart<T, S, Tile, Smem, C>: Loading,
+    C: GlobalToShared<S, Element = T> + GlobalToShared<WholeTiles<S>, Element = T>,
 {
     const THREADS: i64 = C::COPY.threads();
     const EIGHTHS: Option<u32> = None;
-    type Part = AsynchronousPart<T, S, Tile, Smem, C>;
+    type Part = AsynchronousPart<T, S, Smem, C>;
 
     #[inline(always)]
-    fn part(thread: u32, tiles: Tiles<T, S, Tile>, stages: SharedTensor<T, Smem>) -> Self::Part {
+    fn part(thread: u32, tiles: TilesAlongK<T, S, Smem>, stages: SharedTensor<T, Smem>) -> Self::Part {
         let copy = C::get_slice(thread);
         AsynchronousPart { tiles: copy.partition_s(tiles), stages: copy.partition_d(stages) }
     }
 }
 
-impl<T, S, Tile, Smem, C> Loading for AsynchronousPart<T, S, Tile, Smem, C>
+impl<T, S, Smem, C> Loading for AsynchronousPart<T, S, Smem, C>
 where
     T: Element,
     S: Strides,
-    Tile: StaticLayout,
     Smem: StaticLayout,
-    C: StaticTiledCopy<Element = T>,
-    Strided<Global<T>, S>: CopySource<SourceOf<C>>,
-    Strided<Global<T>, WholeTiles<S>>: CopySource<SourceOf<C>>,
-    Shared<T>: CopyDestination<DestinationOf<C>>,
+    C: GlobalToShared<S, Element = T> + GlobalToShared<WholeTiles<S>, Element = T>,
 {
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn start(&mut self, tile: u32, stage: u32) {
-        copy_tiled(C::default(), &self.tiles.tile(tile), &mut self.stages.slice_last(stage));
+        // SAFETY: the caller's contract.
+        unsafe {
+            <C as GlobalToShared<S>>::fill(&self.tiles.tile(tile), &mut self.stages.slice_last(stage));
+        }
     }
 
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn start_whole(&mut self, tile: u32, stage: u32) {
-        copy_tiled(C::default(), &self.tiles.tile(tile).whole(), &mut self.stages.slice_last(stage));
+        let tile = self.tiles.tile(tile).whole(); // (CPY, CPY_BLK, CPY_K)
+        // SAFETY: the caller's contract.
+        unsafe { <C as GlobalToShared<WholeTiles<S>>>::fill(&tile, &mut self.stages.slice_last(stage)) };
     }
 
     #[inline(always)]
@@ -131,39 +126,41 @@ where
 /// Through registers, for an operand to transpose: loaded by the tiled copy `From`, stored by `To`.
 /// Both give a thread the same elements of a tile, all that it has. They are stored after `EIGHTHS`
 /// eighths of a tile's steps; the next ones are loaded then, most of a tile before they are needed.
-pub struct Turned<From, To, const EIGHTHS: u32>(PhantomData<(From, To)>);
+pub struct TransposedLoad<From, To, const EIGHTHS: u32>(PhantomData<(From, To)>);
 
-/// See [`Turned`].
+/// See [`TransposedLoad`].
 #[derive(Clone)]
-pub struct TurnedPart<T: Element, S: Strides, Tile, Smem, From, To> {
+pub struct TransposedPart<T: Element, S: Strides, Smem, From, To> {
     /// (CPY, CPY_BLK, CPY_K, k)
-    tiles: PartOfTiles<T, S, Tile, From>,
+    tiles: GlobalTensor<Global<T>, S, Source<Smem, From>, Along<1>>,
     /// (CPY, CPY_BLK, CPY_K, PIPE)
-    stages: PartOfStages<T, Smem, To>,
+    stages: SharedTensor<T, PartitionD<Smem, To>>,
     /// (CPY, CPY_BLK, CPY_K)
-    loaded: LoadedOf<T, Tile, From>,
+    loaded: Fragment<T, FragmentLike<Source<Smem, From>>>,
 }
 
-impl<T, S, Tile, Smem, From, To, const EIGHTHS: u32> Load<T, S, Tile, Smem> for Turned<From, To, EIGHTHS>
+impl<T, S, Smem, From, To, const EIGHTHS: u32> Load<T, S, Smem> for TransposedLoad<From, To, EIGHTHS>
 where
     T: Element,
     S: Strides,
-    Tile: StaticLayout,
     Smem: StaticLayout,
     From: StaticTiledCopy<Element = T>,
     To: StaticTiledCopy<Element = T>,
-    TurnedPart<T, S, Tile, Smem, From, To>: Loading,
+    TransposedPart<T, S, Smem, From, To>: Loading,
 {
     const THREADS: i64 = From::COPY.threads();
     const EIGHTHS: Option<u32> = {
-        assert!(EIGHTHS < 8, "Turned: a tile is written within its steps, 0 to 7 eighths through them");
+        assert!(
+            EIGHTHS < 8,
+            "TransposedLoad: a tile is written within its steps, 0 to 7 eighths through them"
+        );
         Some(EIGHTHS)
     };
-    type Part = TurnedPart<T, S, Tile, Smem, From, To>;
+    type Part = TransposedPart<T, S, Smem, From, To>;
 
     #[inline(always)]
-    fn part(thread: u32, tiles: Tiles<T, S, Tile>, stages: SharedTensor<T, Smem>) -> Self::Part {
-        TurnedPart {
+    fn part(thread: u32, tiles: TilesAlongK<T, S, Smem>, stages: SharedTensor<T, Smem>) -> Self::Part {
+        TransposedPart {
             tiles: From::get_slice(thread).partition_s(tiles),
             stages: To::get_slice(thread).partition_d(stages),
             // SAFETY: a tile is loaded before it is stored.
@@ -172,50 +169,56 @@ where
     }
 }
 
-impl<T, S, Tile, Smem, From, To> Loading for TurnedPart<T, S, Tile, Smem, From, To>
+impl<T, S, Smem, From, To> Loading for TransposedPart<T, S, Smem, From, To>
 where
     T: Element,
     S: Strides,
-    Tile: StaticLayout,
     Smem: StaticLayout,
     From: StaticTiledCopy<Element = T>,
     To: StaticTiledCopy<Element = T>,
-    Strided<Global<T>, S>: CopySource<SourceOf<From>>,
-    Strided<Global<T>, WholeTiles<S>>: CopySource<SourceOf<From>>,
-    Registers<T>: CopyDestination<DestinationOf<From>> + CopySource<SourceOf<To>>,
-    Shared<T>: CopyDestination<DestinationOf<To>>,
+    Strided<Global<T>, S>: ReadBy<From::Atom>,
+    Strided<Global<T>, WholeTiles<S>>: ReadBy<From::Atom>,
+    Registers<T>: WrittenBy<From::Atom> + ReadBy<To::Atom>,
+    Shared<T>: WrittenBy<To::Atom>,
 {
     #[inline(always)]
     unsafe fn start(&mut self, tile: u32, _: u32) {
-        copy_tiled(From::default(), &self.tiles.tile(tile), &mut self.loaded);
+        // SAFETY: the caller's contract.
+        unsafe { copy_tiled(From::default(), &self.tiles.tile(tile), &mut self.loaded) };
     }
 
     #[inline(always)]
     unsafe fn start_whole(&mut self, tile: u32, _: u32) {
-        copy_tiled(From::default(), &self.tiles.tile(tile).whole(), &mut self.loaded);
+        // SAFETY: the caller's contract.
+        unsafe { copy_tiled(From::default(), &self.tiles.tile(tile).whole(), &mut self.loaded) };
     }
 
     #[inline(always)]
     unsafe fn finish(&mut self, stage: u32) {
         let mut to = self.stages.slice_last(stage); // (CPY, CPY_BLK, CPY_K)
-        let mut turned = to.make_fragment_like(); // (CPY, CPY_BLK, CPY_K)
-        copy(&self.loaded.view_as::<TurnedOf<From, To, AllButLast<Smem>>>(), &mut turned);
-        copy_tiled(To::default(), &turned, &mut to);
+        // SAFETY: the caller's contract; the fragment is fully written before it is read.
+        unsafe {
+            let mut transposed = to.make_fragment_like(); // (CPY, CPY_BLK, CPY_K)
+            copy(&self.loaded.view_as::<TransposedRegisters<From, To, AllButLast<Smem>>>(), &mut transposed);
+            copy_tiled(To::default(), &transposed, &mut to);
+        }
     }
 }
 
 /// The registers into which `From` loads a tile `L`, in the order in which `To` stores them: (CPY,
 /// CPY_BLK, CPY_K).
-pub struct TurnedOf<From, To, L>(PhantomData<(From, To, L)>);
+pub struct TransposedRegisters<From, To, L>(PhantomData<(From, To, L)>);
 
-impl<From, To, L> Clone for TurnedOf<From, To, L> {
+impl<From, To, L> Clone for TransposedRegisters<From, To, L> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<From, To, L> Copy for TurnedOf<From, To, L> {}
+impl<From, To, L> Copy for TransposedRegisters<From, To, L> {}
 
-impl<From: StaticTiledCopy, To: StaticTiledCopy, L: StaticLayout> StaticLayout for TurnedOf<From, To, L> {
+impl<From: StaticTiledCopy, To: StaticTiledCopy, L: StaticLayout> StaticLayout
+    for TransposedRegisters<From, To, L>
+{
     const LAYOUT: Layout = {
         let (from, to) = (From::COPY.layout_tv(), To::COPY.layout_tv());
         same_elements(&from, &to, L::LAYOUT.size());
@@ -243,7 +246,7 @@ const fn same_elements(from: &Layout, to: &Layout, size: i64) {
         value += 1;
     }
     if !same {
-        TilingError::of("Turned")
+        TilingError::of("TransposedLoad")
             .str("a tile of ")
             .int(size)
             .str(" elements is read by ")
@@ -258,10 +261,10 @@ const fn same_elements(from: &Layout, to: &Layout, size: i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use moye_device::atom::TiledCopy;
-    use moye_device::atom::copy::UniversalCopy;
-    use moye_device::layout::layout;
-    use moye_device::{static_layout, tiled_copy};
+    use crate::atom::TiledCopy;
+    use crate::atom::copy::UniversalCopy;
+    use crate::layout::layout;
+    use crate::{static_layout, tiled_copy};
 
     static_layout! {
         Tile = layout!((16, 8));
@@ -276,14 +279,18 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_registers_is_turned_by_naming_it_in_another_order() {
-        let turned = TurnedOf::<Pairs, Fours, Tile>::LAYOUT;
+    fn a_block_of_registers_is_transposed_by_naming_it_in_another_order() {
+        let transposed = TransposedRegisters::<Pairs, Fours, Tile>::LAYOUT;
         // Value (row, column) of four rows and two columns is what was loaded as pair `row`, number
         // `column`.
         for (row, column) in (0..4).flat_map(|row| (0..2).map(move |column| (row, column))) {
-            assert_eq!(turned.at(row + 4 * column), 2 * row + column, "row {row}, column {column}: {turned}");
+            assert_eq!(
+                transposed.at(row + 4 * column),
+                2 * row + column,
+                "row {row}, column {column}: {transposed}"
+            );
         }
-        assert_eq!((turned.rank(), turned.size()), (3, 8), "(CPY, CPY_BLK, CPY_K): {turned}");
+        assert_eq!((transposed.rank(), transposed.size()), (3, 8), "(CPY, CPY_BLK, CPY_K): {transposed}");
     }
 
     #[test]

@@ -1,0 +1,80 @@
+//! The kernels' bodies: a mainloop, a scheduler, an epilogue and a sink make a product.
+
+use super::config::{ArgumentsOf, MmaConfig};
+use super::mainloop::{Loop, first};
+use super::scalar::{Convertible as _, Scalar as _};
+use super::schedule::Schedule;
+use super::sink::TileSink as _;
+use super::{Activation, Arguments};
+use moye_device::arch::Fma as _;
+use moye_device::atom::StaticTiledMma as _;
+use moye_device::collective::{
+    Accumulators, Coordinate, Epilogue, Team, TileEpilogue, WorkTile, gemm, gemm_by_tile,
+};
+use moye_device::memory::Global;
+
+/// `c = activation(alpha * a * b + beta * c + bias)`: one block's tile of C, for its batch and its
+/// split of K.
+///
+/// # Safety
+/// The matrices are inside their buffers, with the alignment that `G` promises. The kernel declares
+/// [`Storage<G>`](super::Storage) and is launched with the threads of `G::Mma`: one block for each
+/// tile along x, and for each split of each batch along y.
+#[inline(always)]
+pub unsafe fn matmul<G: MmaConfig<Sink: Default>>(arguments: &ArgumentsOf<G>) {
+    gemm::<Loop<G>, _, _, _>(arguments, Schedule::new::<G>(arguments), (), G::Sink::default());
+}
+
+/// [`matmul`] with an [`Epilogue`] of your own: alpha, beta, bias and activation of the arguments
+/// are left out.
+///
+/// Elements out of bounds of C are not passed to it. Two blocks whose tiles overlap at an edge pass
+/// the same element, so the epilogue has no side effects. On Hopper `hopper::matmul_with` takes it.
+///
+/// # Safety
+/// As [`matmul`]; what the epilogue points to may be read. K is in one part: `arguments.splits` is
+/// 1.
+#[inline(always)]
+pub unsafe fn matmul_with<G: MmaConfig<Sink: Default>, E: Epilogue<G::Scalar>>(
+    arguments: &ArgumentsOf<G>,
+    own: E,
+) {
+    const { assert!(!G::Sink::TAKES_LAST_TILE, "an epilogue is given complete accumulators: take another sink") };
+    let plain = Arguments {
+        bias: Global::from_address(0),
+        alpha: G::Scalar::ONE,
+        beta: G::Scalar::ZERO,
+        activation: Activation::None as u32,
+        ..*arguments
+    };
+    let epilogue = Own { arguments: &plain, own };
+    gemm_by_tile::<Loop<G>, _, _, _>(&plain, Schedule::new::<G>(&plain), epilogue, G::Sink::default());
+}
+
+/// A caller's epilogue, for the elements in bounds of C.
+#[derive(Clone, Copy)]
+struct Own<'a, A, E> {
+    arguments: &'a A,
+    own: E,
+}
+
+impl<G: MmaConfig, E: Epilogue<G::Scalar>> TileEpilogue<Loop<'_, G>> for Own<'_, ArgumentsOf<G>, E> {
+    type Loaded = ();
+
+    #[inline(always)]
+    unsafe fn load(&self, _: &WorkTile, _: &Team) {}
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn apply(&self, tCrC: &mut Accumulators<Loop<'_, G>>, (): (), tile: &WorkTile, team: &Team) {
+        let first = first::<G>(self.arguments, tile);
+        let at = G::Mma::get_slice(team.thread).coordinates(tCrC, first); // (MMA, MMA_M, MMA_N)
+        let (m, n) = (self.arguments.m, self.arguments.n);
+        tCrC.apply_at(&at, |sum, (row, column)| {
+            if row >= m || column >= n {
+                return sum;
+            }
+            G::Sum::narrow(self.own.element(sum.widen(), Coordinate { row, column, batch: tile.batch }))
+        });
+    }
+}
