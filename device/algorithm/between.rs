@@ -89,8 +89,8 @@ where
     }
 }
 
-/// A tiled copy that reads parts of a tensor in shared memory of the layout `W`, see [`Part`]: every
-/// [`SharedToRegisters`].
+/// A tiled copy that reads parts of a tensor in shared memory of the layout `W`, see [`Part`]:
+/// every [`SharedToRegisters`].
 pub trait ReadsParts<W: StaticLayout>: SharedToRegisters {
     /// As [`SharedToRegisters::read`].
     ///

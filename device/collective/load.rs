@@ -3,9 +3,9 @@
 //! A tiled copy by `cp.async` is one: it accesses 16 bytes along a mode that is contiguous in both
 //! places. A K-contiguous operand of an FMA product has to be transposed: its stage is M-contiguous
 //! (or N-contiguous), so that a thread reads four neighbours at a time, and `cp.async` could move
-//! only single numbers. [`TransposedLoad`] loads a few neighbours along K of four rows into registers, and
-//! stores four neighbours along M for each of them. This transpose takes no instruction: the two
-//! copies only name the same registers in another order.
+//! only single numbers. [`TransposedLoad`] loads a few neighbours along K of four rows into
+//! registers, and stores four neighbours along M for each of them. This transpose takes no
+//! instruction: the two copies only name the same registers in another order.
 
 use crate::algorithm::{GlobalToShared, ReadBy, WrittenBy, copy, copy_tiled};
 use crate::atom::{PartitionD, PartitionS, StaticTiledCopy, TilingError};

@@ -195,7 +195,8 @@ impl<C: MultistageConfig> Multistage<C> {
     /// and of B that begin with it, all of their K. Out of bounds elements are zeros.
     ///
     /// With `leaves_last` the last K tile of a tile in bounds is not multiplied. Returns the stage
-    /// in which it has arrived for all threads; otherwise `None`, and the accumulators are complete.
+    /// in which it has arrived for all threads; otherwise `None`, and the accumulators are
+    /// complete.
     ///
     /// # Safety
     /// All threads of the tiled MMA call it with the same tile, `thread` is the caller's number,
@@ -211,8 +212,8 @@ impl<C: MultistageConfig> Multistage<C> {
         tCrC: &mut Sums<C>,
     ) -> Option<u32> {
         let (blk_m, blk_n, blk_k) = const { tile::<C>() };
-        // Opaque: with what the compiler knows of K from the tile's place, the loop's conditions are
-        // longer, and it is up to 5 % slower (record 15).
+        // Opaque: with what the compiler knows of K from the tile's place, the loop's conditions
+        // are longer, and it is up to 5 % slower (record 15).
         let k = opaque(mA.shape().1);
         let (mA, mB) = (mA.first_columns(k), mB.first_columns(k)); // (M, K), (N, K)
         let (m, n) = (mA.shape().0, mB.shape().0);

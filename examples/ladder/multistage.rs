@@ -1,5 +1,6 @@
 //! The ladder, step 7: a ring of stages in shared memory, swizzled, and C through shared memory
-//! (`device/collective/multistage.rs`; the configurations are `f16.rs` and `other.rs` of `device/kernels/mma`).
+//! (`device/collective/multistage.rs`; the configurations are `f16.rs` and `other.rs` of
+//! `device/kernels/mma`).
 
 mod support;
 

@@ -191,9 +191,9 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { offsets: Some(Offsets { queries: queries.into(), keys: Some(keys.into()), longest }), ..self }
     }
 
-    /// As [`variable_length`](Self::variable_length) for the queries alone: `k` and `v` have a batch
-    /// for each sequence, or [`pages`](Self::pages), and [`key_lengths`](Self::key_lengths) has the
-    /// lengths. One call then serves chunks of prompts and single tokens on the same cache.
+    /// As [`variable_length`](Self::variable_length) for the queries alone: `k` and `v` have a
+    /// batch for each sequence, or [`pages`](Self::pages), and [`key_lengths`](Self::key_lengths)
+    /// has the lengths. One call then serves chunks of prompts and single tokens on the same cache.
     ///
     /// ```
     /// use half::f16;
@@ -217,8 +217,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// ```
     ///
     /// # Safety
-    /// The offsets ascend from 0 or more to at most the tokens of `q`, and no sequence of queries is
-    /// longer than `longest`.
+    /// The offsets ascend from 0 or more to at most the tokens of `q`, and no sequence of queries
+    /// is longer than `longest`.
     pub unsafe fn variable_queries(self, queries: impl Into<BufferSlice<'a, i32>>, longest: usize) -> Self {
         Self { offsets: Some(Offsets { queries: queries.into(), keys: None, longest: [longest, 0] }), ..self }
     }

@@ -56,7 +56,8 @@ pub fn serves<T: TmaElement>(
     fastest(variants, device, sizes, arguments)
 }
 
-/// The launch of the fastest kernel for heads of these sizes; `None` if no kernel takes such heads, or TMA cannot load the tensors.
+/// The launch of the fastest kernel for heads of these sizes; `None` if no kernel takes such heads,
+/// or TMA cannot load the tensors.
 pub fn fastest<T: TmaElement>(
     variants: &[HopperVariant<T>],
     device: &Device,

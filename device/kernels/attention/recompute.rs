@@ -46,8 +46,8 @@ impl Pairs for F8E4M3 {
     }
 }
 
-/// Where the rows of queries of a tile, or of a warpgroup, and their keys are in global memory. Rows
-/// are counted from the tile's first; those beyond the last are as the last.
+/// Where the rows of queries of a tile, or of a warpgroup, and their keys are in global memory.
+/// Rows are counted from the tile's first; those beyond the last are as the last.
 pub trait Source {
     /// The elements of Q, K and V.
     type Element: Pairs;

@@ -23,7 +23,7 @@ enum Value<'a> {
     Mode(usize),
     /// Where two tuples differ at the place: " at mode 1: 3 beside (1,2)".
     Difference,
-    /// The first values of a function, of which so many are known, and how many it has.
+    /// The first values of a function, the number of them that are known, and how many it has.
     Function(&'a [i64; 4], usize, i64),
 }
 

@@ -14,7 +14,8 @@ pub struct Case {
     pub group: usize,
     pub q_length: usize,
     pub k_length: usize,
-    /// Lengths by batch, up to `q_length` and `k_length`: offsets, with pages those of queries alone.
+    /// Lengths by batch, up to `q_length` and `k_length`: offsets, with pages those of queries
+    /// alone.
     pub lengths: Option<Vec<(usize, usize)>>,
     /// Lengths of the keys alone, of room for `k_length`.
     pub k_lengths: Option<Vec<usize>>,
@@ -120,8 +121,8 @@ impl Case {
         Self::random_of(random, heads, which)
     }
 
-    /// A random case for each seed. With the element type by `seed % 2`, the next 42 seeds have each
-    /// kernel once.
+    /// A random case for each seed. With the element type by `seed % 2`, the next 42 seeds have
+    /// each kernel once.
     pub fn of_seed(seed: u64) -> Self {
         let number = seed as usize / 2;
         let which = [Which::Plain, Which::General, Which::Decode][number / HEADS.len() % 3];
