@@ -1,8 +1,8 @@
 //! Rows that a consumer warpgroup computes again; see `recompute`.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Strides};
 use super::hopper_config::{Config, WARPGROUP};
-use super::recompute::{Pairs, Row, Source, recompute_row, row_of};
+use super::recompute::{Pairs, Row, Source, recompute_row};
 use super::schedule::Work;
 use super::sequence::Visible;
 use moye_device::arch::{FULL_WARP, opaque, thread_idx, vote_any};
@@ -77,4 +77,18 @@ pub unsafe fn recompute<C: Config, S: Source>(
             }
         }
     }
+}
+
+/// A row of a tensor.
+#[inline(always)]
+pub fn row_of<T: Element>(
+    tensor: Global<T>,
+    strides: &Strides,
+    batch: u32,
+    head: u32,
+    row: u32,
+) -> Global<T> {
+    tensor.offset(
+        i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(row) * strides.row,
+    )
 }

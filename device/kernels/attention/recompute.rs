@@ -5,7 +5,6 @@
 //! of results that is not finite is computed once more, key by key from global memory, over the
 //! keys that its query sees.
 
-use super::arguments::Strides;
 use super::config::Half;
 use super::softmax::at;
 use half::{bf16, f16};
@@ -181,18 +180,4 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
             }
         }
     }
-}
-
-/// A row of a tensor.
-#[inline(always)]
-pub fn row_of<T: Element>(
-    tensor: Global<T>,
-    strides: &Strides,
-    batch: u32,
-    head: u32,
-    row: u32,
-) -> Global<T> {
-    tensor.offset(
-        i64::from(batch) * strides.batch + i64::from(head) * strides.head + i64::from(row) * strides.row,
-    )
 }
