@@ -36,10 +36,11 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
         assert_eq!(kernel.count("mma.sync"), 0, "{name}: {:?}", kernel.instructions);
         assert!(kernel.count("cp.async.bulk.tensor.4d.shared") > 0, "{name}: {:?}", kernel.instructions);
         // Rows of packed heads and of sequences that end between tiles have no tensor map; heads of
-        // 256 leave no shared memory for O.
+        // 192 and 256 leave no shared memory for O.
+        let by_words = ["f16_192", "f16_192x128", "f16_256"].iter().any(|end| name.ends_with(end));
         let by_rows = name.ends_with("_varied") || name.ends_with("_few");
         let stores = kernel.count("cp.async.bulk.tensor.4d.global");
-        assert_eq!(stores == 0, by_rows || name.ends_with("f16_256"), "{name}: {:?}", kernel.instructions);
+        assert_eq!(stores == 0, by_rows || by_words, "{name}: {:?}", kernel.instructions);
         assert_eq!(
             kernel.count("cp.async.cg.shared.global") > 0,
             by_rows,
@@ -54,7 +55,7 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
         }
         seen[2] += 1;
     }
-    // Seven head sizes of two types, with and without options; few rows; eleven kernels of two
-    // types for Hopper, and four of 8-bit floats.
-    assert_eq!(seen, [28, 14, 26]);
+    // Seven head sizes of two types, with and without options; few rows; fifteen kernels of
+    // two types for Hopper, and four of 8-bit floats.
+    assert_eq!(seen, [28, 14, 34]);
 }
