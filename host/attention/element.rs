@@ -26,9 +26,8 @@ pub struct Variant<T: Element> {
     pub(super) general_tile: (u32, u32),
     /// The kernel for all options and few query rows.
     pub(super) decode: Kernel<(Arguments<T>,)>,
-    /// Query rows and keys of its tiles, and its warps: each has tiles of its own.
+    /// Query rows and keys of its tiles; each warp has tiles of its own.
     pub(super) decode_tile: (u32, u32),
-    pub(super) decode_warps: u32,
 }
 
 /// The element types of attention: f16 and bf16, and on Hopper F8E4M3, with a scale factor for each
@@ -64,7 +63,7 @@ impl AttentionElement for F8E4M3 {
 }
 
 macro_rules! variants {
-    ($($t:ty: $combine:ident $hopper:ident $($d:literal x $dv:literal tile $rows:literal x $keys:literal decode $decode_keys:literal by $decode_warps:literal:
+    ($($t:ty: $combine:ident $hopper:ident $($d:literal x $dv:literal tile $rows:literal x $keys:literal decode $decode_keys:literal:
         $plain:ident $general:ident $decode:ident;)+)+
     ) => { $(
         impl AttentionElement for $t {
@@ -78,7 +77,6 @@ macro_rules! variants {
                 general_tile: (64, 64),
                 decode: kernels::$decode,
                 decode_tile: (16, $decode_keys),
-                decode_warps: $decode_warps,
             }),+];
             const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = Some(kernels::$combine);
             const HOPPER: &'static [HopperVariant<Self>] = hopper::$hopper;
@@ -88,19 +86,19 @@ macro_rules! variants {
 }
 variants! {
     bf16: combine_bf16 BF16
-        64 x 64 tile 128 x 128 decode 64 by 4: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
-        80 x 80 tile 64 x 64 decode 64 by 4: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
-        96 x 96 tile 128 x 64 decode 32 by 4: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
-        128 x 128 tile 128 x 64 decode 32 by 4: forward_bf16_128 forward_bf16_128_general decode_bf16_128;
-        192 x 192 tile 64 x 64 decode 32 by 2: forward_bf16_192 forward_bf16_192_general decode_bf16_192;
-        192 x 128 tile 64 x 64 decode 32 by 2: forward_bf16_192x128 forward_bf16_192x128_general decode_bf16_192x128;
-        256 x 256 tile 64 x 64 decode 32 by 2: forward_bf16_256 forward_bf16_256_general decode_bf16_256;
+        64 x 64 tile 128 x 128 decode 64: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
+        80 x 80 tile 64 x 64 decode 64: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
+        96 x 96 tile 128 x 64 decode 32: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
+        128 x 128 tile 128 x 64 decode 32: forward_bf16_128 forward_bf16_128_general decode_bf16_128;
+        192 x 192 tile 64 x 64 decode 32: forward_bf16_192 forward_bf16_192_general decode_bf16_192;
+        192 x 128 tile 64 x 64 decode 32: forward_bf16_192x128 forward_bf16_192x128_general decode_bf16_192x128;
+        256 x 256 tile 64 x 64 decode 32: forward_bf16_256 forward_bf16_256_general decode_bf16_256;
     f16: combine_f16 F16
-        64 x 64 tile 128 x 128 decode 64 by 4: forward_f16_64 forward_f16_64_general decode_f16_64;
-        80 x 80 tile 64 x 64 decode 64 by 4: forward_f16_80 forward_f16_80_general decode_f16_80;
-        96 x 96 tile 128 x 64 decode 32 by 4: forward_f16_96 forward_f16_96_general decode_f16_96;
-        128 x 128 tile 128 x 64 decode 32 by 4: forward_f16_128 forward_f16_128_general decode_f16_128;
-        192 x 192 tile 64 x 64 decode 32 by 2: forward_f16_192 forward_f16_192_general decode_f16_192;
-        192 x 128 tile 64 x 64 decode 32 by 2: forward_f16_192x128 forward_f16_192x128_general decode_f16_192x128;
-        256 x 256 tile 64 x 64 decode 32 by 2: forward_f16_256 forward_f16_256_general decode_f16_256;
+        64 x 64 tile 128 x 128 decode 64: forward_f16_64 forward_f16_64_general decode_f16_64;
+        80 x 80 tile 64 x 64 decode 64: forward_f16_80 forward_f16_80_general decode_f16_80;
+        96 x 96 tile 128 x 64 decode 32: forward_f16_96 forward_f16_96_general decode_f16_96;
+        128 x 128 tile 128 x 64 decode 32: forward_f16_128 forward_f16_128_general decode_f16_128;
+        192 x 192 tile 64 x 64 decode 32: forward_f16_192 forward_f16_192_general decode_f16_192;
+        192 x 128 tile 64 x 64 decode 32: forward_f16_192x128 forward_f16_192x128_general decode_f16_192x128;
+        256 x 256 tile 64 x 64 decode 32: forward_f16_256 forward_f16_256_general decode_f16_256;
 }

@@ -75,7 +75,7 @@ impl<T: AttentionElement> Launch<T> {
             sizes,
             tile,
             decode_tile: variant.decode_tile,
-            decode_warps: variant.decode_warps,
+            decode_warps: variant.decode.bounds().threads.unwrap_or(128) / 32,
             multiprocessors: device.planned_multiprocessors(),
             splits: call.splits,
         });
