@@ -103,8 +103,8 @@ macro_rules! partition {
     };
 }
 
-/// A loop over an array of constants, written out: no array is left in memory, whatever the
-/// optimiser does.
+/// A loop that is written out: over an array of constants, or over a range of at most 32 numbers
+/// from 0 on, whose end is a constant. No array is left in memory, whatever the optimiser does.
 ///
 /// ```
 /// use moye_device::unroll;
@@ -113,13 +113,34 @@ macro_rules! partition {
 ///     masks |= mask;
 /// });
 /// assert_eq!(masks, 31);
+///
+/// const STEPS: u32 = 4;
+/// let mut sum = 0;
+/// unroll!(for k in 0..(STEPS) {
+///     sum += k;
+/// });
+/// assert_eq!(sum, 6);
 /// ```
 #[macro_export]
 macro_rules! unroll {
     (for $name:ident in [$($value:expr),* $(,)?] $body:block) => {
         $crate::unroll!(@each $name $body; $($value,)*)
     };
+    (for $name:ident in 0..($end:expr) $body:block) => {{
+        const { assert!($end <= 32, "unroll! writes out at most 32 iterations: loop over parts of the range") };
+        $crate::unroll!(
+            @below ($end) $name $body; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+        )
+    }};
+    (for $name:ident in 0..$end:literal $body:block) => {
+        $crate::unroll!(for $name in 0..($end) $body)
+    };
     (@each $name:ident $body:block; $($value:expr,)*) => {{ $($crate::unroll!(@one $name $value, $body);)* }};
+    (@below $end:tt $name:ident $body:block; $($value:literal)*) => {{
+        $(if const { $value < $end } {
+            $crate::unroll!(@one $name $value, $body);
+        })*
+    }};
     (@one $name:ident $value:expr, $body:block) => {{
         let $name = $value;
         $body
@@ -129,6 +150,8 @@ macro_rules! unroll {
 /// The named barriers of a kernel, numbered from 1 on: each with the number of threads that arrive,
 /// with or without a wait. (Barrier 0 is [`sync_threads`](crate::arch::sync_threads).)
 ///
+/// `Name[COUNT] = THREADS` is several, for example one for each warpgroup: `Barrier::Name.of(i)`.
+///
 /// ```
 /// use moye_device::named_barriers;
 ///
@@ -137,15 +160,20 @@ macro_rules! unroll {
 ///     pub enum Barrier {
 ///         /// A stage is filled.
 ///         Filled = 160,
+///         /// The threads of one of two warpgroups.
+///         Warpgroup[2] = 128,
 ///         /// A stage may be filled again.
 ///         Free = 160,
 ///     }
 /// }
-/// assert_eq!((Barrier::Filled.id(), Barrier::Free.id(), Barrier::Free.threads()), (1, 2, 160));
+/// assert_eq!((Barrier::Filled.id(), Barrier::Free.id(), Barrier::Free.threads()), (1, 4, 160));
+/// assert_eq!((Barrier::Warpgroup.of(0).id(), Barrier::Warpgroup.of(1).id()), (2, 3));
 /// ```
 #[macro_export]
 macro_rules! named_barriers {
-    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $barrier:ident = $threads:expr),+ $(,)? }) => {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident {
+        $($(#[$doc:meta])* $barrier:ident $([$count:expr])? = $threads:expr),+ $(,)?
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u32)]
@@ -153,24 +181,46 @@ macro_rules! named_barriers {
 
         const _: () = {
             let all = [$($name::$barrier),+];
-            assert!(all.len() <= 15, "a block has 16 barriers, of which sync_threads has the first");
+            let last = all[all.len() - 1];
+            assert!(
+                last.id() + last.count() <= 16,
+                "a block has 16 barriers, of which sync_threads has the first"
+            );
             let mut i = 0;
             while i < all.len() {
                 let threads = all[i].threads();
                 assert!(threads % 32 == 0 && threads > 0 && threads <= 1024, "a barrier counts whole warps, 32 at most");
+                assert!(all[i].count() > 0, "a group of barriers has one at least");
                 i += 1;
             }
         };
 
         #[allow(dead_code, reason = "a kernel may use some of them")]
         impl $name {
-            /// Its number.
+            /// Its number, or that of the first of several.
+            #[inline(always)]
             #[must_use]
             pub const fn id(self) -> u32 {
-                self as u32 + 1
+                const COUNTS: &[u32] = &[$($name::$barrier.count()),+];
+                let (mut id, mut before) = (1, 0);
+                while before < self as usize {
+                    id += COUNTS[before];
+                    before += 1;
+                }
+                id
+            }
+
+            /// How many barriers have the name.
+            #[inline(always)]
+            #[must_use]
+            pub const fn count(self) -> u32 {
+                match self {
+                    $(Self::$barrier => $crate::named_barriers!(@count $($count)?)),+
+                }
             }
 
             /// The threads that come to it.
+            #[inline(always)]
             #[must_use]
             pub const fn threads(self) -> u32 {
                 match self {
@@ -178,12 +228,21 @@ macro_rules! named_barriers {
                 }
             }
 
+            /// Number `index` of the barriers of this name. The simulator faults if there are fewer.
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            #[must_use]
+            pub fn of(self, index: u32) -> $crate::arch::NamedBarrier {
+                $crate::arch::check_barrier(index, self.count());
+                $crate::arch::NamedBarrier::new(self.id() + index, self.threads())
+            }
+
             /// Waits until all of its threads have come. All lanes of the warp must call it
             /// together.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn sync(self) {
-                $crate::arch::sync_barrier(self.id(), self.threads());
+                self.of(0).sync();
             }
 
             /// Counts as one of its threads, and goes on. All lanes of the warp must call it
@@ -191,8 +250,10 @@ macro_rules! named_barriers {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn arrive(self) {
-                $crate::arch::arrive_barrier(self.id(), self.threads());
+                self.of(0).arrive();
             }
         }
     };
+    (@count) => { 1 };
+    (@count $count:expr) => { $count };
 }

@@ -26,24 +26,34 @@ pub use crate::algorithm::{
     warp_scan_exclusive, warpgroup_reduce,
 };
 pub use crate::arch::{
-    Convert, Dim3, FULL_WARP, Fma, block_dim, block_idx, cp_async_commit, cp_async_wait, grid_dim, lane_id,
-    sync_threads, sync_warp, thread_idx,
+    Convert, Dim3, FULL_WARP, Fma, block_dim, block_idx, bulk_commit_group, bulk_wait_group,
+    bulk_wait_group_read, cluster_rank, cp_async_commit, cp_async_wait, fence_mbarrier_init,
+    fence_proxy_async_shared, grid_dim, lane_id, mbarrier_arrive, mbarrier_arrive_expect_tx, mbarrier_init,
+    mbarrier_wait_parity, sync_cluster, sync_threads, sync_warp, thread_idx,
 };
 pub use crate::atom::copy::*;
 pub use crate::atom::mma::*;
+pub use crate::atom::tma::{TmaCopy, TmaMap, TmaTensor};
+pub use crate::atom::wgmma::*;
 pub use crate::atom::{
-    Operand, StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b,
-    make_tiled_copy_c,
+    AccumulatorOf, Operand, RetileOf, StaticTiledCopy, StaticTiledMma, ThrCopy, ThrMma, TiledCopy, TiledMma,
+    make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c,
 };
+pub use crate::collective::{Coordinate, Epilogue};
 pub use crate::kernel;
-pub use crate::layout::{ComposedLayout, Layout, Swizzle, Tiler};
+pub use crate::kernel::KernelParam;
+pub use crate::layout::{
+    ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, Tiler, shared_memory_atom,
+};
 pub use crate::math;
 pub use crate::memory::{
     Element, Global, GlobalMut, GlobalPointer, GlobalPointerMut, SharedArray, SharedStorage, Storable,
+    TensorMap,
 };
+pub use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer, Readers, Role, Warps};
 pub use crate::tensor::{
-    Aligned, All, Dense, Fragment, Matrix, One, SharedTensor, StaticLayout, Step, Tensor, UnitStride,
-    WholeTiles, X, identity_tensor,
+    Aligned, All, AllButLast, Dense, Fragment, Matrix, One, SharedTensor, StaticLayout, Step, Tensor,
+    UnitStride, WholeTiles, X, identity_tensor,
 };
 pub use crate::{
     layout, named_barriers, partition, static_layout, swizzled_layout, tensor, tile, tiled_copy, tiled_mma,

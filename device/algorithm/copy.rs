@@ -23,23 +23,28 @@ const fn elements_per_access(source: usize, destination: usize, element_bits: i6
 const fn access_bits<T: Storable>(run: usize) -> i64 {
     let bits = run as i64 * T::BITS;
     if bits < 8 {
-        TilingError::of("copy")
+        let error = TilingError::of("copy")
             .str("elements of ")
             .int(T::BITS)
             .str(" bits are copied by whole bytes, and here only ")
             .int(run as i64)
             .str(" of them lie next to each other on both sides from a multiple of as many on: take layouts in which ")
             .int(8 / T::BITS)
-            .str(" do, or read and write them one by one")
-            .raise();
+            .str(" do, or read and write them one by one");
+        error.raise();
     }
     bits
 }
 
+/// The bits that one access moves between sides of these runs, at most `most`.
+pub(super) const fn bits_of<T: Storable>(source: usize, destination: usize, most: i64) -> i64 {
+    access_bits::<T>(elements_per_access(source, destination, T::BITS, most))
+}
+
 /// The two tensors of a copy have the same number of elements, or the copy does not compile.
-const fn same_size(source: Layout, destination: Layout) {
+pub(super) const fn same_size(source: Layout, destination: Layout) {
     if source.size() != destination.size() {
-        TilingError::of("copy")
+        let error = TilingError::of("copy")
             .str("the source ")
             .layout(&source)
             .str(" has ")
@@ -48,8 +53,8 @@ const fn same_size(source: Layout, destination: Layout) {
             .layout(&destination)
             .str(" has ")
             .int(destination.size())
-            .str(": source and destination must have the same number of elements")
-            .raise();
+            .str(": source and destination must have the same number of elements");
+        error.raise();
     }
 }
 
@@ -208,12 +213,7 @@ where
     let bits = const {
         if R::REACHED {
             same_size(LS::LAYOUT, LD::LAYOUT);
-            access_bits::<S::Element>(elements_per_access(
-                run_of::<S, LS>(),
-                run_of::<D, LD>(),
-                S::Element::BITS,
-                R::MOST_BITS,
-            ))
+            bits_of::<S::Element>(run_of::<S, LS>(), run_of::<D, LD>(), R::MOST_BITS)
         } else {
             0
         }

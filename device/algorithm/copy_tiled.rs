@@ -1,6 +1,6 @@
 //! Copies by a tiled copy's atom: the partitions of a thread, instruction by instruction.
 
-use super::copy::{Where, copy_where, elements_where};
+use super::copy::{Where, bits_of, copy_where, elements_where, same_size};
 use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side};
 use crate::atom::{StaticTiledCopy, TilingError};
 use crate::layout::Layout;
@@ -266,7 +266,7 @@ const fn atoms<C: StaticTiledCopy>(
         || destination.size() % to != 0
         || source.size() / from != destination.size() / to
     {
-        TilingError::of(what)
+        let error = TilingError::of(what)
             .str("the source ")
             .layout(&source)
             .str(" has ")
@@ -279,8 +279,8 @@ const fn atoms<C: StaticTiledCopy>(
             .int(destination.size())
             .str(" in atoms of ")
             .int(to)
-            .str(": partition both by this tiled copy, from tiles of the same shape")
-            .raise();
+            .str(": partition both by this tiled copy, from tiles of the same shape");
+        error.raise();
     }
     let space = <<C::Atom as CopyAtom>::Source as Side>::SPACE as u8;
     together::<C>(what, "source", source, space, source_run, from);
@@ -289,9 +289,37 @@ const fn atoms<C: StaticTiledCopy>(
     (source.size() / from) as usize
 }
 
-/// [`atoms`] of a copy whose atom has a width of its own; 0 for others, which never come to it.
-const fn count_of<C: StaticTiledCopy>(from: Layout, to: Layout, from_run: usize, to_run: usize) -> usize {
-    if Automatic::<C>::REACHED { 0 } else { atoms::<C>(from, to, from_run, to_run) }
+/// [`atoms`] of a copy whose atom has a width of its own; 0 for others, whose sides must have the
+/// same size. Evaluated in the function that the user calls, so that the error names the user's
+/// line.
+pub(crate) const fn count_of<C, S, LS, D, LD>() -> usize
+where
+    C: StaticTiledCopy,
+    S: Access,
+    D: Access,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    if Automatic::<C>::REACHED {
+        same_size(LS::LAYOUT, LD::LAYOUT);
+        return 0;
+    }
+    atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
+}
+
+/// An access of a copy that leaves the width to the tensors moves whole bytes, or it does not
+/// compile.
+pub(crate) const fn whole_bytes<C, S, LS, D, LD>()
+where
+    C: StaticTiledCopy,
+    S: Access,
+    D: Access,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    if Automatic::<C>::REACHED {
+        bits_of::<C::Element>(run_of::<S, LS>(), run_of::<D, LD>(), Automatic::<C>::MOST_BITS);
+    }
 }
 
 /// The elements of an atom lie next to each other on one side, from a multiple of their number on.
@@ -338,16 +366,16 @@ const fn together<C: StaticTiledCopy>(
 }
 
 /// The atom is one that a predicate can be of, or the copy does not compile.
-const fn takes_predicates<C: StaticTiledCopy>() {
+pub(crate) const fn takes_predicates<C: StaticTiledCopy>() {
     if !Automatic::<C>::REACHED && C::Atom::THR_ID.size() != 1 {
-        TilingError::of("copy_if")
+        let error = TilingError::of("copy_if")
             .str("the atom ")
             .str(C::Atom::NAME)
             .str(" is executed by ")
             .int(C::Atom::THR_ID.size())
             .str(" threads together, and a predicate is of one: copy everything with copy_tiled, ")
-            .str("or take an atom of one thread")
-            .raise();
+            .str("or take an atom of one thread");
+        error.raise();
     }
 }
 
@@ -373,11 +401,12 @@ where
     LS: StaticLayout,
     LD: StaticLayout,
 {
+    let count = const { count_of::<C, S, LS, D, LD>() };
+    const { whole_bytes::<C, S, LS, D, LD>() };
     if Automatic::<C>::REACHED {
         // SAFETY: the caller's contract.
         return unsafe { copy_where::<Automatic<C>, S, LS, D, LD>(source, destination) };
     }
-    let count = const { count_of::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>()) };
     for i in 0..count {
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are
         // contiguous.
@@ -409,12 +438,12 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
+    const { takes_predicates::<C>() };
+    let count = const { count_of::<C, S, LS, D, LD>() };
     if Automatic::<C>::REACHED {
         // SAFETY: the caller's contract.
         return unsafe { elements_where::<Automatic<C>, S, LS, D, LD>(predicate, source, destination) };
     }
-    const { takes_predicates::<C>() };
-    let count = const { count_of::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>()) };
     for i in 0..count {
         let copies = predicate(i);
         // SAFETY: the caller's contract; `atoms` has checked that an atom's elements are

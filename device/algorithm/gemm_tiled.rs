@@ -1,13 +1,16 @@
 //! `gemm_tiled` and `gemm_tiled_into`: a thread's part of a matrix product, by the MMA atom of a
 //! tiled MMA.
 
+use super::clear;
 use crate::arch::mma::Registers as AtomRegisters;
 use crate::atom::mma::{AddsInPlace, MmaAtom};
-use crate::atom::{StaticTiledMma, TilingError, stands_for};
+use crate::atom::{Multiplies, StaticTiledMma, TilingError, stands_for};
 use crate::layout::{IntTuple, Layout, make_col_major};
 use crate::memory::{Element, Storable};
 use crate::number::Number;
-use crate::tensor::{Access, AccessMut, Fragment, StaticLayout, Tensor, run_of};
+use crate::tensor::{
+    Access, AccessMut, Fragment, Input, InputElement, Output, OutputElement, StaticLayout, Tensor, run_of,
+};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
@@ -377,6 +380,40 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, Elsewhere(d, c)) }
 }
 
+macro_rules! multiplies {
+    ($($tensor:ty $(, $lifetime:lifetime)?;)+) => { $(
+        impl<$($lifetime,)? M, A, C, E, L> Multiplies<M, A, C> for $tensor
+        where
+            M: StaticTiledMma<Atom: AddsInPlace>,
+            A: Input,
+            C: Output,
+            E: Access,
+            L: StaticLayout,
+        {
+            const CHECKED: () = {
+                let values = Product::<M, A::Layout, L, C::Layout>::VALUES;
+                extents("c", values, A::Layout::LAYOUT, L::LAYOUT, C::Layout::LAYOUT);
+                fills::<RegistersA<M>, InputElement<A>, <M::Atom as MmaAtom>::A>("a", values[0]);
+                fills::<RegistersB<M>, E::Element, <M::Atom as MmaAtom>::B>("b", values[1]);
+                fills::<RegistersC<M>, OutputElement<C>, <M::Atom as MmaAtom>::C>("c", values[2]);
+            };
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn multiply(self, a: A, mut c: C, adds: bool) {
+                // SAFETY: the caller's contract.
+                unsafe {
+                    if !adds {
+                        clear(c.output());
+                    }
+                    gemm_tiled(M::default(), a.input(), self.input(), c.output());
+                }
+            }
+        }
+    )+ };
+}
+multiplies! { Tensor<E, L>; &'t Tensor<E, L>, 't; &'t mut Tensor<E, L>, 't; }
+
 /// Whether the atom is a single thread's. Matrix instructions go by rows of sums, for each of which
 /// A's fragment is kept; a thread's own products go by columns where these are shorter (record 7).
 const fn one_thread<M: StaticTiledMma<Atom: MmaAtom>>() -> bool {
@@ -448,7 +485,7 @@ where
 const fn fills<R: AtomRegisters, T: Storable, N: Number>(operand: &str, values: i64) {
     let (bits, room) = (values * T::BITS, R::COUNT as i64 * 8 * <R::Register as Element>::BYTES as i64);
     if bits != room {
-        TilingError::of(WHAT)
+        let error = TilingError::of(WHAT)
             .str("the ")
             .int(values)
             .str(" values of an atom in ")
@@ -461,19 +498,19 @@ const fn fills<R: AtomRegisters, T: Storable, N: Number>(operand: &str, values: 
             .int(bits)
             .str(" bits, and the atom's registers have ")
             .int(room)
-            .str(": convert the elements, or take another atom")
-            .raise();
+            .str(": convert the elements, or take another atom");
+        error.raise();
     }
     if !stands_for(<T as Storable>::NAME, N::NAME) {
-        TilingError::of(WHAT)
+        let error = TilingError::of(WHAT)
             .str("the elements of ")
             .str(operand)
             .str(" are ")
             .str(<T as Storable>::NAME)
             .str(", and the atom takes ")
             .str(N::NAME)
-            .str(": convert the elements, or take the atom of theirs")
-            .raise();
+            .str(": convert the elements, or take the atom of theirs");
+        error.raise();
     }
 }
 

@@ -71,6 +71,7 @@ mod copy;
 mod copy_tiled;
 mod elementwise;
 mod fill;
+mod fragments;
 mod gemm;
 mod gemm_tiled;
 mod lanes;
@@ -81,8 +82,10 @@ pub use between::{GlobalToShared, ReadsParts, SharedToRegisters};
 pub use convert::CopyAs;
 pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, copy_tiled};
+pub(crate) use copy_tiled::{count_of, takes_predicates, whole_bytes};
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
+pub use fragments::{FromRegisters, ToRegisters};
 pub use gemm::gemm;
 pub use gemm_tiled::{gemm_tiled, gemm_tiled_into};
 pub use lanes::{

@@ -1,5 +1,7 @@
 //! Barriers of a block and of a warp.
 
+use super::simulator_assert;
+
 /// Waits until every thread of the block has arrived (`bar.sync 0`, CUDA's `__syncthreads`).
 /// Earlier writes of all of them to shared or global memory are then visible to all of them.
 ///
@@ -75,4 +77,50 @@ pub fn arrive_barrier(id: u32, threads: u32) {
     }
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::barrier_arrive(id, threads);
+}
+
+/// One of the block's barriers with the number of threads that arrive at it: see
+/// [`named_barriers!`](crate::named_barriers).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedBarrier {
+    id: u32,
+    threads: u32,
+}
+
+impl NamedBarrier {
+    /// Barrier `id`, 1 to 15, of `threads` threads, whole warps.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(id: u32, threads: u32) -> Self {
+        Self { id, threads }
+    }
+
+    /// The number.
+    #[inline(always)]
+    #[must_use]
+    pub const fn id(self) -> u32 {
+        self.id
+    }
+
+    /// Waits until all of its threads have come. All lanes of the warp must call it together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn sync(self) {
+        sync_barrier(self.id, self.threads);
+    }
+
+    /// Counts as one of its threads, and goes on. All lanes of the warp must call it together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn arrive(self) {
+        arrive_barrier(self.id, self.threads);
+    }
+}
+
+/// Barrier `index` of `count` of a name exists: otherwise the simulator faults.
+#[doc(hidden)]
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn check_barrier(index: u32, count: u32) {
+    simulator_assert!(index < count, "a barrier {index} of {count} named barriers: the first is 0");
 }

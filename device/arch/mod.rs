@@ -52,7 +52,7 @@ pub mod wgmma;
 mod word;
 
 pub use atomic::{AtomicAdd, AtomicAddOfBlock, AtomicExchange, AtomicInteger};
-pub use barrier::{arrive_barrier, sync_barrier, sync_threads, sync_warp};
+pub use barrier::{NamedBarrier, arrive_barrier, check_barrier, sync_barrier, sync_threads, sync_warp};
 pub use bulk::{
     BulkReduceAdd, bulk_commit_group, bulk_copy_to_cluster, bulk_load, bulk_prefetch, bulk_store,
     bulk_wait_group, bulk_wait_group_read, prefetch_tensor_map, tensor_load, tensor_prefetch,

@@ -5,6 +5,7 @@
 mod atom;
 pub mod copy;
 pub mod mma;
+mod operands;
 mod tiled_copy;
 mod tiled_mma;
 pub mod tma;
@@ -13,6 +14,7 @@ pub mod wgmma;
 pub use crate::tiling::TilingError;
 pub(crate) use atom::number;
 pub use atom::{Atom, AtomTraits};
+pub use operands::{ByDescriptors, ByRegisters, FragmentA, FragmentB, MakeFragment, Multiplies, Operands};
 pub use tiled_copy::{
     CopyTiling, End, PartitionD, PartitionS, RetileOf, StaticTiledCopy, ThrCopy, ThreadD, ThreadS, TiledCopy,
     make_tiled_copy_a, make_tiled_copy_b, make_tiled_copy_c, try_make_tiled_copy_a, try_make_tiled_copy_b,

@@ -48,9 +48,11 @@
 //! assert_eq!(PipelineStorage::<4, Warps<8>>::BYTES, 64);
 //! ```
 
+mod role;
 mod stage;
 mod staged;
 
+pub use role::Role;
 pub use stage::{Consumer, Filling, Full, Producer, Writer, Writing};
 pub use staged::Staged;
 

@@ -1,5 +1,7 @@
 //! `wgmma` as a tiled MMA and TMA as a tiled copy: descriptors and boxes agree with the layouts.
 
+use half::bf16;
+use moye_device::algorithm::copy;
 use moye_device::arch::{
     bulk_commit_group, bulk_wait_group, fence_mbarrier_init, fence_proxy_async_shared,
     mbarrier_arrive_expect_tx, mbarrier_init, mbarrier_wait_parity, shared_base, sync_threads, thread_idx,
@@ -10,9 +12,9 @@ use moye_device::atom::wgmma::{
 };
 use moye_device::atom::{StaticTiledMma, TiledMma};
 use moye_device::layout::{ComposedLayout, Layout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
-use moye_device::memory::Shared;
+use moye_device::memory::{Global, GlobalMut, Shared};
 use moye_device::tensor::{AllButLast, SharedTensor, StaticLayout, Tensor};
-use moye_device::{static_layout, swizzled_layout, tiled_mma};
+use moye_device::{partition, static_layout, swizzled_layout, tensor, tile, tiled_mma};
 use moye_sim::{GlobalMemory, Launch};
 
 const ATOM: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16);
@@ -37,16 +39,21 @@ fn a_tensor_of_descriptors_has_those_of_each_instruction_warpgroup_and_stage() {
     let operand = SharedOperand::a::<Atom>(TILE);
     for warpgroup in 0..2 {
         let mma = Pair::get_slice(128 * warpgroup);
-        let tCrA = mma.descriptors_a(&mma.partition_a(array::<Rows>(ADDRESS))); // (1, MMA_M, MMA_K, PIPE)
-        let tCrB = mma.descriptors_b(&mma.partition_b(array::<Rows>(ADDRESS))); // (1, MMA_N, MMA_K, PIPE)
+        let tCrA = mma.fragment_a(&mma.partition_a(array::<Rows>(ADDRESS))); // (1, MMA_M, MMA_K, PIPE)
+        let tCrB = mma.fragment_b(&mma.partition_b(array::<Rows>(ADDRESS))); // (1, MMA_N, MMA_K, PIPE)
         assert_eq!(tCrA.layout().shape(), tuple!(((1), 1, (4, 2), (1, 4))));
         for stage in 0..4 {
             let address = ADDRESS + stage * 128 * 128 * 2;
             for k in 0..8 {
                 let expected = operand.descriptor(address, warpgroup as usize, k);
-                assert_eq!(tCrA.slice_last(stage).descriptor(k), expected, "A, stage {stage}, k {k}");
+                assert_eq!(tCrA.at((.., .., .., stage)).descriptor(k), expected, "A, stage {stage}, k {k}");
+                assert_eq!(
+                    tCrA.at((.., .., k as u32, stage)).descriptor(0),
+                    expected,
+                    "A, stage {stage}, k {k}"
+                );
                 let expected = operand.descriptor(address, 0, k);
-                assert_eq!(tCrB.slice_last(stage).descriptor(k), expected, "B, stage {stage}, k {k}");
+                assert_eq!(tCrB.at((.., .., .., stage)).descriptor(k), expected, "B, stage {stage}, k {k}");
             }
         }
     }
@@ -56,11 +63,85 @@ fn a_tensor_of_descriptors_has_those_of_each_instruction_warpgroup_and_stage() {
 fn a_transposed_operand_has_descriptors_along_its_contiguous_mode() {
     let mma = Transposed::get_slice(0);
     let part = mma.partition_b(array::<Columns>(0x400));
-    let tCrB = mma.descriptors_b(&part); // (1, MMA_N, MMA_K, PIPE)
+    let tCrB = mma.fragment_b(&part); // (1, MMA_N, MMA_K, PIPE)
     let tile = ComposedLayout::new(Columns::SWIZZLE, 0, Columns::LAYOUT.take(0, 2));
     let operand = SharedOperand::b::<SM90_64x64x16_F32BF16BF16_RS<MN_MAJOR>>(tile);
     for k in 0..6 {
-        assert_eq!(tCrB.slice_last(1).descriptor(k), operand.descriptor(0x400 + 96 * 64 * 2, 0, k), "k {k}");
+        assert_eq!(
+            tCrB.at((.., .., .., 1)).descriptor(k),
+            operand.descriptor(0x400 + 96 * 64 * 2, 0, k),
+            "k {k}"
+        );
+    }
+}
+
+swizzled_layout! {
+    SmemA = ATOM.tile_to_shape(tuple!((64, 64))); // (BLK_M, BLK_K)
+    SmemB = ATOM.tile_to_shape(tuple!((256, 64))); // (BLK_N, BLK_K)
+}
+static_layout! { TileC = layout!((64, 256)); }
+tiled_mma! { Beside: TiledMma<Atom> = TiledMma::new(layout!((1, 2, 1))); }
+
+/// `c = a b^T`, 64 x 256 x 64, by two warpgroups side by side, step by step along K.
+///
+/// # Safety
+/// The three hold these matrices, K and N contiguous.
+unsafe fn beside(a: Global<bf16>, b: Global<bf16>, c: GlobalMut<f32>) {
+    let thread = thread_idx().x;
+    let gA = tile!(tensor!(a, (64u32, 64u32), (64, 1)), (64, 64), (0, 0)); // (BLK_M, BLK_K)
+    let gB = tile!(tensor!(b, (256u32, 64u32), (64, 1)), (256, 64), (0, 0)); // (BLK_N, BLK_K)
+    let gC = tile!(tensor!(c, (64u32, 256u32), (256, 1)), (64, 256), (0, 0)); // (BLK_M, BLK_N)
+    let sA: SharedTensor<bf16, SmemA> = Tensor::shared(Shared::from_address(shared_base()));
+    let sB: SharedTensor<bf16, SmemB> = Tensor::shared(Shared::from_address(shared_base() + 64 * 64 * 2));
+    // SAFETY: each thread has its part of the tiles; the warpgroups multiply after a barrier.
+    unsafe {
+        copy(&partition!(gA, (64, 4), thread), &mut partition!(sA, (64, 4), thread));
+        copy(&partition!(gB, (64, 4), thread), &mut partition!(sB, (64, 4), thread));
+        fence_proxy_async_shared();
+        sync_threads();
+        let mma = Beside::slice(thread / 128 * 128);
+        let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K)
+        let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K)
+        let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
+        mma.gemm_zero(&mut tCrC, tCrA.at((.., .., 0)), tCrB.at((.., .., 0)));
+        for k in 1..4 {
+            mma.gemm(&mut tCrC, tCrA.at((.., .., k)), tCrB.at((.., .., k)));
+        }
+        mma.wait_for::<0>(&mut tCrC);
+        copy(&tCrC, Beside::slice(thread).partition_c(gC));
+    }
+}
+
+#[test]
+fn warpgroups_side_by_side_multiply_their_columns_of_b() {
+    for warpgroup in 0..2 {
+        let mma = Beside::slice(128 * warpgroup);
+        let tCrA = mma.fragment_a(&mma.partition_a(array::<SmemA>(0x2400))); // (1, MMA_M, MMA_K)
+        let tCrB = mma.fragment_b(&mma.partition_b(array::<SmemB>(0x2400))); // (1, MMA_N, MMA_K)
+        let (a, b) = (ATOM.tile_to_shape(tuple!((64, 64))), ATOM.tile_to_shape(tuple!((256, 64))));
+        for k in 0..4 {
+            assert_eq!(tCrA.descriptor(k), SharedOperand::a::<Atom>(a).descriptor(0x2400, 0, k));
+            let expected = SharedOperand::b::<Atom>(b).descriptor(0x2400, warpgroup as usize, k);
+            assert_eq!(tCrB.descriptor(k), expected, "warpgroup {warpgroup}, k {k}");
+        }
+    }
+    let memory = GlobalMemory::new();
+    let a: Vec<bf16> = (0..64 * 64).map(|i| bf16::from_f32((i * 7 % 13) as f32 - 6.0)).collect();
+    let b: Vec<bf16> = (0..256 * 64).map(|i| bf16::from_f32((i * 5 % 11) as f32 - 5.0)).collect();
+    let (da, db) = (memory.upload(&a, "a").unwrap(), memory.upload(&b, "b").unwrap());
+    let c = memory.upload(&vec![f32::NAN; 64 * 256], "c").unwrap();
+    Launch::new("beside", 1, 256, &memory)
+        .shared_bytes((64 + 256) * 64 * 2)
+        .run(&|| {
+            let pointers = (Global::from_address(da.address()), Global::from_address(db.address()));
+            // SAFETY: the buffers hold the matrices.
+            unsafe { beside(pointers.0, pointers.1, GlobalMut::from_address(c.address())) }
+        })
+        .unwrap();
+    for (i, got) in c.download::<f32>().into_iter().enumerate() {
+        let (m, n) = (i / 256, i % 256);
+        let want: f32 = (0..64).map(|k| a[64 * m + k].to_f32() * b[64 * n + k].to_f32()).sum();
+        assert_eq!(got, want, "({m}, {n})");
     }
 }
 
@@ -120,12 +201,12 @@ fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
                         rest /= tiles[mode];
                         at
                     });
-                    copy.prefetch(source.tensor().tile(at));
+                    copy.prefetch(source.tensor().at(at));
                     mbarrier_arrive_expect_tx(barrier, bytes);
-                    copy.copy_to_barrier(source.tensor().tile(at), tile, barrier);
+                    copy.copy_to_barrier(source.tensor().at(at), tile, barrier);
                     mbarrier_wait_parity(barrier, number % 2);
                     fence_proxy_async_shared();
-                    copy.reduce_add(tile, destination.tensor().tile(at));
+                    copy.reduce_add(tile, destination.tensor().at(at));
                     bulk_commit_group();
                     bulk_wait_group::<0>();
                 }

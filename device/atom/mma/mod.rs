@@ -20,6 +20,7 @@ mod atom;
 mod atoms;
 mod complex;
 mod dot;
+mod halves;
 mod info;
 mod universal;
 
@@ -27,5 +28,6 @@ pub use atom::{AddsInPlace, MmaAtom};
 pub use atoms::*;
 pub use complex::{SM80_8x8x4_C64C64C64C64_TN, SM80_8x8x4_GC64C64C64GC64_TN};
 pub use dot::{SM61_DP2A, SM61_DP4A};
+pub use halves::Half;
 pub use info::{MMA_ATOMS, MmaInfo, MmaOperandInfo};
 pub use universal::UniversalFma;

@@ -2,7 +2,10 @@
 
 use super::TiledCopy;
 use super::cut::Cut;
-use crate::algorithm::{ReadBy, WrittenBy, copy_if, copy_tiled};
+use crate::algorithm::{
+    FromRegisters, ReadBy, ToRegisters, WrittenBy, copy_if, copy_tiled, count_of, takes_predicates,
+    whole_bytes,
+};
 use crate::arch::simulator_assert;
 use crate::atom::copy::CopyAtom;
 use crate::layout::{Layout, Swizzle};
@@ -188,6 +191,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
         D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
     {
+        const { count_of::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
+        const { whole_bytes::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
         // SAFETY: the caller's contract.
         unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
     }
@@ -204,6 +209,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
         D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
     {
+        const { takes_predicates::<C>() };
+        const { count_of::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
         // SAFETY: the caller's contract.
         unsafe { copy_if(C::default(), predicate, source.input(), destination.output()) }
     }
@@ -219,10 +226,12 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     where
         S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
         L: StaticLayout,
-        for<'r> RegistersMut<'r, C::Element>: WrittenBy<C::Atom>,
+        C: ToRegisters,
     {
+        const { count_of::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>() };
+        const { whole_bytes::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>() };
         // SAFETY: the caller's contract.
-        unsafe { copy_tiled(C::default(), source.input(), &mut self.retile_d(fragment)) }
+        unsafe { C::to_registers(source.input(), &mut self.retile_d(fragment)) }
     }
 
     /// Copies a fragment of another partition, for example an accumulator, to a thread's part of
@@ -236,9 +245,11 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     where
         D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
         L: StaticLayout,
-        for<'r> RegistersRef<'r, C::Element>: ReadBy<C::Atom>,
+        C: FromRegisters,
     {
+        const { count_of::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>() };
+        const { whole_bytes::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>() };
         // SAFETY: the caller's contract.
-        unsafe { copy_tiled(C::default(), &self.retile_s(fragment), destination.output()) }
+        unsafe { C::from_registers(&self.retile_s(fragment), destination.output()) }
     }
 }

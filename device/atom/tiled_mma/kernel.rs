@@ -3,7 +3,7 @@
 use super::cut::Cut;
 use super::partition::{fragment_of, of_thread};
 use super::{Operand, TiledMma};
-use crate::arch::{Fma, simulator_assert};
+use crate::arch::simulator_assert;
 use crate::atom::Atom;
 use crate::atom::mma::MmaAtom;
 use crate::layout::{Layout, Swizzle};
@@ -244,19 +244,6 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
         /// A fragment of results for this thread's part of a tile `(BLK_M, BLK_N)` of D, of the
         /// atom's type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
         partition_fragment_d OfD <M::Atom as MmaAtom>::D;
-    }
-
-    /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros:
-    /// `(MMA, MMA_M, MMA_N)`.
-    ///
-    /// Its elements have the accumulator's type, independent of the tile in memory.
-    #[inline(always)]
-    pub fn accumulator<L: StaticLayout>(self) -> Fragment<<M::Atom as MmaAtom>::C, AccumulatorOf<L, M>>
-    where
-        <M::Atom as MmaAtom>::C: Fma,
-    {
-        const { AccumulatorOf::<L, M>::LAYOUT };
-        Fragment::filled(Fma::ZERO)
     }
 }
 

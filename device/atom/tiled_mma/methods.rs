@@ -1,17 +1,18 @@
 //! The methods of a slice of a tiled MMA: fragments, products, coordinates.
 
 use super::kernel::{
-    FragmentOf, OfA, OfB, OfC, OperandKind, PartitionMma, StaticTiledMma, ThrMma, ThreadMma, same_width,
+    AccumulatorOf, FragmentOf, OfA, OfB, OfC, OperandKind, PartitionMma, StaticTiledMma, ThrMma, ThreadMma,
+    same_width,
 };
 use super::partition::fragment_of;
-use crate::algorithm::{AddsInPlace, gemm_tiled};
 use crate::arch::Fma;
 use crate::atom::mma::MmaAtom;
+use crate::atom::operands::{FragmentA, FragmentB, MakeFragment, Multiplies, Operands};
 use crate::layout::Layout;
 use crate::memory::Storable;
 use crate::tensor::{
-    CoordinateTensor, Engine, Fragment, IdentityOf, Input, OfTile, Output, RegistersRef, Reordered,
-    StaticLayout, Tensor, identity_tensor, same_threads,
+    CoordinateTensor, Engine, Fragment, IdentityOf, OfTile, RegistersRef, Reordered, StaticLayout, Tensor,
+    identity_tensor, same_threads,
 };
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
@@ -34,36 +35,114 @@ impl<P: StaticLayout, O: OperandKind> StaticLayout for StageOf<P, O> {
     };
 }
 
-macro_rules! fragments {
-    ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
-        $(#[$doc])*
-        #[inline(always)]
-        pub fn $name<E: Engine, L: StaticLayout>(
-            self,
-            _part: &Tensor<E, PartitionMma<L, M, $kind>>,
-        ) -> Fragment<E::Element, StageOf<PartitionMma<L, M, $kind>, $kind>> {
-            const { same_width::<E::Element, M::Atom, $kind>() };
-            Fragment::to_be_filled()
-        }
-    )+ };
+impl<M: StaticTiledMma> ThrMma<M> {
+    /// The operand A of a product, for a part of A.
+    ///
+    /// Of an instruction that takes registers it is a fragment, zero, `(MMA, MMA_M, MMA_K)`; a
+    /// fourth mode of the part, its stages, is left out. In the simulator the use of an element is
+    /// a fault that neither was written nor was left out by a copy's predicate.
+    ///
+    /// Of `wgmma` with A in shared memory it is a tensor of matrix descriptors,
+    /// `(1, MMA_M, MMA_K, ...)`, with all stages. The part is of a whole array, or of a stage of
+    /// one. In a kernel whose warpgroups divide M, slice the tiled MMA by the warpgroup's first
+    /// thread (`slice(128 * warpgroup)`), which is uniform across the warp: descriptors are in
+    /// uniform registers.
+    #[inline(always)]
+    #[must_use]
+    pub fn fragment_a<E: Engine, L: StaticLayout>(
+        self,
+        part: &Tensor<E, PartitionMma<L, M, OfA>>,
+    ) -> FragmentA<M, OfA, E, L>
+    where
+        M::Atom: Operands<FormA: MakeFragment<M, OfA, E, L>>,
+    {
+        const { same_width::<E::Element, M::Atom, OfA>() };
+        <M::Atom as Operands>::FormA::make(part)
+    }
+
+    /// The operand B of a product, for a part of B: a fragment `(MMA, MMA_N, MMA_K)`, or for `wgmma`
+    /// a tensor of matrix descriptors `(1, MMA_N, MMA_K, ...)`. As [`fragment_a`](Self::fragment_a).
+    #[inline(always)]
+    #[must_use]
+    pub fn fragment_b<E: Engine, L: StaticLayout>(
+        self,
+        part: &Tensor<E, PartitionMma<L, M, OfB>>,
+    ) -> FragmentB<M, OfB, E, L>
+    where
+        M::Atom: Operands<FormB: MakeFragment<M, OfB, E, L>>,
+    {
+        const { same_width::<E::Element, M::Atom, OfB>() };
+        <M::Atom as Operands>::FormB::make(part)
+    }
+
+    /// An accumulator for this thread's part of a tile of the shape of `L`, all zeros:
+    /// `(MMA, MMA_M, MMA_N)`.
+    ///
+    /// Its elements have the accumulator's type, independent of the tile in memory.
+    #[inline(always)]
+    #[must_use]
+    pub fn accumulator<L: StaticLayout>(
+        self,
+    ) -> Fragment<<M::Atom as Operands>::Accumulator, AccumulatorOf<L, M>>
+    where
+        M::Atom: Operands<Accumulator: Fma>,
+    {
+        const { AccumulatorOf::<L, M>::LAYOUT };
+        Fragment::filled(Fma::ZERO)
+    }
+
+    /// Adds the product of `a` and `b` to the accumulator `c`, by the atom.
+    ///
+    /// By an FMA or `mma.sync` it is [`gemm_tiled`](crate::algorithm::gemm_tiled). By `wgmma` it
+    /// issues a batch of instructions and returns at once: [`wait`](Self::wait) waits for all but
+    /// the youngest batches, and [`wait_for`](Self::wait_for) also returns the accumulator to the
+    /// thread.
+    ///
+    /// ```
+    /// use moye_device::prelude::*;
+    ///
+    /// static_layout! { Smem = layout!((16, 32):(32, 1)); } // (BLK_M, BLK_K)
+    /// static_layout! { Tile = layout!((16, 16)); }
+    /// tiled_mma! { Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::new(layout!((1, 1, 1))); }
+    ///
+    /// fn product(sA: SharedTensor<f16, Smem>, sB: SharedTensor<f16, Smem>) -> f32 {
+    ///     let mma = Mma::slice(thread_idx().x);
+    ///     let mut tCrC = mma.accumulator::<Tile>(); // (MMA, MMA_M, MMA_N)
+    ///     // SAFETY: all lanes of the warp are here; the tiles were written, and a barrier followed.
+    ///     unsafe { mma.gemm(&mut tCrC, mma.partition_a(sA), mma.partition_b(sB)) };
+    ///     tCrC[(0, 0, 0)]
+    /// }
+    /// ```
+    ///
+    /// # Safety
+    /// `a` and `b` may be read, and no other thread writes them meanwhile. `c` may be read and
+    /// written, and no other thread touches its elements meanwhile. All lanes of the warp (for
+    /// `wgmma`: all threads of the warpgroup, with the same operands in shared memory) execute this
+    /// call together, on an architecture that has the instruction. By `wgmma` "meanwhile" ends with
+    /// the wait, and until then nothing touches the registers of `a` and `c`.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn gemm<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
+        const { B::CHECKED };
+        // SAFETY: the caller's contract.
+        unsafe { b.multiply(a, c, true) }
+    }
+
+    /// [`gemm`](Self::gemm) that replaces `c`, whose previous elements have no effect: the first
+    /// step of a product. `wgmma` takes it as an operand; others clear `c` first.
+    ///
+    /// # Safety
+    /// As [`gemm`](Self::gemm).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn gemm_zero<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
+        const { B::CHECKED };
+        // SAFETY: the caller's contract.
+        unsafe { b.multiply(a, c, false) }
+    }
 }
 
 impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
-    fragments! {
-        /// A fragment, zero, for a part of A: `(MMA, MMA_M, MMA_K)`. A fourth mode of the part, its
-        /// stages, is left out.
-        ///
-        /// In the simulator the use of an element is a fault that neither was written nor was left
-        /// out by a copy's predicate.
-        fragment_a OfA;
-        /// A fragment, zero, for a part of B: `(MMA, MMA_N, MMA_K)`. A fourth mode of the part, its
-        /// stages, is left out.
-        ///
-        /// In the simulator the use of an element is a fault that neither was written nor was left
-        /// out by a copy's predicate.
-        fragment_b OfB;
-    }
-
     /// A zeroed accumulator fragment for a partition of C: `(MMA, MMA_M, MMA_N)`. Its element type
     /// is the atom's accumulator type, whatever the tile in memory has.
     #[inline(always)]
@@ -75,20 +154,6 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
         <M::Atom as MmaAtom>::C: Fma,
     {
         Fragment::filled(Fma::ZERO)
-    }
-
-    /// Adds the product of `a` and `b` to the accumulator `c` by the atom. See [`gemm_tiled`].
-    ///
-    /// # Safety
-    /// As [`gemm_tiled`].
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn gemm<C: Output, A: Input, B: Input>(self, mut c: C, a: A, b: B)
-    where
-        M: StaticTiledMma<Atom: AddsInPlace>,
-    {
-        // SAFETY: the caller's contract.
-        unsafe { gemm_tiled(M::default(), a.input(), b.input(), c.output()) }
     }
 }
 

@@ -31,7 +31,7 @@ use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, Tiler, layout, lo
 use crate::memory::{Element, Shared, TensorMap, TensorMapPointer};
 use crate::pipeline::Filling;
 use crate::tensor::tables;
-use crate::tensor::{Divisors, Engine, StaticLayout, Tensor};
+use crate::tensor::{Divisors, Engine, Fixed, Place, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
 /// The copy of a tile by TMA, as a type: elements `T` with the layout `L` in shared memory,
@@ -170,8 +170,15 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
         extents
     };
 
-    /// The tile of these numbers, CuTe's `local_tile`: along modes that the tile lacks, the
-    /// coordinate itself.
+    /// The tile of these numbers, one for each mode of the tensor, CuTe's `local_tile`:
+    /// `a.tensor().at((block.x, k))`. Along modes that the tile lacks, the coordinate itself.
+    #[inline(always)]
+    #[must_use]
+    pub fn at<N: TileNumbers<R>>(self, numbers: N) -> Self {
+        self.tile(numbers.numbers())
+    }
+
+    /// [`at`](Self::at) of an array.
     #[inline(always)]
     #[must_use]
     pub const fn tile(mut self, numbers: [u32; R]) -> Self {
@@ -194,6 +201,44 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
         }
         self
     }
+}
+
+/// The numbers of a tile in a tensor of `R` modes: a tuple of integers, or an array.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a tile of a tensor map's tensor",
+    note = "write a tuple with an integer (u32, usize or i32) for each mode of the tensor map"
+)]
+pub trait TileNumbers<const R: usize>: Copy {
+    /// The numbers.
+    #[doc(hidden)]
+    fn numbers(self) -> [u32; R];
+}
+
+impl<const R: usize> TileNumbers<R> for [u32; R] {
+    #[inline(always)]
+    fn numbers(self) -> [u32; R] {
+        self
+    }
+}
+
+macro_rules! numbers {
+    ($($rank:literal $($name:ident)+;)+) => { $(
+        #[allow(non_snake_case)]
+        impl<$($name: Place<Kind = Fixed>),+> TileNumbers<$rank> for ($($name,)+) {
+            #[inline(always)]
+            fn numbers(self) -> [u32; $rank] {
+                let ($($name,)+) = self;
+                [$($name.place()),+]
+            }
+        }
+    )+ };
+}
+numbers! {
+    1 A;
+    2 A B;
+    3 A B C;
+    4 A B C D;
+    5 A B C D E;
 }
 
 /// The part of one block of a cluster in the copy `C`: all of it, where there is no cluster.

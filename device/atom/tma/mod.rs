@@ -35,7 +35,7 @@ mod map;
 mod tests;
 mod tile;
 
-pub use copy::{PartLayout, ThrTma, TmaCopy, TmaMap, TmaTensor, TmaTiled};
+pub use copy::{PartLayout, ThrTma, TileNumbers, TmaCopy, TmaMap, TmaTensor, TmaTiled};
 pub use error::TmaLayoutError;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use map::{TmaElement, TmaMapError};

@@ -1,7 +1,7 @@
 //! The trait of `wgmma` atoms.
 
 use crate::arch::wgmma::Accumulators;
-use crate::atom::Atom;
+use crate::atom::{Atom, ByDescriptors, ByRegisters, Operands};
 use crate::layout::{Layout, Major};
 use crate::number::Number;
 
@@ -16,18 +16,30 @@ pub const NEGATED: bool = true;
 pub trait OperandA: Copy {
     /// Whether it is in registers.
     const IN_REGISTERS: bool;
+
+    /// [`ByRegisters`] or [`ByDescriptors`].
+    type Form;
 }
 
 impl OperandA for u64 {
     const IN_REGISTERS: bool = false;
+    type Form = ByDescriptors;
 }
 
 impl OperandA for [u32; 4] {
     const IN_REGISTERS: bool = true;
+    type Form = ByRegisters;
 }
 
 /// A `wgmma` instruction of a warpgroup: `D = A B + D`, of a 64 x K, a K x N and a 64 x N matrix.
-pub trait WgmmaAtom: Atom {
+pub trait WgmmaAtom:
+    Atom
+    + Operands<
+        FormA = <<Self as WgmmaAtom>::OperandA as OperandA>::Form,
+        FormB = ByDescriptors,
+        Accumulator = <Self as WgmmaAtom>::D,
+    >
+{
     /// CuTe's name.
     const NAME: &'static str;
     /// The PTX instruction.

@@ -1,10 +1,10 @@
 //! The table as types.
 #![allow(non_camel_case_types)]
 
-use super::WgmmaAtom;
 use super::atom::major;
+use super::{OperandA, WgmmaAtom};
 use crate::arch::wgmma::{self, fragments};
-use crate::atom::{Atom, AtomTraits, number};
+use crate::atom::{Atom, AtomTraits, ByDescriptors, Operands, number};
 use crate::layout::{Layout, Major};
 use crate::number::{B1, F8E4M3, F8E5M2, Number, Tf32};
 use half::{bf16, f16};
@@ -41,6 +41,12 @@ macro_rules! atom {
                 // SAFETY: the caller's contract.
                 unsafe { wgmma::$function::<$($generic),*>(d, a, b, adds) };
             }
+        }
+
+        impl<$(const $generic: bool),*> Operands for $name<$($generic),*> {
+            type FormA = <$operand as OperandA>::Form;
+            type FormB = ByDescriptors;
+            type Accumulator = $d;
         }
 
         impl<$(const $generic: bool),*> Atom for $name<$($generic),*> {

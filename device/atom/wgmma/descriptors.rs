@@ -12,8 +12,8 @@ use crate::atom::{Operand, TilingError};
 use crate::layout::{ComposedLayout, Layout, layout, upcast};
 use crate::memory::{Element, Shared};
 use crate::number::Number;
-use crate::tensor::tables::{Digits, Offsets, PLAIN};
-use crate::tensor::{Engine, StaticLayout, Tensor};
+use crate::tensor::tables::{Digits, Offsets, PLAIN, SliceDigits};
+use crate::tensor::{Engine, MAX_PLACES, PlaceKinds, Sliceable, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
 /// The engine of a tensor of matrix descriptors: the descriptor of its first element.
@@ -31,6 +31,16 @@ impl Engine for Descriptors {
     #[inline(always)]
     fn shift<T: StaticLayout>(&mut self, index: u32) {
         self.low = self.low.wrapping_add_signed(Digits::<T, PLAIN>::offset(index));
+    }
+}
+
+impl Sliceable for Descriptors {
+    type Slice<'a, K: PlaceKinds> = Self;
+
+    #[inline(always)]
+    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self {
+        let offset = SliceDigits::<L, K, PLAIN>::offset(places);
+        Self { low: self.low.wrapping_add_signed(offset), ..*self }
     }
 }
 
@@ -129,6 +139,21 @@ const fn whole_patterns(tensor: &Layout, piece: i64, pattern: i64) {
     }
 }
 
+/// The descriptors of a thread's part of an operand in shared memory.
+#[inline(always)]
+pub(in crate::atom) fn descriptors_of<T, M, O, L>(
+    part: &Tensor<Shared<T>, PartitionMma<L, M, O>>,
+) -> DescriptorTensor<DescriptorsOf<L, M, O>>
+where
+    T: Element,
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+    O: OperandKind,
+    L: StaticLayout,
+{
+    let first = const { DescriptorsOf::<L, M, O>::OPERAND }.descriptor(part.engine().address(), 0, 0);
+    Tensor::from_engine(Descriptors { low: first as u32, high: (first >> 32) as u32 })
+}
+
 macro_rules! descriptors {
     ($($(#[$doc:meta])* $name:ident $kind:ident;)+) => { $(
         $(#[$doc])*
@@ -143,8 +168,7 @@ macro_rules! descriptors {
             self,
             part: &Tensor<Shared<T>, PartitionMma<L, M, $kind>>,
         ) -> DescriptorTensor<DescriptorsOf<L, M, $kind>> {
-            let first = const { DescriptorsOf::<L, M, $kind>::OPERAND }.descriptor(part.engine().address(), 0, 0);
-            Tensor::from_engine(Descriptors { low: first as u32, high: (first >> 32) as u32 })
+            descriptors_of(part)
         }
     )+ };
 }

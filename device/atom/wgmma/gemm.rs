@@ -86,12 +86,12 @@ impl<A: WgmmaAtom<OperandA = [u32; 4]>, E: Access, L: StaticLayout> OperandTenso
     const VALUES: i64 = 128 / E::Element::BITS;
     const ELEMENTS: () = {
         if !stands_for(<E::Element as Storable>::NAME, A::TRAITS.numbers[0].0) {
-            TilingError::of("warpgroup_gemm")
+            let error = TilingError::of("warpgroup_gemm")
                 .str("the fragment of A holds ")
                 .str(<E::Element as Storable>::NAME)
                 .str(", and the atom multiplies ")
-                .str(A::TRAITS.numbers[0].0)
-                .raise();
+                .str(A::TRAITS.numbers[0].0);
+            error.raise();
         }
     };
 
@@ -121,8 +121,31 @@ impl<A: WgmmaAtom<OperandA = [u32; 4]>, E: Access, L: StaticLayout> OperandTenso
     }
 }
 
+impl<A: WgmmaAtom, T: OperandTensorA<A>> OperandTensorA<A> for &T {
+    const LAYOUT: Layout = T::LAYOUT;
+    const VALUES: i64 = T::VALUES;
+    const ELEMENTS: () = T::ELEMENTS;
+
+    type Source<'a>
+        = T::Source<'a>
+    where
+        Self: 'a;
+
+    #[inline(always)]
+    fn source(&self) -> T::Source<'_> {
+        T::source(self)
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn operand(source: T::Source<'_>, index: usize) -> A::OperandA {
+        // SAFETY: the caller's contract.
+        unsafe { T::operand(source, index) }
+    }
+}
+
 /// The extents of a product in instructions, `(M, N, K)`.
-const fn extents(a: Layout, values: i64, b: Layout, c: Layout, sums: i64) -> [usize; 3] {
+pub(super) const fn extents(a: Layout, values: i64, b: Layout, c: Layout, sums: i64) -> [usize; 3] {
     let (a, b, c) = (by_modes(a), by_modes(b), by_modes(c));
     let agree = a.extent(0) == values
         && b.extent(0) == 1
@@ -131,7 +154,7 @@ const fn extents(a: Layout, values: i64, b: Layout, c: Layout, sums: i64) -> [us
         && b.extent(1) == c.extent(2)
         && a.extent(2) == b.extent(2);
     if !agree {
-        TilingError::of("warpgroup_gemm")
+        let error = TilingError::of("warpgroup_gemm")
             .str("the operands are a (V, M, K), b (1, N, K) and c (V, M, N), with ")
             .int(values)
             .str(", 1 and ")
@@ -142,8 +165,8 @@ const fn extents(a: Layout, values: i64, b: Layout, c: Layout, sums: i64) -> [us
             .layout(&b)
             .str(" and c = ")
             .layout(&c)
-            .str(" make up no product; partition all of them by this tiled MMA, and slice all other modes")
-            .raise();
+            .str(" make up no product; partition all of them by this tiled MMA, and slice all other modes");
+        error.raise();
     }
     [a.extent(1) as usize, b.extent(1) as usize, a.extent(2) as usize]
 }
@@ -209,6 +232,19 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
     }
 }
 
+/// The elements of the accumulators are the atom's, or the product does not compile.
+pub(super) const fn same_numbers<M: StaticTiledMma<Atom: WgmmaAtom>, D: Storable>() {
+    let number = <<M::Atom as WgmmaAtom>::D as Number>::NAME;
+    if !stands_for(D::NAME, number) {
+        let error = TilingError::of("warpgroup_gemm")
+            .str("the accumulators are ")
+            .str(D::NAME)
+            .str(", and those of the atom ")
+            .str(number);
+        error.raise();
+    }
+}
+
 /// The accumulators of one instruction.
 ///
 /// # Safety
@@ -223,17 +259,7 @@ where
     D: Storable,
     L: StaticLayout,
 {
-    const {
-        let number = <<M::Atom as WgmmaAtom>::D as Number>::NAME;
-        if !stands_for(D::NAME, number) {
-            TilingError::of("warpgroup_gemm")
-                .str("the accumulators are ")
-                .str(D::NAME)
-                .str(", and those of the atom ")
-                .str(number)
-                .raise();
-        }
-    }
+    const { same_numbers::<M, D>() };
     let values = const { <M::Atom as WgmmaAtom>::C.extent(1) as usize };
     // SAFETY: a compact fragment's values of an instruction are consecutive; the caller's contract.
     unsafe { c.consecutive(index * values) }

@@ -25,11 +25,13 @@ mod descriptors;
 mod error;
 mod gemm;
 mod info;
+mod methods;
 mod narrow;
 mod operand;
 
 pub use atom::{K_MAJOR, MN_MAJOR, NEGATED, OperandA, WgmmaAtom};
 pub use atoms::*;
+pub(super) use descriptors::descriptors_of;
 pub use descriptors::{DescriptorTensor, Descriptors, DescriptorsOf};
 pub use error::WgmmaLayoutError;
 pub use gemm::{

@@ -1,0 +1,88 @@
+//! Tiled copies to and from fragments: bounds for [`ThrCopy::load`](crate::atom::ThrCopy::load) and
+//! [`ThrCopy::store`](crate::atom::ThrCopy::store).
+
+use super::{ReadBy, WrittenBy, copy_tiled};
+use crate::atom::StaticTiledCopy;
+use crate::tensor::{Access, AccessMut, Engine, RegistersMut, RegistersRef, StaticLayout, Tensor};
+
+/// A tiled copy whose atom writes registers, `ldmatrix` or a plain load: every
+/// [`StaticTiledCopy`] whose atom does.
+#[diagnostic::on_unimplemented(
+    message = "the tiled copy `{Self}` does not write registers",
+    note = "`SM75_*_LDSM_*` and `UniversalCopy` do"
+)]
+pub trait ToRegisters: StaticTiledCopy {
+    /// [`copy_tiled`] to a fragment.
+    ///
+    /// # Safety
+    /// As [`copy_tiled`].
+    #[doc(hidden)]
+    unsafe fn to_registers<S, LS, LD>(
+        source: &Tensor<S, LS>,
+        destination: &mut Tensor<RegistersMut<'_, Self::Element>, LD>,
+    ) where
+        S: ReadBy<Self::Atom> + Access + Engine<Element = Self::Element>,
+        LS: StaticLayout,
+        LD: StaticLayout;
+}
+
+impl<C> ToRegisters for C
+where
+    C: StaticTiledCopy,
+    for<'r> RegistersMut<'r, C::Element>: WrittenBy<C::Atom>,
+{
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn to_registers<S, LS, LD>(
+        source: &Tensor<S, LS>,
+        destination: &mut Tensor<RegistersMut<'_, C::Element>, LD>,
+    ) where
+        S: ReadBy<C::Atom> + Access + Engine<Element = C::Element>,
+        LS: StaticLayout,
+        LD: StaticLayout,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { copy_tiled(C::default(), source, destination) }
+    }
+}
+
+/// A tiled copy whose atom reads registers, `stmatrix` or a plain store: every
+/// [`StaticTiledCopy`] whose atom does.
+#[diagnostic::on_unimplemented(
+    message = "the tiled copy `{Self}` does not read registers",
+    note = "`SM90_*_STSM_*` and `UniversalCopy` do"
+)]
+pub trait FromRegisters: StaticTiledCopy {
+    /// [`copy_tiled`] from a fragment.
+    ///
+    /// # Safety
+    /// As [`copy_tiled`].
+    #[doc(hidden)]
+    unsafe fn from_registers<D, LS, LD>(
+        source: &Tensor<RegistersRef<'_, Self::Element>, LS>,
+        destination: &mut Tensor<D, LD>,
+    ) where
+        D: WrittenBy<Self::Atom> + AccessMut + Engine<Element = Self::Element>,
+        LS: StaticLayout,
+        LD: StaticLayout;
+}
+
+impl<C> FromRegisters for C
+where
+    C: StaticTiledCopy,
+    for<'r> RegistersRef<'r, C::Element>: ReadBy<C::Atom>,
+{
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn from_registers<D, LS, LD>(
+        source: &Tensor<RegistersRef<'_, C::Element>, LS>,
+        destination: &mut Tensor<D, LD>,
+    ) where
+        D: WrittenBy<C::Atom> + AccessMut + Engine<Element = C::Element>,
+        LS: StaticLayout,
+        LD: StaticLayout,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { copy_tiled(C::default(), source, destination) }
+    }
+}
