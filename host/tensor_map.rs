@@ -10,7 +10,7 @@ use moye_device::atom::tma::{TmaCopy, TmaElement, TmaMap, TmaTile};
 use moye_device::layout::Layout;
 use moye_device::memory::TensorMap as Parameter;
 use moye_device::tensor::StaticLayout;
-use moye_sim::TensorMap as Fields;
+use moye_sim::{TensorMap as Fields, TensorPromotion};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
@@ -167,6 +167,15 @@ impl<C> TensorMapOf<C> {
     /// The fields.
     pub fn fields(&self) -> &Fields {
         &self.map.fields
+    }
+
+    /// The same map with another L2 promotion: how much L2 fetches for a row of a box.
+    ///
+    /// # Errors
+    /// An error of the driver.
+    pub fn with_promotion(&self, promotion: TensorPromotion) -> Result<Self> {
+        let map = TensorMap::new(&self.map.device, &Fields { promotion, ..self.map.fields })?;
+        Ok(Self { map, copy: PhantomData })
     }
 }
 

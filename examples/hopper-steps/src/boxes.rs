@@ -2,19 +2,7 @@
 
 use crate::step3::{Mma, TileC};
 use crate::tile::{Load, Smem};
-use half::bf16;
-use moye_device::algorithm::copy_tiled;
-use moye_device::arch::{
-    bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, sync_barrier, thread_idx,
-};
-use moye_device::atom::copy::SM90_U32x4_STSM_N;
-use moye_device::atom::tma::TmaTensor;
-use moye_device::atom::wgmma::{SM90_64x64x16_F32BF16BF16_SS, pack_fragment};
-use moye_device::atom::{
-    AccumulatorOf, RetileOf, StaticTiledCopy, StaticTiledMma, TiledMma, make_tiled_copy_c,
-};
-use moye_device::tensor::{Fragment, SharedTensor};
-use moye_device::{layout, static_layout, tiled_copy, tiled_mma};
+use moye_device::prelude::*;
 
 /// Boxes of C, two for each warpgroup: (64, 64, 4).
 pub type SmemC = Smem<64, 4>;
@@ -29,6 +17,13 @@ tiled_copy! {
     /// A box to shared memory by `stmatrix`.
     ToShared: TiledCopy<SM90_U32x4_STSM_N, bf16> = make_tiled_copy_c(&Boxes::MMA);
 }
+named_barriers! {
+    /// The named barriers of steps 5 and 6.
+    pub enum Barrier {
+        /// The threads of one consumer warpgroup.
+        Warpgroup[2] = 128,
+    }
+}
 
 /// Stores a warpgroup's 64 x 256 accumulators from box `(row, column)` of C on, through its two
 /// boxes in turn. The last stores go on when it returns.
@@ -39,26 +34,26 @@ tiled_copy! {
 pub unsafe fn store_boxes(
     tCrC: &Fragment<f32, AccumulatorOf<TileC, Mma>>,
     sC: SharedTensor<bf16, SmemC>,
-    c: TmaTensor<StoreC, 2>,
+    gC: TmaTensor<StoreC, 2>,
     (row, column): (u32, u32),
 ) {
     let (thread, warpgroup) = (thread_idx().x % 128, thread_idx().x / 128);
-    let to_shared = ToShared::get_slice(thread);
-    let rounded = pack_fragment::<bf16, _>(tCrC);
+    let to_shared = ToShared::slice(thread);
+    let rounded = tCrC.convert::<bf16>();
     // (CPY, CPY_M, CPY_N, boxes)
-    let boxes = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();
+    let tBrC = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();
     for b in 0..4 {
-        let sC = sC.slice_last(2 * warpgroup + b % 2); // (64, 64)
+        let sC = sC.at((.., .., 2 * warpgroup + b % 2)); // (64, 64)
         // A box is written again when the store before the last has read it.
         if thread == 0 {
             bulk_wait_group_read::<1>();
         }
-        sync_barrier(1 + warpgroup, 128);
-        copy_tiled(ToShared, &boxes.slice_last(b), &mut to_shared.partition_d(sC));
+        Barrier::Warpgroup.of(warpgroup).sync();
+        to_shared.copy(tBrC.at((.., .., .., b)), to_shared.partition_d(sC));
         fence_proxy_async_shared();
-        sync_barrier(1 + warpgroup, 128);
+        Barrier::Warpgroup.of(warpgroup).sync();
         if thread == 0 {
-            StoreC::get_slice().store(sC, c.tile([row, column + b]));
+            StoreC::get_slice().store(sC, gC.at((row, column + b)));
             bulk_commit_group();
         }
     }

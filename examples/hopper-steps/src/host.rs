@@ -1,15 +1,14 @@
 //! The host side: what each step is launched with, and whether its result is right.
 
-use crate::{boxes, step1, step2, step3, step4, step5, step6, step7};
+use crate::{step1, step2, step3, step4, step5, step6, step7};
 use anyhow::{Context, Result, bail, ensure};
 use half::bf16;
 use moye::layout::layout;
 use moye::{
-    Arch, Buffer, Device, GlobalMut, Grid, Kernel, Module, Ptx, TensorMap, TensorMapFields, TensorPromotion,
-    include_ptx,
+    Arch, Buffer, Device, GlobalMut, Grid, Kernel, Module, Ptx, TensorMapOf, TensorPromotion, include_ptx,
 };
-use moye_device::atom::tma::TmaTile;
-use moye_device::memory::TensorMap as Map;
+use moye_device::atom::tma::{TmaCopy, TmaMap};
+use moye_device::tensor::StaticLayout;
 use std::fmt;
 use std::str::FromStr;
 
@@ -53,22 +52,85 @@ impl fmt::Display for Size {
     }
 }
 
-/// Takes A and B, C, N and K: the grid tells M.
-pub type OfTiles = Kernel<(Map, Map, GlobalMut<bf16>, u32, u32)>;
-/// Takes A and B, C, and the extents.
-pub type OfRows = Kernel<(Map, Map, GlobalMut<bf16>, u32, u32, u32)>;
-/// Takes A, B and C, and the extents.
-pub type OfBoxes = Kernel<(Map, Map, Map, u32, u32, u32)>;
+/// A step's kernel, which makes its tensor maps from its own copies.
+pub trait Entry: Sync {
+    /// Bytes of shared memory.
+    fn shared_bytes(&self) -> usize;
 
-/// A step's kernel, by what it takes.
-#[derive(Clone, Copy)]
-pub enum Entry {
-    /// A block for each tile; C is written by threads.
-    Tiles(&'static OfTiles),
-    /// A persistent grid; C is written by threads.
-    Persistent(&'static OfRows),
-    /// A persistent grid; C is stored by TMA.
-    Stored(&'static OfBoxes),
+    /// Launches it.
+    ///
+    /// # Safety
+    /// The grid is the kernel's, and the extents are multiples of what it takes.
+    ///
+    /// # Errors
+    /// The device's own.
+    unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()>;
+}
+
+/// The copy of a matrix, by tiles of layout `L`, shared by `CLUSTER` blocks.
+type Copy<L, const CLUSTER: u32> = TmaCopy<bf16, L, 2, CLUSTER>;
+
+/// A block for each tile; C is written by threads.
+type OfTiles<A, B> = Kernel<(TmaMap<A>, TmaMap<B>, GlobalMut<bf16>, u32, u32)>;
+/// A persistent grid; C is written by threads.
+type Persistent<A, B> = Kernel<(TmaMap<A>, TmaMap<B>, GlobalMut<bf16>, u32, u32, u32)>;
+/// A persistent grid; C is stored by TMA.
+type Stored<A, B, C> = Kernel<(TmaMap<A>, TmaMap<B>, TmaMap<C>, u32, u32, u32)>;
+
+impl<LA, LB, const CA: u32, const CB: u32> Entry for OfTiles<Copy<LA, CA>, Copy<LB, CB>>
+where
+    LA: StaticLayout,
+    LB: StaticLayout,
+{
+    fn shared_bytes(&self) -> usize {
+        Kernel::shared_bytes(self)
+    }
+
+    unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
+        let Size { m, n, k } = product.size;
+        let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
+        // SAFETY: the maps are of the matrices; C has m * n elements; the caller's contract.
+        unsafe { product.module.launch(self, grid, (&a, &b, &mut product.c, n, k))? };
+        Ok(())
+    }
+}
+
+impl<LA, LB, const CA: u32, const CB: u32> Entry for Persistent<Copy<LA, CA>, Copy<LB, CB>>
+where
+    LA: StaticLayout,
+    LB: StaticLayout,
+{
+    fn shared_bytes(&self) -> usize {
+        Kernel::shared_bytes(self)
+    }
+
+    unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
+        let Size { m, n, k } = product.size;
+        let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
+        // SAFETY: the maps are of the matrices; C has m * n elements; the caller's contract.
+        unsafe { product.module.launch(self, grid, (&a, &b, &mut product.c, m, n, k))? };
+        Ok(())
+    }
+}
+
+impl<LA, LB, LC, const CA: u32, const CB: u32> Entry for Stored<Copy<LA, CA>, Copy<LB, CB>, Copy<LC, 1>>
+where
+    LA: StaticLayout,
+    LB: StaticLayout,
+    LC: StaticLayout,
+{
+    fn shared_bytes(&self) -> usize {
+        Kernel::shared_bytes(self)
+    }
+
+    unsafe fn launch(&self, product: &mut Product, grid: Grid) -> Result<()> {
+        let Size { m, n, k } = product.size;
+        let (a, b) = (map(&product.a, "A", m, k)?, map(&product.b, "B", n, k)?);
+        let c = map(&product.c, "C", m, n)?;
+        // SAFETY: the maps are of the matrices; the caller's contract.
+        unsafe { product.module.launch(self, grid, (&a, &b, &c, m, n, k))? };
+        Ok(())
+    }
 }
 
 /// A step.
@@ -79,15 +141,15 @@ pub struct Step {
     /// What it does that the one before did not.
     pub what: &'static str,
     /// The kernel.
-    pub entry: Entry,
+    pub entry: &'static dyn Entry,
+    /// Whether its grid is persistent, in place of a block for each tile.
+    pub persistent: bool,
     /// A block's tile of C.
     pub tile: [u32; 2],
     /// Threads of a block.
     pub threads: u32,
     /// Blocks of a cluster, along M.
     pub cluster: u32,
-    /// How A and B are loaded.
-    pub loads: [&'static TmaTile; 2],
 }
 
 /// All of them, in their order.
@@ -95,65 +157,65 @@ pub static STEPS: [Step; 7] = [
     Step {
         name: "step1",
         what: "TMA and wgmma in turn, 128 x 128",
-        entry: Entry::Tiles(&step1::step1),
+        entry: &step1::step1,
+        persistent: false,
         tile: [step1::BLK_M, step1::BLK_N],
         threads: 128,
         cluster: 1,
-        loads: [&step1::LoadAB::TILE; 2],
     },
     Step {
         name: "step2",
         what: "a producer, a ring of four stages",
-        entry: Entry::Tiles(&step2::step2),
+        entry: &step2::step2,
+        persistent: false,
         tile: [step1::BLK_M, step1::BLK_N],
         threads: 160,
         cluster: 1,
-        loads: [&step1::LoadAB::TILE; 2],
     },
     Step {
         name: "step3",
         what: "128 x 256, two consumers, setmaxnreg",
-        entry: Entry::Tiles(&step3::step3),
+        entry: &step3::step3,
+        persistent: false,
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: 1,
-        loads: [&step3::LoadA::TILE, &step3::LoadB::TILE],
     },
     Step {
         name: "step4",
         what: "a persistent grid, tiles in bands",
-        entry: Entry::Persistent(&step4::step4),
+        entry: &step4::step4,
+        persistent: true,
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: 1,
-        loads: [&step3::LoadA::TILE, &step3::LoadB::TILE],
     },
     Step {
         name: "step5",
         what: "C by stmatrix and TMA",
-        entry: Entry::Stored(&step5::step5),
+        entry: &step5::step5,
+        persistent: true,
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: 1,
-        loads: [&step3::LoadA::TILE, &step3::LoadB::TILE],
     },
     Step {
         name: "step6",
         what: "clusters of two, B by multicast",
-        entry: Entry::Stored(&step6::step6),
+        entry: &step6::step6,
+        persistent: true,
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: step6::CLUSTER,
-        loads: [&step3::LoadA::TILE, &step6::LoadB::TILE],
     },
     Step {
         name: "step7",
         what: "step 6 from parts (moye_device::collective)",
-        entry: Entry::Stored(&step7::step7),
+        entry: &step7::step7,
+        persistent: true,
         tile: [step3::BLK_M, step3::BLK_N],
         threads: 384,
         cluster: step6::CLUSTER,
-        loads: [&step7::LoadA::TILE, &step7::LoadB::TILE],
     },
 ];
 
@@ -185,47 +247,32 @@ impl Step {
     pub fn launch(&self, product: &mut Product) -> Result<()> {
         let size = product.size;
         self.check_size(size)?;
-        let Size { m, n, k } = size;
-        let [a, b] = [
-            map(self.loads[0], &product.a, m, k).context("the tensor map of A")?,
-            map(self.loads[1], &product.b, n, k).context("the tensor map of B")?,
-        ];
-        let [rows, columns] = [m / self.tile[0], n / self.tile[1]];
-        // Whole clusters: as many as the multiprocessors hold, or fewer where there are fewer
-        // tiles.
-        let blocks = product.device.properties().multiprocessors / self.cluster * self.cluster;
-        let persistent = blocks.clamp(self.cluster, rows * columns);
-        let module = &product.module;
-        // SAFETY: the maps are of the matrices, by the step's boxes; C has m * n elements; the
-        // extents were checked.
-        unsafe {
-            match self.entry {
-                Entry::Tiles(kernel) => {
-                    let grid = Grid::new((rows, columns), self.threads);
-                    module.launch(kernel, grid, (&a, &b, &mut product.c, n, k))?;
-                }
-                Entry::Persistent(kernel) => {
-                    let grid = Grid::new(persistent, self.threads);
-                    module.launch(kernel, grid, (&a, &b, &mut product.c, m, n, k))?;
-                }
-                Entry::Stored(kernel) => {
-                    let c = map(&boxes::StoreC::TILE, &product.c, m, n).context("the tensor map of C")?;
-                    let grid = Grid::new(persistent, self.threads).clusters(self.cluster);
-                    module.launch(kernel, grid, (&a, &b, &c, m, n, k))?;
-                }
-            }
-        }
-        Ok(())
+        let [rows, columns] = [size.m / self.tile[0], size.n / self.tile[1]];
+        let grid = if self.persistent {
+            // Whole clusters: as many as the multiprocessors hold, or fewer where there are fewer
+            // tiles.
+            let blocks = product.device.properties().multiprocessors / self.cluster * self.cluster;
+            Grid::new(blocks.clamp(self.cluster, rows * columns), self.threads).clusters(self.cluster)
+        } else {
+            Grid::new((rows, columns), self.threads)
+        };
+        // SAFETY: the extents were checked.
+        unsafe { self.entry.launch(product, grid) }
     }
 }
 
-/// The map of a row-major matrix.
-fn map(tile: &TmaTile, matrix: &Buffer<bf16>, rows: u32, columns: u32) -> moye::Result<TensorMap> {
-    let device = matrix.device();
+/// The map of a row-major matrix for a kernel's copy.
+fn map<L: StaticLayout, const CLUSTER: u32>(
+    matrix: &Buffer<bf16>,
+    name: &str,
+    rows: u32,
+    columns: u32,
+) -> Result<TensorMapOf<Copy<L, CLUSTER>>> {
     let (rows, columns) = (i64::from(rows), i64::from(columns));
-    let map = TensorMap::of_tile(device, tile, matrix, &layout!((rows, columns):(columns, 1)))?;
     // L2 fetches whole rows of a box, and not half of them.
-    TensorMap::new(device, &TensorMapFields { promotion: TensorPromotion::B256, ..*map.fields() })
+    TensorMapOf::new(matrix, &layout!((rows, columns):(columns, 1)))
+        .and_then(|map| map.with_promotion(TensorPromotion::B256))
+        .with_context(|| format!("the tensor map of {name}"))
 }
 
 /// Two matrices of random numbers from -1 to 1 and their product, on a device; some rows of it in

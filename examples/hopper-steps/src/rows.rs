@@ -1,11 +1,6 @@
 //! C from registers: what steps 1 to 4 do with their accumulators.
 
-use half::bf16;
-use moye_device::algorithm::copy;
-use moye_device::atom::wgmma::{WgmmaAtom, pack_fragment};
-use moye_device::atom::{AccumulatorOf, StaticTiledMma, ThrMma};
-use moye_device::memory::GlobalMut;
-use moye_device::tensor::{Aligned, Fragment, Matrix, StaticLayout, UnitStride, WholeTiles};
+use moye_device::prelude::*;
 
 /// Rounds a thread's accumulators of a tile `L` and writes them to tile `tile` of C: words of two
 /// neighbours.
@@ -23,5 +18,5 @@ pub unsafe fn store_tile<M: StaticTiledMma<Atom: WgmmaAtom>, L: StaticLayout>(
     let strides = WholeTiles(Aligned::<_, 4>(UnitStride::<1>(n.into())));
     let gC = Matrix::new(c, (u32::MAX >> 1, n), strides).local_tile::<L, _>(tile); // (BLK_M, BLK_N)
     // Each pair is one thread's.
-    copy(&pack_fragment::<bf16, _>(tCrC), &mut mma.partition_c(gC));
+    copy(tCrC, mma.partition_c(gC));
 }

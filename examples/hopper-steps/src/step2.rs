@@ -4,28 +4,26 @@
 use crate::rows::store_tile;
 pub use crate::step1::{BLK_M, BLK_N, LoadAB, Mma, TileC};
 use crate::tile::{BLK_K, Smem};
-use half::bf16;
-use moye_device::arch::{block_idx, sync_threads, thread_idx};
-use moye_device::atom::StaticTiledMma;
-use moye_device::atom::wgmma::*;
-use moye_device::kernel;
-use moye_device::memory::{GlobalMut, SharedArray, SharedStorage, TensorMap};
-use moye_device::pipeline::{PipelineStorage, Warps};
+use moye_device::prelude::*;
 
 /// Stages of the ring.
 const STAGES: u32 = 4;
-type Storage =
-    (SharedArray<bf16, Smem<128, 4>>, SharedArray<bf16, Smem<128, 4>>, PipelineStorage<STAGES, Warps<4>>);
 
 /// A grid of `(m / 128, n / 128)` blocks.
 ///
 /// # Safety
 /// As of [`step1`](crate::step1::step1).
-#[kernel(threads = 160, shared = Storage)]
-pub unsafe fn step2(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u32) {
+#[kernel(
+    threads = 160,
+    shared = (
+        sA: SharedArray<bf16, Smem<128, 4>>,
+        sB: SharedArray<bf16, Smem<128, 4>>,
+        pipeline: PipelineStorage<STAGES, Warps<4>>,
+    )
+)]
+pub unsafe fn step2(a: TmaMap<LoadAB>, b: TmaMap<LoadAB>, c: GlobalMut<bf16>, n: u32, k: u32) {
     let (thread, block) = (thread_idx().x, block_idx());
-    // The kernel declares its storage; the pipeline says who may touch a stage.
-    let (sA, sB, pipeline) = Storage::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    let (gA, gB) = (a.tensor(), b.tensor()); // (m, k), (n, k): tiles
     if thread == 0 {
         pipeline.init();
     }
@@ -35,30 +33,27 @@ pub unsafe fn step2(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u
         let (load, mut producer) = (LoadAB::get_slice(), pipeline.producer());
         for stage in 0..k / BLK_K {
             let filling = producer.acquire(2 * LoadAB::BYTES);
-            let (sA, sB) = filling.of((sA, sB));
-            load.copy(LoadAB::tensor(&a).tile([block.x, stage]), sA, &filling);
-            load.copy(LoadAB::tensor(&b).tile([block.y, stage]), sB, &filling);
+            let (sA, sB) = filling.of((sA, sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
+            load.copy(gA.at((block.x, stage)), sA, &filling);
+            load.copy(gB.at((block.y, stage)), sB, &filling);
         }
     } else if thread < 128 {
-        let (mma, mut consumer) = (Mma::get_slice(0), pipeline.consumer());
-        let tCrA = mma.descriptors_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
-        let tCrB = mma.descriptors_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
-        let mut tCrC = mma.accumulators::<TileC>(); // (MMA, MMA_M, MMA_N)
+        let (mma, mut consumer) = (Mma::slice(0), pipeline.consumer());
+        let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
+        let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
+        let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
         let mut before = None;
-        for stage in 0..k / BLK_K {
+        for _ in 0..k / BLK_K {
             let full = consumer.wait();
-            let (tCrA, tCrB) = full.of((tCrA, tCrB));
-            warpgroup_arrive();
-            warpgroup_gemm(Mma, &tCrA, &tCrB, &mut tCrC, ScaleOut::One.unless(stage == 0));
-            warpgroup_commit_batch();
-            // When only this stage's instructions run, the one before has been read.
-            warpgroup_wait::<1>();
+            let (tCrA, tCrB) = full.of((tCrA, tCrB)); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
+            mma.gemm(&mut tCrC, tCrA, tCrB);
+            // When only this stage's product runs, the one before has read its stage.
+            mma.wait::<1>();
             if let Some(before) = before.replace(full) {
                 consumer.release(before);
             }
         }
-        warpgroup_wait::<0>();
-        warpgroup_fence_operand(Mma, &mut tCrC);
-        store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
+        mma.wait_for::<0>(&mut tCrC);
+        store_tile::<Mma, TileC>(Mma::slice(thread), &tCrC, c, n, (block.x, block.y));
     }
 }

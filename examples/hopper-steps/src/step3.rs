@@ -3,15 +3,7 @@
 
 use crate::rows::store_tile;
 use crate::tile::{BLK_K, Load, Smem};
-use half::bf16;
-use moye_device::arch::{
-    FULL_WARP, block_idx, decrease_registers, increase_registers, shuffle, sync_threads, thread_idx,
-};
-use moye_device::atom::wgmma::*;
-use moye_device::atom::{StaticTiledMma, TiledMma};
-use moye_device::memory::{GlobalMut, SharedArray, SharedStorage, TensorMap};
-use moye_device::pipeline::{PipelineStorage, Warps};
-use moye_device::{kernel, layout, static_layout, tiled_mma};
+use moye_device::prelude::*;
 
 /// A block's tile of C.
 pub const BLK_M: u32 = 128;
@@ -26,59 +18,58 @@ pub type LoadA = Load<128>;
 pub type LoadB = Load<256>;
 // Two warpgroups, one above the other.
 tiled_mma! { pub Mma: TiledMma<SM90_64x256x16_F32BF16BF16_SS> = TiledMma::new(layout!((2, 1, 1))); }
-type Storage =
-    (SharedArray<bf16, Smem<128, 4>>, SharedArray<bf16, Smem<256, 4>>, PipelineStorage<STAGES, Warps<8>>);
 
 /// A grid of `(m / 128, n / 256)` blocks.
 ///
 /// # Safety
-/// The maps are of matrices (M, K) and (N, K) in memory of the device, by [`LoadA`] and [`LoadB`];
-/// `c` has `m * n` elements.
-#[kernel(threads = 384, min_blocks = 1, shared = Storage)]
-pub unsafe fn step3(a: TensorMap, b: TensorMap, c: GlobalMut<bf16>, n: u32, k: u32) {
+/// The maps are of matrices (M, K) and (N, K) in memory of the device; `c` has `m * n` elements.
+#[kernel(
+    threads = Role::threads(2),
+    min_blocks = 1,
+    shared = (
+        sA: SharedArray<bf16, Smem<128, 4>>,
+        sB: SharedArray<bf16, Smem<256, 4>>,
+        pipeline: PipelineStorage<STAGES, Warps<8>>,
+    )
+)]
+pub unsafe fn step3(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, n: u32, k: u32) {
     let (thread, block) = (thread_idx().x, block_idx());
-    // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
-    let warpgroup = shuffle(FULL_WARP, thread / 128, 0);
-    // The kernel declares its storage; the pipeline says who may touch a stage.
-    let (sA, sB, pipeline) = Storage::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    let (gA, gB) = (a.tensor(), b.tensor()); // (m, k), (n, k): tiles
     if thread == 0 {
         pipeline.init();
     }
     sync_threads();
 
-    if warpgroup == 2 {
-        decrease_registers::<40>();
-        if thread == 256 {
+    match Role::of_thread(2).with_registers::<40, 232>() {
+        Role::Producer { elected: true } => {
             let (load_a, load_b, mut producer) =
                 (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
             for stage in 0..k / BLK_K {
                 let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);
-                let (sA, sB) = filling.of((sA, sB));
-                load_a.copy(LoadA::tensor(&a).tile([block.x, stage]), sA, &filling);
-                load_b.copy(LoadB::tensor(&b).tile([block.y, stage]), sB, &filling);
+                let (sA, sB) = filling.of((sA, sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
+                load_a.copy(gA.at((block.x, stage)), sA, &filling);
+                load_b.copy(gB.at((block.y, stage)), sB, &filling);
             }
         }
-    } else {
-        increase_registers::<232>();
-        let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
-        let tCrA = mma.descriptors_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
-        let tCrB = mma.descriptors_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
-        let mut tCrC = mma.accumulators::<TileC>(); // (MMA, MMA_M, MMA_N)
-        let mut before = None;
-        for stage in 0..k / BLK_K {
-            let full = consumer.wait();
-            let (tCrA, tCrB) = full.of((tCrA, tCrB));
-            warpgroup_arrive();
-            warpgroup_gemm(Mma, &tCrA, &tCrB, &mut tCrC, ScaleOut::One.unless(stage == 0));
-            warpgroup_commit_batch();
-            // When only this stage's instructions run, the one before has been read.
-            warpgroup_wait::<1>();
-            if let Some(before) = before.replace(full) {
-                consumer.release(before);
+        Role::Producer { elected: false } => {}
+        Role::Consumer { warpgroup } => {
+            let (mma, mut consumer) = (Mma::slice(128 * warpgroup), pipeline.consumer());
+            let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
+            let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
+            let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
+            let mut before = None;
+            for _ in 0..k / BLK_K {
+                let full = consumer.wait();
+                let (tCrA, tCrB) = full.of((tCrA, tCrB)); // (1, MMA_M, MMA_K), (1, MMA_N, MMA_K)
+                mma.gemm(&mut tCrC, tCrA, tCrB);
+                // When only this stage's product runs, the one before has read its stage.
+                mma.wait::<1>();
+                if let Some(before) = before.replace(full) {
+                    consumer.release(before);
+                }
             }
+            mma.wait_for::<0>(&mut tCrC);
+            store_tile::<Mma, TileC>(Mma::slice(thread), &tCrC, c, n, (block.x, block.y));
         }
-        warpgroup_wait::<0>();
-        warpgroup_fence_operand(Mma, &mut tCrC);
-        store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
     }
 }

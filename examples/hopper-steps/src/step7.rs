@@ -5,10 +5,8 @@ use crate::step3::{Mma, STAGES};
 use crate::step6::CLUSTER;
 use crate::tile::Smem;
 use crate::tiles::BAND;
-use half::bf16;
 use moye_device::collective::{self, Mainloop, Persistent, StorageOf, ThroughTma, TmaWarpSpecialised};
-use moye_device::kernel;
-use moye_device::memory::TensorMap;
+use moye_device::prelude::*;
 
 /// Tiles of 128 x 256 in four stages, by two warpgroups, B by multicast.
 pub type Loop = TmaWarpSpecialised<bf16, Smem<128, 4>, Smem<256, 4>, Mma, STAGES, CLUSTER>;
@@ -24,12 +22,11 @@ pub type StoreC = collective::StoreC<bf16>;
 /// A grid of any number of blocks, in clusters of two.
 ///
 /// # Safety
-/// The maps are of matrices (M, K), (N, K) and (M, N) in memory of the device, by [`LoadA`],
-/// [`LoadB`] and [`StoreC`].
+/// The maps are of matrices (M, K), (N, K) and (M, N) in memory of the device.
 #[kernel(threads = Loop::THREADS, min_blocks = 1, shared = StorageOf<Loop, Store>)]
-pub unsafe fn step7(a: TensorMap, b: TensorMap, c: TensorMap, m: u32, n: u32, k: u32) {
+pub unsafe fn step7(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u32, n: u32, k: u32) {
     let scheduler = Persistent::new(Loop::tiles((m, n, k), 1), Loop::worker(), BAND / CLUSTER);
-    let operands = (LoadA::tensor(&a), LoadB::tensor(&b));
-    let store = Store::new(StoreC::tensor(&c));
+    let operands = (a.tensor(), b.tensor());
+    let store = Store::new(c.tensor());
     collective::gemm_warp_specialised::<Loop, _, _, _>(operands, scheduler, (), store);
 }

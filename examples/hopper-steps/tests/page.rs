@@ -1,7 +1,7 @@
 //! The guide's page has its excerpts from the steps: what it adds stands in the step's files, what
 //! it takes away in those of the step before.
 
-use hopper_steps::host::{Entry, STEPS};
+use hopper_steps::host::STEPS;
 use std::fs;
 use std::path::Path;
 
@@ -54,11 +54,7 @@ fn excerpts_are_what_the_steps_have() {
 fn figures_of_the_page_are_those_of_the_kernels() {
     let page = read("../../docs/guide/hopper.md");
     for (i, step) in STEPS.iter().enumerate() {
-        let shared = match step.entry {
-            Entry::Tiles(kernel) => kernel.shared_bytes(),
-            Entry::Persistent(kernel) => kernel.shared_bytes(),
-            Entry::Stored(kernel) => kernel.shared_bytes(),
-        };
+        let shared = step.entry.shared_bytes();
         let shared = format!("{},{:03}", shared / 1000, shared % 1000);
         let row = page
             .lines()

@@ -10,17 +10,6 @@ use moye_device::prelude::*;
 /// Rows of a tile.
 pub const BLK: u32 = 64;
 
-/// The elements of Q, K, V and O, with their instruction.
-pub trait Half: Element + Convert<f32> {
-    type Atom: MmaAtom<C = f32> + AddsInPlace;
-}
-impl Half for f16 {
-    type Atom = SM80_16x8x16_F32F16F16F32_TN;
-}
-impl Half for bf16 {
-    type Atom = SM80_16x8x16_F32BF16BF16F32_TN;
-}
-
 static_layout! {
     pub Tile<const D: i64> = layout!((64, D)); // (BLK_M, D)
 }

@@ -10,17 +10,7 @@
 //! | 5 | warpgroups take turns at the tensor cores, so that one multiplies under the softmax of the other |
 
 use core::f32::consts::LOG2_E;
-use moye_device::arch::{
-    arrive_barrier, bulk_commit_group, bulk_wait_group_read, decrease_registers, fence_proxy_async_shared,
-    increase_registers, shuffle, sync_barrier,
-};
-use moye_device::atom::AccumulatorOf;
-use moye_device::atom::tma::{TmaCopy, TmaMap};
-use moye_device::atom::wgmma::*;
-use moye_device::layout::{Major, SwizzleBytes, shared_memory_atom};
-use moye_device::pipeline::{PipelineStorage, Readers};
 use moye_device::prelude::*;
-use moye_device::tensor::AllButLast;
 
 /// Columns of a head.
 pub const D: i64 = 128;
@@ -56,19 +46,14 @@ impl<const WARPGROUPS: i64> Readers for Consumers<WARPGROUPS> {
     const WARPS: u32 = 4 * WARPGROUPS as u32;
 }
 
-/// What a block keeps in shared memory: Q, K, V, and the mbarriers of each.
-pub type Storage<const WARPGROUPS: i64, const PIPE: i64, const STAGES: u32> = (
-    SharedArray<bf16, SmemQ<WARPGROUPS>>,
-    SharedArray<bf16, SmemK<PIPE>>,
-    SharedArray<bf16, SmemK<PIPE>>,
-    PipelineStorage<1, Consumers<WARPGROUPS>>,
-    PipelineStorage<STAGES, Consumers<WARPGROUPS>>,
-    PipelineStorage<STAGES, Consumers<WARPGROUPS>>,
-);
-
-/// The named barrier at which warpgroup 0 waits for its turn; that of warpgroup 1 is the next.
-/// Those of a warpgroup alone follow.
-const TURN: u32 = 1;
+named_barriers! {
+    enum Barrier {
+        /// A warpgroup's turn at the tensor cores: it waits, and the other one arrives.
+        Turn[2] = 256,
+        /// The threads of a warpgroup.
+        Warpgroup[2] = 128,
+    }
+}
 
 /// A grid of `(ceil(s / (64 WARPGROUPS)), heads, batches)` blocks.
 ///
@@ -76,9 +61,16 @@ const TURN: u32 = 1;
 /// The maps are of tensors (s, D, heads, batches) in memory of the device; `o` overlaps none of the
 /// others. PIPE is STAGES.
 #[kernel(
-    threads = (128 * (WARPGROUPS as u32 + 1)),
+    threads = Role::threads(WARPGROUPS as u32),
     min_blocks = 1,
-    shared = Storage<WARPGROUPS, PIPE, STAGES>,
+    shared = (
+        sQ: SharedArray<bf16, SmemQ<WARPGROUPS>>,
+        sK: SharedArray<bf16, SmemK<PIPE>>,
+        sV: SharedArray<bf16, SmemK<PIPE>>,
+        queries: PipelineStorage<1, Consumers<WARPGROUPS>>,
+        keys: PipelineStorage<STAGES, Consumers<WARPGROUPS>>,
+        values: PipelineStorage<STAGES, Consumers<WARPGROUPS>>,
+    ),
     instances = (
         attention_step1<1, 1, 1, 1>,
         attention_step2<2, 1, 2, 2>,
@@ -101,49 +93,45 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
     // The last blocks of a causal mask see the most keys: they begin first.
     let first = (s.div_ceil(rows) - 1 - block.x) * rows;
     let tiles = if causal { (first + rows).min(s) } else { s }.div_ceil(BLK_N);
-    // The shuffle tells the compiler that the number is uniform across the warp.
-    let warpgroup = shuffle(FULL_WARP, thread / 128, 0);
-    // The kernel declares its storage; the pipelines say who may touch a stage.
-    let (sQ, sK, sV, queries, keys, values) = Storage::<WARPGROUPS, PIPE, STAGES>::take();
+    let (gQ, gK, gV, gO) = (q.tensor(), k.tensor(), v.tensor(), o.tensor()); // (m, 0, head, batch): tiles
     if thread == 0 {
         queries.init();
         keys.init();
         values.init();
     }
     sync_threads();
-    if warpgroup == WARPGROUPS as u32 {
-        if STEP >= 3 {
-            decrease_registers::<40>();
-        }
-        if thread == rows * 2 {
+    let mut role = Role::of_thread(WARPGROUPS as u32);
+    if STEP >= 3 {
+        role = role.with_registers::<40, 232>();
+    }
+    let warpgroup = match role {
+        Role::Producer { elected: true } => {
             let (mut queries, mut keys, mut values) =
                 (queries.producer(), keys.producer(), values.producer());
             let (load_q, load_k) = (TmaQ::get_slice(), TmaK::get_slice());
             let filling = queries.acquire(WARPGROUPS as u32 * TmaQ::BYTES);
             for part in 0..WARPGROUPS as u32 {
-                let gQ = q.tensor().tile([first / 64 + part, 0, block.y, block.z]); // (64, D)
-                load_q.copy(gQ, sQ.slice_last(part), &filling);
+                load_q.copy(gQ.at((first / 64 + part, 0, block.y, block.z)), sQ.at((.., .., part)), &filling);
             }
             for tile in (0..tiles).rev() {
-                let at = [tile, 0, block.y, block.z];
+                let at = (tile, 0, block.y, block.z);
                 let filling = keys.acquire(TmaK::BYTES);
-                load_k.copy(k.tensor().tile(at), filling.of(sK), &filling);
+                load_k.copy(gK.at(at), filling.of(sK), &filling);
                 let filling = values.acquire(TmaK::BYTES);
-                load_k.copy(v.tensor().tile(at), filling.of(sV), &filling);
+                load_k.copy(gV.at(at), filling.of(sV), &filling);
             }
+            return;
         }
-        return;
-    }
-    if STEP >= 3 {
-        increase_registers::<232>();
-    }
+        Role::Producer { elected: false } => return,
+        Role::Consumer { warpgroup } => warpgroup,
+    };
     let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-    let (qk, pv) = (Qk::get_slice(0), Pv::get_slice(0));
-    let sQ = sQ.slice_last(warpgroup); // (64, D)
-    let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
-    let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, PIPE)
-    let tOrV = pv.descriptors_b(&pv.partition_b(sV.transposed())); // (1, MMA_N, MMA_K, PIPE)
-    let mut tOrO = Fragment::<f32, AccumulatorOf<TileO, Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
+    let (qk, pv) = (Qk::slice(0), Pv::slice(0));
+    let sQ = sQ.at((.., .., warpgroup)); // (64, D)
+    let tSrQ = qk.fragment_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
+    let tSrK = qk.fragment_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, PIPE)
+    let tOrV = pv.fragment_b(&pv.partition_b(sV.transposed())); // (1, MMA_N, MMA_K, PIPE)
+    let mut tOrO = pv.accumulator::<TileO>(); // (MMA, MMA_M, MMA_N)
     let (mut max, mut sum) = (tOrO.rows(f32::MIN), tOrO.rows(0.0)); // (row)
     let scale = scale * LOG2_E;
     let row = first + 64 * warpgroup;
@@ -153,7 +141,7 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
         #[inline(always)]
         |tSrS: &mut Fragment<f32, AccumulatorOf<TileS, Qk>>, tile: u32| {
             if (causal && (tile + 1) * BLK_N > row + 1) || (tile + 1) * BLK_N > s {
-                let at = Qk::get_slice(thread % 128).coordinates(&*tSrS, (row, tile * BLK_N));
+                let at = Qk::slice(thread % 128).coordinates(&*tSrS, (row, tile * BLK_N));
                 let masked = |row, column| column >= s || (causal && column > row);
                 tSrS.apply_at(
                     &at,
@@ -172,84 +160,66 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
     let query = queries.wait();
     if STEP < 4 {
         for tile in (0..tiles).rev() {
-            let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
+            let mut tSrS = qk.accumulator::<TileS>(); // (MMA, MMA_M, MMA_N)
             let key = keys.wait();
-            warpgroup_arrive();
-            warpgroup_gemm(Qk, &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-            warpgroup_commit_batch();
-            warpgroup_wait::<0>();
-            warpgroup_fence_operand(Qk, &mut tSrS);
+            qk.gemm_zero(&mut tSrS, tSrQ, key.of(tSrK));
+            qk.wait_for::<0>(&mut tSrS);
             keys.release(key);
             let rescale = softmax(&mut tSrS, tile);
             tOrO.apply_rows(&rescale, |x, by| x * by);
-            let tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS); // (MMA, MMA_M, MMA_K)
+            let tOrP = pv.as_a(&tSrS).convert::<bf16>(); // (MMA, MMA_M, MMA_K)
             let value = values.wait();
-            warpgroup_arrive();
-            warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-            warpgroup_commit_batch();
-            warpgroup_wait::<0>();
-            warpgroup_fence_operand(Pv, &mut tOrO);
+            pv.gemm(&mut tOrO, &tOrP, value.of(tOrV));
+            pv.wait_for::<0>(&mut tOrO);
             values.release(value);
         }
     } else {
         if STEP >= 5 && warpgroup == 1 {
-            arrive_barrier(TURN, 256);
+            Barrier::Turn.of(0).arrive();
         }
-        let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
+        let mut tSrS = qk.accumulator::<TileS>(); // (MMA, MMA_M, MMA_N)
         let key = keys.wait();
-        warpgroup_arrive();
-        warpgroup_gemm(Qk, &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-        warpgroup_commit_batch();
-        warpgroup_wait::<0>();
-        warpgroup_fence_operand(Qk, &mut tSrS);
+        qk.gemm_zero(&mut tSrS, tSrQ, key.of(tSrK));
+        qk.wait_for::<0>(&mut tSrS);
         keys.release(key);
         softmax(&mut tSrS, tiles - 1);
-        let mut tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS); // (MMA, MMA_M, MMA_K)
+        let mut tOrP = pv.as_a(&tSrS).convert::<bf16>(); // (MMA, MMA_M, MMA_K)
         for tile in (0..tiles - 1).rev() {
-            let mut tSrS = qk.accumulators::<TileS>(); // (MMA, MMA_M, MMA_N)
+            let mut tSrS = qk.accumulator::<TileS>(); // (MMA, MMA_M, MMA_N)
             let (key, value) = (keys.wait(), values.wait());
             if STEP >= 5 {
-                sync_barrier(TURN + warpgroup, 256);
+                Barrier::Turn.of(warpgroup).sync();
             }
-            warpgroup_arrive();
-            warpgroup_gemm(Qk, &tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
-            warpgroup_commit_batch();
-            warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-            warpgroup_commit_batch();
+            qk.gemm_zero(&mut tSrS, tSrQ, key.of(tSrK));
+            pv.gemm(&mut tOrO, &tOrP, value.of(tOrV));
             if STEP >= 5 {
-                arrive_barrier(TURN + 1 - warpgroup, 256);
+                Barrier::Turn.of(1 - warpgroup).arrive();
             }
-            warpgroup_wait::<1>();
-            warpgroup_fence_operand(Qk, &mut tSrS);
+            qk.wait_for::<1>(&mut tSrS);
             keys.release(key);
             let rescale = softmax(&mut tSrS, tile);
-            warpgroup_wait::<0>();
-            warpgroup_fence_operand(Pv, &mut tOrO);
+            pv.wait_for::<0>(&mut tOrO);
             values.release(value);
             tOrO.apply_rows(&rescale, |x, by| x * by);
-            tOrP = accumulators_as_a::<Pv, bf16, _, TileS>(&tSrS);
+            tOrP = pv.as_a(&tSrS).convert::<bf16>();
         }
         let value = values.wait();
-        warpgroup_arrive();
-        warpgroup_gemm(Pv, &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-        warpgroup_commit_batch();
-        warpgroup_wait::<0>();
-        warpgroup_fence_operand(Pv, &mut tOrO);
+        pv.gemm(&mut tOrO, &tOrP, value.of(tOrV));
+        pv.wait_for::<0>(&mut tOrO);
         values.release(value);
     }
     queries.release(query);
     let inverse = sum.across_lanes(f32::add).map(math::fast::rcp);
     tOrO.apply_rows(&inverse, |x, by| x * by);
     // O goes through the warpgroup's rows of Q, which all its products have read.
-    let store = StoreO::get_slice(thread % 128);
-    let rounded = pack_fragment::<bf16, _>(&tOrO);
-    sync_barrier(TURN + 2 + warpgroup, 128);
-    copy_tiled(StoreO, &store.retile_s(&rounded), &mut store.partition_d(sQ));
+    let store = StoreO::slice(thread % 128);
+    let tOrO = tOrO.convert::<bf16>();
+    Barrier::Warpgroup.of(warpgroup).sync();
+    store.store(&tOrO, store.partition_d(sQ));
     fence_proxy_async_shared();
-    sync_barrier(TURN + 2 + warpgroup, 128);
+    Barrier::Warpgroup.of(warpgroup).sync();
     if thread % 128 == 0 {
-        let gO = o.tensor().tile([first / 64 + warpgroup, 0, block.y, block.z]); // (64, D)
-        TmaQ::get_slice().store(sQ, gO);
+        TmaQ::get_slice().store(sQ, gO.at((first / 64 + warpgroup, 0, block.y, block.z)));
         bulk_commit_group();
         bulk_wait_group_read::<0>();
     }

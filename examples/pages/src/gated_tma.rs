@@ -2,8 +2,6 @@
 //! warpgroups multiply by `wgmma`.
 
 use crate::gated::Gated;
-use moye_device::atom::wgmma::{K_MAJOR, SM90_64x128x16_F32F16F16_SS};
-use moye_device::memory::TensorMap;
 use moye_device::prelude::*;
 use moye_kernels::hopper::{Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
 use moye_kernels::mma::Arguments;
