@@ -40,7 +40,7 @@ pub unsafe fn store_boxes(
     let (thread, warpgroup) = (thread_idx().x % 128, thread_idx().x / 128);
     let to_shared = ToShared::slice(thread);
     let rounded = tCrC.convert::<bf16>();
-    // (CPY, CPY_M, CPY_N, boxes)
+    // (CPY, CPY_M, boxes)
     let tBrC = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();
     for b in 0..4 {
         let sC = sC.at((.., .., 2 * warpgroup + b % 2)); // (64, 64)
@@ -49,7 +49,7 @@ pub unsafe fn store_boxes(
             bulk_wait_group_read::<1>();
         }
         Barrier::Warpgroup.of(warpgroup).sync();
-        to_shared.copy(tBrC.at((.., .., .., b)), to_shared.partition_d(sC));
+        to_shared.copy(tBrC.at((.., .., b)), to_shared.partition_d(sC));
         fence_proxy_async_shared();
         Barrier::Warpgroup.of(warpgroup).sync();
         if thread == 0 {
