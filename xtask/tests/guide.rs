@@ -20,13 +20,15 @@ const TESTS: [&str; 7] = [
 ];
 
 #[test]
-fn each_page_of_the_guide_runs_as_a_test_and_is_in_the_index() {
+fn each_page_of_the_guide_runs_as_a_test_is_in_the_index_and_has_a_reading() {
     let read = |path: &str| fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
     let tests = TESTS.map(read).concat();
     let index = read("docs/guide/README.md");
+    let readings = read("docs/readings.md");
     let mut pages = 0;
     for entry in fs::read_dir(root().join("docs/guide")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(readings.contains(&format!(": docs/guide/{name}\n")), "no reading of docs/guide/{name}");
         if name == "README.md" {
             continue;
         }
