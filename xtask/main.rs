@@ -79,8 +79,8 @@ fn run() -> Result<ExitCode> {
             nothing_more(&mut arguments)?;
             setup::core_source(&checkout)?;
             eprintln!(
-                "building the demonstration: minutes at the first time, most of them in `moye`'s build script, which compiles the \
-                 kernels of f32 products to PTX"
+                "building the demonstration: about two minutes on two cores the first time, most of them in `moye`'s build script, which \
+                 compiles the kernels of f32 products to PTX"
             );
             // Cargo tells what it builds; the demonstration itself starts on a line of its own.
             steps::must(checkout.cargo().args(["build", "--package", "moye-demo"]))?;

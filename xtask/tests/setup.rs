@@ -251,7 +251,10 @@ fn the_demonstration_says_what_it_builds_after_the_source_of_core_is_there() {
     let output = demo.env("CARGO", machine.root.join("bin/cargo")).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("building the demonstration: minutes at the first time"), "{said}");
+    assert!(
+        said.contains("building the demonstration: about two minutes on two cores the first time"),
+        "{said}"
+    );
     assert!(said.contains("compiles the kernels of f32 products to PTX"), "{said}");
 
     // Without the source nothing is built.
