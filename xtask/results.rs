@@ -13,9 +13,27 @@ use std::path::Path;
 /// The columns of a results file.
 const HEADER: [&str; 11] =
     ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"];
-/// What the generated part of the page lies between.
+/// The lines around the generated part of the page.
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
+/// Subjects of files, by the end of their names after the card; others have that end as subject.
+const SUBJECTS: [(&str, &str); 15] = [
+    ("", "products, copies and transposes"),
+    ("attention", "kernels of attention beside cuDNN"),
+    ("attention-heads", "attention with heads of other sizes"),
+    ("attention-options", "attention with options, from Python"),
+    ("attention-splits", "attention with few tiles, splits and pages"),
+    ("attention-steps", "the steps of the guide to attention"),
+    ("collectives", "kernels beside their earlier forms, and gated products"),
+    ("hopper-steps", "the steps of the guide to Hopper"),
+    ("host", "the host's time of a call"),
+    ("instructions", "instructions alone"),
+    ("interop", "other libraries"),
+    ("ladder", "the ladder"),
+    ("peers", "calls from Python beside PyTorch and Triton"),
+    ("peers-profiled", "calls from Python under `ncu`"),
+    ("variants", "variants of kernels"),
+];
 /// Writes the tables into the page, or, if `check`, fails where the page has others.
 pub fn run(checkout: &Checkout, check: bool) -> Result<()> {
     let page = checkout.root.join("docs/performance.md");
@@ -66,7 +84,8 @@ fn table(all: &mut String, name: &str, text: &str) -> Result<()> {
     }
     let rows = reader.records().collect::<Result<Vec<_>, _>>()?;
     let Some(first) = rows.first() else { bail!("it has no rows") };
-    writeln!(all, "\n### {}, {}\n\n`{}` ([{name}](results/{name}))\n", &first[1], &first[0], &first[9])?;
+    writeln!(all, "\n### {}, {}: {}\n", &first[1], &first[0], subject(name))?;
+    writeln!(all, "`{}` ([{name}](results/{name}))\n", &first[9])?;
     writeln!(all, "| work | moye | peer | ratio | MHz | note |\n| --- | ---: | ---: | ---: | ---: | --- |")?;
     for row in &rows {
         let [work, moye, peer, peer_name, unit, ratio, mhz] =
@@ -77,9 +96,28 @@ fn table(all: &mut String, name: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
+/// The subject of a file such as `2026-11-27-h100-peers.csv`.
+fn subject(name: &str) -> String {
+    let after_date = name.trim_end_matches(".csv").get("2026-11-27-".len()..).unwrap_or_default();
+    let end = after_date.split_once('-').map_or("", |(_card, end)| end);
+    let known = SUBJECTS.iter().find(|(known, _)| *known == end);
+    known.map_or_else(|| end.replace('-', " "), |(_, subject)| (*subject).to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
+
+    /// A row with a lower ratio has a reason in its note.
+    const LOSES: f64 = 0.97;
+    /// Parts of notes that are no reason for a lower rate.
+    const NO_REASONS: [&str; 4] = [
+        "replays of a graph",
+        "no side has a mask",
+        "cuDNN has the operands in bf16",
+        "PyTorch's scaled_dot_product_attention takes no pages",
+    ];
 
     #[test]
     fn a_file_with_other_columns_is_refused() {
@@ -92,6 +130,31 @@ mod tests {
         let text = format!("head\n{}old\n{}tail\n", MARKS[0], MARKS[1]);
         assert_eq!(replaced(&text, "new\n").unwrap(), format!("head\n{}new\n{}tail\n", MARKS[0], MARKS[1]));
         assert!(replaced("no marks", "new").is_err());
+    }
+
+    #[test]
+    fn headings_differ() {
+        let tables = tables(&Checkout::find().unwrap().root.join("docs/results")).unwrap();
+        let headings: Vec<_> = tables.lines().filter(|line| line.starts_with("### ")).collect();
+        assert_eq!(headings.iter().collect::<BTreeSet<_>>().len(), headings.len(), "{headings:#?}");
+    }
+
+    #[test]
+    fn rows_that_lose_have_a_reason() {
+        let tables = tables(&Checkout::find().unwrap().root.join("docs/results")).unwrap();
+        let mut losing = 0;
+        for row in tables.lines() {
+            let cells: Vec<_> = row.split('|').map(str::trim).collect();
+            let [_, _, _, _, ratio, _, note, _] = cells[..] else { continue };
+            if ratio.parse::<f64>().is_ok_and(|ratio| ratio < LOSES) {
+                losing += 1;
+                assert!(
+                    note.split("; ").any(|part| !part.is_empty() && !NO_REASONS.contains(&part)),
+                    "{row}"
+                );
+            }
+        }
+        assert!(losing > 50, "{losing} rows");
     }
 
     #[test]

@@ -1,11 +1,8 @@
-"""Measures attention's other head sizes and options, as peers.py does its cases.
+"""Attention's other head sizes and options: cases of peers.py.
 
-    python benches/peers/attention_options.py [--csv FILE] [--only TEXT ...] [--rounds N]
-
-Where PyTorch's scaled_dot_product_attention lacks an option, the peer is our call without it.
+Where PyTorch's scaled_dot_product_attention lacks an option, the peer's row has that as its reason.
 """
 
-import peers
 import torch
 from peers import NAMES, Case, SDPBackend, both_backends, decode, random, sdpa
 
@@ -117,6 +114,3 @@ def cases():
     for columns in (64, 96, 192, 256):
         yield lambda columns=columns: decode(bf16, 16, 32, 8, 8192, columns)
 
-
-if __name__ == "__main__":
-    peers.main(cases, __doc__)

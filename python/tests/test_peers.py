@@ -33,6 +33,7 @@ def test_the_columns_are_those_of_the_results():
 # Work, and the peers that it has.
 CASES = {
     "bf16 tn 1000 x 777 x 555, in a graph": {"cuBLAS"},
+    "e5m2 tn 4096 x 4096 x 4096, scales by row and column": {"torch._scaled_mm"},
     "bf16 attention, causal, 16 x 16/16 x 1024 x 128": {"cuDNN", "FlashAttention-2"},
     "bf16 decode, 1 x 32/8 x 1 x 128, 2048 keys": {"cuDNN", "FlashAttention-2"},
     "bf16 decode, 16 x 32/8 x 4 x 128, 8192 keys": {"cuDNN", "FlashAttention-2"},
@@ -40,6 +41,7 @@ CASES = {
     "bf16 pages of 16, 1 x 32/8 x 1 x 128, 8192 keys": {"moye, contiguous"},
     "bf16 attention by offsets, causal, 4 x 16/16 x 4096 x 128": {"moye, batches"},
     "e4m3 attention, causal, 1 x 16/16 x 16384 x 128": {"PyTorch, e4m3", "cuDNN, bf16"},
+    "bf16 attention, softcap, 4 x 16/16 x 4096 x 128": {"PyTorch"},
     "bf16 linear with bias and GELU 4096 x 4096 x 1024": {"PyTorch", "cuBLASLt epilogue"},
 }
 
