@@ -249,8 +249,10 @@ fn run_step(
         }
         "python" => {
             let environment = python::environment(checkout, "python3");
-            match (environment, is_wanted) {
-                // The environment of a named step must be there.
+            let required = std::env::var_os("MOYE_REQUIRE_PYTHON").is_some_and(|value| value == "1");
+            match (environment, is_wanted || required) {
+                // The environment of a named step must be there, or of each if the variable says
+                // so.
                 (Err(error), false) => {
                     summary.skip(format!("python: its environment cannot be set up: {error:#}"))
                 }

@@ -1,0 +1,67 @@
+"""The type stubs of the package: their names, parameters and defaults are those of the package itself."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import moye
+
+STUB = Path(__file__).parents[1] / "moye/__init__.pyi"
+BODY = ast.parse(STUB.read_text()).body
+FUNCTIONS = {node.name: node for node in BODY if isinstance(node, ast.FunctionDef)}
+CLASSES = {node.name: node for node in BODY if isinstance(node, ast.ClassDef)}
+# Slots of pyo3's types, whose signatures it does not keep.
+SLOTS = {"__call__", "__getitem__", "__init__", "__matmul__", "__getattr__"}
+# A parameter without a default.
+NONE = inspect.Parameter.empty
+
+
+def of_stub(function):
+    """The parameters of a function of the stub: their names, whether they are by keyword only, and their defaults."""
+    arguments = function.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(plain) - len(arguments.defaults)) + arguments.defaults
+    every = [(x, False, default) for x, default in zip(plain, defaults)]
+    every += [(x, True, default) for x, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    return [
+        (x.arg, by_keyword, NONE if default is None else ast.literal_eval(default)) for x, by_keyword, default in every
+    ]
+
+
+def of_package(function):
+    kinds = inspect.signature(function).parameters.values()
+    return [(x.name, x.kind is x.KEYWORD_ONLY, x.default) for x in kinds]
+
+
+def test_the_stub_has_the_names_of_the_package():
+    assigned = {node.target.id for node in BODY if isinstance(node, ast.AnnAssign)}
+    imported = {name.asname for node in BODY if isinstance(node, ast.ImportFrom) for name in node.names if name.asname}
+    public = {name for name in (*FUNCTIONS, *CLASSES) if not name.startswith("_")}
+    assert public - {"SupportsDLPack"} | assigned | imported == {*moye.__all__, "__version__"}
+
+
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "scaled_dot_product_attention"])
+def test_functions_have_the_parameters_and_defaults_of_the_package(name):
+    assert of_stub(FUNCTIONS[name]) == of_package(getattr(moye, name))
+
+
+def test_options_of_attention_are_those_of_the_package():
+    options = {node.target.id for node in CLASSES["_AttentionOptions"].body}
+    ours = of_package(moye.scaled_dot_product_attention)
+    assert [name for name, by_keyword, _ in ours if not by_keyword] == ["q", "k", "v"]
+    assert options | {"return_lse"} == {name for name, by_keyword, _ in ours if by_keyword}
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if name in moye.__all__])
+def test_classes_have_the_members_of_the_package(name):
+    theirs, stub = getattr(moye, name), CLASSES[name]
+    members = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
+    for member, node in members.items():
+        assert hasattr(theirs, member), member
+        if member not in SLOTS and not any(isinstance(x, ast.Name) and x.id == "property" for x in node.decorator_list):
+            assert of_stub(node) == of_package(getattr(theirs, member)), member
+    # The operations of the algebra are methods of layouts, which the stub has by `__getattr__`.
+    public = {member for member in vars(theirs) if not member.startswith("_")} - set(moye.algebra.__all__)
+    assert public <= set(members) | set(moye.algebra.__all__), public - set(members)
