@@ -25,6 +25,9 @@ const PACKAGES: [&str; 11] = [
     "moye-tune",
 ];
 
+/// The package of the program.
+const PROGRAM_PACKAGE: &str = "moye-cli";
+
 /// What names a CUDA toolkit to a build script. A user's machine has none of them.
 const CUDA_VARIABLES: [&str; 7] = [
     "CUDA_HOME",
@@ -116,7 +119,8 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     fs::write(folder.join("Cargo.toml"), manifest)?;
     // The versions of all else that are downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    for name in PACKAGES {
+    // The program is compiled where it is installed.
+    for name in PACKAGES.into_iter().filter(|&name| name != PROGRAM_PACKAGE) {
         compiles(checkout, folder, name)?;
     }
 
@@ -194,7 +198,7 @@ fn with_driver(checkout: &Checkout, folder: &Path) -> Result<Option<String>> {
 fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
     let mut install = users(checkout, folder);
     install.args(["install", "--quiet", "--offline", "--debug"]);
-    install.arg("--path").arg(folder.join(format!("moye-cli-{version}"))).arg("--root").arg(folder);
+    install.arg("--path").arg(folder.join(format!("{PROGRAM_PACKAGE}-{version}"))).arg("--root").arg(folder);
     quietly(install.env("DOCS_RS", "1"))?;
     for (arguments, expected) in [
         (&["eval", "complement(4:2, 24)"][..], "(2,3):(1,8)"),

@@ -45,7 +45,7 @@ fn plain_and_causal_attention_are_within_the_rounding_of_the_element_type() {
 #[test]
 fn random_options_are_within_the_rounding_of_the_element_type() {
     let mut kernels = BTreeSet::new();
-    for seed in 0..60 {
+    for seed in 0..42 {
         let case = Case::of_seed(seed);
         if seed % 2 == 0 {
             check::<bf16, _>(&simulator(), &case, seed);
