@@ -57,7 +57,7 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
         .env_remove("PYTHONPATH");
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
-    // What the plain command builds optimised is built here as the tests have it.
+    // The plain command's profile, which a test below holds, would compile all kernels once more.
     let build = format!("--profile dev {}", FEATURES.join(" "));
     transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", &build)])
 }
@@ -65,6 +65,16 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_plain_command_builds_by_a_profile_that_the_crate_has() {
+        let folder = Checkout::find().unwrap().root.join(FOLDER);
+        let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+        let project = read("pyproject.toml");
+        let profile = project.lines().find_map(|line| line.strip_prefix("profile = ")).unwrap();
+        let heading = format!("[profile.{}]", profile.trim_matches('"'));
+        assert!(read("Cargo.toml").lines().any(|line| line == heading), "{heading}");
+    }
 
     #[test]
     fn without_a_python_the_way_out_is_told() {
