@@ -106,7 +106,7 @@ impl<'a> Launch<'a> {
             cluster: Dim3::new(1, 1, 1),
             shared_bytes: 0,
             memory: memory.clone(),
-            stack_bytes: 256 * 1024,
+            stack_bytes: stack_by_default(),
             limits: Limits { accesses: 1 << 32, rendezvous: 1 << 26, profile: None },
             progress: None,
             profiler: None,
@@ -151,11 +151,12 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Gives every thread a stack of this size; 256 KiB if it is not called, and at least 32 KiB.
-    /// Running over it is a fault on Linux and x86-64, and ends the process elsewhere.
+    /// Gives every thread a stack of this size, at least 32 KiB. If it is not called, the
+    /// environment variable `MOYE_SIM_STACK` has the number of bytes, and without it they are
+    /// 256 KiB. Running over it is a fault on Linux and x86-64, and ends the process elsewhere.
     #[must_use]
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
-        self.stack_bytes = bytes.max(32 * 1024);
+        self.stack_bytes = bytes.max(LEAST_STACK);
         self
     }
 
@@ -399,6 +400,16 @@ pub(crate) fn races_by_default() -> bool {
 fn values_by_default() -> bool {
     static DEFAULT: OnceLock<bool> = OnceLock::new();
     *DEFAULT.get_or_init(|| std::env::var("MOYE_SIM_RACES").is_ok_and(|value| value == "values"))
+}
+
+/// The least stack of a simulated thread, in bytes.
+const LEAST_STACK: usize = 32 * 1024;
+
+/// The stack of a simulated thread for launches that do not set it, in bytes.
+fn stack_by_default() -> usize {
+    static DEFAULT: OnceLock<usize> = OnceLock::new();
+    let of_variable = || std::env::var("MOYE_SIM_STACK").ok()?.parse().ok();
+    *DEFAULT.get_or_init(|| of_variable().unwrap_or(256 * 1024).max(LEAST_STACK))
 }
 
 /// What decides the order where a launch does not say so.

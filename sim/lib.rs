@@ -75,6 +75,7 @@
 //!   no [`Event`] and no wait of the host between, is a race, too.
 //! - **Orders** of threads and blocks can be drawn: [`Launch::order`], or the variable
 //!   `MOYE_SIM_ORDER`.
+//! - **Stacks** of threads have 256 KiB: [`Launch::stack_bytes`], or the variable `MOYE_SIM_STACK`.
 //! - **Clusters** run their blocks together on one OS thread: see [`Launch::cluster`].
 //! - **Barriers** count threads. If no thread of a block can continue and some have not exited, the
 //!   fault lists what each thread waits for. A thread that exits without arriving at a barrier at

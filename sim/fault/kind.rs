@@ -436,7 +436,7 @@ pub enum FaultKind {
     /// Stack overflow of a simulated thread: by unbounded recursion, or by arrays that are too
     /// large.
     #[error(
-        "the simulated thread's stack of {bytes} bytes overflowed, by unbounded recursion or by large arrays and fragments. Without optimisation every copy of a fragment has its own stack slot: compile the kernel's crate with `opt-level = 1` or higher, or raise Launch::stack_bytes"
+        "the simulated thread's stack of {bytes} bytes overflowed, by unbounded recursion or by large arrays and fragments. Without optimisation every copy of a fragment has its own stack slot: compile the kernel's crate with `opt-level = 1` or higher, or set the environment variable MOYE_SIM_STACK to more bytes"
     )]
     StackOverrun {
         /// The stack's size.

@@ -89,5 +89,6 @@ mod tests {
         let said = format!("{:?}", LaunchError::Fault(Box::new(fault)));
         assert!(said.starts_with("kernel `deep`, block "), "{said}");
         assert!(said.contains("262144 bytes") && said.contains("`opt-level = 1`"), "{said}");
+        assert!(said.contains("MOYE_SIM_STACK"), "{said}");
     }
 }

@@ -1,5 +1,5 @@
-//! The environment variables of races and orders, each in a process of its own: this test program,
-//! called again.
+//! The environment variables of races, orders and stacks, each in a process of its own: this test
+//! program, called again.
 
 use moye_sim::intrinsics::*;
 use moye_sim::{GlobalMemory, Launch};
@@ -7,9 +7,13 @@ use std::process::Command;
 
 /// Calls [`a_race`] with these variables, and gives what it says.
 fn said(variables: &[(&str, &str)]) -> String {
+    said_by("variables::a_race", variables)
+}
+
+fn said_by(test: &str, variables: &[(&str, &str)]) -> String {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "variables::a_race", "--ignored", "--nocapture"]);
-    command.env_remove("MOYE_SIM_RACES").env_remove("MOYE_SIM_ORDER");
+    command.args(["--exact", test, "--ignored", "--nocapture"]);
+    command.env_remove("MOYE_SIM_RACES").env_remove("MOYE_SIM_ORDER").env_remove("MOYE_SIM_STACK");
     let done = command.envs(variables.iter().copied()).output().unwrap();
     let text = String::from_utf8_lossy(&done.stdout).into_owned();
     assert!(done.status.success(), "{text}{}", String::from_utf8_lossy(&done.stderr));
@@ -46,6 +50,28 @@ fn the_variable_of_the_order_draws_one_order_for_each_number() {
         assert_eq!(drawn[seed], of(&seed.to_string()), "the same number, the same order");
     }
     assert!(drawn.iter().any(|other| *other != drawn[0]), "{drawn:?}");
+}
+
+/// Has an array of 512 KiB on the stack.
+#[test]
+#[ignore = "the tests of this file call it"]
+fn a_large_array() {
+    let ran = Launch::new("large", 1, 1, &GlobalMemory::new()).run(&|| {
+        std::hint::black_box([0u8; 512 << 10]);
+    });
+    match ran {
+        Ok(_) => println!("result: silent"),
+        Err(error) => println!("result: {}", error.fault().unwrap()),
+    }
+}
+
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn the_variable_of_the_stack_has_room_for_what_overruns_the_default() {
+    let of = |variables| said_by("variables::a_large_array", variables);
+    assert!(of(&[]).contains("stack of 262144 bytes overflowed"));
+    assert_eq!(of(&[("MOYE_SIM_STACK", "2097152")]), "silent");
+    assert!(of(&[("MOYE_SIM_STACK", "1")]).contains("stack of 32768 bytes overflowed"));
 }
 
 /// The order in which the warps of a block and the blocks of a grid run.
