@@ -45,6 +45,9 @@ const DRIVER: &str = "tools/cli/tests/fake_driver/driver.rs";
 /// The features of the user's crate: without `cust`, so that nothing of CUDA is needed.
 const FEATURES: &str = "\"cudarc\", \"movement\"";
 
+/// The crate that the installed program writes.
+const NEW: &str = "row-sums";
+
 /// A program that transposes on the simulator, and slices of `cudarc` where there is a driver. It
 /// has PTX of what its features name.
 const PROGRAM: &str = r#"use moye::interop::cudarc::CudarcStream;
@@ -92,8 +95,9 @@ pub fn run(checkout: &Checkout) -> Result<()> {
     tried
 }
 
-/// `cargo package --workspace`. Cargo itself would verify each package in a target directory of its
-/// own, and would compile what packages have in common for each of them.
+/// `cargo package --workspace`, without cargo's verification: that compiles each package in a
+/// target directory of its own, with all that packages have in common, and their PTX. Instead
+/// [`tried`] unpacks them into one workspace, where [`compiles`] checks each from its own files.
 fn packaged(checkout: &Checkout) -> Result<()> {
     let mut package = checkout.cargo();
     package.args(["package", "--workspace", "--no-verify", "--quiet", "--allow-dirty", "--offline"]);
@@ -115,7 +119,8 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder.join(".cargo"))?;
     fs::write(folder.join(".cargo/config.toml"), format!("[patch.crates-io]\n{patches}"))?;
     // One workspace: what packages have in common is compiled once.
-    let manifest = format!("[workspace]\nmembers = [{members}]\nexclude = [\"user\"]\nresolver = \"3\"\n");
+    let manifest =
+        format!("[workspace]\nmembers = [{members}]\nexclude = [\"user\", \"{NEW}\"]\nresolver = \"3\"\n");
     fs::write(folder.join("Cargo.toml"), manifest)?;
     // The versions of all else that are downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
@@ -133,7 +138,8 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
             "nothing is launched without `cust`: {calls}"
         );
     }
-    installed(checkout, folder, version)
+    installed(checkout, folder, version)?;
+    new_crate(checkout, folder)
 }
 
 /// Compiles a package from its own files, with its own features alone: one that lacks a file, or a
@@ -209,6 +215,18 @@ fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
         let said = quietly(moye.args(arguments).current_dir(folder))?;
         ensure!(said.contains(expected), "the installed `moye {}` says {said}", arguments.join(" "));
     }
+    Ok(())
+}
+
+/// Has the installed program write a crate, whose tests run on the simulator.
+fn new_crate(checkout: &Checkout, folder: &Path) -> Result<()> {
+    let mut moye = Command::new(folder.join("bin").join(format!("moye{EXE_SUFFIX}")));
+    quietly(moye.args(["new", NEW]).current_dir(folder))?;
+    let krate = folder.join(NEW);
+    // The versions of all else that are downloaded.
+    fs::copy(checkout.root.join("Cargo.lock"), krate.join("Cargo.lock"))?;
+    let said = quietly(users(checkout, folder).current_dir(&krate).args(["test", "--offline"]))?;
+    ensure!(said.contains("2 passed"), "the tests of a new crate say {said}");
     Ok(())
 }
 

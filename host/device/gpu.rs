@@ -50,7 +50,7 @@ impl Gpu {
     ///
     /// # Safety
     /// As for [`Device::from_raw_context`].
-    pub unsafe fn of_context(context: sys::CUcontext) -> Result<&'static Self> {
+    pub(crate) unsafe fn of_context(context: sys::CUcontext) -> Result<&'static Self> {
         Self::count()?;
         if context.is_null() {
             return Err(Error::ForeignHandle { what: "context", detail: "it is null; give a context" });
@@ -133,7 +133,7 @@ impl Gpu {
         // A separate stream that synchronises with transfers in both directions: those use the null
         // stream.
         let mut stream = std::ptr::null_mut();
-        // SAFETY: the pointer to the stream is writable. Of default priority.
+        // SAFETY: the pointer to the stream is writable; 0 is the default priority.
         check(unsafe { sys::cuStreamCreateWithPriority(&mut stream, 0, 0) })
             .map_err(|code| Error::of_code("cuStreamCreate", code))?;
         Ok(Self {
@@ -171,7 +171,7 @@ impl Gpu {
     }
 
     /// The default stream of launches.
-    pub fn stream(&self) -> sys::CUstream {
+    pub(crate) fn stream(&self) -> sys::CUstream {
         self.stream.0
     }
 
@@ -189,7 +189,7 @@ impl Gpu {
     }
 
     /// The context.
-    pub fn context(&self) -> sys::CUcontext {
+    pub(crate) fn context(&self) -> sys::CUcontext {
         self.context.0
     }
 

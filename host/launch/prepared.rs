@@ -46,7 +46,7 @@ fn size_of_param(param: &ParamType) -> usize {
 
 impl Prepared {
     /// A launch with these parameters.
-    pub fn new<P: Params>(
+    pub(crate) fn new<P: Params>(
         kernel: &'static str,
         function: CUfunction,
         extents: Extents,
@@ -78,7 +78,7 @@ impl Prepared {
     ///
     /// # Safety
     /// The function belongs to the GPU's context, as the stream does; the kernel's own contract.
-    pub unsafe fn launch(&self, gpu: &Gpu, stream: CUstream) -> Result<()> {
+    pub(crate) unsafe fn launch(&self, gpu: &Gpu, stream: CUstream) -> Result<()> {
         // SAFETY: the caller's contract; the addresses are of the parameters, in order.
         unsafe { launch(gpu, self.kernel, self.function, &self.extents, stream, &self.addresses) }
     }
@@ -99,7 +99,7 @@ pub(super) unsafe fn launch(
 ) -> Result<()> {
     gpu.launched(kernel);
     if extents.cluster != [1; 3] || extents.dependent {
-        // SAFETY: the caller's contract.
+        // SAFETY: function, stream and addresses are this context's and kernel's.
         return unsafe { driver::launch::launch(function, extents, stream, addresses) }
             .map_err(|code| gpu.error_of_code("cuLaunchKernelEx", code));
     }

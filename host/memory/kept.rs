@@ -100,7 +100,7 @@ impl Kept {
     /// # Safety
     /// The stream owns the memory and belongs to the current context; there are no later launches
     /// on it. `captured` says whether it is a stream of a capture, whose graphs have been dropped.
-    pub unsafe fn free(&mut self, stream: sys::CUstream, captured: bool) {
+    pub(crate) unsafe fn free(&mut self, stream: sys::CUstream, captured: bool) {
         let workspace = self.workspace.get_mut().unwrap_or_else(PoisonError::into_inner);
         let workspaces = workspace.smaller.drain(..).chain([std::mem::take(&mut workspace.address)]);
         for address in workspaces.chain(self.counters.take()).filter(|&address| address != 0) {
