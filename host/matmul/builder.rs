@@ -370,7 +370,7 @@ impl<U: Output<f32>> Matmul<'_, f32, U> {
 #[cfg(feature = "matmul-f16")]
 impl<U: Output<half::f16>> Matmul<'_, half::f16, U> {
     /// Uses f16 accumulators: faster on some GPUs, and less accurate.
-    pub fn f16_sums(self) -> Self {
-        Self { precision: Precision::F16Sums, ..self }
+    pub fn f16_accumulators(self) -> Self {
+        Self { precision: Precision::F16Accumulators, ..self }
     }
 }

@@ -87,7 +87,7 @@ pub enum Precision {
     /// f32 on tensor cores, which read 10 bits of each fraction (tf32).
     Tf32,
     /// f16 with f16 accumulators.
-    F16Sums,
+    F16Accumulators,
 }
 
 /// The contiguous mode of an operand.
@@ -416,8 +416,8 @@ half_precision! {
         few [K K] wgmma_f16_tn_64x64, wgmma_f16_tn_64x64_k2;
         few [MN K] wgmma_f16_nn_64x64, wgmma_f16_nn_64x64_k2;
         few [K MN] wgmma_f16_tt_64x64, wgmma_f16_tt_64x64_k2;
-        + matmul_f16_acc_tn [K K] F16Sums 256 x 128 x 64, 1, 400.0;
-        matmul_f16_acc_tn_64x64 [K K] F16Sums 64 x 64 x 64, 3, 240.0;
+        + matmul_f16_acc_tn [K K] F16Accumulators 256 x 128 x 64, 1, 400.0;
+        matmul_f16_acc_tn_64x64 [K K] F16Accumulators 64 x 64 x 64, 3, 240.0;
     }
 }
 #[cfg(feature = "matmul-bf16")]

@@ -60,7 +60,7 @@ pub(super) struct Problem<T: Operand> {
     pub c: View,
     /// Address (0: none) and strides along M and N.
     pub bias: (u64, i64, i64),
-    /// Of A and of B.
+    /// The scales of A and of B.
     pub scales: [ScaleOf; 2],
     pub alpha: T::Scalar,
     pub beta: T::Scalar,

@@ -73,7 +73,7 @@ pub struct Problem {
 enum Summing {
     Full,
     Tf32,
-    F16Sums,
+    F16Accumulators,
 }
 
 /// The contiguous mode of an operand.
@@ -136,7 +136,7 @@ impl Problem {
             precision: match precision {
                 Precision::Full => Summing::Full,
                 Precision::Tf32 => Summing::Tf32,
-                Precision::F16Sums => Summing::F16Sums,
+                Precision::F16Accumulators => Summing::F16Accumulators,
             },
             a: a_lies,
             b: b_lies,

@@ -280,7 +280,7 @@ impl Special for f16 {
     ) -> PyResult<Matmul<'a, Self, U>> {
         match precision {
             None => Ok(product),
-            Some("float16") => Ok(product.f16_sums()),
+            Some("float16") => Ok(product.f16_accumulators()),
             Some(name) => Err(no_precision::<Self>(name)),
         }
     }

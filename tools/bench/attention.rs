@@ -29,7 +29,7 @@ pub struct Case {
     pub by_bytes: bool,
     /// How sequences lie in memory.
     pub order: Order,
-    /// Of e4m3 instead of bf16.
+    /// Operands of e4m3 instead of bf16.
     pub e4m3: bool,
 }
 
@@ -265,7 +265,6 @@ fn row_of<T: AttentionElement<Output = bf16> + Scalar>(
         relative_error: Some(error),
         kernel: format!("{}, splits {}", kernel.kernel.unwrap_or(""), kernel.splits),
         seen: Seen::typical(&seen),
-        goal: None,
     })
 }
 

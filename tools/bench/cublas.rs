@@ -54,7 +54,7 @@ fn factors(kind: Kind) -> (*const c_void, *const c_void) {
     }
     match kind {
         Kind::F32 | Kind::Tf32 | Kind::F16 | Kind::Bf16 | Kind::E4m3 => both(&SINGLE),
-        Kind::F16Sums => both(&HALF),
+        Kind::F16Accumulators => both(&HALF),
         Kind::F64 => both(&DOUBLE),
         Kind::I8 => both(&WHOLE),
     }
@@ -70,7 +70,7 @@ macro_rules! types {
             Kind::F32 => (Of::CUDA_R_32F, Of::CUDA_R_32F, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
             Kind::Tf32 => (Of::CUDA_R_32F, Of::CUDA_R_32F, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F_FAST_TF32),
             Kind::F16 => (Of::CUDA_R_16F, Of::CUDA_R_16F, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
-            Kind::F16Sums => (Of::CUDA_R_16F, Of::CUDA_R_16F, Of::CUDA_R_16F, By::CUBLAS_COMPUTE_16F),
+            Kind::F16Accumulators => (Of::CUDA_R_16F, Of::CUDA_R_16F, Of::CUDA_R_16F, By::CUBLAS_COMPUTE_16F),
             Kind::Bf16 => (Of::CUDA_R_16BF, Of::CUDA_R_16BF, Of::CUDA_R_32F, By::CUBLAS_COMPUTE_32F),
             Kind::F64 => (Of::CUDA_R_64F, Of::CUDA_R_64F, Of::CUDA_R_64F, By::CUBLAS_COMPUTE_64F),
             Kind::I8 => (Of::CUDA_R_8I, Of::CUDA_R_32I, Of::CUDA_R_32I, By::CUBLAS_COMPUTE_32I),

@@ -127,9 +127,9 @@ stored!(f16: F16, bf16: Bf16, f32: F32, f64: F64, i8: I8, i32: I32, F8E4M3: E4m3
 /// Bounds of the rounding errors of a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
-    /// Of an element of C, relative to the element.
+    /// The bound of an element of C, relative to the element.
     pub result: f64,
-    /// Of an accumulator, relative to its largest intermediate value.
+    /// The bound of an accumulator, relative to its largest intermediate value.
     pub sums: f64,
 }
 
@@ -153,8 +153,8 @@ pub trait Member: Operand + Stored {
             Precision::Tf32 => {
                 bail!("--tf32 is for float32, and these matrices are {}", Self::DTYPE)
             }
-            Precision::F16Sums => {
-                bail!("--f16-sums is for float16, and these matrices are {}", Self::DTYPE)
+            Precision::F16Accumulators => {
+                bail!("--f16-accumulators is for float16, and these matrices are {}", Self::DTYPE)
             }
         }
     }
@@ -174,7 +174,7 @@ pub trait Member: Operand + Stored {
     /// `result`.
     fn tolerance(precision: Precision, result: Dtype) -> Tolerance {
         let sums = match (precision, Self::DTYPE) {
-            (Precision::F16Sums, _) => 1e-2,
+            (Precision::F16Accumulators, _) => 1e-2,
             (Precision::Tf32, _) => 2e-3,
             (_, Dtype::F16 | Dtype::Bf16 | Dtype::F32) => 1e-5,
             (_, Dtype::F64) => 1e-13,
@@ -205,7 +205,7 @@ floats! {
     f16, fn precise<'a, U: Output<Self>>(product: Matmul<'a, Self, U>, precision: Precision) -> Result<Matmul<'a, Self, U>> {
         Ok(match precision {
             Precision::Full => product,
-            Precision::F16Sums => product.f16_sums(),
+            Precision::F16Accumulators => product.f16_accumulators(),
             Precision::Tf32 => bail!("--tf32 is for float32, and these matrices are float16"),
         })
     };
@@ -214,7 +214,7 @@ floats! {
         Ok(match precision {
             Precision::Full => product,
             Precision::Tf32 => product.tf32(),
-            Precision::F16Sums => bail!("--f16-sums is for float16, and these matrices are float32"),
+            Precision::F16Accumulators => bail!("--f16-accumulators is for float16, and these matrices are float32"),
         })
     };
     f64;

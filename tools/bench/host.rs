@@ -28,7 +28,7 @@ pub const CASES: [(Kind, Majors, Size); 6] = [
 pub struct Cost {
     what: String,
     kernel: String,
-    /// Of `Matmul::run`; of the same product in a graph; of the peer.
+    /// The time of `Matmul::run`; of the same product in a graph; of the peer.
     call: f64,
     graph: f64,
     peer: Option<(&'static str, f64)>,

@@ -16,7 +16,7 @@ pub enum Kind {
     /// float16 with float32 accumulators
     F16,
     /// float16 with float16 accumulators
-    F16Sums,
+    F16Accumulators,
     /// bfloat16 with float32 accumulators
     Bf16,
     /// float64
@@ -35,7 +35,7 @@ impl Kind {
             Self::F32 => "f32",
             Self::Tf32 => "tf32",
             Self::F16 => "f16",
-            Self::F16Sums => "f16-sums",
+            Self::F16Accumulators => "f16-accumulators",
             Self::Bf16 => "bf16",
             Self::F64 => "f64",
             Self::I8 => "i8",
@@ -59,7 +59,7 @@ impl Kind {
             Self::F32 => 1e-5 + 5e-8 * (k as f64).sqrt(),
             Self::Tf32 => 2e-3 + 4e-9 * k as f64,
             Self::F16 => 1e-3 + 4e-9 * k as f64,
-            Self::F16Sums => 1e-3 + 5e-4 * (k as f64).sqrt(),
+            Self::F16Accumulators => 1e-3 + 5e-4 * (k as f64).sqrt(),
             Self::Bf16 => 5e-3 + 4e-9 * k as f64,
             Self::F64 => 1e-13 + 1e-16 * (k as f64).sqrt(),
             Self::I8 => 0.0,

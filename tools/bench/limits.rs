@@ -51,7 +51,7 @@ impl Facts {
     /// with f16 accumulators.
     pub fn limit_by_mma_sync(&self, kind: Kind) -> Option<f64> {
         match (self.capability, kind) {
-            ((9, 0), Kind::F16 | Kind::Bf16) => self.limit(Kind::F16Sums),
+            ((9, 0), Kind::F16 | Kind::Bf16) => self.limit(Kind::F16Accumulators),
             _ => self.limit(kind),
         }
     }
@@ -94,16 +94,16 @@ fn operations_per_clock(capability: (u32, u32), kind: Kind) -> Option<f64> {
     Some(match (capability, kind) {
         ((8, 0), Kind::F32 | Kind::F64) => 128.0,
         ((8, 0), Kind::Tf32) => 1024.0,
-        ((8, 0), Kind::F16 | Kind::F16Sums | Kind::Bf16) => 2048.0,
+        ((8, 0), Kind::F16 | Kind::F16Accumulators | Kind::Bf16) => 2048.0,
         ((8, 0), Kind::I8) => 4096.0,
         ((8, 6 | 9), Kind::F32 | Kind::Tf32) => 256.0,
         ((8, 6 | 9), Kind::F16 | Kind::Bf16) => 512.0,
-        ((8, 6 | 9), Kind::F16Sums) => 1024.0,
+        ((8, 6 | 9), Kind::F16Accumulators) => 1024.0,
         ((8, 6 | 9), Kind::I8) => 2048.0,
         ((9, 0), Kind::F32 | Kind::F64) => 256.0,
         ((9, 0), Kind::Tf32) => 2048.0,
         ((9, 0), Kind::F16 | Kind::Bf16) => 4096.0,
-        ((9, 0), Kind::F16Sums) => 4096.0 * MMA_SYNC_OF_WGMMA,
+        ((9, 0), Kind::F16Accumulators) => 4096.0 * MMA_SYNC_OF_WGMMA,
         ((9, 0), Kind::I8 | Kind::E4m3) => 8192.0,
         _ => return None,
     })
@@ -147,7 +147,7 @@ mod tests {
             (&a100, Kind::F64, 19.5),
             (&a100, Kind::F32, 19.5),
             (&rtx_3090, Kind::F16, 71.0),
-            (&rtx_3090, Kind::F16Sums, 142.0),
+            (&rtx_3090, Kind::F16Accumulators, 142.0),
             (&rtx_3090, Kind::Tf32, 35.6),
             (&rtx_3090, Kind::I8, 284.0),
             (&rtx_4090, Kind::F16, 165.2),
@@ -155,7 +155,7 @@ mod tests {
             (&h200, Kind::F32, 66.9),
             (&h200, Kind::F64, 66.9),
             (&h200, Kind::F16, 1070.0),
-            (&h200, Kind::F16Sums, 645.0),
+            (&h200, Kind::F16Accumulators, 645.0),
             (&h200, Kind::Tf32, 535.0),
             (&h200, Kind::I8, 2140.0),
             (&h200, Kind::E4m3, 2140.0),

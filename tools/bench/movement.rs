@@ -103,17 +103,16 @@ fn row_of<T: Element + PartialEq>(
         limit: measure.facts.as_ref().map(|facts| facts.memory_rate / 1e9).filter(|&rate| rate > 0.0),
         relative_error: None,
         kernel: if transposed {
-            turned_by((rows, cols), bytes)
+            transposed_by((rows, cols), bytes)
         } else {
             copied_by(rows * bytes, cols, bytes)
         },
         seen: Seen::typical(&seen),
-        goal: None,
     })
 }
 
 /// The kernel that transposes elements of this many bytes from column-major to column-major.
-fn turned_by((rows, cols): (usize, usize), bytes: usize) -> String {
+fn transposed_by((rows, cols): (usize, usize), bytes: usize) -> String {
     let words = |elements: usize| (elements * bytes).is_multiple_of(4);
     let name = if bytes < 4 && words(rows) && words(cols) { "transpose_words" } else { "transpose" };
     format!("{name}_u{}", 8 * bytes)

@@ -39,7 +39,7 @@ macro_rules! with_types {
     ($kind:expr, $function:ident($($argument:expr),* $(,)?)) => {
         match $kind {
             $crate::Kind::F32 | $crate::Kind::Tf32 => $function::<f32, f32>($($argument),*),
-            $crate::Kind::F16 | $crate::Kind::F16Sums => {
+            $crate::Kind::F16 | $crate::Kind::F16Accumulators => {
                 $function::<$crate::moye::half::f16, $crate::moye::half::f16>($($argument),*)
             }
             $crate::Kind::Bf16 => {
@@ -99,7 +99,7 @@ impl<T: Member, U: Output<T> + Stored + Default> Problem<T, U> {
             (lies(&self.operands[0], m, k, self.majors.a)?, lies(&self.operands[1], k, n, self.majors.b)?);
         let precision = match self.kind {
             Kind::Tf32 => Precision::Tf32,
-            Kind::F16Sums => Precision::F16Sums,
+            Kind::F16Accumulators => Precision::F16Accumulators,
             _ => Precision::Full,
         };
         let product = T::scaled(Matmul::new(a, b), [self.scale.as_ref(); 2])?;
@@ -321,7 +321,6 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         relative_error: Some(error),
         kernel: plan.to_string(),
         seen: Seen::typical(&seen),
-        goal: None,
     })
 }
 
@@ -425,7 +424,7 @@ mod tests {
             };
             let (rows, columns) =
                 (places.iter().map(|place| place.0).collect(), places.iter().map(|place| place.1).collect());
-            // Of 500 draws from 64 or more most are different; of few places all are drawn.
+            // Most of 500 draws from 64 or more are different; from few places all are drawn.
             assert!(distinct(rows) >= m.min(SAMPLES / 10), "{m} x {n}");
             assert!(distinct(columns) >= n.min(SAMPLES / 10), "{m} x {n}");
         }

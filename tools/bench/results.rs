@@ -67,17 +67,6 @@ pub struct Row {
     pub kernel: String,
     /// Clocks, temperature and power while ours ran.
     pub seen: Seen,
-    /// The goal.
-    pub goal: Option<Verdict>,
-}
-
-/// The goal of a figure, and whether it is met.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
-    /// The goal in words.
-    pub asked: String,
-    /// `None` if there is nothing to compare with.
-    pub reached: Option<bool>,
 }
 
 /// Where, when and how all rows were measured.
@@ -143,7 +132,7 @@ fn digits(value: f64) -> String {
 /// The table in Markdown, with aligned columns.
 pub fn table(rows: &[Row]) -> String {
     let mut lines = vec![
-        ["work", "unit", "moye", "beside it", "ratio", "of the limit", "goal", "MHz", "°C", "kernel"]
+        ["work", "unit", "moye", "beside it", "ratio", "of the limit", "MHz", "°C", "kernel"]
             .map(str::to_owned),
     ];
     for row in rows {
@@ -160,14 +149,6 @@ pub fn table(rows: &[Row]) -> String {
             row.limit.map_or(String::new(), |limit| {
                 format!("{:.0} % of {}", 100.0 * row.moye.median / limit, digits(limit))
             }),
-            row.goal.as_ref().map_or(String::new(), |goal| {
-                let verdict = match goal.reached {
-                    Some(true) => "reached",
-                    Some(false) => "missed",
-                    None => "not known",
-                };
-                format!("{}: {verdict}", goal.asked)
-            }),
             number(row.seen.sm_mhz),
             number(row.seen.celsius),
             format!("`{}`", row.kernel),
@@ -178,7 +159,7 @@ pub fn table(rows: &[Row]) -> String {
         (0..lines[0].len()).filter(|&i| lines[1..].iter().any(|line| !line[i].is_empty())).collect();
     let widths: Vec<usize> =
         kept.iter().map(|&i| lines.iter().map(|line| line[i].chars().count()).max().unwrap_or(0)).collect();
-    let right = |i: usize| matches!(i, 2 | 4 | 7 | 8);
+    let right = |i: usize| matches!(i, 2 | 4 | 6 | 7);
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
         for (&i, &width) in kept.iter().zip(&widths) {
@@ -219,7 +200,7 @@ pub fn json(conditions: &Conditions, rows: &[Row]) -> serde_json::Value {
 /// The rows as CSV (RFC 4180), one header line first.
 pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
     const HEADER: &str = "date,device,work,kind,majors,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
-                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,asked,reached,behind,by,rest_ms";
+                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,behind,by,rest_ms";
     let mut text = format!("{HEADER}\r\n");
     for row in rows {
         let peer = row.peer;
@@ -250,8 +231,6 @@ pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
             maybe(row.seen.sm_mhz),
             maybe(row.seen.celsius),
             maybe(row.seen.watts),
-            row.goal.as_ref().map_or(String::new(), |goal| goal.asked.clone()),
-            maybe(row.goal.as_ref().and_then(|goal| goal.reached)),
             row.behind.clone().unwrap_or_default(),
             row.by.clone().unwrap_or_default(),
             row.rest_ms.to_string(),
@@ -324,7 +303,6 @@ pub(crate) mod tests {
             relative_error: Some(2.5e-4),
             kernel: format!("matmul_{kind}_{majors}"),
             seen: Seen { sm_mhz: Some(1755), memory_mhz: Some(3201), celsius: Some(51), watts: Some(500) },
-            goal: None,
         };
         let mut rows = Vec::new();
         for (i, size) in [512, 1024, 2048, 4096, 8192].into_iter().enumerate() {
@@ -333,7 +311,6 @@ pub(crate) mod tests {
             rows.push(row("f16", "nt", size, 90.0 + 90.0 * i, Some(140.0 + 128.0 * i), 673.0));
             rows.push(row("f32", "nt", size, 20.0 + 8.0 * i, Some(24.0 + 7.0 * i), 66.9));
         }
-        rows[9].goal = Some(Verdict { asked: "500 TFLOP/s".to_owned(), reached: Some(false) });
         rows.push(Row {
             work: "copy",
             kind: "4 bytes".to_owned(),
@@ -346,7 +323,6 @@ pub(crate) mod tests {
             peer: None,
             no_peer: Some("wanted none, \"really\"".to_owned()),
             kernel: "copy, \"async\"".to_owned(),
-            goal: Some(Verdict { asked: "0.98 x device copy".to_owned(), reached: None }),
             relative_error: None,
             ..row("", "", 16384, 3924.0, None, 4900.0)
         });
@@ -396,7 +372,7 @@ pub(crate) mod tests {
         for line in csv(&conditions, &rows).split_terminator("\r\n") {
             // Separators outside quotes.
             let fields = line.split('"').step_by(2).map(|part| part.matches(',').count()).sum::<usize>() + 1;
-            assert_eq!(fields, 30, "{line}");
+            assert_eq!(fields, 28, "{line}");
         }
         assert_eq!(quoted("a \"b\", c"), "\"a \"\"b\"\", c\"");
     }
@@ -405,7 +381,9 @@ pub(crate) mod tests {
     fn columns_with_nothing_in_them_are_left_out() {
         let (_, rows) = made_up();
         let text = table(&rows[..1]);
-        assert!(!text.contains("goal") && text.contains("| ratio |"), "{text}");
+        assert!(text.contains("| ratio |"), "{text}");
+        let alone = table(&[Row { peer: None, ..rows[0].clone() }]);
+        assert!(!alone.contains("ratio") && alone.contains("none"), "{alone}");
         expect![["3.14 31.4 314 3142"]]
             .assert_eq(&[std::f64::consts::PI, 31.4159, 314.159, 3141.59].map(digits).join(" "));
     }

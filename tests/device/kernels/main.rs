@@ -173,7 +173,7 @@ fn a_matmul_takes_any_strides(
 }
 
 #[rstest]
-fn the_product_of_the_performance_goal_is_right_and_in_time(#[values(On::Sim, On::Gpu)] on: On) {
+fn a_product_of_a_timed_size_is_right_within_ten_seconds(#[values(On::Sim, On::Gpu)] on: On) {
     // 512 x 512 x 256 is the size that the simulator has a time limit for, on two cores and
     // optimised: see docs/performance.md.
     let begun = Instant::now();

@@ -144,7 +144,7 @@ fn every_kernel_that_a_product_can_take_on_hopper_is_in_a_text_that_runs_there()
     assert_eq!(Device::sim().arch().capability(), (9, 0));
     let planned = [
         ask::<f16>(|matmul, device| matmul.kernels(device)),
-        ask::<f16>(|matmul, device| matmul.f16_sums().kernels(device)),
+        ask::<f16>(|matmul, device| matmul.f16_accumulators().kernels(device)),
         ask::<bf16>(|matmul, device| matmul.kernels(device)),
         ask::<f32>(|matmul, device| matmul.kernels(device)),
         ask::<f32>(|matmul, device| matmul.tf32().kernels(device)),

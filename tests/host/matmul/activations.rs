@@ -192,7 +192,7 @@ macro_rules! types {
 types! {
     of_f16_have_their_limits: f16 => f16, |product| product;
     of_f16_to_f32_have_their_limits: f16 => f32, |product| product;
-    of_f16_summed_in_f16_have_their_limits: f16 => f16, |product| product.f16_sums();
+    of_f16_summed_in_f16_have_their_limits: f16 => f16, |product| product.f16_accumulators();
     of_bf16_have_their_limits: bf16 => bf16, |product| product;
     of_bf16_to_f32_have_their_limits: bf16 => f32, |product| product;
     of_f32_have_their_limits: f32 => f32, |product| product;

@@ -136,7 +136,7 @@ pub struct Case {
     pub beta: f64,
     /// None, for each row, or for each column.
     pub bias: Option<bool>,
-    /// Of A and of B.
+    /// The scales of A and of B.
     pub scales: [Scale; 2],
     pub activation: Activation,
     pub batches: usize,

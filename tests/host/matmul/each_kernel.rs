@@ -156,7 +156,7 @@ fn of_small_tiles_is_right_where_tiles_are_moved_inside() {
 fn of_half_precision_is_right() {
     each::<f16, f16>(5e-4, |product| product);
     each::<bf16, bf16>(4e-3, |product| product);
-    each::<f16, f16>(2e-2, |product| product.f16_sums());
+    each::<f16, f16>(2e-2, |product| product.f16_accumulators());
 }
 
 #[test]

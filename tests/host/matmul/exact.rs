@@ -92,7 +92,7 @@ where
 fn every_kernel_of_f16_has_the_bits_of_the_reference() {
     let bits = |sum| u32::from(f16::from_f32(sum).to_bits());
     exact::<f16, f16>(f16::from_f32, bits, |x| x.to_bits().into(), |product| product);
-    exact::<f16, f16>(f16::from_f32, bits, |x| x.to_bits().into(), |product| product.f16_sums());
+    exact::<f16, f16>(f16::from_f32, bits, |x| x.to_bits().into(), |product| product.f16_accumulators());
     exact::<f16, f32>(f16::from_f32, f32::to_bits, f32::to_bits, |product| product);
 }
 

@@ -244,7 +244,7 @@ const ANY: [f64; 5] = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, -1.0, 0.0];
 types! {
     half_f16: f16 => f16, ANY, |product| product;
     half_f16_to_f32: f16 => f32, ANY, |product| product;
-    half_f16_sums: f16 => f16, ANY, |product| product.f16_sums();
+    half_f16_accumulators: f16 => f16, ANY, |product| product.f16_accumulators();
     half_bf16: bf16 => bf16, ANY, |product| product;
     half_bf16_to_f32: bf16 => f32, ANY, |product| product;
     single: f32 => f32, ANY, |product| product;

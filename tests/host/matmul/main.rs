@@ -1,6 +1,5 @@
 //! `Matmul` on the simulator and the GPU where there is one: every element type and way of summing,
-//! every orientation of the three matrices, everything that can be asked of the sums, against
-//! float64.
+//! every orientation of the three matrices, everything that an epilogue does, against float64.
 
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
@@ -157,7 +156,7 @@ types! {
     half_f16: f16 => f16, 5e-4, |product| product;
     half_f16_to_f32: f16 => f32, 2e-6, |product| product;
     // Sums in 11 bits, each step of 16 along K rounded.
-    half_f16_sums: f16 => f16, 2e-2, |product| product.f16_sums();
+    half_f16_accumulators: f16 => f16, 2e-2, |product| product.f16_accumulators();
     half_bf16: bf16 => bf16, 4e-3, |product| product;
     half_bf16_to_f32: bf16 => f32, 2e-6, |product| product;
     single: f32 => f32, 2e-6, |product| product;
@@ -182,8 +181,8 @@ fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, 
     }
 }
 
-/// Of a stage of 64 along K as many instructions of 16 are issued as there is something for, in the
-/// first stage of a tile and in a later one, and where the other part of K ends with a whole stage.
+/// A stage of 64 along K issues only the instructions of 16 that reach into K, in the first stage
+/// of a tile and in a later one, and where the other part of K ends with a whole stage.
 #[rstest]
 fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
     #[values(1, 16, 17, 32, 33, 48, 49, 64)] rest: usize,
@@ -323,7 +322,7 @@ fn a_long_k_is_cut_and_added_up() {
         for splits in [None, Some(1), Some(7), Some(32)] {
             let case =
                 Case { splits, ..Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]) };
-            // Tensor cores cut sums off where they do not fit, 6,000 times in a row.
+            // Tensor cores truncate accumulators where they do not fit, 6,000 times in a row.
             let bound = if device.is_gpu() { 3e-4 } else { 4e-6 };
             check::<f16, f32>(&device, &case, bound, 1, |product| product);
             check::<i8, i32>(&device, &case, 0.0, 1, |product| product);
@@ -332,7 +331,7 @@ fn a_long_k_is_cut_and_added_up() {
         let case = Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]);
         let gpu = |bound: f64, otherwise: f64| if device.is_gpu() { bound } else { otherwise };
         check::<f16, f16>(&device, &case, gpu(8e-4, 5e-4), 2, |product| product);
-        check::<f16, f16>(&device, &case, gpu(2e-1, 5e-2), 3, |product| product.f16_sums());
+        check::<f16, f16>(&device, &case, gpu(2e-1, 5e-2), 3, |product| product.f16_accumulators());
         check::<bf16, bf16>(&device, &case, 4e-3, 4, |product| product);
         check::<bf16, f32>(&device, &case, gpu(3e-4, 4e-6), 5, |product| product);
         check::<f32, f32>(&device, &case, gpu(5e-5, 1e-5), 6, |product| product);

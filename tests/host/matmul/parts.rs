@@ -67,7 +67,7 @@ fn small_tiles_have_all_of_k_or_add_up_its_parts_within_a_cluster() {
                 product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
                 compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
             }
-            // Of two warpgroups and three, and stages of 64.
+            // Tiles of two warpgroups and three, and stages of 64.
             if k <= 64 {
                 continue;
             }

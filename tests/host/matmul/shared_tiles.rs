@@ -94,7 +94,7 @@ fn shared_tiles_have_the_sums_of_all_their_pieces() {
                 product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
                 compare(&what, (&a, &b), &c.download().unwrap(), (m, n, k), |sum, _| sum);
             }
-            // What is done with the sums is done once.
+            // The epilogue is applied once.
             let more = product.clone().alpha(2.0).bias(&device_bias).relu();
             c.fill_bytes(0xFF).unwrap();
             more.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
@@ -217,7 +217,7 @@ pub struct Launch<'d> {
     device: &'d Device,
     kernel: &'d Shared,
     grid: Grid,
-    // Of A, B and C.
+    // The maps of A, B and C.
     maps: [TensorMap; 3],
     operands: [Vec<f16>; 2],
     // What the maps and arguments lead to.
@@ -231,7 +231,7 @@ pub struct Launch<'d> {
 }
 
 impl<'d> Launch<'d> {
-    /// Of a product of this shape; the sums of pieces and the counters are 0.
+    /// A launch for a product of this shape; the workspace and the counters are 0.
     pub fn new(
         device: &'d Device,
         kernel: &'d Shared,
@@ -353,7 +353,7 @@ pub fn launch(
     }
 }
 
-/// Of two warpgroups that share a tile one may find its piece to be the last and write, while the
+/// One of two warpgroups that share a tile may find its piece to be the last and write, while the
 /// other leaves its own and ends.
 #[test]
 fn a_warpgroup_writes_its_rows_where_the_other_leaves_a_piece() {

@@ -26,7 +26,7 @@ pub struct Attention {
     /// The values.
     #[arg(value_name = "V.npy")]
     v: PathBuf,
-    /// Output file; its shape is that of the queries. Of float8_e4m3fn the results are bfloat16.
+    /// Output file; its shape is that of the queries. Results of float8_e4m3fn are bfloat16.
     #[arg(short, long, value_name = "O.npy")]
     output: PathBuf,
     /// Causal mask: hide the keys after a query's position; the last query is at the position of

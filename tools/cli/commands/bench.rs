@@ -10,7 +10,7 @@ use moye_bench::activation::Function;
 use moye_bench::attention;
 use moye_bench::cublas::{Choice, Cublas, CublasLt, Peer};
 use moye_bench::results::{self, Conditions};
-use moye_bench::suite::{self, Goal};
+use moye_bench::suite;
 use moye_bench::{
     Epilogue, Facts, Kind, Majors, Measure, Monitor, Plan, Seen, Size, Work, cublas_has, host, plot,
 };
@@ -201,8 +201,8 @@ impl Bench {
             tuning: tuning.as_ref(),
             kernel: self.kernel.as_deref(),
         };
-        let (mut rows, mut goals, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-        for (work, goal) in &works {
+        let (mut rows, mut failed) = (Vec::new(), Vec::new());
+        for work in &works {
             // Earlier and later measurements are kept.
             let row = match measure.row(work) {
                 Ok(row) => row,
@@ -212,7 +212,6 @@ impl Bench {
                     continue;
                 }
             };
-            goals.push(goal);
             report.line("measured", format_args!("{}: {:.1} {}", row.what(), row.moye.median, row.unit));
             if let Some(reason) = &row.no_peer
                 && self.against != Against::None
@@ -224,9 +223,6 @@ impl Bench {
         }
         if rows.is_empty() && !failed.is_empty() {
             return Err(failed.swap_remove(0));
-        }
-        for i in 0..rows.len() {
-            rows[i].goal = goals[i].map(|goal| goal.judge(&rows[i], &rows));
         }
         if self.json {
             report::print(&format!("{:#}\n", results::json(&conditions, &rows)));
@@ -278,11 +274,11 @@ impl Bench {
         Ok(())
     }
 
-    /// The measurements, with their goals.
+    /// The measurements.
     ///
     /// # Errors
     /// An option does not apply to the named work.
-    fn works(&self) -> Result<Vec<(Work, Option<Goal>)>> {
+    fn works(&self) -> Result<Vec<Work>> {
         let named = !(self.work.is_empty()
             && self.types.is_empty()
             && self.majors.is_empty()
@@ -291,7 +287,7 @@ impl Bench {
             && self.kernel.is_none()
             && Epilogue::named(self.bias, self.activation).is_nothing());
         if !named {
-            return Ok(suite::rows().into_iter().map(|(work, goal)| (work, Some(goal))).collect());
+            return Ok(suite::rows());
         }
         let moves = self.work.iter().any(|work| matches!(work, What::Copy | What::Transpose));
         let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
@@ -355,7 +351,7 @@ impl Bench {
                 }
             }
         }
-        Ok(works.into_iter().map(|work| (work, None)).collect())
+        Ok(works)
     }
 
     /// The named products: each type with each pair of majors and each size.
@@ -450,7 +446,7 @@ mod tests {
 
     fn works(arguments: &[&str]) -> Vec<Work> {
         let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());
-        program.bench.works().unwrap().into_iter().map(|(work, _)| work).collect()
+        program.bench.works().unwrap()
     }
 
     #[test]

@@ -72,11 +72,11 @@ pub struct Matmul {
     #[arg(long, value_enum, value_name = "FUNCTION")]
     activation: Option<Function>,
     /// Multiply float32 on tensor cores in tf32, which has 10 fraction bits.
-    #[arg(long, conflicts_with = "f16_sums")]
+    #[arg(long, conflicts_with = "f16_accumulators")]
     tf32: bool,
     /// Use float16 accumulators for float16.
     #[arg(long)]
-    f16_sums: bool,
+    f16_accumulators: bool,
     /// Tile of the product that a block computes, such as 64x64 (default: chosen by the heuristic).
     #[arg(long, value_name = "MxN", value_parser = tile)]
     tile: Option<(u32, u32)>,
@@ -146,9 +146,9 @@ impl Matmul {
         let mut report = Output::report(output.as_ref());
         let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
         let how = How {
-            precision: match (self.tf32, self.f16_sums) {
+            precision: match (self.tf32, self.f16_accumulators) {
                 (true, _) => Precision::Tf32,
-                (_, true) => Precision::F16Sums,
+                (_, true) => Precision::F16Accumulators,
                 _ => Precision::Full,
             },
             tile: self.tile,

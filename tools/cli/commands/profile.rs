@@ -41,7 +41,7 @@ enum Type {
     /// float16 with float32 accumulators
     F16,
     /// float16 with float16 accumulators
-    F16Sums,
+    F16Accumulators,
     /// bfloat16
     Bf16,
     /// float64
@@ -177,7 +177,7 @@ impl Profile {
             Type::F32 => self.product_of::<f32, f32>(device, Precision::Full),
             Type::Tf32 => self.product_of::<f32, f32>(device, Precision::Tf32),
             Type::F16 => self.product_of::<f16, f16>(device, Precision::Full),
-            Type::F16Sums => self.product_of::<f16, f16>(device, Precision::F16Sums),
+            Type::F16Accumulators => self.product_of::<f16, f16>(device, Precision::F16Accumulators),
             Type::Bf16 => self.product_of::<bf16, bf16>(device, Precision::Full),
             Type::F64 => self.product_of::<f64, f64>(device, Precision::Full),
             Type::I8 => self.product_of::<i8, i32>(device, Precision::Full),

@@ -12,10 +12,10 @@ static_layout! {
     pub DirectA = layout!((256, 16, 4));
     /// B's stages as TMA fills them, (BLK_N, BLK_K, PIPE).
     pub DirectB = layout!((128, 16, 4));
-    /// A's stages if A is transposed: a column is padded by four banks, see `turn.rs`.
-    pub TurnedA = layout!((256, 16, 4):(1, 260, 4160));
+    /// A's stages if A is transposed: a column is padded by four banks, see `transpose.rs`.
+    pub TransposedA = layout!((256, 16, 4):(1, 260, 4160));
     /// B's stages if B is transposed, with the same padding.
-    pub TurnedB = layout!((128, 16, 4):(1, 132, 2112));
+    pub TransposedB = layout!((128, 16, 4):(1, 132, 2112));
 }
 
 /// The kernel and the configuration of each entry.
@@ -72,6 +72,6 @@ macro_rules! sgemm_tma {
 }
 sgemm_tma! {
     sgemm_nt_tma [Mn Mn]: DirectA, DirectB, registers = [56, 224], ByParts<1, 4, 16>, "M contiguous in `a` and N in `b`";
-    sgemm_nn_tma [Mn K]: DirectA, TurnedB, registers = [72, 216], ByParts<1, 4>, "M contiguous in `a` and K in `b`";
-    sgemm_tn_tma [K K]: TurnedA, TurnedB, registers = [72, 216], ByParts<1, 4>, "K contiguous in both";
+    sgemm_nn_tma [Mn K]: DirectA, TransposedB, registers = [72, 216], ByParts<1, 4>, "M contiguous in `a` and K in `b`";
+    sgemm_tn_tma [K K]: TransposedA, TransposedB, registers = [72, 216], ByParts<1, 4>, "K contiguous in both";
 }

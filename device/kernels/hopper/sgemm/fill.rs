@@ -1,6 +1,6 @@
 //! The producer warps: TMA loads tiles, and the warps transpose K-contiguous ones.
 
-use super::turn::{ROWS, RowsOfA, RowsOfB, Turner, bytes};
+use super::transpose::{ROWS, RowsOfA, RowsOfB, Transposer, bytes};
 use super::{Job, LANDINGS, Landings, MULTIPLY, SgemmConfig};
 use crate::mma::ArgumentsOf;
 use moye_device::arch::{FULL_WARP, decrease_registers, sync_warp, tensor_load, thread_idx};
@@ -45,7 +45,7 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
 ) {
     let thread = thread_idx().x - 32 * MULTIPLY;
     let maps = [a.pointer(), b.pointer()];
-    let turns = const { G::TURNED[0] || G::TURNED[1] };
+    let transposes = const { G::TRANSPOSED[0] || G::TRANSPOSED[1] };
     let from = |tile: u32| {
         // A batch stride of 0 means one matrix for all batches.
         let batch = |distance: i64| if distance == 0 { 0 } else { job.batch as i32 };
@@ -66,20 +66,20 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
         let at = [at, at + of_a];
         let mut i = 0;
         while i < 2 {
-            if G::TURNED[i] {
+            if G::TRANSPOSED[i] {
                 load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
             }
             i += 1;
         }
     };
-    if turns && thread == 0 {
+    if transposes && thread == 0 {
         let mut tile = 0;
         while tile < LANDINGS && tile < job.tiles {
             land(tile);
             tile += 1;
         }
     }
-    let turner = Turner::new(to.landings.0, thread);
+    let transposer = Transposer::new(to.landings.0, thread);
     let mut tile = 0;
     while tile < job.tiles {
         if G::DIRECT > 0 && thread == 0 {
@@ -91,30 +91,31 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
             ];
             let mut i = 0;
             while i < 2 {
-                if !G::TURNED[i] {
+                if !G::TRANSPOSED[i] {
                     load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
                 }
                 i += 1;
             }
         }
-        if turns {
+        if transposes {
             let full = arrived.wait();
             let [whole, of_a] = const { Landings::<G>::PARTS };
             let landed = full.index() * whole;
             let writing = writer.acquire();
             let stage = writing.index();
-            if G::TURNED[0] {
+            if G::TRANSPOSED[0] {
                 let to = to.a.address() + 4 * stage * const { G::SmemA::LAYOUT.mode(2).at(1) as u32 };
                 let mut row = 0;
                 while row < G::EXTENTS[0] {
                     let columns = Tensor::<_, RowsOfA>::shared(Shared::<f32>::from_address(to + 4 * row));
-                    turner.turn(landed + bytes(row), columns);
+                    transposer.transpose(landed + bytes(row), columns);
                     row += ROWS;
                 }
             }
-            if G::TURNED[1] {
+            if G::TRANSPOSED[1] {
                 let to = to.b.address() + 4 * stage * const { G::SmemB::LAYOUT.mode(2).at(1) as u32 };
-                turner.turn(landed + of_a, Tensor::<_, RowsOfB>::shared(Shared::<f32>::from_address(to)));
+                transposer
+                    .transpose(landed + of_a, Tensor::<_, RowsOfB>::shared(Shared::<f32>::from_address(to)));
             }
             sync_warp(FULL_WARP);
             writer.fill(writing);

@@ -15,8 +15,8 @@
 //!
 //! **K-contiguous operands are transposed**: a stage is M-contiguous, so that a thread reads four
 //! neighbours at a time. TMA loads the tile into a *landing*, in rows along K, and 128 threads
-//! transpose it from there into the stage (`turn.rs`). The consumer threads lose only some shared
-//! memory bandwidth. Rows must start at multiples of 16 bytes; others are rearranged first.
+//! transpose it from there into the stage (`transpose.rs`). The consumer threads lose only some
+//! shared memory bandwidth. Rows must start at multiples of 16 bytes; others are rearranged first.
 //!
 //! **The producer warps have the higher numbers.** A multiprocessor prefers the warp with the
 //! higher number if several are ready, and consumer warps nearly always are. In the opposite order
@@ -35,7 +35,7 @@
 mod family;
 mod fill;
 mod multiply;
-mod turn;
+mod transpose;
 
 pub use family::*;
 
@@ -73,15 +73,16 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     /// BLK_K.
     const BLK_K: u32 = Self::TILE.2;
     /// Whether A and B are transposed.
-    const TURNED: [bool; 2] = [matches!(Self::MAJORS[0], Major::K), matches!(Self::MAJORS[1], Major::K)];
+    const TRANSPOSED: [bool; 2] = [matches!(Self::MAJORS[0], Major::K), matches!(Self::MAJORS[1], Major::K)];
     /// M and N are multiples of these. Along M, C is stored in 16-byte vectors; along a contiguous
     /// mode, TMA boxes start at 16-byte multiples (any other start is an illegal instruction on an
     /// H200: observed, and refused by the simulator).
-    const GRANULES: [u32; 2] = [4, if Self::TURNED[1] { 1 } else { 4 }];
+    const GRANULES: [u32; 2] = [4, if Self::TRANSPOSED[1] { 1 } else { 4 }];
     /// Bytes of an operand's tile, as TMA counts them.
     const BYTES: [u32; 2] = [4 * Self::EXTENTS[0] * Self::BLK_K, 4 * Self::EXTENTS[1] * Self::BLK_K];
     /// The part of these bytes that goes directly into a stage.
-    const DIRECT: u32 = Self::BYTES[0] * !Self::TURNED[0] as u32 + Self::BYTES[1] * !Self::TURNED[1] as u32;
+    const DIRECT: u32 =
+        Self::BYTES[0] * !Self::TRANSPOSED[0] as u32 + Self::BYTES[1] * !Self::TRANSPOSED[1] as u32;
     /// The boxes of A and of B, for the host.
     const BOXES: [SgemmBox; 2] = [
         SgemmBox { major: Self::MAJORS[0], extent: Self::EXTENTS[0], k: Self::BLK_K },
@@ -110,7 +111,7 @@ pub struct StagesOf<G>(PhantomData<G>);
 
 impl<G: SgemmConfig> Readers for StagesOf<G> {
     const WARPS: u32 = MULTIPLY;
-    const FILLERS: u32 = (G::DIRECT > 0) as u32 + if G::TURNED[0] || G::TURNED[1] { LOAD } else { 0 };
+    const FILLERS: u32 = (G::DIRECT > 0) as u32 + if G::TRANSPOSED[0] || G::TRANSPOSED[1] { LOAD } else { 0 };
 }
 
 /// The shared address of the first landing.
@@ -126,8 +127,9 @@ impl<G> Copy for Landings<G> {}
 impl<G: SgemmConfig> Landings<G> {
     /// Bytes of a landing, and of A's part, which is its start.
     const PARTS: [u32; 2] = [
-        G::TURNED[0] as u32 * turn::bytes(G::EXTENTS[0]) + G::TURNED[1] as u32 * turn::bytes(G::EXTENTS[1]),
-        G::TURNED[0] as u32 * turn::bytes(G::EXTENTS[0]),
+        G::TRANSPOSED[0] as u32 * transpose::bytes(G::EXTENTS[0])
+            + G::TRANSPOSED[1] as u32 * transpose::bytes(G::EXTENTS[1]),
+        G::TRANSPOSED[0] as u32 * transpose::bytes(G::EXTENTS[0]),
     ];
 }
 
@@ -190,12 +192,12 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
         let mut i = 0;
         while i < 2 {
             let (stage, extent) = ([a, b][i], G::EXTENTS[i] as i64);
-            let column = if G::TURNED[i] { extent + 4 } else { extent };
+            let column = if G::TRANSPOSED[i] { extent + 4 } else { extent };
             assert!(
                 stage.mode(0).at(1) == 1
                     && stage.mode(1).at(1) == column
                     && stage.mode(2).at(1) == 16 * column,
-                "stages as TMA and `turn.rs` fill them"
+                "stages as TMA and `transpose.rs` fill them"
             );
             i += 1;
         }

@@ -32,7 +32,7 @@ fn what_cannot_be_measured_is_refused_with_what_can() {
     for (arguments, expected) in [
         (&["--sizes", "4096,64x4096"][..], "`64x4096` is not a size: expected N or MxNxK"),
         (&["--majors", "tn,xx"], "`xx` is not a pair of majors: expected tn, nt, nn or tt"),
-        (&["--types", "f8"], "[possible values: f32, tf32, f16, f16-sums, bf16, f64, i8, e4m3]"),
+        (&["--types", "f8"], "[possible values: f32, tf32, f16, f16-accumulators, bf16, f64, i8, e4m3]"),
         (&["--against", "mkl"], "[possible values: cublas, cublaslt, cublaslt-default, none]"),
         (&["--rounds", "0"], "0 is not in 1.."),
         (&["sort"], "[possible values: matmul, host, copy, transpose"),
@@ -52,7 +52,7 @@ fn on_a_gpu_every_kind_is_checked_timed_and_told_in_every_form() {
     let on_gpu = |arguments: &[&str]| {
         succeeded(&command(folder, arguments).env("MOYE_DEVICE", "gpu").output().unwrap())
     };
-    let everywhere = "f32,tf32,f16,f16-sums,bf16,f64,i8";
+    let everywhere = "f32,tf32,f16,f16-accumulators,bf16,f64,i8";
     // Hopper alone multiplies 8-bit floats.
     let (all, kinds) = match device.arch() == moye::Arch::new(9, 0) {
         true => (format!("{everywhere},e4m3"), 8),

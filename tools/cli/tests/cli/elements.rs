@@ -1,4 +1,4 @@
-//! `moye matmul` on every element type, and all that may become of the sums, against float64.
+//! `moye matmul` on every element type, with each epilogue, against float64.
 
 use crate::common::gpu;
 use crate::{command, failed, moye, names, save, succeeded};
@@ -119,7 +119,7 @@ fn exact<T: OfFile, U: OfFile>(options: &[&str], run: impl Fn(&Path, &[&str]) ->
 fn all_types(run: impl Fn(&Path, &[&str]) -> Output) {
     exact::<f16, f16>(&[], &run);
     exact::<f16, f32>(&["--f32-output"], &run);
-    exact::<f16, f16>(&["--f16-sums"], &run);
+    exact::<f16, f16>(&["--f16-accumulators"], &run);
     exact::<bf16, f32>(&["--f32-output"], &run);
     exact::<f32, f32>(&["--tf32"], &run);
     exact::<f32, f32>(&["--dtype", "f32"], &run);
@@ -227,7 +227,7 @@ fn scales_of_8_bit_floats_are_factors_of_rows_and_columns() {
 }
 
 #[test]
-fn what_is_asked_of_the_sums_is_done() {
+fn each_option_of_the_epilogue_is_applied() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let (a, b, before) = (whole(20, 30, false), whole(30, 10, true), whole(20, 10, true));
@@ -329,7 +329,10 @@ fn options_that_do_not_fit_are_refused_with_the_values() {
             "--f32-output is for float16, bfloat16 and 8-bit floats, and these matrices are float64",
         ),
         (&["f64.npy", "f64.npy", "--tf32"], "--tf32 is for float32, and these matrices are float64"),
-        (&["f32.npy", "f32.npy", "--f16-sums"], "--f16-sums is for float16, and these matrices are float32"),
+        (
+            &["f32.npy", "f32.npy", "--f16-accumulators"],
+            "--f16-accumulators is for float16, and these matrices are float32",
+        ),
         (&["f16.npy", "f16.npy", "--tf32"], "--tf32 is for float32, and these matrices are float16"),
         (
             &["i8.npy", "i8.npy", "--alpha", "0.5"],
@@ -420,7 +423,7 @@ fn random_products_of_every_type_are_right() {
     let folder = TempDir::new().unwrap();
     for (options, kernel) in [
         (&["--dtype", "f16"][..], "_f16_"),
-        (&["--dtype", "f16", "--f16-sums"], "_f16_acc_"),
+        (&["--dtype", "f16", "--f16-accumulators"], "_f16_acc_"),
         (&["--dtype", "bf16", "--f32-output"], "_bf16_"),
         (&["--tf32"], "_tf32_"),
         (&["--dtype", "f64"], "_f64_"),

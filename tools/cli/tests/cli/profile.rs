@@ -57,7 +57,7 @@ fn the_kernels_are_those_that_the_named_card_runs() {
         }
     }
     assert!(profile("H200", &["--type", "bf16"]).contains("cp.async.bulk.tensor"), "an H200 has");
-    // Of e4m3 there are kernels for Hopper alone.
+    // Kernels of e4m3 exist for Hopper alone.
     let arguments = ["profile", "matmul", "128x128x32", "--card", "A100", "--type", "e4m3"];
     let said = failed(&moye(folder.path(), &arguments));
     for part in ["`wgmma`", "sm_90", "simulator of A100 is sm_80"] {
@@ -72,7 +72,7 @@ fn a_product_of_each_operand_type_is_profiled() {
         ("f32", None),
         ("tf32", Some("tf32")),
         ("f16", Some("f16")),
-        ("f16-sums", Some("f16")),
+        ("f16-accumulators", Some("f16")),
         ("bf16", Some("bf16")),
         ("f64", Some("f64")),
         ("i8", Some("s8")),

@@ -26,7 +26,7 @@ fn random_products_at_the_ends_of_the_range_are_right() {
         // Finite are only sums that are near to 0, of which rounding makes the most.
         &["--dtype", "f16", "--alpha", "1e9"],
         &["--dtype", "f16", "--alpha", "-3e9", "--split-k", "3"],
-        &["--dtype", "f16", "--f16-sums", "--alpha", "1e7"],
+        &["--dtype", "f16", "--f16-accumulators", "--alpha", "1e7"],
         &["--dtype", "f16", "--alpha", "1e5", "--activation", "gelu"],
         &["--dtype", "f16", "--alpha", "1e4", "--activation", "silu"],
         &["--dtype", "bf16", "--alpha", "1e38"],

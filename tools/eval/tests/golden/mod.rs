@@ -24,7 +24,7 @@ fn asked(file: &str) -> Vec<(Value, Value)> {
     let mut lines = Vec::new();
     for text in text.lines() {
         let line: Value = serde_json::from_str(text).expect("a line of JSON");
-        // Of CuTe's lines, those of the algebra are requests.
+        // CuTe's lines of the algebra are requests.
         if file.starts_with("cute_cpp") && line["kind"] != "algebra" {
             continue;
         }

@@ -14,7 +14,7 @@
 //! Columns of a stage are padded by four banks, so that vectors of columns `4 c` and `4 (c + 1)`
 //! are 16 banks apart: place `4 c + g` modulo 8, in vectors. Eight lanes write without a conflict
 //! if these differ. Both conditions hold if, of the lanes with the same two groups of rows, those
-//! with `c` = 2 and 3 have the next two groups instead: [`turned_by`].
+//! with `c` = 2 and 3 have the next two groups instead: [`transposed_by`].
 
 use moye_device::algorithm::{copy, copy_tiled};
 use moye_device::arch::{Word as _, Word128};
@@ -65,24 +65,24 @@ pub const fn bytes(rows: u32) -> u32 {
 /// its lowest two bits, `g` the others, of which the second bit is XORed with the upper bit of `c`.
 #[inline(always)]
 #[must_use]
-pub const fn turned_by(thread: u32) -> u32 {
+pub const fn transposed_by(thread: u32) -> u32 {
     thread ^ (thread >> 1 & 1) << 3
 }
 
 /// A thread's part of the transpose.
 #[derive(Clone, Copy)]
-pub struct Turner {
+pub struct Transposer {
     part: u32,
     /// The place of its four vectors in the first landing. The swizzle is the same in all others,
     /// which are multiples of 1024 bytes away.
     words: [u32; 4],
 }
 
-impl Turner {
+impl Transposer {
     /// The part of thread `thread` of 128; `landing` is the address of the first landing.
     #[inline(always)]
     pub fn new(landing: u32, thread: u32) -> Self {
-        let part = turned_by(thread);
+        let part = transposed_by(thread);
         let rows: SharedTensor<f32, Landing> = Tensor::shared(Shared::from_address(landing)); // (ROWS, BLK_K)
         let rows = WordsAlongK::get_slice(part).partition_s(rows); // (CPY, CPY_M, CPY_K)
         let word = |row: usize| rows.address_of(4 * row);
@@ -97,7 +97,7 @@ impl Turner {
     /// a multiple of 1024. All 128 threads call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn turn<L: StaticLayout>(&self, distance: u32, to: SharedTensor<f32, L>) {
+    pub unsafe fn transpose<L: StaticLayout>(&self, distance: u32, to: SharedTensor<f32, L>) {
         let mut t_to = FoursAlongM::get_slice(self.part).partition_d(to); // (CPY, CPY_M, CPY_K)
         let mut loaded: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
         for row in 0..4 {
@@ -106,9 +106,9 @@ impl Turner {
                 loaded.view_mut().set(4 * row + k, f32::from_bits(word.0[k]));
             }
         }
-        let mut turned = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
-        copy(&loaded.view_as::<TransposedRegisters<WordsAlongK, FoursAlongM, Landing>>(), &mut turned);
-        copy_tiled(FoursAlongM, &turned, &mut t_to);
+        let mut transposed = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
+        copy(&loaded.view_as::<TransposedRegisters<WordsAlongK, FoursAlongM, Landing>>(), &mut transposed);
+        copy_tiled(FoursAlongM, &transposed, &mut t_to);
     }
 }
 
@@ -118,12 +118,12 @@ mod tests {
 
     /// The vector of a landing (row, vector along K) that thread `thread` loads first of its four.
     fn word(thread: u32) -> [u32; 2] {
-        let part = turned_by(thread);
+        let part = transposed_by(thread);
         [4 * (part / 4), part % 4]
     }
 
     #[test]
-    fn all_words_are_turned_once() {
+    fn all_words_are_transposed_once() {
         let mut seen = [0; 128];
         (0..128).map(word).for_each(|[row, word]| seen[(row + word) as usize] += 1);
         assert_eq!(seen, [1; 128]);
