@@ -5,8 +5,8 @@ use crate::{Arch, BuildError, core_source, environment};
 /// The target of device code.
 pub const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Refuses architectures that the compiler does not know. Of these it says so in passing, and
-/// writes PTX of an old version under their name.
+/// Refuses architectures that the compiler does not know. The compiler warns of these in passing,
+/// and writes PTX of an old version under their name.
 ///
 /// # Errors
 /// [`BuildError::UnknownArch`]; the compiler cannot be run.

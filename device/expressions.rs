@@ -228,7 +228,8 @@ macro_rules! named_barriers {
                 }
             }
 
-            /// Number `index` of the barriers of this name. The simulator faults if there are fewer.
+            /// Number `index` of the barriers of this name. The simulator faults if there are
+            /// fewer.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             #[must_use]

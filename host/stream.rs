@@ -100,7 +100,7 @@ impl Stream {
         gpu.bind()?;
         let mut raw = std::ptr::null_mut();
         let flags = if captures { NON_BLOCKING } else { 0 };
-        // SAFETY: the pointer to the stream is writable. Of default priority.
+        // SAFETY: the pointer to the stream is writable; 0 is the default priority.
         check(unsafe { sys::cuStreamCreateWithPriority(&mut raw, flags, 0) })
             .map_err(|code| gpu.error_of_code("cuStreamCreate", code))?;
         let shared = Shared { gpu, raw, is_borrowed: false, captures, kept: Kept::default() };

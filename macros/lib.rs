@@ -181,10 +181,10 @@ pub fn swizzled_layout(input: TokenStream) -> TokenStream {
 ///     /// Four warps, two by two, over tiles of 32 x 32 x 16.
 ///     pub Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]);
 ///     /// The same by any atom.
-///     pub Of<A: MmaAtom>: TiledMma<A> = TiledMma::new(layout!((2, 2, 1)));
+///     pub MmaBy<A: MmaAtom>: TiledMma<A> = TiledMma::new(layout!((2, 2, 1)));
 /// }
 /// # fn main() {
-/// assert_eq!((Mma::THREADS, Of::<SM80_16x8x16_F32F16F16F32_TN>::THREADS), (128, 128));
+/// assert_eq!((Mma::THREADS, MmaBy::<SM80_16x8x16_F32F16F16F32_TN>::THREADS), (128, 128));
 /// # }
 /// ```
 #[proc_macro]
@@ -205,12 +205,12 @@ pub fn tiled_mma(input: TokenStream) -> TokenStream {
 ///     /// 32 x 8 threads, four neighbours along M each.
 ///     pub CopyA: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
 ///     /// 16 bytes of any type.
-///     pub Of<T: Storable>: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, T> =
+///     pub CopyOf<T: Storable>: TiledCopy<SM80_CP_ASYNC_CACHEGLOBAL<u128>, T> =
 ///         TiledCopy::new(layout!((32, 8)), layout!(({ 128 / T::BITS }, 1)));
 /// }
 /// # fn main() {
 /// assert_eq!(CopyA::COPY.tile().to_string(), "(128,8)");
-/// assert_eq!(Of::<u8>::COPY.tile().to_string(), "(512,8)");
+/// assert_eq!(CopyOf::<u8>::COPY.tile().to_string(), "(512,8)");
 /// # }
 /// ```
 #[proc_macro]

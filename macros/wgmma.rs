@@ -88,7 +88,7 @@ fn families() -> Vec<Family> {
                     d_bits: 32,
                     sum,
                     suffix,
-                    // Of mixed signs: later (seen with ptxas 13.0).
+                    // Mixed signs came later (seen with ptxas 13.0).
                     version: if a == b { 8.0 } else { 8.4 },
                     every_n: false,
                 });

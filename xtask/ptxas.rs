@@ -71,7 +71,7 @@ fn fetch(package: &Package, checkout: &Checkout, install: Install) -> Result<()>
 
 fn fetch_into(work: &Path, package: &Package, checkout: &Checkout, install: Install) -> Result<()> {
     install(work, package.name)?;
-    // Of the whole package only the assembler is kept.
+    // Only the assembler is kept.
     let kept = checkout.toolchain().join("ptxas").join(package.program);
     let folder = kept.parent().expect("it was just joined");
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;

@@ -48,7 +48,7 @@ where
         source: &Tensor<Strided<Global<C::Element>, S>, LS>,
         destination: &mut SharedTensor<C::Element, LD>,
     ) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read and the destination written.
         unsafe { copy_tiled(C::default(), source, destination) }
     }
 }
@@ -84,7 +84,7 @@ where
         source: &SharedTensor<C::Element, LS>,
         destination: &mut Tensor<RegistersMut<'_, C::Element>, LD>,
     ) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read and the destination written.
         unsafe { copy_tiled(C::default(), source, destination) }
     }
 }
@@ -115,7 +115,7 @@ where
         source: &Tensor<Part<C::Element, W>, LS>,
         destination: &mut Tensor<RegistersMut<'_, C::Element>, LD>,
     ) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read and the destination written.
         unsafe { copy_tiled(C::default(), source, destination) }
     }
 }

@@ -13,7 +13,7 @@ impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E
     /// A fragment of the same values as another type, each rounded as [`Convert`] has it:
     /// `scores.view().convert::<f16>()`.
     ///
-    /// Of f32 to f16 or bf16 one instruction converts two values (`cvt.rn.f16x2.f32`).
+    /// From f32 to f16 or bf16 one instruction converts two values (`cvt.rn.f16x2.f32`).
     ///
     /// ```
     /// use half::f16;
@@ -54,7 +54,7 @@ where
     L: StaticLayout,
     LD: StaticLayout,
 {
-    // SAFETY: the caller's contract.
+    // SAFETY: the source is written, and both have as many elements.
     unsafe {
         for pair in 0..Tensor::<E, L>::SIZE / 2 {
             let [low, high] = Convert::<U>::convert_pair([source.get(2 * pair), source.get(2 * pair + 1)]);
@@ -82,7 +82,7 @@ impl<P: GlobalPointer<Element: Element>, S: Strides, R, L: StaticLayout> GlobalT
         P::Element: Convert<U>,
     {
         let mut own = Fragment::<P::Element, FragmentLike<L>>::zeros();
-        // SAFETY: the caller's contract.
+        // SAFETY: the source is readable.
         unsafe { copy_alike(self, &mut own) };
         let mut result = Fragment::zeros();
         // SAFETY: both have the layout's elements, which are written.
@@ -129,7 +129,7 @@ impl<T: Storable> CopyAs<T> for T {
         LS: StaticLayout,
         LD: StaticLayout,
     {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source is readable and the destination writable.
         unsafe { copy_alike(source, destination) }
     }
 }
@@ -148,7 +148,7 @@ where
     LD: StaticLayout,
 {
     let mut own = Fragment::<S::Element, FragmentLike<LS>>::zeros();
-    // SAFETY: the caller's contract.
+    // SAFETY: the source is readable and the destination writable.
     unsafe {
         copy_alike(source, &mut own);
         copy_alike(&own.view().convert::<D::Element>(), destination);
@@ -167,7 +167,7 @@ macro_rules! copy_as {
                 LS: StaticLayout,
                 LD: StaticLayout,
             {
-                // SAFETY: the caller's contract.
+                // SAFETY: the source is readable and the destination writable.
                 unsafe { copy_converted(source, destination) }
             }
         }

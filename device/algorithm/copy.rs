@@ -79,7 +79,7 @@ where
     InputElement<S>: CopyAs<OutputElement<D>>,
 {
     const { same_size(S::Layout::LAYOUT, D::Layout::LAYOUT) };
-    // SAFETY: the caller's contract.
+    // SAFETY: the source is readable and the destination writable.
     unsafe { InputElement::<S>::copy_all(source.input(), destination.output()) }
 }
 
@@ -96,7 +96,7 @@ where
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    // SAFETY: the caller's contract.
+    // SAFETY: the source is readable and the destination writable.
     unsafe { copy_where::<Always, S, LS, D, LD>(source, destination) }
 }
 
@@ -143,7 +143,7 @@ pub unsafe fn copy_elements_if<S, LS, D, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    // SAFETY: the caller's contract.
+    // SAFETY: the copied elements are readable and writable.
     unsafe { elements_where::<Always, S, LS, D, LD>(predicate, source, destination) }
 }
 
@@ -248,7 +248,7 @@ where
 {
     let count = (8 * size_of::<W>() as i64 / S::Element::BITS) as usize;
     for i in 0..Tensor::<S, LS>::SIZE / count {
-        // SAFETY: the caller's contract.
+        // SAFETY: both runs may be accessed and are multiples of the word.
         unsafe {
             destination.engine_mut().store::<LD, W>(i * count, source.engine().load::<LS, W>(i * count))
         }
@@ -283,7 +283,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
         elements_per_access(source, destination, <P::Element as Storable>::BITS, 128)
     };
     let Some(size) = CpAsyncSize::of(count * P::Element::BYTES) else {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source is readable, the destination writable until the wait.
         return unsafe { copy_alike(source, destination) };
     };
     for i in (0..Tensor::<Strided<P, S, R>, LS>::SIZE).step_by(count) {

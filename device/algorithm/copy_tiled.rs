@@ -136,7 +136,7 @@ unsafe impl<W: Element, E: Access> CopySource<AnySpace<W>> for E {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn input<L: StaticLayout>(&self, index: usize) -> W {
-        // SAFETY: the caller's contract.
+        // SAFETY: in-bounds elements are readable.
         W::from_bits(unsafe { self.load::<L, W::Bits>(index) })
     }
 }
@@ -149,7 +149,7 @@ unsafe impl<W: Element, E: AccessMut> CopyDestination<AnySpace<W>> for E {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn accept<L: StaticLayout>(&mut self, index: usize, output: W) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the elements are writable.
         unsafe { self.store::<L, _>(index, output.to_bits()) }
     }
 }
@@ -177,7 +177,7 @@ macro_rules! register_source {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn input<L: StaticLayout>(&self, index: usize) -> [u32; N] {
-                // SAFETY: the caller's contract.
+                // SAFETY: in-bounds elements are readable, and a run has whole words.
                 unsafe { load_words::<T, Self, L, N>(self, index) }
             }
         }
@@ -387,8 +387,8 @@ pub(crate) const fn takes_predicates<C: StaticTiledCopy>() {
 ///
 /// # Safety
 /// The source may be read and the destination written; no other thread writes elements of the
-/// source or touches those of the destination meanwhile (until the wait, for `cp.async`). Of
-/// elements smaller than a byte whole bytes are copied, as by [`copy`](super::copy()): no other
+/// source or touches those of the destination meanwhile (until the wait, for `cp.async`).
+/// Elements smaller than a byte are copied as whole bytes, as by [`copy`](super::copy()): no other
 /// thread touches the rest of a row's last byte either. An atom of a warp (`ldmatrix`, `stmatrix`)
 /// is called by all its lanes together, and its architecture is there.
 #[inline(always)]
@@ -404,7 +404,7 @@ where
     let count = const { count_of::<C, S, LS, D, LD>() };
     const { whole_bytes::<C, S, LS, D, LD>() };
     if Automatic::<C>::REACHED {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read and the destination written.
         return unsafe { copy_where::<Automatic<C>, S, LS, D, LD>(source, destination) };
     }
     for i in 0..count {
@@ -441,7 +441,7 @@ pub unsafe fn copy_if<C, S, LS, D, LD>(
     const { takes_predicates::<C>() };
     let count = const { count_of::<C, S, LS, D, LD>() };
     if Automatic::<C>::REACHED {
-        // SAFETY: the caller's contract.
+        // SAFETY: the copied elements of both sides may be accessed.
         return unsafe { elements_where::<Automatic<C>, S, LS, D, LD>(predicate, source, destination) };
     }
     for i in 0..count {
@@ -491,7 +491,7 @@ where
     // A product, where an `if` may become a branch with a copy in each arm.
     let existing =
         if const { <C::Atom as CopyAtom>::ZERO_FILLS } { u32::from(valid) * existing } else { existing };
-    // SAFETY: the caller's contract.
+    // SAFETY: the elements of atom `i` may be accessed on both sides.
     unsafe {
         if S::CHECKED && bits < 8 && existing * bits % 8 != 0 {
             // The edge of the matrix runs through a byte, of which no instruction moves a part.
@@ -529,7 +529,7 @@ unsafe fn copy_bytes<S, LS, D, LD>(
     LD: StaticLayout,
 {
     for i in (0..count).step_by(const { 8 / S::Element::BITS as usize }) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the bytes are contiguous and may be accessed on both sides.
         unsafe {
             let byte = source.engine().load::<LS, u8>(source_index + i);
             destination.engine_mut().store::<LD, u8>(destination_index + i, byte);

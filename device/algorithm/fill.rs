@@ -14,7 +14,7 @@ use crate::tensor::{AccessMut, StaticLayout, Tensor};
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn fill<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>, value: E::Element) {
     for i in 0..Tensor::<E, L>::SIZE {
-        // SAFETY: the caller's contract.
+        // SAFETY: the tensor's memory may be written, and no other thread touches it.
         unsafe { tensor.set(i, value) };
     }
 }

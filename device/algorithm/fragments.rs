@@ -41,7 +41,7 @@ where
         LS: StaticLayout,
         LD: StaticLayout,
     {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read and the destination written.
         unsafe { copy_tiled(C::default(), source, destination) }
     }
 }
@@ -82,7 +82,7 @@ where
         LS: StaticLayout,
         LD: StaticLayout,
     {
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read and the destination written.
         unsafe { copy_tiled(C::default(), source, destination) }
     }
 }

@@ -261,7 +261,7 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
 {
     const { Product::<M, LA, LB, LC>::EXTENTS };
     const { fills::<RegistersC<M>, C::Element, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1)) };
-    // SAFETY: the caller's contract.
+    // SAFETY: operands and accumulators may be accessed, and all lanes execute this.
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }
 }
 
@@ -269,7 +269,7 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
 /// with a result of its own, CuTe's `gemm(tiled_mma, d, a, b, c)`.
 ///
 /// `d` has the modes of `c`, and the atom's result type: [`partition_fragment_d`] makes it,
-/// [`partition_d`] gives the places of its elements. Of several steps along K the first adds to `c`
+/// [`partition_d`] gives the places of its elements. The first of several steps along K adds to `c`
 /// and the others to `d`, in the type of `d`: an atom from f16 to f32 loses nothing between them.
 ///
 /// ```
@@ -376,7 +376,7 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
         ];
         extents("d", values, LA::LAYOUT, LB::LAYOUT, LD::LAYOUT);
     };
-    // SAFETY: the caller's contract.
+    // SAFETY: operands and results may be accessed, and all lanes execute this.
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, Elsewhere(d, c)) }
 }
 
@@ -401,7 +401,7 @@ macro_rules! multiplies {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn multiply(self, a: A, mut c: C, adds: bool) {
-                // SAFETY: the caller's contract.
+                // SAFETY: inside results and accumulators, and all lanes execute this.
                 unsafe {
                     if !adds {
                         clear(c.output());
@@ -414,13 +414,13 @@ macro_rules! multiplies {
 }
 multiplies! { Tensor<E, L>; &'t Tensor<E, L>, 't; &'t mut Tensor<E, L>, 't; }
 
-/// Whether the atom is a single thread's. Matrix instructions go by rows of sums, for each of which
-/// A's fragment is kept; a thread's own products go by columns where these are shorter (record 7).
+/// Whether the atom is a single thread's. Matrix instructions go by rows of accumulators and keep
+/// A's fragment; a thread's own products go by columns where these are shorter (record 7).
 const fn one_thread<M: StaticTiledMma<Atom: MmaAtom>>() -> bool {
     M::Atom::THR_ID.size() == 1
 }
 
-/// The products of all atoms, added to the sums of layout `LC`.
+/// The products of all atoms, added to the accumulators of layout `LC`.
 ///
 /// # Safety
 /// As [`gemm_tiled`].
@@ -454,7 +454,7 @@ where
             gather::<RegistersB<M>, _, LB, _>(b.engine(), values[1], k * n, n, &mut column_b);
         }
         if const { one_thread::<M>() } && n > m {
-            // B's element is kept for a column of sums, the shorter way: see record 7.
+            // B's element is kept for a column of accumulators, the shorter way: see record 7.
             for j in 0..n {
                 // SAFETY: set above.
                 let b: RegistersB<M> = unsafe { registers(&column_b, j) };
@@ -471,7 +471,7 @@ where
                 for step in 0..n {
                     // To and fro: the last column of a row is the first of the next.
                     let j = if i % 2 == 0 { step } else { n - 1 - step };
-                    // SAFETY: set above; inside the sums; the caller's contract for the
+                    // SAFETY: set above; inside the accumulators; the caller's contract for the
                     // instruction.
                     unsafe { sums.add(k == 0, i + j * m, a, registers(&column_b, j)) };
                 }
@@ -540,7 +540,7 @@ unsafe fn gather<R, E, L, N>(
     N: StaticLayout,
 {
     for atom in 0..atoms {
-        // SAFETY: the caller's contract.
+        // SAFETY: the values of this atom are inside the operand.
         let registers: R = unsafe { load::<R, E, L>(engine, (first + atom) * values) };
         for (i, register) in registers.as_slice().iter().enumerate() {
             // SAFETY: inside the column.
@@ -641,7 +641,7 @@ unsafe fn packed<R: Element, E: Access, L: StaticLayout>(engine: &E, index: usiz
     let bits = <E::Element as Storable>::BITS as usize;
     let mut word = 0u64;
     for i in 0..count {
-        // SAFETY: the caller's contract.
+        // SAFETY: the part is inside the operand.
         let part = unsafe {
             match bits {
                 8 => u64::from(engine.load::<L, u8>(index + i)),

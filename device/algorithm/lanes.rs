@@ -132,7 +132,7 @@ unsafe fn publish<T: Element, L: StaticLayout>(value: T, scratch: &mut SharedTen
     );
     let thread = thread_idx().x;
     if thread.is_multiple_of(32) {
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the block are here, and `scratch` has a place a warp.
         unsafe { scratch.set((thread / 32) as usize, value) };
     }
     sync_threads();
@@ -278,7 +278,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     ) -> Self {
         let mut result = self;
         for i in 0..Self::SIZE {
-            // SAFETY: the caller's contract.
+            // SAFETY: all threads of the block are here, and `scratch` has a place a warp.
             result[i] = unsafe { block_reduce(result[i], scratch, &f) };
         }
         result

@@ -111,7 +111,7 @@ pub unsafe fn transpose_paired<T: Element, LS: StaticLayout, LD: StaticLayout>(
     let second = lane >> 2 & 1;
     let column = lane % 8 * 2 + (second ^ lane >> 3 & 1);
     let half = lane >> 4;
-    // Of a register, lanes have column `2 (lane / 4)` or the next of the block.
+    // The column of a lane's register is `2 (lane / 4)` or the next of the block.
     let (even, odd) = (0x6420, 0x7531);
     let (first, next) = if lane < 16 { (even, odd) } else { (odd, even) };
     let mut block = warp;

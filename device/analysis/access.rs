@@ -418,7 +418,7 @@ pub(crate) const fn requests(
         let mut value = 0;
         while value < values {
             let first = value_of.at(value);
-            // Of the other warps it is the same.
+            // Elements that are adjacent in the first warp are adjacent in the others.
             let mut i = if thread == 0 { 1 } else { per_access };
             while i < per_access {
                 let other = value_of.at(value + i);

@@ -166,7 +166,7 @@ macro_rules! atom {
             #[cfg(target_arch = "nvptx64")]
             {
                 let old: $register;
-                // SAFETY: the caller's contract.
+                // SAFETY: an aligned address of accessible memory.
                 unsafe {
                     core::arch::asm!(
                         concat!($ptx, " {old}, [{address}]" $(, ", {", stringify!($operand), "}")+, ";"),
@@ -194,7 +194,7 @@ macro_rules! red {
         unsafe fn $name($address: $address_ty, $value: Self) {
             $(needs!($ptx, $sm $version);)?
             #[cfg(target_arch = "nvptx64")]
-            // SAFETY: the caller's contract.
+            // SAFETY: an aligned address of accessible memory.
             unsafe {
                 core::arch::asm!(
                     concat!($ptx, " [{address}], {value};"),

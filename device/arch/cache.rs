@@ -339,7 +339,7 @@ macro_rules! word {
                     // by `readonly`.
                     macro_rules! load {
                         ($name:expr) => {
-                            // SAFETY: the caller's contract.
+                            // SAFETY: an aligned global address of readable memory.
                             unsafe {
                                 core::arch::asm!(
                                     concat!($name, ".", $ptx, " ", $list, ", [{address}];"),
@@ -370,7 +370,7 @@ macro_rules! word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
-                    // SAFETY: the caller's contract.
+                    // SAFETY: an aligned global address of readable memory.
                     unsafe {
                         core::arch::asm!(
                             concat!("ld.global.L2::cache_hint.", $ptx, " ", $list, ", [{address}], {policy};"),
@@ -395,7 +395,7 @@ macro_rules! word {
                 {
                     macro_rules! store {
                         ($name:expr) => {
-                            // SAFETY: the caller's contract.
+                            // SAFETY: an aligned global address of writable memory.
                             unsafe {
                                 core::arch::asm!(
                                     concat!($name, ".", $ptx, " [{address}], ", $list, ";"),
@@ -420,7 +420,7 @@ macro_rules! word {
             unsafe fn store_global_policy(policy: CachePolicy, address: u64, $value: Self) {
                 needs!("st.global.L2::cache_hint", 80 7.4);
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the caller's contract.
+                // SAFETY: an aligned global address of writable memory.
                 unsafe {
                     core::arch::asm!(
                         concat!("st.global.L2::cache_hint.", $ptx, " [{address}], ", $list, ", {policy};"),

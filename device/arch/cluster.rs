@@ -175,7 +175,7 @@ macro_rules! cluster_word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $register;)+
-                    // SAFETY: the caller's contract.
+                    // SAFETY: an aligned address in a block of the cluster that has not exited.
                     unsafe {
                         core::arch::asm!(
                             concat!("ld.shared::cluster.", $ptx, " ", $list, ", [{address}];"),
@@ -197,7 +197,7 @@ macro_rules! cluster_word {
             unsafe fn store_shared_cluster(address: u32, $value: Self) {
                 needs!("st.shared::cluster", 90 7.8);
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the caller's contract.
+                // SAFETY: an aligned address in a block of the cluster that has not exited.
                 unsafe {
                     core::arch::asm!(
                         concat!("st.shared::cluster.", $ptx, " [{address}], ", $list, ";"),

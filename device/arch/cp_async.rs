@@ -102,7 +102,7 @@ macro_rules! each_form {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_bytes: u32) {
-    // SAFETY: the caller's contract.
+    // SAFETY: as `cp_async_zfill`.
     unsafe { cp_async_zfill(size.kind(), L2Prefetch::None, destination, source, valid_bytes) }
 }
 
@@ -119,7 +119,7 @@ pub unsafe fn cp_async_plain(kind: CpAsyncKind, prefetch: L2Prefetch, destinatio
     {
         macro_rules! copy {
             ($form:literal, $size:literal) => {
-                // SAFETY: the caller's contract.
+                // SAFETY: aligned addresses of shared and of readable global memory.
                 unsafe {
                     core::arch::asm!(
                         concat!("cp.async.", $form, " [{destination}], [{source}], ", $size, ";"),
@@ -160,7 +160,7 @@ pub unsafe fn cp_async_zfill(
     {
         macro_rules! copy {
             ($form:literal, $size:literal) => {
-                // SAFETY: the caller's contract.
+                // SAFETY: aligned addresses; `valid_bytes` bytes of the source are readable.
                 unsafe {
                     core::arch::asm!(
                         concat!("cp.async.", $form, " [{destination}], [{source}], ", $size, ", {valid};"),
@@ -198,7 +198,7 @@ pub unsafe fn cp_async_if(
     {
         macro_rules! copy {
             ($form:literal, $size:literal) => {
-                // SAFETY: the caller's contract.
+                // SAFETY: aligned addresses; the source is readable where `valid`.
                 unsafe {
                     core::arch::asm!(
                         "{{ .reg .pred p; setp.ne.b32 p, {valid}, 0;",

@@ -28,7 +28,7 @@ macro_rules! ldmatrix {
             {
                 let $first: u32;
                 $(let $next: u32;)*
-                // SAFETY: the caller's contract.
+                // SAFETY: all lanes are here; addresses are aligned and their bytes written.
                 unsafe {
                     core::arch::asm!(
                         concat!(

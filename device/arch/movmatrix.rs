@@ -15,7 +15,7 @@ pub unsafe fn movmatrix_trans(matrix: u32) -> u32 {
     #[cfg(target_arch = "nvptx64")]
     {
         let transposed: u32;
-        // SAFETY: the caller's contract.
+        // SAFETY: all lanes of the warp are here.
         unsafe {
             core::arch::asm!(
                 "movmatrix.sync.aligned.m8n8.trans.b16 {d}, {a};",

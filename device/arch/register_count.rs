@@ -35,7 +35,7 @@ macro_rules! set {
             const { check(REGISTERS) };
             needs!("setmaxnreg", sm_90a 8.0);
             #[cfg(target_arch = "nvptx64")]
-            // SAFETY: the caller's contract.
+            // SAFETY: all warps of the warpgroup execute it, with all lanes.
             unsafe {
                 core::arch::asm!(concat!($text, " {};"), const REGISTERS, options(nostack))
             }

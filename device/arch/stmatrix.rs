@@ -20,7 +20,7 @@ macro_rules! stmatrix {
             #[cfg(target_arch = "nvptx64")]
             {
                 let [$first, $($next),*] = matrices;
-                // SAFETY: the caller's contract.
+                // SAFETY: all lanes are here; no other thread touches the aligned bytes.
                 unsafe {
                     core::arch::asm!(
                         concat!(

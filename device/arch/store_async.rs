@@ -38,7 +38,7 @@ macro_rules! async_word {
             unsafe fn store_async(address: u32, $value: Self, barrier: u32) {
                 needs!("st.async", 90 8.1);
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the caller's contract.
+                // SAFETY: an aligned address, and an mbarrier that expects the bytes.
                 unsafe {
                     core::arch::asm!(
                         concat!(

@@ -74,7 +74,7 @@ macro_rules! word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
-                    // SAFETY: the caller's contract.
+                    // SAFETY: an aligned global address of readable memory.
                     unsafe {
                         core::arch::asm!(
                             concat!("ld.global.", $ptx, " ", $list, ", [{address}];"),
@@ -119,7 +119,7 @@ macro_rules! word {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_global(address: u64, $value: Self) {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the caller's contract.
+                // SAFETY: an aligned global address of writable memory.
                 unsafe {
                     core::arch::asm!(
                         concat!("st.global.", $ptx, " [{address}], ", $list, ";"),
@@ -135,7 +135,7 @@ macro_rules! word {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_global_if(valid: bool, address: u64, $value: Self) {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the caller's contract.
+                // SAFETY: an aligned global address, writable where `valid`.
                 unsafe {
                     core::arch::asm!(
                         "{{ .reg .pred p; setp.ne.b32 p, {valid}, 0;",
@@ -157,7 +157,7 @@ macro_rules! word {
                 #[cfg(target_arch = "nvptx64")]
                 {
                     $(let $reg: $ty;)+
-                    // SAFETY: the caller's contract.
+                    // SAFETY: an aligned address in the block's shared memory.
                     unsafe {
                         core::arch::asm!(
                             concat!("ld.shared.", $ptx, " ", $list, ", [{address}];"),
@@ -178,7 +178,7 @@ macro_rules! word {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_shared(address: u32, $value: Self) {
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the caller's contract.
+                // SAFETY: an aligned address in the block's shared memory.
                 unsafe {
                     core::arch::asm!(
                         concat!("st.shared.", $ptx, " [{address}], ", $list, ";"),

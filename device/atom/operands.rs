@@ -90,8 +90,8 @@ pub type FragmentA<M, O, E, L> =
 pub type FragmentB<M, O, E, L> =
     <<<M as StaticTiledMma>::Atom as Operands>::FormB as MakeFragment<M, O, E, L>>::Fragment;
 
-/// The operand B of a product, for which [`crate::atom::ThrMma::gemm`] has a way: registers and other memory for
-/// FMA and `mma.sync`, descriptors for `wgmma`.
+/// The operand B of a product, for which [`crate::atom::ThrMma::gemm`] has a way: registers and
+/// other memory for FMA and `mma.sync`, descriptors for `wgmma`.
 #[diagnostic::on_unimplemented(
     message = "`{A}`, `{Self}` and `{C}` are no operands A, B and C of a product by `{M}`",
     note = "an FMA and `mma.sync` take tensors whose elements are read (`fragment_a`, `fragment_b`) and write C by `&mut`",

@@ -76,7 +76,7 @@ macro_rules! tuples {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn element(&self, value: S, at: Coordinate) -> S {
                 let ($($name,)+) = self;
-                // SAFETY: the caller's contract.
+                // SAFETY: the pointers of each part are valid.
                 unsafe { $(let value = $name.element(value, at);)+ value }
             }
         }
@@ -106,7 +106,7 @@ impl<S, E: Epilogue<S>> Epilogue<S> for Within<E> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn element(&self, value: S, at: Coordinate) -> S {
         if at.row < self.shape.0 && at.column < self.shape.1 {
-            // SAFETY: the caller's contract.
+            // SAFETY: the epilogue's pointers are valid.
             unsafe { self.epilogue.element(value, at) }
         } else {
             value
@@ -184,7 +184,7 @@ macro_rules! vectors {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn element(&self, $value: f32, at: Coordinate) -> f32 {
-                // SAFETY: the caller's contract.
+                // SAFETY: the vector may be read.
                 let $own: f32 = unsafe { self.0.at(at) }.convert();
                 $result
             }
@@ -284,7 +284,7 @@ impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> 
         // No `apply_at`: faults and profiles would name its closure instead of the kernel's line.
         for i in 0..Accumulators::<M>::SIZE {
             let (row, column) = at.coordinate(i);
-            // SAFETY: the caller's contract.
+            // SAFETY: the accumulators are complete, and the epilogue's pointers are valid.
             tCrC[i] = unsafe { self.0.element(tCrC[i], Coordinate { row, column, batch: tile.batch }) };
         }
     }

@@ -211,7 +211,7 @@ impl Workspace {
 unsafe fn leave<D: FixUp, L: StaticLayout>(accumulators: &Fragment<D, L>, team: &Team, to: u64) {
     for v in 0..const { L::LAYOUT.size() as usize / D::VALUES } {
         let vector = D::pack(accumulators, v * D::VALUES);
-        // SAFETY: the caller's contract.
+        // SAFETY: the vectors are writable.
         unsafe { Word128::store_global(to + v as u64 * u64::from(16 * team.threads), vector) };
     }
 }
@@ -224,7 +224,7 @@ unsafe fn leave<D: FixUp, L: StaticLayout>(accumulators: &Fragment<D, L>, team: 
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn add<D: FixUp, L: StaticLayout>(accumulators: &mut Fragment<D, L>, team: &Team, from: u64) {
     for v in 0..const { L::LAYOUT.size() as usize / D::VALUES } {
-        // SAFETY: the caller's contract.
+        // SAFETY: the vectors are readable.
         let vector = unsafe { Word128::load_global(from + v as u64 * u64::from(16 * team.threads)) };
         for i in 0..D::VALUES {
             let (at, left) = (v * D::VALUES + i, D::unpack(vector, i));

@@ -33,7 +33,7 @@ where
     E: Epilogue<M::Accumulator>,
     K: Sink<M>,
 {
-    // SAFETY: the caller's contract.
+    // SAFETY: operands, sink and storage are as `gemm` requires.
     unsafe { gemm_by_tile::<M, S, _, K>(operands, scheduler, ByElement(epilogue), sink) }
 }
 
@@ -88,7 +88,7 @@ where
     E: Epilogue<M::Accumulator>,
     K: Sink<M>,
 {
-    // SAFETY: the caller's contract.
+    // SAFETY: as `gemm`; the grid has clusters of `M::CLUSTER`.
     unsafe { gemm_warp_specialised_by_tile::<M, S, _, K>(operands, scheduler, ByElement(epilogue), sink) }
 }
 
@@ -159,7 +159,7 @@ unsafe fn produce<M: WarpSpecialised, S: TileScheduler>(
     stages: StagesOf<M>,
     mut scheduler: S,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: one thread produces; stages and operands are the kernel's.
     unsafe {
         let mut producer = M::producer(operands, stages);
         if M::CLUSTER > 1 {
@@ -201,7 +201,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn write<S: TileScheduler>(&mut self, scheduler: &S, tile: &WorkTile, tCrC: &mut Accumulators<M>) {
         let Self { mainloop, epilogue, sink, staging, team } = self;
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the team write their parts of its tile.
         unsafe {
             let loaded = epilogue.load(tile, team);
             sink.prepare(staging, team);
@@ -223,7 +223,7 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn finish(mut self) {
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the team have written their last tile.
         unsafe {
             self.sink.finish(&self.team);
             self.mainloop.release();
@@ -306,7 +306,7 @@ const TURN: u32 = 5;
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn give_registers<M: Mainloop>() {
-    // SAFETY: the caller's contract.
+    // SAFETY: all warps of the warpgroup execute it, with at least as many registers.
     unsafe {
         match const { (consumers::<M>(), M::CLUSTER) } {
             (2, 1) => decrease_registers::<56>(),
@@ -324,7 +324,7 @@ unsafe fn give_registers<M: Mainloop>() {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn take_registers<M: Mainloop>() {
-    // SAFETY: the caller's contract.
+    // SAFETY: all warps of the warpgroup execute it; others give the registers away.
     unsafe {
         match const { (consumers::<M>(), M::CLUSTER) } {
             (2, 1) => increase_registers::<224>(),

@@ -105,7 +105,7 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn start(&mut self, tile: u32, stage: u32) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the operand is readable, and no thread uses the stage.
         unsafe {
             <C as GlobalToShared<S>>::fill(&self.tiles.tile(tile), &mut self.stages.slice_last(stage));
         }
@@ -115,7 +115,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn start_whole(&mut self, tile: u32, stage: u32) {
         let tile = self.tiles.tile(tile).whole(); // (CPY, CPY_BLK, CPY_K)
-        // SAFETY: the caller's contract.
+        // SAFETY: the tile is inside the readable operand, and no thread uses the stage.
         unsafe { <C as GlobalToShared<WholeTiles<S>>>::fill(&tile, &mut self.stages.slice_last(stage)) };
     }
 
@@ -183,13 +183,13 @@ where
 {
     #[inline(always)]
     unsafe fn start(&mut self, tile: u32, _: u32) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the operand is readable.
         unsafe { copy_tiled(From::default(), &self.tiles.tile(tile), &mut self.loaded) };
     }
 
     #[inline(always)]
     unsafe fn start_whole(&mut self, tile: u32, _: u32) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the tile is inside the readable operand.
         unsafe { copy_tiled(From::default(), &self.tiles.tile(tile).whole(), &mut self.loaded) };
     }
 

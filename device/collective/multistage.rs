@@ -171,7 +171,7 @@ impl<C: MultistageConfig> Mainloop for Multistage<C> {
         let (k, k_end) = (tile.k * blk_k, tile.k_end * blk_k);
         let a = self.operands.0.part(tile.batch, (tile.m * blk_m, k), k_end);
         let b = self.operands.1.part(tile.batch, (tile.n * blk_n, k), k_end);
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads are here; operands are readable and stages the block's.
         unsafe { Self::multiply((a, b), self.stages, self.thread, false, tCrC) };
     }
 
@@ -234,7 +234,7 @@ impl<C: MultistageConfig> Multistage<C> {
         let (read_a, read_b) = (C::ReadA::get_slice(thread), C::ReadB::get_slice(thread));
         let (tXsA, tXsB) = (read_a.partition_s(sA), read_b.partition_s(sB)); // (CPY, CPY_M, CPY_K, PIPE)
         let (stages, steps) = const { (stages::<C>(), steps::<C>()) };
-        // Of its own: through the reference, ptxas gets pairs of f16 accumulators apart.
+        // A local variable: through the reference, ptxas splits pairs of f16 accumulators.
         let mut sums = mma.accumulator::<TileOf<C::SmemA, C::SmemB>>(); // (MMA, MMA_M, MMA_N)
         // If all of the prologue's tiles are in bounds, loads through registers need no predicates.
         let begins_inside = inside && ragged == 0 && stages <= tiles;

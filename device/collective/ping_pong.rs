@@ -122,28 +122,28 @@ impl<M: WarpSpecialised> Mainloop for PingPong<M> {
 
     #[inline(always)]
     unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self {
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the tiled MMA make one, once, of initialised stages.
         Self(unsafe { M::start(operands, stages, thread, warpgroup) })
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the tiled MMA call it with the same tile.
         unsafe { self.0.issue(tile, tCrC) }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the tiled MMA call it, after `issue`.
         unsafe { self.0.complete(tCrC) }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn release(&mut self) {
-        // SAFETY: the caller's contract.
+        // SAFETY: called after `complete`; nothing that was begun refers to the stage.
         unsafe { self.0.release() }
     }
 }
@@ -154,33 +154,33 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn init(stages: &StagesOf<Self>) {
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the cluster call it before anything else.
         unsafe { M::init(stages) }
     }
 
     #[inline(always)]
     unsafe fn producer(operands: Self::Operands, stages: StagesOf<Self>) -> Self::Producer {
-        // SAFETY: the caller's contract.
+        // SAFETY: one thread makes it; operands and stages are those of the consumers.
         unsafe { M::producer(operands, stages) }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the producer's tiles are those of the consumers, in their order.
         unsafe { M::load(producer, tile) }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn finish(producer: Self::Producer) {
-        // SAFETY: the caller's contract.
+        // SAFETY: called after the last tile.
         unsafe { M::finish(producer) }
     }
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the other team has issued this tile's products, and a barrier is between.
         unsafe { self.0.skip(tile) }
     }
 }

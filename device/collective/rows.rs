@@ -223,7 +223,7 @@ pub unsafe fn store_words<O: Element>(
                 .wrapping_add(u64::from(column * bytes));
             let here = first + i < rows;
             if const { O::BYTES == 2 } {
-                // SAFETY: the caller's contract.
+                // SAFETY: all lanes are here; the warp has filled its rows, and C is writable.
                 unsafe { store_pairs(&words[i as usize], count, to, (here, columns), lane) };
             } else {
                 let mut b = 0;

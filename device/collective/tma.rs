@@ -254,7 +254,7 @@ where
 
     #[inline(always)]
     unsafe fn skip(&mut self, tile: &WorkTile) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the other team has issued this tile's products, and a barrier is between.
         unsafe { self.consumer.skip(tile.k_tiles()) };
     }
 }

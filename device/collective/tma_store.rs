@@ -180,7 +180,7 @@ where
             let (row, column) = place::<M>(b, warpgroup);
             let mut numbers = [tile.batch; R];
             (numbers[0], numbers[1]) = (tile.m * rows + row, tile.n * columns + column);
-            // Of an odd number of boxes, the first is the last of the tile before.
+            // If the number of boxes is odd, the first is the last of the tile before.
             let same_again = b == 0 && const { boxes::<M>() % 2 == 1 };
             // SAFETY: the caller's contract. A box is written again when TMA has read it for
             // the last store from it.

@@ -151,7 +151,7 @@ impl<P: Params> Kernel<P> {
         threads: impl Into<Dim3>,
         parameters: P,
     ) -> Result<Report, LaunchError> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the kernel's contract holds for these parameters and this grid.
         unsafe { self.run_simulated(memory, blocks.into(), threads.into(), parameters, None) }
     }
 
@@ -204,7 +204,7 @@ impl<P: Params> Kernel<P> {
         parameters: P,
     ) -> Result<Profile, LaunchError> {
         let profiler = Profiler::new();
-        // SAFETY: the caller's contract.
+        // SAFETY: the kernel's contract holds for these parameters and this grid.
         unsafe { self.run_simulated(memory, blocks.into(), threads.into(), parameters, Some(&profiler)) }?;
         Ok(profiler.take())
     }

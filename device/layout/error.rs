@@ -26,7 +26,7 @@ pub(super) const MESSAGE: usize = 600;
 #[derive(Clone, Copy)]
 pub struct LayoutError {
     pub(super) kind: LayoutErrorKind,
-    /// Of the text that was read; 0 where there was none.
+    /// The column in the text that was read; 0 without a text.
     pub(super) column: u32,
     /// Where the reason begins in the text.
     pub(super) reason: u16,

@@ -259,8 +259,8 @@ impl Layout {
     /// [`cosize`](Self::cosize) as a `Result`.
     ///
     /// # Errors
-    /// Of strides along basis vectors: where there is no [`coshape`](super::coshape()), or its size
-    /// does not fit in 64 bits.
+    /// If strides are along basis vectors and there is no [`coshape`](super::coshape()), or its
+    /// size does not fit in 64 bits.
     pub const fn try_cosize(&self) -> Result<i64, LayoutError> {
         if !self.is_coordinate() {
             return Ok(self.cosize_at(ROOT));
@@ -371,8 +371,8 @@ impl Layout {
     }
 
     /// The layout of element `basis` of the coordinates: the same shape, with the strides along
-    /// that basis vector as integers and 0 for all others. Of an element that is a tuple it is
-    /// again a layout of coordinates.
+    /// that basis vector as integers and 0 for all others. For an element that is a tuple it
+    /// is again a layout of coordinates.
     ///
     /// ```
     /// use moye_device::layout::{identity_layout, layout, tuple};
@@ -429,8 +429,8 @@ impl Layout {
             let extent = self.shape[i];
             let stride = self.stride[i];
             i += 1;
-            // Of small numbers nothing overflows, and nothing has to be asked: every operation ends
-            // with this check.
+            // Small numbers do not overflow, and need no further check: every operation ends with
+            // this one.
             if 0 < extent
                 && extent < SMALL
                 && -SMALL < stride

@@ -122,8 +122,8 @@ impl Profile {
         if node == LEAF { 1 } else { node as usize }
     }
 
-    /// The first mode of a node. An integer's only mode is itself. Of an empty tuple it is the node
-    /// that follows.
+    /// The first mode of a node. An integer's only mode is itself. For an empty tuple it is the
+    /// node that follows.
     pub const fn first(&self, at: At) -> At {
         if self.nodes[at.node] == LEAF { at } else { At { node: at.node + 1, leaf: at.leaf } }
     }

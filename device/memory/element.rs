@@ -41,13 +41,13 @@ impl<T: Element> Storable for T {
 
     #[inline(always)]
     unsafe fn read_own(first: *const u8, index: usize) -> Self {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element's bytes were written, and `first` is aligned.
         T::from_bits(unsafe { first.add(index * T::BYTES).cast::<T::Bits>().read() })
     }
 
     #[inline(always)]
     unsafe fn write_own(first: *mut u8, index: usize, value: Self) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element's bytes may be written, and `first` is aligned.
         unsafe { first.add(index * T::BYTES).cast::<T::Bits>().write(value.to_bits()) }
     }
 }
@@ -61,14 +61,14 @@ macro_rules! packed {
             #[inline(always)]
             unsafe fn read_own(first: *const u8, index: usize) -> Self {
                 let (byte, at) = place(index as i64, per_byte::<$t>());
-                // SAFETY: the caller's contract.
+                // SAFETY: the element's byte was written.
                 extract(unsafe { first.add(byte as usize).read() }, at)
             }
 
             #[inline(always)]
             unsafe fn write_own(first: *mut u8, index: usize, value: Self) {
                 let (byte, at) = place(index as i64, per_byte::<$t>());
-                // SAFETY: the caller's contract.
+                // SAFETY: the element's byte was written and may be written again.
                 unsafe {
                     let byte = first.add(byte as usize);
                     byte.write(insert(byte.read(), at, value));

@@ -135,7 +135,7 @@ macro_rules! global_pointer {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn read_if(self, valid: bool) -> T {
-                // SAFETY: the caller's contract.
+                // SAFETY: if `valid`, the kernel may read the element.
                 T::from_bits(unsafe { T::Bits::load_global_if(valid, self.address()) })
             }
 
@@ -166,7 +166,7 @@ impl<T: Element> GlobalPointerMut for GlobalMut<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn write_if(self, valid: bool, value: T) {
-        // SAFETY: the caller's contract.
+        // SAFETY: if `valid`, the kernel may write the element, and no other thread touches it.
         unsafe { T::Bits::store_global_if(valid, self.address(), value.to_bits()) }
     }
 
@@ -194,7 +194,7 @@ impl<T: Element> Global<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: i64) -> T {
-        // SAFETY: the caller's contract.
+        // SAFETY: the kernel may read the element, and no thread writes it.
         T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
     }
 }
@@ -207,7 +207,7 @@ impl<T: Element> GlobalMut<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: i64) -> T {
-        // SAFETY: the caller's contract.
+        // SAFETY: the kernel may read the element, and no other thread writes it.
         T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
     }
 
@@ -219,7 +219,7 @@ impl<T: Element> GlobalMut<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: i64, value: T) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the kernel may write the element, and no other thread touches it.
         unsafe { T::Bits::store_global(self.offset(index).address(), value.to_bits()) }
     }
 

@@ -68,7 +68,7 @@ macro_rules! pointer {
         $(#[$doc])*
         pub struct $name<T: Scalar> {
             bytes: $bytes<u8>,
-            /// Of the pointed-to element, counted from the first of `bytes`.
+            /// The index of the pointed-to element, counted from the first of `bytes`.
             index: i64,
             element: PhantomData<T>,
         }
@@ -115,7 +115,7 @@ macro_rules! pointer {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn read(self, index: i64) -> T {
                 let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
-                // SAFETY: the caller's contract.
+                // SAFETY: the element's byte may be read, and no other thread writes it.
                 extract(unsafe { self.bytes.read(byte as _) }, at)
             }
 
@@ -157,7 +157,7 @@ macro_rules! load {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn read_word<W: Word>(self, index: i64) -> W {
-                // SAFETY: the caller's contract.
+                // SAFETY: the element starts a word that may be read.
                 unsafe { W::$load(self.word_address(index)) }
             }
         }
@@ -180,7 +180,7 @@ macro_rules! store {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write(self, index: i64, value: T) {
                 let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
-                // SAFETY: the caller's contract.
+                // SAFETY: no other thread touches the element's byte.
                 unsafe { self.bytes.write(byte as _, insert(self.bytes.read(byte as _), at, value)) }
             }
 
@@ -199,7 +199,7 @@ macro_rules! store {
                 let address = self.bytes.offset(byte as _).address();
                 let (stays, bits) = masks(address as u32 % 4, at, value);
                 let word = address & !(3 as $address);
-                // SAFETY: the caller's contract.
+                // SAFETY: the word may be read and written; no other thread touches this element.
                 unsafe {
                     let _ = u32::$and(word, stays);
                     let _ = u32::$or(word, bits);
@@ -214,7 +214,7 @@ macro_rules! store {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write_word<W: Word>(self, index: i64, word: W) {
-                // SAFETY: the caller's contract.
+                // SAFETY: the element starts a word that may be written.
                 unsafe { W::$store(self.word_address(index), word) }
             }
         }
@@ -243,7 +243,7 @@ macro_rules! global {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn read_if(self, valid: bool) -> T {
                 let (byte, at) = place(self.index, Self::PER_BYTE);
-                // SAFETY: the caller's contract.
+                // SAFETY: if `valid`, the byte may be read.
                 extract(unsafe { u8::load_global_if(valid, self.bytes.offset(byte as _).address()) }, at)
             }
 
@@ -275,7 +275,7 @@ impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
     unsafe fn write_if(self, valid: bool, value: T) {
         let (byte, at) = place(self.index, Self::PER_BYTE);
         let address = self.bytes.offset(byte as _).address();
-        // SAFETY: the caller's contract.
+        // SAFETY: if `valid`, the byte may be written, and no other thread touches it.
         unsafe { u8::store_global_if(valid, address, insert(u8::load_global_if(valid, address), at, value)) };
     }
 

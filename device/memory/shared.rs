@@ -99,7 +99,7 @@ impl<T: Element> Shared<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: i32) -> T {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element is in the block's shared memory and was written.
         T::from_bits(unsafe { T::Bits::load_shared(self.offset(index).address()) })
     }
 
@@ -110,7 +110,7 @@ impl<T: Element> Shared<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: i32, value: T) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element is in the block's shared memory, and no other thread touches it.
         unsafe { T::Bits::store_shared(self.offset(index).address(), value.to_bits()) }
     }
 }
@@ -145,7 +145,7 @@ pub trait SharedStorage {
     where
         Self: Sized,
     {
-        // SAFETY: the caller's contract.
+        // SAFETY: the block was launched with at least `BYTES` bytes.
         unsafe { Self::at(arch::shared_base()) }
     }
 }

@@ -47,13 +47,13 @@ impl Storable for GaussComplex {
 
     #[inline(always)]
     unsafe fn read_own(first: *const u8, index: usize) -> Self {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element's bytes were written, and `first` is aligned.
         unsafe { first.cast::<Self>().add(index).read() }
     }
 
     #[inline(always)]
     unsafe fn write_own(first: *mut u8, index: usize, value: Self) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element's bytes may be written, and `first` is aligned.
         unsafe { first.cast::<Self>().add(index).write(value) }
     }
 }

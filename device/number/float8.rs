@@ -91,7 +91,7 @@ fn nearest(magnitude: f64, value_of: impl Fn(u8) -> f32, largest: u8) -> u8 {
         return largest;
     }
     let (below, above) = (magnitude - value_of(low), value_of(low + 1) - magnitude);
-    // Of two neighbours the one with an even last bit is the even one.
+    // A tie goes to the even neighbour, whose last bit is 0.
     if above < below || (above == below && low & 1 == 1) { low + 1 } else { low }
 }
 

@@ -88,7 +88,7 @@ impl Role {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub unsafe fn with_registers<const PRODUCER: u32, const CONSUMER: u32>(self) -> Self {
-        // SAFETY: the caller's contract.
+        // SAFETY: all threads of the warpgroup call it, once.
         unsafe {
             match self {
                 Self::Producer { .. } => decrease_registers::<PRODUCER>(),

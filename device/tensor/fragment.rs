@@ -29,7 +29,7 @@ pub struct Registers<T: Storable> {
 /// A part of a fragment, or all of it in other modes, to read: a borrow of its registers.
 pub struct RegistersRef<'a, T: Storable> {
     words: &'a Room,
-    /// Of the first element, in elements.
+    /// The place of the first element, in elements.
     origin: u32,
     element: PhantomData<T>,
 }
@@ -37,7 +37,7 @@ pub struct RegistersRef<'a, T: Storable> {
 /// A part of a fragment, or all of it in other modes, to write: a borrow of its registers.
 pub struct RegistersMut<'a, T: Storable> {
     words: &'a mut Room,
-    /// Of the first element, in elements.
+    /// The place of the first element, in elements.
     origin: u32,
     element: PhantomData<T>,
 }
@@ -165,7 +165,7 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// Every element is written before it is read.
     #[inline(always)]
     pub unsafe fn uninit() -> Self {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller writes every element before it reads it.
         let mut fragment = unsafe { Self::untracked() };
         fragment.engine.words.track(if T::BITS < 8 { 0 } else { Self::ROOM_BYTES });
         fragment
@@ -334,7 +334,7 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// Every element is written before it is read.
     #[inline(always)]
     pub unsafe fn make_fragment_like(&self) -> Fragment<E::Element, FragmentLike<L>> {
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller writes every element before it reads it.
         unsafe { Fragment::uninit() }
     }
 }
@@ -369,7 +369,7 @@ macro_rules! registers {
             unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
                 simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
                 let $own = self;
-                // SAFETY: the caller's contract.
+                // SAFETY: `index` is below the size of `L`.
                 let byte = unsafe { byte_read::<T, L>(index, $origin) };
                 #[cfg(not(target_arch = "nvptx64"))]
                 self.words.check(byte, size_of::<W>(), index, &L::LAYOUT);
@@ -528,7 +528,7 @@ const fn element_bytes<T: Storable>() -> usize {
 /// `L` has an element `index`.
 #[inline(always)]
 unsafe fn place_read<L: StaticLayout>(index: usize, origin: u32) -> usize {
-    // SAFETY: the caller's contract.
+    // SAFETY: `L` has an element `index`.
     (unsafe { Offsets::<L, PLAIN>::of(index) } + origin as i32) as usize
 }
 
@@ -538,6 +538,6 @@ unsafe fn place_read<L: StaticLayout>(index: usize, origin: u32) -> usize {
 /// As [`place_read`].
 #[inline(always)]
 unsafe fn byte_read<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
-    // SAFETY: the caller's contract.
+    // SAFETY: `L` has an element `index`.
     unsafe { place_read::<L>(index, origin) * T::BITS as usize / 8 }
 }

@@ -496,7 +496,7 @@ impl<T: Scalar + Storable, S: Strides, R, L: StaticLayout> GlobalTensor<GlobalPa
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set_shared_byte(&mut self, index: usize, value: T) {
         if self.engine.exists::<L>(index) {
-            // SAFETY: the caller's contract.
+            // SAFETY: the word around the element may be read and written.
             unsafe { self.engine.pointer_to::<L>(index).write_shared_byte(0, value) };
         }
     }

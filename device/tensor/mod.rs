@@ -226,7 +226,7 @@ impl<E: Access, L: StaticLayout> Tensor<E, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn get(&self, index: impl ElementIndex<L>) -> E::Element {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element may be read, and `index` is below the size.
         unsafe { self.engine.load_one::<L>(index.element_index()) }
     }
 }
@@ -241,7 +241,7 @@ impl<E: AccessMut, L: StaticLayout> Tensor<E, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set(&mut self, index: impl ElementIndex<L>, value: E::Element) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element may be written, and `index` is below the size.
         unsafe { self.engine.store_one::<L>(index.element_index(), value) }
     }
 }

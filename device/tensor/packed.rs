@@ -85,7 +85,7 @@ impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set_shared_byte(&mut self, index: usize, value: T) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the word around the element may be read and written.
         unsafe { self.engine.to::<L>(index).write_shared_byte(0, value) };
     }
 }

@@ -190,14 +190,14 @@ macro_rules! pointer {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
-                // SAFETY: the caller's contract.
+                // SAFETY: the words from `index` on may be read.
                 unsafe { W::load_shared(self.address_of::<L>(index)) }
             }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> T {
-                // SAFETY: the caller's contract.
+                // SAFETY: the element may be read.
                 unsafe { self.to::<L>(index).read(0) }
             }
 
@@ -212,14 +212,14 @@ macro_rules! pointer {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
-                // SAFETY: the caller's contract.
+                // SAFETY: the words from `index` on may be written.
                 unsafe { W::store_shared(self.address_of::<L>(index), word) }
             }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: T) {
-                // SAFETY: the caller's contract.
+                // SAFETY: the element may be written.
                 unsafe { self.to::<L>(index).write(0, value) }
             }
         }

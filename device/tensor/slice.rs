@@ -196,14 +196,14 @@ unsafe impl<T: Element, L: StaticLayout> Access for Part<T, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load<N: StaticLayout, W: Word>(&self, index: usize) -> W {
-        // SAFETY: the caller's contract.
+        // SAFETY: the slice's word from `index` on may be read.
         unsafe { self.whole.load::<L, W>(self.first as usize + index) }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_one<N: StaticLayout>(&self, index: usize) -> T {
-        // SAFETY: the caller's contract.
+        // SAFETY: the slice's element may be read.
         unsafe { self.whole.load_one::<L>(self.first as usize + index) }
     }
 

@@ -236,7 +236,7 @@ const fn bits_of(line: &Layout, leaf: usize) -> u64 {
         return 0;
     }
     let step = line.step(leaf);
-    // Of powers of two the last has them all.
+    // If extent and stride are powers of two, the last element has all the bits.
     if extent & (extent - 1) == 0 && step > 0 && step & (step - 1) == 0 {
         return ((extent - 1) * step) as u64;
     }
@@ -322,7 +322,7 @@ const fn together(layout: &Layout, axis: usize, rank: usize, bound: u64) -> u64 
     while bound > 1 && other < (if plain { 1 } else { rank }) {
         let line = coalesce(if plain { *layout } else { layout.along(other) });
         let step = (plain || other == axis) as i64;
-        // Of strides along basis vectors there is no index.
+        // Strides along basis vectors give no index.
         if line.at(0) + line.step(0) != step {
             return 1;
         }

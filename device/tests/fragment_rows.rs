@@ -121,7 +121,7 @@ fn accumulators_are_the_operand_a_of_the_next_product_register_by_register() {
     // (MMA, MMA_M, MMA_K)
     type P = Reordered<AccumulatorOf<Square, FourAlongM>, Wanted<Square, FourAlongM>>;
     assert_eq!(P::LAYOUT, layout!(((2, 2, 2), 1, 4):((1, 2, 4), 0, 8)));
-    // Of a warpgroup, the steps of 16 columns as the instruction takes A in registers.
+    // A warpgroup's accumulators, by steps of 16 columns as the instruction takes A in registers.
     #[derive(Clone, Copy)]
     struct InRegisters;
     impl StaticLayout for InRegisters {

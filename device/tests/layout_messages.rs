@@ -189,7 +189,7 @@ fn the_reason_is_what_stands_behind_the_operands_and_the_text_that_was_read() {
 /// In a constant, there is a limit to how long an answer may take.
 const REFUSED: [bool; 9] = [
     try_logical_divide(identity_layout(tuple!((50021, 60013))), tiler!(30011:1)).is_err(),
-    // Of these many values are looked at, for each number that is tried.
+    // Many values of these layouts are evaluated, for each number that is tried.
     try_composition(layout!((4064, 60, 1000):(1, 4320, 293760)), layout!((2, 2048):(512, 2))).is_err(),
     try_composition(layout!(((32, 127), 60, 1000):((1, 32), 4320, 293760)), layout!((2, 2048):(512, 2)))
         .is_err(),

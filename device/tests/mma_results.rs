@@ -77,7 +77,7 @@ fn exact(i: usize) -> f32 {
     (0..12).fold(c(i), |sum, k| sum + a(m + 32 * k) * b(n + 16 * k))
 }
 
-/// f16 operands and sums, f32 results: three steps along K, in 2 x 1 atoms for each quad pair.
+/// f16 operands and accumulators, f32 results: three steps along K, in 2 x 1 atoms a quad pair.
 fn mixed<M: StaticTiledMma<Atom: MmaAtom<A = f16, B = f16, C = f16, D = f32>>>() {
     let halves = |f: fn(usize) -> f32, count| (0..count).map(|i| f16::from_f32(f(i))).collect::<Vec<_>>();
     let (left, right, addend) = (halves(a, 32 * 12), halves(b, 16 * 12), halves(c, 32 * 16));
@@ -138,7 +138,7 @@ fn what_the_product_is_added_to_stays_as_it_is() {
             copy(&mma.partition_c(g_c), &mut t_r_c);
             let (t_g_a, t_g_b) = (mma.partition_a(g_a), mma.partition_b(g_b));
             gemm_tiled_into(Doubles, &mut t_r_d, &t_g_a, &t_g_b, &t_r_c);
-            // Once more onto the same sums: the product counts twice, and what it was added to
+            // Again onto the same accumulators: the product counts twice, and what it was added to
             // once.
             let once = t_r_d.clone();
             gemm_tiled(Doubles, &t_g_a, &t_g_b, &mut t_r_c);

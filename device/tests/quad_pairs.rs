@@ -66,7 +66,7 @@ fn threads_between_have_what_others_have() {
         is_counted_as_in_cute(TiledMma::<Sums>::new(atoms), threads);
         is_counted_as_in_cute(TiledMma::<Halves>::new(atoms), threads);
     }
-    // Of warps there are none between.
+    // Atoms of whole warps or of single threads have no gaps between their threads.
     is_counted_as_in_cute(TiledMma::<SM80_16x8x8_F32F16F16F32_TN>::new(layout!((2, 2, 1):(2, 1, 0))), 128);
     is_counted_as_in_cute(TiledMma::<UniversalFma<f32>>::new(layout!((3, 5, 2))), 30);
 }
@@ -79,7 +79,7 @@ fn one_quad_pair_is_four_times_in_its_warp() {
     for lane in 0..32 {
         assert_eq!(parts.at(lane), lane % 4 + lane / 16 * 4, "a row of A for lane {lane}");
     }
-    // Stores of the sums, by all lanes: the same eight parts four times.
+    // Stores of the accumulators, by all lanes: the same eight parts four times.
     const STORE: TiledCopy<UniversalCopy<f32>, f32> = make_tiled_copy_c(&ONE);
     assert_eq!((STORE.threads(), STORE.values()), (32, 8));
 }
@@ -116,7 +116,7 @@ static_layout! {
     TileC = layout!((16, 16));
 }
 
-/// `C = A B`, 16 x 16 x 8, by a warp, of which every lane in `stores` stores its sums.
+/// `C = A B`, 16 x 16 x 8, by a warp, of which every lane in `stores` stores its accumulators.
 fn product<M: StaticTiledMma<Atom = Sums>>(stores: impl Fn(u32) -> bool + Sync) {
     let value = |i: usize| f16::from_f32((i * 37 % 23) as f32 - 11.0);
     let (a, b): (Vec<f16>, Vec<f16>) = (0..128).map(|i| (value(i), value(i + 5))).unzip();

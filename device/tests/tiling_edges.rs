@@ -77,7 +77,7 @@ fn permutations_that_name_an_element_twice_or_beyond_the_tile_are_refused() {
     refused(twice.try_layout_tv(Operand::A), &["A (M, K)", "does not divide", "names each element once"]);
     refused(apart.try_layout_tv(Operand::C), &["C (M, N)", "does not divide"]);
     refused(apart.tiling().by_thread(Operand::A, layout!((16, 16))), &["512 elements of 256"]);
-    // Of 32 rows the even ones come first.
+    // The even ones of 32 rows come first.
     assert!(apart.tiling().by_thread(Operand::A, layout!((32, 16))).is_ok());
     refused(of(layout!(16:-1)).try_layout_tv(Operand::A), &["-1"]);
     refused(

@@ -7,7 +7,7 @@ fn main() {
         .arch("sm_80")
         .arch("sm_90a")
         .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
-        // Of the mainloops that these kernels call.
+        // Findings in the mainloops that these kernels call.
         .allow_in("gated", [Lint::UnpackedConversion])
         .allow_in("gated_tma", [Lint::SlowDivision])
         .build_or_exit();

@@ -269,7 +269,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// Until the work is complete, no other stream writes the operands, or touches `o` and the
     /// log-sum-exp.
     pub unsafe fn run_on(&self, stream: &Stream, o: &mut HeadsMut<'_, T::Output>) -> Result<()> {
-        // SAFETY: the caller's contract.
+        // SAFETY: no other stream writes the operands or touches the results meanwhile.
         unsafe { run::run(self, stream, o) }
     }
 

@@ -67,7 +67,7 @@ impl<T: Element> HopperLaunch<T> {
     /// and strides.
     pub unsafe fn run(&self, stream: &Stream, mut arguments: Arguments<T>) -> Result<()> {
         let _ = arguments.grid(self.rows());
-        // SAFETY: the caller's contract.
+        // SAFETY: the tensors of `arguments` are in the device's memory.
         unsafe { (self.variant.launch)(stream, self, arguments) }
     }
 }

@@ -96,7 +96,7 @@ impl Device {
     /// made with them. After it is destroyed, no context at the same address is passed to this
     /// function.
     pub unsafe fn from_raw_context(context: *mut std::ffi::c_void) -> Result<Self> {
-        // SAFETY: the caller's contract.
+        // SAFETY: a live context of the driver, which outlives the device.
         unsafe { Gpu::of_context(context.cast()) }.map(|gpu| Self(Backend::Gpu(gpu)))
     }
 

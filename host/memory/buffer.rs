@@ -94,7 +94,7 @@ impl<T: Element> Buffer<T> {
             .checked_mul(size_of::<T>())
             .filter(|&bytes| isize::try_from(bytes).is_ok())
             .ok_or(Error::BufferTooLarge { elements: len, size: size_of::<T>() })?;
-        // SAFETY: the caller's contract.
+        // SAFETY: the elements are allocated until the buffer's work has completed.
         let memory = unsafe { Memory::borrow(device, address, bytes)? };
         Ok(Self { device: device.clone(), memory, len, element: PhantomData })
     }

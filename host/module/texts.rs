@@ -79,7 +79,7 @@ mod tests {
         packed(&[("sm_80", OLD), ("sm_90a", NEW)])
     }
 
-    /// Of the kernel on a GPU: its image, its parameters, and whether it waits.
+    /// The kernel's image on a GPU, its parameters, and whether it waits.
     fn found(ptx: &Ptx, gpu: Arch, kernel: &str) -> Option<(&'static str, String, bool)> {
         let kernel = Texts::of(ptx, gpu).expect("a text that runs there").kernel(kernel)?;
         assert!(kernel.text.contains(&format!(".target {}\n", kernel.image)), "{}", kernel.text);

@@ -176,7 +176,7 @@ unsafe fn moved<T: Element>(
             oriented::<T>(operation, stream, from.exchanged(), to.exchanged(), [columns, rows])
         };
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: both sides are accessible and do not overlap until the work has completed.
     unsafe { oriented::<T>(operation, stream, from, to, extents) }
 }
 
@@ -225,7 +225,7 @@ unsafe fn oriented<T: Element>(
             tiles::<T>(operation, stream, from.from(done, bytes), to.from(done, bytes), [rest, n])
         };
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: both sides are accessible and do not overlap.
     unsafe { tiles::<T>(operation, stream, from, to, [m, n]) }
 }
 
@@ -252,7 +252,7 @@ unsafe fn tiles<T: Element>(
         let strided =
             |Side { address, strides }| Strided { address, row: strides[1], k: strides[0], batch: 0 };
         let extents = Extents { rows: n, k: m, written: m, batches: 1 };
-        // SAFETY: the caller's contract.
+        // SAFETY: both sides are accessible and do not overlap.
         return unsafe { repack(operation, stream, T::BYTES as u64, strided(from), strided(to), extents) };
     }
     let transpose = Transpose { operation, stream, from, to, extents: [n, m] };
@@ -301,7 +301,7 @@ impl Transpose<'_> {
         let blocks = blocks(operation, m.div_ceil(tile[0]), n.div_ceil(tile[1]))?;
         let (src, dst) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
         let arguments = (src, dst, m, n, from.strides[0], to.strides[1]);
-        // SAFETY: the caller's contract.
+        // SAFETY: both sides are accessible lines of words `W`.
         unsafe { stream.launch(kernel, Grid::new(blocks, 256).dependent(), arguments) }
     }
 }

@@ -73,7 +73,7 @@ unsafe fn repack_by<B: Element>(
     let tiles = blocks(operation, rows.div_ceil(TILE), written.div_ceil(TILE))?;
     let (src, dst) = (Global::from_address(from.address), GlobalMut::from_address(to.address));
     let arguments = (src, dst, rows, k, written, from.row, from.k, from.batch, to.row, to.k, to.batch);
-    // SAFETY: the caller's contract.
+    // SAFETY: both sides are accessible, with elements of the size of `B`.
     unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256).dependent(), arguments) }
 }
 

@@ -31,7 +31,7 @@ def matmul(
 
     Args:
         a: (M, K) or (batches, M, K): float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2.
-        b: (K, N) or (batches, K, N), of the same type. Of ``a`` and ``b`` one may have a single batch, or none.
+        b: (K, N) or (batches, K, N), of the same type. One of ``a`` and ``b`` may have a single batch, or none.
         c: (M, N) or (batches, M, N), of the result's type; it may be ``out`` itself.
         bias: (N,), added to each row, or (M, 1), added to each column; of the result's type.
         alpha: the factor of the product. With 0 neither ``a`` nor ``b`` is read.

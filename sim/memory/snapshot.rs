@@ -68,7 +68,7 @@ impl Snapshot {
             Place::After(address - (span.base + span.len))
         } else {
             let offset = address - span.base;
-            // Of the tensor of a tensor map, `address + bytes` may be past 2^64.
+            // For the tensor of a tensor map, `address + bytes` may be past 2^64.
             Place::Crossing { offset, excess: bytes.saturating_sub(span.len - offset) }
         };
         Some(Nearest { label: self.blocks[at].label().into(), base: span.base, len: span.len, place })

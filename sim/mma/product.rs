@@ -63,9 +63,9 @@ impl MmaSum {
     ///   the sum so far as one more addend, shifts all of them to the exponent of the largest, and
     ///   drops what falls below the last of `kept` bits. So each of the `q + t` addends loses less
     ///   than a unit there, `2^(1 - kept)` of the largest one, which is at most the sum of all
-    ///   magnitudes. `kept` is 24 for f32 sums, the fewest found (V100; newer chips keep one or two
-    ///   more); 14 for 8-bit floats on Hopper, whose 13 bits behind the first are the result's too;
-    ///   53 for f64, a chain of fused multiply-adds.
+    ///   magnitudes. `kept` is 24 for f32 accumulators, the fewest found (V100; newer chips keep
+    ///   one or two more); 14 for 8-bit floats on Hopper, whose 13 bits behind the first are the
+    ///   result's too; 53 for f64, a chain of fused multiply-adds.
     /// - At the end of each block the sum is brought into the type of the result, by truncation to
     ///   f32 and to the nearest f16: it loses less than a unit, `2^(1 - result)` of itself. What an
     ///   f16 loses below its normal range is not in the bound: half of its least number for each
@@ -122,7 +122,7 @@ mod tests {
     fn each_sum_of_a_row_takes_its_products_in_the_order_of_k() {
         // 2^53 and 1 are 2^53 again, 1 and -2^53 are exact: so the order can be seen.
         let (large, a) = (2_f64.powi(53), [1.0; 3]);
-        // (3 products, 4 sums)
+        // (3 products, 4 results)
         let b = [large, 1.0, 0.0, 1.0, 1.0, 1.0, large, -large, -large, -large, -large, large];
         let mut sums = [0.0, 0.0, 1.0, 0.0];
         MmaSum::Float.row(&a, &b, &mut sums);

@@ -292,7 +292,7 @@ impl Request {
         self.by_groups(bytes, (0..32 / group).map(|at| lanes_from(at * group, group)))
     }
 
-    /// As [`shared`](Self::shared), of `ld.shared`. Of a load of 8 bytes the halves of the warp
+    /// As [`shared`](Self::shared), of `ld.shared`. For a load of 8 bytes the halves of the warp
     /// share a wavefront if neighbouring lanes, or all lanes two apart, want the same; of one of 16
     /// bytes the quarters of each half. A lane that takes no part wants what the other wants. Seen
     /// on an H100; stores do not.

@@ -135,7 +135,7 @@ impl Profiler {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Keeps this many different sectors of a kernel, 2^20 if it is not called. Of a launch that
+    /// Keeps this many different sectors of a kernel, 2^20 if it is not called. For a launch that
     /// touches more, they are counted by a sample of this size, as [`KernelProfile::sector_sample`]
     /// says: it bounds the memory of a profile.
     #[must_use]

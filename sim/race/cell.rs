@@ -387,8 +387,8 @@ impl Cell {
 /// Adds an atomic operation behind the reads of a list.
 ///
 /// An atomic operation has seen those before it, so that an access that is ordered behind the
-/// newest is ordered behind all. Of the older ones, the newest of the block's scope and the newest
-/// of another block stay: scopes make these race with atomic operations to come.
+/// newest is ordered behind all. Two older ones stay, the newest of the block's scope and the
+/// newest of another block: scopes make these race with atomic operations to come.
 fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl Ordering) {
     let (mut has_narrow, mut has_foreign) = (access.is_narrow(), false);
     let mut at = list.len();

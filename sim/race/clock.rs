@@ -18,7 +18,7 @@ pub(crate) struct Seen {
     /// By the number of a thread in the cluster, and behind all threads by the number of a warp, of
     /// the instructions that read for the whole warp; empty if of none.
     pub(crate) threads: Vec<u32>,
-    /// Of other clusters.
+    /// The clocks of other clusters.
     pub(crate) foreign: Option<Arc<Foreign>>,
     /// Whether the thread knows that the launch before has ended.
     pub(crate) prior: bool,

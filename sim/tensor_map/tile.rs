@@ -247,7 +247,7 @@ mod tests {
                 assert_eq!(got, expected, "{swizzle:?}, rows of {row} bytes");
             }
         }
-        // Of rows of 64 bytes, the fourth behind the first is in the upper half of its 128.
+        // The fourth row of 64 bytes after the first is in the upper half of its 128.
         let pieces: Vec<_> = placement(TensorSwizzle::B128, 64).pieces(1024).skip(16).take(4).collect();
         let upper = 1024 + 4 * 128 + 64;
         assert_eq!(pieces, [(256, upper), (272, upper + 16), (288, upper + 32), (304, upper + 48)]);

@@ -211,7 +211,7 @@ fn what_lies_between_short_rows_is_no_part_of_a_copy_and_their_last_is() {
     let words = counted(&memory, 64);
     let map = boxes_of_half_rows(&memory, &words, 4);
     let at = map.address();
-    // Of row 3, the piece `x` before the swizzle; dense rows would end at 256.
+    // The piece `x` of row 3 before the swizzle; dense rows would end at 256.
     let piece = |x: u32| TensorSwizzle::B128.apply(tile() + 3 * 128 + 16 * x);
     let run = |stores: bool, x: u32| {
         let kernel = move || {

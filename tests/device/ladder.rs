@@ -129,8 +129,8 @@ fn check(device: &Device, step: Step, (m, n, k): (usize, usize, usize), padded: 
     let mut c = TestMatrix::poisoned(device, Shape { rows: m, cols: n, row_stride: 1, col_stride: leading });
     launch(device, step, &a, &b, &mut c).unwrap();
 
-    // What a product of magnitudes may err by. Sums in f32: a rounding each, on tensor cores a cut
-    // of a bit more. Operands that tf32 cuts to 11 bits lose up to 2^-10 each.
+    // What a product of magnitudes may err by. Accumulators of f32: a rounding each, on tensor
+    // cores a truncation of a bit more. Operands that tf32 cuts to 11 bits lose up to 2^-10 each.
     let unit = f64::from(f32::EPSILON) / 2.0;
     let relative = if !step.on_tensor_cores() {
         (k + 1) as f64 * unit

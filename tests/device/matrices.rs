@@ -216,7 +216,7 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
     const LIMIT: usize = i32::MAX as usize - 256;
     let device = Device::sim();
     let one = device.upload(&[3.0f32]).unwrap();
-    // Of one element behind every place, and of no element.
+    // Matrices of one element in every place, and of no element.
     let large = |rows, cols| Matrix::new(&one, rows, cols, (0, 0)).unwrap();
     fn empty(none: &mut Buffer<f32>, rows: usize, cols: usize) -> MatrixMut<'_, f32> {
         MatrixMut::new(none, rows, cols, (0, 0)).unwrap()

@@ -275,7 +275,7 @@ fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
     // BLK_M * BLK_N / (threads * elements of an access). Single elements, for what hangs over, come
     // beside them.
     let wanted = [
-        // Of 16 bytes in and out; in two halves; in four.
+        // 16 bytes in and out; in two halves; in four.
         ("f32_async_16", "ld.shared.v4.b32", 4),
         ("f32_async_16", "st.global.v4.b32", 4),
         ("f32_async_16_if", "ld.shared.v4.b32", 4),

@@ -163,7 +163,7 @@ mod results {
                 assert_eq!(got, want, "{} on {}, element {i}", kernel.name(), device.name());
             }
         }
-        // Of 2 x 1 atoms in three steps the first adds to f16, the others to f32.
+        // The first of three steps of 2 x 1 atoms adds to f16, the others to f32.
         let module = moye_build::ptx::Module::parse(super::kernels::PTX_SM_80[0].1).unwrap();
         let entry = module.kernel(kernel.name()).expect("the kernel is in its module");
         let count = |c: &str| entry.count(&format!("mma.sync.aligned.m8n8k4.{order}.f32.f16.f16.{c}"));

@@ -64,7 +64,7 @@ macro_rules! tests {
 }
 tests! {
     SM_80 |i| i => {
-        // Of 1,024 elements an atom moves 64 for each matrix, and each warp of a tile executes it.
+        // An atom moves 64 of 1,024 elements for each matrix, and each warp of a tile executes it.
         ldsm_x1 32, "ldmatrix.sync.aligned.m8n8.x1.shared.b16" x 16;
         ldsm_x2 32, "ldmatrix.sync.aligned.m8n8.x2.shared.b16" x 8;
         ldsm_x4 32, "ldmatrix.sync.aligned.m8n8.x4.shared.b16" x 4;

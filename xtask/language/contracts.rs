@@ -1,4 +1,5 @@
-//! How often kernels and examples say `unsafe`: numbers that can only fall.
+//! How often kernels and examples say `unsafe`, and how often a comment names the caller's contract
+//! without a condition: numbers that can only fall.
 //!
 //! A kernel's contract is stated once. Its body, and the bodies of the functions that it is made
 //! of, are under the contract of their documentation and have no blocks.
@@ -20,15 +21,22 @@ const LIMITS: [Limit; 2] = [
     Limit { folder: "examples/", blocks: 18, declarations: 17 },
 ];
 
-/// Counts `unsafe` in the files that it is given.
+/// A comment that states no condition, and how many there may be.
+const NO_CONDITION: &str = "SAFETY: the caller's contract.";
+const WITHOUT_CONDITION: usize = 29;
+
+/// Counts `unsafe` and comments without a condition in the files that it is given.
 #[derive(Default)]
 pub struct Contracts {
+    /// Comments that state no condition.
+    without_condition: usize,
     /// Blocks and declarations of each folder in [`LIMITS`].
     found: [(usize, usize); LIMITS.len()],
 }
 
 impl Contracts {
     pub fn add(&mut self, name: &str, text: &str) {
+        self.without_condition += text.lines().filter(|line| line.ends_with(NO_CONDITION)).count();
         let Some(folder) = LIMITS.iter().position(|limit| name.starts_with(limit.folder)) else { return };
         if name.ends_with(".rs") {
             let (blocks, declarations) = count(name, text);
@@ -40,6 +48,13 @@ impl Contracts {
     /// The folders that say it more often than they may.
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
+        if self.without_condition > WITHOUT_CONDITION {
+            let found = self.without_condition;
+            let what = format!(
+                "{found} comments `{NO_CONDITION}`, and {WITHOUT_CONDITION} is the most; state the condition"
+            );
+            faults.push(Fault::new("device/", 1, what));
+        }
         for (limit, &(blocks, declarations)) in LIMITS.iter().zip(&self.found) {
             for (what, found, most) in
                 [("blocks", blocks, limit.blocks), ("functions", declarations, limit.declarations)]
@@ -98,6 +113,20 @@ mod tests {
             #![allow(unsafe_op_in_unsafe_fn)]
         ";
         assert_eq!(count("a.rs", text), (1, 2));
+    }
+
+    #[test]
+    fn comments_that_state_no_condition_are_counted_and_others_are_not() {
+        let faults = |count: usize| {
+            let mut contracts = Contracts::default();
+            contracts.add("host/a.rs", &format!("    // {NO_CONDITION}\n").repeat(count));
+            contracts
+                .add("host/b.rs", &format!("// {NO_CONDITION} `a` is readable.\n").repeat(WITHOUT_CONDITION));
+            contracts.faults().iter().map(|fault| fault.what.clone()).collect::<Vec<_>>()
+        };
+        assert!(faults(WITHOUT_CONDITION).is_empty());
+        let more = faults(WITHOUT_CONDITION + 1);
+        assert!(more.len() == 1 && more[0].contains("state the condition"), "{more:?}");
     }
 
     #[test]

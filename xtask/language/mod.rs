@@ -4,7 +4,8 @@
 //! - [`spelling`]: no misspelt word, in text or in names;
 //! - [`columns`]: comments wrapped at 100 columns, paragraphs of Markdown at 120 or on one line;
 //! - [`words`]: no word of the list that hides a term or an actor;
-//! - [`contracts`]: no more `unsafe` in kernels and examples than there is.
+//! - [`contracts`]: no more `unsafe` in kernels and examples, and no more comments on it without a
+//!   condition, than there are.
 //!
 //! A line that must have such a word is marked `language-ok: REASON`, itself or in the line above.
 
@@ -24,12 +25,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// Files with these endings are checked.
-const ENDINGS: &[&str] = &[".rs", ".md", ".py", ".pyi", ".toml", ".sh"];
+const ENDINGS: &[&str] = &[".rs", ".md", ".py", ".pyi", ".toml", ".sh", ".toml.in", ".yml", ".ci/run"];
 
 /// Files that start like this are not checked, for the reason beside it.
 const EXCEPT: &[(&str, &str)] = &[
     ("xtask/language/", "has the words themselves"),
     ("tests/fixtures/data/", "recorded output"),
+    ("docs/readings.md", "quotes sentences that were rewritten"),
     ("Cargo.toml", "descriptions are checked where they are shown: in README.md"),
 ];
 
@@ -124,6 +126,14 @@ mod tests {
         assert_eq!(faults("// language-ok: a quotation\n// nobody recieves\n"), 0);
         assert_eq!(faults("let a = \"nobody\"; // language-ok: data\n"), 0);
         assert_eq!(faults("// language-ok: a quotation\n//\n// nobody recieves\n"), 2);
+    }
+
+    #[test]
+    fn scripts_and_templates_are_checked() {
+        let template = "tools/cli/commands/new/krate/template";
+        for name in [".ci/run", &format!("{template}/Cargo.toml.in"), &format!("{template}/ci.yml")] {
+            assert!(is_checked(name) && Checkout::find().unwrap().root.join(name).is_file(), "{name}");
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::Fault;
 use super::source::Piece;
 
 /// Phrases, and what to write instead of them. A phrase may go on in the next line.
+#[rustfmt::skip] // A phrase a line would be two screens.
 const WORDS: &[(&[&str], &str)] = &[
     (&["nobody", "no one"], "name the actor: no thread, no caller, no kernel"),
     (
@@ -37,10 +38,25 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["mends", "mended", "mend", "mending"], "fix, correct"),
     (&["thereof", "therein", "whereof", "hither", "lest"], "plain words"),
     (&["all the same"], "still, even so"),
+    (
+        &[
+            "f16 sums", "f32 sums", "4 sums", "16 sums", "64 sums", "four sums", "its sums", "sums in f32",
+            "thread's sums", "rows of sums", "column of sums", "fragment of sums", "fragments of sums",
+        ],
+        "accumulators",
+    ),
 ];
 
-/// The words of the list in a piece of a file.
+/// The words of the list in a piece of a file, and sentences that begin with "Of".
 pub fn check(name: &str, piece: &Piece, faults: &mut Vec<Fault>) {
+    // In `Of::CUDA_R_16F` it is a name.
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '`' | ':' | '\'' | '-');
+    for (line, text) in (piece.line..).zip(piece.text.lines()) {
+        if text.split(|c| !is_word(c)).any(|word| word == "Of") {
+            let what = "`Of` begins a sentence: begin with its subject, or with `for`, `among`, `in`";
+            faults.push(Fault::new(name, line, what.to_owned()));
+        }
+    }
     let tokens = tokens(piece);
     for (phrases, instead) in WORDS {
         for phrase in *phrases {
@@ -107,6 +123,15 @@ mod tests {
         assert_eq!(faults("// if so, many tiles; no so-many\n"), [""; 0]);
         assert_eq!(faults("// if so many tiles\n").len(), 1);
         assert_eq!(faults("// the parameter `nobody` and `in front`\n"), [""; 0]);
+    }
+
+    #[test]
+    fn a_sentence_begins_with_its_subject() {
+        let found =
+            faults("/// It is so.\n/// Of two warps one waits.\nlet a = \"Of both\"; // Of::Type, offset\n");
+        assert_eq!(found.iter().filter(|fault| fault.contains("begins a sentence")).count(), 2, "{found:?}");
+        assert!(found[0].starts_with("a.rs:2: "), "{found:?}");
+        assert_eq!(faults("// one of two, `Of two`, Of::Two, Offsets\n"), [""; 0]);
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub unsafe fn bulk_load(
                 )
             };
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: shared addresses of one block of the cluster, and a readable source.
         unsafe {
             match (multicast, policy) {
                 (None, None) => load!("", "",),
@@ -71,7 +71,7 @@ pub unsafe fn bulk_load(
 pub unsafe fn bulk_copy_to_cluster(destination: u32, source: u32, bytes: u32, mbarrier: u32) {
     needs!("cp.async.bulk", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: shared addresses of blocks that have not exited, and a fenced source.
     unsafe {
         core::arch::asm!(
             "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [{destination}], [{source}], {bytes}, [{mbarrier}];",
@@ -95,7 +95,7 @@ pub unsafe fn bulk_copy_to_cluster(destination: u32, source: u32, bytes: u32, mb
 pub unsafe fn bulk_store(destination: u64, source: u32, bytes: u32, policy: Option<CachePolicy>) {
     needs!("cp.async.bulk", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: a fenced source in the block's shared memory, and a writable destination.
     unsafe {
         match policy {
             None => core::arch::asm!(
@@ -135,7 +135,7 @@ macro_rules! reduce {
             unsafe fn bulk_reduce_add(destination: u64, source: u32, bytes: u32) {
                 needs!("cp.reduce.async.bulk", 90 8.0);
                 #[cfg(target_arch = "nvptx64")]
-                // SAFETY: the caller's contract.
+                // SAFETY: a fenced source in the block's shared memory, and a writable destination.
                 unsafe {
                     core::arch::asm!(
                         concat!(

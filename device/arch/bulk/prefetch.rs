@@ -19,7 +19,7 @@ pub unsafe fn tensor_prefetch<const R: usize>(map: TensorMapPointer, start: [i32
     {
         macro_rules! prefetch {
             ($rank:literal, $list:literal, $($c:ident $at:literal),+) => {
-                // SAFETY: the caller's contract.
+                // SAFETY: `map` leads to a tensor map.
                 unsafe {
                     core::arch::asm!(
                         concat!("cp.async.bulk.prefetch.tensor.", $rank, ".L2.global [{map}, {{", $list, "}}];"),
@@ -44,7 +44,7 @@ pub unsafe fn tensor_prefetch<const R: usize>(map: TensorMapPointer, start: [i32
 pub unsafe fn bulk_prefetch(address: u64, bytes: u32) {
     needs!("cp.async.bulk.prefetch", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: the bytes are readable memory.
     unsafe {
         core::arch::asm!(
             "cp.async.bulk.prefetch.L2.global [{address}], {bytes};",
@@ -65,7 +65,7 @@ pub unsafe fn bulk_prefetch(address: u64, bytes: u32) {
 pub unsafe fn prefetch_tensor_map(map: TensorMapPointer) {
     needs!("prefetch.tensormap", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: `map` leads to a tensor map.
     unsafe {
         core::arch::asm!("prefetch.tensormap [{}];", in(reg64) map.address(), options(nostack))
     }

@@ -37,7 +37,7 @@ pub unsafe fn tensor_load<const R: usize>(
                     concat!(" [{destination}], [{map}, {{", $list, "}}], [{mbarrier}]"), $($c $at),+)
             };
             (@ $name:expr, $operands:expr, $($c:ident $at:literal),+) => {
-                // SAFETY: the caller's contract.
+                // SAFETY: aligned shared memory of one block, and a map of readable memory.
                 unsafe {
                     match (multicast, policy) {
                         (None, None) => load!(@@ ($name, $operands, ";"), ($($c $at),+),),
@@ -102,7 +102,7 @@ macro_rules! stores {
             {
                 macro_rules! store {
                     ($d rank:literal, $d list:literal, $d($d c:ident $d at:literal),+) => {
-                        // SAFETY: the caller's contract.
+                        // SAFETY: fenced shared memory of the block, and a map of writable memory.
                         unsafe {
                             match policy {
                                 None => core::arch::asm!(

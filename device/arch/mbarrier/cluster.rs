@@ -13,7 +13,7 @@ use crate::arch::target::needs;
 pub unsafe fn mbarrier_arrive_cluster(address: u32) {
     needs!("mbarrier.arrive.shared::cluster", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: an initialised mbarrier of a block that has not exited.
     unsafe {
         core::arch::asm!(
             "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [{}];", in(reg32) address, options(nostack)
@@ -39,7 +39,7 @@ pub unsafe fn mbarrier_arrive_cluster(address: u32) {
 pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
     needs!("mbarrier.arrive.shared::cluster", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: an initialised mbarrier of a block that has not exited.
     unsafe {
         core::arch::asm!("mbarrier.arrive.shared::cluster.b64 _, [{}];", in(reg32) address, options(nostack))
     }
@@ -58,7 +58,7 @@ pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
 pub unsafe fn mbarrier_arrive_expect_tx_cluster(address: u32, bytes: u32) {
     needs!("mbarrier.arrive.expect_tx.shared::cluster", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: an initialised mbarrier of a block that has not exited.
     unsafe {
         core::arch::asm!(
             "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [{address}], {bytes};",

@@ -12,7 +12,7 @@ use crate::arch::target::needs;
 pub unsafe fn mbarrier_init(address: u32, count: u32) {
     needs!("mbarrier.init", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: 8 aligned bytes of shared memory without another use.
     unsafe {
         core::arch::asm!(
             "mbarrier.init.shared.b64 [{address}], {count};",
@@ -32,7 +32,7 @@ pub unsafe fn mbarrier_init(address: u32, count: u32) {
 pub unsafe fn mbarrier_inval(address: u32) {
     needs!("mbarrier.inval", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: an initialised mbarrier that no thread uses any more.
     unsafe {
         core::arch::asm!("mbarrier.inval.shared.b64 [{}];", in(reg32) address, options(nostack))
     }
@@ -51,7 +51,7 @@ pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
     #[cfg(target_arch = "nvptx64")]
     {
         let state: u64;
-        // SAFETY: the caller's contract.
+        // SAFETY: an initialised mbarrier.
         unsafe {
             core::arch::asm!(
                 "mbarrier.arrive.shared.b64 {state}, [{address}];",
@@ -76,7 +76,7 @@ pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
     #[cfg(target_arch = "nvptx64")]
     {
         let done: u32;
-        // SAFETY: the caller's contract.
+        // SAFETY: an initialised mbarrier, and a state of its current or previous phase.
         unsafe {
             core::arch::asm!(
                 "{{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [{address}], {state}; selp.b32 {done}, 1, 0, p; }}",
@@ -97,7 +97,7 @@ pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait(address: u32, state: u64) {
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: as `mbarrier_test_wait`.
     while !unsafe { mbarrier_test_wait(address, state) } {}
     #[cfg(not(target_arch = "nvptx64"))]
     moye_sim::intrinsics::mbarrier_wait(address, state);
@@ -113,7 +113,7 @@ pub unsafe fn mbarrier_wait(address: u32, state: u64) {
 pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
     needs!("cp.async.mbarrier.arrive", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: an initialised mbarrier, whose phase cannot end before.
     unsafe {
         core::arch::asm!("cp.async.mbarrier.arrive.shared.b64 [{}];", in(reg32) address, options(nostack))
     }
@@ -130,7 +130,7 @@ pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
 pub unsafe fn cp_async_mbarrier_arrive_noinc(address: u32) {
     needs!("cp.async.mbarrier.arrive.noinc", 80 7.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: an initialised mbarrier, which counts this arrival.
     unsafe {
         core::arch::asm!("cp.async.mbarrier.arrive.noinc.shared.b64 [{}];", in(reg32) address, options(nostack))
     }

@@ -15,7 +15,7 @@ pub unsafe fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
     #[cfg(target_arch = "nvptx64")]
     {
         let state: u64;
-        // SAFETY: the caller's contract.
+        // SAFETY: an initialised mbarrier, whose phase waits for less than 2^20 bytes.
         unsafe {
             core::arch::asm!(
                 "mbarrier.arrive.expect_tx.shared::cta.b64 {state}, [{address}], {bytes};",
@@ -38,7 +38,7 @@ pub unsafe fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
 pub unsafe fn mbarrier_expect_tx(address: u32, bytes: u32) {
     needs!("mbarrier.expect_tx", 90 8.0);
     #[cfg(target_arch = "nvptx64")]
-    // SAFETY: the caller's contract.
+    // SAFETY: an initialised mbarrier, whose phase cannot end before.
     unsafe {
         core::arch::asm!(
             "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [{address}], {bytes};",

@@ -136,7 +136,7 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
         destination: <Self::Destination as Side>::Place,
     ) -> <Self::Destination as Side>::Output {
         let _ = bytes;
-        // SAFETY: the caller's contract.
+        // SAFETY: the atom's source may be read and its destination written.
         unsafe { Self::call(source, destination) }
     }
 

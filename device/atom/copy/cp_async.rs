@@ -80,14 +80,14 @@ macro_rules! atom {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn call_partial(bytes: u32, source: u64, destination: u32) {
-                // SAFETY: the caller's contract.
+                // SAFETY: aligned addresses; `bytes` bytes of the source are readable.
                 unsafe { cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, bytes) };
             }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn call(source: u64, destination: u32) {
-                // SAFETY: the caller's contract.
+                // SAFETY: aligned addresses; the source is readable.
                 unsafe {
                     if $zero_fill {
                         cp_async_zfill(const { $kind }, L2Prefetch::None, destination, source, size_of::<T>() as u32);

@@ -45,7 +45,7 @@ macro_rules! load {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn call(source: u32, (): ()) -> [u32; $count] {
-                // SAFETY: the caller's contract.
+                // SAFETY: all lanes are here; addresses are aligned and their bytes written.
                 unsafe { arch::$function(source) }
             }
         }
@@ -81,7 +81,7 @@ macro_rules! store {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn call(source: [u32; $count], destination: u32) {
-                // SAFETY: the caller's contract.
+                // SAFETY: all lanes are here; no other thread touches the aligned bytes.
                 unsafe { arch::$function(destination, source) }
             }
         }
@@ -117,7 +117,7 @@ impl CopyAtom for SM75_U32x1_MOVM_T {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn call([source]: [u32; 1], (): ()) -> [u32; 1] {
-        // SAFETY: the caller's contract.
+        // SAFETY: all lanes of the warp are here.
         [unsafe { arch::movmatrix_trans(source) }]
     }
 }

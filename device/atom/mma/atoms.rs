@@ -90,14 +90,14 @@ macro_rules! atoms {
                     b: Self::RegistersB,
                     c: Self::RegistersC,
                 ) {
-                    // SAFETY: the caller's contract.
+                    // SAFETY: all lanes of the warp execute this, on an architecture that has it.
                     *d = unsafe { mma::$function(a, b, c) };
                 }
 
                 #[inline(always)]
                 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
                 unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB) {
-                    // SAFETY: the caller's contract.
+                    // SAFETY: all lanes of the warp execute this, on an architecture that has it.
                     *d = unsafe { further!($function)(a, b, *d) };
                 }
             }
@@ -138,14 +138,14 @@ macro_rules! atoms {
                     b: Self::RegistersB,
                     c: Self::RegistersC,
                 ) {
-                    // SAFETY: the caller's contract.
+                    // SAFETY: all lanes of the warp execute this, on an architecture that has it.
                     unsafe { $first::fma(d, a, b, c) };
                 }
 
                 #[inline(always)]
                 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
                 unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB) {
-                    // SAFETY: the caller's contract.
+                    // SAFETY: all lanes of the warp execute this, on an architecture that has it.
                     unsafe { $first::accumulate(d, a, b) };
                 }
             }

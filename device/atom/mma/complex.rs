@@ -51,14 +51,14 @@ macro_rules! complex {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn fma(d: &mut [f64; $registers], $a: [f64; 2], $b: [f64; 2], $c: [f64; $registers]) {
-                // SAFETY: the caller's contract.
+                // SAFETY: all lanes of the warp execute this.
                 *d = unsafe { $product };
             }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn accumulate(d: &mut [f64; $registers], a: [f64; 2], b: [f64; 2]) {
-                // SAFETY: the caller's contract.
+                // SAFETY: all lanes of the warp execute this.
                 unsafe { Self::fma(d, a, b, *d) };
             }
         }

@@ -19,7 +19,7 @@ use core::marker::PhantomData;
 /// use moye_device::atom::mma::UniversalFma;
 /// use moye_device::layout::{layout, tuple};
 ///
-/// // 256 threads, 16 by 16, of which each has 8 x 8 sums of a 128 x 128 tile.
+/// // 256 threads, 16 by 16, of which each has 8 x 8 accumulators of a 128 x 128 tile.
 /// const MMA: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((16, 16, 1)));
 /// assert_eq!(MMA.partition_c(layout!((128, 128))), layout!((1, 8, 8):(0, 16, 2048)));
 /// ```

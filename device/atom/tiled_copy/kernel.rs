@@ -193,7 +193,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     {
         const { count_of::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
         const { whole_bytes::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read and the destination written.
         unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
     }
 
@@ -211,7 +211,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     {
         const { takes_predicates::<C>() };
         const { count_of::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
-        // SAFETY: the caller's contract.
+        // SAFETY: the copied elements of both sides may be accessed.
         unsafe { copy_if(C::default(), predicate, source.input(), destination.output()) }
     }
 
@@ -230,7 +230,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     {
         const { count_of::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>() };
         const { whole_bytes::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>() };
-        // SAFETY: the caller's contract.
+        // SAFETY: the source may be read.
         unsafe { C::to_registers(source.input(), &mut self.retile_d(fragment)) }
     }
 
@@ -249,7 +249,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     {
         const { count_of::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>() };
         const { whole_bytes::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>() };
-        // SAFETY: the caller's contract.
+        // SAFETY: the destination may be written.
         unsafe { C::from_registers(&self.retile_s(fragment), destination.output()) }
     }
 }

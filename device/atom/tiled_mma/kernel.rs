@@ -217,7 +217,7 @@ macro_rules! partition_fragments {
             $of: Storable,
         {
             const { same_width::<E::Element, M::Atom, $kind>() };
-            // SAFETY: the caller's contract.
+            // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }
     )+ };
@@ -238,8 +238,8 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
         /// A fragment for this thread's part of a tile `(BLK_N, BLK_K)` of B:
         /// `(MMA, MMA_N, MMA_K)`.
         partition_fragment_b OfB E::Element;
-        /// A fragment of sums for this thread's part of a tile `(BLK_M, BLK_N)` of C, of the atom's
-        /// type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
+        /// A fragment of accumulators for this thread's part of a tile `(BLK_M, BLK_N)` of C, of
+        /// the atom's type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
         partition_fragment_c OfC <M::Atom as MmaAtom>::C;
         /// A fragment of results for this thread's part of a tile `(BLK_M, BLK_N)` of D, of the
         /// atom's type whatever the tile's is: `(MMA, MMA_M, MMA_N)`.
@@ -261,7 +261,7 @@ macro_rules! fragments {
         where
             $of: Storable,
         {
-            // SAFETY: the caller's contract.
+            // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }
     )+ };
@@ -281,7 +281,7 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
 }
 
 /// The tensor's elements have as many bits as the atom's, or the partition does not compile. C and
-/// D in memory may be of any type, which sums are converted from and to.
+/// D in memory may be of any type, which accumulators are converted from and to.
 pub(super) const fn same_width<T: Storable, A: Atom, O: OperandKind>() {
     let (name, bits) = A::TRAITS.numbers[match O::OPERAND {
         Operand::A => 0,

@@ -38,11 +38,11 @@ impl<P: StaticLayout, O: OperandKind> StaticLayout for StageOf<P, O> {
 impl<M: StaticTiledMma> ThrMma<M> {
     /// The operand A of a product, for a part of A.
     ///
-    /// Of an instruction that takes registers it is a fragment, zero, `(MMA, MMA_M, MMA_K)`; a
+    /// For an instruction that takes registers it is a fragment, zero, `(MMA, MMA_M, MMA_K)`; a
     /// fourth mode of the part, its stages, is left out. In the simulator the use of an element is
     /// a fault that neither was written nor was left out by a copy's predicate.
     ///
-    /// Of `wgmma` with A in shared memory it is a tensor of matrix descriptors,
+    /// For `wgmma` with A in shared memory it is a tensor of matrix descriptors,
     /// `(1, MMA_M, MMA_K, ...)`, with all stages. The part is of a whole array, or of a stage of
     /// one. In a kernel whose warpgroups divide M, slice the tiled MMA by the warpgroup's first
     /// thread (`slice(128 * warpgroup)`), which is uniform across the warp: descriptors are in
@@ -60,8 +60,9 @@ impl<M: StaticTiledMma> ThrMma<M> {
         <M::Atom as Operands>::FormA::make(part)
     }
 
-    /// The operand B of a product, for a part of B: a fragment `(MMA, MMA_N, MMA_K)`, or for `wgmma`
-    /// a tensor of matrix descriptors `(1, MMA_N, MMA_K, ...)`. As [`fragment_a`](Self::fragment_a).
+    /// The operand B of a product, for a part of B: a fragment `(MMA, MMA_N, MMA_K)`, or for
+    /// `wgmma` a tensor of matrix descriptors `(1, MMA_N, MMA_K, ...)`. As
+    /// [`fragment_a`](Self::fragment_a).
     #[inline(always)]
     #[must_use]
     pub fn fragment_b<E: Engine, L: StaticLayout>(
@@ -124,7 +125,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
         const { B::CHECKED };
-        // SAFETY: the caller's contract.
+        // SAFETY: operands and accumulators may be accessed, and all lanes execute this.
         unsafe { b.multiply(a, c, true) }
     }
 
@@ -137,7 +138,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm_zero<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
         const { B::CHECKED };
-        // SAFETY: the caller's contract.
+        // SAFETY: operands and accumulators may be accessed, and all lanes execute this.
         unsafe { b.multiply(a, c, false) }
     }
 }

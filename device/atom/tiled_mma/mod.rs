@@ -57,8 +57,8 @@ impl<A: Atom> TiledMma<A> {
     /// execute the instruction. Only lanes whose number modulo 16 is below 4 or 8 should store
     /// accumulators (`lane & 12 == 0` for one atom, `lane & 8 == 0` for two).
     ///
-    /// Atoms side by side along K have sums of their own of the same elements of C, as in CuTe: the
-    /// kernel adds them up.
+    /// Atoms side by side along K have their own accumulators of the same elements of C, as in
+    /// CuTe: the kernel reduces them.
     ///
     /// # Panics
     /// In a `const`: does not compile. Where [`try_new`](Self::try_new) gives an error.

@@ -313,7 +313,7 @@ impl MmaTiling {
             Ok(parts) => parts,
             Err(error) => return Err(error),
         };
-        // Of an operand in shared memory, all threads of an atom have all elements.
+        // Where an operand is in shared memory, all threads of an atom have all its elements.
         let atom = self.layout(operand);
         let alike = if atom.size() > atom.cosize() { atom.size() / atom.cosize() } else { 1 };
         if parts.size() != alike * tensor.size() {

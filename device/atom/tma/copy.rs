@@ -333,7 +333,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         destination: Tensor<Shared<T>, N>,
         stage: &Filling,
     ) {
-        // SAFETY: the caller's contract.
+        // SAFETY: `source` is of a map of this copy, and the stage expects the bytes.
         unsafe { self.copy_to_barrier(source, destination, stage.barrier()) }
     }
 
@@ -364,7 +364,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn prefetch(self, source: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>) {
-        // SAFETY: the caller's contract.
+        // SAFETY: `source` is of a map of this copy.
         unsafe { const { TmaCopy::<T, L, R, CLUSTER>::TILE }.prefetch(source.map, source.start) }
     }
 

@@ -148,8 +148,8 @@ impl TmaTile {
                 return Err(TmaMapError::Contiguous { mode, stride });
             }
             extents[dimension] = layout.size() as u64;
-            // Of a single element any stride will do that is a multiple of 16 bytes. A stride past
-            // 64 bits is past the map's limit.
+            // A mode of one element may have any stride that is a multiple of 16 bytes. A stride
+            // past 64 bits is past the map's limit.
             strides[dimension] =
                 if layout.size() > 1 { stride.unsigned_abs().saturating_mul(element.bytes()) } else { 16 };
         }

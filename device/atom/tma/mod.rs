@@ -16,7 +16,7 @@
 //! const TILE: TmaTile = TmaTile::new(A, 16);
 //! assert_eq!((TILE.copies(), TILE.bytes()), (1, 128 * 64 * 2));
 //!
-//! // Of a row-major matrix with 1000 rows of 512 numbers, K running fastest.
+//! // A row-major matrix with 1000 rows of 512 numbers, K running fastest.
 //! let map = TILE.tensor_map(TensorElement::Bf16, 0x1000, &layout!((1000, 512):(512, 1)))?;
 //! assert_eq!((map.extents[..2].to_vec(), map.strides[0]), (vec![512, 1000], 1024));
 //! assert_eq!((map.box_extents[..2].to_vec(), map.swizzle), (vec![64, 128], TensorSwizzle::B128));

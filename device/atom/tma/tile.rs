@@ -270,7 +270,7 @@ impl TmaTile {
         let mut copy = 0;
         while copy < self.copies {
             let at = self.start(copy, start);
-            // SAFETY: the caller's contract.
+            // SAFETY: `map` is this tile's; `tile` and `mbarrier` are shared memory of the block.
             unsafe { tensor_load(tile + self.offsets[copy], map, at, mbarrier, multicast, policy) };
             copy += 1;
         }
@@ -287,7 +287,7 @@ impl TmaTile {
         self.check_start(start);
         let mut copy = 0;
         while copy < self.copies {
-            // SAFETY: the caller's contract.
+            // SAFETY: `map` is this tile's.
             unsafe { tensor_prefetch(map, self.start(copy, start)) };
             copy += 1;
         }
@@ -313,7 +313,7 @@ impl TmaTile {
         let mut copy = 0;
         while copy < self.copies {
             let at = self.start(copy, start);
-            // SAFETY: the caller's contract.
+            // SAFETY: `map` is this tile's, and `tile` is fenced shared memory of the block.
             unsafe { tensor_store(map, at, tile + self.offsets[copy], policy) };
             copy += 1;
         }
@@ -331,7 +331,7 @@ impl TmaTile {
         let mut copy = 0;
         while copy < self.copies {
             let at = self.start(copy, start);
-            // SAFETY: the caller's contract.
+            // SAFETY: `map` is this tile's, and `tile` is fenced shared memory of the block.
             unsafe { tensor_reduce_add(map, at, tile + self.offsets[copy], None) };
             copy += 1;
         }

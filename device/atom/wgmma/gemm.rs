@@ -139,7 +139,7 @@ impl<A: WgmmaAtom, T: OperandTensorA<A>> OperandTensorA<A> for &T {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn operand(source: T::Source<'_>, index: usize) -> A::OperandA {
-        // SAFETY: the caller's contract.
+        // SAFETY: `index` is inside the tensor.
         unsafe { T::operand(source, index) }
     }
 }
@@ -329,7 +329,7 @@ impl<M: StaticTiledMma<Atom: WgmmaAtom>> ThrMma<M> {
     where
         <M::Atom as WgmmaAtom>::D: Storable,
     {
-        // SAFETY: the caller's contract.
+        // SAFETY: a product writes them before they are read.
         unsafe { Fragment::uninit() }
     }
 }

@@ -1,5 +1,5 @@
-//! The methods of a slice of a tiled MMA whose atom is a `wgmma`: products in batches, and waits for
-//! them.
+//! The methods of a slice of a tiled MMA whose atom is a `wgmma`: products in batches, and waits
+//! for them.
 //!
 //! ```
 //! use moye_device::prelude::*;

@@ -2,7 +2,7 @@
 //! transposed on its way.
 //!
 //! `wgmma` of 8-bit floats reads both operands K-major, so that `P V` needs V with its keys
-//! contiguous. Of the producer's warpgroup one warp loads Q, K and V by TMA, and the other three
+//! contiguous. One warp of the producer's warpgroup loads Q, K and V by TMA, and the other three
 //! transpose V from one array of shared memory to another. The consumers multiply what these wrote.
 //!
 //! ```text
@@ -78,11 +78,11 @@ impl Scale {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Scales {
-    /// Of Q.
+    /// The factors of Q.
     pub q: Scale,
-    /// Of K.
+    /// The factors of K.
     pub k: Scale,
-    /// Of V.
+    /// The factors of V.
     pub v: Scale,
 }
 

@@ -373,7 +373,7 @@ impl<C: Config> KeyRows<C> {
         let mut next = first.offset(i64::from(row + part.row()) * stride);
         let step = i64::from(part.rows_at_once()) * stride;
         let left = self.keys - key;
-        // Of the thread's first row on, so that the others are compared with constants.
+        // Counted from the thread's first row, so that the others are compared with constants.
         let of_thread = left as i32 - part.row() as i32;
         part.load(to, |row| {
             let this = next;

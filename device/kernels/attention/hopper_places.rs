@@ -23,7 +23,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Of the keys of `sequence`.
+    /// The places of the keys of `sequence`.
     #[inline(always)]
     pub fn new<T: Element>(arguments: &Arguments<T>, sequence: &Sequence) -> Self {
         let pages = if arguments.pages.address() == 0 {

@@ -97,8 +97,8 @@ impl Iterator for Tiles {
 /// tiles of `rows` rows and `keys` keys.
 ///
 /// A section's keys and values fit in `l2` bytes. Up to 32 heads may be more: then several blocks
-/// read the same ones at a time. Of sections that are nearly as even the smallest is taken, whose
-/// blocks share the most keys.
+/// read the same ones at a time. Among sections that are nearly as even it takes the smallest,
+/// whose blocks share the most keys.
 #[cfg(not(target_arch = "nvptx64"))]
 #[must_use]
 pub fn even_section<T: Element>(

@@ -4,7 +4,7 @@ use super::softmax::{at, normalizer};
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, shuffle_xor, vote_any};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Of [`Softmax::max`] before the first score. Finite, so that a difference of two is a number.
+/// [`Softmax::max`] before the first score. Finite, so that a difference of two is a number.
 const LOWEST: f32 = -1.0e30;
 
 /// What the softmax of two rows has come to. The four threads of a quad have the same rows: they

@@ -79,7 +79,7 @@ pub struct Visible {
 }
 
 impl Visible {
-    /// Of `queries` by `keys` tokens.
+    /// The keys that `queries` tokens see of `keys` tokens.
     #[inline(always)]
     #[must_use]
     pub fn new(queries: u32, keys: u32, window: Window) -> Self {

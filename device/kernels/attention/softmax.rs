@@ -3,7 +3,7 @@
 use moye_device::arch::{FULL_WARP, Fma, Word, Word128, ex2_approx_f32, rcp_approx_f32, shuffle_xor};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Of [`Softmax`] before the first score. Scores below count as hidden. Finite, so that a
+/// The maximum before the first score. Scores below count as hidden. Finite, so that a
 /// difference of two is a number.
 const LOWEST: f32 = -1.0e30;
 

@@ -1,7 +1,7 @@
 //! Reduces the accumulators of the two blocks of a pair that split K.
 //!
-//! Each block has accumulators of the whole tile, and writes half of it. Of a warpgroup's 64 rows
-//! the first block writes those of warps 0 and 1, the second those of warps 2 and 3. So two warps
+//! Each block has accumulators of the whole tile, and writes half of it. The first
+//! block writes the rows of warps 0 and 1 of a warpgroup, the second those of 2 and 3. So two warps
 //! of each block keep their accumulators, and two send theirs:
 //!
 //! ```text

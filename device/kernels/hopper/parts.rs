@@ -141,7 +141,10 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     const { assert!(PARTS == 1 || PARTS == 2, "shares start at a multiple of the swizzle's period") };
     const {
         let stages = STAGES * (G::BYTES_A + G::BYTES_B);
-        assert!(G::BLK_M * chunks::<G>() * COLUMNS * 4 <= stages, "the sums of a block replace its stages");
+        assert!(
+            G::BLK_M * chunks::<G>() * COLUMNS * 4 <= stages,
+            "the accumulators of a block replace its stages"
+        );
         assert!(stages > 128 * 1024, "a multiprocessor has room for one block");
     };
     let thread = thread_idx().x;

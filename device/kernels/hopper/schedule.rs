@@ -213,8 +213,9 @@ impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
         WorkTile { m, n, batch, ..tile }
     }
 
-    /// Of two warpgroups that share a tile, one may store its piece and go on, while the other is
-    /// last to arrive and writes C: so each has its own counter.
+    /// The fix-up of a warpgroup's rows. One of two warpgroups that share a tile may store its
+    /// piece and go on, while the other is last to arrive and writes C: so each has its own
+    /// counter.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn fix_up<D: FixUp, L: StaticLayout>(

@@ -12,14 +12,14 @@ macro_rules! majors {
         $t:ty, $atom:ty:
         $($doc:literal $large:ident $small:ident $major_a:ident $copy_a:ty, $major_b:ident $copy_b:ty;)+
     )+) => { $( tensor_core! { $(
-        #[doc = concat!("`c = a * b` with ", $doc, ", sums in f32. A block of 256 threads for each tile of 256 x 128.")]
+        #[doc = concat!("`c = a * b` with ", $doc, ", accumulators in f32. A block of 256 threads for each tile of 256 x 128.")]
         $large = $t => f32, $t {
             tile: 256 x 128 x 64 in 3, threads = 256, min_blocks = 1,
             mma: $atom = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 16]),
             a: $major_a by $copy_a,
             b: $major_b by $copy_b,
         }
-        #[doc = concat!("`c = a * b` with ", $doc, ", sums in f32. A block of 128 threads for each tile of 64 x 64.")]
+        #[doc = concat!("`c = a * b` with ", $doc, ", accumulators in f32. A block of 128 threads for each tile of 64 x 64.")]
         $small = $t => f32, $t {
             tile: 64 x 64 x 64 in 4, threads = 128, min_blocks = 3,
             mma: $atom = TiledMma::tiled(layout!((2, 2, 1)), [32, 32, 16]),

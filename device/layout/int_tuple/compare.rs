@@ -118,8 +118,8 @@ const fn less_each(a: &IntTuple, at: At, b: &IntTuple, bt: At) -> bool {
     }
 }
 
-/// Whether `a` comes before `b` where the last element counts most. Of tuples that differ in rank
-/// only, the shorter is the first.
+/// Whether `a` comes before `b` where the last element counts most. If tuples differ in
+/// rank only, the shorter is the first.
 ///
 /// Multiples of one basis vector compare by their factors, of which the integer 0 is 0. What stands
 /// for no number on one line does not compare: multiples of two basis vectors, one beside an

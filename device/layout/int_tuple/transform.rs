@@ -134,7 +134,7 @@ impl IntTuple {
 }
 
 /// The tuple with an expression applied to each of its integers, in a `const` too: CuTe's
-/// `transform`. Of two tuples, which must nest alike and hold integers only, to each pair.
+/// `transform`. With two tuples, which must nest alike and hold integers only, to each pair.
 ///
 /// Wildcards stay, and so does the basis vector that an integer is a multiple of. At run time there
 /// are [`IntTuple::transform`] and, as a `Result`, [`IntTuple::try_transform_with`].

@@ -7,7 +7,7 @@ use moye_device::layout::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Of 1,000 cases of a strategy, how many have an answer.
+/// How many of 1,000 cases of a strategy have an answer.
 fn answered<S: proptest::strategy::Strategy>(strategy: S, asks: impl Fn(S::Value) -> bool) -> usize {
     let mut runner = TestRunner::deterministic();
     (0..1000).filter(|_| asks(strategy.new_tree(&mut runner).expect("a case").current())).count()

@@ -91,7 +91,7 @@ proptest! {
     fn nor_where_the_two_do_not_compose(
         a in any_layout(), shape in prop::collection::vec(2i64..7, 2..4), keys in prop::collection::vec(0i64..9, 4)
     ) {
-        // Of the shape's own extents, which rarely fit those of `a`.
+        // A layout of the shape's own extents, which rarely fit those of `a`.
         let shape = IntTuple::flat(&shape);
         let b = make_ordered_layout(shape, IntTuple::flat(&keys[..shape.rank()]));
         prop_assert_eq!(max_common_vector(a, b), common_by_search(&a, &b), "{} and {}", a, b);

@@ -14,7 +14,8 @@ proptest! {
         let stride = compact_order(shape, order);
         prop_assert!(congruent(stride, shape));
         prop_assert_eq!(make_ordered_layout(shape, order), Layout::new(shape, stride));
-        // Of the smallest order first, and of equals the leftmost: each steps over all before it.
+        // The smallest order comes first, and the leftmost of equals: each steps over all before
+        // it.
         let mut sequence: Vec<usize> = (0..shape.leaves()).collect();
         sequence.sort_by_key(|&leaf| (keys[leaf], leaf));
         let mut product = 1;

@@ -301,7 +301,7 @@ impl Product {
         let (a, b) = (matrix(m), matrix(n));
         let rows = rows.min(m);
         let expected = (0..rows).map(|i| {
-            // Of each share another row, so that all places of a tile are met.
+            // Another row of each share, so that all places of a tile are met.
             let row = i * m / rows + 37 * i % (m / rows);
             let a: Vec<f64> = a[row * k..][..k].iter().map(|x| x.to_f64()).collect();
             let sum = |b: &[bf16]| a.iter().zip(b).map(|(a, b)| a * b.to_f64()).sum();

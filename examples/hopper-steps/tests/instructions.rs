@@ -1,5 +1,5 @@
 //! The PTX of each step has the instruction that it is there for, which the step before has not,
-//! and keeps its sums in registers.
+//! and keeps its accumulators in registers.
 
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;

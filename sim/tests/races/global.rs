@@ -141,7 +141,7 @@ fn atomics_of_two_scopes(right: bool, data: u64) {
 }
 
 fn threads_of_a_block_by_its_scope(right: bool, data: u64) {
-    // Of two warps the later one reads what the other has left.
+    // The later of two warps reads what the other has left.
     let t = thread_idx().x;
     if !t.is_multiple_of(32) {
         return;

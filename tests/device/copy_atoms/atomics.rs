@@ -100,7 +100,7 @@ macro_rules! integers {
         let random = values(|r| r.rotate_left(32) as $t);
         cells(&SM_80, [&kernels::$min], &random, &[$t::MAX; 4], Ord::min);
         cells(&SM_80, [&kernels::$max], &random, &[$t::MIN; 4], Ord::max);
-        // Of 16 values half of the bits each would leave none.
+        // 16 values with half of the bits each would leave none.
         let dense = values(|r| (r | r.rotate_left(17) | r.rotate_left(29) | r.rotate_left(41)) as $t);
         cells(&SM_80, [&kernels::$and], &dense, &[!0; 4], |a, b| a & b);
         let sparse = values(|r| 1 << (r % u64::from($t::BITS)));

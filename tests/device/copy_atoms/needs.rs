@@ -60,7 +60,7 @@ fn arithmetic(instruction: &str) -> Needs {
     }
 }
 
-/// Of the types that exchanges and bit operations are not told, the widths count.
+/// Exchanges and bit operations do not name a type: the width counts.
 fn atomic(instruction: &str) -> Needs {
     let mut parts = instruction.split('.').skip(2);
     let operation = parts.next().expect("an operation");

@@ -35,7 +35,7 @@ macro_rules! integers {
     ($($t:ty),*) => { $(
         impl Bits for $t {
             fn bits(self) -> u128 {
-                // Of a negative number only as many bits as it has.
+                // A negative number has its own bits only, without the extended sign.
                 (self as u128) & (u128::MAX >> (128 - 8 * size_of::<Self>()))
             }
         }

@@ -81,7 +81,7 @@ fn put<T: TestNumber>(words: &mut [u32], at: usize, element: T) {
 /// How a sum is made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Of floats of this many bits.
+    /// A sum of floats of this many bits.
     Float(usize),
     Wrap,
     Saturate,

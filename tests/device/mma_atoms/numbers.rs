@@ -37,9 +37,9 @@ pub trait TestNumber: Number {
     /// The value.
     fn value(self) -> Complex64;
 
-    /// Of a sum of this type: how often the product of two magnitudes bounds what one product of
-    /// factors adds to it. Once for real numbers, and for complex ones, whose parts are two of the
-    /// four real products that the magnitudes' product has.
+    /// How often the product of two magnitudes bounds what one product of factors adds to an
+    /// accumulator of this type. Once for real numbers, and for complex ones, whose parts are two
+    /// of the four real products that the magnitudes' product has.
     const ADDENDS: f64 = 1.0;
 
     /// An upper bound of the magnitude of all that goes into the value.

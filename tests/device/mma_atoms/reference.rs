@@ -71,8 +71,8 @@ fn integer_sum<M: MmaAtom<A: TestNumber, B: TestNumber, C: TestNumber>>(
 
 /// How far the simulator's result may be from the triple loop's.
 ///
-/// Integers are exact; so are sums of small whole numbers, which every accumulator holds. Of floats
-/// both sides add exact products in f64, the triple loop without a fused step, and the simulator
+/// Integers are exact; so are sums of small whole numbers, which every accumulator holds. For
+/// floats both sides add exact products in f64, the triple loop without a fused step; the simulator
 /// rounds the sum once, to the nearest number of the result's type.
 pub fn simulator_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     if inputs == Inputs::Small || !is_float::<M>() {
@@ -85,8 +85,8 @@ pub fn simulator_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
 }
 
 /// How far the instruction's result on a GPU may be from the simulator's: [`MmaSum::bound`], which
-/// says what is assumed of hardware, of f32 sums with 24 bits, 14 for 8-bit floats, and 53 for f64;
-/// and the simulator's own error beside it.
+/// says what is assumed of hardware, of f32 accumulators with 24 bits, 14 for 8-bit floats, and 53
+/// for f64; and the simulator's own error beside it.
 pub fn gpu_bound<M: MmaAtom>(inputs: Inputs, expected: &Expected) -> f64 {
     if inputs == Inputs::Small || !is_float::<M>() {
         return 0.0;

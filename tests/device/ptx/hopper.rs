@@ -61,15 +61,15 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
             "{name} loads {of_stage} boxes a stage, in a loop that may be unrolled: {:?}",
             kernel.instructions
         );
-        // Of pairs of blocks, what is loaded of B goes to both.
+        // In pairs of blocks, what is loaded of B goes to both.
         let pairs = in_turn || !["_128x128", "_256x128", "_alone"].iter().any(|alone| name.ends_with(alone));
         let to_both = if pairs { loads / of_stage * boxes[1] } else { 0 };
         assert_eq!(kernel.count(MULTICAST), to_both, "{name}: {:?}", kernel.instructions);
         assert_eq!(kernel.count("barrier.cluster.arrive.relaxed"), usize::from(pairs), "{name}");
         assert_eq!(kernel.count("barrier.cluster.arrive"), usize::from(pairs), "{name} has no other");
-        // Pieces of shared tiles: a word of 16 bytes for four sums, left once, and taken in a loop
-        // over all pieces. Warpgroups that have whole tiles in turn share none, and one gives the
-        // turn to the other.
+        // Pieces of shared tiles: a word of 16 bytes for four accumulators, stored once, and loaded
+        // in a loop over all pieces. Warpgroups that have whole tiles in turn share none, and one
+        // gives the turn to the other.
         let words = match name {
             _ if in_turn => 0,
             _ if name.ends_with("_128x128") => 16,
@@ -180,7 +180,7 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
         assert_eq!(loads, all, "{name} has no other: {:?}", kernel.instructions);
         assert_eq!(kernel.count(MULTICAST), 0, "{name}: {:?}", kernel.instructions);
         // One barrier of the cluster, at the beginning, for which those who load and those who
-        // multiply wait. A thread that sends has 32 sums of a chunk, eight words of 16 bytes.
+        // multiply wait. A thread that sends has 32 accumulators a chunk, eight words of 16 bytes.
         let (arrivals, words) = if parts == 2 { (1, chunks * 8) } else { (0, 0) };
         for (what, count) in [
             ("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32", words),

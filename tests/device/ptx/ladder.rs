@@ -12,8 +12,8 @@ const F16: &str = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
 
 /// The steps of the ladder in `kernels::ladder`: instructions with their counts.
 pub const LADDER: &[(&str, &[(&str, usize)])] = &[
-    // A thread of 256 has 64 sums over 8 elements along K. 4 of A and 4 of B a thread and tile,
-    // ahead of the loop and in it; 4 + 16 operands for 64 products.
+    // A thread of 256 has 64 accumulators over 8 elements along K. 4 of A and 4 of B a thread and
+    // tile, ahead of the loop and in it; 4 + 16 operands for 64 products.
     (
         "ladder_tiled",
         &[(FMA, 512), ("ld.global.b32", 16), ("st.shared.b32", 8), ("ld.shared.b32", 160), ("bar.sync", 2)],

@@ -51,7 +51,7 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
 ) {
     let kernel = function(arch, name);
     // All steps of a whole tile; at an edge one after the other; and those of a last tile that its
-    // loop has unrolled, see `by_parts.rs`. A last tile has its own sums by alpha.
+    // loop has unrolled, see `by_parts.rs`. A last tile has its own products by alpha.
     let sums = sums_m * sums_n;
     let by_alpha = if parts > 0 { 2 } else { 1 };
     assert_eq!(kernel.count(FMA), (steps + 1 + last + by_alpha) * sums, "{:?}", kernel.instructions);
@@ -66,7 +66,7 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
         "{:?}",
         kernel.instructions
     );
-    // Of a whole tile, of one that hangs over an edge, and of one that is written by parts.
+    // The stores of a whole tile, of one that hangs over an edge, and of one written by parts.
     assert_eq!(kernel.count("st.global.v4.b32"), (1 + by_alpha) * sums / 4, "{:?}", kernel.instructions);
 }
 
@@ -203,7 +203,7 @@ fn every_product_on_tensor_cores_has_its_instruction_for_each_atom_and_step(
         assert!(
             family.iter().any(|(name, ..)| *name == kernel.name)
                 || OTHERS.contains(&kernel.name.as_str())
-                // Of these the tests of their own tables count how many there are.
+                // The tests of their own tables count these.
                 || ["ladder_", "wgmma_"].iter().any(|table| kernel.name.starts_with(table))
                 || crate::attention::is_of(&kernel.name),
             "{} is in no table: a test of its instructions belongs beside it",
@@ -225,8 +225,8 @@ const OTHERS: &[&str] = &[
     "sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma",
 ];
 
-/// Four results of a thread: sums are read by words of 16 bytes, in the loop over the parts, and
-/// written as one access or two.
+/// Four results of a thread: accumulators are read by words of 16 bytes, in the loop over the
+/// parts, and written as one access or two.
 #[rstest]
 #[case("finish_f16", 2, ("st.global.v2.b32", 1), "cvt.rn.f16.f32")]
 #[case("finish_bf16", 2, ("st.global.v2.b32", 1), "cvt.rn.bf16.f32")]
