@@ -170,7 +170,7 @@ impl Bench {
         };
         let epilogue = Epilogue::named(self.bias, self.activation);
         let lacks = |work: &Work| matches!(work, Work::Matmul { kind, .. } if !cublas_has(*kind, epilogue));
-        let lt = (self.against == Against::Cublas && works.iter().any(|(work, _)| lacks(work)))
+        let lt = (self.against == Against::Cublas && works.iter().any(lacks))
             .then(|| CublasLt::open(&device, Choice::Heuristic).map(Peer::CublasLt));
         let monitor = Monitor::open(&device);
         let facts = Facts::of(&device);
