@@ -4,8 +4,8 @@
     python benches/peers/kernels.py target/ptx/report [--csv FILE] [--only TEXT ...] [--rounds N]
 
 The folder has the PTX of the kernels, moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx. The driver compiles the text of each kernel
-that is measured. All sides are replayed from graphs of CUDA, so that the host's time of a call is not measured. The kernels, sections and
-numbers of splits are those that `moye::Attention` chooses on an H100, and for decoding also the other kernel. A row is the median of the
+that is measured. All sides are replayed from graphs of CUDA, so that the host's time of a call is not measured. `moye::Attention` chooses these
+kernels, sections and numbers of splits on an H100, and for decoding also the other kernel. A row is the median of the
 rounds. Each result is checked before it is timed. The CSV has the columns of docs/results.
 """
 
@@ -125,7 +125,8 @@ def expect(what, o, q, k, v, causal):
 
 def prompts(kernels, wants):
     """Prompts of 16,384 tokens of 2,048 columns in all: the kernels for sm_90a beside cuDNN, those for sm_80 beside FlashAttention-2."""
-    # By head size and tokens: the kernel, the rows and keys of its tiles, and the heads of a section under a causal mask.
+    # By head size and tokens: the kernel, the rows and keys of its tiles, and the heads of a
+    # section under a causal mask.
     cells = {
         (64, 1024): (("64", 192, 128, 1), ("64_causal", 128, 128, 48)),
         (64, 4096): (("64", 192, 128, 1), ("64", 192, 128, 32)),
