@@ -60,7 +60,8 @@ fn the_guide_names_each_unit_of_a_roofline() {
     let profile = profiler.take();
     let roofline = Card::named("H100").unwrap().roofline(profile.kernel("k").unwrap());
     let guide = text("../docs/guide/profile.md").split_whitespace().collect::<Vec<_>>().join(" ");
-    let (_, knows) = guide.split_once("A roofline is a bound, no forecast. It knows ").unwrap();
+    let (_, knows) =
+        guide.split_once("A roofline is a lower bound on the time, not a prediction. It knows ").unwrap();
     let (knows, _) = knows.split_once('.').unwrap();
     let mut said: Vec<_> = knows.split(", ").flat_map(|units| units.split(" and ")).collect();
     let mut units: Vec<_> = roofline.times.iter().map(|(unit, _)| *unit).collect();
