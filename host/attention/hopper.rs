@@ -32,8 +32,9 @@ const OVERHEAD: u32 = 20;
 /// H100, causal heads of 64 have 292 TFLOP/s with 128 rows and 243 with 192 at 1024 tokens, 376 and
 /// 407 at 4096.
 const SHORT: u32 = 2048;
-/// Limit of the bytes of keys and values of a section's heads, so that they stay in L2.
-const L2_BYTES: u64 = 32 << 20;
+/// The percentage of L2 that keys and values of a section's heads may have, so that they stay there:
+/// 32 of the 50 MiB of an H100.
+const L2_SHARE: u64 = 64;
 
 /// The launch for a call with the arguments `arguments`, and heads of these sizes, of keys and of
 /// values; `None` if the kernels for sm_80 must serve it: another architecture, an option that
@@ -82,20 +83,26 @@ pub fn fastest<T: TmaElement>(
     let fields = (variant.fields)(arguments, keys)?;
     let mut arguments = *arguments;
     let blocks = arguments.grid(variant.tile.0).min(device.planned_multiprocessors());
-    let section = section(&arguments, blocks, variant.tile, (sizes.0 + sizes.1) as u32 / 2);
+    let l2_bytes = device.rates().l2_bytes / 100 * L2_SHARE;
+    let section = section(&arguments, blocks, variant.tile, ((sizes.0 + sizes.1) as u32 / 2, l2_bytes));
     let (blocks, scales) = (blocks.into(), Scales::NONE);
     Some(HopperLaunch { variant, fields, blocks, pack: 1, splits: 1, section, scales })
 }
 
 /// [`even_section`], which tries many candidates: once for each shape.
-fn section<T: Element>(arguments: &Arguments<T>, blocks: u32, tile: (u32, u32), d: u32) -> u32 {
-    type Key = ([u32; 9], [i32; 2]);
+fn section<T: Element>(
+    arguments: &Arguments<T>,
+    blocks: u32,
+    tile: (u32, u32),
+    (d, l2_bytes): (u32, u64),
+) -> u32 {
+    type Key = ([u32; 9], [i32; 2], u64);
     /// The capacity of the cache of shapes.
     const SHAPES: usize = 1024;
     static KNOWN: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
     let &Arguments { batches, heads, group, q_length, k_length, window, .. } = arguments;
-    let key =
-        ([batches, heads, group, q_length, k_length, blocks, tile.0, tile.1, d], [window.left, window.right]);
+    let shape = [batches, heads, group, q_length, k_length, blocks, tile.0, tile.1, d];
+    let key = (shape, [window.left, window.right], l2_bytes);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     if let Some(&section) = known.get(&key) {
@@ -104,7 +111,7 @@ fn section<T: Element>(arguments: &Arguments<T>, blocks: u32, tile: (u32, u32), 
     if known.len() == SHAPES {
         known.clear();
     }
-    let section = even_section(arguments, blocks, tile, (d, L2_BYTES)).max(1);
+    let section = even_section(arguments, blocks, tile, (d, l2_bytes)).max(1);
     known.insert(key, section);
     section
 }

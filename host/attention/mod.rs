@@ -6,6 +6,7 @@ mod element;
 mod explanation;
 mod heads;
 mod hopper;
+mod model;
 mod plan;
 mod problem;
 mod run;

@@ -1,5 +1,7 @@
 //! The choice of the kernel, of the heads in a tile, and of the splits of the keys.
 
+use super::model::{Abilities, MMA_SYNC, Split, splits};
+use crate::device::Rates;
 use moye_device::memory::Element;
 use moye_kernels::attention::Arguments;
 
@@ -33,9 +35,12 @@ pub struct Question {
     /// Query rows and keys of a tile: of the forward kernel, and of the one for few rows.
     pub tile: (u32, u32),
     pub decode_tile: (u32, u32),
-    /// Warps of that kernel, each with tiles of its own.
+    /// Shared memory of a block of these kernels.
+    pub shared_bytes: usize,
+    pub decode_shared_bytes: usize,
+    /// Warps of the kernel for few rows, each with tiles of its own.
     pub decode_warps: u32,
-    pub multiprocessors: u32,
+    pub rates: Rates,
     /// Set by the caller.
     pub splits: Option<u32>,
 }
@@ -48,13 +53,6 @@ pub struct Plan {
     pub splits: u32,
 }
 
-/// Warps of a block that [`FEW_ROWS`] was measured with.
-const WARPS: u32 = 4;
-/// Blocks of the kernels for sm_80 that run on a multiprocessor at the same time.
-const BLOCKS: u32 = 2;
-/// The largest number of splits.
-pub const MOST_SPLITS: u32 = 128;
-
 /// Makes the choice.
 #[must_use]
 pub fn plan(question: &Question) -> Plan {
@@ -65,132 +63,42 @@ pub fn plan(question: &Question) -> Plan {
         (u64::from(queries) * u64::from(pack)).div_ceil(rows.into()) * u64::from(heads / pack)
     };
     let decode = queries.saturating_mul(group) <= question.decode_tile.0;
-    let (kernel, tile) = if decode {
+    let (kernel, shared_bytes, tile) = if decode {
         let (rows, keys) = question.decode_tile;
-        (FEW_ROWS.by_warps(question.decode_warps), (rows, keys * question.decode_warps))
+        let warps = question.decode_warps;
+        (Abilities::few_rows(warps), question.decode_shared_bytes, (rows, keys * warps))
     } else {
-        (MMA_SYNC, question.tile)
+        (MMA_SYNC, question.shared_bytes, question.tile)
     };
     // Heads that share keys share a tile if that gives fewer tiles.
     let pack = if tiles(group, tile.0) < tiles(1, tile.0) { group } else { 1 };
     let splits = question.splits.unwrap_or_else(|| {
         let blocks = tiles(pack, tile.0).saturating_mul(batches.into());
         let key_tiles = keys.div_ceil(tile.1);
-        let multiprocessors = question.multiprocessors;
-        splits(&question.sizes, &Split { kernel: &kernel, tile, blocks, key_tiles, multiprocessors })
+        let rates = question.rates;
+        splits(&question.sizes, &Split { kernel: &kernel, shared_bytes, tile, blocks, key_tiles, rates })
     });
     Plan { decode, pack, splits }
-}
-
-/// What a kernel is able to do, measured on an H100: decoding at 1 to 16 sequences of 2k to 32k
-/// tokens, chunks of 256 tokens on 4k and 8k. Times are in microseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Abilities {
-    /// Blocks that run on a multiprocessor at the same time.
-    blocks: u32,
-    /// Bytes that a block loads, and operations that it executes, in a microsecond.
-    bytes: f64,
-    operations: f64,
-    /// A block's prologue and epilogue.
-    block: f64,
-    /// The exponent of the norm that adds the time of the blocks and that of the memory: large
-    /// where loads run far ahead of the products.
-    overlap: f64,
-}
-
-impl Abilities {
-    /// Those of a kernel whose blocks have another number of warps: as many warps run at a time.
-    fn by_warps(self, warps: u32) -> Self {
-        let share = f64::from(warps) / f64::from(WARPS);
-        Self {
-            blocks: self.blocks * WARPS / warps,
-            bytes: self.bytes * share,
-            operations: self.operations * share,
-            ..self
-        }
-    }
-}
-
-/// The kernels for few rows, by blocks of four warps.
-const FEW_ROWS: Abilities =
-    Abilities { blocks: BLOCKS, bytes: 51e3, operations: 1e6, block: 1.5, overlap: 2.8 };
-/// The other kernels for sm_80.
-const MMA_SYNC: Abilities =
-    Abilities { blocks: BLOCKS, bytes: 51e3, operations: 0.8e6, block: 1.5, overlap: 2.8 };
-/// The kernels for sm_90a.
-pub const HOPPER: Abilities =
-    Abilities { blocks: 1, bytes: 59e3, operations: 5.9e6, block: 1.0, overlap: 4.0 };
-
-/// A launch.
-const LAUNCH: f64 = 5.0;
-/// The combine kernel, beside its loads.
-const COMBINE: f64 = 2.5;
-/// Bytes of keys and values that the GPU's memory delivers in a microsecond.
-const MEMORY: f64 = 3.04e6;
-/// Bytes of partial results that are written and read again in a microsecond.
-const PARTIAL: f64 = 1.87e6;
-/// Bytes of an element of the operands, and of a partial result.
-const BYTES: f64 = 2.0;
-const PARTIAL_BYTES: f64 = 4.0;
-/// What memory takes longer where the number of splits is no power of two: 3 to 8 % were measured,
-/// the cause is not known.
-const UNEVEN: f64 = 1.06;
-/// How much of the shortest time more splits must save.
-const WORTH: f64 = 0.015;
-
-/// A kernel whose keys may be split.
-#[derive(Clone, Copy, Debug)]
-pub struct Split<'a> {
-    pub kernel: &'a Abilities,
-    /// Query rows and keys of a tile.
-    pub tile: (u32, u32),
-    /// Blocks of one split.
-    pub blocks: u64,
-    /// Tiles of keys that a block has without splits.
-    pub key_tiles: u32,
-    pub multiprocessors: u32,
-}
-
-/// The number of splits that takes the least time; of nearly equal ones the fewest.
-///
-/// Splits shorten the blocks, until memory is the limit. Each writes partial results, which the
-/// combine kernel reads.
-#[must_use]
-pub fn splits(sizes: &Sizes, split: &Split<'_>) -> u32 {
-    let most = split.key_tiles.clamp(1, MOST_SPLITS);
-    let time = |&splits: &u32| time(sizes, split, splits);
-    let best = (1..=most).map(|splits| time(&splits)).fold(f64::INFINITY, f64::min);
-    (1..=most).find(|splits| time(splits) <= best * (1.0 + WORTH)).unwrap_or(1)
-}
-
-fn time(sizes: &Sizes, split: &Split<'_>, splits: u32) -> f64 {
-    let &Sizes { batches, heads, group, queries, keys, d, dv } = sizes;
-    let &Split { kernel, tile, blocks, key_tiles, multiprocessors } = split;
-    let product = |factors: &[u32]| factors.iter().map(|&factor| f64::from(factor)).product::<f64>();
-    let columns = d + dv;
-    let loads = product(&[tile.1, columns]) * BYTES / kernel.bytes;
-    let products = 2.0 * product(&[tile.0, tile.1, columns]) / kernel.operations;
-    let slots = u64::from(multiprocessors * kernel.blocks).max(1);
-    let waves = blocks.saturating_mul(splits.into()).div_ceil(slots) as f64;
-    let of_blocks = waves * (f64::from(key_tiles.div_ceil(splits)) * loads.max(products) + kernel.block);
-    let uneven = if splits.is_power_of_two() { 1.0 } else { UNEVEN };
-    let of_memory = uneven * product(&[batches, heads / group.max(1), keys, columns]) * BYTES / MEMORY;
-    let both = (of_blocks.powf(kernel.overlap) + of_memory.powf(kernel.overlap)).powf(kernel.overlap.recip());
-    let partial = product(&[splits, batches, heads, queries, dv]) * PARTIAL_BYTES / PARTIAL;
-    LAUNCH + both + if splits > 1 { COMBINE + partial } else { 0.0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Arch;
 
-    fn of(batches: u32, [heads, group]: [u32; 2], queries: u32, keys: u32) -> Plan {
+    fn of(batches: u32, heads: [u32; 2], queries: u32, keys: u32) -> Plan {
+        on(Rates::H100, batches, heads, queries, keys)
+    }
+
+    fn on(rates: Rates, batches: u32, [heads, group]: [u32; 2], queries: u32, keys: u32) -> Plan {
         plan(&Question {
             sizes: Sizes { batches, heads, group, queries, keys, d: 128, dv: 128 },
             tile: (128, 64),
             decode_tile: (16, 32),
+            shared_bytes: 49_168,
+            decode_shared_bytes: 69_792,
             decode_warps: 4,
-            multiprocessors: 132,
+            rates,
             splits: None,
         })
     }
@@ -218,22 +126,13 @@ mod tests {
     }
 
     #[test]
-    fn kernels_with_a_block_a_multiprocessor_are_split_into_one_wave() {
-        let splits = |batches: u32,
-                      [heads, group]: [u32; 2],
-                      [queries, keys]: [u32; 2],
-                      rows: u32,
-                      tiles: u64| {
-            let sizes = Sizes { batches, heads, group, queries, keys, d: 128, dv: 128 };
-            let blocks = tiles * u64::from(batches * heads / group);
-            let tile = (rows, 128);
-            let key_tiles = keys.div_ceil(128);
-            super::splits(&sizes, &Split { kernel: &HOPPER, tile, blocks, key_tiles, multiprocessors: 132 })
-        };
-        assert_eq!(splits(1, [8, 1], [256, 8448], 128, 2), 8, "a chunk of a prompt");
-        assert_eq!(splits(1, [32, 1], [256, 8448], 128, 2), 2, "with more heads");
-        assert_eq!(splits(1, [32, 4], [8, 8192], 64, 1), 16, "several query tokens");
-        assert_eq!(splits(16, [32, 4], [8, 8192], 64, 1), 1, "16 sequences fill the GPU");
+    fn other_cards_have_splits_of_their_own() {
+        // An L4 and an A100 80GB by their data sheets.
+        let small = Rates::of(Arch::new(8, 9), 58, [2_040_000, 6_251_000, 192, 48 << 20, 100 << 10]);
+        let older = Rates::of(Arch::new(8, 0), 108, [1_410_000, 1_512_000, 5120, 40 << 20, 164 << 10]);
+        let splits = |rates| [1, 4, 16].map(|batches| on(rates, batches, [32, 4], 1, 8192).splits);
+        assert_eq!([splits(small), splits(older), splits(Rates::H100)], [[2, 1, 1], [16, 4, 1], [32, 8, 2]]);
+        assert_eq!([small, older].map(|rates| on(rates, 1, [8, 1], 256, 8448).splits), [7, 12]);
     }
 
     #[test]

@@ -5,7 +5,8 @@ use super::e4m3;
 use super::element::AttentionElement;
 use super::explanation::AttentionExplanation;
 use super::heads::{HeadsMut, OPERATION};
-use super::plan::{MOST_SPLITS, Plan, Question, Sizes, plan};
+use super::model::MOST_SPLITS;
+use super::plan::{Plan, Question, Sizes, plan};
 use super::problem::Problem;
 use super::variant::HopperLaunch;
 use super::varied::Demand;
@@ -75,8 +76,10 @@ impl<T: AttentionElement> Launch<T> {
             sizes,
             tile,
             decode_tile: variant.decode_tile,
+            shared_bytes: if general { variant.general } else { variant.plain }.shared_bytes(),
+            decode_shared_bytes: variant.decode.shared_bytes(),
             decode_warps: variant.decode.bounds().threads.unwrap_or(128) / 32,
-            multiprocessors: device.planned_multiprocessors(),
+            rates: device.rates(),
             splits: call.splits,
         });
         (arguments.pack, arguments.splits) = (pack, splits);

@@ -2,7 +2,8 @@
 //! and its launch.
 
 use super::hopper::layout_of;
-use super::plan::{HOPPER, Sizes, Split, splits};
+use super::model::{HOPPER, Split, splits};
+use super::plan::Sizes;
 use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::Result;
 use crate::device::{Arch, Device};
@@ -81,10 +82,10 @@ pub fn serves<T: TmaElement>(
     let of_split = tiles(&variant, pack).saturating_mul(arguments.batches.into());
     let splits = wanted.unwrap_or_else(|| {
         let key_tiles = arguments.k_length.div_ceil(variant.tile.1);
-        let multiprocessors = device.planned_multiprocessors();
+        let (rates, tile) = (device.rates(), variant.tile);
         splits(
             &Sizes::of(arguments, sizes),
-            &Split { kernel: &HOPPER, tile: variant.tile, blocks: of_split, key_tiles, multiprocessors },
+            &Split { kernel: &HOPPER, shared_bytes: 0, tile, blocks: of_split, key_tiles, rates },
         )
     });
     let blocks = of_split.saturating_mul(splits.into());

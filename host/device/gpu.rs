@@ -1,6 +1,6 @@
 //! A GPU with its context.
 
-use super::{Arch, Device, Properties};
+use super::{Arch, Device, Properties, Rates};
 use crate::driver::{self, DriverCode, check, sys};
 use crate::memory::Kept;
 use crate::module::{Cache, Loaded, SHIPPED_PTX};
@@ -22,6 +22,7 @@ pub(crate) struct Gpu {
     context: RawContext,
     stream: RawStream,
     properties: Properties,
+    rates: Rates,
     /// The default stream's counters and workspace.
     kept: Kept,
     /// The name of the last launched kernel, for reports of a fault.
@@ -140,6 +141,7 @@ impl Gpu {
             index,
             context: RawContext(context),
             stream: RawStream(stream),
+            rates: rates(device, &properties),
             properties,
             kept: Kept::default(),
             last_kernel: Mutex::new("none"),
@@ -163,6 +165,11 @@ impl Gpu {
 
     pub fn properties(&self) -> &Properties {
         &self.properties
+    }
+
+    /// The rates by which operations are planned.
+    pub fn rates(&self) -> Rates {
+        self.rates
     }
 
     /// The GPU with its index, for messages.
@@ -279,4 +286,24 @@ fn properties(device: sys::CUdevice) -> Result<Properties> {
             as usize,
         memory_bytes: Some(memory),
     })
+}
+
+/// Reads from the driver the rates by which operations are planned.
+fn rates(device: sys::CUdevice, properties: &Properties) -> Rates {
+    use sys::CUdevice_attribute as Attribute;
+    let attribute = |attribute| {
+        let mut value = 0;
+        // A driver that does not know an attribute leaves the 0. SAFETY: the pointer to the result
+        // is writable; the driver returned the device.
+        let _ = check(unsafe { sys::cuDeviceGetAttribute(&mut value, attribute, device) });
+        value.unsigned_abs()
+    };
+    let attributes = [
+        Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE,
+        Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE,
+        Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH,
+        Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE,
+        Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR,
+    ];
+    Rates::of(properties.arch, properties.multiprocessors, attributes.map(attribute))
 }

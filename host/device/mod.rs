@@ -4,6 +4,7 @@ mod arch;
 mod choice;
 pub(crate) mod gpu;
 mod properties;
+mod rates;
 pub(crate) mod simulator;
 
 pub use arch::Arch;
@@ -11,6 +12,8 @@ pub use choice::{DeviceChoice, VARIABLE as DEVICE_VARIABLE};
 pub use properties::{
     MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES,
 };
+
+pub(crate) use rates::Rates;
 
 use crate::graph::not_captured;
 use crate::stream::Stream;
@@ -266,9 +269,14 @@ impl Device {
 
     /// The number of multiprocessors for which products are planned.
     pub(crate) fn planned_multiprocessors(&self) -> u32 {
+        self.rates().multiprocessors
+    }
+
+    /// The rates by which operations are planned.
+    pub(crate) fn rates(&self) -> Rates {
         match &self.0 {
-            Backend::Gpu(gpu) => gpu.properties().multiprocessors,
-            Backend::Sim(simulator) => simulator.planned_multiprocessors(),
+            Backend::Gpu(gpu) => gpu.rates(),
+            Backend::Sim(simulator) => simulator.rates(),
         }
     }
 

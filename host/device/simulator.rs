@@ -1,6 +1,6 @@
 //! The simulator as a device.
 
-use super::{Arch, Properties};
+use super::{Arch, Properties, Rates};
 use crate::launch::Grid;
 use crate::module::Ptx;
 use crate::{Error, Result};
@@ -29,7 +29,7 @@ pub(crate) struct Simulator {
     number: u64,
     memory: GlobalMemory,
     properties: Properties,
-    planned_multiprocessors: u32,
+    rates: Rates,
     /// The reason why no GPU is used.
     reason: Option<Error>,
     progress: Mutex<Option<Progress>>,
@@ -47,7 +47,7 @@ impl Simulator {
             shared_bytes_per_block: SHARED_BYTES_PER_BLOCK,
             memory_bytes: None,
         };
-        Self::with(properties, PLANNED_MULTIPROCESSORS, reason)
+        Self::with(properties, Rates { multiprocessors: PLANNED_MULTIPROCESSORS, ..Rates::H100 }, reason)
     }
 
     /// One with the limits of a card.
@@ -59,16 +59,24 @@ impl Simulator {
             shared_bytes_per_block: card.shared_block_kib as usize * 1024,
             ..Self::new(None).properties
         };
-        Self::with(properties, card.multiprocessors as u32, None)
+        let rates = Rates {
+            arch: properties.arch,
+            multiprocessors: card.multiprocessors as u32,
+            clock: card.clock_mhz,
+            memory: card.memory_gb_s * 1e3,
+            shared_bytes: card.shared_kib as u32 * 1024,
+            ..Rates::H100
+        };
+        Self::with(properties, rates, None)
     }
 
-    fn with(properties: Properties, planned_multiprocessors: u32, reason: Option<Error>) -> Self {
+    fn with(properties: Properties, rates: Rates, reason: Option<Error>) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         Self {
             number: COUNT.fetch_add(1, Ordering::Relaxed),
             memory: GlobalMemory::new(),
             properties,
-            planned_multiprocessors,
+            rates,
             reason,
             progress: Mutex::new(None),
             profiler: Mutex::new(None),
@@ -88,9 +96,9 @@ impl Simulator {
         &self.properties
     }
 
-    /// The number of multiprocessors for which operations are planned.
-    pub fn planned_multiprocessors(&self) -> u32 {
-        self.planned_multiprocessors
+    /// The rates by which operations are planned.
+    pub fn rates(&self) -> Rates {
+        self.rates
     }
 
     pub fn reason(&self) -> Option<&Error> {

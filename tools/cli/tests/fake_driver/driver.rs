@@ -144,6 +144,13 @@ driver! {
         75 => 8,
         76 => 0,
         97 => 163 * 1024,
+        // Clocks in kHz, the width of the memory's bus, bytes of L2 and of a multiprocessor's shared
+        // memory: those of an H100.
+        13 => 1_980_000,
+        36 => 2_619_000,
+        37 => 5120,
+        38 => 50 << 20,
+        81 => 228 << 10,
         _ => 1,
     });
     fn cuDevicePrimaryCtxRetain(context: *mut usize, device: c_int) =

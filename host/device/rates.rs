@@ -1,0 +1,66 @@
+//! The rates of a device by which operations are planned.
+
+use super::Arch;
+
+/// By the driver's attributes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(not(feature = "attention"), allow(dead_code, reason = "attention alone plans by all of them"))]
+pub(crate) struct Rates {
+    pub arch: Arch,
+    pub multiprocessors: u32,
+    /// The highest clock of the multiprocessors, in MHz.
+    pub clock: f64,
+    /// Bytes that the memory transfers in a microsecond: twice its clock times the width of its
+    /// bus.
+    pub memory: f64,
+    pub l2_bytes: u64,
+    /// Shared memory of a multiprocessor.
+    pub shared_bytes: u32,
+}
+
+impl Rates {
+    /// An H100 80GB HBM3, on which the costs of kernels were measured.
+    pub const H100: Self = Self {
+        arch: Arch::new(9, 0),
+        multiprocessors: 132,
+        clock: 1980.0,
+        memory: 2.0 * 2619.0 * 5120.0 / 8.0,
+        l2_bytes: 50 << 20,
+        shared_bytes: 228 << 10,
+    };
+
+    /// From attributes: the clocks of multiprocessors and memory in kHz, the width of the memory's
+    /// bus in bits, the bytes of L2, and those of a multiprocessor's shared memory. What a driver
+    /// gives as 0 is that of an H100.
+    pub fn of(
+        arch: Arch,
+        multiprocessors: u32,
+        [clock, memory_clock, bus_bits, l2_bytes, shared_bytes]: [u32; 5],
+    ) -> Self {
+        let or = |value: f64, otherwise: f64| if value > 0.0 { value } else { otherwise };
+        let memory = 2.0 * f64::from(memory_clock) * f64::from(bus_bits) / 8e3;
+        Self {
+            arch,
+            multiprocessors,
+            clock: or(f64::from(clock) / 1e3, Self::H100.clock),
+            memory: or(memory, Self::H100.memory),
+            l2_bytes: if l2_bytes > 0 { l2_bytes.into() } else { Self::H100.l2_bytes },
+            shared_bytes: if shared_bytes > 0 { shared_bytes } else { Self::H100.shared_bytes },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_follow_from_attributes_and_unknown_ones_are_those_of_an_h100() {
+        let h100 = Rates::of(Arch::new(9, 0), 132, [1_980_000, 2_619_000, 5120, 50 << 20, 228 << 10]);
+        assert_eq!(h100, Rates::H100);
+        assert_eq!(Rates::of(Arch::new(9, 0), 132, [0; 5]), Rates::H100);
+        // An A100 80GB by its data sheet: 1,935 GB/s.
+        let a100 = Rates::of(Arch::new(8, 0), 108, [1_410_000, 1_512_000, 5120, 40 << 20, 164 << 10]);
+        assert!((a100.memory / 1.935e6 - 1.0).abs() < 1e-3, "{a100:?}");
+    }
+}
