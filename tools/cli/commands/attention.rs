@@ -64,13 +64,13 @@ pub struct Attention {
 }
 
 /// Reads a number of f32. One that f32 rounds to infinity or to 0 is an error.
-fn single(text: &str) -> Result<f32, String> {
+pub fn single(text: &str) -> Result<f32, String> {
     f32::of(number(text)?).ok_or_else(|| format!("`{text}` is outside of {}", f32::TAKES))
 }
 
 /// The window of a query to the left and to the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Window([Option<u32>; 2]);
+pub struct Window(pub [Option<u32>; 2]);
 
 impl FromStr for Window {
     type Err = String;

@@ -1,13 +1,14 @@
 //! `moye bench`
 
+#[cfg(feature = "attention")]
+mod attention;
+
 use super::output::Output;
 use super::report::{self, Report};
 use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use moye::{Device, DeviceChoice, Tuning, driver};
 use moye_bench::activation::Function;
-#[cfg(feature = "attention")]
-use moye_bench::attention;
 use moye_bench::cublas::{Choice, Cublas, CublasLt, Peer};
 use moye_bench::results::{self, Conditions};
 use moye_bench::suite;
@@ -34,14 +35,15 @@ pub struct Bench {
     /// separated by commas (default: `tn`).
     #[arg(long, value_delimiter = ',', value_name = "ORDERS")]
     majors: Vec<Majors>,
-    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, and
-    /// ignores K.
+    /// Sizes, each `N` or `MxNxK`, separated by commas; a copy or transpose is of M x N, attention
+    /// of M queries and N keys of a sequence, and both ignore K.
     #[arg(long, value_delimiter = ',', value_name = "SIZES")]
     sizes: Vec<Size>,
     /// Bytes of an element to copy or transpose, separated by commas (default: 4).
     #[arg(long, value_delimiter = ',', value_name = "BYTES")]
     element_bytes: Vec<usize>,
-    /// Add a bias to products: one number for each row of C, which is column-major.
+    /// Add a bias to products, one number for each row of C, which is column-major; to attention
+    /// one for each pair of query and key.
     #[arg(long)]
     bias: bool,
     /// Activation of products.
@@ -83,6 +85,9 @@ pub struct Bench {
     force: bool,
     #[command(flatten)]
     device: GpuArgument,
+    #[cfg(feature = "attention")]
+    #[command(flatten)]
+    attention: attention::Cases,
 }
 
 /// The GPU to measure.
@@ -286,6 +291,8 @@ impl Bench {
             && self.element_bytes.is_empty()
             && self.kernel.is_none()
             && Epilogue::named(self.bias, self.activation).is_nothing());
+        #[cfg(feature = "attention")]
+        let named = named || self.attention.is_given();
         if !named {
             return Ok(suite::rows());
         }
@@ -295,6 +302,12 @@ impl Bench {
         let attends = self.work.contains(&What::Attention);
         #[cfg(not(feature = "attention"))]
         let attends = false;
+        #[cfg(feature = "attention")]
+        if !attends && self.attention.is_given() {
+            bail!(
+                "an option of attention is given, and attention is not named: add `attention`, or leave the option out"
+            );
+        }
         if attends && !multiplies && !matches!(self.types[..], [] | [Kind::Bf16] | [Kind::E4m3]) {
             bail!("attention is measured of bf16 and of e4m3: give one of them by --types");
         }
@@ -307,7 +320,7 @@ impl Bench {
         if !multiplies && self.kernel.is_some() {
             bail!("--kernel is for products, and none is named: add `matmul`, or leave it out");
         }
-        if !multiplies && !Epilogue::named(self.bias, self.activation).is_nothing() {
+        if !multiplies && !Epilogue::named(self.bias && !attends, self.activation).is_nothing() {
             bail!(
                 "--bias and --activation are for products, and none is named: add `matmul`, or leave them out"
             );
@@ -332,11 +345,10 @@ impl Bench {
                     works.extend(products.map(|(kind, majors, size)| Work::Matmul { kind, majors, size }));
                 }
                 #[cfg(feature = "attention")]
-                What::Attention if self.types == [Kind::E4m3] => {
-                    works.extend(attention::cases_of_e4m3().into_iter().map(Work::Attention));
+                What::Attention => {
+                    let cases = self.attention.all(&self.sizes, self.bias, self.types == [Kind::E4m3]);
+                    works.extend(cases.into_iter().map(Work::Attention));
                 }
-                #[cfg(feature = "attention")]
-                What::Attention => works.extend(attention::cases().into_iter().map(Work::Attention)),
                 What::Host => bail!("`host` has a separate table: name it alone"),
                 What::Copy | What::Transpose => {
                     let widths = if self.element_bytes.is_empty() { &[4][..] } else { &self.element_bytes };
@@ -465,6 +477,20 @@ mod tests {
             let said = program.bench.works().unwrap_err().to_string();
             assert!(said.contains(says), "{arguments:?}: {said}");
         }
+    }
+
+    #[test]
+    #[cfg(feature = "attention")]
+    fn options_of_attention_are_for_attention() {
+        for arguments in [&["copy", "--head-dim", "64"][..], &["--softcap", "30"], &["matmul", "--causal"]] {
+            let program = <Program as clap::Parser>::parse_from([&["bench"], arguments].concat());
+            let said = program.bench.works().unwrap_err().to_string();
+            assert!(said.ends_with("add `attention`, or leave the option out"), "{arguments:?}: {said}");
+        }
+        let default = works(&["attention"]).len();
+        assert_eq!(works(&["attention", "--sizes", "1x8192x1", "--head-dim", "80,96", "--bias"]).len(), 2);
+        assert_eq!(works(&["attention", "matmul", "--sizes", "512"]).len(), 3 + 1);
+        assert!(default > 30, "{default}");
     }
 
     #[test]
