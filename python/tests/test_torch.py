@@ -301,3 +301,115 @@ def test_attention_of_a_cache_in_pages_is_that_of_its_keys():
     for i, length in enumerate(lengths.tolist()):
         keys, values = (x[table[i].long()].transpose(0, 1).reshape(1, 2, 160, 128)[:, :, :length] for x in (k, v))
         assert error(result[i : i + 1], attention_in_float64(q[i : i + 1], keys, values, enable_gqa=True)) < 1e-3
+
+
+def attention_with_options(q, k, v, *, causal=False, window=(None, None), softcap=None, bias=None, mask=None, alibi=None, sinks=None):
+    """Attention in float64, one option after the other."""
+    q, k, v = q.double(), k.double(), v.double()
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
+    queries, keys = q.shape[2], k.shape[2]
+    scores = q.shape[3] ** -0.5 * (q @ k.mT)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    # The last query is at the position of the last key.
+    position = torch.arange(queries, device=q.device)[:, None] + keys - queries
+    distance = torch.arange(keys, device=q.device) - position
+    if alibi is not None:
+        scores = scores - alibi.double().expand(q.shape[:2])[:, :, None, None] * distance.abs()
+    if bias is not None:
+        scores = scores + bias.double()
+    left, right = window
+    right = 0 if causal else right
+    if left is not None:
+        scores = scores.masked_fill(distance < -left, -torch.inf)
+    if right is not None:
+        scores = scores.masked_fill(distance > right, -torch.inf)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    if sinks is not None:
+        sinks = sinks.double()[None, :, None, None].expand(*scores.shape[:3], 1)
+        scores = torch.cat([scores, sinks], 3)
+    # A query that sees no key has zeros.
+    return torch.softmax(scores, 3).nan_to_num()[..., :keys] @ v
+
+
+def options_of_attention(names, heads, queries, keys, dtype):
+    """The named options with random numbers."""
+    slopes = 2.0 ** -torch.arange(1, heads + 1, device="cuda", dtype=torch.float32)
+    every = {
+        "causal": True,
+        "window": (100, 20),
+        "softcap": 1.5,
+        "alibi": slopes,
+        "sinks": random(heads, seed=7),
+        "bias": random(heads, 1, keys, dtype=dtype, seed=8),
+        "mask": torch.rand(queries, keys, device="cuda") < 0.8,
+    }
+    return {name: every[name] for name in names.split()}
+
+
+TOLERANCE = {torch.float16: 1e-3, torch.bfloat16: 8e-3}
+
+
+@gpu
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("queries, keys", [(1, 777), (9, 500), (300, 300), (70, 1000)])
+@pytest.mark.parametrize(
+    "names",
+    ["window", "causal softcap", "alibi", "causal sinks", "window sinks", "bias", "mask", "window softcap alibi sinks bias mask"],
+)
+def test_attention_with_every_option_is_that_of_float64(names, queries, keys, dtype):
+    for columns, columns_v in [(64, 64), (96, 96), (128, 128), (192, 128)]:
+        q = random(2, 8, queries, columns, dtype=dtype)
+        k, v = random(2, 2, keys, columns, dtype=dtype, seed=1), random(2, 2, keys, columns_v, dtype=dtype, seed=2)
+        options = options_of_attention(names, 8, queries, keys, dtype)
+        result = moye.scaled_dot_product_attention(q, k, v, **options)
+        assert (result.dtype, result.shape) == (dtype, (2, 8, queries, columns_v))
+        assert error(result, attention_with_options(q, k, v, **options)) < TOLERANCE[dtype], (columns, columns_v)
+
+
+@gpu
+@pytest.mark.parametrize("columns", [64, 128, 256])
+@pytest.mark.parametrize("names", ["", "causal", "window"])
+def test_attention_of_8_bit_floats_is_that_of_their_numbers_times_their_scales(names, columns):
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("attention of 8-bit floats is for Hopper alone")
+    q, k, v = (random(2, heads, 500, columns, seed=i).to(torch.float8_e4m3fn) for i, heads in enumerate((4, 2, 2)))
+    scales = [random(2, heads, seed=3 + i).abs() + 0.5 for i, heads in enumerate((4, 2, 2))]
+    options = options_of_attention(names, 4, 500, 500, torch.bfloat16)
+    result = moye.scaled_dot_product_attention(q, k, v, q_scale=scales[0], k_scale=scales[1], v_scale=scales[2], **options)
+    assert result.dtype == torch.bfloat16
+    numbers = [x.double() * scale.double()[:, :, None, None] for x, scale in zip((q, k, v), scales)]
+    # The weights are rounded to 8 bits.
+    assert error(result, attention_with_options(*numbers, **options)) < 4e-2
+
+
+@gpu
+@pytest.mark.parametrize("page", [16, 64])
+@pytest.mark.parametrize("names", ["causal", "window sinks", "causal softcap", "alibi"])
+def test_attention_of_sequences_of_variable_length_in_pages_is_that_of_each(names, page):
+    queries, lengths, heads, per_sequence = [1, 300, 0, 17], [700, 333, 5, 17], 8, 768 // page
+    q = random(sum(queries), heads, 128, dtype=torch.bfloat16).transpose(0, 1)[None]
+    pages = 4 * per_sequence
+    k, v = (random(pages, 2, page, 128, dtype=torch.bfloat16, seed=i) for i in (1, 2))
+    table = torch.randperm(pages, device="cuda").reshape(4, per_sequence).to(torch.int32)
+    offsets = torch.tensor([0, *queries], device="cuda").cumsum(0).to(torch.int32)
+    options = options_of_attention(names, heads, 0, 0, torch.bfloat16)
+    result = moye.scaled_dot_product_attention(
+        q,
+        k,
+        v,
+        q_offsets=offsets,
+        key_lengths=torch.tensor(lengths, device="cuda", dtype=torch.int32),
+        page_table=table,
+        longest=(300, per_sequence * page),
+        **options,
+    )
+    start = 0
+    for i, (count, length) in enumerate(zip(queries, lengths)):
+        keys, values = (x[table[i].long()].transpose(0, 1).reshape(1, 2, -1, 128)[:, :, :length] for x in (k, v))
+        one = slice(start, start + count)
+        if count > 0:
+            exact = attention_with_options(q[:, :, one], keys, values, **options)
+            assert error(result[:, :, one], exact) < 8e-3, (count, length)
+        start += count
