@@ -132,7 +132,7 @@ impl FromStr for Heads {
 
     /// Reads `N` or `N/KV`, where KV divides N.
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = |text: &str| text.parse().ok().filter(|&number| number > 0);
+        let number = |text: &str| text.parse::<usize>().ok().filter(|&number| number > 0);
         let (queries, keys) = text.split_once('/').unwrap_or((text, text));
         match (number(queries), number(keys)) {
             (Some(queries), Some(keys)) if queries.is_multiple_of(keys) => Ok(Self { queries, keys }),
