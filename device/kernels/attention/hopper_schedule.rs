@@ -7,6 +7,7 @@ use super::schedule::Work;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::sequence::Visible;
 use moye_device::arch::{block_idx, grid_dim};
+use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::Element;
 
 /// The tiles of one block.
@@ -93,6 +94,14 @@ impl Iterator for Tiles {
     }
 }
 
+impl TileScheduler for Tiles {
+    #[inline(always)]
+    fn next_tile(&mut self) -> Option<WorkTile> {
+        let (row_tiles, heads) = (self.row_tiles, self.heads);
+        self.next().map(|work| work.tile(row_tiles, heads, 1))
+    }
+}
+
 /// The number of heads of a section with which the blocks' sums of work are the most even, for
 /// tiles of `rows` rows and `keys` keys.
 ///
@@ -172,5 +181,27 @@ mod tests {
             seen.dedup();
             assert_eq!(seen.len(), all as usize);
         }
+    }
+
+    #[test]
+    fn as_a_tile_scheduler_it_gives_the_same_tiles_with_numbers_of_their_own() {
+        let null = Global::<f32>::from_address(0);
+        let operands = (null, null, null, GlobalMut::from_address(0));
+        let mut arguments = Arguments::contiguous(operands, (3, 6, 2), (100, 64), (64, 64));
+        let all = arguments.grid(64);
+        let mut numbers = std::vec::Vec::new();
+        for block in 0..7 {
+            let tiles = Tiles::of_block(&arguments, 4, block, 7);
+            let mut scheduler = tiles;
+            for work in tiles {
+                let tile = scheduler.next_tile().unwrap();
+                assert_eq!((tile.m, tile.n, tile.batch), (work.row_tile, work.head, work.batch));
+                assert_eq!((tile.k, tile.k_end), (0, 1), "all keys");
+                numbers.push(tile.number);
+            }
+            assert_eq!(scheduler.next_tile(), None);
+        }
+        numbers.sort_unstable();
+        assert!(numbers.into_iter().eq(0..all));
     }
 }

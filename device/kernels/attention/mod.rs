@@ -72,6 +72,6 @@ pub use entries::*;
 pub use forward::forward;
 #[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub use hopper_entries::*;
-pub use schedule::Work;
+pub use schedule::{OneWork, Work};
 pub use sequence::{Sequence, Visible};
 pub use softmax::{Softmax, at, log2, normalizer};

@@ -1,6 +1,7 @@
 //! Which tile of which head a thread block has.
 
 use super::arguments::Arguments;
+use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::Element;
 
 /// The work of one thread block: a tile of query rows of one head (or of `pack` heads), and one
@@ -35,6 +36,21 @@ impl Work {
         Self { row_tile, head, kv_head: head / arguments.group, batch, split }
     }
 
+    /// As a tile of O: row tile `m` of head `n`, where K counts the `splits` splits of the keys.
+    #[inline(always)]
+    pub(super) fn tile(&self, row_tiles: u32, heads: u32, splits: u32) -> WorkTile {
+        let &Self { row_tile, head, batch, split, .. } = self;
+        let k = if splits == 1 { 0 } else { split };
+        WorkTile {
+            m: row_tile,
+            n: head,
+            batch,
+            k,
+            k_end: k + 1,
+            number: (batch * heads + head) * row_tiles + row_tile,
+        }
+    }
+
     /// The tiles of keys `begin .. end` of this split, of `begin .. end` of all.
     #[inline(always)]
     #[must_use]
@@ -45,6 +61,31 @@ impl Work {
         let each = end.saturating_sub(begin).div_ceil(splits);
         let first = begin + self.split * each;
         (first, (first + each).min(end))
+    }
+}
+
+/// The work of one block of [`Arguments::grid`] as a tile scheduler.
+#[derive(Clone, Copy, Debug)]
+pub struct OneWork<'a, T: Element> {
+    arguments: &'a Arguments<T>,
+    index: Option<u32>,
+}
+
+impl<'a, T: Element> OneWork<'a, T> {
+    /// The work number `index`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(arguments: &'a Arguments<T>, index: u32) -> Self {
+        Self { arguments, index: Some(index) }
+    }
+}
+
+impl<T: Element> TileScheduler for OneWork<'_, T> {
+    #[inline(always)]
+    fn next_tile(&mut self) -> Option<WorkTile> {
+        let Arguments { row_tiles, heads, splits, .. } = *self.arguments;
+        let work = Work::of(self.arguments, self.index.take()?);
+        Some(work.tile(row_tiles, heads, splits))
     }
 }
 
@@ -71,6 +112,11 @@ mod tests {
                     let work = Work::of(&arguments, block);
                     assert!(work.row_tile < arguments.row_tiles && work.split < 5 && work.batch < 3);
                     assert_eq!(work.kv_head, work.head / (heads / kv_heads));
+                    let mut scheduler = OneWork::new(&arguments, block);
+                    let tile = scheduler.next_tile().unwrap();
+                    assert_eq!((tile.m, tile.n, tile.batch), (work.row_tile, work.head, work.batch));
+                    assert_eq!((tile.k, tile.k_end), (work.split, work.split + 1));
+                    assert_eq!(scheduler.next_tile(), None);
                     (work.batch, work.head, work.split, work.row_tile)
                 })
                 .collect();
