@@ -228,14 +228,14 @@ where
         let (load_a, load_b) = (LoadA::<T, LA, R>::get_slice(), LoadB::<T, LB, R, CLUSTER>::get_slice());
         let mut k = tile.k;
         while k < tile.k_end {
-            let gB = load_b.partition_s(b.tile(numbers(tile.n, k, tile.batch)));
+            let gB = load_b.partition_s(b.at(numbers(tile.n, k, tile.batch)));
             let filling =
                 producer.acquire(const { LoadA::<T, LA, R>::BYTES + LoadB::<T, LB, R, CLUSTER>::BYTES });
             let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
             // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
             // `producer` promises.
             unsafe {
-                load_a.copy(a.tile(numbers(tile.m, k, tile.batch)), sA, &filling);
+                load_a.copy(a.at(numbers(tile.m, k, tile.batch)), sA, &filling);
                 load_b.copy(gB, load_b.partition_d(sB), &filling);
             }
             k += 1;

@@ -9,7 +9,6 @@ use super::Team;
 use super::mainloop::{Accumulators, Mainloop, WARPGROUP};
 use super::sink::Sink;
 use super::tiles::WorkTile;
-use crate::algorithm::copy_tiled;
 use crate::arch::{bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared};
 use crate::atom::copy::SM90_U32x4_STSM_N;
 use crate::atom::tma::{TmaCopy, TmaTensor};
@@ -172,11 +171,11 @@ where
         let (thread, warpgroup) = (team.thread % WARPGROUP, team.warpgroup());
         let to_shared = ToShared::<T>::get_slice(thread);
         let rounded = pack_fragment::<T, _>(tCrC);
-        // (CPY, CPY_M, CPY_N, boxes)
+        // (CPY, CPY_M, boxes)
         let tBrC = rounded.view_as::<RetileOf<AccumulatorOf<RowOfBoxes<M>, Boxes<T>>, ToShared<T>>>();
         let (rows, columns) = const { (M::TILE.0 / BOX as u32, M::TILE.1 / BOX as u32) };
         for b in 0..const { boxes::<M>() } {
-            let sC = sC.slice_last(2 * (team.number + warpgroup) + b % 2); // (64, 64)
+            let sC = sC.at((.., .., 2 * (team.number + warpgroup) + b % 2)); // (64, 64)
             let (row, column) = place::<M>(b, warpgroup);
             let mut numbers = [tile.batch; R];
             (numbers[0], numbers[1]) = (tile.m * rows + row, tile.n * columns + column);
@@ -191,11 +190,11 @@ where
                     bulk_wait_group_read::<1>();
                 }
                 team.sync_warpgroup();
-                copy_tiled(ToShared::<T>::default(), &tBrC.slice_last(b), &mut to_shared.partition_d(sC));
+                to_shared.copy(tBrC.at((.., .., b)), to_shared.partition_d(sC));
                 fence_proxy_async_shared();
                 team.sync_warpgroup();
                 if thread == 0 {
-                    StoreC::<T, R>::get_slice().store(sC, self.0.tile(numbers));
+                    StoreC::<T, R>::get_slice().store(sC, self.0.at(numbers));
                     bulk_commit_group();
                 }
             }

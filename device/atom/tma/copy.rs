@@ -174,14 +174,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     /// `a.tensor().at((block.x, k))`. Along modes that the tile lacks, the coordinate itself.
     #[inline(always)]
     #[must_use]
-    pub fn at<N: TileNumbers<R>>(self, numbers: N) -> Self {
-        self.tile(numbers.numbers())
-    }
-
-    /// [`at`](Self::at) of an array.
-    #[inline(always)]
-    #[must_use]
-    pub const fn tile(mut self, numbers: [u32; R]) -> Self {
+    pub fn at<N: TileNumbers<R>>(mut self, numbers: N) -> Self {
+        let numbers = numbers.numbers();
         let mut mode = 0;
         while mode < R {
             self.start[mode] += numbers[mode] as i32 * const { Self::EXTENTS }[mode];

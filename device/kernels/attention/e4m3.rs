@@ -22,18 +22,20 @@ use super::e4m3_config::{
 };
 use super::e4m3_mainloop::{Operands, attend, begin_turns};
 use super::hopper::store_lse;
-use super::hopper_config::{QueryStage, SmemQ, TileO, TmaQ, WARPGROUP, give_registers, take_registers};
+use super::hopper_config::{
+    OwnRows, QueryStage, SmemQ, TileO, TmaQ, WARPGROUP, give_registers, take_registers,
+};
 use super::hopper_hidden::{TileRows, recompute};
-use super::hopper_mainloop::{ALONE, scale_rows};
+use super::hopper_mainloop::{Barrier, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
 use super::recompute::{Row, is_hit};
 use super::schedule::Work;
 use super::sequence::Visible;
-use moye_device::algorithm::{copy_tiled, transpose_paired};
+use moye_device::algorithm::transpose_paired;
 use moye_device::arch::{
     FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+    prefetch_tensor_map, shuffle, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
@@ -41,7 +43,7 @@ use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Global, SharedStorage};
 use moye_device::number::F8E4M3;
-use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
+use moye_device::tensor::{Fragment, SharedTensor};
 
 /// Scale factors of one operand in device memory, and how far those of the next sequence and the
 /// next head are; 0 shares a factor.
@@ -164,7 +166,7 @@ type Values<C> = SharedTensor<F8E4M3, SmemV8<C>>;
 /// (D, BLK_N, STAGES)
 type Transposed<C> = SharedTensor<F8E4M3, SmemVt8<C>>;
 /// A warpgroup's results, (64, D).
-type Results<C> = SharedTensor<<C as super::hopper_config::Config>::T, AllButLast<SmemQ<C>>>;
+type Results<C> = SharedTensor<<C as super::hopper_config::Config>::T, OwnRows<SmemQ<C>>>;
 /// The pipeline of a storage.
 type Of<S> = <S as SharedStorage>::Tensors;
 /// A stage of Q for each warpgroup.
@@ -198,13 +200,13 @@ unsafe fn produce<C: E4m3Config, const LOADED: u32>(
         macro_rules! load_k {
             ($tile:expr) => {
                 let filling = keys.acquire(TmaK8::<C>::BYTES);
-                load_k.copy(mK.tile([$tile, 0, head, batch]), filling.of(sK), &filling);
+                load_k.copy(mK.at(($tile, 0, head, batch)), filling.of(sK), &filling);
             };
         }
         macro_rules! load_v {
             ($tile:expr) => {
                 let filling = loaded.acquire(TmaV8::<C>::BYTES);
-                load_v.copy(mV.tile([$tile, 0, head, batch]), filling.of(sV), &filling);
+                load_v.copy(mV.at(($tile, 0, head, batch)), filling.of(sV), &filling);
             };
         }
         // K and V do not wait for the consumers' epilogue; Q does.
@@ -216,8 +218,8 @@ unsafe fn produce<C: E4m3Config, const LOADED: u32>(
         }
         for warpgroup in 0..C::WARPGROUPS {
             let filling = queries[warpgroup as usize].acquire(TmaQ8::<C>::BYTES);
-            let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
-            load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
+            let gQ = mQ.at((row_tile + warpgroup, 0, work.head, batch)); // (64, D)
+            load_q.copy(gQ, sQ.at((.., .., warpgroup)), &filling);
         }
         while tile > begin {
             tile -= 1;
@@ -272,7 +274,7 @@ unsafe fn consume<C: E4m3Config>(
     let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
     // A stage is read between its wait and its release.
-    let (sQ, sO) = (sQ.slice_last(warpgroup), sO.slice_last(warpgroup)); // (64, D)
+    let (sQ, sO) = (sQ.at((.., .., warpgroup)), sO.at((.., .., warpgroup))); // (64, D)
     let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
     let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
     let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
@@ -354,14 +356,14 @@ unsafe fn store<C: E4m3Config>(
     }
     let rounded = pack_fragment::<C::T, _>(tOrO);
     // The store before has read the tile.
-    sync_barrier(ALONE + warpgroup, WARPGROUP);
-    copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+    Barrier::Warpgroup.of(warpgroup).sync();
+    to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);
     fix(sO);
     fence_proxy_async_shared();
-    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    Barrier::Warpgroup.of(warpgroup).sync();
     if thread == 0 {
-        TmaQ::<C>::get_slice().store(sO, map.tensor().tile(tile));
+        TmaQ::<C>::get_slice().store(sO, map.tensor().at(tile));
         bulk_commit_group();
     }
 }

@@ -7,11 +7,10 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::e4m3_config::OFFSET;
-use super::hopper_config::{Config, STAGES, TileO, TileS, WARPGROUP};
-use super::hopper_mainloop::scale_rows;
+use super::hopper_config::{Config, STAGES, TileO, TileS};
+use super::hopper_mainloop::{Barrier, scale_rows};
 use super::hopper_rows::Rows;
 use super::hopper_softmax::Softmax;
-use moye_device::arch::{arrive_barrier, sync_barrier};
 use moye_device::atom::wgmma::{
     DescriptorTensor, OperandOf, OperandTensorA, ScaleOut, accumulators_as_a_paired, warpgroup_arrive,
     warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
@@ -20,9 +19,6 @@ use moye_device::atom::{AccumulatorOf, StaticTiledMma};
 use moye_device::number::F8E4M3;
 use moye_device::pipeline::Consumer;
 use moye_device::tensor::{Fragment, StaticLayout};
-
-/// The named barriers at which warpgroups take turns, one for each.
-const TURN: u32 = 1;
 
 /// Lets the first warpgroup issue its products: once, before the first tile of queries. All threads
 /// of the consumer warpgroup `warpgroup` call it.
@@ -37,7 +33,7 @@ pub fn begin_turns<C: Config>(warpgroup: u32) {
 #[inline(always)]
 fn take_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
-        sync_barrier(TURN + warpgroup, 2 * WARPGROUP);
+        Barrier::Turn.of(warpgroup).sync();
     }
 }
 
@@ -46,7 +42,7 @@ fn take_turn<C: Config>(warpgroup: u32) {
 fn give_turn<C: Config>(warpgroup: u32) {
     if C::TURNS {
         let next = if warpgroup + 1 == C::WARPGROUPS { 0 } else { warpgroup + 1 };
-        arrive_barrier(TURN + next, 2 * WARPGROUP);
+        Barrier::Turn.of(next).arrive();
     }
 }
 

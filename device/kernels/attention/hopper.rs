@@ -9,11 +9,11 @@
 use super::arguments::{Arguments, Window};
 use super::config::Half;
 use super::hopper_config::{
-    Config, Element, KeyStages, QueryStage, SmemK, SmemO, SmemQ, SmemV, SmemVt, Storage, TmaK, TmaO, TmaQ,
-    TmaV, WARPGROUP, give_registers, recomputed, take_registers,
+    Config, Element, KeyStages, OwnRows, QueryStage, SmemK, SmemO, SmemQ, SmemV, SmemVt, Storage, TmaK, TmaO,
+    TmaQ, TmaV, WARPGROUP, give_registers, recomputed, take_registers,
 };
 use super::hopper_hidden::{TileRows, recompute};
-use super::hopper_mainloop::{ALONE, Mainloop, ResultsOf, begin_turns, scale_rows};
+use super::hopper_mainloop::{Barrier, Mainloop, ResultsOf, begin_turns, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_schedule::Tiles;
 use super::hopper_softmax::Softmax;
@@ -22,16 +22,16 @@ use super::schedule::Work;
 use super::sequence::Visible;
 use super::softmax::at;
 use core::marker::PhantomData;
-use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
     FULL_WARP, Word, Word128, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx, transpose_quad,
+    prefetch_tensor_map, sync_threads, sync_warp, thread_idx, transpose_quad,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::{self, SharedStorage};
-use moye_device::tensor::{AllButLast, SharedTensor};
+use moye_device::pipeline::Role;
+use moye_device::tensor::SharedTensor;
 
 /// The tensor maps of Q, K, V and O, all of modes (row, column, head, sequence), as the kernel's
 /// own parameters.
@@ -56,12 +56,10 @@ pub struct Maps<'a, C: Config> {
 /// is null. The kernel declares `Storage<C>`.
 #[inline(always)]
 pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>, section: u32) {
-    let thread = thread_idx().x;
-    // The shuffle tells the compiler that the number is uniform across the warp.
-    let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
+    let role = Role::of_thread(C::WARPGROUPS);
     // The kernel declares its storage; the pipelines say who may touch a stage.
     let (sQ, sK, sV, queries, keys, values) = Storage::<C>::take();
-    if thread == 0 {
+    if thread_idx().x == 0 {
         queries.0.init();
         queries.1.init();
         queries.2.init();
@@ -69,14 +67,17 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
         values.init();
     }
     sync_threads();
-    if warpgroup == C::WARPGROUPS {
-        give_registers::<C>();
-        if thread == C::WARPGROUPS * WARPGROUP {
-            produce::<C>(maps, arguments, section, (sQ, sK, sV), (queries, keys, values));
+    match role {
+        Role::Producer { elected } => {
+            give_registers::<C>();
+            if elected {
+                produce::<C>(maps, arguments, section, (sQ, sK, sV), (queries, keys, values));
+            }
         }
-    } else {
-        take_registers::<C>();
-        consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
+        Role::Consumer { warpgroup } => {
+            take_registers::<C>();
+            consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
+        }
     }
 }
 
@@ -122,7 +123,7 @@ unsafe fn produce<C: Config>(
         macro_rules! load {
             ($pipeline:ident, $tma:ident $load:ident, $tensor:ident, $array:ident, $tile:expr) => {
                 let filling = $pipeline.acquire($tma::<C>::BYTES);
-                $load.copy($tensor.tile([$tile, 0, head, batch]), filling.of($array), &filling);
+                $load.copy($tensor.at(($tile, 0, head, batch)), filling.of($array), &filling);
             };
         }
         // In the order in which the consumers free the stages: they read the last Q, then K.
@@ -130,8 +131,8 @@ unsafe fn produce<C: Config>(
         load!(keys, TmaK load_k, mK, sK, tile);
         for warpgroup in 0..C::WARPGROUPS {
             let filling = queries[warpgroup as usize].acquire(TmaQ::<C>::BYTES);
-            let gQ = mQ.tile([row_tile + warpgroup, 0, work.head, batch]); // (64, D)
-            load_q.copy(gQ, sQ.slice_last(warpgroup), &filling);
+            let gQ = mQ.at((row_tile + warpgroup, 0, work.head, batch)); // (64, D)
+            load_q.copy(gQ, sQ.at((.., .., warpgroup)), &filling);
         }
         while tile > begin {
             load!(keys, TmaK load_k, mK, sK, tile - 1);
@@ -159,8 +160,8 @@ unsafe fn consume<C: Config>(
     let scale = arguments.scale * core::f32::consts::LOG2_E;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
     // A stage is read between its wait and its release.
-    let sO = sQ.with_layout::<SmemO<C>>().slice_last(warpgroup + C::TILES_Q - C::WARPGROUPS); // (64, DV)
-    let sQ = sQ.slice_last(warpgroup); // (64, D)
+    let sO = sQ.with_layout::<SmemO<C>>().at((.., .., warpgroup + C::TILES_Q - C::WARPGROUPS)); // (64, DV)
+    let sQ = sQ.at((.., .., warpgroup)); // (64, D)
     let sVt = sV.with_layout::<SmemVt<C>>(); // (DV, BLK_N, STAGES)
     let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
     let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
@@ -251,7 +252,7 @@ impl<C: Config> Tile<C> {
         &self,
         tOrO: &mut ResultsOf<C>,
         softmax: &Softmax,
-        sO: SharedTensor<Element<C>, AllButLast<SmemO<C>>>,
+        sO: SharedTensor<Element<C>, OwnRows<SmemO<C>>>,
         maps: Maps<'_, C>,
         arguments: &Arguments<C::T>,
     ) {
@@ -283,9 +284,9 @@ impl<C: Config> Tile<C> {
         );
         let tile = [self.first / 64, 0, self.work.head, self.work.batch];
         fence_proxy_async_shared();
-        sync_barrier(ALONE + self.warpgroup, WARPGROUP);
+        Barrier::Warpgroup.of(self.warpgroup).sync();
         if thread_idx().x.is_multiple_of(WARPGROUP) {
-            TmaO::<C>::get_slice().store(sO, maps.o.tensor().tile(tile));
+            TmaO::<C>::get_slice().store(sO, maps.o.tensor().at(tile));
             bulk_commit_group();
         }
     }
@@ -373,7 +374,7 @@ pub unsafe fn store_lse<T: memory::Element>(
 #[inline(always)]
 unsafe fn store_shared<C: Config>(
     tOrO: &ResultsOf<C>,
-    sO: SharedTensor<Element<C>, AllButLast<SmemO<C>>>,
+    sO: SharedTensor<Element<C>, OwnRows<SmemO<C>>>,
     warpgroup: u32,
 ) {
     let thread = recomputed::<C>(thread_idx().x % WARPGROUP);
@@ -384,7 +385,7 @@ unsafe fn store_shared<C: Config>(
     }
     let rounded = pack_fragment::<Element<C>, _>(tOrO);
     // The store before has read the tile.
-    sync_barrier(ALONE + warpgroup, WARPGROUP);
-    copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+    Barrier::Warpgroup.of(warpgroup).sync();
+    to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);
 }

@@ -16,7 +16,7 @@ use moye_device::layout::{
 };
 use moye_device::memory::SharedArray;
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
-use moye_device::tensor::{AllButLast, StaticLayout};
+use moye_device::tensor::{AllButLast, Fixed, Kept, SliceOf, StaticLayout};
 
 /// Threads of a warpgroup.
 pub const WARPGROUP: u32 = 128;
@@ -176,6 +176,9 @@ impl<C: Config, const B: u32> StaticLayout for SmemBoxes<C, B> {
     );
     const SWIZZLE: Swizzle = atom(C::D).swizzle;
 }
+
+/// One warpgroup's rows, (64, D), of the layout `L` of all, (64, D, WARPGROUPS).
+pub type OwnRows<L> = SliceOf<L, (Kept, Kept, Fixed)>;
 
 /// The copy of 64 rows of Q, of a tensor (row, column, head, sequence).
 pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;

@@ -24,27 +24,31 @@ use super::hopper_softmax::Softmax;
 use super::softmax::at;
 use core::marker::PhantomData;
 use core::mem::replace;
-use moye_device::arch::{arrive_barrier, sync_barrier};
 use moye_device::atom::wgmma::{
     DescriptorTensor, OperandOf, OperandTensorA, ScaleOut, accumulators_as_a, warpgroup_arrive,
     warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
 };
 use moye_device::atom::{AccumulatorOf, StaticTiledMma};
+use moye_device::named_barriers;
 use moye_device::pipeline::{Consumer, Full};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// The named barriers at which warpgroups take turns, one for each.
-const TURN: u32 = 1;
-
-/// The first of the named barriers of a warpgroup alone.
-pub const ALONE: u32 = 4;
+named_barriers! {
+    /// The barriers of the consumer warpgroups.
+    pub enum Barrier {
+        /// A warpgroup's turn to issue products: it waits, and the warpgroup before it arrives.
+        Turn[3] = 2 * WARPGROUP,
+        /// The threads of one warpgroup.
+        Warpgroup[3] = WARPGROUP,
+    }
+}
 
 /// Lets the first warpgroup issue its products: once, before the first tile of queries. All threads
 /// of the consumer warpgroup `warpgroup` call it.
 #[inline(always)]
 pub fn begin_turns<C: Config>(warpgroup: u32) {
     if C::TURNS && warpgroup == C::WARPGROUPS - 1 {
-        arrive_barrier(TURN, 2 * WARPGROUP);
+        Barrier::Turn.of(0).arrive();
     }
 }
 
@@ -95,7 +99,7 @@ where
     #[inline(always)]
     fn take_turn(&self) {
         if C::TURNS {
-            sync_barrier(TURN + recomputed::<C>(self.warpgroup), 2 * WARPGROUP);
+            Barrier::Turn.of(recomputed::<C>(self.warpgroup)).sync();
         }
     }
 
@@ -104,7 +108,7 @@ where
     fn give_turn(&self) {
         if C::TURNS {
             let next = if self.warpgroup + 1 == C::WARPGROUPS { 0 } else { self.warpgroup + 1 };
-            arrive_barrier(TURN + next, 2 * WARPGROUP);
+            Barrier::Turn.of(next).arrive();
         }
     }
 

@@ -48,7 +48,7 @@ pub unsafe fn produce_small<C: Config>(
             let filling = $pipeline.acquire_by_warp(const { C::BLK_N / SMALL_BOX * SmallBox::<C>::BYTES });
             if lane < boxes {
                 let [row, page] = $place;
-                let to = filling.of($array).slice_last(lane); // (SMALL_BOX, D)
+                let to = filling.of($array).at((.., .., lane)); // (SMALL_BOX, D)
                 load.copy($tensor.offset([row, 0, head as i32, page]), to, &filling);
             }
         };

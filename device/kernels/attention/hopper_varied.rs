@@ -12,11 +12,11 @@
 use super::arguments::Arguments;
 use super::config::Half;
 use super::hopper_config::{
-    BOX, Config, Element, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
+    BOX, Config, Element, OwnRows, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
     give_registers, take_registers,
 };
 use super::hopper_hidden::recompute;
-use super::hopper_mainloop::{ALONE, Mainloop, begin_turns, scale_rows};
+use super::hopper_mainloop::{Barrier, Mainloop, begin_turns, scale_rows};
 use super::hopper_pages::{Pipelines, SmallBox, produce_small};
 use super::hopper_places::Places;
 use super::hopper_rows::{Rows, key_tiles};
@@ -28,16 +28,16 @@ use super::scores::token;
 use super::sequence::Sequence;
 use super::softmax::at;
 use core::marker::PhantomData;
-use moye_device::algorithm::copy_tiled;
 use moye_device::arch::{
     FULL_WARP, Word, Word64x2, block_idx, cp_async_commit, cp_async_wait, fence_proxy_async_shared, lane_id,
-    opaque, prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, thread_idx,
+    opaque, prefetch_tensor_map, sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::{Global, SharedStorage};
-use moye_device::tensor::{AllButLast, Fragment, SharedTensor};
+use moye_device::pipeline::Role;
+use moye_device::tensor::{Fragment, SharedTensor};
 
 /// The kernel's text: entries are its instances. The maps of K and V have the modes (row, column,
 /// KV head, sequence or page); `small` are those for pages of fewer than [`BOX`] tokens. The
@@ -57,9 +57,7 @@ pub unsafe fn forward_varied<C: Config>(
     small: (&TmaMap<SmallBox<C>>, &TmaMap<SmallBox<C>>),
     arguments: &Arguments<C::T>,
 ) {
-    let thread = thread_idx().x;
-    // The shuffle tells the compiler that the number is uniform across the warp.
-    let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
+    let (role, thread) = (Role::of_thread(C::WARPGROUPS), thread_idx().x);
     // The kernel declares its storage; the pipelines say who may touch a stage.
     let (sQ, sK, sV, keys, values) = VariedStorage::<C>::take();
     if thread == 0 {
@@ -67,24 +65,26 @@ pub unsafe fn forward_varied<C: Config>(
         values.init();
     }
     sync_threads();
-    if warpgroup == C::WARPGROUPS {
-        give_registers::<C>();
-        let number = thread - C::WARPGROUPS * WARPGROUP;
-        if arguments.pages.address() == 0 || arguments.page >= BOX {
-            if number == 0 {
-                produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
-            }
-        } else if number < 32 {
-            let tile = Tile::<C>::of(arguments);
-            if tile.first < tile.rows {
-                let places = Places::new(arguments, &tile.sequence);
-                let of = (places, tile.work.kv_head, tile.keys);
-                produce_small::<C>(small, of, (sK, sV), (keys, values));
+    match role {
+        Role::Producer { elected } => {
+            give_registers::<C>();
+            if arguments.pages.address() == 0 || arguments.page >= BOX {
+                if elected {
+                    produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
+                }
+            } else if thread - C::WARPGROUPS * WARPGROUP < 32 {
+                let tile = Tile::<C>::of(arguments);
+                if tile.first < tile.rows {
+                    let places = Places::new(arguments, &tile.sequence);
+                    let of = (places, tile.work.kv_head, tile.keys);
+                    produce_small::<C>(small, of, (sK, sV), (keys, values));
+                }
             }
         }
-    } else {
-        take_registers::<C>();
-        consume::<C>(&Tile::of(arguments), warpgroup, (sQ, sK, sV), (keys, values));
+        Role::Consumer { warpgroup } => {
+            take_registers::<C>();
+            consume::<C>(&Tile::of(arguments), warpgroup, (sQ, sK, sV), (keys, values));
+        }
     }
 }
 
@@ -186,7 +186,7 @@ unsafe fn produce<C: Config>(
             let stage = filling.of($array); // (BOX, D, BLK_N / BOX)
             for part in 0..boxes {
                 let [row, batch] = $places[part as usize];
-                load.copy($tensor.offset([row, 0, head, batch]), stage.slice_last(part), &filling);
+                load.copy($tensor.offset([row, 0, head, batch]), stage.at((.., .., part)), &filling);
             }
         };
     }
@@ -238,14 +238,14 @@ unsafe fn consume<C: Config>(
     let first = tile.first + 64 * warpgroup;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
     // The warpgroup's rows of Q and O are its own.
-    let sQ = sQ.slice_last(warpgroup); // (64, D)
+    let sQ = sQ.at((.., .., warpgroup)); // (64, D)
     let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
     let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
     let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
     let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
     load_queries(tile, first, sQ);
     fence_proxy_async_shared();
-    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    Barrier::Warpgroup.of(warpgroup).sync();
     begin_turns::<C>(warpgroup);
     let rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, tile.arguments.pack));
     let (keys, values) = (keys.consumer(), values.consumer());
@@ -297,7 +297,7 @@ unsafe fn consume<C: Config>(
 unsafe fn load_queries<C: Config>(
     tile: &Tile<'_, C>,
     first: u32,
-    sQ: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+    sQ: SharedTensor<Element<C>, OwnRows<SmemQ<C>>>,
 ) {
     let part = Moved::new(64, C::D as u32, WARPGROUP, thread_idx().x % WARPGROUP);
     let strides = &tile.arguments.stride_q;
@@ -321,15 +321,15 @@ unsafe fn store<C: Config>(
     tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
     again: &[Row; 2],
     first: u32,
-    sO: SharedTensor<Element<C>, AllButLast<SmemQ<C>>>,
+    sO: SharedTensor<Element<C>, OwnRows<SmemQ<C>>>,
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
     // The tile is the warpgroup's own; barriers stand between its products, its writes and its
     // reads.
     let rounded = pack_fragment::<Element<C>, _>(tOrO);
-    sync_barrier(ALONE + warpgroup, WARPGROUP);
-    copy_tiled(C::StoreO::default(), &to_shared.retile_s(&rounded), &mut to_shared.partition_d(sO));
+    Barrier::Warpgroup.of(warpgroup).sync();
+    to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);
     recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
         let rounded = <C::T as Half>::pack(results[0], results[1]);
@@ -337,7 +337,7 @@ unsafe fn store<C: Config>(
             sO.at((row, column + i as u32)).set(0usize, rounded[i]);
         }
     });
-    sync_barrier(ALONE + warpgroup, WARPGROUP);
+    Barrier::Warpgroup.of(warpgroup).sync();
     Moved::new(64, C::D as u32, WARPGROUP, thread)
         .store(sO.pointer().address(), |row| (tile.row_of_o(first + row), first + row < tile.rows));
 }

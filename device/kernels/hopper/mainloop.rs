@@ -115,7 +115,7 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         } else {
             for step in 0..COUNT {
                 // (1, MMA_M), (1, MMA_N)
-                let (tCrA, tCrB) = (tCrA.slice_last(step), tCrB.slice_last(step));
+                let (tCrA, tCrB) = (tCrA.at((.., .., step)), tCrB.at((.., .., step)));
                 let scale = if step > 0 { ScaleOut::One } else { scale };
                 warpgroup_gemm(Mma::<G>::default(), &tCrA, &tCrB, tCrC, scale);
             }
@@ -291,8 +291,8 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
             let (sA, sB) = filling.of((*sA, *sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
             // The stage is free and expects the bytes; the maps are as the caller of `producer`
             // promises.
-            load_a.copy(a.tile([tile.m, k, batch_a]), sA, &filling);
-            let gB = load_b.partition_s(b.tile([tile.n, k, batch_b]));
+            load_a.copy(a.at((tile.m, k, batch_a)), sA, &filling);
+            let gB = load_b.partition_s(b.at((tile.n, k, batch_b)));
             load_b.copy(gB, load_b.partition_d(sB), &filling);
             k += 1;
         }

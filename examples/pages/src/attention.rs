@@ -1,8 +1,7 @@
 //! FlashAttention-2, forward: `O = softmax(scale Q K^T) V` for every head of every batch.
 //!
-//! A block has 64 rows of Q and goes through K and V by tiles of 64 rows, which `cp.async` brings
-//! while the tile before is multiplied. Scores, weights and results stay in the registers of four
-//! warps, each with 16 rows.
+//! A block of four warps has 64 rows of Q and goes through tiles of 64 rows of K and V, which
+//! `cp.async` brings while the tile before is multiplied.
 
 use core::f32::consts::LOG2_E;
 use moye_device::prelude::*;
@@ -31,8 +30,7 @@ tiled_copy! {
 /// A grid of `(ceil(s / BLK), heads, batches)` blocks.
 ///
 /// # Safety
-/// The four are (batches, s, heads, D), contiguous, at multiples of 16 bytes. `o` overlaps none of
-/// the others.
+/// All are (batches, s, heads, D), contiguous, at multiples of 16 bytes; `o` overlaps no other.
 #[kernel(
     threads = Mma::<T>::THREADS,
     shared = (sQ: SharedArray<T, Smem<D, 1>>, sK: SharedArray<T, Smem<D, 2>>, sV: SharedArray<T, Smem<D, 2>>),
@@ -114,8 +112,7 @@ pub unsafe fn attention<T: Half, const D: i64>(
         }
         sync_threads();
     }
-    let inverse = sum.across_lanes(f32::add).map(math::fast::rcp);
-    tOrO.apply_rows(&inverse, |x, by| x * by);
+    tOrO.apply_rows(&sum.across_lanes(f32::add).map(math::fast::rcp), |x, by| x * by);
     copy(&tOrO, mma.partition_c(sQ));
     sync_threads();
     let store = Store::<T>::slice(thread);

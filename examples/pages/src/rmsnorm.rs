@@ -23,8 +23,7 @@ pub unsafe fn rmsnorm<T: Element + Convert<f32>>(
     let rows = Rows::<T>::slice(thread_idx().x);
     let gX = tensor!(x, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
     let gY = tensor!(y, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
-    // All rows of the weights are one: the stride is 0.
-    let gW = tensor!(w, (4, n), (0, 1), align = 16).local_tile::<Tile<T>, _>((0, All)); // (BLK_M, BLK_N, n)
+    let gW = tensor!(w, (4, n), (0, 1), align = 16).local_tile::<Tile<T>, _>((0, All)); // (BLK_M, BLK_N, n), of equal rows
     let (tXgX, tXgW, tXgY) = (rows.partition_s(gX), rows.partition_s(gW), rows.partition_d(gY)); // (CPY, CPY_M, CPY_N, n)
 
     let mut sum = tXgX.at((.., .., .., 0)).load_as(0.0f32).rows(0.0f32); // (CPY_M)

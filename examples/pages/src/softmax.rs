@@ -16,8 +16,7 @@ tiled_copy! {
 /// A grid of `ceil(m / BLK_M)` blocks.
 ///
 /// # Safety
-/// `x` and `y` hold `m` rows of `n` numbers, `ld` apart, which start at multiples of 16 bytes; they
-/// are the same or do not overlap.
+/// `x` and `y`, equal or disjoint, are `m` rows of `n` numbers, `ld` apart, aligned to 16 bytes.
 #[kernel(threads = Rows::<T>::THREADS, instances = (softmax_f32<f32>, softmax_bf16<bf16>))]
 pub unsafe fn softmax<T: Element + Convert<f32>>(x: Global<T>, y: GlobalMut<T>, m: u32, n: u32, ld: i64)
 where
@@ -34,20 +33,17 @@ where
         let mut tXrX = tXgX.at((.., .., .., tile)).load_as(f32::NEG_INFINITY); // (CPY, CPY_M, CPY_N)
         let before = max;
         max = tXrX.fold_rows(&before, f32::max);
-        sum.apply_with(
-            &before.zip(&max, |before, max| math::fast::exp2((before - max) * LOG2_E)),
-            |sum, by| sum * by,
-        );
+        let rescale = before.zip(&max, |before, max| math::fast::exp2((before - max) * LOG2_E));
+        sum.apply_with(&rescale, |sum, by| sum * by);
         tXrX.apply_rows(&max, |x, max| math::fast::exp2((x - max) * LOG2_E));
         sum = tXrX.fold_rows(&sum, f32::add);
     }
-    let own = max.clone();
-    let max = max.across_lanes(f32::max);
-    sum.apply_with(&own.zip(&max, |own, max| math::fast::exp2((own - max) * LOG2_E)), |sum, by| sum * by);
+    let all = max.clone().across_lanes(f32::max);
+    sum.apply_with(&max.zip(&all, |max, all| math::fast::exp2((max - all) * LOG2_E)), |sum, by| sum * by);
     let inverse = sum.across_lanes(f32::add).map(math::fast::rcp);
     for tile in 0..gX.tiles() {
         let mut tXrX = tXgX.at((.., .., .., tile)).load_as(0.0f32); // (CPY, CPY_M, CPY_N)
-        tXrX.apply_rows(&max, |x, max| math::fast::exp2((x - max) * LOG2_E));
+        tXrX.apply_rows(&all, |x, max| math::fast::exp2((x - max) * LOG2_E));
         tXrX.apply_rows(&inverse, |x, by| x * by);
         copy(&tXrX.convert::<T>(), tXgY.at((.., .., .., tile)));
     }
