@@ -106,7 +106,7 @@ def in_turn(sides, rounds):
         for name, (run, calls) in sides.items():
             times[name].append(time(run, counts[name]) / calls)
             clocks.append(read())
-    mhz = statistics.median(clocks) if None not in clocks else None
+    mhz = f"{statistics.median(clocks):.0f}" if None not in clocks else None
     return {name: statistics.median(of_side) for name, of_side in times.items()}, mhz
 
 
@@ -161,6 +161,7 @@ def prompts(kernels, wants):
                     F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
             seen = s * (s + 1) / 2 if causal else s * s
+            work += " (mma.sync)" if peer == "FlashAttention-2" else ""
             yield work, 4e-12 * seen * batches * heads * d, "TFLOP/s", {name: in_graph([run], 2), peer: in_graph([theirs], 2)}
 
 
@@ -204,7 +205,7 @@ def main():
     torch.manual_seed(0)
     torch.cuda.set_stream(torch.cuda.Stream())
     kernels = Kernels(options.folder)
-    card, date = torch.cuda.get_device_name(), datetime.date.today().isoformat()
+    card, date = torch.cuda.get_device_name().removeprefix("NVIDIA "), datetime.date.today().isoformat()
     command = f"benches/peers/kernels.py, PyTorch {torch.__version__}, medians of {options.rounds} rounds"
 
     def wants(text):
