@@ -19,7 +19,7 @@ const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"
 /// Subjects of files, by the end of their names after the card; others have that end as subject.
 const SUBJECTS: [(&str, &str); 15] = [
     ("", "products, copies and transposes"),
-    ("attention", "kernels of attention beside cuDNN"),
+    ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
     ("attention-heads", "attention with heads of other sizes"),
     ("attention-options", "attention with options, from Python"),
     ("attention-splits", "attention with few tiles, splits and pages"),

@@ -169,7 +169,10 @@ def decoding(kernels, wants):
     """One query token on 8,192 keys, contiguous and in pages: the kernel by TMA and `wgmma`, and the one by `mma.sync`."""
     s, d = 8192, 128
     for batches, sets in ((1, 1), (1, SETS), (16, 1)):
-        splits = {"hopper_bf16_128_few": 16 if batches == 1 else 1, "decode_bf16_128": 32 if batches == 1 else 2}
+        # By kernel, the one that is chosen first.
+        splits = {"hopper_bf16_128_few": 16, "decode_bf16_128": 32}
+        if batches > 1:
+            splits = {"decode_bf16_128": 2, "hopper_bf16_128_few": 1}
         for page in (None, 64, 16):
             where = f"pages of {page} " if page else ""
             work = f"attention bf16 B {batches} H {HEADS}/{KV_HEADS} D {d} causal {where}1 x {s}"

@@ -87,7 +87,7 @@ macro_rules! variants {
 variants! {
     bf16: combine_bf16 BF16
         64 x 64 tile 128 x 128 decode 64: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
-        80 x 80 tile 64 x 64 decode 64: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
+        80 x 80 tile 128 x 64 decode 64: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
         96 x 96 tile 128 x 64 decode 32: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
         128 x 128 tile 128 x 64 decode 32: forward_bf16_128 forward_bf16_128_general decode_bf16_128;
         192 x 192 tile 64 x 64 decode 32: forward_bf16_192 forward_bf16_192_general decode_bf16_192;
@@ -95,7 +95,7 @@ variants! {
         256 x 256 tile 64 x 64 decode 32: forward_bf16_256 forward_bf16_256_general decode_bf16_256;
     f16: combine_f16 F16
         64 x 64 tile 128 x 128 decode 64: forward_f16_64 forward_f16_64_general decode_f16_64;
-        80 x 80 tile 64 x 64 decode 64: forward_f16_80 forward_f16_80_general decode_f16_80;
+        80 x 80 tile 128 x 64 decode 64: forward_f16_80 forward_f16_80_general decode_f16_80;
         96 x 96 tile 128 x 64 decode 32: forward_f16_96 forward_f16_96_general decode_f16_96;
         128 x 128 tile 128 x 64 decode 32: forward_f16_128 forward_f16_128_general decode_f16_128;
         192 x 192 tile 64 x 64 decode 32: forward_f16_192 forward_f16_192_general decode_f16_192;

@@ -4,6 +4,7 @@
 //! - [`spelling`]: no misspelt word, in text or in names;
 //! - [`columns`]: comments wrapped at 100 columns, paragraphs of Markdown at 120 or on one line;
 //! - [`words`]: no word of the list that hides a term or an actor;
+//! - [`lengths`]: no file of a shipped kernel beyond 450 lines;
 //! - [`contracts`]: no more `unsafe` in kernels and examples, and no more comments on it without a
 //!   condition, than there are.
 //!
@@ -11,6 +12,7 @@
 
 mod columns;
 mod contracts;
+mod lengths;
 mod source;
 mod spelling;
 mod words;
@@ -100,6 +102,7 @@ fn check(name: &str, text: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     spelling::check(name, text, &mut faults);
     columns::check(name, text, &mut faults);
+    lengths::check(name, text, &mut faults);
     for piece in source::pieces(name, text) {
         words::check(name, &piece, &mut faults);
     }

@@ -37,7 +37,7 @@ entries! {
     64 x 64, tile 128 x 128 blocks 2, general 64 x 64, decode 16 x 64 groups 4 blocks 2:
         bf16: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
         f16: forward_f16_64 forward_f16_64_general decode_f16_64;
-    80 x 80, tile 64 x 64 blocks 2, general 64 x 64, decode 16 x 64 groups 4 blocks 2:
+    80 x 80, tile 128 x 64 blocks 2, general 64 x 64, decode 16 x 64 groups 4 blocks 2:
         bf16: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
         f16: forward_f16_80 forward_f16_80_general decode_f16_80;
     96 x 96, tile 128 x 64 blocks 2, general 64 x 64, decode 16 x 32 groups 4 blocks 3:

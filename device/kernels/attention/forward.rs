@@ -337,8 +337,13 @@ impl<C: Config> KeyRows<C> {
     #[inline(always)]
     unsafe fn load(&self, arguments: &Arguments<ElementOf<C>>, strides: &Strides, to: u32, tile: u32) {
         let key = tile * C::KEYS as u32;
-        // Large tiles leave no registers for the thread's places between two tiles.
-        let part = if C::GENERAL { self.rows } else { self.rows.of(opaque(thread_idx().x)) };
+        // Large tiles, and large heads of one warp, leave no registers for the thread's places
+        // between two tiles.
+        let part = match C::GENERAL {
+            true if C::GROUPS > 1 && C::D >= 192 => self.rows.of(opaque(thread_idx().x) % 32),
+            true => self.rows,
+            false => self.rows.of(opaque(thread_idx().x)),
+        };
         // Read from the parameters each time: kept, it would take registers.
         let stride = i64::from(opaque(strides.row as u32));
         let (mut first, mut row) = (self.first, key);

@@ -80,6 +80,7 @@ mod schedule;
 mod sgemm;
 mod sink;
 mod store;
+mod tile;
 
 pub use config::{Boxes, Mma, StagesA, StagesB, WgmmaConfig};
 pub use epilogue::Finish;

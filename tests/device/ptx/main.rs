@@ -181,6 +181,20 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
     }
 }
 
+/// Attention's kernels for few rows, for options and for reducing splits are in the text for sm_80
+/// alone, which the driver compiles for newer GPUs too.
+#[cfg(feature = "attention")]
+#[rstest]
+fn attention_for_sm_80_spills_nothing_on_newer_gpus(#[values("sm_89", "sm_90")] arch: &str) {
+    let Some(ptxas) = assembler::ptxas() else { return };
+    let kernels: Vec<_> = names("sm_80").into_iter().filter(|name| attention::is_of(name)).collect();
+    let assembled = ptxas.assemble_kernels(text("sm_80"), arch.parse().unwrap(), &kernels).unwrap();
+    assert_eq!(assembled.kernels.len(), kernels.len(), "{arch}: a report for each kernel");
+    for (name, usage) in &assembled.kernels {
+        assert!(usage.spills() == 0 && usage.stack == 0, "{name} for {arch} spills: {usage:?}");
+    }
+}
+
 #[test]
 fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
     let empty = tempfile::TempDir::new().unwrap();

@@ -19,7 +19,11 @@ fn random_case(random: &mut Random, most: usize) -> Case {
     let lengths = (64 + random.below(most), 1 + random.below(2 * most));
     let mut case = Case::new(d, (1 + random.below(2), group * random.of(&[1, 2]), group), lengths);
     case.dv = dv;
-    case.order = random.of(&[Order::HeadFirst, Order::TokenFirst]);
+    case.order = random.of(&[Order::HeadFirst, Order::TokenFirst, Order::Packed]);
+    if case.order == Order::Packed {
+        // One buffer: as many keys and KV heads as queries, and one head size.
+        (case.group, case.k_length, case.dv) = (1, case.q_length, case.d);
+    }
     case.window = match random.below(4) {
         0 => [i32::MAX, 0],
         1 => [random.below(100) as i32, 0],
@@ -28,7 +32,7 @@ fn random_case(random: &mut Random, most: usize) -> Case {
     };
     if random.one_in(2) {
         let value = random.of(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]);
-        case.planted = vec![(random.below(case.batches), random.below(lengths.1), value)];
+        case.planted = vec![(random.below(case.batches), random.below(case.k_length), value)];
     }
     case
 }
@@ -38,15 +42,23 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
     let mut case = random_case(random, most);
     case.d = random.of(&[64, 128, 256]);
     (case.dv, case.scale) = (case.d, 1.0 / (case.d as f32).sqrt());
-    case.q_length = random.of(&[17, 20, 40, 64, 130, 200]);
+    case.q_length = random.of(&[1, 3, 17, 20, 40, 64, 130, 200]);
     case.k_length = 1 + random.below(3 * most);
+    let packed = case.order == Order::Packed;
+    if packed {
+        case.k_length = case.q_length;
+    }
     case.splits = random.of(&[0, 0, 2, 3]);
     case.sinks = random.one_in(3);
     let (q_length, k_length) = (case.q_length, case.k_length);
-    match random.below(4) {
+    // Pages are not packed.
+    match if packed { random.of(&[0, 3]) } else { random.below(4) } {
         0 => {
-            let mut lengths: Vec<_> =
-                (0..case.batches).map(|_| (random.below(q_length + 1), random.below(k_length + 1))).collect();
+            let length = |_| {
+                let queries = random.below(q_length + 1);
+                (queries, if packed { queries } else { random.below(k_length + 1) })
+            };
+            let mut lengths: Vec<_> = (0..case.batches).map(length).collect();
             // The tensors have a row each.
             lengths[0] = (lengths[0].0.max(1), lengths[0].1.max(1));
             case.lengths = Some(lengths);
@@ -113,7 +125,12 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     if let Some(page) = case.page {
         (k_batches, k_rows) = (operands.pages.len(), page);
     }
-    let [q, k, v] = [&operands.q, &operands.k, &operands.v].map(|laid| device.upload(&laid.values).unwrap());
+    let together = operands.packed(case).map(|values| device.upload(&values).unwrap());
+    let apart = [&operands.q, &operands.k, &operands.v].map(|laid| device.upload(&laid.values).unwrap());
+    let [q, k, v] = [0, 1, 2].map(|operand| match &together {
+        Some(all) => all.slice(operand * heads * d..).unwrap(),
+        None => apart[operand].slice(..).unwrap(),
+    });
     let poison = vec![T::of(f32::NAN); operands.o.values.len()];
     let ints = |numbers: &[i32]| device.upload(numbers).unwrap();
     let offsets = [ints(&operands.q_offsets), ints(&operands.k_offsets)];
@@ -127,9 +144,9 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
         let mut o = device.upload(&poison).unwrap();
         let mut lse = device.upload(&vec![f32::NAN; q_batches * heads * q_rows]).unwrap();
         let mut call = Attention::new(
-            Heads::strided(&q, of_queries(d), strides(&operands.q)).unwrap(),
-            Heads::strided(&k, of_keys(d), strides(&operands.k)).unwrap(),
-            Heads::strided(&v, of_keys(dv), strides(&operands.v)).unwrap(),
+            Heads::strided(q.clone(), of_queries(d), strides(&operands.q)).unwrap(),
+            Heads::strided(k.clone(), of_keys(d), strides(&operands.k)).unwrap(),
+            Heads::strided(v.clone(), of_keys(dv), strides(&operands.v)).unwrap(),
         )
         .scale(case.scale)
         .lse(&mut lse);
@@ -302,16 +319,25 @@ fn hidden_values_that_are_no_numbers_do_not_come_through() {
 fn one_query_token_of_heads_of_128_takes_the_kernel_for_few_rows_where_its_keys_are_split() {
     let device = Device::sim();
     let data = device.alloc_uninit::<bf16>(512 * 128).unwrap();
-    let kernel = |d: usize, splits: u32| {
+    let table = device.alloc_zeroed::<i32>(64).unwrap();
+    let kernel = |d: usize, splits: u32, page: usize| {
         let mut o = device.alloc_uninit::<bf16>(4 * d).unwrap();
         let target = HeadsMut::head_first(&mut o, [1, 4, 1, d]).unwrap();
-        let keys = || Heads::head_first(&data, [1, 1, 512, d]).unwrap();
-        let call = Attention::new(Heads::head_first(&data, [1, 4, 1, d]).unwrap(), keys(), keys());
+        let (pages, tokens) = if page == 0 { (1, 512) } else { (512 / page, page) };
+        let keys = || Heads::head_first(&data, [pages, 1, tokens, d]).unwrap();
+        let mut call = Attention::new(Heads::head_first(&data, [1, 4, 1, d]).unwrap(), keys(), keys());
+        if page > 0 {
+            // SAFETY: nothing is launched.
+            call = unsafe { call.pages(table.slice(..pages).unwrap(), pages) };
+        }
         call.splits(splits).explain(&device, &target).unwrap().kernel.unwrap()
     };
-    assert_eq!(kernel(128, 4), "hopper_bf16_128_few");
-    assert_eq!(kernel(128, 1), "decode_bf16_128");
-    assert_eq!(kernel(64, 4), "decode_bf16_64");
+    for page in [0, 16, 64, 256] {
+        assert_eq!(kernel(128, 4, page), "hopper_bf16_128_few", "pages of {page}");
+        assert_eq!(kernel(128, 1, page), "decode_bf16_128", "pages of {page}");
+        assert_eq!(kernel(64, 4, page), "decode_bf16_64", "pages of {page}");
+    }
+    assert_eq!(kernel(128, 4, 8), "decode_bf16_128", "a box of TMA has 16 keys");
 }
 
 #[test]

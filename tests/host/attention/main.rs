@@ -27,6 +27,7 @@ mod options;
 mod random;
 #[path = "../../../device/kernels/tests/attention/reference.rs"]
 mod reference;
+mod strides;
 
 use case::Case;
 use check::check;

@@ -41,7 +41,7 @@ macro_rules! kernels {
 }
 kernels! { bf16, combine_bf16:
     64 64 128 forward_bf16_64 forward_bf16_64_general decode_bf16_64;
-    80 80 64 forward_bf16_80 forward_bf16_80_general decode_bf16_80;
+    80 80 128 forward_bf16_80 forward_bf16_80_general decode_bf16_80;
     96 96 128 forward_bf16_96 forward_bf16_96_general decode_bf16_96;
     128 128 128 forward_bf16_128 forward_bf16_128_general decode_bf16_128;
     192 192 64 forward_bf16_192 forward_bf16_192_general decode_bf16_192;
@@ -50,7 +50,7 @@ kernels! { bf16, combine_bf16:
 }
 kernels! { f16, combine_f16:
     64 64 128 forward_f16_64 forward_f16_64_general decode_f16_64;
-    80 80 64 forward_f16_80 forward_f16_80_general decode_f16_80;
+    80 80 128 forward_f16_80 forward_f16_80_general decode_f16_80;
     96 96 128 forward_f16_96 forward_f16_96_general decode_f16_96;
     128 128 128 forward_f16_128 forward_f16_128_general decode_f16_128;
     192 192 64 forward_f16_192 forward_f16_192_general decode_f16_192;

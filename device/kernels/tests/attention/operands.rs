@@ -214,6 +214,24 @@ impl<T: Tested> Operands<T> {
         all
     }
 
+    /// One buffer of all three where they are packed: `heads * d` elements of queries, then of keys,
+    /// then of values for each token.
+    pub fn packed(&self, case: &Case) -> Option<Vec<T>> {
+        if case.order != Order::Packed || case.page.is_some() {
+            return None;
+        }
+        let width = case.heads * case.d;
+        let mut together = self.q.values.clone();
+        for (i, laid) in [&self.q, &self.k, &self.v].into_iter().enumerate() {
+            for (at, value) in laid.values.iter().enumerate() {
+                if at % (3 * width) < width && at + i * width < together.len() {
+                    together[at + i * width] = *value;
+                }
+            }
+        }
+        Some(together)
+    }
+
     fn first(offsets: &[i32], batch: usize) -> usize {
         offsets.get(batch).map_or(0, |&first| first as usize)
     }
@@ -290,19 +308,9 @@ impl<B: Buffer> Buffers<B> {
         let floats = |values: &[f32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
         let ints = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|v| v.to_le_bytes()).collect() };
         let (q, k, v);
-        if case.order == Order::Packed && case.page.is_none() {
-            // One buffer of all three.
-            let (ops, width) = ([&operands.q, &operands.k, &operands.v], case.heads * case.d);
-            let mut together = ops[0].values.clone();
-            for (i, laid) in ops.iter().enumerate() {
-                for (at, value) in laid.values.iter().enumerate() {
-                    if at % (3 * width) < width && at + i * width < together.len() {
-                        together[at + i * width] = *value;
-                    }
-                }
-            }
+        if let Some(together) = operands.packed(case) {
             let base = upload(&halves(&together));
-            [q, k, v] = [0, 1, 2].map(|i| base + (2 * i * width) as u64);
+            [q, k, v] = [0, 1, 2].map(|i| base + (2 * i * case.heads * case.d) as u64);
         } else {
             q = upload(&halves(&operands.q.values));
             k = upload(&halves(&operands.k.values));

@@ -6,6 +6,7 @@ use crate::random::Random;
 use half::bf16;
 use moye_device::number::F8E4M3;
 use std::cell::OnceCell;
+use std::fmt::{self, Display, Formatter};
 
 /// The unit roundoff of e4m3 and of bf16.
 const ROUNDING: [f64; 2] = [1.0 / 16.0, 1.0 / 256.0];
@@ -204,10 +205,42 @@ impl Case {
     }
 }
 
-/// Compares results and the log-sum-exp of all rows, contiguous (batch, head, token): the squares
-/// of the errors, and of the values.
-pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: &[f32], seed: u64) -> (f64, f64) {
-    let (mut squares, mut of) = (0.0, 0.0);
+/// What was found of results.
+#[derive(Default)]
+pub struct Errors {
+    /// The squares of the errors, and of the values.
+    squares: f64,
+    of: f64,
+    /// The largest error beside its bound.
+    largest: f64,
+    rows: usize,
+}
+
+impl Errors {
+    /// Takes in the errors of other rows.
+    pub fn merge(&mut self, other: &Self) {
+        self.squares += other.squares;
+        self.of += other.of;
+        self.largest = self.largest.max(other.largest);
+        self.rows += other.rows;
+    }
+
+    /// The error by norm.
+    pub fn relative(&self) -> f64 {
+        (self.squares / self.of).sqrt()
+    }
+}
+
+impl Display for Errors {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (largest, norm) = (self.largest, self.relative());
+        write!(f, "{} rows: the largest error is {largest:.2} of its bound; {norm:.2e} by norm", self.rows)
+    }
+}
+
+/// Compares results and the log-sum-exp of all rows, contiguous (batch, head, token).
+pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: &[f32], seed: u64) -> Errors {
+    let mut errors = Errors { rows: case.rows(), ..Errors::default() };
     for batch in 0..case.batches {
         for head in 0..case.heads {
             for token in 0..case.q_length {
@@ -226,8 +259,9 @@ pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: &[f32], s
                         (got - want).abs() <= bound,
                         "{what}, column {column}: {got}, expected {want}, off by more than {bound:e}"
                     );
-                    squares += (got - want) * (got - want);
-                    of += want * want;
+                    errors.largest = errors.largest.max((got - want).abs() / bound);
+                    errors.squares += (got - want) * (got - want);
+                    errors.of += want * want;
                 }
                 let got = f64::from(lse[(batch * case.heads + head) * case.q_length + token]);
                 let same = got == want_lse
@@ -237,5 +271,5 @@ pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: &[f32], s
             }
         }
     }
-    (squares, of)
+    errors
 }

@@ -10,7 +10,7 @@ mod lines;
 #[path = "../attention/random.rs"]
 mod random;
 
-use case::{Case, compare};
+use case::{Case, Errors, compare};
 use half::bf16;
 use moye_device::atom::tma::TmaMap;
 use moye_device::kernel::Kernel;
@@ -55,7 +55,7 @@ type Parameters<C> =
 
 const POISON: u8 = 0xff;
 
-fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, seed: u64) -> (f64, f64) {
+fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, seed: u64) -> Errors {
     let operands = case.operands(seed);
     let [q, k, v] = &operands;
     let kv_heads = case.kv_heads();
@@ -137,7 +137,7 @@ fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, see
     compare(case, &operands, &o, &lse, seed)
 }
 
-fn check(case: &Case, seed: u64) -> (f64, f64) {
+fn check(case: &Case, seed: u64) -> Errors {
     match case.d {
         64 => run::<E4m3D64>(&of_64, case, seed),
         128 if seed.is_multiple_of(2) => run::<E4m3D128>(&of_128, case, seed),
@@ -148,16 +148,13 @@ fn check(case: &Case, seed: u64) -> (f64, f64) {
 
 #[test]
 fn random_shapes_are_within_the_rounding_of_the_probabilities() {
-    let (mut squares, mut of) = (0.0, 0.0);
+    let mut all = Errors::default();
     for seed in 0..24 {
-        let errors = check(&Case::random(&mut Random::new(seed)), seed);
-        squares += errors.0;
-        of += errors.1;
+        all.merge(&check(&Case::random(&mut Random::new(seed)), seed));
     }
     // The root mean square of a rounding to e4m3 is about 0.026 of a value.
-    let relative = f64::sqrt(squares / of);
-    assert!(relative <= 0.03, "{relative:e} by norm");
-    println!("{relative:e} by norm");
+    assert!(all.relative() <= 0.03, "{all}");
+    println!("{all}");
 }
 
 #[test]

@@ -1,29 +1,40 @@
 //! `moye attention` on files.
 
 use crate::{failed, moye, save, succeeded};
-use half::f16;
-use ndarray::{Array4, Ix4};
+use half::{bf16, f16};
+use moye::number::{F8E4M3, Scalar};
+use ndarray::{Array1, Array4, s};
 use ndarray_npy::ReadNpyExt;
 use std::fs::{self, File};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Saves an array as float16: numbers of 16 bits under the other type's descriptor, which has as
-/// many letters.
-fn save_half(folder: &Path, name: &str, array: &Array4<f64>) {
-    save(folder, name, &array.map(|&x| f16::from_f64(x).to_bits()));
+/// Replaces the type descriptor of a file by one of as many letters.
+fn relabel(folder: &Path, name: &str, from: &str, to: &str) {
     let mut bytes = fs::read(folder.join(name)).unwrap();
-    let at = bytes.windows(3).position(|three| three == b"<u2").unwrap();
-    bytes[at..at + 3].copy_from_slice(b"<f2");
+    let at = bytes.windows(3).position(|three| three == from.as_bytes()).unwrap();
+    bytes[at..at + 3].copy_from_slice(to.as_bytes());
     fs::write(folder.join(name), bytes).unwrap();
 }
 
+/// Saves an array as float16: numbers of 16 bits under the other type's descriptor.
+fn save_half(folder: &Path, name: &str, array: &Array4<f64>) {
+    save(folder, name, &array.map(|&x| f16::from_f64(x).to_bits()));
+    relabel(folder, name, "<u2", "<f2");
+}
+
+/// Reads an array of 16 bits with this descriptor.
+fn load_bits(folder: &Path, name: &str, descriptor: &str, wide: fn(u16) -> f64) -> Array4<f64> {
+    relabel(folder, name, descriptor, "<u2");
+    Array4::<u16>::read_npy(File::open(folder.join(name)).unwrap()).unwrap().mapv(wide)
+}
+
 fn load_half(folder: &Path, name: &str) -> Array4<f64> {
-    let mut bytes = fs::read(folder.join(name)).unwrap();
-    let at = bytes.windows(3).position(|three| three == b"<f2").unwrap();
-    bytes[at..at + 3].copy_from_slice(b"<u2");
-    let array = ndarray::Array::<u16, Ix4>::read_npy(bytes.as_slice()).unwrap();
-    array.mapv(|bits| f16::from_bits(bits).to_f64())
+    load_bits(folder, name, "<f2", |bits| f16::from_bits(bits).to_f64())
+}
+
+fn load_bf16(folder: &Path, name: &str) -> Array4<f64> {
+    load_bits(folder, name, "<V2", |bits| bf16::from_bits(bits).to_f64())
 }
 
 /// Two query heads on one KV head, 3 queries of 5 keys.
@@ -69,9 +80,13 @@ fn reference(
 }
 
 fn close(got: &Array4<f64>, want: &Array4<f64>) {
+    within(2e-3, got, want);
+}
+
+fn within(bound: f64, got: &Array4<f64>, want: &Array4<f64>) {
     assert_eq!(got.shape(), want.shape());
     for (got, want) in got.iter().zip(want) {
-        assert!((got - want).abs() < 2e-3, "{got}, expected {want}");
+        assert!((got - want).abs() < bound, "{got}, expected {want}");
     }
 }
 
@@ -98,6 +113,69 @@ fn attention_of_files_is_that_of_its_mask_and_scale() {
         close(&o, &want.0);
         close(&lse, &want.1);
     }
+}
+
+const FILES: [&str; 7] = ["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--force"];
+
+#[test]
+fn attention_of_bfloat16_is_known_by_the_files_or_by_the_option() {
+    let (folder, arrays) = files();
+    let folder = folder.path();
+    let (want, _) = reference(&arrays, 0.125, |_, _| true);
+    for (descriptor, options) in [("<V2", &[][..]), ("<u2", &["--dtype", "bf16"])] {
+        for (name, array) in FILES[1..4].iter().zip(&arrays) {
+            save(folder, name, &array.map(|&x| bf16::from_f64(x).to_bits()));
+            relabel(folder, name, "<u2", descriptor);
+        }
+        let told = succeeded(&moye(folder, &[&FILES[..], options].concat()));
+        assert!(told.contains("_bf16_64"), "{told}");
+        // Results of bf16 below 1, whose probabilities are rounded too.
+        within(1.0 / 128.0, &load_bf16(folder, "o.npy"), &want);
+    }
+    let said = failed(&moye(folder, &FILES));
+    assert!(said.contains("if it stores bfloat16, add --dtype bf16"), "{said}");
+}
+
+#[test]
+fn attention_of_8_bit_floats_has_scale_factors_by_file() {
+    let (folder, arrays) = files();
+    let folder = folder.path();
+    // The numbers of the files are eighths, which e4m3 holds.
+    for (name, array) in FILES[1..4].iter().zip(&arrays) {
+        save(folder, name, &array.map(|&x| F8E4M3::nearest(x).to_bits()));
+        relabel(folder, name, "|u1", "<V1");
+    }
+    let said = failed(&moye(folder, &FILES));
+    assert!(said.contains("add --dtype e4m3"), "{said}");
+
+    // A factor for each query head, one of the keys, one for each head of the values.
+    save(folder, "sq.npy", &Array1::from_vec(vec![2.0f32, 0.5]));
+    save(folder, "sk.npy", &Array1::from_vec(vec![1.5f32]));
+    save(folder, "sv.npy", &Array1::from_vec(vec![3.0f32]));
+    let options = ["--dtype", "e4m3", "--lse", "lse.npy", "--causal"];
+    let scales = ["--scale-q", "sq.npy", "--scale-k", "sk.npy", "--scale-v", "sv.npy"];
+    let [mut q, mut k, mut v] = arrays.clone();
+    for (given, factors) in [(&[][..], [1.0, 1.0, 1.0, 1.0]), (&scales, [2.0, 0.5, 1.5, 3.0])] {
+        q.slice_mut(s![0, 0, .., ..]).assign(&(&arrays[0].slice(s![0, 0, .., ..]) * factors[0]));
+        q.slice_mut(s![0, 1, .., ..]).assign(&(&arrays[0].slice(s![0, 1, .., ..]) * factors[1]));
+        k.assign(&(&arrays[1] * factors[2]));
+        v.assign(&(&arrays[2] * factors[3]));
+        let told = succeeded(&moye(folder, &[&FILES[..], &options, given].concat()));
+        assert!(told.contains("hopper_e4m3_64"), "{told}");
+        let want = reference(&[q.clone(), k.clone(), v.clone()], 0.125, |query, key| key <= query + 2);
+        // Probabilities have the four bits of e4m3, the results the eight of bf16.
+        within(0.05 * factors[3], &load_bf16(folder, "o.npy"), &want.0);
+        let lse = Array4::<f32>::read_npy(File::open(folder.join("lse.npy")).unwrap()).unwrap();
+        within(5e-3, &lse.mapv(f64::from), &want.1);
+    }
+
+    save(folder, "sq.npy", &Array1::from_vec(vec![1.0f32; 3]));
+    let said = failed(&moye(folder, &[&FILES[..], &options, &scales].concat()));
+    assert!(said.contains("the scales of q: 3 factors; give 1, 2 (one for each head)"), "{said}");
+    let (half, _) = files();
+    save(half.path(), "sq.npy", &Array1::from_vec(vec![1.0f32]));
+    let said = failed(&moye(half.path(), &[&FILES[..], &["--scale-q", "sq.npy"]].concat()));
+    assert!(said.contains("are for float8_e4m3fn, and q.npy holds float16"), "{said}");
 }
 
 #[test]
