@@ -13,12 +13,35 @@ impl<const M: i64, const N: i64> StaticLayout for Shape<M, N> {
     const LAYOUT: Layout = layout!((M, N));
 }
 
-/// A matrix in global memory: `tensor!(a, (m, k), (1, m))`, of a pointer, its extents and its
-/// strides in elements.
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident<$($extent:ident),+>;)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name<$(const $extent: i64),+>;
+
+        impl<$(const $extent: i64),+> StaticLayout for $name<$($extent),+> {
+            const LAYOUT: Layout = layout!(($($extent,)+));
+        }
+    )+ };
+}
+shapes! {
+    /// The layout `(A)`, a tile of a vector: see [`Shape`].
+    Shape1<A>;
+    /// The layout `(A, B, C)`: see [`Shape`].
+    Shape3<A, B, C>;
+    /// The layout `(A, B, C, D)`: see [`Shape`].
+    Shape4<A, B, C, D>;
+    /// The layout `(A, B, C, D, E)`: see [`Shape`].
+    Shape5<A, B, C, D, E>;
+}
+
+/// A tensor of 1 to 5 modes in global memory: `tensor!(a, (m, k), (1, m))`, of a pointer, its
+/// extents and its strides in elements.
 ///
 /// A stride written as `1` is known to be 1. `align = 16` promises that the pointer and the other
-/// stride are multiples of 16 bytes, so that accesses may be that wide: see
-/// [`Aligned`](crate::tensor::Aligned).
+/// strides are multiples of 16 bytes, so that accesses may be that wide: see
+/// [`Aligned`](crate::tensor::Aligned). [`at`](crate::tensor::GlobalArray::at) takes a place of some
+/// modes, such as a batch.
 ///
 /// ```
 /// use moye_device::memory::Global;
@@ -42,11 +65,25 @@ macro_rules! tensor {
             ::core::convert::Into::<i64>::into($second),
         ])
     };
+    (@strides ($($stride:tt)+)) => { $crate::tensor!(@unit [] 0usize; [$($stride)+] $($stride)+) };
+    // Looks for a stride that is written as `1`; those before it are in the brackets.
+    (@unit [$($before:expr,)*] $axis:expr; $all:tt 1 $(, $after:expr)* $(,)?) => {
+        $crate::tensor::UnitStride::<{ $axis }, _>([
+            $(::core::convert::Into::<i64>::into($before),)*
+            $(::core::convert::Into::<i64>::into($after),)*
+        ])
+    };
+    (@unit [$($before:expr,)*] $axis:expr; $all:tt $next:expr, $($rest:tt)+) => {
+        $crate::tensor!(@unit [$($before,)* $next,] $axis + 1; $all $($rest)+)
+    };
+    (@unit $before:tt $axis:expr; [$($stride:expr),+ $(,)?] $last:expr $(,)?) => {
+        $crate::tensor::Dense([$(::core::convert::Into::<i64>::into($stride)),+])
+    };
     ($pointer:expr, $shape:expr, $strides:tt) => {
-        $crate::tensor::Matrix::new($pointer, $shape, $crate::tensor!(@strides $strides))
+        $crate::tensor::GlobalArray::new($pointer, $shape, $crate::tensor!(@strides $strides))
     };
     ($pointer:expr, $shape:expr, $strides:tt, align = $bytes:expr) => {
-        $crate::tensor::Matrix::new(
+        $crate::tensor::GlobalArray::new(
             $pointer,
             $shape,
             $crate::tensor::Aligned::<_, { $bytes }>($crate::tensor!(@strides $strides)),
@@ -54,24 +91,39 @@ macro_rules! tensor {
     };
 }
 
-/// A tile of a matrix: `tile!(m_a, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for
-/// every tile along an axis.
+/// A tile of a tensor in global memory: `tile!(m_a, (128, 8), (block.x, _))` is
+/// `(BLK_M, BLK_K, k)`, with `_` for every tile along an axis.
 ///
 /// MoYe.jl's `@tile`. The extents are constants; a generic one is a parameter alone, or in braces.
+///
+/// ```
+/// use moye_device::memory::Global;
+/// use moye_device::{tensor, tile};
+///
+/// let x = Global::<f32>::from_address(0x1000);
+/// let m_x = tensor!(x, (3u32, 50u32, 70u32), (1, 300, 4)); // (C, H, W)
+/// let g_x = tile!(m_x, (1, 16, 16), (2, _, 1)); // (BLK_C, BLK_H, BLK_W, h)
+/// assert_eq!((g_x.tiles(), g_x.layout().to_string()), (4, "(1,16,16):(1@0,1@1,1@2)".into()));
+/// ```
 #[doc(alias = "@tile")]
 #[macro_export]
 macro_rules! tile {
-    (@at $matrix:expr, $m:expr, $n:expr, $at:expr) => {
-        $matrix.local_tile::<$crate::Shape<{ $m }, { $n }>, _>($at)
+    (@shape $a:expr $(,)?) => { $crate::Shape1<{ $a }> };
+    (@shape $a:expr, $b:expr $(,)?) => { $crate::Shape<{ $a }, { $b }> };
+    (@shape $a:expr, $b:expr, $c:expr $(,)?) => { $crate::Shape3<{ $a }, { $b }, { $c }> };
+    (@shape $a:expr, $b:expr, $c:expr, $d:expr $(,)?) => { $crate::Shape4<{ $a }, { $b }, { $c }, { $d }> };
+    (@shape $a:expr, $b:expr, $c:expr, $d:expr, $e:expr $(,)?) => {
+        $crate::Shape5<{ $a }, { $b }, { $c }, { $d }, { $e }>
     };
-    ($matrix:expr, ($m:expr, $n:expr), (_, $j:expr)) => {
-        $crate::tile!(@at $matrix, $m, $n, ($crate::tensor::All, $j))
+    (@places [$($place:expr,)+]) => { ($($place,)+) };
+    (@places [$($place:expr,)*] _ $(, $($rest:tt)*)?) => {
+        $crate::tile!(@places [$($place,)* $crate::tensor::All,] $($($rest)*)?)
     };
-    ($matrix:expr, ($m:expr, $n:expr), ($i:expr, _)) => {
-        $crate::tile!(@at $matrix, $m, $n, ($i, $crate::tensor::All))
+    (@places [$($place:expr,)*] $next:expr $(, $($rest:tt)*)?) => {
+        $crate::tile!(@places [$($place,)* $next,] $($($rest)*)?)
     };
-    ($matrix:expr, ($m:expr, $n:expr), ($i:expr, $j:expr)) => {
-        $crate::tile!(@at $matrix, $m, $n, ($i, $j))
+    ($tensor:expr, ($($extent:tt)+), ($($place:tt)+)) => {
+        $tensor.local_tile::<$crate::tile!(@shape $($extent)+), _>($crate::tile!(@places [] $($place)+))
     };
 }
 

@@ -39,7 +39,7 @@ pub mod prelude;
 pub mod tensor;
 mod tiling;
 
-pub use expressions::Shape;
+pub use expressions::{Shape, Shape1, Shape3, Shape4, Shape5};
 pub use half;
 pub use layout::{IntTuple, Layout, LayoutError, Tiler};
 #[doc(hidden)]

@@ -52,8 +52,8 @@ pub use crate::memory::{
 };
 pub use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer, Readers, Role, Warps};
 pub use crate::tensor::{
-    Aligned, All, AllButLast, Dense, Fragment, Matrix, One, SharedTensor, StaticLayout, Step, Tensor,
-    UnitStride, WholeTiles, X, identity_tensor,
+    Aligned, All, AllButLast, Dense, Fragment, GlobalArray, Matrix, One, SharedTensor, StaticLayout, Step,
+    Tensor, UnitStride, WholeTiles, X, identity_tensor,
 };
 pub use crate::{
     layout, named_barriers, partition, static_layout, swizzled_layout, tensor, tile, tiled_copy, tiled_mma,

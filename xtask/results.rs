@@ -17,11 +17,12 @@ const HEADER: [&str; 11] =
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
 /// Subjects of files, by the end of their names after the card; others have that end as subject.
-const SUBJECTS: [(&str, &str); 15] = [
+const SUBJECTS: [(&str, &str); 16] = [
     ("", "products, copies and transposes"),
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
     ("attention-heads", "attention with heads of other sizes"),
     ("attention-options", "attention with options, from Python"),
+    ("attention-scores", "attention with options that change scores, and heads of 96 and 192"),
     ("attention-splits", "attention with few tiles, splits and pages"),
     ("attention-steps", "the steps of the guide to attention"),
     ("collectives", "kernels beside their earlier forms, and gated products"),

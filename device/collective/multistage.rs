@@ -16,16 +16,16 @@ use crate::atom::mma::MmaAtom;
 use crate::atom::{AccumulatorOf, PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, Global, SharedArray};
-use crate::tensor::{All, AllButLast, Fragment, Matrix, SharedTensor, StaticLayout, Strides};
+use crate::tensor::{All, AllButLast, Fragment, Matrix, Rank, SharedTensor, StaticLayout, Strides};
 
 /// The tiles and copies of a block: the parameters of [`Multistage`], as a type.
 pub trait MultistageConfig: 'static {
     /// The elements of A and B.
     type Element: Element;
     /// The static part of A's strides along (M, K).
-    type StridesA: Strides;
+    type StridesA: Strides<Rank = Rank<2>>;
     /// The static part of B's strides along (N, K).
-    type StridesB: Strides;
+    type StridesB: Strides<Rank = Rank<2>>;
     /// Stages of A in shared memory, (BLK_M, BLK_K, PIPE).
     type SmemA: StaticLayout;
     /// Stages of B in shared memory, (BLK_N, BLK_K, PIPE).

@@ -6,7 +6,7 @@ use super::tiles::WorkTile;
 use crate::algorithm::{CopyAs, copy};
 use crate::atom::StaticTiledMma;
 use crate::memory::{GlobalPointer, GlobalPointerMut, SharedStorage};
-use crate::tensor::{Matrix, Strides};
+use crate::tensor::{Matrix, Rank, Strides};
 
 /// Matrices of one shape in global memory, at the same distance from each other.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub struct Batches<P, S> {
     distance: i64,
 }
 
-impl<P: GlobalPointer, S: Strides> Batches<P, S> {
+impl<P: GlobalPointer, S: Strides<Rank = Rank<2>>> Batches<P, S> {
     /// Matrices of `shape` elements from `pointer` on, `distance` elements apart: 0 where all are
     /// the same, or there is one.
     #[inline(always)]
@@ -107,7 +107,7 @@ pub trait Sink<M: Mainloop>: Copy {
 #[derive(Clone, Copy)]
 pub struct ToGlobal<P, S>(Batches<P, S>);
 
-impl<P: GlobalPointerMut, S: Strides> ToGlobal<P, S> {
+impl<P: GlobalPointerMut, S: Strides<Rank = Rank<2>>> ToGlobal<P, S> {
     /// To the matrices `c`, (M, N).
     #[inline(always)]
     #[must_use]
@@ -116,7 +116,7 @@ impl<P: GlobalPointerMut, S: Strides> ToGlobal<P, S> {
     }
 }
 
-impl<M: Mainloop, P: GlobalPointerMut, S: Strides> Sink<M> for ToGlobal<P, S>
+impl<M: Mainloop, P: GlobalPointerMut, S: Strides<Rank = Rank<2>>> Sink<M> for ToGlobal<P, S>
 where
     M::Accumulator: CopyAs<P::Element>,
 {

@@ -13,6 +13,8 @@
 //! ```
 
 use super::fragment::{Registers, RegistersMut, RegistersRef};
+use super::global::{Along, Rest};
+use super::rank::{Rank, TensorRank};
 use super::static_layout::{Divisors, StaticLayout};
 use super::tables::{PLAIN, SliceDigits, moved, steps};
 use super::{Engine, Tensor, refuse};
@@ -24,7 +26,7 @@ use core::marker::PhantomData;
 use core::ops::RangeFull;
 
 /// The most modes that a slice names.
-pub const MAX_PLACES: usize = 5;
+pub const MAX_PLACES: usize = 7;
 
 /// A mode that a slice keeps whole: `..`.
 #[derive(Clone, Copy, Debug)]
@@ -39,29 +41,38 @@ pub trait PlaceKind: Copy + 'static {
     /// Whether it is [`Fixed`].
     const FIXED: bool;
 
-    /// The remainder of an open mode, whose extent is `R`.
-    type Rest<R: Copy>: Copy;
-
-    /// The remainder.
+    /// The rank of a slice in global memory, that of the modes before being `B`.
     #[doc(hidden)]
-    fn rest<R: Copy>(open: R) -> Self::Rest<R>;
+    type Kept<B: TensorRank>: TensorRank;
+
+    /// What is left of an open mode along `AXIS`; `B` are the open modes before.
+    #[doc(hidden)]
+    type Rest<const AXIS: usize, B: Rest>: Rest;
+
+    /// What is left of it.
+    #[doc(hidden)]
+    fn rest<const AXIS: usize, O, B: Rest>(open: Along<AXIS, O>, before: B) -> Self::Rest<AXIS, B>;
 }
 
 impl PlaceKind for Kept {
     const FIXED: bool = false;
-    type Rest<R: Copy> = R;
+    type Kept<B: TensorRank> = B::Next;
+    type Rest<const AXIS: usize, B: Rest> = Along<AXIS, B>;
 
     #[inline(always)]
-    fn rest<R: Copy>(open: R) -> R {
-        open
+    fn rest<const AXIS: usize, O, B: Rest>(open: Along<AXIS, O>, before: B) -> Along<AXIS, B> {
+        open.with_before(before)
     }
 }
 impl PlaceKind for Fixed {
     const FIXED: bool = true;
-    type Rest<R: Copy> = ();
+    type Kept<B: TensorRank> = B;
+    type Rest<const AXIS: usize, B: Rest> = B;
 
     #[inline(always)]
-    fn rest<R: Copy>(_: R) {}
+    fn rest<const AXIS: usize, O, B: Rest>(_: Along<AXIS, O>, before: B) -> B {
+        before
+    }
 }
 
 /// A place in one mode: `..` for all of it, or an integer.
@@ -102,7 +113,7 @@ macro_rules! integer {
 }
 integer!(u32, i32, usize);
 
-/// A place in each mode of a tensor: a tuple of one to five [`Place`]s.
+/// A place in each mode of a tensor: a tuple of one to seven [`Place`]s.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name places of a tensor",
     label = "not a tuple of places",
@@ -125,12 +136,42 @@ pub trait PlaceKinds: Copy + 'static {
     /// Whether it fixes them.
     const FIXED: [bool; MAX_PLACES];
 
-    /// The last of them.
+    /// The rank of a slice in global memory.
+    #[doc(hidden)]
+    type Kept: TensorRank;
+
+    /// The kinds from the last one on.
+    #[doc(hidden)]
+    type Backwards: Backwards;
+}
+
+/// Kinds of places from the last one on: `(C, (B, (A, ())))` of `(A, B, C)`.
+#[doc(hidden)]
+pub trait Backwards {
     type Last: PlaceKind;
+    type Before: Backwards;
+}
+
+impl Backwards for () {
+    type Last = Kept;
+    type Before = ();
+}
+
+impl<L: PlaceKind, B: Backwards> Backwards for (L, B) {
+    type Last = L;
+    type Before = B;
 }
 
 macro_rules! places {
-    ($count:literal $($name:ident)+; $last:ident) => {
+    (@kept ($($before:tt)+)) => { $($before)+ };
+    (@kept ($($before:tt)+) $name:ident $($rest:ident)*) => {
+        places!(@kept (<$name as PlaceKind>::Kept<$($before)+>) $($rest)*)
+    };
+    (@backwards ($($before:tt)+)) => { $($before)+ };
+    (@backwards ($($before:tt)+) $name:ident $($rest:ident)*) => {
+        places!(@backwards (($name, $($before)+)) $($rest)*)
+    };
+    ($count:literal $($name:ident)+) => {
         #[allow(non_snake_case)]
         impl<$($name: Place),+> Places for ($($name,)+) {
             type Kinds = ($($name::Kind,)+);
@@ -161,15 +202,18 @@ macro_rules! places {
                 }
                 fixed
             };
-            type Last = $last;
+            type Kept = places!(@kept (Rank<0>) $($name)+);
+            type Backwards = places!(@backwards (()) $($name)+);
         }
     };
 }
-places!(1 A; A);
-places!(2 A B; B);
-places!(3 A B C; C);
-places!(4 A B C D; D);
-places!(5 A B C D E; E);
+places!(1 A);
+places!(2 A B);
+places!(3 A B C);
+places!(4 A B C D);
+places!(5 A B C D E);
+places!(6 A B C D E F);
+places!(7 A B C D E F G);
 
 /// The modes of `L` that the places `K` keep.
 pub struct SliceOf<L, K>(PhantomData<(L, K)>);
@@ -232,7 +276,11 @@ const fn names_all(layout: &Layout, open: usize, count: usize) {
         text.layout(layout);
         text.str(" has ");
         text.int((layout.rank() + open) as i64);
-        text.str(if open == 1 { " modes, the open one included" } else { " modes" });
+        text.str(match open {
+            0 => " modes",
+            1 => " modes, the open one included",
+            _ => " modes, the open ones included",
+        });
         text.str(", and the slice names ");
         text.int(count as i64);
         text.str(": write `..` for each mode that is kept");

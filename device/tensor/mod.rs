@@ -5,7 +5,7 @@
 //! - in **global memory** ([`Strided`]): the tile's shape is known at compile time, its strides are
 //!   not. The layout gives *coordinates*, `index -> (m, k)`; the address is their dot product with
 //!   the run-time strides, and the same coordinates, compared with the remaining extents of the
-//!   matrix, are the predicates.
+//!   tensor, are the predicates. The rank is 1 to 5 ([`GlobalArray`]).
 //! - in **shared memory** ([`Shared`](crate::memory::Shared)): the layout gives offsets, all at
 //!   compile time.
 //! - in **registers** ([`Registers`], and borrows of them): the layout gives offsets among the
@@ -25,24 +25,25 @@ mod global;
 mod operand;
 mod packed;
 mod partition;
+mod rank;
 mod room;
 mod rows;
 mod shared;
 mod slice;
 mod static_layout;
+mod strided;
+mod strides;
 pub(crate) mod tables;
 
-pub use at::{Fixed, Kept, MAX_PLACES, Place, PlaceKind, PlaceKinds, Places, SliceOf, Sliceable};
+pub use at::{Backwards, Fixed, Kept, MAX_PLACES, Place, PlaceKind, PlaceKinds, Places, SliceOf, Sliceable};
 pub use coordinates::{CoordinateTensor, Coordinates, identity_tensor};
 pub use element_index::ElementIndex;
 pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
-pub use global::{
-    Aligned, All, Along, Dense, GlobalTensor, Matrix, Rest, Strided, Strides, TileCoordinate, UnitStride,
-    WholeTiles,
-};
+pub use global::{All, Along, GlobalArray, Matrix, Rest, TileCoordinate, TilePlace};
 pub use operand::{Input, InputElement, Output, OutputElement, View};
 pub use packed::{PackedArray, PackedTensor};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
+pub use rank::{MAX_RANK, Rank, TensorCoordinate, TensorRank};
 pub(crate) use rows::same_threads;
 pub use rows::{AcrossLanes, ByRow, InRegisters, OfTile, Reduced, Reordered};
 pub use shared::SharedTensor;
@@ -50,6 +51,8 @@ pub(crate) use shared::{block_bytes, starts_at_zero};
 pub use slice::{AllButLast, LastOf, ModeOf, Part, Transposed};
 pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zero};
+pub use strided::{GlobalTensor, Strided};
+pub use strides::{Aligned, Dense, KeptStrides, Strides, UnitStride, WholeTiles};
 
 use crate::memory::Storable;
 use core::marker::PhantomData;

@@ -2,7 +2,7 @@
 
 use super::fragment::{RegistersMut, RegistersRef};
 use super::static_layout::StaticLayout;
-use super::{Access, AccessMut, Coordinates, Engine, Strided, Tensor};
+use super::{Access, AccessMut, Coordinates, Engine, Strided, Tensor, TensorRank};
 use crate::memory::{Shared, SharedPacked, Storable};
 
 /// An engine that borrows or points to its elements: a tensor over it may be passed by value.
@@ -17,7 +17,7 @@ impl<T: Storable> View for RegistersMut<'_, T> {}
 impl<T: crate::memory::Element> View for Shared<T> {}
 impl<T: crate::number::Scalar + Storable> View for SharedPacked<T> {}
 impl<P: crate::memory::GlobalPointer, S: super::Strides, R> View for Strided<P, S, R> {}
-impl<T: Storable> View for Coordinates<T> {}
+impl<T: Storable, R: TensorRank> View for Coordinates<T, R> {}
 
 /// A tensor that is read: a tensor, or a borrow of one.
 pub trait Input {

@@ -10,6 +10,7 @@
 //! of `A` are divided by the first thread mode, `Step<One, X>`, and the rows of `B` by the second,
 //! `Step<X, One>`.
 
+use super::rank::MAX_RANK;
 use super::static_layout::{Divisors, StaticLayout};
 use super::tables::moved;
 use super::{Partitioned, Tensor, refuse};
@@ -47,11 +48,11 @@ pub struct Step<A, B>(PhantomData<(A, B)>);
 /// The modes of the threads' layout by which a tensor is partitioned.
 pub trait Projection: Copy + 'static {
     /// Whether mode `i` is kept; modes past the end are.
-    const KEPT: [bool; 4];
+    const KEPT: [bool; MAX_RANK];
 }
 
 impl<A: Selector, B: Selector> Projection for Step<A, B> {
-    const KEPT: [bool; 4] = [A::KEPT, B::KEPT, true, true];
+    const KEPT: [bool; MAX_RANK] = [A::KEPT, B::KEPT, true, true, true];
 }
 
 /// All modes.
@@ -59,7 +60,7 @@ impl<A: Selector, B: Selector> Projection for Step<A, B> {
 pub struct Whole;
 
 impl Projection for Whole {
-    const KEPT: [bool; 4] = [true; 4];
+    const KEPT: [bool; MAX_RANK] = [true; MAX_RANK];
 }
 
 /// The elements of one thread: modes `(REST_0, REST_1, ...)` of `L` divided by the threads `T`.
@@ -82,8 +83,8 @@ marker!(PartitionOf);
 marker!(ThreadOf);
 
 /// `((THR_0, ...), (REST_0, ...))`: the tile divided by the kept modes of the threads' layout.
-const fn divided(tile: Layout, threads: Layout, kept: [bool; 4]) -> Layout {
-    let mut tilers = [Tiler::any(); 4];
+const fn divided(tile: Layout, threads: Layout, kept: [bool; MAX_RANK]) -> Layout {
+    let mut tilers = [Tiler::any(); MAX_RANK];
     let mut rank = 0;
     let mut mode = 0;
     while mode < threads.rank() {
@@ -122,7 +123,7 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for ThreadOf<
     const LAYOUT: Layout = {
         let tiles = divided(L::LAYOUT, T::LAYOUT, P::KEPT).mode(0);
         // (THR_0, THR_1, ...) -> offset, with the modes that are left out standing still.
-        let (mut shape, mut stride) = ([IntTuple::int(1); 4], [IntTuple::int(0); 4]);
+        let (mut shape, mut stride) = ([IntTuple::int(1); MAX_RANK], [IntTuple::int(0); MAX_RANK]);
         let (mut mode, mut next) = (0, 0);
         while mode < T::LAYOUT.rank() {
             if P::KEPT[mode] {

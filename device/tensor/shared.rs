@@ -285,7 +285,7 @@ mod tests {
             let origin = Shared::<f16>::from_address(BASE).offset(threads.at(thread) as i32);
             for (k, stage) in (0..steps.size()).flat_map(|k| (0..stages.size()).map(move |stage| (k, stage)))
             {
-                let slice = origin.slice::<P, Places>([0, 0, k as u32, stage as u32, 0]);
+                let slice = origin.slice::<P, Places>([0, 0, k as u32, stage as u32, 0, 0, 0]);
                 for i in 0..SliceOf::<P, Places>::LAYOUT.size() {
                     let part = SliceOf::<P, Places>::LAYOUT.at(i);
                     let element = threads.at(thread) + steps.at(k) + stages.at(stage) + part;

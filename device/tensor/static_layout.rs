@@ -85,7 +85,7 @@ pub struct Divisors(pub [u64; Divisors::AXES]);
 
 impl Divisors {
     /// The most axes that a tensor in global memory can have.
-    pub const AXES: usize = 4;
+    pub const AXES: usize = super::MAX_RANK;
 
     /// The origin without a shift.
     pub const UNMOVED: Self = Self([0; Self::AXES]);

@@ -13,6 +13,10 @@ mod const_evaluation;
 mod copy_atoms;
 mod elementwise;
 mod fragment_rows;
+#[allow(non_snake_case, reason = "tensors have CuTe's names")]
+mod global_edges;
+#[allow(non_snake_case, reason = "tensors have CuTe's names")]
+mod global_ranks;
 mod golden_cute_cpp;
 mod golden_pycute;
 mod golden_rejected;

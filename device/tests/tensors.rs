@@ -245,7 +245,8 @@ fn extents_and_tiles_from_2_to_the_31_on_are_faults_with_the_values() {
     assert_eq!(fault_of_a_column(most, most / 32), None, "the last tile that there is");
     for rows in [1 << 31, u32::MAX] {
         let fault = fault_of_a_column(rows, 0).unwrap();
-        let expected = format!("Matrix::new: the extents are {rows} and 1, and coordinates are below 2^31");
+        let expected =
+            format!("GlobalArray::new: the extents are ({rows}, 1), and coordinates are below 2^31");
         assert!(fault.contains(&expected) && fault.contains("tensors.rs"), "{fault}");
     }
     for (tile, row) in [(1u32 << 26, 1u64 << 31), (u32::MAX, 32 * u64::from(u32::MAX))] {

@@ -48,11 +48,13 @@ pub(super) struct Pages<'a> {
 /// of 16 of e4m3.
 ///
 /// On Hopper the kernels with `wgmma` and TMA serve f16 and bf16 with masks by
-/// [`causal`](Self::causal) and [`window`](Self::window); for heads of 64, 128 and 256 also
-/// [`sinks`](Self::sinks), [`variable_length`](Self::variable_length),
+/// [`causal`](Self::causal) and [`window`](Self::window); except for heads of 80 and of 192 with
+/// values of 128 also [`sinks`](Self::sinks), [`variable_length`](Self::variable_length),
 /// [`variable_queries`](Self::variable_queries), [`key_lengths`](Self::key_lengths), pages of 16
-/// tokens and more, and splits. The kernels with `mma.sync` serve the rest: [`bias`](Self::bias),
-/// [`mask`](Self::mask), [`alibi`](Self::alibi), [`softcap`](Self::softcap), a scale that is not
+/// tokens and more, and splits; for heads of 64, 96, 128 and 192, together with all of these,
+/// [`softcap`](Self::softcap), [`alibi`](Self::alibi), and [`bias`](Self::bias) and
+/// [`mask`](Self::mask) whose rows are read 8 keys at a time. The kernels with `mma.sync` serve the
+/// rest: these options for other heads, bias and mask with other strides, a scale that is not
 /// positive, smaller pages, and calls whose query tokens times query heads of a KV head are at most
 /// 16, as in decoding. [`explain`](Self::explain) names the kernel.
 ///
@@ -140,13 +142,16 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Self { scale: Some(scale), ..self }
     }
 
-    /// Replaces each scaled score `s` by `cap * tanh(s / cap)`. `cap` is positive.
+    /// Replaces each scaled score `s` by `cap * tanh(s / cap)`. `cap` is positive. On Hopper the
+    /// hyperbolic tangent is `tanh.approx`, within 2^-11 of its value.
     pub fn softcap(self, cap: f32) -> Self {
         Self { softcap: cap, ..self }
     }
 
     /// Adds a bias to each score: a tensor (batch, head, query token, key token) with these
-    /// strides, in elements. A stride of 0 broadcasts.
+    /// strides, in elements. A stride of 0 broadcasts. It is read 8 keys at a time where the keys
+    /// have stride 1, the other strides and the address are multiples of 8 elements, and the buffer
+    /// has the last row up to a multiple of 8 keys; otherwise an element at a time, which is slower.
     pub fn bias(self, elements: impl Into<BufferSlice<'a, T>>, strides: [usize; 4]) -> Self {
         Self { bias: Some(ScoreTensor { elements: elements.into(), strides }), ..self }
     }

@@ -45,6 +45,9 @@ pub trait AttentionElement: TmaElement + sealed::Sealed {
     const HOPPER: &'static [HopperVariant<Self>];
     #[doc(hidden)]
     const VARIED: &'static [HopperVariant<Self>];
+    /// Those for options that change single scores.
+    #[doc(hidden)]
+    const GENERAL: &'static [HopperVariant<Self>];
 }
 
 mod sealed {
@@ -60,6 +63,7 @@ impl AttentionElement for F8E4M3 {
     const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = None;
     const HOPPER: &'static [HopperVariant<Self>] = e4m3::VARIANTS;
     const VARIED: &'static [HopperVariant<Self>] = &[];
+    const GENERAL: &'static [HopperVariant<Self>] = &[];
 }
 
 macro_rules! variants {
@@ -80,7 +84,8 @@ macro_rules! variants {
             }),+];
             const COMBINE: Option<Kernel<(Arguments<Self>, u32)>> = Some(kernels::$combine);
             const HOPPER: &'static [HopperVariant<Self>] = hopper::$hopper;
-            const VARIED: &'static [HopperVariant<Self>] = varied::$hopper;
+            const VARIED: &'static [HopperVariant<Self>] = varied::$hopper.0;
+            const GENERAL: &'static [HopperVariant<Self>] = varied::$hopper.1;
         }
     )+ };
 }

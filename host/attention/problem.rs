@@ -8,7 +8,7 @@ use crate::device::Device;
 use crate::matrix::check_device;
 use crate::{Error, Result};
 use moye_device::memory::{Element, Global, GlobalMut};
-use moye_kernels::attention::{Arguments, ScoreStrides, Strides};
+use moye_kernels::attention::{Arguments, CHUNK, ScoreStrides, Strides};
 
 /// A call that was checked.
 pub struct Problem<T: AttentionElement> {
@@ -18,6 +18,8 @@ pub struct Problem<T: AttentionElement> {
     pub arguments: Arguments<T>,
     /// The extents of K and V.
     pub keys: KeyTensor,
+    /// Whether bias and mask, if any, are readable by [`CHUNK`] keys at a time.
+    pub chunked: bool,
 }
 
 impl<T: AttentionElement> Problem<T> {
@@ -142,6 +144,8 @@ impl<T: AttentionElement> Problem<T> {
         let extents = [batches, heads, queries, keys];
         let (bias, stride_bias) = score_tensor("bias", call.bias.as_ref(), extents)?;
         let (mask, stride_mask) = score_tensor("mask", call.mask.as_ref(), extents)?;
+        let chunked = call.bias.as_ref().is_none_or(|bias| is_chunked(bias, extents))
+            && call.mask.as_ref().is_none_or(|mask| is_chunked(mask, extents));
 
         check_device(OPERATION, 0, call.q.elements.device(), device)?;
         check_device(OPERATION, 1, call.k.elements.device(), device)?;
@@ -233,7 +237,7 @@ impl<T: AttentionElement> Problem<T> {
             )
         };
         let keys = KeyTensor { rows: k_tokens as u32, batches: k_batches as u32 };
-        Ok(Self { variant, arguments, keys })
+        Ok(Self { variant, arguments, keys, chunked })
     }
 }
 
@@ -263,6 +267,23 @@ fn score_tensor<E: Element>(
     }
     let [batch, head, row, column] = strides.map(|stride| stride as i64);
     Ok((elements.address(), ScoreStrides { batch, head, row, column }))
+}
+
+/// Whether a tensor of scores with these extents is readable by [`CHUNK`] keys at a time: keys are
+/// contiguous, rows begin at multiples of as many elements, and the last one has whole chunks.
+fn is_chunked<E: Element>(tensor: &ScoreTensor<'_, E>, extents: [usize; 4]) -> bool {
+    let ScoreTensor { elements, strides } = tensor;
+    let [batches, heads, queries, keys] = extents;
+    let chunk = CHUNK as usize;
+    let whole = [batches, heads, queries, keys.next_multiple_of(chunk)];
+    strides[3] == 1
+        && elements.address().is_multiple_of((chunk * E::BYTES) as u64)
+        && extents
+            .iter()
+            .zip(strides)
+            .take(3)
+            .all(|(&extent, stride)| extent <= 1 || stride.is_multiple_of(chunk))
+        && elements_needed(whole, *strides) <= elements.len() as u128
 }
 
 /// Rows are loaded and stored 16 bytes at a time.

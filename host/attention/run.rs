@@ -57,7 +57,7 @@ struct Launch<T: AttentionElement> {
 
 impl<T: AttentionElement> Launch<T> {
     fn of(call: &Attention<'_, T>, device: &Device, o: &HeadsMut<'_, T::Output>) -> Result<Self> {
-        let Problem { variant, mut arguments, keys } = Problem::of(call, device, o)?;
+        let Problem { variant, mut arguments, keys, chunked } = Problem::of(call, device, o)?;
         if call.splits.is_some_and(|splits| splits == 0 || splits > MOST_SPLITS) {
             let detail = format!("{:?} splits: there are 1 to {MOST_SPLITS}", call.splits.unwrap_or(0));
             return Err(Error::Unsupported { operation: OPERATION, detail });
@@ -103,7 +103,7 @@ impl<T: AttentionElement> Launch<T> {
         }
         let (mut blocks, mut splits) = (blocks, splits);
         if blocks > 0 {
-            let demand = Demand { sizes: (variant.d, variant.dv), keys, splits: call.splits };
+            let demand = Demand { sizes: (variant.d, variant.dv), keys, splits: call.splits, chunked };
             let served = if decode {
                 decode_on_hopper(device, &demand, &mut arguments)
             } else {
@@ -140,7 +140,7 @@ fn on_hopper<T: AttentionElement>(
     demand: &Demand,
     arguments: &mut Arguments<T>,
 ) -> Option<(Choice<T>, u64)> {
-    let varied = varied::serves(T::VARIED, device, demand, arguments);
+    let varied = varied::serves(device, demand, arguments);
     let plain = Arguments { pack: 1, splits: 1, ..*arguments };
     // A warpgroup's rows belong to one head: with shorter sequences some rows have no query.
     if demand.splits.is_none_or(|splits| splits == 1)
@@ -163,10 +163,10 @@ fn decode_on_hopper<T: AttentionElement>(
     demand: &Demand,
     arguments: &mut Arguments<T>,
 ) -> Option<(Choice<T>, u64)> {
-    if demand.sizes.0 != 128 {
+    if demand.sizes.0 != 128 || arguments.is_general() {
         return None;
     }
-    let launch = varied::serves(T::VARIED, device, demand, arguments)?;
+    let launch = varied::serves(device, demand, arguments)?;
     (launch.splits > 1).then(|| chosen(launch, arguments))
 }
 

@@ -1,6 +1,7 @@
 //! Variable lengths, pages, splits and packed heads by TMA and `wgmma`: which kernel serves a call,
 //! and its launch.
 
+use super::element::AttentionElement;
 use super::hopper::layout_of;
 use super::model::{HOPPER, Split, splits};
 use super::plan::Sizes;
@@ -39,21 +40,29 @@ pub struct Demand {
     pub keys: KeyTensor,
     /// Splits that the caller wants.
     pub splits: Option<u32>,
+    /// Whether bias and mask, if any, are readable by chunks of keys.
+    pub chunked: bool,
 }
 
+/// The smallest scale of the kernels that change single scores: they divide by it.
+const SMALLEST_SCALE: f32 = 1e-20;
+
 /// The launch that serves a call whose arguments are `arguments`; `None` where the kernels for
-/// sm_80 have to: another architecture, an option that changes single scores, tensors that TMA does
-/// not load.
-pub fn serves<T: TmaElement>(
-    variants: &[HopperVariant<T>],
+/// sm_80 have to: another architecture, a scale that is not positive, bias or mask with other
+/// strides than [`CHUNK`](kernels::CHUNK) says, tensors that TMA does not load.
+pub fn serves<T: AttentionElement>(
     device: &Device,
     demand: &Demand,
     arguments: &Arguments<T>,
 ) -> Option<HopperLaunch<T>> {
-    let &Demand { sizes, keys, splits: wanted } = demand;
+    let (variants, smallest) =
+        if arguments.changes_scores() { (T::GENERAL, SMALLEST_SCALE) } else { (T::VARIED, 0.0) };
+    let &Demand { sizes, keys, splits: wanted, chunked } = demand;
     let paged = arguments.pages.address() != 0;
     if device.arch() != Arch::new(9, 0)
-        || arguments.changes_scores()
+        || !chunked
+        || arguments.scale < smallest
+        || arguments.softcap != 0.0 && arguments.softcap < smallest
         || paged && !arguments.page.is_multiple_of(SMALL_BOX)
         || arguments.k_length == 0
         || keys.rows == 0
@@ -132,19 +141,32 @@ const fn variant<C: VariedKernel<T: TmaElement>>() -> HopperVariant<C::T> {
     HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, launch::<C>)
 }
 
+/// The kernels of a type, and those of them that change single scores.
+type Kernels<T> = (&'static [HopperVariant<T>], &'static [HopperVariant<T>]);
+
 macro_rules! variants {
-    ($($t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
+    ($($t:ident $list:ident: $($config:ident $kernel:ident),+; both $($both:ident $of_both:ident),+; general $($general:ident $all:ident),+;)+) => { $(
+        variants!(@kernels $($config $kernel)+ $($both $of_both)+ $($general $all)+);
+
+        /// The kernels of this type.
+        pub const $list: Kernels<$t> = (
+            &[$(variant::<$config>(),)+ $(variant::<$both>()),+],
+            &[$(variant::<$both>(),)+ $(variant::<$general>()),+],
+        );
+    )+ };
+    (@kernels $($config:ident $kernel:ident)+) => {
         $(impl VariedKernel for $config {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
-
-        /// The kernels of this type.
-        pub const $list: &[HopperVariant<$t>] = &[$(variant::<$config>()),+];
-    )+ };
+    };
 }
 variants! {
     bf16 BF16: Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
         Bf16D128Few hopper_bf16_128_few, Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
+        both Bf16D96General hopper_bf16_96_general, Bf16D192General hopper_bf16_192_general;
+        general Bf16D64General hopper_bf16_64_general, Bf16D128General hopper_bf16_128_general;
     f16 F16: F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
         F16D128Few hopper_f16_128_few, F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
+        both F16D96General hopper_f16_96_general, F16D192General hopper_f16_192_general;
+        general F16D64General hopper_f16_64_general, F16D128General hopper_f16_128_general;
 }

@@ -17,7 +17,7 @@ struct Limit {
 }
 
 const LIMITS: [Limit; 2] = [
-    Limit { folder: "device/kernels/", blocks: 9, declarations: 161 },
+    Limit { folder: "device/kernels/", blocks: 9, declarations: 163 },
     Limit { folder: "examples/", blocks: 18, declarations: 17 },
 ];
 

@@ -167,7 +167,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         _fragment: &Fragment<T, FragmentOf<L, M, O>>,
         first: (u32, u32),
     ) -> CoordinateTensor<T, PartitionMma<IdentityOf<L>, M, O>> {
-        let mut engine = identity_tensor::<T, L>(first).into_engine();
+        let mut engine = identity_tensor::<T, L, _>(first).into_engine();
         engine.shift::<ThreadMma<IdentityOf<L>, M, O>>(self.thread());
         Tensor::from_engine(engine)
     }

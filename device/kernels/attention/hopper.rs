@@ -192,17 +192,17 @@ unsafe fn consume<C: Config>(
         };
     }
     let mut key = tile.keys.1 - 1;
-    let mut state = mainloop.begin(&tile.rows, key, read!(key, tile));
+    let mut state = mainloop.begin(&mut tile.rows, key, read!(key, tile));
     loop {
         while key > tile.keys.0 {
             key -= 1;
-            mainloop.go_on(&mut state, &tile.rows, key, read!(key, tile));
+            mainloop.go_on(&mut state, &mut tile.rows, key, read!(key, tile));
         }
         let Some(work) = tiles.next_of(recomputed::<C>) else { break };
-        let next = Tile::<C>::of(work, arguments, &visible, warpgroup);
+        let mut next = Tile::<C>::of(work, arguments, &visible, warpgroup);
         key = next.keys.1 - 1;
         query = Some(queries.wait());
-        mainloop.change(&mut state, &next.rows, key, read!(key, next), |tOrO, softmax| {
+        mainloop.change(&mut state, &mut next.rows, key, read!(key, next), |tOrO, softmax| {
             tile.finish(tOrO, softmax, sO, maps, arguments);
         });
         tile = next;

@@ -51,6 +51,8 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     /// Whether addresses and numbers of tiles are computed again at each use, as registers are too
     /// few to keep them.
     const RECOMPUTES: bool = false;
+    /// Whether the kernel changes single scores: soft cap, ALiBi, bias and mask.
+    const GENERAL: bool = false;
     /// Tiles of Q, and of O where they are separate.
     const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
     /// Threads of a block: the consumers' and the producer's.
@@ -130,15 +132,24 @@ macro_rules! layouts {
     )+ };
 }
 
-/// The swizzled rows that a tile with this many columns consists of: the longest of 128, 64 and 32
-/// bytes that divide its own.
-const fn atom(columns: i64) -> ComposedLayout {
-    let bytes = if columns % 64 == 0 {
-        SwizzleBytes::B128
+/// The columns of the swizzled rows that a tile with this many columns consists of: the longest of
+/// 128, 64 and 32 bytes that divide its own.
+const fn piece(columns: i64) -> i64 {
+    if columns % 64 == 0 {
+        64
     } else if columns % 32 == 0 {
-        SwizzleBytes::B64
+        32
     } else {
-        SwizzleBytes::B32
+        16
+    }
+}
+
+/// The swizzled rows of a tile with this many columns.
+const fn atom(columns: i64) -> ComposedLayout {
+    let bytes = match piece(columns) {
+        64 => SwizzleBytes::B128,
+        32 => SwizzleBytes::B64,
+        _ => SwizzleBytes::B32,
     };
     shared_memory_atom(Major::K, bytes, 16)
 }
@@ -165,14 +176,14 @@ layouts! {
     TileO = |C| layout!((64, { C::DV })), Swizzle::NONE;
 }
 
-/// K or V as boxes of `B` keys, of heads of a multiple of 64 columns: (B, D, BLK_N / B, STAGES).
+/// K or V as boxes of `B` keys: (B, D, BLK_N / B, STAGES).
 #[derive(Clone, Copy, Debug)]
 pub struct SmemBoxes<C, const B: u32 = BOX>(PhantomData<C>);
 
 impl<C: Config, const B: u32> StaticLayout for SmemBoxes<C, B> {
     const LAYOUT: Layout = layout!(
-        ({ B as i64 }, (64, { C::D / 64 }), { (C::BLK_N / B) as i64 }, { STAGES as i64 }):
-        (64, (1, { C::BLK_N as i64 * 64 }), { B as i64 * 64 }, { C::BLK_N as i64 * C::D })
+        ({ B as i64 }, ({ piece(C::D) }, { C::D / piece(C::D) }), { (C::BLK_N / B) as i64 }, { STAGES as i64 }):
+        ({ piece(C::D) }, (1, { C::BLK_N as i64 * piece(C::D) }), { B as i64 * piece(C::D) }, { C::BLK_N as i64 * C::D })
     );
     const SWIZZLE: Swizzle = atom(C::D).swizzle;
 }
@@ -237,6 +248,9 @@ macro_rules! option {
     };
     (RECOMPUTES $value:expr) => {
         const RECOMPUTES: bool = $value;
+    };
+    (GENERAL $value:expr) => {
+        const GENERAL: bool = $value;
     };
     (DV $value:expr) => {
         const DV: i64 = $value;
@@ -318,6 +332,14 @@ configs! {
     Bf16D256: bf16, 256 x 80, 2 of 232, SM90_64x80x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
     /// bf16, heads of 256, in boxes of 64 keys.
     Bf16D256Varied: bf16, 256 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
+    /// bf16, heads of 64, all options.
+    Bf16D64General: bf16, 64 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false, GENERAL = true;
+    /// bf16, heads of 96, all options.
+    Bf16D96General: bf16, 96 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x96x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
+    /// bf16, heads of 128, all options.
+    Bf16D128General: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
+    /// bf16, heads of 192, all options.
+    Bf16D192General: bf16, 192 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x192x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 64, for few rows.
     Bf16D64Few: bf16, 64 x 128, 1 of 240, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
     /// bf16, heads of 128, for few rows.
@@ -346,6 +368,14 @@ configs! {
     F16D256: f16, 256 x 80, 2 of 232, SM90_64x80x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
     /// f16, heads of 256, in boxes of 64 keys.
     F16D256Varied: f16, 256 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
+    /// f16, heads of 64, all options.
+    F16D64General: f16, 64 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false, GENERAL = true;
+    /// f16, heads of 96, all options.
+    F16D96General: f16, 96 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x96x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
+    /// f16, heads of 128, all options.
+    F16D128General: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
+    /// f16, heads of 192, all options.
+    F16D192General: f16, 192 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x192x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 64, for few rows.
     F16D64Few: f16, 64 x 128, 1 of 240, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false;
     /// f16, heads of 128, for few rows.

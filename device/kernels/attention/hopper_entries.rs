@@ -1,6 +1,6 @@
 //! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 64 and 128 also one
 //! with smaller tiles (`_causal`); those for pages, variable lengths and splits end in `_varied`,
-//! and in `_few` those of them for 64 rows.
+//! in `_few` those of them for 64 rows, and in `_general` those that also change single scores.
 
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};
@@ -72,12 +72,20 @@ varied! {
     hopper_bf16_64_varied Bf16D64Varied bf16;
     hopper_bf16_128_varied Bf16D128Causal bf16;
     hopper_bf16_256_varied Bf16D256Varied bf16;
+    hopper_bf16_64_general Bf16D64General bf16;
+    hopper_bf16_96_general Bf16D96General bf16;
+    hopper_bf16_128_general Bf16D128General bf16;
+    hopper_bf16_192_general Bf16D192General bf16;
     hopper_bf16_64_few Bf16D64Few bf16;
     hopper_bf16_128_few Bf16D128Few bf16;
     hopper_bf16_256_few Bf16D256Few bf16;
     hopper_f16_64_varied F16D64Varied f16;
     hopper_f16_128_varied F16D128Causal f16;
     hopper_f16_256_varied F16D256Varied f16;
+    hopper_f16_64_general F16D64General f16;
+    hopper_f16_96_general F16D96General f16;
+    hopper_f16_128_general F16D128General f16;
+    hopper_f16_192_general F16D192General f16;
     hopper_f16_64_few F16D64Few f16;
     hopper_f16_128_few F16D128Few f16;
     hopper_f16_256_few F16D256Few f16;

@@ -19,7 +19,7 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::hopper_config::{Config, Element, STAGES, TileO, TileS, WARPGROUP, recomputed};
-use super::hopper_rows::Rows;
+use super::hopper_scores::ChangeScores;
 use super::hopper_softmax::Softmax;
 use super::softmax::at;
 use core::marker::PhantomData;
@@ -56,7 +56,7 @@ pub fn begin_turns<C: Config>(warpgroup: u32) {
 pub type ResultsOf<C> = Fragment<f32, AccumulatorOf<TileO<C>, <C as Config>::Pv>>;
 
 /// A warpgroup's accumulators of S.
-type ScoresOf<C> = Fragment<f32, AccumulatorOf<TileS<C>, <C as Config>::Qk>>;
+pub type ScoresOf<C> = Fragment<f32, AccumulatorOf<TileS<C>, <C as Config>::Qk>>;
 
 /// What a warpgroup has of a tile of queries between two tiles of keys.
 pub struct State<C: Config> {
@@ -112,6 +112,26 @@ where
         }
     }
 
+    /// All tiles of keys `begin .. end` of a tile of queries, one at least: results and softmax.
+    ///
+    /// # Safety
+    /// As [`begin`](Self::begin).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn all(
+        &mut self,
+        (begin, mut next): (u32, u32),
+        scores: &mut impl ChangeScores<C>,
+    ) -> (ResultsOf<C>, Softmax) {
+        next -= 1;
+        let mut state = self.begin(scores, next, || {});
+        while next > begin {
+            next -= 1;
+            self.go_on(&mut state, scores, next, || {});
+        }
+        self.end(state)
+    }
+
     /// The last tile of keys of the first tile of queries. `read` is called when its product has
     /// read Q.
     ///
@@ -120,7 +140,12 @@ where
     /// warpgroup of a block calls the same ones in the same order.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn begin(&mut self, rows: &Rows, tile: u32, read: impl FnOnce()) -> State<C> {
+    pub unsafe fn begin(
+        &mut self,
+        scores: &mut impl ChangeScores<C>,
+        tile: u32,
+        read: impl FnOnce(),
+    ) -> State<C> {
         // A stage is read between its wait and its release.
         let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
         let key = self.keys.wait();
@@ -133,7 +158,7 @@ where
         warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
         self.keys.release(key);
         read();
-        rows.mask::<C>(&mut tSrS, tile);
+        scores.change(&mut tSrS, tile);
         let mut softmax = Softmax::NONE;
         softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
         let tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
@@ -146,10 +171,16 @@ where
     /// As [`begin`](Self::begin).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn go_on(&mut self, state: &mut State<C>, rows: &Rows, tile: u32, read: impl FnOnce()) {
+    pub unsafe fn go_on(
+        &mut self,
+        state: &mut State<C>,
+        scores: &mut impl ChangeScores<C>,
+        tile: u32,
+        read: impl FnOnce(),
+    ) {
         let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
         let value = self.issue_both(state, &mut tSrS, read);
-        rows.mask::<C>(&mut tSrS, tile);
+        scores.change(&mut tSrS, tile);
         let (factors, rescale) = state.softmax.take_in::<_, true>(&mut tSrS, self.scale, C::SLACK);
         warpgroup_wait_after::<0, 2>(state.softmax.sum);
         warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
@@ -170,14 +201,14 @@ where
     pub unsafe fn change(
         &mut self,
         state: &mut State<C>,
-        rows: &Rows,
+        scores: &mut impl ChangeScores<C>,
         tile: u32,
         read: impl FnOnce(),
         finish: impl FnOnce(&mut ResultsOf<C>, &Softmax),
     ) {
         let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
         let value = self.issue_both(state, &mut tSrS, read);
-        rows.mask::<C>(&mut tSrS, tile);
+        scores.change(&mut tSrS, tile);
         let mut softmax = Softmax::NONE;
         softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
         warpgroup_wait_after::<0, 2>(softmax.sum);

@@ -55,6 +55,13 @@ impl Rows {
         (row <= self.last).then_some(row)
     }
 
+    /// Query token and head, counted from the tile's first, of the thread's row `index`; a row
+    /// beyond the last is as the last.
+    #[inline(always)]
+    pub fn token<C: Config>(&self, index: usize) -> (u32, u32) {
+        token((self.first_row::<C>() + 8 * index as u32).min(self.last), self.pack)
+    }
+
     /// The first of the thread's rows.
     #[inline(always)]
     fn first_row<C: Config>(&self) -> u32 {
@@ -86,8 +93,7 @@ impl Rows {
         for row in 0..2 {
             // A thread's columns are compared with constants.
             // Rows beyond the last are computed like the last, and not stored.
-            let row_of_thread = (self.first_row::<C>() + 8 * row as u32).min(self.last);
-            let seen = self.visible.of(token(row_of_thread, self.pack).0);
+            let seen = self.visible.of(self.token::<C>(row).0);
             let (begin, end) = (seen.0 - first, seen.1 - first);
             for column in 0..C::BLK_N as usize / 4 {
                 let key = (column / 2 * 8 + column % 2) as i32;

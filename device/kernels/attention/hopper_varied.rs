@@ -20,6 +20,7 @@ use super::hopper_mainloop::{Barrier, Mainloop, begin_turns, scale_rows};
 use super::hopper_pages::{Pipelines, SmallBox, produce_small};
 use super::hopper_places::Places;
 use super::hopper_rows::{Rows, key_tiles};
+use super::hopper_scores::{Options, TileScores, unit};
 use super::hopper_softmax::Softmax;
 use super::recompute::{Row, Source, is_hit};
 use super::rows::Rows as Moved;
@@ -48,8 +49,9 @@ use moye_device::tensor::{Fragment, SharedTensor};
 /// The maps are of tensors in memory of the device, by their types; what `arguments` point to lies
 /// inside its buffers, and `o`, `lse` and the workspaces overlap nothing else. Heads of `q` and `o`
 /// are contiguous, their addresses and strides multiples of 16 bytes. Pages have a multiple of
-/// [`SMALL_BOX`](super::hopper_config::SMALL_BOX) tokens. No option of `arguments` changes single
-/// scores. The kernel declares `VariedStorage<C>`.
+/// [`SMALL_BOX`](super::hopper_config::SMALL_BOX) tokens. Unless `C::GENERAL`, no option of
+/// `arguments` changes single scores; otherwise softcap or else scale is positive, and bias and mask
+/// are readable by [`CHUNK`](super::CHUNK) keys. The kernel declares `VariedStorage<C>`.
 #[inline(always)]
 pub unsafe fn forward_varied<C: Config>(
     k: &TmaMap<TmaBox<C>>,
@@ -125,6 +127,12 @@ impl<'a, C: Config> Tile<'a, C> {
     fn token(&self, row: u32) -> (u32, u32) {
         let (token, head) = token(row, self.arguments.pack);
         (token, self.work.head + head)
+    }
+
+    /// What the options have for the tile's scores.
+    #[inline(always)]
+    const fn scores(&self) -> TileScores<'a, C> {
+        TileScores { arguments: self.arguments, work: self.work, sequence: self.sequence }
     }
 
     /// The address of a row of O.
@@ -234,7 +242,7 @@ unsafe fn consume<C: Config>(
         // The sequence ends before the tile.
         return;
     }
-    let scale = tile.arguments.scale * core::f32::consts::LOG2_E;
+    let scale = unit::<C>(tile.arguments) * core::f32::consts::LOG2_E;
     let first = tile.first + 64 * warpgroup;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
     // The warpgroup's rows of Q and O are its own.
@@ -247,21 +255,16 @@ unsafe fn consume<C: Config>(
     fence_proxy_async_shared();
     Barrier::Warpgroup.of(warpgroup).sync();
     begin_turns::<C>(warpgroup);
-    let rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, tile.arguments.pack));
+    let mut rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, tile.arguments.pack));
     let (keys, values) = (keys.consumer(), values.consumer());
     let config = PhantomData::<C>;
     let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
-    let (begin, mut next) = tile.keys;
-    let (mut tOrO, softmax) = if begin < next {
-        next -= 1;
-        let mut state = mainloop.begin(&rows, next, || {});
-        while next > begin {
-            next -= 1;
-            mainloop.go_on(&mut state, &rows, next, || {});
-        }
-        mainloop.end(state)
-    } else {
+    let (mut tOrO, softmax) = if tile.keys.0 >= tile.keys.1 {
         (Fragment::filled(0.0), Softmax::NONE)
+    } else if C::GENERAL {
+        mainloop.all(tile.keys, &mut Options::new(tile.scores(), rows, tile.keys))
+    } else {
+        mainloop.all(tile.keys, &mut rows)
     };
     let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
     for index in 0..2 {
@@ -393,7 +396,16 @@ impl<C: Config> Source for Varied<'_, C> {
 
     #[inline(always)]
     fn scale(&self) -> f32 {
-        self.tile.arguments.scale * core::f32::consts::LOG2_E
+        unit::<C>(self.tile.arguments) * core::f32::consts::LOG2_E
+    }
+
+    #[inline(always)]
+    unsafe fn score(&self, row: u32, key: u32, dot: f32) -> f32 {
+        if !C::GENERAL {
+            return dot;
+        }
+        let (token, head) = self.token(row);
+        self.tile.scores().score((token, head - self.tile.work.head), key, dot)
     }
 
     #[inline(always)]

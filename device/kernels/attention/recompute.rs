@@ -54,6 +54,15 @@ pub trait Source {
     /// The factor of the scores, for exponentials to base 2.
     fn scale(&self) -> f32;
 
+    /// The score of row `row` and key `key`, both of which exist, whose product is `dot`.
+    ///
+    /// # Safety
+    /// What the options of the call point to may be read.
+    #[inline(always)]
+    unsafe fn score(&self, _row: u32, _key: u32, dot: f32) -> f32 {
+        dot
+    }
+
     /// The keys that some of the rows `first ..= last` see.
     fn hull(&self, first: u32, last: u32) -> (i32, i32);
 
@@ -162,7 +171,7 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
             }
             dot += shuffle_xor(FULL_WARP, dot, 1);
             dot += shuffle_xor(FULL_WARP, dot, 2);
-            let p = ex2_approx_f32(dot.fma(scale, shift));
+            let p = ex2_approx_f32(source.score(place, key as u32, dot).fma(scale, shift));
             if sees && key >= begin && key < end && p != 0.0 {
                 for pair in 0..SUMS / 2 {
                     let word = part * (2 * SUMS as u32) + 4 * pair as u32 + lane % 4;

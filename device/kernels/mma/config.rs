@@ -10,7 +10,7 @@ use moye_device::atom::mma::MmaAtom;
 use moye_device::atom::{PartitionS, StaticTiledMma};
 use moye_device::collective::{FixUp, Load, Sink, StorageOf, TileOf};
 use moye_device::memory::Element;
-use moye_device::tensor::{Aligned, AllButLast, SharedTensor, StaticLayout, Strides, UnitStride};
+use moye_device::tensor::{Aligned, AllButLast, Rank, SharedTensor, StaticLayout, Strides, UnitStride};
 
 /// The tiling of a block: its stages in shared memory, the reads of its threads and their product.
 pub trait Tiled: Sized + 'static {
@@ -63,7 +63,7 @@ pub trait MmaConfig: Tiled {
 }
 
 /// Strides of a matrix with a leading dimension.
-pub trait OfLeading: Strides {
+pub trait OfLeading: Strides<Rank = Rank<2>> {
     /// The strides.
     fn of_leading(leading: i64) -> Self;
 }

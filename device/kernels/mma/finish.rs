@@ -10,7 +10,9 @@ use moye_device::atom::copy::AutoVectorizingCopy;
 use moye_device::atom::{PartitionS, StaticTiledCopy, TiledCopy};
 use moye_device::layout::layout;
 use moye_device::memory::{Element, GlobalMut};
-use moye_device::tensor::{Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, Strides, UnitStride};
+use moye_device::tensor::{
+    Aligned, Dense, Fragment, FragmentLike, IdentityOf, Matrix, Rank, Strides, UnitStride,
+};
 use moye_device::{kernel, static_layout};
 
 static_layout! {
@@ -61,7 +63,7 @@ unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S>>(arguments: Argum
 /// # Safety
 /// As [`add_up`].
 #[inline(always)]
-unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides>(
+unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides<Rank = Rank<2>>>(
     arguments: &Arguments<S, O, S>,
     c: GlobalMut<O>,
     strides: D,

@@ -14,7 +14,7 @@ use moye_device::atom::copy::AutoVectorizingCopy;
 use moye_device::atom::{StaticTiledCopy, TiledCopy};
 use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Element, Global, GlobalMut};
-use moye_device::tensor::{Aligned, Dense, Matrix, SharedTensor, StaticLayout, Strides, UnitStride};
+use moye_device::tensor::{Aligned, Dense, Matrix, Rank, SharedTensor, StaticLayout, Strides, UnitStride};
 
 /// A tile's accumulators in shared memory, and the threads that store C.
 pub trait Staged: Sized + 'static {
@@ -140,7 +140,7 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
 /// # Safety
 /// As [`rows`].
 #[inline(always)]
-unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides, const WHOLE: bool>(
+unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides<Rank = Rank<2>>, const WHOLE: bool>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
     s_c: SharedTensor<G::Sum, G::Sums>,
     c: GlobalMut<O>,

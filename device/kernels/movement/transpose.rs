@@ -22,7 +22,7 @@
 use moye_device::arch::overlap_launches;
 use moye_device::layout::IntTuple;
 use moye_device::prelude::*;
-use moye_device::tensor::Strides;
+use moye_device::tensor::{Rank, Strides};
 
 /// Words that hold `N` elements each.
 pub trait Square<const N: usize>: Element {
@@ -179,7 +179,7 @@ pub unsafe fn transpose<W: Square<N>, const N: usize>(
 /// # Safety
 /// Source and destination are in memory of the device and do not overlap.
 #[inline(always)]
-unsafe fn transpose_tile<W: Square<N>, const N: usize, S: Strides>(
+unsafe fn transpose_tile<W: Square<N>, const N: usize, S: Strides<Rank = Rank<2>>>(
     mX: Matrix<Global<W>, S>,    // (M, N), in words along M
     mY: Matrix<GlobalMut<W>, S>, // (N, M), in words along N
     (tile_m, tile_n): (u32, u32),

@@ -2,13 +2,14 @@
 //! float64 on the simulator and a GPU.
 
 use crate::bytes::bytes;
-use crate::case::{Case, HEADS, Order};
+use crate::case::{Broadcast, Case, HEADS, Order};
 use crate::check::Kernels;
 use crate::common::{self, On};
 use crate::operands::{Laid, Operands};
 use crate::random::Random;
 use crate::reference::{Errors, assert_lse, each_row, row};
 use half::{bf16, f16};
+use moye::kernels::attention::ScoreStrides;
 use moye::{Arch, Attention, AttentionElement, Device, Heads, HeadsMut};
 
 /// A case of what the kernels for Hopper serve, with keys and values that a mask may hide and that
@@ -40,7 +41,7 @@ fn random_case(random: &mut Random, most: usize) -> Case {
 /// A case for the kernels for variable lengths, pages, splits and packed heads.
 fn random_varied_case(random: &mut Random, most: usize) -> Case {
     let mut case = random_case(random, most);
-    case.d = random.of(&[64, 128, 256]);
+    case.d = random.of(&[64, 96, 128, 192, 256]);
     (case.dv, case.scale) = (case.d, 1.0 / (case.d as f32).sqrt());
     case.q_length = random.of(&[1, 3, 17, 20, 40, 64, 130, 200]);
     case.k_length = 1 + random.below(3 * most);
@@ -78,6 +79,9 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
         // All of one length and in one tensor: the keys are split.
         _ => case.splits = case.splits.max(2),
     }
+    if random.one_in(2) {
+        case = case.with_score_options(random);
+    }
     for planted in &mut case.planted {
         planted.1 = random.below(k_length);
     }
@@ -111,6 +115,9 @@ type Checked = (&'static str, Errors);
 /// all results are within their bounds, and that both runs have the same bits. With `splits` 0 the
 /// call chooses them.
 fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case, seed: u64) -> Checked {
+    // A GPU's `tanh.approx`; the simulator rounds the exact value.
+    let tanh_error = if device.is_gpu() { (-11.0f64).exp2() } else { 0.0 };
+    let case = &Case { tanh_error, ..case.clone() };
     let operands = Operands::<T>::new(case, &mut Random::new(seed));
     let Case { batches, heads, q_length, k_length, d, dv, .. } = *case;
     let strides = |laid: &Laid<T>| {
@@ -138,6 +145,11 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     let numbers_of_keys = case.numbers_of_keys();
     let k_lengths = ints(&numbers_of_keys);
     let sinks = device.upload(&operands.sinks).unwrap();
+    let slopes = device.upload(&operands.slopes).unwrap();
+    let (bias, mask) = (device.upload(&operands.bias).unwrap(), device.upload(&operands.mask).unwrap());
+    let of_scores = |strides: &ScoreStrides| {
+        [strides.batch, strides.head, strides.row, strides.column].map(|stride| stride as usize)
+    };
     let of_queries = |columns| [q_batches, heads, q_rows, columns];
     let of_keys = |columns| [k_batches, case.kv_heads(), k_rows, columns];
     let attend = || {
@@ -155,6 +167,18 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
         }
         if case.sinks {
             call = call.sinks(&sinks);
+        }
+        if case.softcap != 0.0 {
+            call = call.softcap(case.softcap);
+        }
+        if case.alibi {
+            call = call.alibi(&slopes);
+        }
+        if case.bias.is_some() {
+            call = call.bias(&bias, of_scores(&operands.stride_bias));
+        }
+        if case.mask.is_some() {
+            call = call.mask(&mask, of_scores(&operands.stride_mask));
         }
         // SAFETY: lengths, offsets and page numbers are those of the operands.
         unsafe {
@@ -175,7 +199,13 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
         let mut target = HeadsMut::strided(&mut o, of_queries(dv), strides(&operands.o)).unwrap();
         let plan = call.explain(device, &target).unwrap();
         let kernel = plan.kernel.unwrap();
-        assert!(kernel.starts_with("hopper_") || longest(case)[0] * case.group <= 16, "{kernel} of {case:?}");
+        let chunked = |scores: Option<Broadcast>| {
+            scores
+                .is_none_or(|scores| !scores.transposed && (scores.padded || case.k_length.is_multiple_of(8)))
+        };
+        let by_wgmma = longest(case)[0] * case.group > 16
+            && (!case.changes_scores() || case.d < 256 && chunked(case.bias) && chunked(case.mask));
+        assert!(kernel.starts_with("hopper_") || !by_wgmma, "{kernel} of {case:?}");
         poison_workspace(device, plan.workspace_bytes);
         call.run(device, &mut target).unwrap();
         drop(call);
@@ -211,7 +241,12 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
     }
     let touched = o.iter().zip(&written).position(|(o, written)| !written && !o.value().is_nan());
     assert_eq!(touched, None, "an element outside of the results was written; {case:?}, seed {seed}");
-    assert!(errors.relative() <= T::ROUNDING, "{:e} by norm; {case:?}, seed {seed}", errors.relative());
+    let of_tanh = if case.softcap == 0.0 { 0.0 } else { tanh_error };
+    assert!(
+        errors.relative() <= T::ROUNDING + of_tanh,
+        "{:e} by norm; {case:?}, seed {seed}",
+        errors.relative()
+    );
     (kernel, errors)
 }
 
@@ -238,7 +273,7 @@ fn random_cases(device: &Device, seeds: std::ops::Range<u64>, of: impl Fn(&mut R
 
 /// Cases that have each kernel once: head size, tokens, whether the mask is causal, and the kernel
 /// without its element type.
-const EACH: [(usize, [usize; 2], bool, &str); 15] = [
+const EACH: [(usize, [usize; 2], bool, &str); 19] = [
     (64, [193, 150], false, "64"),
     (64, [130, 150], true, "64_causal"),
     (128, [130, 256], true, "128_causal"),
@@ -254,6 +289,10 @@ const EACH: [(usize, [usize; 2], bool, &str); 15] = [
     (128, [20, 150], true, "128_few"),
     (256, [130, 100], true, "256_varied"),
     (256, [20, 100], true, "256_few"),
+    (64, [130, 140], true, "64_general"),
+    (128, [20, 150], true, "128_general"),
+    (96, [40, 100], true, "96_general"),
+    (192, [40, 100], true, "192_general"),
 ];
 
 /// Runs each kernel once.
@@ -267,6 +306,11 @@ fn each_kernel(device: &Device) {
             case.planted = vec![(0, lengths[1] - 1, f32::NAN)];
         }
         case.splits = if kernel.ends_with("varied") || kernel.ends_with("few") { 2 } else { 1 };
+        if kernel.ends_with("general") {
+            case.alibi = true;
+            case.bias =
+                Some(Broadcast { batch: true, head: false, row: false, transposed: false, padded: true });
+        }
         let seed = number as u64;
         assert_eq!(check::<bf16>(device, &case, seed).0, format!("hopper_bf16_{kernel}"));
         assert_eq!(check::<f16>(device, &case, seed).0, format!("hopper_f16_{kernel}"));
@@ -358,8 +402,12 @@ fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
     assert_eq!(kernel(64, &|call| call), "hopper_bf16_64");
     assert_eq!(kernel(64, &|call| call.causal()), "hopper_bf16_64_causal", "256 tokens are short");
     assert_eq!(kernel(96, &|call| call), "hopper_bf16_96");
-    assert_eq!(kernel(96, &|call| call.splits(2)), "forward_bf16_96", "heads of 96 are not split on Hopper");
-    assert_eq!(kernel(64, &|call| call.softcap(3.0)), "forward_bf16_64_general");
+    assert_eq!(kernel(96, &|call| call.splits(2)), "hopper_bf16_96_general");
+    assert_eq!(kernel(80, &|call| call.splits(2)), "forward_bf16_80", "heads of 80 are not split on Hopper");
+    assert_eq!(kernel(64, &|call| call.softcap(3.0)), "hopper_bf16_64_general");
+    assert_eq!(kernel(128, &|call| call.softcap(3.0).splits(2)), "hopper_bf16_128_general");
+    assert_eq!(kernel(64, &|call| call.softcap(3.0).scale(-1.0)), "forward_bf16_64_general");
+    assert_eq!(kernel(80, &|call| call.softcap(3.0)), "forward_bf16_80_general");
     let mut o = device.alloc_uninit::<bf16>(2 * 256 * 64).unwrap();
     let heads = || Heads::head_first(&data, [1, 2, 256, 64]).unwrap();
     let target = HeadsMut::head_first(&mut o, [1, 2, 256, 64]).unwrap();

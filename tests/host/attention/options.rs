@@ -142,18 +142,24 @@ fn a_mask_or_a_bias_of_a_triangle_is_the_causal_mask() {
     let shape = [1, 70, 2, D];
     let heads = |buffer| Heads::head_first(buffer, [1, 1, 70, D]).unwrap();
     let call = || Attention::new(Heads::token_first(&q, shape).unwrap(), heads(&k), heads(&v));
-    let sees = |i: usize| i % 70 <= i / 70;
-    let bytes: Vec<u8> = (0..70 * 70).map(|i| sees(i).into()).collect();
-    let scores: Vec<bf16> =
-        (0..70 * 70).map(|i| if sees(i) { bf16::ZERO } else { bf16::NEG_INFINITY }).collect();
-    let (mask, bias) = (device.upload(&bytes).unwrap(), device.upload(&scores).unwrap());
-    for call in [call().mask(&mask, [0, 0, 70, 1]), call().bias(&bias, [0, 0, 70, 1])] {
-        let mut o = device.alloc_uninit::<bf16>(operands.q.len()).unwrap();
-        let mut target = HeadsMut::token_first(&mut o, shape).unwrap();
-        assert_eq!(call.explain(&device, &target).unwrap().kernel, Some("forward_bf16_64_general"));
-        call.run(&device, &mut target).unwrap();
-        assert_close(&o.download().unwrap(), &want);
+    let bytes = |pitch: usize| -> Vec<u8> {
+        (0..70 * pitch).map(|i| u8::from(i % pitch <= i / pitch && i % pitch < 70)).collect()
+    };
+    // Rows that begin at multiples of 8 elements are read 8 keys at a time.
+    for (pitch, kernel) in [(70, "forward_bf16_64_general"), (72, "hopper_bf16_64_general")] {
+        let bytes = bytes(pitch);
+        let scores: Vec<_> =
+            bytes.iter().map(|&sees| if sees == 1 { bf16::ZERO } else { bf16::NEG_INFINITY }).collect();
+        let (mask, bias) = (device.upload(&bytes).unwrap(), device.upload(&scores).unwrap());
+        for call in [call().mask(&mask, [0, 0, pitch, 1]), call().bias(&bias, [0, 0, pitch, 1])] {
+            let mut o = device.alloc_uninit::<bf16>(operands.q.len()).unwrap();
+            let mut target = HeadsMut::token_first(&mut o, shape).unwrap();
+            assert_eq!(call.explain(&device, &target).unwrap().kernel, Some(kernel));
+            call.run(&device, &mut target).unwrap();
+            assert_close(&o.download().unwrap(), &want);
+        }
     }
+    let mask = device.upload(&bytes(70)).unwrap();
     let error = call().mask(&mask, [0, 0, 71, 1]);
     let mut o = device.alloc_uninit::<bf16>(operands.q.len()).unwrap();
     let error =

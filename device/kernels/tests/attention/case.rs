@@ -25,6 +25,8 @@ pub struct Case {
     pub window: [i32; 2],
     pub scale: f32,
     pub softcap: f32,
+    /// The relative error of the hyperbolic tangent of a soft cap.
+    pub tanh_error: f64,
     pub alibi: bool,
     pub bias: Option<Broadcast>,
     pub mask: Option<Broadcast>,
@@ -73,6 +75,20 @@ pub struct Broadcast {
     pub row: bool,
     /// Columns slow: another order of modes.
     pub transposed: bool,
+    /// Rows begin at multiples of 8 elements; otherwise they have no gap.
+    pub padded: bool,
+}
+
+impl Broadcast {
+    pub fn random(random: &mut Random) -> Self {
+        Self {
+            batch: random.one_in(2),
+            head: random.one_in(2),
+            row: random.one_in(3),
+            transposed: random.one_in(3),
+            padded: random.one_in(2),
+        }
+    }
 }
 
 impl Case {
@@ -97,6 +113,7 @@ impl Case {
             window: [UNLIMITED; 2],
             scale: 1.0 / (d as f32).sqrt(),
             softcap: 0.0,
+            tanh_error: 0.0,
             alibi: false,
             bias: None,
             mask: None,
@@ -167,17 +184,11 @@ impl Case {
             case.softcap = 3.0;
         }
         case.alibi = general && random.one_in(6);
-        let broadcast = |random: &mut Random| Broadcast {
-            batch: random.one_in(2),
-            head: random.one_in(2),
-            row: random.one_in(3),
-            transposed: random.one_in(3),
-        };
         if general && random.one_in(6) {
-            case.bias = Some(broadcast(random));
+            case.bias = Some(Broadcast::random(random));
         }
         if general && random.one_in(6) {
-            case.mask = Some(broadcast(random));
+            case.mask = Some(Broadcast::random(random));
         }
         case.sinks = random.one_in(5);
         case.lse = !random.one_in(4);
@@ -218,11 +229,22 @@ impl Case {
 
     /// Whether it takes a kernel with all options.
     pub fn is_general(&self) -> bool {
-        self.decode
-            || self.softcap != 0.0
-            || self.alibi
-            || self.bias.is_some()
-            || self.mask.is_some()
-            || self.page.is_some()
+        self.decode || self.changes_scores() || self.page.is_some()
+    }
+
+    /// Whether an option changes single scores.
+    pub fn changes_scores(&self) -> bool {
+        self.softcap != 0.0 || self.alibi || self.bias.is_some() || self.mask.is_some()
+    }
+
+    /// With options that change single scores: at least one of four.
+    pub fn with_score_options(mut self, random: &mut Random) -> Self {
+        let which = 1 + random.below(15);
+        let is_on = |option: usize| which >> option & 1 == 1;
+        self.softcap = if is_on(0) { random.of(&[3.0, 20.0]) } else { 0.0 };
+        self.alibi = is_on(1);
+        self.bias = is_on(2).then(|| Broadcast::random(random));
+        self.mask = is_on(3).then(|| Broadcast::random(random));
+        self
     }
 }

@@ -146,10 +146,11 @@ impl<T: Tested> Operands<T> {
         let scores = |broadcast: Option<Broadcast>| {
             let Some(broadcast) = broadcast else { return (0, ScoreStrides::default()) };
             let rows = if broadcast.row { 1 } else { q_length };
-            let (row, column) = if broadcast.transposed { (1, rows) } else { (k_length, 1) };
+            let pitch = if broadcast.padded { k_length.next_multiple_of(8) } else { k_length };
+            let (row, column) = if broadcast.transposed { (1, rows) } else { (pitch, 1) };
             let (head_count, batch_count) =
                 (if broadcast.head { 1 } else { heads }, if broadcast.batch { 1 } else { batches });
-            let head = rows * k_length;
+            let head = rows * pitch;
             let batch = head * head_count;
             let if_not = |broadcast: bool, stride: usize| if broadcast { 0 } else { stride as i64 };
             let strides = ScoreStrides {

@@ -13,6 +13,8 @@ pub struct Row {
     pub magnitudes: Vec<f64>,
     /// The largest magnitude of a score.
     pub largest_score: f64,
+    /// The largest magnitude of a score after the soft cap, before bias and ALiBi; 0 without one.
+    pub largest_capped: f64,
     pub largest_value: f64,
     pub lse: f64,
     /// Whether the row sees an infinite key: its score is infinite, and the softmax is undefined.
@@ -32,7 +34,7 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
     let kv_head = head / case.group;
     let q = &operands.q.values[operands.q_at(case, batch, token, head)..][..case.d];
     let mut scores = vec![];
-    let mut undefined = false;
+    let (mut undefined, mut largest_capped) = (false, 0.0f64);
     for key in 0..keys {
         let distance = position - key as i64;
         if distance > left || -distance > right {
@@ -49,6 +51,7 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
         if case.softcap != 0.0 {
             let cap = f64::from(case.softcap);
             score = cap * (score / cap).tanh();
+            largest_capped = largest_capped.max(score.abs());
         }
         if case.alibi {
             score -= f64::from(operands.slopes[head]) * distance.abs() as f64;
@@ -67,6 +70,7 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
         values: vec![0.0; case.dv],
         magnitudes: vec![0.0; case.dv],
         largest_score: scores.iter().map(|s| s.1.abs()).fold(0.0, f64::max),
+        largest_capped,
         largest_value: 0.0,
         lse: match undefined || scores.iter().any(|s| s.1.is_nan()) {
             true => f64::NAN,
@@ -109,7 +113,8 @@ impl Errors {
         if want.undefined {
             return;
         }
-        let f32_share = 2.0e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt());
+        let f32_share = 2.0e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt())
+            + 2.0 * case.tanh_error * want.largest_capped;
         let lost = case.k_length as f64 * T::SMALLEST * T::ROUNDING * want.largest_value.min(1e6);
         for (column, (want_value, got)) in want.values.iter().zip(got).enumerate() {
             let got = f64::from(got.value());
@@ -154,7 +159,8 @@ impl std::fmt::Display for Errors {
 
 /// Asserts that the logarithm of a row's sum of exponentials is within the rounding of f32.
 pub fn assert_lse(what: &str, case: &Case, got: f64, want: &Row) {
-    let bound = 4e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt());
+    let bound = 4e-6 * (1.0 + want.largest_score) * (1.0 + (case.d as f64).sqrt())
+        + case.tanh_error * want.largest_capped;
     let same = want.undefined
         || got == want.lse
         || want.lse.is_nan() && got.is_nan()

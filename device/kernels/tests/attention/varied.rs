@@ -1,8 +1,8 @@
 //! The Hopper kernels for variable lengths, pages, splits and packed heads.
 
 use crate::attention::hopper_config::*;
-use crate::attention::{self as kernels, Arguments, Strides};
-use crate::case::{Case, Order};
+use crate::attention::{self as kernels, Arguments, Strides, UNLIMITED};
+use crate::case::{Broadcast, Case, Order};
 use crate::check::{Kernels, check_by};
 use crate::machine::Simulator;
 use crate::operands::Operands;
@@ -24,7 +24,7 @@ type Parameters<C> = (
 
 /// The element types with kernels for Hopper.
 trait Varied: Kernels + TmaElement {
-    /// Runs a case by the kernel for its head size, or that for few rows.
+    /// Runs a case by the kernel for its head size: that for few rows, or for its score options.
     fn run(
         simulator: &Simulator,
         case: &Case,
@@ -35,7 +35,7 @@ trait Varied: Kernels + TmaElement {
 }
 
 macro_rules! varied {
-    ($($t:ty: $($d:literal $config:ident $kernel:ident, $few:ident $of_few:ident;)+)+) => { $(
+    ($($t:ty: $($d:literal $config:ident $kernel:ident, $few:ident $of_few:ident $(, $general:ident $all:ident)?;)+)+) => { $(
         impl Varied for $t {
             fn run(
                 simulator: &Simulator,
@@ -46,6 +46,9 @@ macro_rules! varied {
             ) {
                 match (case.d, few) {
                     $(
+                        $(($d, _) if case.changes_scores() => {
+                            run::<$general>(simulator, &kernels::$all, case, arguments, operands)
+                        })?
                         ($d, false) => run::<$config>(simulator, &kernels::$kernel, case, arguments, operands),
                         ($d, true) => run::<$few>(simulator, &kernels::$of_few, case, arguments, operands),
                     )+
@@ -57,12 +60,16 @@ macro_rules! varied {
 }
 varied! {
     bf16:
-        64 Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few;
-        128 Bf16D128Causal hopper_bf16_128_varied, Bf16D128Few hopper_bf16_128_few;
+        64 Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D64General hopper_bf16_64_general;
+        128 Bf16D128Causal hopper_bf16_128_varied, Bf16D128Few hopper_bf16_128_few, Bf16D128General hopper_bf16_128_general;
+        96 Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general;
+        192 Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general;
         256 Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
     f16:
-        64 F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few;
-        128 F16D128Causal hopper_f16_128_varied, F16D128Few hopper_f16_128_few;
+        64 F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D64General hopper_f16_64_general;
+        128 F16D128Causal hopper_f16_128_varied, F16D128Few hopper_f16_128_few, F16D128General hopper_f16_128_general;
+        96 F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general;
+        192 F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general;
         256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
 }
 
@@ -119,8 +126,14 @@ fn check<T: Varied>(case: &Case, few: bool, seed: u64) {
 fn random_case(random: &mut Random) -> (Case, bool) {
     let few = random.one_in(2);
     let mut case = Case::random(random);
-    let d = random.of(&[64, 64, 128, 128, 256]);
+    let d = random.of(&[64, 64, 96, 128, 128, 192, 256]);
     case = Case { d, dv: d, decode: false, softcap: 0.0, alibi: false, bias: None, mask: None, ..case };
+    if d < 256 && random.one_in(3) {
+        case = case.with_score_options(random);
+        for broadcast in [&mut case.bias, &mut case.mask].into_iter().flatten() {
+            (broadcast.transposed, broadcast.padded) = (false, true);
+        }
+    }
     case.scale = 1.0 / (d as f32).sqrt();
     case.q_length = if few { 1 + random.below(20) } else { random.of(&[1, 7, 64, 65, 130, 200]) };
     case.k_length = random.of(&[1, 15, 64, 129, 200, 257, 400]);
@@ -158,6 +171,54 @@ fn variable_lengths_pages_splits_and_packed_heads_on_hopper_are_within_the_round
     }
 }
 
+/// One option or several, of 70 queries and 140 keys: a tile of 128 and a part of one.
+fn with_options(name: &str) -> Case {
+    let broadcast = |head, row| Some(Broadcast { batch: true, head, row, transposed: false, padded: true });
+    let mut case = Case::new(64, (1, 2, 1), (70, 140));
+    match name {
+        "softcap, causal" => (case.softcap, case.window) = (3.0, [UNLIMITED, 0]),
+        "ALiBi, window" => (case.alibi, case.window) = (true, [30, 5]),
+        "bias of each head" => case.bias = broadcast(false, false),
+        "bias of each key" => case.bias = broadcast(true, true),
+        "mask of each head" => case.mask = broadcast(false, false),
+        // A third of the rows sees nothing.
+        "mask of each score, window of one key" => {
+            (case.mask, case.window) = (broadcast(true, false), [0, 0]);
+        }
+        _ => {
+            (case.softcap, case.alibi) = (20.0, true);
+            (case.bias, case.mask) = (broadcast(false, false), broadcast(true, false));
+            (case.group, case.pack, case.splits, case.sinks) = (2, true, 2, true);
+        }
+    }
+    // Values that masks hide from some rows.
+    case.planted = vec![(0, 6, f32::NAN), (0, 133, f32::INFINITY)];
+    case
+}
+
+#[test]
+fn score_options_alone_and_together_are_within_the_rounding_of_the_element_type() {
+    for (seed, name) in [
+        "softcap, causal",
+        "ALiBi, window",
+        "bias of each head",
+        "bias of each key",
+        "mask of each head",
+        "mask of each score, window of one key",
+        "all at once, of packed heads, with sinks and splits",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let case = with_options(name);
+        check::<bf16>(&case, false, seed as u64);
+        check::<f16>(&Case { d: 128, dv: 128, scale: 0.1, ..case }, false, seed as u64);
+    }
+    for d in [96, 192] {
+        check::<bf16>(&Case { d, dv: d, scale: 0.1, ..with_options("all") }, false, 1);
+    }
+}
+
 #[test]
 fn a_chunk_of_a_prompt_is_split_and_its_heads_share_tiles() {
     let mut case = Case::new(128, (1, 4, 2), (70, 600)).causal();
@@ -168,7 +229,7 @@ fn a_chunk_of_a_prompt_is_split_and_its_heads_share_tiles() {
 
 #[test]
 fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
-    for (d, page) in [(64, 16), (128, 16), (128, 32), (256, 16)] {
+    for (d, page) in [(64, 16), (96, 16), (128, 16), (128, 32), (192, 32), (256, 16)] {
         for few in [true, false] {
             let mut case = Case::new(d, (2, 2, 2), (20, 333)).causal();
             case.page = Some(page);

@@ -1,0 +1,304 @@
+//! What happens to the scores of a consumer warpgroup's tile before the softmax: hidden keys and,
+//! in the kernels for all options, soft cap, ALiBi, bias and mask.
+//!
+//! Scores stay in a unit that leaves one multiplication to the softmax: the soft cap where there is
+//! one, the scale otherwise. Bias and mask are loaded a tile of keys ahead. A thread loads eight
+//! neighbouring keys at a time, and the lanes of a quad exchange them: the accumulator has two
+//! columns of each eight in a lane.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
+
+use super::arguments::{Arguments, ScoreStrides};
+use super::config::Half;
+use super::hopper_config::Config;
+use super::hopper_mainloop::ScoresOf;
+use super::hopper_rows::Rows;
+use super::schedule::Work;
+use super::sequence::Sequence;
+use super::softmax::at;
+use core::marker::PhantomData;
+use moye_device::arch::{
+    Convert, Fma, Word, Word64x2, Word128, lane_id, prmt, rcp_approx_f32, tanh_approx_f32, transpose_quad,
+};
+use moye_device::layout;
+use moye_device::layout::{Layout, Swizzle};
+use moye_device::memory::Global;
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// Changes the scores of a warpgroup's rows, a tile of keys at a time.
+pub trait ChangeScores<C: Config> {
+    /// Changes the scores of tile `tile` of keys. Tiles come from the last to the first.
+    ///
+    /// # Safety
+    /// What the arguments point to may be read. All threads of the consumer warpgroup.
+    unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32);
+}
+
+impl<C: Config> ChangeScores<C> for Rows {
+    #[inline(always)]
+    unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
+        self.mask::<C>(tSrS, tile);
+    }
+}
+
+/// The unit of the scores that the softmax takes: its factor, for exponentials to base e.
+#[inline(always)]
+pub fn unit<C: Config>(arguments: &Arguments<C::T>) -> f32 {
+    if C::GENERAL && arguments.softcap != 0.0 { arguments.softcap } else { arguments.scale }
+}
+
+/// Keys that a thread loads at a time. Rows of bias and mask begin at multiples of as many elements,
+/// and are readable up to one.
+pub const CHUNK: u32 = 8;
+
+/// The chunks of a row that a thread has of a tile: every fourth.
+const fn chunks<C: Config>() -> usize {
+    (C::BLK_N / (4 * CHUNK)) as usize
+}
+
+/// Words of bias or mask that a thread has loaded: (word, chunk, row).
+#[derive(Clone, Copy, Debug)]
+pub struct Loaded<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for Loaded<C> {
+    const LAYOUT: Layout = layout!((4, { chunks::<C>() as i64 }, 2));
+    const SWIZZLE: Swizzle = Swizzle::NONE;
+}
+
+/// The score options for a warpgroup's rows.
+pub struct Options<'a, C: Config> {
+    scores: TileScores<'a, C>,
+    rows: Rows,
+    /// The first tile of keys.
+    begin: u32,
+    /// The slopes of the thread's rows, in the unit of the scores.
+    slopes: [f32; 2],
+    /// Where the rows begin of the tensor that is loaded a tile ahead: the bias, or else the mask.
+    ahead: [u64; 2],
+    loaded: Fragment<u32, Loaded<C>>,
+}
+
+impl<'a, C: Config> Options<'a, C> {
+    /// The options for `rows`, whose keys are in the tiles `begin .. end`, one at least.
+    ///
+    /// # Safety
+    /// As [`ChangeScores::change`].
+    #[inline(always)]
+    pub unsafe fn new(scores: TileScores<'a, C>, rows: Rows, (begin, end): (u32, u32)) -> Self {
+        let mut slopes = [0.0; 2];
+        if scores.arguments.slopes.address() != 0 {
+            let per_unit = rcp_approx_f32(unit::<C>(scores.arguments));
+            for row in 0..2 {
+                slopes[row] = scores.slope(rows.token::<C>(row).1).read(0) * per_unit;
+            }
+        }
+        let ahead = scores.ahead(&rows);
+        let mut options = Self { scores, rows, begin, slopes, ahead, loaded: Fragment::zeros() };
+        options.load_ahead(end - 1);
+        options
+    }
+
+    /// Loads what is loaded ahead of a tile.
+    ///
+    /// # Safety
+    /// As [`ChangeScores::change`].
+    #[inline(always)]
+    unsafe fn load_ahead(&mut self, tile: u32) {
+        let rows = self.ahead;
+        if self.scores.has_bias() {
+            self.load(tile, |row, key| Word128::load_global(rows[row] + 2 * u64::from(key)).0);
+        } else if self.scores.has_mask() {
+            self.load(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
+        }
+    }
+
+    /// Loads the thread's chunks of a tile. `words` loads one, given its row and first key.
+    #[inline(always)]
+    fn load<const WORDS: usize>(&mut self, tile: u32, words: impl Fn(usize, u32) -> [u32; WORDS]) {
+        let first = tile * C::BLK_N + lane_id() % 4 * CHUNK;
+        // A chunk beyond the last key is as the last: its scores are hidden.
+        let last = (self.scores.sequence.visible.keys - 1) / CHUNK * CHUNK;
+        for chunk in 0..const { chunks::<C>() } {
+            let key = (first + 4 * CHUNK * chunk as u32).min(last);
+            for row in 0..2 {
+                let words = words(row, key);
+                for word in 0..WORDS {
+                    self.loaded[index::<C>(word, chunk, row)] = words[word];
+                }
+            }
+        }
+    }
+
+    /// Adds the bias, which is loaded.
+    #[inline(always)]
+    fn add_bias(&self, tSrS: &mut ScoresOf<C>) {
+        let per_unit = rcp_approx_f32(unit::<C>(self.scores.arguments));
+        for row in 0..2 {
+            for chunk in 0..const { chunks::<C>() } {
+                let words = [0, 1, 2, 3].map(|word| self.loaded[index::<C>(word, chunk, row)]);
+                // The thread's pair of columns of the chunk of each lane of the quad.
+                let words = transpose_quad(words);
+                for lane in 0..4 {
+                    let bias = C::T::unpack(words[lane]);
+                    for i in 0..2 {
+                        let score = at(2, row, 8 * chunk + 2 * lane + i);
+                        tSrS[score] = bias[i].fma(per_unit, tSrS[score]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hides the scores whose byte of the mask, which is loaded, is 0.
+    #[inline(always)]
+    fn hide(&self, tSrS: &mut ScoresOf<C>) {
+        for row in 0..2 {
+            for two in 0..const { chunks::<C>() / 2 } {
+                let chunk = |chunk: usize| [0, 1].map(|word| self.loaded[index::<C>(word, chunk, row)]);
+                let ([a, b], [c, d]) = (chunk(2 * two), chunk(2 * two + 1));
+                // The pairs of columns of each lane of the quad, of two chunks in a word.
+                let pairs = |x, y| [prmt(x, y, 0x5410), prmt(x, y, 0x7632)];
+                let ([k, l], [m, n]) = (pairs(a, c), pairs(b, d));
+                let words = transpose_quad([k, l, m, n]);
+                for lane in 0..4 {
+                    for i in 0..4 {
+                        let score = at(2, row, 8 * (2 * two + i / 2) + 2 * lane + i % 2);
+                        if words[lane] & 0xff << (8 * i) == 0 {
+                            tSrS[score] = f32::NEG_INFINITY;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The index of a word among those that are loaded.
+const fn index<C: Config>(word: usize, chunk: usize, row: usize) -> usize {
+    word + 4 * (chunk + chunks::<C>() * row)
+}
+
+impl<C: Config> ChangeScores<C> for Options<'_, C> {
+    #[inline(always)]
+    unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
+        let arguments = self.scores.arguments;
+        if arguments.softcap != 0.0 {
+            let inner = arguments.scale * rcp_approx_f32(arguments.softcap);
+            for score in 0..const { C::BLK_N as usize / 2 } {
+                tSrS[score] = tanh_approx_f32(tSrS[score] * inner);
+            }
+        }
+        if arguments.slopes.address() != 0 {
+            for row in 0..2 {
+                let position = self.rows.token::<C>(row).0 as i32 + self.scores.sequence.visible.shift;
+                let first = ((tile * C::BLK_N + lane_id() % 4 * 2) as i32 - position) as f32;
+                for column in 0..const { C::BLK_N as usize / 4 } {
+                    let distance = (first + (column / 2 * 8 + column % 2) as f32).abs();
+                    let score = at(2, row, column);
+                    tSrS[score] = distance.fma(-self.slopes[row], tSrS[score]);
+                }
+            }
+        }
+        if self.scores.has_bias() {
+            self.add_bias(tSrS);
+        }
+        if self.scores.has_mask() {
+            if self.scores.has_bias() {
+                let rows = [0, 1].map(|row| self.scores.mask(self.rows.token::<C>(row)));
+                self.load(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
+            }
+            self.hide(tSrS);
+        }
+        if tile > self.begin {
+            self.load_ahead(tile - 1);
+        }
+        self.rows.mask::<C>(tSrS, tile);
+    }
+}
+
+/// What the options have for the scores of a tile: slopes, bias and mask of its heads and its
+/// sequence. Rows are given as token and head of the tile.
+#[derive(Clone, Copy)]
+pub struct TileScores<'a, C: Config> {
+    /// The kernel's arguments.
+    pub arguments: &'a Arguments<C::T>,
+    /// The tile.
+    pub work: Work,
+    /// The tile's sequence.
+    pub sequence: Sequence,
+}
+
+impl<C: Config> TileScores<'_, C> {
+    #[inline(always)]
+    fn has_bias(&self) -> bool {
+        self.arguments.bias.address() != 0
+    }
+
+    #[inline(always)]
+    fn has_mask(&self) -> bool {
+        self.arguments.mask.address() != 0
+    }
+
+    /// The element of key 0 in a row of a tensor.
+    #[inline(always)]
+    fn element(&self, strides: &ScoreStrides, (token, head): (u32, u32)) -> i64 {
+        i64::from(self.work.batch) * strides.batch
+            + i64::from(self.work.head + head) * strides.head
+            + i64::from(token) * strides.row
+    }
+
+    /// The address of a row of the bias.
+    #[inline(always)]
+    fn bias(&self, row: (u32, u32)) -> u64 {
+        self.arguments.bias.offset(self.element(&self.arguments.stride_bias, row)).address()
+    }
+
+    /// The address of a row of the mask.
+    #[inline(always)]
+    fn mask(&self, row: (u32, u32)) -> u64 {
+        self.arguments.mask.offset(self.element(&self.arguments.stride_mask, row)).address()
+    }
+
+    /// Where the thread's rows begin in the tensor that is loaded a tile ahead.
+    #[inline(always)]
+    fn ahead(&self, rows: &Rows) -> [u64; 2] {
+        let tokens = [0, 1].map(|row| rows.token::<C>(row));
+        tokens.map(|token| if self.has_bias() { self.bias(token) } else { self.mask(token) })
+    }
+
+    /// Where the slope of a head of the tile is.
+    #[inline(always)]
+    fn slope(&self, head: u32) -> Global<f32> {
+        let Arguments { slopes, stride_slopes, .. } = self.arguments;
+        slopes.offset(i64::from(self.work.batch) * stride_slopes + i64::from(self.work.head + head))
+    }
+
+    /// The score of one key of a row whose product is `dot`.
+    ///
+    /// # Safety
+    /// What the arguments point to may be read; row and key exist.
+    #[inline(always)]
+    pub unsafe fn score(&self, row: (u32, u32), key: u32, dot: f32) -> f32 {
+        let arguments = self.arguments;
+        let per_unit = rcp_approx_f32(unit::<C>(arguments));
+        let mut score = dot;
+        if arguments.softcap != 0.0 {
+            score = tanh_approx_f32(score * (arguments.scale * rcp_approx_f32(arguments.softcap)));
+        }
+        if arguments.slopes.address() != 0 {
+            let distance = key as i32 - (row.0 as i32 + self.sequence.visible.shift);
+            score = (distance.abs() as f32).fma(-self.slope(row.1).read(0) * per_unit, score);
+        }
+        if self.has_bias() {
+            let from = self.element(&arguments.stride_bias, row) + i64::from(key);
+            let bias: f32 = arguments.bias.read(from).convert();
+            score = bias.fma(per_unit, score);
+        }
+        if self.has_mask() {
+            let from = self.element(&arguments.stride_mask, row) + i64::from(key);
+            if arguments.mask.read(from) == 0 {
+                score = f32::NEG_INFINITY;
+            }
+        }
+        score
+    }
+}
