@@ -17,10 +17,10 @@ const UNTOUCHED: f32 = -1.0;
 /// Strides that visit the modes in this order, the first fastest, with a gap after each mode but
 /// the first, such that rows start at multiples of four elements.
 fn strides(extents: &[u32], order: &[usize]) -> Vec<i64> {
-    let (mut strides, mut next) = (vec![0; extents.len()], 1i64);
+    let (mut strides, mut next) = (vec![0; extents.len()], 1u64);
     for &mode in order {
-        strides[mode] = next;
-        next = (next * i64::from(extents[mode])).next_multiple_of(4) + 4;
+        strides[mode] = next as i64;
+        next = (next * u64::from(extents[mode])).next_multiple_of(4) + 4;
     }
     strides
 }

@@ -367,7 +367,7 @@ fn one_query_token_of_heads_of_128_takes_the_kernel_for_few_rows_where_its_keys_
     let kernel = |d: usize, splits: u32, page: usize| {
         let mut o = device.alloc_uninit::<bf16>(4 * d).unwrap();
         let target = HeadsMut::head_first(&mut o, [1, 4, 1, d]).unwrap();
-        let (pages, tokens) = if page == 0 { (1, 512) } else { (512 / page, page) };
+        let (pages, tokens) = 512usize.checked_div(page).map_or((1, 512), |pages| (pages, page));
         let keys = || Heads::head_first(&data, [pages, 1, tokens, d]).unwrap();
         let mut call = Attention::new(Heads::head_first(&data, [1, 4, 1, d]).unwrap(), keys(), keys());
         if page > 0 {
