@@ -40,8 +40,8 @@ shapes! {
 ///
 /// A stride written as `1` is known to be 1. `align = 16` promises that the pointer and the other
 /// strides are multiples of 16 bytes, so that accesses may be that wide: see
-/// [`Aligned`](crate::tensor::Aligned). [`at`](crate::tensor::GlobalArray::at) takes a place of some
-/// modes, such as a batch.
+/// [`Aligned`](crate::tensor::Aligned). [`at`](crate::tensor::GlobalArray::at) takes a place of
+/// some modes, such as a batch.
 ///
 /// ```
 /// use moye_device::memory::Global;

@@ -55,7 +55,7 @@ use crate::unroll;
 pub struct GlobalArray<P, S> {
     pointer: P,
     shape: [i32; 2],
-    /// Of the modes past the first two.
+    /// The extents of the modes past the first two.
     shape_more: More,
     strides: S,
 }
@@ -306,7 +306,7 @@ pub trait TileCoordinate<R: TensorRank>: Copy {
     #[doc(hidden)]
     fn origin(self) -> (u32, u32);
 
-    /// Of the others.
+    /// The coordinates of the other modes.
     #[doc(hidden)]
     fn origin_more(self) -> [u32; MAX_RANK - 2];
 

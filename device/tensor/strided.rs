@@ -23,7 +23,7 @@ pub struct Strided<P, S, R = ()> {
     pointer: P,
     /// Extents counted from the origin: an element exists where each coordinate is below.
     left: [i32; 2],
-    /// Of the modes past the first two.
+    /// The extents of the modes past the first two, counted in the same way.
     left_more: More,
     strides: S,
     rest: R,

@@ -36,7 +36,8 @@ unsafe fn check_and_overwrite(
     mut tile: GlobalTensor<GlobalMut<f32>, impl Strides, impl StaticLayout>,
     expected: &[f32],
 ) {
-    // SAFETY: the existing elements are in a buffer; all of the fragment is written before it is read.
+    // SAFETY: the existing elements are in a buffer; all of the fragment is written before it is
+    // read.
     unsafe {
         let mut fragment = tile.make_fragment_like();
         copy(&tile, &mut fragment);
@@ -63,7 +64,8 @@ fn a_tile_over_the_edge_of_one_mode_reads_zeros_there_and_writes_nothing() {
         ($rank:literal, $tile:ty; $($axis:tt)+) => {
             let tile: [usize; $rank] = [$(<$tile>::LAYOUT.extent($axis) as usize),+];
             for short in 0..$rank {
-                // The second tile along `short` lacks its last place. The strides leave room for it.
+                // The second tile along `short` lacks its last place. The strides leave room for
+                // it.
                 let room: [usize; $rank] = core::array::from_fn(|axis| tile[axis] * (1 + usize::from(axis == short)));
                 let strides: [i64; $rank] =
                     core::array::from_fn(|axis| room[..axis].iter().product::<usize>() as i64);
@@ -135,7 +137,8 @@ fn offsets_beyond_2_to_the_32_elements_are_exact() {
     let row = |row: usize| data[5 * row..5 * row + 5].to_vec();
     on_one_thread(&memory, || {
         let mX = tensor!(GlobalMut::<f32>::from_address(first), (3, 3, 5), (apart, 5, 1)); // (L, M, N)
-        // SAFETY: one thread; these elements are in the plane, and are read before they are written.
+        // SAFETY: one thread; these elements are in the plane, and are read before they are
+        // written.
         unsafe {
             assert_eq!(
                 (mX.element((2, 1, 3)), mX.element((3, 1, 3)), mX.element((2, 3, 0))),

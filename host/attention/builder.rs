@@ -151,7 +151,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     /// Adds a bias to each score: a tensor (batch, head, query token, key token) with these
     /// strides, in elements. A stride of 0 broadcasts. It is read 8 keys at a time where the keys
     /// have stride 1, the other strides and the address are multiples of 8 elements, and the buffer
-    /// has the last row up to a multiple of 8 keys; otherwise an element at a time, which is slower.
+    /// has the last row up to a multiple of 8 keys; otherwise an element at a time, which is
+    /// slower.
     pub fn bias(self, elements: impl Into<BufferSlice<'a, T>>, strides: [usize; 4]) -> Self {
         Self { bias: Some(ScoreTensor { elements: elements.into(), strides }), ..self }
     }

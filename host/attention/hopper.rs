@@ -32,8 +32,8 @@ const OVERHEAD: u32 = 20;
 /// H100, causal heads of 64 have 292 TFLOP/s with 128 rows and 243 with 192 at 1024 tokens, 376 and
 /// 407 at 4096.
 const SHORT: u32 = 2048;
-/// The percentage of L2 that keys and values of a section's heads may have, so that they stay there:
-/// 32 of the 50 MiB of an H100.
+/// The percentage of L2 that keys and values of a section's heads may have, so that they stay
+/// there: 32 of the 50 MiB of an H100.
 const L2_SHARE: u64 = 64;
 
 /// The launch for a call with the arguments `arguments`, and heads of these sizes, of keys and of

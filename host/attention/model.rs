@@ -51,8 +51,9 @@ impl Abilities {
         }
     }
 
-    /// Those on a card, of blocks with `shared` bytes of shared memory: as many blocks as have room,
-    /// loads and products at the card's clock, products at most at the rate of its tensor cores.
+    /// Those on a card, of blocks with `shared` bytes of shared memory: as many blocks as have
+    /// room, loads and products at the card's clock, products at most at the rate of its tensor
+    /// cores.
     fn on(self, rates: &Rates, shared: usize) -> Self {
         let clock = rates.clock / Rates::H100.clock;
         let room = rates.shared_bytes / (shared as u32 + RESERVED);

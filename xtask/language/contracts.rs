@@ -17,8 +17,8 @@ struct Limit {
 }
 
 const LIMITS: [Limit; 2] = [
-    Limit { folder: "device/kernels/", blocks: 9, declarations: 163 },
-    Limit { folder: "examples/", blocks: 18, declarations: 17 },
+    Limit { folder: "device/kernels/", blocks: 9, declarations: 164 },
+    Limit { folder: "examples/", blocks: 21, declarations: 21 },
 ];
 
 /// A comment that states no condition, and how many there may be.

@@ -1,6 +1,6 @@
 //! The kernels for Hopper by name: `hopper_<type>_<head size>`, of heads of 64 and 128 also one
-//! with smaller tiles (`_causal`); those for pages, variable lengths and splits end in `_varied`,
-//! in `_few` those of them for 64 rows, and in `_general` those that also change single scores.
+//! with smaller tiles (`_causal`). Kernels for pages, variable lengths and splits end in `_varied`,
+//! or in `_few` with 64 rows. Kernels that also change single scores end in `_general`.
 
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};

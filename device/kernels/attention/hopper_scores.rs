@@ -46,8 +46,8 @@ pub fn unit<C: Config>(arguments: &Arguments<C::T>) -> f32 {
     if C::GENERAL && arguments.softcap != 0.0 { arguments.softcap } else { arguments.scale }
 }
 
-/// Keys that a thread loads at a time. Rows of bias and mask begin at multiples of as many elements,
-/// and are readable up to one.
+/// Keys that a thread loads at a time. Rows of bias and mask begin at multiples of as many
+/// elements, and are readable up to one.
 pub const CHUNK: u32 = 8;
 
 /// The chunks of a row that a thread has of a tile: every fourth.
@@ -172,7 +172,7 @@ impl<'a, C: Config> Options<'a, C> {
     }
 }
 
-/// The index of a word among those that are loaded.
+/// The index of a word among the loaded words.
 const fn index<C: Config>(word: usize, chunk: usize, row: usize) -> usize {
     word + 4 * (chunk + chunks::<C>() * row)
 }

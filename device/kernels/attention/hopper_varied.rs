@@ -50,8 +50,8 @@ use moye_device::tensor::{Fragment, SharedTensor};
 /// inside its buffers, and `o`, `lse` and the workspaces overlap nothing else. Heads of `q` and `o`
 /// are contiguous, their addresses and strides multiples of 16 bytes. Pages have a multiple of
 /// [`SMALL_BOX`](super::hopper_config::SMALL_BOX) tokens. Unless `C::GENERAL`, no option of
-/// `arguments` changes single scores; otherwise softcap or else scale is positive, and bias and mask
-/// are readable by [`CHUNK`](super::CHUNK) keys. The kernel declares `VariedStorage<C>`.
+/// `arguments` changes single scores; otherwise softcap or else scale is positive, and bias and
+/// mask are readable by [`CHUNK`](super::CHUNK) keys. The kernel declares `VariedStorage<C>`.
 #[inline(always)]
 pub unsafe fn forward_varied<C: Config>(
     k: &TmaMap<TmaBox<C>>,

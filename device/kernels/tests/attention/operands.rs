@@ -215,8 +215,8 @@ impl<T: Tested> Operands<T> {
         all
     }
 
-    /// One buffer of all three where they are packed: `heads * d` elements of queries, then of keys,
-    /// then of values for each token.
+    /// One buffer of all three where they are packed: `heads * d` elements of queries, then of
+    /// keys, then of values for each token.
     pub fn packed(&self, case: &Case) -> Option<Vec<T>> {
         if case.order != Order::Packed || case.page.is_some() {
             return None;

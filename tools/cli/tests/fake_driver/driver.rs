@@ -144,8 +144,8 @@ driver! {
         75 => 8,
         76 => 0,
         97 => 163 * 1024,
-        // Clocks in kHz, the width of the memory's bus, bytes of L2 and of a multiprocessor's shared
-        // memory: those of an H100.
+        // Clocks in kHz, the width of the memory's bus, bytes of L2 and of a multiprocessor's
+        // shared memory: those of an H100.
         13 => 1_980_000,
         36 => 2_619_000,
         37 => 5120,
