@@ -163,7 +163,7 @@ fn decode_on_hopper<T: AttentionElement>(
     demand: &Demand,
     arguments: &mut Arguments<T>,
 ) -> Option<(Choice<T>, u64)> {
-    if demand.sizes.0 != 128 || arguments.is_general() {
+    if demand.sizes.0 != 128 || arguments.changes_scores() {
         return None;
     }
     let launch = varied::serves(device, demand, arguments)?;
