@@ -27,9 +27,10 @@ pub use crate::algorithm::{
 };
 pub use crate::arch::{
     Convert, Dim3, FULL_WARP, Fma, block_dim, block_idx, bulk_commit_group, bulk_wait_group,
-    bulk_wait_group_read, cluster_rank, cp_async_commit, cp_async_wait, fence_mbarrier_init,
-    fence_proxy_async_shared, grid_dim, lane_id, mbarrier_arrive, mbarrier_arrive_expect_tx, mbarrier_init,
-    mbarrier_wait_parity, sync_cluster, sync_threads, sync_warp, thread_idx,
+    bulk_wait_group_read, cluster_rank, cp_async_commit, cp_async_wait, decrease_registers,
+    fence_mbarrier_init, fence_proxy_async_shared, grid_dim, increase_registers, lane_id, mbarrier_arrive,
+    mbarrier_arrive_expect_tx, mbarrier_init, mbarrier_wait_parity, sync_cluster, sync_threads, sync_warp,
+    thread_idx,
 };
 pub use crate::atom::copy::*;
 pub use crate::atom::mma::*;

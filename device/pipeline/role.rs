@@ -1,9 +1,7 @@
 //! The roles of the warpgroups of a warp-specialised block: consumers that multiply, and one
 //! producer that issues their copies.
 
-use crate::arch::{
-    FULL_WARP, block_dim, decrease_registers, increase_registers, shuffle, simulator_assert, thread_idx,
-};
+use crate::arch::{FULL_WARP, block_dim, shuffle, simulator_assert, thread_idx};
 
 /// Threads of a warpgroup.
 const WARPGROUP: u32 = 128;
@@ -11,7 +9,8 @@ const WARPGROUP: u32 = 128;
 /// The role of a thread's warpgroup, uniform across the warp for the compiler too: a branch by the
 /// role is not divergent.
 ///
-/// The consumers are the first warpgroups of the block, and the producer is the last.
+/// The consumers are the first warpgroups of the block, and the producer is the last. Each arm of a
+/// `match` sets its registers: where both sides join before it, `ptxas` ignores `setmaxnreg`.
 ///
 /// ```
 /// use moye_device::prelude::*;
@@ -20,11 +19,17 @@ const WARPGROUP: u32 = 128;
 /// /// `out` has an element for each thread.
 /// #[kernel(threads = Role::threads(2), min_blocks = 1)]
 /// pub unsafe fn roles(out: GlobalMut<u32>) {
-///     let own = match Role::of_thread(2).with_registers::<40, 232>() {
-///         Role::Producer { elected } => 10 + u32::from(elected),
-///         Role::Consumer { warpgroup } => warpgroup,
-///     };
-///     out.write(thread_idx().x.into(), own);
+///     let thread = i64::from(thread_idx().x);
+///     match Role::of_thread(2) {
+///         Role::Producer { elected } => {
+///             decrease_registers::<40>();
+///             out.write(thread, 10 + u32::from(elected));
+///         }
+///         Role::Consumer { warpgroup } => {
+///             increase_registers::<232>();
+///             out.write(thread, warpgroup);
+///         }
+///     }
 /// }
 ///
 /// # use moye_sim::{GlobalMemory, Launch};
@@ -76,25 +81,5 @@ impl Role {
         } else {
             Self::Consumer { warpgroup }
         }
-    }
-
-    /// The same role, with this many registers for each thread: a producer gives the others away,
-    /// and a consumer takes them (`setmaxnreg`). Both are multiples of 8, 24 to 256.
-    ///
-    /// # Safety
-    /// All threads of the warpgroup call it, once. The kernel declares its number of threads, and
-    /// the registers of all warpgroups are no more than those with which the block started.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    #[must_use]
-    pub unsafe fn with_registers<const PRODUCER: u32, const CONSUMER: u32>(self) -> Self {
-        // SAFETY: all threads of the warpgroup call it, once.
-        unsafe {
-            match self {
-                Self::Producer { .. } => decrease_registers::<PRODUCER>(),
-                Self::Consumer { .. } => increase_registers::<CONSUMER>(),
-            }
-        }
-        self
     }
 }

@@ -40,19 +40,22 @@ pub unsafe fn step3(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, n: u
     }
     sync_threads();
 
-    match Role::of_thread(2).with_registers::<40, 232>() {
-        Role::Producer { elected: true } => {
-            let (load_a, load_b, mut producer) =
-                (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
-            for stage in 0..k / BLK_K {
-                let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);
-                let (sA, sB) = filling.of((sA, sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
-                load_a.copy(gA.at((block.x, stage)), sA, &filling);
-                load_b.copy(gB.at((block.y, stage)), sB, &filling);
+    match Role::of_thread(2) {
+        Role::Producer { elected } => {
+            decrease_registers::<40>();
+            if elected {
+                let (load_a, load_b, mut producer) =
+                    (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
+                for stage in 0..k / BLK_K {
+                    let filling = producer.acquire(LoadA::BYTES + LoadB::BYTES);
+                    let (sA, sB) = filling.of((sA, sB)); // (BLK_M, BLK_K), (BLK_N, BLK_K)
+                    load_a.copy(gA.at((block.x, stage)), sA, &filling);
+                    load_b.copy(gB.at((block.y, stage)), sB, &filling);
+                }
             }
         }
-        Role::Producer { elected: false } => {}
         Role::Consumer { warpgroup } => {
+            increase_registers::<232>();
             let (mma, mut consumer) = (Mma::slice(128 * warpgroup), pipeline.consumer());
             let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
             let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)

@@ -100,12 +100,14 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
         values.init();
     }
     sync_threads();
-    let mut role = Role::of_thread(WARPGROUPS as u32);
-    if STEP >= 3 {
-        role = role.with_registers::<40, 232>();
-    }
-    let warpgroup = match role {
-        Role::Producer { elected: true } => {
+    let warpgroup = match Role::of_thread(WARPGROUPS as u32) {
+        Role::Producer { elected } => {
+            if STEP >= 3 {
+                decrease_registers::<40>();
+            }
+            if !elected {
+                return;
+            }
             let (mut queries, mut keys, mut values) =
                 (queries.producer(), keys.producer(), values.producer());
             let (load_q, load_k) = (TmaQ::get_slice(), TmaK::get_slice());
@@ -122,9 +124,11 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
             }
             return;
         }
-        Role::Producer { elected: false } => return,
         Role::Consumer { warpgroup } => warpgroup,
     };
+    if STEP >= 3 {
+        increase_registers::<232>();
+    }
     let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
     let (qk, pv) = (Qk::slice(0), Pv::slice(0));
     let sQ = sQ.at((.., .., warpgroup)); // (64, D)
