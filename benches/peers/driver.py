@@ -86,8 +86,8 @@ class TensorMap:
 
 
 def arguments(q, k, v, o, causal, rows, pack=1, splits=1, partial=(0, 0), pages=None):
-    """The struct `Arguments` of the kernels as bytes, and the row tiles of a head. With `pages`, a table (B, pages of a sequence),
-    k and v are (page, KV head, token, D)."""
+    """The struct `Arguments` of the kernels as bytes, and the row tiles of a head. With `pages`, a
+    table (B, pages of a sequence), k and v are (page, KV head, token, D)."""
     batches, heads, tokens, d = q.shape
     page = k.shape[2] if pages is not None else 0
     keys = pages.shape[1] * page if page else k.shape[2]

@@ -1,12 +1,14 @@
-"""Measures attention's kernels, launched by the driver, beside PyTorch's on the same operands, in turn in one process.
+"""Measures attention's kernels by the driver beside PyTorch's on the same operands, in turn.
 
     cargo xtask ptx --attention
     python benches/peers/kernels.py target/ptx/report [--csv FILE] [--only TEXT ...] [--rounds N]
 
-The folder has the PTX of the kernels, moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx. The driver compiles the text of each kernel
-that is measured. All sides are replayed from graphs of CUDA, so that the host's time of a call is not measured. `moye::Attention` chooses these
-kernels, sections and numbers of splits on an H100, and for decoding also the other kernel. A row is the median of the
-rounds. Each result is checked before it is timed. The CSV has the columns of docs/results.
+The folder has the PTX of the kernels, moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx. The
+driver compiles the text of each kernel that is measured. All sides are replayed from graphs of
+CUDA, so that the host's time of a call is not measured. `moye::Attention` chooses these kernels,
+sections and numbers of splits on an H100, and for decoding also the other kernel. A row is the
+median of the rounds. Each result is checked before it is timed. The CSV has the columns of
+docs/results.
 """
 
 import argparse

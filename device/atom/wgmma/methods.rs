@@ -5,7 +5,8 @@
 //! use moye_device::prelude::*;
 //!
 //! swizzled_layout! {
-//!     Smem = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64, 4))); // (BLK_M, BLK_K, PIPE)
+//!     Smem = // (BLK_M, BLK_K, PIPE)
+//!         shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64, 4)));
 //! }
 //! static_layout! { Tile = layout!((128, 128)); }
 //! tiled_mma! { Mma: TiledMma<SM90_64x128x16_F32BF16BF16_SS> = TiledMma::new(layout!((1, 1, 1))); }
