@@ -347,14 +347,32 @@ def attention_e4m3(batches, heads, tokens, columns, causal):
         peers={
             # PyTorch refuses such tensors; the row has its reason.
             "PyTorch, e4m3": lambda: theirs(q, k, v, **options),
+            "cuDNN, e4m3": cudnn_e4m3(q, k, v, factors, causal),
             "cuDNN, bf16": sdpa(SDPBackend.CUDNN_ATTENTION, *wide, **options),
         },
         # The probabilities are rounded to e4m3, with 3 bits of fraction.
         tolerance=6e-2,
-        note="cuDNN has the operands in bf16",
+        note="cuDNN, e4m3 has results of e4m3; cuDNN, bf16 has the operands in bf16",
         reference=lambda: first_head(*(x.float() * factor for x, factor in zip((q, k, v), factors)), **options),
         of=(slice(0, 1), slice(0, 1)),
     )
+
+
+def cudnn_e4m3(*arguments):
+    """cuDNN's attention of e4m3; None where its Python package is not installed."""
+    try:
+        from cudnn_e4m3 import attention
+    except ImportError:
+        return None
+    made = []
+
+    # Made at the first call, so that a refusal is a row with its reason.
+    def run():
+        if not made:
+            made.append(attention(*arguments))
+        return made[0]()
+
+    return run
 
 
 def movement(name, dtype, rows, columns):
