@@ -9,7 +9,7 @@ import torch
 
 UNLIMITED = 2**31 - 1
 # Numbers of the driver's interface.
-BF16_MAP, SWIZZLE_128B, L2_128B, MAX_DYNAMIC_SHARED = 9, 3, 2, 8
+U8_MAP, BF16_MAP, L2_128B, MAX_DYNAMIC_SHARED = 0, 9, 2, 8
 
 driver = ctypes.CDLL("libcuda.so.1")
 
@@ -72,17 +72,21 @@ class Kernel:
 
 
 class TensorMap:
-    """The map of a tensor of heads (B, H, S, D), or of pages, by boxes of 64 columns and this many rows."""
+    """The map of a tensor of heads (B, H, S, D), or of pages, by boxes of 128 bytes of a head, or all of it, and this many rows."""
 
     def __init__(self, tensor, rows):
         batches, heads, tokens, d = tensor.shape
         self.memory = ctypes.create_string_buffer(128 + 64)
         self.address = (ctypes.addressof(self.memory) + 63) // 64 * 64
+        size = tensor.element_size()
+        row = min(d * size, 128)
         extents = (ctypes.c_uint64 * 4)(d, tokens, heads, batches)
-        strides = (ctypes.c_uint64 * 3)(*[2 * tensor.stride(mode) for mode in (2, 1, 0)])
-        box, steps = (ctypes.c_uint32 * 4)(64, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1)
-        place = (ctypes.c_void_p(self.address), BF16_MAP, 4, ctypes.c_void_p(tensor.data_ptr()))
-        check(driver.cuTensorMapEncodeTiled(*place, extents, strides, box, steps, 0, SWIZZLE_128B, L2_128B, 0))
+        strides = (ctypes.c_uint64 * 3)(*[size * tensor.stride(mode) for mode in (2, 1, 0)])
+        box, steps = (ctypes.c_uint32 * 4)(row // size, rows, 1, 1), (ctypes.c_uint32 * 4)(1, 1, 1, 1)
+        place = (ctypes.c_void_p(self.address), U8_MAP if size == 1 else BF16_MAP, 4, ctypes.c_void_p(tensor.data_ptr()))
+        # Swizzles of 32, 64 and 128 bytes are 1, 2 and 3.
+        swizzle = (row // 32).bit_length()
+        check(driver.cuTensorMapEncodeTiled(*place, extents, strides, box, steps, 0, swizzle, L2_128B, 0))
 
 
 def arguments(q, k, v, o, causal, rows, pack=1, splits=1, partial=(0, 0), pages=None):

@@ -7,7 +7,8 @@ The folder has the PTX of the kernels, moye_kernels.sm_80.ptx and moye_kernels.s
 driver compiles the text of each kernel that is measured. All sides are replayed from graphs of
 CUDA, so that the host's time of a call is not measured. `moye::Attention` chooses these kernels,
 sections and numbers of splits on an H100, and for decoding also the other kernel. A row is the
-median of the rounds. Each result is checked before it is timed. The CSV has the columns of
+median of the rounds. Each result is checked before it is timed. Prompts of e4m3 are measured
+where `nvidia-cudnn-frontend` is installed. The CSV has the columns of
 docs/results.
 """
 
@@ -25,6 +26,11 @@ from clock import clock
 from driver import Kernels, TensorMap, arguments
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+try:
+    from cudnn_e4m3 import attention as of_e4m3
+except ImportError:
+    of_e4m3 = None
+
 COLUMNS = ["date", "card", "work", "moye", "peer", "peer_name", "unit", "ratio", "mhz", "command", "note"]
 # How long a side runs in a round, at least.
 MILLISECONDS = 5.0
@@ -39,12 +45,14 @@ def random(*shape):
 
 
 def hopper(kernel, q, k, v, causal, tile, section):
-    o, (rows, keys) = torch.empty_like(q), tile
+    """A kernel by TMA; its operands of e4m3 have no scale factors."""
+    o, (rows, keys) = torch.empty_like(q, dtype=torch.bfloat16), tile
     fields, row_tiles = arguments(q, k, v, o, causal, rows)
     processors = torch.cuda.get_device_properties(0).multi_processor_count
     maps = [TensorMap(tensor, box) for tensor, box in ((q, 64), (k, keys), (v, keys), (o, 64))]
     blocks = min(row_tiles * q.shape[0] * q.shape[1], processors)
-    return kernel.launch(blocks, *maps, fields, struct.pack("<I", section)), o
+    scales = [bytes(3 * 16)] if q.element_size() == 1 else []
+    return kernel.launch(blocks, *maps, fields, *scales, struct.pack("<I", section)), o
 
 
 def mma_sync(kernel, q, k, v, causal, rows):
@@ -112,8 +120,8 @@ def in_turn(sides, rounds):
     return {name: statistics.median(of_side) for name, of_side in times.items()}, mhz
 
 
-def expect(what, o, q, k, v, causal):
-    """Raises if the results of the first and last head are not those of float64, within the rounding of bf16."""
+def expect(what, o, q, k, v, causal, tolerance=2**-7):
+    """Raises if the results of the first and last head are not those of float64, within the rounding of bf16 or another tolerance."""
     for batch, head in ((0, 0), (q.shape[0] - 1, q.shape[1] - 1)):
         of_keys = head * k.shape[1] // q.shape[1]
         scores = q[batch, head].double() @ k[batch, of_keys].double().T * q.shape[3] ** -0.5
@@ -121,7 +129,7 @@ def expect(what, o, q, k, v, causal):
             scores.masked_fill_(torch.ones_like(scores, dtype=torch.bool).triu(1 + k.shape[2] - q.shape[2]), -torch.inf)
         want = torch.softmax(scores, 1) @ v[batch, of_keys].double()
         error = float((o[batch, head].double() - want).norm() / want.norm())
-        if not error < 2**-7:
+        if not error < tolerance:
             raise RuntimeError(f"{what}: {error:e} by norm")
 
 
@@ -165,6 +173,28 @@ def prompts(kernels, wants):
             seen = s * (s + 1) / 2 if causal else s * s
             work += " (mma.sync)" if peer == "FlashAttention-2" else ""
             yield work, 4e-12 * seen * batches * heads * d, "TFLOP/s", {name: in_graph([run], 2), peer: in_graph([theirs], 2)}
+
+
+def prompts_of_e4m3(kernels, wants):
+    """Prompts of 16,384 tokens of 2,048 columns in all, of e4m3, beside cuDNN's attention of e4m3, which is not in a graph."""
+    # By head size: rows and keys of a tile; heads of a section under a causal mask by tokens.
+    tiles, sections = {64: (192, 128), 128: (128, 192), 256: (128, 96)}, {1024: 48, 4096: 32, 16384: 16}
+    for d, s, causal in itertools.product(tiles, sections, (False, True)):
+        batches, heads = 16384 // s, 2048 // d
+        work = f"attention e4m3 B {batches} H {heads} D {d} {'causal ' if causal else ''}{s} x {s}"
+        few = d == 128 and s == 1024
+        name, (rows, keys) = f"hopper_e4m3_{d}{'_causal' if few else ''}", (128, 128) if few else tiles[d]
+        if not wants(f"{work} {name}"):
+            continue
+        q, k, v = (random(batches, heads, s, d).to(torch.float8_e4m3fn) for _ in range(3))
+        run, o = hopper(kernels[name], q, k, v, causal, (rows, keys), sections[s] if causal else 1)
+        run()
+        # The probabilities have 3 bits of fraction.
+        expect(f"{name}, {work}", o, q, k, v, causal, 0.03)
+        theirs = of_e4m3(q, k, v, [torch.ones(1, device="cuda")] * 3, causal)
+        theirs()
+        seen = s * (s + 1) / 2 if causal else s * s
+        yield work, 4e-12 * seen * batches * heads * d, "TFLOP/s", {name: in_graph([run], 2), "cuDNN": (theirs, 1)}
 
 
 def decoding(kernels, wants):
@@ -217,7 +247,8 @@ def main():
         return not options.only or any(only in text for only in options.only)
 
     rows = []
-    for work, amount, unit, sides in itertools.chain(prompts(kernels, wants), decoding(kernels, wants)):
+    cases = [prompts, decoding] if of_e4m3 is None else [prompts, prompts_of_e4m3, decoding]
+    for work, amount, unit, sides in itertools.chain.from_iterable(make(kernels, wants) for make in cases):
         times, mhz = in_turn(sides, options.rounds)
         (ours, time), (peer, of_peer) = times.items()
         rates = [amount / (1e-3 * time), amount / (1e-3 * of_peer)]

@@ -60,3 +60,29 @@ pub fn abs_f32(x: f32) -> f32 {
     #[cfg(not(target_arch = "nvptx64"))]
     x.abs()
 }
+
+/// The largest of three integers: one instruction of sm_90 (`VIMNMX3`), two of older GPUs.
+///
+/// ```
+/// use moye_device::arch::max3_i32;
+/// assert_eq!(max3_i32(-3, 7, 2), 7);
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn max3_i32(a: i32, b: i32, c: i32) -> i32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let d: i32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!(
+                "{{ .reg .s32 t; max.s32 t, {a}, {b}; max.s32 {d}, t, {c}; }}",
+                d = lateout(reg32) d, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c,
+                options(pure, nomem, nostack)
+            )
+        };
+        d
+    }
+    #[cfg(not(target_arch = "nvptx64"))]
+    a.max(b).max(c)
+}

@@ -88,7 +88,7 @@ pub use index::{Dim3, block_dim, block_idx, grid_dim, lane_id, thread_idx};
 pub use ldmatrix::{
     ldmatrix_x1, ldmatrix_x1_trans, ldmatrix_x2, ldmatrix_x2_trans, ldmatrix_x4, ldmatrix_x4_trans,
 };
-pub use maximum::{abs_f32, max_nan_f32};
+pub use maximum::{abs_f32, max_nan_f32, max3_i32};
 pub use mbarrier::{
     cp_async_mbarrier_arrive, cp_async_mbarrier_arrive_noinc, mbarrier_arrive, mbarrier_arrive_cluster,
     mbarrier_arrive_cluster_relaxed, mbarrier_arrive_expect_tx, mbarrier_arrive_expect_tx_cluster,

@@ -148,7 +148,8 @@ pub trait E4m3Kernel: E4m3Config<T: TmaElement> {
 }
 
 const fn variant<C: E4m3Kernel>() -> HopperVariant<F8E4M3> {
-    HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, run::<C>)
+    let of_shape = HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, run::<C>);
+    HopperVariant { writes_lse: !C::SUMS_BY_WGMMA, ..of_shape }
 }
 
 macro_rules! variants {
@@ -157,10 +158,11 @@ macro_rules! variants {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
 
-        /// The kernels, those with the largest tiles of keys first.
+        /// The kernels. Of those with the same tiles, the faster one comes first.
         pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config>()),+];
     };
 }
 variants! {
-    E4m3D64 hopper_e4m3_64, E4m3D128 hopper_e4m3_128, E4m3D128Causal hopper_e4m3_128_causal, E4m3D256 hopper_e4m3_256
+    E4m3D64 hopper_e4m3_64, E4m3D64Lse hopper_e4m3_64_lse, E4m3D128 hopper_e4m3_128,
+    E4m3D128Causal hopper_e4m3_128_causal, E4m3D128Lse hopper_e4m3_128_lse, E4m3D256 hopper_e4m3_256
 }

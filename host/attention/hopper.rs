@@ -77,8 +77,9 @@ pub fn fastest<T: TmaElement>(
         };
         (masked && arguments.q_length < SHORT && rows > 128, length)
     };
-    let variant =
-        *variants.iter().filter(|variant| variant.sizes == sizes).min_by_key(|variant| cost(variant))?;
+    let has_lse = arguments.lse.address() != 0;
+    let fits = |variant: &&HopperVariant<T>| variant.sizes == sizes && (variant.writes_lse || !has_lse);
+    let variant = *variants.iter().filter(fits).min_by_key(|variant| cost(variant))?;
     let keys = KeyTensor { rows: arguments.k_length, batches: arguments.batches };
     let fields = (variant.fields)(arguments, keys)?;
     let mut arguments = *arguments;

@@ -17,6 +17,8 @@ pub struct HopperVariant<T: Element> {
     pub sizes: (usize, usize),
     /// Query rows and keys of a tile.
     pub tile: (u32, u32),
+    /// Whether it writes the log-sum-exp if the call has memory for it.
+    pub writes_lse: bool,
     /// The fields of the tensor maps; `None` if TMA cannot load the tensors.
     pub fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 4]>,
     launch: LaunchFn<T>,
@@ -36,7 +38,7 @@ impl<T: Element> HopperVariant<T> {
         launch: LaunchFn<T>,
     ) -> Self {
         let sizes = (C::D as usize, C::DV as usize);
-        Self { name, sizes, tile: (64 * C::WARPGROUPS, C::BLK_N), fields, launch }
+        Self { name, sizes, tile: (64 * C::WARPGROUPS, C::BLK_N), writes_lse: true, fields, launch }
     }
 }
 

@@ -17,7 +17,7 @@
 use super::arguments::{Arguments, Window};
 use super::config::Half;
 use super::e4m3_config::{
-    E4m3Config, KeyStages, LoadedStages, SmemK8, SmemQ8, SmemV8, SmemVt8, Storage, TRANSPOSERS, TmaK8, TmaQ8,
+    E4m3Config, KeyStages, LoadedStages, SmemK8, SmemQ8, SmemV8, SmemOnes, SmemVt8, Storage, Sums, TRANSPOSERS, TmaK8, TmaQ8,
     TmaV8, ValueStages,
 };
 use super::e4m3_mainloop::{Operands, attend, begin_turns};
@@ -133,7 +133,7 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
     let warpgroup = warp / (WARPGROUP / 32);
     let call = (maps, arguments, scales, section);
     // The kernel declares its storage; the pipelines say who may touch a stage.
-    let ((sQ, sO), (sK, sV, sVt), queries, (keys, loaded, values)) = Storage::<C, LOADED>::take();
+    let ((sQ, sO), (sK, sV), (sVt, sOnes), queries, (keys, loaded, values)) = Storage::<C, LOADED>::take();
     if thread == 0 {
         queries.0.init();
         queries.1.init();
@@ -141,6 +141,14 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
         keys.init();
         loaded.init();
         values.init();
+    }
+    if C::SUMS_BY_WGMMA {
+        let (ones, mut word) = (sOnes.pointer().cast::<u32>(), thread);
+        while word < 2 * C::BLK_N {
+            ones.write(word as i32, 0x3838_3838); // four times 1.0
+            word += C::THREADS;
+        }
+        fence_proxy_async_shared();
     }
     sync_threads();
     if warpgroup == C::WARPGROUPS {
@@ -153,7 +161,7 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
         }
     } else {
         take_registers::<C>();
-        consume::<C>(call, warpgroup, (sQ, sO), (sK, sVt), (queries, keys, values));
+        consume::<C>(call, warpgroup, (sQ, sO), (sK, sVt, sOnes), (queries, keys, values));
     }
 }
 
@@ -165,6 +173,8 @@ type Keys<C> = SharedTensor<F8E4M3, SmemK8<C>>;
 type Values<C> = SharedTensor<F8E4M3, SmemV8<C>>;
 /// (D, BLK_N, STAGES)
 type Transposed<C> = SharedTensor<F8E4M3, SmemVt8<C>>;
+/// (8, BLK_N, 1)
+type Ones<C> = SharedTensor<F8E4M3, SmemOnes<C>>;
 /// A warpgroup's results, (64, D).
 type Results<C> = SharedTensor<<C as super::hopper_config::Config>::T, OwnRows<SmemQ<C>>>;
 /// The pipeline of a storage.
@@ -268,7 +278,7 @@ unsafe fn consume<C: E4m3Config>(
     (maps, arguments, scales, section): Call<'_, C>,
     warpgroup: u32,
     (sQ, sO): (Queries<C>, SharedTensor<C::T, SmemQ<C>>),
-    (sK, sVt): (Keys<C>, Transposed<C>),
+    (sK, sVt, sOnes): (Keys<C>, Transposed<C>, Ones<C>),
     (queries, keys, values): (QueryStages, Of<KeyStages<C>>, Of<ValueStages<C>>),
 ) {
     let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
@@ -278,6 +288,8 @@ unsafe fn consume<C: E4m3Config>(
     let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
     let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
     let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
+    let sums = Sums::get_slice(0);
+    let tOnes = sums.descriptors_b(&sums.partition_b(sOnes.at((.., .., 0)))); // (1, MMA_N, MMA_K)
     let queries = match warpgroup {
         0 => queries.0,
         1 => queries.1,
@@ -291,17 +303,19 @@ unsafe fn consume<C: E4m3Config>(
         let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
         let scale = softmax_scale(arguments, scales, &work);
         let query = queries.wait();
-        let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, keys: &mut keys, values: &mut values };
-        let (mut tOrO, softmax) = attend::<C, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
+        let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, tOnes, keys: &mut keys, values: &mut values };
+        let (mut tOrO, softmax) = attend::<C, _, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
             // The next tile of Q is loaded under what is left of this one.
             queries.release(query);
         });
         let factor_v = scales.v.of(work.batch, work.kv_head);
         let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
         for row in 0..2 {
-            let (factor, lse) = softmax.finish(row, scale, f32::NEG_INFINITY);
+            let (factor, lse) = softmax.finish(row, scale);
             (factors[row], logarithms[row]) = (factor * factor_v, lse);
-            store_lse(|| rows.row::<C>(row), lse, arguments, &work);
+            if !C::SUMS_BY_WGMMA {
+                store_lse(|| rows.row::<C>(row), lse, arguments, &work);
+            }
         }
         scale_rows(&mut tOrO, factors);
         let hides = arguments.window != Window::ALL;

@@ -30,6 +30,9 @@ const SLACK: f32 = 2.5;
 pub trait E4m3Config: Config {
     /// Stages of V as it is loaded, before it is transposed.
     const LOADED: u32;
+    /// Whether the sums of the probabilities are a product of the rounded ones with ones, which is
+    /// faster, but too coarse for the log-sum-exp: the kernel does not write it.
+    const SUMS_BY_WGMMA: bool;
 }
 
 /// An atom whose rows are as long as a swizzle allows, for rows of `bytes` bytes.
@@ -68,6 +71,8 @@ layouts! {
     SmemK8<C: Config> = rows(C::BLK_N as i64, C::D, STAGES), atom(C::D).swizzle;
     /// V as it is loaded: (BLK_N, D, LOADED).
     SmemV8<C: E4m3Config> = rows(C::BLK_N as i64, C::D, C::LOADED), atom(C::D).swizzle;
+    /// Ones: (8, BLK_N).
+    SmemOnes<C: Config> = rows(8, C::BLK_N as i64, 1), atom(C::BLK_N as i64).swizzle;
     /// V transposed, keys contiguous: (D, BLK_N, STAGES).
     SmemVt8<C: Config> = rows(C::D, C::BLK_N as i64, STAGES), atom(C::BLK_N as i64).swizzle;
 }
@@ -96,17 +101,35 @@ pub type ValueStages<C> = PipelineStorage<STAGES, Transposed<C>>;
 /// Stages of V as it is loaded, and their barriers: one or two.
 pub type LoadedStages<const STAGES: u32> = PipelineStorage<STAGES, Warps<TRANSPOSERS>>;
 
-/// What a block keeps in shared memory: Q and O; K, V and transposed V; the barriers of Q; those of
+/// What a block keeps in shared memory: Q and O; K and V; transposed V and ones; the barriers of Q; those of
 /// K, V (`LOADED` stages) and transposed V.
 pub type Storage<C, const LOADED: u32> = (
     (SharedArray<F8E4M3, SmemQ8<C>>, SharedArray<<C as Config>::T, SmemQ<C>>),
-    (SharedArray<F8E4M3, SmemK8<C>>, SharedArray<F8E4M3, SmemV8<C>>, SharedArray<F8E4M3, SmemVt8<C>>),
+    (SharedArray<F8E4M3, SmemK8<C>>, SharedArray<F8E4M3, SmemV8<C>>),
+    (SharedArray<F8E4M3, SmemVt8<C>>, SharedArray<F8E4M3, SmemOnes<C>>),
     (QueryStage, QueryStage, QueryStage),
     (KeyStages<C>, LoadedStages<LOADED>, ValueStages<C>),
 );
 
+/// A warpgroup's sums of probabilities, 8 equal columns: P times ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sums;
+
+impl StaticTiledMma for Sums {
+    type Atom = SM90_64x8x32_F32E4M3E4M3_RS_TN;
+    const MMA: TiledMma<Self::Atom> = TiledMma::new(layout!((1, 1, 1)));
+}
+
+/// A warpgroup's tile of sums.
+#[derive(Clone, Copy, Debug)]
+pub struct TileSums;
+
+impl StaticLayout for TileSums {
+    const LAYOUT: Layout = layout!((64, 8));
+}
+
 macro_rules! configs {
-    ($($(#[$doc:meta])* $name:ident: $d:literal x $keys:literal, $loaded:literal loaded, $warpgroups:literal of $registers:literal and $rest:literal, $qk:ident $pv:ident;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident: $d:literal x $keys:literal, $loaded:literal loaded, $warpgroups:literal of $registers:literal and $rest:literal, $qk:ident $pv:ident, SUMS_BY_WGMMA = $sums:literal;)+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
@@ -126,6 +149,7 @@ macro_rules! configs {
 
         impl E4m3Config for $name {
             const LOADED: u32 = $loaded;
+            const SUMS_BY_WGMMA: bool = $sums;
         }
 
         impl StaticTiledMma for QkOf<$name> {
@@ -147,11 +171,15 @@ macro_rules! configs {
 }
 configs! {
     /// Heads of 64.
-    E4m3D64: 64 x 128, 2 loaded, 3 of 160 and 32, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x64x32_F32E4M3E4M3_RS_TN;
-    /// Heads of 128, for masks and few keys.
-    E4m3D128Causal: 128 x 128, 2 loaded, 2 of 232 and 40, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN;
+    E4m3D64: 64 x 128, 2 loaded, 3 of 160 and 32, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x64x32_F32E4M3E4M3_RS_TN, SUMS_BY_WGMMA = true;
+    /// Heads of 64, with the log-sum-exp.
+    E4m3D64Lse: 64 x 128, 2 loaded, 3 of 160 and 32, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x64x32_F32E4M3E4M3_RS_TN, SUMS_BY_WGMMA = false;
+    /// Heads of 128, for sliding windows and few keys.
+    E4m3D128Causal: 128 x 128, 2 loaded, 2 of 232 and 40, SM90_64x128x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN, SUMS_BY_WGMMA = true;
     /// Heads of 128.
-    E4m3D128: 128 x 192, 2 loaded, 2 of 232 and 40, SM90_64x192x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN;
-    /// Heads of 256.
-    E4m3D256: 256 x 96, 1 loaded, 2 of 232 and 40, SM90_64x96x32_F32E4M3E4M3_SS_TN SM90_64x256x32_F32E4M3E4M3_RS_TN;
+    E4m3D128: 128 x 192, 2 loaded, 2 of 232 and 40, SM90_64x192x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN, SUMS_BY_WGMMA = true;
+    /// Heads of 128, with the log-sum-exp.
+    E4m3D128Lse: 128 x 192, 2 loaded, 2 of 232 and 40, SM90_64x192x32_F32E4M3E4M3_SS_TN SM90_64x128x32_F32E4M3E4M3_RS_TN, SUMS_BY_WGMMA = false;
+    /// Heads of 256, with the log-sum-exp: products, not the softmax, are the limit.
+    E4m3D256: 256 x 96, 1 loaded, 2 of 232 and 40, SM90_64x96x32_F32E4M3E4M3_SS_TN SM90_64x256x32_F32E4M3E4M3_RS_TN, SUMS_BY_WGMMA = false;
 }

@@ -1,5 +1,6 @@
-//! The kernels of 8-bit floats for Hopper by name: `hopper_e4m3_<head size>`, of heads of 128 one
-//! for causal masks and one for the others. Results are bf16.
+//! The kernels of 8-bit floats for Hopper by name: `hopper_e4m3_<head size>`, of heads of 128 also
+//! one with smaller tiles (`_causal`). Those in `_lse`, and that of heads of 256, write the
+//! log-sum-exp. Results are bf16.
 
 use super::arguments::Arguments;
 use super::e4m3::{Maps, Scales, forward_e4m3};
@@ -32,7 +33,9 @@ macro_rules! entries {
 }
 entries! {
     hopper_e4m3_64 E4m3D64 2;
+    hopper_e4m3_64_lse E4m3D64Lse 2;
     hopper_e4m3_128 E4m3D128 2;
     hopper_e4m3_128_causal E4m3D128Causal 2;
+    hopper_e4m3_128_lse E4m3D128Lse 2;
     hopper_e4m3_256 E4m3D256 1;
 }

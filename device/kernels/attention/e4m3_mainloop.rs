@@ -2,15 +2,20 @@
 //! [`hopper_mainloop`](super::hopper_mainloop), with P in e4m3.
 //!
 //! P is `2^OFFSET` times larger, to use the range of e4m3, and so is its sum, which divides it out.
+//! Where [`E4m3Config::SUMS_BY_WGMMA`] says so, its rows are summed by a product with ones: sums of
+//! what was rounded divide results of the same roundings. The product begins anew with each tile,
+//! as the accumulators of 8-bit floats have few bits.
+//!
 //! P stays where the accumulators of `Q K^T` were: its columns are in the order of
 //! [`paired_column`](moye_device::atom::wgmma::paired_column), as are the keys of transposed V.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::e4m3_config::OFFSET;
+use super::e4m3_config::{E4m3Config, Sums, TileSums};
+use super::e4m3_softmax::Softmax;
 use super::hopper_config::{Config, STAGES, TileO, TileS};
 use super::hopper_mainloop::{Barrier, scale_rows};
 use super::hopper_rows::Rows;
-use super::hopper_softmax::Softmax;
+use super::softmax::at;
 use moye_device::atom::wgmma::{
     DescriptorTensor, OperandOf, OperandTensorA, ScaleOut, accumulators_as_a_paired, warpgroup_arrive,
     warpgroup_commit_batch, warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait, warpgroup_wait_after,
@@ -48,13 +53,15 @@ fn give_turn<C: Config>(warpgroup: u32) {
 
 /// What a warpgroup reads: the descriptors of its rows of Q, of K and of transposed V, and the
 /// pipelines that K and V come by.
-pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout> {
+pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout, LO: StaticLayout> {
     /// (1, MMA_M, MMA_K)
     pub tSrQ: &'a A,
     /// (1, MMA_N, MMA_K, STAGES)
     pub tSrK: DescriptorTensor<LK>,
     /// (1, MMA_N, MMA_K, STAGES)
     pub tOrV: DescriptorTensor<LV>,
+    /// Ones: (1, MMA_N, MMA_K)
+    pub tOnes: DescriptorTensor<LO>,
     /// The stages of K.
     pub keys: &'a mut Consumer<STAGES, 1>,
     /// The stages of transposed V.
@@ -70,24 +77,45 @@ pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout> {
 /// tiles.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn attend<C, A, LK, LV>(
-    operands: Operands<'_, A, LK, LV>,
+pub unsafe fn attend<C, A, LK, LV, LO>(
+    operands: Operands<'_, A, LK, LV, LO>,
     (begin, end): (u32, u32),
     warpgroup: u32,
     rows: &Rows,
     scale: f32,
     release_queries: impl FnOnce(),
-) -> (Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>, Softmax<OFFSET>)
+) -> (Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>, Softmax)
 where
-    C: Config,
+    C: E4m3Config,
     A: OperandTensorA<<C::Qk as StaticTiledMma>::Atom>,
     LK: StaticLayout,
     LV: StaticLayout,
+    LO: StaticLayout,
 {
-    let Operands { tSrQ, tSrK, tOrV, keys, values } = operands;
+    let Operands { tSrQ, tSrK, tOrV, tOnes, keys, values } = operands;
     let qk = C::Qk::get_slice(0);
     let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
-    let mut softmax = Softmax::<OFFSET>::NONE;
+    let mut tSums = Fragment::<f32, AccumulatorOf<TileSums, Sums>>::filled(0.0); // (MMA, MMA_M, MMA_N)
+    let mut softmax = Softmax::NONE;
+    macro_rules! multiply_p {
+        ($tOrP:expr, $value:expr) => {
+            warpgroup_gemm(C::Pv::default(), $tOrP, &$value.of(tOrV), &mut tOrO, ScaleOut::One);
+            if C::SUMS_BY_WGMMA {
+                warpgroup_gemm(Sums::default(), $tOrP, &tOnes, &mut tSums, ScaleOut::Zero);
+            }
+            warpgroup_commit_batch();
+        };
+    }
+    // After the wait for `multiply_p`.
+    macro_rules! add_sums {
+        ($factors:expr) => {
+            warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
+            if C::SUMS_BY_WGMMA {
+                warpgroup_fence_operand(Sums::default(), &mut tSums);
+                softmax.add([tSums[at(2, 0, 0)], tSums[at(2, 1, 0)]], $factors);
+            }
+        };
+    }
     // A stage is read between its wait and its release.
     if begin < end {
         let mut tSrS = qk.accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
@@ -99,7 +127,11 @@ where
         warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
         keys.release(full);
         rows.mask::<C>(&mut tSrS, end - 1);
-        softmax.take_in::<_, false>(&mut tSrS, scale, 0.0);
+        if C::SUMS_BY_WGMMA {
+            softmax.take_in::<_, false, false>(&mut tSrS, scale, 0.0);
+        } else {
+            softmax.take_in::<_, false, true>(&mut tSrS, scale, 0.0);
+        }
         let mut tOrP: Fragment<F8E4M3, OperandOf<TileS<C>, C::Pv>> =
             accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS); // (MMA, MMA_M, MMA_K)
         let mut tile = end - 1;
@@ -113,16 +145,21 @@ where
             warpgroup_arrive();
             warpgroup_gemm(C::Qk::default(), tSrQ, &key.of(tSrK), &mut tSrS, ScaleOut::Zero);
             warpgroup_commit_batch();
-            warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-            warpgroup_commit_batch();
+            multiply_p!(&tOrP, value);
             give_turn::<C>(warpgroup);
             warpgroup_wait::<1>();
             warpgroup_fence_operand(C::Qk::default(), &mut tSrS);
             keys.release(key);
             rows.mask::<C>(&mut tSrS, tile);
-            let (factors, rescale) = softmax.take_in::<_, true>(&mut tSrS, scale, C::SLACK);
-            warpgroup_wait_after::<0, 2>(softmax.sum);
-            warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
+            let (factors, rescale) = if C::SUMS_BY_WGMMA {
+                softmax.take_in::<_, true, false>(&mut tSrS, scale, C::SLACK)
+            } else {
+                softmax.take_in::<_, true, true>(&mut tSrS, scale, C::SLACK)
+            };
+            // The last probabilities of both rows.
+            let last = const { TileS::<C>::LAYOUT.size() as usize / 128 };
+            warpgroup_wait_after::<0, 2>([tSrS[last - 3], tSrS[last - 1]]);
+            add_sums!(factors);
             values.release(value);
             tOrP = accumulators_as_a_paired::<C::Pv, _, _, TileS<C>>(&tSrS);
             if rescale {
@@ -132,10 +169,9 @@ where
         release_queries();
         let value = values.wait();
         warpgroup_arrive();
-        warpgroup_gemm(C::Pv::default(), &tOrP, &value.of(tOrV), &mut tOrO, ScaleOut::One);
-        warpgroup_commit_batch();
+        multiply_p!(&tOrP, value);
         warpgroup_wait::<0>();
-        warpgroup_fence_operand(C::Pv::default(), &mut tOrO);
+        add_sums!([1.0; 2]);
         values.release(value);
     } else {
         release_queries();

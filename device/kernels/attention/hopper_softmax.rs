@@ -9,22 +9,19 @@ const LOWEST: f32 = -1.0e30;
 
 /// What the softmax of two rows has come to. The four threads of a quad have the same rows: they
 /// agree on the maxima, and each has its own part of the sums.
-///
-/// Exponentials and their sums are larger by `2^OFFSET`, which results and the log-sum-exp do not
-/// show: 8-bit floats have few numbers below 1.
 #[derive(Clone, Copy, Debug)]
-pub struct Softmax<const OFFSET: u32 = 0> {
+pub struct Softmax {
     /// The largest score of each row, not scaled.
     pub max: [f32; 2],
     /// The thread's part of the sum of `exp(scale (score - max))`.
     pub sum: [f32; 2],
 }
 
-impl<const OFFSET: u32> Softmax<OFFSET> {
+impl Softmax {
     /// Before the first tile.
     pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
 
-    /// Replaces a tile's scores by `2^(scale (score - max) + OFFSET)` and takes them in; a hidden
+    /// Replaces a tile's scores by `2^(scale (score - max))` and takes them in; a hidden
     /// score is minus infinity. What was accumulated before must be multiplied by the factors that
     /// are returned, if the flag beside them is set.
     ///
@@ -63,7 +60,7 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
         for row in 0..2 {
             factors[row] = ex2_approx_f32((self.max[row] - max[row]) * scale);
             self.max[row] = max[row];
-            shifts[row] = if OFFSET == 0 { -max[row] * scale } else { (-max[row]).fma(scale, OFFSET as f32) };
+            shifts[row] = -max[row] * scale;
         }
         // Both rows at a time: a warp waits for the shuffles of both maxima once.
         for column in 0..columns {
@@ -92,7 +89,6 @@ impl<const OFFSET: u32> Softmax<OFFSET> {
         let mut sum = self.sum[row];
         sum += shuffle_xor(FULL_WARP, sum, 1);
         sum += shuffle_xor(FULL_WARP, sum, 2);
-        let max = self.max[row] * scale;
-        normalizer(if OFFSET == 0 { max } else { max - OFFSET as f32 }, sum, sink)
+        normalizer(self.max[row] * scale, sum, sink)
     }
 }

@@ -11,7 +11,8 @@
 //!   heads and splits.
 //! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`,
 //!   `hopper_rows`, `hopper_schedule`, `hopper_scores`, `hopper_softmax`: what both are made of.
-//! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`: its parts.
+//! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`,
+//!   `e4m3_softmax`: its parts.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
 //!   keys.
 #![allow(clippy::needless_range_loop, reason = "rows and columns index several arrays")]
@@ -27,6 +28,8 @@ pub mod e4m3_config;
 mod e4m3_entries;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod e4m3_mainloop;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod e4m3_softmax;
 // A text for sm_90a would be the same; the driver compiles that for sm_80 there.
 #[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
 mod entries;

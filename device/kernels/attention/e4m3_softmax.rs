@@ -1,0 +1,143 @@
+//! The online softmax of 8-bit floats: as [`hopper_softmax`](super::hopper_softmax), with fewer
+//! instructions a score, which are the limit of these kernels.
+
+use super::e4m3_config::OFFSET;
+use super::softmax::{at, normalizer};
+use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, max3_i32, shuffle_xor, vote_any};
+use moye_device::tensor::{Fragment, StaticLayout};
+
+/// [`Softmax::max`] before the first score. Finite, so that a difference of two is a number.
+const LOWEST: f32 = -1.0e30;
+
+/// What the softmax of two rows has come to. The four threads of a quad have the same rows: they
+/// agree on the maxima, and each has its own part of the sums.
+///
+/// Exponentials and their sums are larger by `2^OFFSET`, which results and the log-sum-exp do not
+/// show: 8-bit floats have few numbers below 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Softmax {
+    /// The largest score of each row, not scaled.
+    max: [f32; 2],
+    /// The thread's part of the sum of the probabilities.
+    sum: [f32; 2],
+}
+
+impl Softmax {
+    /// Before the first tile.
+    pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
+
+    /// Replaces a tile's scores by probabilities, `2^(scale (score - max) + OFFSET)`; a hidden score
+    /// is minus infinity. Returns the factors of what was accumulated before, and whether a factor
+    /// is not 1.
+    ///
+    /// With `SUMS` it takes their sums in, too. Otherwise the caller [adds](Self::add) them before
+    /// the next call. `LATER` and the slack are as in
+    /// [`hopper_softmax`](super::hopper_softmax::Softmax::take_in). All lanes of the warp execute
+    /// this call together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn take_in<L: StaticLayout, const LATER: bool, const SUMS: bool>(
+        &mut self,
+        scores: &mut Fragment<f32, L>,
+        scale: f32,
+        slack: f32,
+    ) -> ([f32; 2], bool) {
+        let columns = const { L::LAYOUT.size() as usize / 2 };
+        let mut max = if LATER { self.maxima(scores) } else { self.maxima_of_floats(scores) };
+        for row in 0..2 {
+            max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 1));
+            max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 2));
+        }
+        let mut rescale = true;
+        if LATER {
+            let grown = (max[0] - self.max[0]) * scale > slack || (max[1] - self.max[1]) * scale > slack;
+            rescale = vote_any(FULL_WARP, grown);
+            if !rescale {
+                max = self.max;
+            }
+        }
+        let (mut factors, mut shifts) = ([1.0; 2], [0.0; 2]);
+        for row in 0..2 {
+            factors[row] = ex2_approx_f32((self.max[row] - max[row]) * scale);
+            self.max[row] = max[row];
+            shifts[row] = (-max[row]).fma(scale, OFFSET as f32);
+        }
+        let mut parts = [[0.0f32; 4]; 2];
+        for column in 0..columns {
+            for row in 0..2 {
+                let p = ex2_approx_f32(scores[at(2, row, column)].fma(scale, shifts[row]));
+                scores[at(2, row, column)] = p;
+                if SUMS {
+                    parts[row][column % 4] += p;
+                }
+            }
+        }
+        if SUMS {
+            for row in 0..2 {
+                let [a, b, c, d] = parts[row];
+                self.sum[row] = self.sum[row].fma(factors[row], (a + b) + (c + d));
+            }
+        }
+        (factors, rescale)
+    }
+
+    /// The largest of `max` and of a thread's scores, a row each.
+    ///
+    /// Floats that are not negative have the order of their bits as integers, of which one
+    /// instruction compares three. Then negative scores do not matter.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn maxima<L: StaticLayout>(&self, scores: &Fragment<f32, L>) -> [f32; 2] {
+        let [first, second] = self.max.map(|max| max.to_bits() as i32);
+        if vote_any(FULL_WARP, first | second < 0) {
+            return self.maxima_of_floats(scores);
+        }
+        let mut parts = [[first; 4], [second; 4]];
+        for pair in 0..const { L::LAYOUT.size() as usize / 4 } {
+            for row in 0..2 {
+                let [a, b] = [0, 1].map(|i| scores[at(2, row, 2 * pair + i)].to_bits() as i32);
+                parts[row][pair % 4] = max3_i32(a, b, parts[row][pair % 4]);
+            }
+        }
+        parts.map(|[a, b, c, d]| f32::from_bits(max3_i32(max3_i32(a, b, c), d, d) as u32))
+    }
+
+    /// [`maxima`](Self::maxima) of any numbers.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn maxima_of_floats<L: StaticLayout>(&self, scores: &Fragment<f32, L>) -> [f32; 2] {
+        let mut max = self.max;
+        for row in 0..2 {
+            let mut parts = [self.max[row]; 4];
+            for column in 0..const { L::LAYOUT.size() as usize / 2 } {
+                parts[column % 4] = parts[column % 4].max(scores[at(2, row, column)]);
+            }
+            max[row] = parts[0].max(parts[1]).max(parts[2].max(parts[3]));
+        }
+        max
+    }
+
+    /// Adds to the sums those of the last tile's probabilities, which all threads of the quad have,
+    /// and multiplies by the factors of the tile after it.
+    #[inline(always)]
+    pub fn add(&mut self, of_tile: [f32; 2], factors: [f32; 2]) {
+        for row in 0..2 {
+            // Each of four threads takes a quarter.
+            self.sum[row] = of_tile[row].fma(0.25, self.sum[row]) * factors[row];
+        }
+    }
+
+    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of
+    /// its sum of exponentials; 0 and minus infinity of a row without scores.
+    ///
+    /// All lanes of the warp execute this call together.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn finish(&self, row: usize, scale: f32) -> (f32, f32) {
+        let mut sum = self.sum[row];
+        sum += shuffle_xor(FULL_WARP, sum, 1);
+        sum += shuffle_xor(FULL_WARP, sum, 2);
+        normalizer(self.max[row] * scale - OFFSET as f32, sum, f32::NEG_INFINITY)
+    }
+}
