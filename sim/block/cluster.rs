@@ -158,7 +158,7 @@ impl BlockContext {
         let cluster = self.cluster();
         let thread = self.thread();
         if thread.cluster_arrival.get().is_some() {
-            let reason = "the thread has arrived and not waited since".to_owned();
+            let reason = "the thread arrives again before it has waited\ncall `cluster_wait` between two arrivals".to_owned();
             let operation = "barrier.cluster.arrive";
             self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
         }
@@ -179,7 +179,7 @@ impl BlockContext {
             return;
         }
         let Some(phase) = self.thread().cluster_arrival.take() else {
-            let reason = "the thread has not arrived since it last waited".to_owned();
+            let reason = "the thread waits and has not arrived since its last wait\ncall `cluster_arrive` before each wait".to_owned();
             let operation = "barrier.cluster.wait";
             self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
         };

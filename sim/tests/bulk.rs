@@ -480,20 +480,20 @@ fn a_load_that_no_one_expected_and_bad_operands_are_told() {
     let text = told(&|| bulk_load(tile(), from, 64, barrier(), None));
     assert!(text.contains("still expects 0 arrivals and 64 bytes"), "{text}");
     let text = told(&|| bulk_load(tile(), from + 4, 64, barrier(), None));
-    assert!(text.contains("both must be multiples of 16"), "{text}");
+    assert!(text.contains("the size must be a positive multiple of 16"), "{text}");
     let text = told(&|| bulk_load(tile() + 8, from, 64, barrier(), None));
     assert!(text.contains("is no multiple of 16"), "{text}");
     let text = told(&|| bulk_load(tile(), from + 208, 64, barrier(), None));
     assert!(text.contains("from offset 208, 16 bytes over the end"), "{text}");
     let text = told(&|| bulk_load(tile(), from, 64, barrier(), Some(2)));
-    assert!(text.contains("the mask 0x0002 of a cluster of 1 blocks"), "{text}");
+    assert!(text.contains("the multicast mask 0x0002 names"), "{text}");
     let text = told(&|| tensor_load(tile(), from, [0, 0], barrier(), None));
     assert!(text.contains("there is no tensor map at"), "{text}");
     let map = TensorMap::new(TensorElement::U32, from, &[8, 8], &[32], &[4, 4]);
     let map = upload(&memory, &map);
     let at = map.address();
     let text = told(&|| tensor_load(tile(), at, [0, 0, 0], barrier(), None));
-    assert!(text.contains("3 coordinates for a tensor of 2 dimensions"), "{text}");
+    assert!(text.contains("the copy has 3 coordinates, and the tensor 2 dimensions"), "{text}");
     let text = told(&|| tensor_load(tile(), at, [5, 0], barrier(), None));
     assert!(text.contains("begins at element 5 of 4 bytes along dimension 0"), "{text}");
 }

@@ -176,7 +176,7 @@ fn a_release_before_the_wait_is_told_though_the_wait_comes_before_the_copy() {
             assert!(
                 text.contains("bulk copy's write of 16 bytes of shared memory at offset 1024, which wgmma.s8 of the warpgroup of thread (0,0,0) at ")
                     && text.contains("reads, and the writing thread has not synchronised with the thread that waited for it (thread (")
-                    && text.ends_with(": release the stage after wgmma_wait_group"),
+                    && text.ends_with("\nrelease the stage after `wgmma_wait_group`"),
                 "{text}"
             );
         }
@@ -334,7 +334,7 @@ fn boxes_are_written_again_by_who_knows_that_they_were_stored() {
         assert_eq!((read.wait, read.thread), (ReadWait::BulkGroup, Dim3::new(63, 0, 0)), "{fault}");
         assert_eq!(read.released.is_some(), how == Boxes::ArriveThenWait, "{fault}");
         let advice =
-            "write after the storing thread has called bulk_wait_group_read and met this thread at a barrier";
+            "let the storing thread call `bulk_wait_group_read`, then a barrier, and write after that barrier";
         assert!(fault.to_string().ends_with(advice), "{fault}");
     }
 }
@@ -507,5 +507,5 @@ fn a_read_that_nobody_waited_for_is_told_as_such() {
     let FaultKind::SharedBeingRead { read, .. } = &fault.kind else { panic!("{fault}") };
     assert!(!read.is_complete && read.released.is_none());
     assert!(fault.to_string().contains("of thread (0,0,0) at "), "{fault}");
-    assert!(fault.to_string().contains("reads, and no thread has waited for it: write after"), "{fault}");
+    assert!(fault.to_string().contains("reads, and no thread has waited for it\nlet the storing thread"), "{fault}");
 }

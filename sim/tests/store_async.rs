@@ -274,9 +274,9 @@ fn an_asynchronous_operation_reads_what_was_stored_behind_a_fence_only() {
         };
         assert_eq!(writer, own.then_some(Dim3::new(0, 0, 0)), "{fault}");
         let way = if own {
-            "let the writing thread fence"
+            "call `fence_proxy_async` in the writing thread"
         } else {
-            "let the thread that issues the operation fence"
+            "then call `fence_proxy_async` in it"
         };
         assert!(fault.to_string().contains(way), "{fault}");
     }

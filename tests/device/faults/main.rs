@@ -204,7 +204,7 @@ fn a_fault_is_told_with_block_thread_and_values(
 #[case::block_that_is_not_there(
     kernels::reads_of_a_block_that_is_not_there,
     kind!(NoSuchPeer { rank: 2, blocks: 2, .. }),
-    &["block 2 of a cluster of 2"]
+    &["which is in block 2: the cluster has 2 blocks"]
 )]
 fn a_fault_between_blocks_of_a_cluster_is_told_likewise(
     #[case] kernel: Faulty,
