@@ -138,7 +138,7 @@ unsafe fn elements<'a, T: Element>(address: usize, mut view: Batched) -> (Cow<'a
         // SAFETY: the caller's contract; compact and aligned, and any bytes are elements.
         return (Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, view.elements()) }), strides);
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the elements at `address` may be read, and are not written meanwhile.
     (Cow::Owned(unsafe { gathered(address, view, strides) }), strides)
 }
 

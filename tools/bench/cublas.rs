@@ -152,7 +152,7 @@ impl Peer {
     pub unsafe fn prepare<'a>(&'a self, gemm: &Gemm) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
         let gemm = *gemm;
         Ok(match self {
-            // SAFETY: the caller's contract.
+            // SAFETY: the matrices have these extents, and C's is writable, at every call.
             Self::Cublas(cublas) => Box::new(move || unsafe { cublas.run(&gemm) }),
             Self::CublasLt(lt) => {
                 let prepared = Prepared::new(lt, &gemm)?;

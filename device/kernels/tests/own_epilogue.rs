@@ -102,7 +102,7 @@ impl MmaConfig for Config {
 /// As [`matmul`](moye_kernels::mma::matmul), and the gate has an element for each of C.
 #[kernel(threads = 128, shared = Storage<Config>)]
 unsafe fn gated(arguments: Arguments<f16, f16, f32>, gate: Gate) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `arguments` are as `matmul` requires; the gate has an element for each of C.
     unsafe { gemm::<Loop<Config>, _, _, _>(&arguments, Schedule::new::<Config>(&arguments), (), gate) }
 }
 

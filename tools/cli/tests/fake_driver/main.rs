@@ -270,7 +270,7 @@ unsafe fn attend_in_splits(
     let heads = |tokens: usize| Heads::head_first(x, [1, 1, tokens, 64]);
     let (q, k, v) = (heads(64)?, heads(128)?, heads(128)?);
     let mut o = HeadsMut::head_first(y, [1, 1, 64, 64])?;
-    // SAFETY: the caller's contract.
+    // SAFETY: no other stream uses the buffers until the work is complete.
     unsafe { Attention::new(q, k, v).splits(2).run_on(stream, &mut o) }
 }
 

@@ -22,12 +22,12 @@ static COUNTING: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: the caller's contract.
+        // SAFETY: `layout` has a size above 0, as `alloc` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract.
+        // SAFETY: `address` is from `alloc` with this layout, as `dealloc` requires.
         unsafe { System.dealloc(address, layout) }
     }
 }
