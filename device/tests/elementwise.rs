@@ -149,7 +149,7 @@ static_layout! {
     TileA = layout!((16, 8));
     TileB = layout!((8, 8));
     TileC = layout!((16, 8));
-    /// K is not the fast axis: a register's two elements lie apart.
+    /// K is not the fast axis: a register's two elements are not contiguous.
     SmemA = layout!((16, 8):(1, 17));
     SmemB = layout!((8, 8):(1, 9));
     ComplexA = layout!((8, 4));

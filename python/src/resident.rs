@@ -1,5 +1,5 @@
-//! Elements in the memory of the device that computes: borrowed where an array lies on the GPU,
-//! copied where it lies on the host.
+//! Elements in the memory of the device that computes: borrowed where an array is on the GPU,
+//! copied where it is on the host.
 
 use crate::device::Place;
 use crate::error;

@@ -231,7 +231,7 @@ impl BlockContext {
         }
     }
 
-    /// Whether a range of global memory lies in one allocation.
+    /// Whether a range of global memory is in one allocation.
     pub(crate) fn check_global(&self, access: Access, address: u64, bytes: u64) -> Result<(), FaultKind> {
         if self.global.find(address).is_some_and(|span| span.contains(address, bytes)) {
             return Ok(());
@@ -240,7 +240,7 @@ impl BlockContext {
         Err(FaultKind::GlobalOutOfBounds { access, bytes: bytes as usize, address, nearest })
     }
 
-    /// Whether a tensor lies in one allocation.
+    /// Whether a tensor is in one allocation.
     pub(crate) fn check_tensor(&self, access: Access, tile: &Tile) -> Result<(), FaultKind> {
         self.check_global(access, tile.map.address, tile.map.span_bytes())
     }

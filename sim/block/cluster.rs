@@ -130,7 +130,7 @@ impl BlockContext {
         address & ((1 << RANK_SHIFT) - 1) | (rank + 1) << RANK_SHIFT
     }
 
-    /// The block that an address of the cluster's shared memory lies in, and the address there.
+    /// The block that has an address of the cluster's shared memory, and the address there.
     pub(crate) fn peer(&self, access: Access, address: u32) -> Result<(&Self, u32), FaultKind> {
         let Some(rank) = (address >> RANK_SHIFT).checked_sub(1) else { return Ok((self, address)) };
         self.peer_of_rank(access, address, rank).map(|peer| (peer, address & ((1 << RANK_SHIFT) - 1)))

@@ -75,7 +75,7 @@ impl fmt::Display for Access {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An access to global memory that does not lie completely inside one allocation.
+    /// An access to global memory that is not completely inside one allocation.
     #[error("{access} of {bytes} bytes of global memory at {address:#x}, {}", nearest_text(nearest.as_ref()))]
     GlobalOutOfBounds {
         /// The kind of access.
@@ -228,7 +228,7 @@ pub enum FaultKind {
         bytes: usize,
         /// The first byte that was not fenced.
         address: u64,
-        /// The allocation that it lies in.
+        /// The allocation that it is in.
         nearest: Option<Nearest>,
         /// The write.
         writer: RaceAccess,
@@ -248,7 +248,7 @@ pub enum FaultKind {
         bytes: usize,
         /// The address.
         address: u64,
-        /// The allocation that it lies in.
+        /// The allocation that it is in.
         nearest: Option<Nearest>,
         /// The thread that wrote it.
         writer: RaceAccess,

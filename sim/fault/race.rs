@@ -20,7 +20,7 @@ pub enum RaceSpace {
     Global {
         /// The first byte that both accesses touch.
         address: u64,
-        /// The allocation that it lies in.
+        /// The allocation that it is in.
         nearest: Option<Nearest>,
     },
 }

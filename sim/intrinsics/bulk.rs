@@ -75,7 +75,7 @@ pub fn tensor_load<const R: usize>(
     block.or_raise(loaded);
 }
 
-/// Stores a box of a tensor, as far as it lies within:
+/// Stores a box of a tensor, as far as it is in bounds:
 /// `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`. A box that a GPU does not store
 /// ([`TensorMap::stores_from`]) is a fault.
 #[track_caller]

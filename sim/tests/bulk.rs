@@ -101,7 +101,7 @@ fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
 const SHORT_ROWS: [(TensorSwizzle, u32); 4] =
     [(TensorSwizzle::B32, 4), (TensorSwizzle::B64, 8), (TensorSwizzle::B128, 16), (TensorSwizzle::B128, 4)];
 
-/// What lies in a word of shared memory before a copy comes.
+/// The value of a word of shared memory before a copy.
 const BEFORE: u32 = 0xABCD_0000;
 
 #[test]
@@ -168,7 +168,7 @@ fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
     }
 }
 
-/// A tensor map of boxes of `rows` rows of 64 bytes, which lie 128 apart.
+/// A tensor map of boxes of `rows` rows of 64 bytes, which are 128 apart.
 fn boxes_of_half_rows(memory: &GlobalMemory, words: &Words, rows: u32) -> Allocation {
     let map = TensorMap::new(TensorElement::U32, words.address(), &[16, 4], &[64], &[16, rows]);
     upload(memory, &map.with_swizzle(TensorSwizzle::B128))
@@ -519,7 +519,7 @@ fn a_box_is_not_stored_from_below_0_on_along_any_dimension() {
         };
         launch(&memory).run(&kernel).map(|_| words.read())
     };
-    assert_eq!(run([0, 6]).unwrap().iter().sum::<u32>(), 32, "two of four lines lie in the tensor");
+    assert_eq!(run([0, 6]).unwrap().iter().sum::<u32>(), 32, "two of four lines are in the tensor");
     let text = run([0, -1]).unwrap_err().to_string();
     assert!(text.contains("[0, -1]") && text.contains("illegal"), "{text}");
 }

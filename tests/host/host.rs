@@ -109,7 +109,7 @@ fn the_simulator_refuses_memory_that_it_has_not_and_handles_of_the_driver() {
     unsafe {
         for (address, len) in [(numbers.address(), 4), (0x1000, 1)] {
             let error = Buffer::<f32>::from_raw_parts(address, len, &device).unwrap_err().to_string();
-            assert!(error.contains("do not lie within one allocation of the simulated device"), "{error}");
+            assert!(error.contains("are not within one allocation of the simulated device"), "{error}");
         }
         let error = Buffer::<f32>::from_raw_parts(numbers.address() + 4, 4, &other).unwrap_err().to_string();
         assert!(error.starts_with("16 bytes at address 0x"), "{error}");

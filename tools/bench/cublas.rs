@@ -93,7 +93,7 @@ fn open(name: &str, named: Option<OsString>) -> Result<()> {
             Err(error) => {
                 let source =
                     std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-                bail!("{VARIABLE}: {source}; name libcublas.so.13 (or .12), or the folder that it lies in")
+                bail!("{VARIABLE}: {source}; name libcublas.so.13 (or .12), or its folder")
             }
         }
     }

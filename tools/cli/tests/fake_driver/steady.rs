@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// How A and B lie: K contiguous in A, and K or N in B.
+/// The majors of A and B: K contiguous in A, and K or N in B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum B {
     ColumnMajor,
