@@ -164,7 +164,9 @@ impl BlockContext {
         let mask = u32::from(multicast.unwrap_or(0));
         if multicast == Some(0) || mask >> self.cluster().blocks().len() != 0 {
             let blocks = self.cluster().blocks().len();
-            return invalid(format!("the multicast mask {mask:#06x} names none of the cluster's {blocks} blocks, or others"));
+            return invalid(format!(
+                "the multicast mask {mask:#06x} names none of the cluster's {blocks} blocks, or others"
+            ));
         }
         let issued = (operation, location);
         if mask == 0 {
@@ -459,7 +461,8 @@ pub(crate) fn check_bytes(operation: &'static str, bytes: u32, address: u64) -> 
     if bytes != 0 && bytes.is_multiple_of(16) && address.is_multiple_of(16) {
         return Ok(());
     }
-    let reason =
-        format!("{bytes} bytes at {address:#x}: the size must be a positive multiple of 16, and the address a multiple of 16");
+    let reason = format!(
+        "{bytes} bytes at {address:#x}: the size must be a positive multiple of 16, and the address a multiple of 16"
+    );
     Err(FaultKind::InvalidOperand { operation, reason })
 }

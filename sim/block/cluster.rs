@@ -158,7 +158,9 @@ impl BlockContext {
         let cluster = self.cluster();
         let thread = self.thread();
         if thread.cluster_arrival.get().is_some() {
-            let reason = "the thread arrives again before it has waited\ncall `cluster_wait` between two arrivals".to_owned();
+            let reason =
+                "the thread arrives again before it has waited\ncall `cluster_wait` between two arrivals"
+                    .to_owned();
             let operation = "barrier.cluster.arrive";
             self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
         }

@@ -76,7 +76,9 @@ impl Mbarrier {
     pub(crate) fn expecting(self, bytes: i64) -> Result<Self, Misuse> {
         let transactions = i64::from(self.transactions) + bytes;
         if transactions.unsigned_abs() > u64::from(MAX_COUNT) {
-            return Err(format!("the phase would expect {transactions} bytes, and at most {MAX_COUNT} are possible"));
+            return Err(format!(
+                "the phase would expect {transactions} bytes, and at most {MAX_COUNT} are possible"
+            ));
         }
         Ok(Self { transactions: transactions as i32, ..self })
     }

@@ -170,7 +170,9 @@ impl BlockContext {
         {
             let descriptor = MatrixDescriptor::of(descriptor);
             if descriptor.base_offset != 0 {
-                return Err(invalid(format!("the simulator does not support the base offset of {descriptor:?}")));
+                return Err(invalid(format!(
+                    "the simulator does not support the base offset of {descriptor:?}"
+                )));
             }
         }
         let queue = &self.wgmma[warp];

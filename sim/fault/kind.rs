@@ -257,7 +257,9 @@ pub enum FaultKind {
     #[error("{0}")]
     Race(Box<Race>),
     /// An access to the shared memory of a block of the cluster that has exited.
-    #[error("{access} of the shared memory of block {rank} of the cluster, which has exited\nlet that block wait at `sync_cluster` before it exits")]
+    #[error(
+        "{access} of the shared memory of block {rank} of the cluster, which has exited\nlet that block wait at `sync_cluster` before it exits"
+    )]
     PeerEnded {
         /// The kind of access.
         access: Access,
@@ -265,7 +267,9 @@ pub enum FaultKind {
         rank: u32,
     },
     /// An address of a cluster's shared memory that belongs to none of its blocks.
-    #[error("{access} of cluster address {address:#x}, which is in block {rank}: the cluster has {blocks} blocks")]
+    #[error(
+        "{access} of cluster address {address:#x}, which is in block {rank}: the cluster has {blocks} blocks"
+    )]
     NoSuchPeer {
         /// The kind of access.
         access: Access,

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_a_short_row_lie_in_the_span_of_their_row() {
+    fn pieces_of_a_short_row_are_in_the_span_of_their_row() {
         for (swizzle, span) in SPANS {
             for row in (16..=span).step_by(16) {
                 let placement = placement(swizzle, row);

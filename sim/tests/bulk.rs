@@ -105,7 +105,7 @@ const SHORT_ROWS: [(TensorSwizzle, u32); 4] =
 const BEFORE: u32 = 0xABCD_0000;
 
 #[test]
-fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
+fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
     const ROWS: u32 = 9;
     for (swizzle, columns) in SHORT_ROWS {
         let memory = GlobalMemory::new();
@@ -206,7 +206,7 @@ fn a_box_whose_rows_reach_past_shared_memory_by_their_pitch_is_out_of_bounds() {
 }
 
 #[test]
-fn what_lies_between_short_rows_is_no_part_of_a_copy_and_their_last_is() {
+fn gaps_between_short_rows_are_not_copied_and_the_last_row_is() {
     let memory = GlobalMemory::new();
     let words = counted(&memory, 64);
     let map = boxes_of_half_rows(&memory, &words, 4);
@@ -447,7 +447,7 @@ fn what_a_store_reads_may_not_be_written_before_the_wait() {
 }
 
 #[test]
-fn a_load_over_the_mbarrier_that_another_one_arrives_at_is_told() {
+fn a_load_over_the_mbarrier_of_another_load_is_a_fault() {
     let memory = GlobalMemory::new();
     let source = counted(&memory, 64);
     let from = source.address();
@@ -462,7 +462,7 @@ fn a_load_over_the_mbarrier_that_another_one_arrives_at_is_told() {
 }
 
 #[test]
-fn a_load_that_no_one_expected_and_bad_operands_are_told() {
+fn a_load_without_expected_bytes_and_invalid_operands_are_faults() {
     let memory = GlobalMemory::new();
     let source = counted(&memory, 64);
     let from = source.address();
@@ -622,7 +622,7 @@ fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
 }
 
 #[test]
-fn copies_that_are_in_flight_when_a_block_ends_are_told() {
+fn copies_that_are_in_flight_when_a_block_ends_are_a_fault() {
     let memory = GlobalMemory::new();
     let source = counted(&memory, 64);
     let from = source.address();

@@ -40,7 +40,7 @@ fn buffers_keep_what_was_uploaded(#[values(On::Sim, On::Gpu)] on: On) {
 }
 
 #[test]
-fn memory_that_nobody_wrote_is_poisoned_on_the_simulator() {
+fn unwritten_memory_is_poisoned_on_the_simulator() {
     let buffer = Device::sim().alloc_uninit::<f32>(10).unwrap();
     assert!(buffer.download().unwrap().iter().all(|x| x.is_nan()), "a result that depends on it must show");
 }
@@ -533,7 +533,7 @@ fn the_best_device_is_gpu_0_where_it_can_be_used_and_the_simulator_otherwise() {
 }
 
 #[test]
-fn a_missing_gpu_is_told_and_a_failure_where_one_is_required() {
+fn a_missing_gpu_is_reported_and_a_failure_where_one_is_required() {
     if Device::gpu(0).is_ok() {
         return;
     }

@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_there_is_told_with_the_way_out() {
+    fn a_missing_library_is_an_error_with_the_way_out() {
         let folder = tempfile::TempDir::new().unwrap();
         for named in [folder.path().to_owned(), folder.path().join("libcublas.so.12")] {
             for (name, file) in [("cublas", "libcublas.so.1"), ("cublasLt", "libcublasLt.so.1")] {
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn transposed_operands_lie_the_other_way_round() {
+    fn transposed_operands_have_their_strides_swapped() {
         let gemm = Gemm {
             kind: Kind::F32,
             transposed: (true, true),

@@ -237,7 +237,7 @@ fn swizzles_exchange_pieces_of_rows() {
 }
 
 #[test]
-fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
+fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
     const EXTENTS: [i32; 2] = [48, 40];
     const ROWS: u32 = 32;
     let short = [

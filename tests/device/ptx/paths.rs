@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_wait_in_front_of_is_not_reached() {
+    fn code_after_griddepcontrol_wait_is_not_reached() {
         assert_eq!(
             reached(&[
                 "ld.param.u64 %rd1, [p];",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_share_a_line_are_looked_at_each() {
+    fn each_instruction_of_a_line_is_analysed() {
         let way = [
             "{ .reg .pred p; @p bra $L_2; griddepcontrol.wait; }",
             "ld.a;",

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_told_with_what_differs_from_the_plain_one() {
+    fn a_case_is_named_by_its_differences_from_the_plain_one() {
         let plain = Case::prompt(2, 4, 128, 64);
         assert_eq!(plain.to_string(), "bf16 B 2 H 4 D 64");
         let options = Options {

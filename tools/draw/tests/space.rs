@@ -60,7 +60,7 @@ fn wide() -> Vec<(&'static str, Scene)> {
 }
 
 #[test]
-fn every_text_lies_within_the_picture_and_every_label_within_its_cell() {
+fn every_text_is_within_the_picture_and_every_label_within_its_cell() {
     for (name, scene) in wide() {
         let text = svg(&scene);
         let document = Document::parse(&text).unwrap();
@@ -88,7 +88,7 @@ fn every_text_lies_within_the_picture_and_every_label_within_its_cell() {
 }
 
 #[test]
-fn no_text_lies_over_another_or_over_cells_that_are_not_its_own() {
+fn no_text_covers_another_or_cells_that_are_not_its_own() {
     for (name, scene) in wide().into_iter().filter(|(name, _)| *name != "thousand") {
         let text = svg(&scene);
         let document = Document::parse(&text).unwrap();
