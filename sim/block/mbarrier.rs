@@ -188,7 +188,7 @@ mod tests {
         let one = start.arrived(1).unwrap();
         assert_eq!(one, Mbarrier { pending: 1, ..start });
         assert_eq!(one.arrived(1).unwrap(), Mbarrier { phase: 1, ..start });
-        assert!(one.arrived(2).unwrap_err().contains("lacks 1 of 2"));
+        assert!(one.arrived(2).unwrap_err().contains("still expects 1 of 2 arrivals"));
         let last = Mbarrier { phase: 7, ..start };
         assert_eq!(last.arrived(2).unwrap().phase, 0, "phases are counted modulo 8");
     }

@@ -52,7 +52,7 @@ fn barriers_with_wrong_numbers_or_counts_fault() {
     assert!(told(16, 64).contains("barrier 16 does not exist"));
     assert!(told(1, 33).contains("33, which is not a positive multiple of 32"));
     assert!(told(1, 0).contains("a thread count of 0"));
-    assert!(told(1, 96).contains("96 in a block of 64 threads"));
+    assert!(told(1, 96).contains("96, which is more than the block's 64 threads"));
     let error = fault(launch(&memory, 64), &|| barrier_sync(1, if warp_id() == 0 { 64 } else { 32 }));
     assert!(
         matches!(error.kind, FaultKind::BarrierMismatch { barrier: 1, count: 32, expected: 64, .. }),
