@@ -141,7 +141,7 @@ fn refilling_a_stage_before_its_copy_has_read_it_is_a_fault() {
         &[
             "bulk copy's write of 16 bytes of shared memory at offset 0, which cp.async.bulk.global.shared::cta of thread (32,0,0) at ",
             "(thread (32,0,0) released it at tests/device/faults/pipelines.rs:",
-            ": write after the storing thread has called bulk_wait_group_read",
+            "\nlet the storing thread call `bulk_wait_group_read`, then a barrier",
         ],
     );
 }
