@@ -88,7 +88,7 @@ fn find_in(
         }
         nearest.get_or_insert_with(|| folder.join(&kept));
     }
-    // Every folder up to the root was looked at; naming the first says it.
+    // Every folder up to the root was searched; naming the first says it.
     looked_in.retain(|path| path.starts_with(sysroot) || nearest.as_ref() == Some(path));
     Err(BuildError::CoreSourceMissing { version: version.into(), looked_in })
 }

@@ -58,7 +58,7 @@ pub fn cargo() -> OsString {
 pub fn rustc() -> OsString {
     env::var_os("RUSTC").unwrap_or_else(|| {
         // Outside a build script cargo does not say which compiler is its own; in a toolchain they
-        // lie side by side.
+        // are side by side.
         let beside = PathBuf::from(cargo()).with_file_name(format!("rustc{}", env::consts::EXE_SUFFIX));
         if beside.is_absolute() && beside.is_file() { beside.into() } else { "rustc".into() }
     })

@@ -50,7 +50,7 @@ pub enum BuildError {
     CoreSourceMissing {
         /// The compiler's version.
         version: String,
-        /// The places that were looked at.
+        /// The places that were searched.
         looked_in: Vec<PathBuf>,
     },
     /// What should be the source of `core` is not, or is that of another version.

@@ -32,7 +32,7 @@ pub fn build(core: &CoreSource, krate: &Path, target_dir: &Path) -> Result<PathB
     let empty = folder.join("crate");
     create_dir(&empty)?;
     let manifest = empty.join("Cargo.toml");
-    // A workspace of its own, wherever it lies.
+    // A workspace of its own, wherever its folder is.
     write_if_changed(
         &manifest,
         "[workspace]\n\n[package]\nname = \"core-for-device-code\"\nedition = \"2024\"\n\n[lib]\npath = \"lib.rs\"\n",

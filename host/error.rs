@@ -149,7 +149,7 @@ pub enum Error {
         /// The size of an element.
         size: usize,
     },
-    /// A sub-range does not lie within its buffer.
+    /// A sub-range is not within its buffer.
     #[error("elements {start}..{end} are out of bounds of a buffer of {len} elements")]
     OutOfRange {
         /// The first element.

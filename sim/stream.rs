@@ -246,7 +246,7 @@ impl Stream {
     /// (`cudaMemcpyAsync`). Races are looked for as in launches that do not say so themselves.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `copy` where the bytes do not lie within one
+    /// [`LaunchError::Fault`] of the kernel `copy` where the bytes are not within one
     /// allocation, or race with other streams.
     #[track_caller]
     pub fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<(), LaunchError> {
@@ -286,7 +286,7 @@ impl Stream {
             }
         }
         let mut all = vec![0; bytes];
-        // SAFETY: both ranges lie within allocations that the snapshot keeps.
+        // SAFETY: both ranges are within allocations that the snapshot keeps.
         unsafe {
             words::copy_out(source, &mut all);
             words::copy_in(destination, &all);

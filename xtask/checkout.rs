@@ -20,7 +20,7 @@ impl Checkout {
         let package = env::var_os("CARGO_MANIFEST_DIR")
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = package.parent().context("the package xtask has no folder above it")?.to_owned();
-        // The program itself lies in the target directory, whatever that is; cargo marks its top.
+        // The program itself is in the target directory, whatever that is; cargo marks its top.
         let program = env::current_exe().context("where this program is")?;
         let target = program.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file());
         let target = target.map_or_else(|| root.join("target"), Path::to_owned);

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_had_is_told_with_the_ways_out_and_leaves_the_other() {
+    fn a_ptxas_that_cannot_be_fetched_is_an_error_with_the_ways_out_and_the_other_is_kept() {
         let case = Case::new("missing");
         let error = case.ensure(|name| name == OLDER.name).unwrap_err().to_string();
         for said in [&format!("{}: no network", NEWEST.name), "MOYE_PTXAS", "pip", "copy .toolchain/ptxas"] {

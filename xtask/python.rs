@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_python_the_way_out_is_told() {
+    fn without_a_python_the_way_out_is_named() {
         let root = std::env::temp_dir().join(format!("moye-python-{}", std::process::id()));
         let checkout = Checkout { target: root.join("target"), root };
         let error = format!("{:#}", environment(&checkout, "no-python-of-this-name").unwrap_err());

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_took_is_told_without_processor_time_where_the_system_does_not_tell() {
+    fn a_steps_time_is_printed_without_processor_time_if_the_system_has_none() {
         let mut took = Took { time: Duration::from_millis(1500), busy: None };
         assert_eq!(took.to_string(), "1.5 s");
         took.busy = Some(Duration::from_millis(2300));

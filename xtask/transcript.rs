@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_says_something_else_or_does_not_fail_as_told_is_an_error() {
+    fn a_command_with_other_output_or_exit_code_than_the_page_is_an_error() {
         let root = std::env::temp_dir().join(format!("moye-transcript-{}", std::process::id()));
         let checkout = Checkout { target: root.join("target"), root: root.clone() };
         fs::create_dir_all(root.join("docs/guide")).unwrap();

@@ -100,7 +100,7 @@ mod tests {
 ";
 
     #[test]
-    fn each_part_is_unpacked_by_itself() {
+    fn each_part_is_unpacked_without_the_others() {
         let packed = Packed::of(TEXT).unwrap();
         let text = |part: Part| {
             let text = decompress_to_vec(&packed.bytes[part.start..part.end]).unwrap();

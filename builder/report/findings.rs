@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_or_cheap_is_not_told() {
+    fn intended_or_cheap_code_is_not_reported() {
         for body in [
             "mul.rn.f64 a, b, c;",
             "div.u32 a, b, c;",

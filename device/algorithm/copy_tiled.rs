@@ -322,7 +322,7 @@ where
     }
 }
 
-/// The elements of an atom lie next to each other on one side, from a multiple of their number on.
+/// The elements of an atom are contiguous on one side, and aligned to their number.
 const fn together<C: StaticTiledCopy>(
     what: &str,
     side: &str,

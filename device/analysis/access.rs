@@ -392,8 +392,8 @@ pub(crate) const fn requests(
     let mut used = 0;
     let mut warp = 0;
     while warp < threads {
-        // What was seen of the warp before holds of this one, if its lanes lie to each other in the
-        // same way.
+        // What holds for the previous warp holds for this one, if the offsets between its lanes are
+        // the same.
         let shift = layout.offset + lane_of.at(warp) - starts[0];
         let mut alike = used == min(min(threads - warp, WARP), lanes);
         used = min(min(threads - warp, WARP), lanes);
@@ -462,7 +462,7 @@ pub(crate) const fn requests(
     Ok(report)
 }
 
-/// An element of the access from `start` on that does not lie where a single access needs it; the
+/// An element of the access from `start` on that is not where a single access needs it; the
 /// first itself where the access is misaligned.
 const fn misplaced(layout: &ComposedLayout, start: i64, per_access: i64, parted: bool) -> Option<i64> {
     let first = layout.swizzle.apply(start);
@@ -493,7 +493,7 @@ const fn period(layout: &ComposedLayout, element_bits: i64) -> i64 {
     if banks < block { block } else { banks }
 }
 
-/// The requests that were looked at, by where their values start within a period.
+/// The requests that were analysed, by where their values start within a period.
 struct Seen {
     starts: [i64; Seen::ROOM],
     requests: [AccessReport; Seen::ROOM],

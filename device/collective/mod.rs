@@ -8,7 +8,7 @@
 //! | what becomes of each accumulator, by its place | [`Epilogue`], or [`TileEpilogue`] for all of a thread's | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], [`Within`], tuples of them |
 //! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
 //!
-//! For parts of one's own there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
+//! For custom parts there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
 //! memory), and [`store_vectors`], [`fill_box`] and [`store_words`] (rows of C at any place in
 //! memory).
 //!
@@ -56,7 +56,7 @@
 //! # }
 //! ```
 //!
-//! The guide has [a page](crate::guide::collectives) with an epilogue of one's own.
+//! The guide has [a page](crate::guide::collectives) with a custom epilogue.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 mod cut;

@@ -9,7 +9,7 @@ use crate::tensor::{Fragment, StaticLayout};
 /// The tiles of one worker. Every warp of a block has a copy of its own; all copies give the same
 /// tiles.
 ///
-/// A scheduler of one's own takes two steps: a struct that is made from [`Tiles`] and a [`Worker`],
+/// A custom scheduler takes two steps: a struct that is made from [`Tiles`] and a [`Worker`],
 /// and `next_tile`. Here each block has a row of tiles, and skips those above the diagonal of a
 /// lower triangular C:
 ///

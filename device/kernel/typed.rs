@@ -117,7 +117,7 @@ impl<P: Params> Kernel<P> {
     /// #[kernel(threads = 32)]
     /// pub unsafe fn double(x: Global<f32>, y: GlobalMut<f32>) {
     ///     let i = i64::from(32 * block_idx().x + thread_idx().x);
-    ///     // SAFETY: the caller's contract.
+    ///     // SAFETY: `x` and `y` have an element for each thread.
     ///     unsafe { y.write(i, 2.0 * x.read(i)) };
     /// }
     ///

@@ -174,7 +174,7 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
     size
 }
 
-/// Whether `a` has the index `value` at a coordinate, which may lie far beyond it.
+/// Whether `a` has the index `value` at a coordinate, which may be far beyond it.
 const fn follows(a: &Layout, coord: i64, value: i64) -> bool {
     matches!(linear(a, 0, a.leaves(), coord, None), Some(index) if index == value)
 }

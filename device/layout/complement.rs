@@ -77,7 +77,7 @@ pub(crate) enum Gaps {
 /// Adds the complement of the mode of `layout` at `at`, such that its first `places` places are
 /// free ones. A complement whose last mode is a gap between the strides of `layout` has no more
 /// places than its size: counting on would meet `layout` again. There, a mode `1:reach` at its end
-/// makes what lies beyond continue behind `layout`.
+/// makes the indices beyond it continue after `layout`.
 pub(crate) const fn places_into(
     out: &mut Layout,
     layout: &Layout,

@@ -228,7 +228,7 @@ impl Left {
     }
 
     /// Takes the coalesced modes under `at`. The last extent of the layout stays even where it is
-    /// 1, since what lies beyond the layout continues along it.
+    /// 1, since indices beyond the layout continue along it.
     const fn take(&mut self, layout: &Layout, at: At) -> Result<(), Fault> {
         self.modes.drop_run(0);
         tri!(self.modes.coalesce_to_run(0, layout, at, true));

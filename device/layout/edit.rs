@@ -20,7 +20,7 @@ impl Layout {
         /// The layout with modes `1:0` at its end up to `rank`.
         append_dim / try_append_dim(self: Layout, rank: usize) -> Layout = padded;
         /// The layout with leading modes `1:0` up to `rank`.
-        prepend_dim / try_prepend_dim(self: Layout, rank: usize) -> Layout = padded_in_front;
+        prepend_dim / try_prepend_dim(self: Layout, rank: usize) -> Layout = padded_with_leading_modes;
         /// The layout with `mode` before mode `index`, or at the end if `index` is the rank.
         insert / try_insert(self: Layout, index: usize, mode: Layout) -> Layout = insert;
         /// The layout without mode `index`.
@@ -197,7 +197,7 @@ pub(crate) const fn with_shape(layout: &Layout, shape: &IntTuple) -> Result<Layo
     composed(layout, &domain)
 }
 
-const fn padded_in_front(layout: &Layout, rank: usize) -> Result<Layout, Fault> {
+const fn padded_with_leading_modes(layout: &Layout, rank: usize) -> Result<Layout, Fault> {
     if layout.rank() >= rank {
         return Ok(*layout);
     }

@@ -179,7 +179,7 @@ const fn misfit(shape: &Read, stride: Option<&Read>) -> usize {
         }
     }
     let mut size = 1i64;
-    // As far as it was looked at, and with extents of 1 from there on.
+    // As far as it was parsed, and with extents of 1 from there on.
     let mut part = Layout::start();
     part.profile = shape.tuple().profile;
     part.shape = [1; super::MAX_LEAVES];

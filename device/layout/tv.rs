@@ -116,7 +116,7 @@ impl TvLayout {
     /// [`coordinates`](Self::coordinates) as a `Result`.
     ///
     /// # Errors
-    /// Where a thread's values lie across modes in a way that no strides have.
+    /// A thread's values cross modes in a way that no strides describe.
     pub const fn try_coordinates(&self) -> Result<Layout, LayoutError> {
         match super::make::mode_coordinates(&self.tile) {
             Ok(coordinates) => super::try_composition(coordinates, self.layout),

@@ -19,7 +19,7 @@ macro_rules! small {
             /// The largest value.
             pub const MAX: Self = Self($high);
 
-            #[doc = concat!("The number of a value, where it lies in ", $low, " to ", $high, ".")]
+            #[doc = concat!("The number of a value, if it is in ", $low, " to ", $high, ".")]
             pub const fn new(value: $inner) -> Option<Self> {
                 if matches!(value, $low..=$high) { Some(Self(value)) } else { None }
             }

@@ -3,7 +3,7 @@
 use moye_device::analysis::*;
 use moye_device::layout::*;
 
-/// Elements in shared memory by `(thread, value)`: `tv` names coordinates of a tile that lies in
+/// Elements in shared memory by `(thread, value)`: `tv` names coordinates of a tile that is in
 /// memory as `memory`.
 fn in_memory(memory: Layout, tv: Layout) -> ComposedLayout {
     ComposedLayout::plain(composition(memory, tv))

@@ -231,7 +231,7 @@ fn a_multiply_add_of_wider_accumulators_counts_its_conversions_for_the_kernels_l
 }
 
 #[test]
-fn launches_that_overlap_are_told_at_the_kernels_line() {
+fn a_race_of_overlapping_launches_names_the_kernels_line() {
     let profile = profile_of(|| arch::overlap_launches()); // overlap
     let counts = profile.line("// overlap");
     assert_eq!(counts.count("griddepcontrol.wait"), 1, "{:?}", counts.instructions);

@@ -184,7 +184,7 @@ fn by_lane<const N: usize>(kernel: impl Fn() -> [u32; N] + Sync) -> Vec<[u32; N]
 
 /// The name of the 16 bits at a place of the reference order.
 fn tag(bit: i64) -> u16 {
-    assert_eq!(bit % 16, 0, "16-bit elements lie at multiples of 16 bits");
+    assert_eq!(bit % 16, 0, "16-bit elements are at multiples of 16 bits");
     (bit / 16) as u16 ^ 0xA500
 }
 
@@ -213,7 +213,7 @@ where
             }
         }
         sync_threads();
-        // Lanes beyond the rows give an address that must not be looked at.
+        // Lanes beyond the rows give an address that must not be read.
         let address = if lane < 8 * N as u32 { row_address(lane) } else { 1 };
         // SAFETY: all lanes call it, with rows in shared memory.
         unsafe { A::call(address, ()) }

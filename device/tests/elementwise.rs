@@ -149,7 +149,7 @@ static_layout! {
     TileA = layout!((16, 8));
     TileB = layout!((8, 8));
     TileC = layout!((16, 8));
-    /// K is not the fast axis: a register's two elements lie apart.
+    /// K is not the fast axis: a register's two elements are not contiguous.
     SmemA = layout!((16, 8):(1, 17));
     SmemB = layout!((8, 8):(1, 9));
     ComplexA = layout!((8, 4));
@@ -313,13 +313,13 @@ fn half_product(steps: bool) {
 }
 
 #[test]
-fn registers_are_put_together_from_elements_that_lie_apart() {
+fn registers_are_assembled_from_elements_that_are_not_contiguous() {
     half_product(false);
     half_product(true);
 }
 
 #[test]
-fn an_atom_by_itself_is_a_product_of_rank_one() {
+fn an_atom_alone_is_a_product_of_rank_one() {
     let memory = GlobalMemory::new();
     Launch::new("atom", 1, 32, &memory)
         .run(&|| {

@@ -88,7 +88,7 @@ fn arrives(
 /// A thread's part of a tile, through registers.
 ///
 /// # Safety
-/// The threads' parts of `dst` lie in a buffer, and overlap no others.
+/// The threads' parts of `dst` are in a buffer, and overlap no others.
 unsafe fn through_registers<T: StaticLayout>(
     src: GlobalTensor<Global<f32>, impl Strides, impl StaticLayout>,
     dst: GlobalTensor<GlobalMut<f32>, impl Strides, impl StaticLayout>,

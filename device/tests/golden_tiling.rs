@@ -81,7 +81,7 @@ impl Check<'_> {
                 Operand::B => {
                     (mma.try_thrfrg_b(tensor), mma.try_partition_b(tensor), mma.try_fragment_b(tensor))
                 }
-                // CuTe's results lie as what they are added to.
+                // CuTe's results have the layout of C.
                 Operand::C | Operand::D => {
                     (mma.try_thrfrg_c(tensor), mma.try_partition_c(tensor), mma.try_fragment_c(tensor))
                 }

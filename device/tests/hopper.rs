@@ -171,7 +171,7 @@ fn every_canonical_tile_has_descriptors_that_lead_to_it() {
 }
 
 #[test]
-fn layouts_without_a_descriptor_are_told_with_the_reason_and_the_nearest_that_has_one() {
+fn a_layout_without_a_descriptor_is_an_error_with_the_reason_and_the_nearest_layout_that_has_one() {
     let told = |tile: ComposedLayout, bits, major, rows| {
         SharedOperand::try_new(&tile, bits, major, rows).unwrap_err().to_string()
     };
@@ -301,7 +301,7 @@ fn tiles_fall_into_boxes() {
 }
 
 #[test]
-fn tiles_that_are_no_boxes_and_tensors_that_do_not_fit_are_told() {
+fn tiles_that_are_no_boxes_and_tensors_that_do_not_fit_are_errors() {
     let told = |layout: ComposedLayout, bits| TmaTile::try_new(&layout, bits).unwrap_err().to_string();
     let text = told(ComposedLayout::plain(layout!((8, 8):(16, 2))), 16);
     assert!(text.contains("along no mode do elements follow each other"), "{text}");
@@ -363,7 +363,7 @@ fn tensors_with_strides_below_0_or_past_64_bits_have_no_map() {
 #[should_panic(
     expected = "the start [0, 0, 0] has 3 coordinates, and the tile 2 modes: give one for each mode"
 )]
-fn a_start_of_another_number_of_modes_is_told() {
+fn a_start_with_another_number_of_modes_is_an_error() {
     let tile = TmaTile::new(ComposedLayout::plain(layout!((64, 32):(32, 1))), 32);
     let map = moye_device::memory::TensorMap::from_words([0; 16]);
     // SAFETY: nothing is stored.
@@ -371,7 +371,7 @@ fn a_start_of_another_number_of_modes_is_told() {
 }
 
 #[test]
-fn atoms_are_told_as_data() {
+fn atoms_are_listed_as_data() {
     type Atom = SM90_64x256x16_F32BF16BF16_SS;
     let info = WGMMA_ATOMS.iter().find(|info| info.name == <Atom>::NAME).unwrap();
     assert_eq!(info.instruction, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16");

@@ -197,7 +197,7 @@ const REFUSED: [bool; 9] = [
     try_logical_divide(layout!((120011, 2):(1, 1000000)), tiler!(64:1)).is_err(),
     try_logical_divide(layout!((60013, 2):(1, 65536)), tiler!(32:1)).is_err(),
     try_tile_to_shape(layout!((2, 1):(4, 0)), tuple!((4002, 2000))).is_err(),
-    // More than are looked at, and not so a few numbers further.
+    // More than are checked, and not so a few numbers further.
     try_composition(layout!((12000, 60):(1, 100000)), layout!((4097, 4):(3, 1))).is_err(),
     try_tile_to_shape(layout!((2, 1):(12001, 0)), tuple!((6, 4097))).is_err(),
     try_logical_divide(layout!(((131203, 2), 8):((1, 1000000), 10000000)), tiler!((64:1, _))).is_err(),
@@ -343,7 +343,7 @@ fn many_and_large_operands_leave_room_for_the_reason() {
 }
 
 #[test]
-fn what_no_single_stride_mends_is_told_as_such() {
+fn an_error_that_no_single_stride_corrects_says_so() {
     let nest = "; each stride must be a multiple of what those before it reach";
     refusals! {
         complement | try_complement: (layout!((6, 8, 5):(10, 8, 9)), 3000i64), nest;
@@ -354,7 +354,7 @@ fn what_no_single_stride_mends_is_told_as_such() {
 }
 
 #[test]
-fn what_carries_is_told_with_what_must_hold_or_the_shape_that_would_do() {
+fn a_carry_is_an_error_with_the_condition_or_a_shape_that_works() {
     refusals! {
         composition | try_composition: (layout!((4, 3):(1, 100)), layout!((3, 2):(1, 3))), "; the steps of all modes together must stay below the extent";
         Layout::with_shape | Layout::try_with_shape: (layout!((4, 3):(1, 100)), tuple!((3, 2, 2))), "; the steps of all modes together must stay below the extent";

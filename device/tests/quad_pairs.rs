@@ -1,5 +1,5 @@
-//! The 8 x 8 x 4 atoms of sm_70, each of eight lanes that lie apart in the warp: of one and of two,
-//! the other lanes have what these have, as CuTe's `get_slice` counts them.
+//! The 8 x 8 x 4 atoms of sm_70, each of eight lanes that are not adjacent in the warp: of one and
+//! of two, the other lanes have what these have, as CuTe's `get_slice` counts them.
 
 use crate::bytes::{bytes, of_bytes};
 use half::f16;

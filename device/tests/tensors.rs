@@ -272,7 +272,7 @@ fn a_tile_after_the_last_is_read_as_zeros_and_not_written() {
         let tiles = matrix.local_tile::<Column, _>((0, All)); // (32, 1, n)
         let mut fragment = Fragment::<f32, Column>::filled(7.0);
         if thread_idx().x == 0 {
-            // SAFETY: one thread; the matrix lies in its buffer.
+            // SAFETY: one thread; the matrix is in its buffer.
             unsafe {
                 copy(tiles.at((.., .., tiles.tiles())), &mut fragment);
                 assert!((0..32).all(|i| fragment[i] == 0.0));

@@ -142,7 +142,7 @@ fn the_tiles_of_moyes_tf32_product_conflict() {
 fn stmatrix_is_judged_by_its_destination() {
     let copy = TiledCopy::<SM90_U32x4_STSM_N, f16>::new(layout!((32, 1)), layout!((1, 8)));
     let tile = layout!((32, 8):(64, 1));
-    // The four matrices lie side by side in no K-major tile of this copy: its rows go down the
+    // The four matrices are side by side in no K-major tile of this copy: its rows go down the
     // column.
     assert!(copy.try_access_d(plain(layout!((32, 64):(64, 1)))).is_err());
     assert!(copy.try_access_s(plain(tile)).is_err(), "its source is in registers");

@@ -18,7 +18,7 @@ fn main() -> moye::Result<()> {
     println!("{COPY:?}");
 
     // The operands of a whole tile are in registers. How many that is depends on how the threads
-    // lie over C.
+    // divide C.
     for atoms in [layout!((32, 8, 1)), layout!((16, 16, 1))] {
         let mma = TiledMma::<UniversalFma<f32>>::new(atoms);
         let registers = |part: moye::layout::Layout| part.size();

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_whose_rows_share_elements_are_told_apart() {
+    fn results_whose_rows_share_elements_are_detected() {
         let shape = |extents, strides| Shape { extents, strides };
         assert!(shape([2, 3, 5, 64], [960, 320, 64]).is_injective());
         assert!(shape([2, 3, 5, 64], [960, 64, 192]).is_injective());

@@ -252,7 +252,7 @@ impl Product {
                 .try_alpha(self.alpha)
                 .and_then(|product| product.try_beta(beta))
                 .map_err(Error::wrap)?;
-            // SAFETY: the caller's contract.
+            // SAFETY: until the work is complete, no other stream writes the operands or uses C.
             unsafe { product.run_on(stream, &mut c) }.map_err(Error::wrap)?;
         }
         Ok(())

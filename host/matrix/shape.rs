@@ -12,7 +12,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Checks that the matrix lies within `len` elements.
+    /// Checks that the matrix is within `len` elements.
     pub fn check_bounds(&self, len: usize) -> Result<()> {
         let needed = self.cosize();
         if needed <= len as u128 {

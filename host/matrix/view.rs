@@ -49,7 +49,7 @@ impl<'a, T: Element> Matrix<'a, T> {
         Ok(Self { data, shape })
     }
 
-    /// A matrix whose rows lie one after the other (NumPy's and C's order).
+    /// A row-major matrix without padding (NumPy's and C's order).
     ///
     /// # Errors
     /// As for [`Matrix::new`].
@@ -57,7 +57,7 @@ impl<'a, T: Element> Matrix<'a, T> {
         Self::new(data, rows, cols, (cols, 1))
     }
 
-    /// A matrix whose columns lie one after the other (Fortran's order).
+    /// A column-major matrix without padding (Fortran's order).
     ///
     /// # Errors
     /// As for [`Matrix::new`].
@@ -90,7 +90,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Ok(Self { data, shape })
     }
 
-    /// A matrix whose rows lie one after the other (NumPy's and C's order).
+    /// A row-major matrix without padding (NumPy's and C's order).
     ///
     /// # Errors
     /// As for [`MatrixMut::new`].
@@ -98,7 +98,7 @@ impl<'a, T: Element> MatrixMut<'a, T> {
         Self::new(data, rows, cols, (cols, 1))
     }
 
-    /// A matrix whose columns lie one after the other (Fortran's order).
+    /// A column-major matrix without padding (Fortran's order).
     ///
     /// # Errors
     /// As for [`MatrixMut::new`].

@@ -88,7 +88,7 @@ impl Memory {
     pub fn write(&self, offset: usize, source: &[u8]) -> Result<()> {
         match self {
             _ if source.is_empty() => Ok(()),
-            Self::Empty => unreachable!("no range of bytes lies within no memory"),
+            Self::Empty => unreachable!("no range of bytes is within no memory"),
             Self::Sim(allocation) => Ok(allocation.write(offset, source)?),
             Self::View(view) => Ok(view.write(offset, source)?),
             Self::Gpu { gpu, address, .. } => {
@@ -107,7 +107,7 @@ impl Memory {
     pub fn read(&self, offset: usize, destination: &mut [MaybeUninit<u8>]) -> Result<()> {
         match self {
             _ if destination.is_empty() => Ok(()),
-            Self::Empty => unreachable!("no range of bytes lies within no memory"),
+            Self::Empty => unreachable!("no range of bytes is within no memory"),
             Self::Sim(_) | Self::View(_) => {
                 destination.fill(MaybeUninit::new(0));
                 // SAFETY: all bytes were just written.
@@ -136,7 +136,7 @@ impl Memory {
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<()> {
         match self {
             _ if bytes == 0 => Ok(()),
-            Self::Empty => unreachable!("no range of bytes lies within no memory"),
+            Self::Empty => unreachable!("no range of bytes is within no memory"),
             Self::Sim(allocation) => Ok(allocation.fill(offset, bytes, value)?),
             Self::View(view) => Ok(view.fill(offset, bytes, value)?),
             Self::Gpu { gpu, address, .. } => {

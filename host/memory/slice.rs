@@ -26,14 +26,14 @@ pub struct BufferSliceMut<'a, T: Element> {
 }
 
 impl<'a, T: Element> BufferSlice<'a, T> {
-    /// `range` lies within the buffer.
+    /// `range` is within the buffer.
     pub(super) fn new(buffer: &'a Buffer<T>, range: Range<usize>) -> Self {
         Self { buffer, range }
     }
 }
 
 impl<'a, T: Element> BufferSliceMut<'a, T> {
-    /// `range` lies within the buffer.
+    /// `range` is within the buffer.
     pub(super) fn new(buffer: &'a mut Buffer<T>, range: Range<usize>) -> Self {
         Self { buffer, range, exclusive: PhantomData }
     }

@@ -8,7 +8,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// Where an array lies.
+/// Where an array is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Host,
@@ -53,7 +53,7 @@ pub fn named(name: Option<&str>) -> PyResult<Device> {
 /// The simulator that stands for a GPU that there is not; it knows why.
 static SIM_BY_DEFAULT: OnceLock<Device> = OnceLock::new();
 
-/// The GPU of arrays that lie on it, where the caller names that or none.
+/// The GPU of arrays that are on it, where the caller names that GPU or none.
 ///
 /// It is the GPU's primary context, which PyTorch, CuPy and JAX use too.
 pub fn of_gpu(index: u32, name: Option<&str>) -> PyResult<Device> {

@@ -1,5 +1,5 @@
-//! Elements in the memory of the device that computes: borrowed where an array lies on the GPU,
-//! copied where it lies on the host.
+//! Elements in the memory of the device that computes: borrowed where an array is on the GPU,
+//! copied where it is on the host.
 
 use crate::device::Place;
 use crate::error;
@@ -138,7 +138,7 @@ unsafe fn elements<'a, T: Element>(address: usize, mut view: Batched) -> (Cow<'a
         // SAFETY: the caller's contract; compact and aligned, and any bytes are elements.
         return (Cow::Borrowed(unsafe { std::slice::from_raw_parts(first, view.elements()) }), strides);
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: the elements at `address` may be read, and are not written meanwhile.
     (Cow::Owned(unsafe { gathered(address, view, strides) }), strides)
 }
 

@@ -1,5 +1,5 @@
-//! Tensors of any rank on the device that computes: borrowed where an array lies on the GPU, copied
-//! to row-major order where it lies on the host.
+//! Tensors of any rank on the device that computes: borrowed where an array is on the GPU, copied
+//! to row-major order where it is on the host.
 
 use crate::device::Place;
 use crate::error;

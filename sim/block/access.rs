@@ -16,7 +16,7 @@ impl BlockContext {
             || self.settle_reads(offset, size_of::<T>()) && self.shared.store(offset, value)
     }
 
-    /// Whether `bytes` bytes at `address` lie in one allocation, aligned to their number.
+    /// Whether `bytes` bytes at `address` are in one allocation, aligned to their number.
     #[inline(always)]
     pub(crate) fn global_fits(&self, address: u64, bytes: usize) -> bool {
         let aligned = address & (bytes as u64 - 1) == 0;

@@ -91,7 +91,7 @@ impl BlockContext {
 
     fn barrier_misuse(&self, id: u32, count: Option<u32>) -> Option<String> {
         if id as usize >= BARRIERS {
-            return Some(format!("barrier {id} does not exist, a block has barriers 0 to {}", BARRIERS - 1));
+            return Some(format!("barrier {id} does not exist: a block has barriers 0 to {}", BARRIERS - 1));
         }
         let count = count?;
         let threads = self.count();
@@ -101,7 +101,7 @@ impl BlockContext {
             ));
         }
         (count > threads.next_multiple_of(WARP_SIZE))
-            .then(|| format!("a thread count of {count} in a block of {threads} threads"))
+            .then(|| format!("a thread count of {count}, which is more than the block's {threads} threads"))
     }
 
     /// The number of threads that have arrived at a barrier, and the number that it expects.

@@ -164,7 +164,9 @@ impl BlockContext {
         let mask = u32::from(multicast.unwrap_or(0));
         if multicast == Some(0) || mask >> self.cluster().blocks().len() != 0 {
             let blocks = self.cluster().blocks().len();
-            return invalid(format!("the mask {mask:#06x} of a cluster of {blocks} blocks"));
+            return invalid(format!(
+                "the multicast mask {mask:#06x} names none of the cluster's {blocks} blocks, or others"
+            ));
         }
         let issued = (operation, location);
         if mask == 0 {
@@ -231,7 +233,7 @@ impl BlockContext {
         }
     }
 
-    /// Whether a range of global memory lies in one allocation.
+    /// Whether a range of global memory is in one allocation.
     pub(crate) fn check_global(&self, access: Access, address: u64, bytes: u64) -> Result<(), FaultKind> {
         if self.global.find(address).is_some_and(|span| span.contains(address, bytes)) {
             return Ok(());
@@ -240,7 +242,7 @@ impl BlockContext {
         Err(FaultKind::GlobalOutOfBounds { access, bytes: bytes as usize, address, nearest })
     }
 
-    /// Whether a tensor lies in one allocation.
+    /// Whether a tensor is in one allocation.
     pub(crate) fn check_tensor(&self, access: Access, tile: &Tile) -> Result<(), FaultKind> {
         self.check_global(access, tile.map.address, tile.map.span_bytes())
     }
@@ -459,7 +461,8 @@ pub(crate) fn check_bytes(operation: &'static str, bytes: u32, address: u64) -> 
     if bytes != 0 && bytes.is_multiple_of(16) && address.is_multiple_of(16) {
         return Ok(());
     }
-    let reason =
-        format!("{bytes} bytes at {address:#x}: both must be multiples of 16, and there must be some");
+    let reason = format!(
+        "{bytes} bytes at {address:#x}: the size must be a positive multiple of 16, and the address a multiple of 16"
+    );
     Err(FaultKind::InvalidOperand { operation, reason })
 }

@@ -29,12 +29,12 @@ pub(crate) enum BulkSink {
         /// How many.
         bytes: u32,
     },
-    /// A box of a tensor in global memory, as far as it lies within.
+    /// A box of a tensor in global memory, as far as it is in bounds.
     Tile(Tile),
 }
 
 impl BulkSink {
-    /// How the bytes lie in shared memory.
+    /// The placement of the bytes in shared memory.
     fn placement(&self) -> Placement {
         match self {
             Self::Bytes { bytes, .. } => Placement::dense(*bytes as usize),

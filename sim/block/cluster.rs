@@ -130,7 +130,7 @@ impl BlockContext {
         address & ((1 << RANK_SHIFT) - 1) | (rank + 1) << RANK_SHIFT
     }
 
-    /// The block that an address of the cluster's shared memory lies in, and the address there.
+    /// The block that has an address of the cluster's shared memory, and the address there.
     pub(crate) fn peer(&self, access: Access, address: u32) -> Result<(&Self, u32), FaultKind> {
         let Some(rank) = (address >> RANK_SHIFT).checked_sub(1) else { return Ok((self, address)) };
         self.peer_of_rank(access, address, rank).map(|peer| (peer, address & ((1 << RANK_SHIFT) - 1)))
@@ -158,7 +158,9 @@ impl BlockContext {
         let cluster = self.cluster();
         let thread = self.thread();
         if thread.cluster_arrival.get().is_some() {
-            let reason = "the thread has arrived and not waited since".to_owned();
+            let reason =
+                "the thread arrives again before it has waited\ncall `cluster_wait` between two arrivals"
+                    .to_owned();
             let operation = "barrier.cluster.arrive";
             self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
         }
@@ -179,7 +181,7 @@ impl BlockContext {
             return;
         }
         let Some(phase) = self.thread().cluster_arrival.take() else {
-            let reason = "the thread has not arrived since it last waited".to_owned();
+            let reason = "the thread waits and has not arrived since its last wait\ncall `cluster_arrive` before each wait".to_owned();
             let operation = "barrier.cluster.wait";
             self.raise(Location::caller(), FaultKind::InvalidOperand { operation, reason });
         };

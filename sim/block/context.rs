@@ -565,7 +565,7 @@ impl BlockContext {
         let mut ready = self.ready.borrow_mut();
         let words = ready.len();
         let first = from as usize / 64;
-        // The first word is looked at twice: its bits from `from` on, and at the end those before.
+        // The first word is checked twice: its bits from `from` on, and at the end those before.
         for step in 0..=words {
             let at = (first + step) % words;
             let mut word = ready[at];

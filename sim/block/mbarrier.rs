@@ -66,7 +66,7 @@ impl Mbarrier {
         match self.pending.checked_sub(count) {
             Some(pending) => Ok(Self { pending, ..self }.settled()),
             None => Err(format!(
-                "{count} arrivals at an mbarrier whose phase lacks {} of {}, and {} bytes",
+                "{count} arrivals at an mbarrier whose phase still expects {} of {} arrivals, and {} bytes",
                 self.pending, self.expected, self.transactions
             )),
         }
@@ -76,7 +76,9 @@ impl Mbarrier {
     pub(crate) fn expecting(self, bytes: i64) -> Result<Self, Misuse> {
         let transactions = i64::from(self.transactions) + bytes;
         if transactions.unsigned_abs() > u64::from(MAX_COUNT) {
-            return Err(format!("the phase would wait for {transactions} bytes; it can for {MAX_COUNT}"));
+            return Err(format!(
+                "the phase would expect {transactions} bytes, and at most {MAX_COUNT} are possible"
+            ));
         }
         Ok(Self { transactions: transactions as i32, ..self })
     }
@@ -186,7 +188,7 @@ mod tests {
         let one = start.arrived(1).unwrap();
         assert_eq!(one, Mbarrier { pending: 1, ..start });
         assert_eq!(one.arrived(1).unwrap(), Mbarrier { phase: 1, ..start });
-        assert!(one.arrived(2).unwrap_err().contains("lacks 1 of 2"));
+        assert!(one.arrived(2).unwrap_err().contains("still expects 1 of 2 arrivals"));
         let last = Mbarrier { phase: 7, ..start };
         assert_eq!(last.arrived(2).unwrap().phase, 0, "phases are counted modulo 8");
     }

@@ -120,7 +120,7 @@ mod guard {
             && running.trap.stack_ptr_in_bounds(registers[libc::REG_RSP as usize] as usize)
         {
             RUNNING.set(None);
-            // SAFETY: the coroutine runs, its stack pointer lies in its stack, and the registers
+            // SAFETY: the coroutine runs, its stack pointer is in its stack, and the registers
             // are set as told. It was in the kernel's own code, which shares nothing that it could
             // have left half done but global memory of the simulator: every intrinsic has its
             // reserve.

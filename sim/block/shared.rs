@@ -87,7 +87,7 @@ impl SharedMemory {
         self.bytes
     }
 
-    /// Whether an access at `offset` is aligned and lies within the memory.
+    /// Whether an access at `offset` is aligned and is within the memory.
     #[inline(always)]
     pub(crate) fn fits(&self, offset: usize, width: usize) -> bool {
         offset & (width - 1) == 0 && offset + width <= self.bytes
@@ -271,7 +271,7 @@ impl SharedMemory {
             .all(|at| unsafe { self.state_at::<u8>(at).read() } & (WRITTEN | IN_FLIGHT) == WRITTEN)
     }
 
-    /// The bytes from `offset` on, which lie within the memory.
+    /// The bytes from `offset` on, which are within the memory.
     pub(crate) fn copy_out(&self, offset: usize, bytes: &mut [u8]) {
         for (i, byte) in bytes.iter_mut().enumerate() {
             // SAFETY: the caller checked the range.

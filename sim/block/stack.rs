@@ -59,7 +59,7 @@ unsafe impl Stack for ThreadStack {
 
 /// The most stacks that the workers of a process may use at once.
 ///
-/// A stack takes two of the 65,530 mappings that Linux grants a process, and as many again may lie
+/// A stack takes two of the 65,530 mappings that Linux grants a process, and as many again may be
 /// idle.
 pub(crate) const MAX_STACKS: usize = 12 * 1024;
 

@@ -170,7 +170,9 @@ impl BlockContext {
         {
             let descriptor = MatrixDescriptor::of(descriptor);
             if descriptor.base_offset != 0 {
-                return Err(invalid(format!("the simulator has no base offsets: {descriptor:?}")));
+                return Err(invalid(format!(
+                    "the simulator does not support the base offset of {descriptor:?}"
+                )));
             }
         }
         let queue = &self.wgmma[warp];
@@ -178,13 +180,13 @@ impl BlockContext {
         let kept = found[0];
         if found.iter().any(|other| *other != kept) {
             return Err(invalid(
-                "some lanes' accumulators are those of an earlier instruction, others' not".into(),
+                "some lanes accumulate into the results of an earlier instruction, and others do not".into(),
             ));
         }
         let from_registers = (kept.is_none() && adds) || matches!(a[0], WgmmaA::Registers(_));
         if !queue.borrow().fenced && (from_registers || queue.borrow().committed == 0) {
             return Err(invalid(
-                "there was no wgmma.fence since the warp's registers were last its own".into(),
+                "there was no wgmma.fence after the warp could change its registers\ncall `wgmma_fence` before the first `wgmma` of a group".into(),
             ));
         }
         let before = kept.map(|at| queue.borrow_mut().kept.remove(at).words);

@@ -75,7 +75,7 @@ impl fmt::Display for Access {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// An access to global memory that does not lie completely inside one allocation.
+    /// An access to global memory that is not completely inside one allocation.
     #[error("{access} of {bytes} bytes of global memory at {address:#x}, {}", nearest_text(nearest.as_ref()))]
     GlobalOutOfBounds {
         /// The kind of access.
@@ -137,7 +137,7 @@ pub enum FaultKind {
     },
     /// A read of an element of a fragment that the thread has not initialised.
     #[error(
-        "element {element} of a fragment {layout} is read before the thread has written it: initialise the fragment with a copy, a load, a fill or a product"
+        "element {element} of a fragment {layout} is read before the thread has written it\ninitialise the fragment with a copy, a load, a fill or a product"
     )]
     RegisterUnwritten {
         /// The element's index.
@@ -201,9 +201,9 @@ pub enum FaultKind {
     /// An asynchronous operation on shared memory that a thread wrote, with no proxy fence between
     /// the two.
     #[error(
-        "{access} of shared memory at offset {offset}, which {} wrote with no fence.proxy.async since: the operation may not see it; let {}",
+        "{access} of shared memory at offset {offset}, which {} wrote with no fence.proxy.async since, so the operation may not see it\n{}",
         writer.map_or_else(|| "another block".to_owned(), |thread| format!("thread {thread}")),
-        if writer.is_some() { "the writing thread fence and then synchronise with the thread that issues the operation" } else { "the thread that issues the operation fence after it has synchronised with that block" }
+        if writer.is_some() { "call `fence_proxy_async` in the writing thread, then synchronise it with the thread that issues the operation" } else { "synchronise the thread that issues the operation with that block, then call `fence_proxy_async` in it" }
     )]
     SharedUnfenced {
         /// The kind of access.
@@ -216,7 +216,7 @@ pub enum FaultKind {
     /// An asynchronous read of global memory that threads wrote in the same launch, with no fence
     /// between.
     #[error(
-        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{} with no fence.proxy.async since: the copy may not see it; call `fence_proxy_async_global` after the write, and order the copy after that",
+        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{} with no fence.proxy.async since, so the copy may not see it\ncall `fence_proxy_async_global` after the write, and order the copy after that fence",
         nearest_text(nearest.as_ref()), writer.thread,
         writer.block.map_or_else(String::new, |block| format!(" of block {block}")),
         writer.location.file(), writer.location.line()
@@ -228,7 +228,7 @@ pub enum FaultKind {
         bytes: usize,
         /// The first byte that was not fenced.
         address: u64,
-        /// The allocation that it lies in.
+        /// The allocation that it is in.
         nearest: Option<Nearest>,
         /// The write.
         writer: RaceAccess,
@@ -236,7 +236,7 @@ pub enum FaultKind {
     /// A read-only load (`ld.global.nc`) of bytes that were written in the same launch: its cache
     /// may hold the old bytes.
     #[error(
-        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{}: the read-only cache may hold the old bytes; load with `Coherence::Coherent`, or in a separate launch",
+        "{access} of {bytes} bytes of global memory at {address:#x}, {}, which thread {}{} wrote in this launch at {}:{}: the read-only cache may hold the old bytes\nload with `Coherence::Coherent`, or in a separate launch",
         nearest_text(nearest.as_ref()), writer.thread,
         writer.block.map_or_else(String::new, |block| format!(" of block {block}")),
         writer.location.file(), writer.location.line()
@@ -248,7 +248,7 @@ pub enum FaultKind {
         bytes: usize,
         /// The address.
         address: u64,
-        /// The allocation that it lies in.
+        /// The allocation that it is in.
         nearest: Option<Nearest>,
         /// The thread that wrote it.
         writer: RaceAccess,
@@ -257,7 +257,9 @@ pub enum FaultKind {
     #[error("{0}")]
     Race(Box<Race>),
     /// An access to the shared memory of a block of the cluster that has exited.
-    #[error("{access} of the shared memory of block {rank} of the cluster, which has exited")]
+    #[error(
+        "{access} of the shared memory of block {rank} of the cluster, which has exited\nlet that block wait at `sync_cluster` before it exits"
+    )]
     PeerEnded {
         /// The kind of access.
         access: Access,
@@ -265,7 +267,9 @@ pub enum FaultKind {
         rank: u32,
     },
     /// An address of a cluster's shared memory that belongs to none of its blocks.
-    #[error("{access} of cluster address {address:#x}: block {rank} of a cluster of {blocks}")]
+    #[error(
+        "{access} of cluster address {address:#x}, which is in block {rank}: the cluster has {blocks} blocks"
+    )]
     NoSuchPeer {
         /// The kind of access.
         access: Access,
@@ -278,7 +282,7 @@ pub enum FaultKind {
     },
     /// A thread exited while bulk copies that it issued still read shared memory.
     #[error(
-        "the thread exited while {copies} bulk copies that it issued still read shared memory: wait for them with cp.async.bulk.wait_group.read 0"
+        "the thread exited while {copies} bulk copies that it issued still read shared memory\nwait for them by `bulk_wait_group_read` (cp.async.bulk.wait_group.read 0)"
     )]
     BulkCopiesLeft {
         /// The number of copies.
@@ -287,7 +291,7 @@ pub enum FaultKind {
     /// The last thread of a block exited while asynchronous operations on its shared memory were in
     /// flight: bulk copies or asynchronous stores into it, or copies from it to another block.
     #[error(
-        "the last thread of the block exited while {copies} {what} into or out of its shared memory were in flight, the first issued by thread {issuer} at {}:{}: wait on their mbarrier before the thread exits",
+        "the last thread of the block exited while {copies} {what} into or out of its shared memory were in flight, the first issued by thread {issuer} at {}:{}\nwait on their mbarrier before the last thread exits",
         issued_at.file(), issued_at.line()
     )]
     BulkLoadsLeft {
@@ -436,7 +440,7 @@ pub enum FaultKind {
     /// Stack overflow of a simulated thread: by unbounded recursion, or by arrays that are too
     /// large.
     #[error(
-        "the simulated thread's stack of {bytes} bytes overflowed, by unbounded recursion or by large arrays and fragments. Without optimisation every copy of a fragment has its own stack slot: compile the kernel's crate with `opt-level = 1` or higher, or set the environment variable MOYE_SIM_STACK to more bytes"
+        "the simulated thread's stack of {bytes} bytes overflowed, by unbounded recursion or by large arrays and fragments\ncompile the kernel's crate with `opt-level = 1` or higher, as without optimisation every copy of a fragment has its own stack slot; or set the environment variable MOYE_SIM_STACK to more bytes"
     )]
     StackOverrun {
         /// The stack's size.

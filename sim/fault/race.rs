@@ -20,7 +20,7 @@ pub enum RaceSpace {
     Global {
         /// The first byte that both accesses touch.
         address: u64,
-        /// The allocation that it lies in.
+        /// The allocation that it is in.
         nearest: Option<Nearest>,
     },
 }
@@ -80,10 +80,10 @@ impl Race {
     pub fn remedy(&self) -> &'static str {
         match self.threads {
             RaceThreads::Streams => {
-                return "streams are ordered by events alone: record one behind the earlier work and let the other stream wait for it, or wait on the host between";
+                return "streams are ordered by events only: record an event after the earlier work and let the other stream wait for it, or let the host wait between the two";
             }
             RaceThreads::Chain => {
-                return "the launches overlap, and a launch between them has not waited: `wait_for_prior_kernels` waits for the launch before alone, so call it in each kernel of the chain";
+                return "the launches overlap, and a launch between them has not waited: `wait_for_prior_kernels` waits only for the previous launch, so call it in each kernel of the chain";
             }
             RaceThreads::Launches => {
                 return "the launches overlap: call `wait_for_prior_kernels` before the access, in this thread or before a barrier that it waits at";
@@ -92,7 +92,7 @@ impl Race {
         }
         let either = |access: Access| self.access == access || self.other.access == access;
         if either(Access::BulkDestination) && matches!(self.space, RaceSpace::Global { .. }) {
-            return "call `bulk_wait_group` in the thread that issues the bulk store, and order the two threads behind it: by a barrier in a block, by `fence_gpu` and an atomic operation between blocks";
+            return "call `bulk_wait_group` in the thread that issues the bulk store, and then order the two threads: by a barrier in a block, by `fence_gpu` and an atomic operation between blocks";
         }
         if either(Access::BulkDestination) || either(Access::StoreAsync) {
             return "a bulk copy is ordered by mbarriers: threads that use the bytes wait on the mbarrier at which the copy completes, and the thread that issues the copy waits until earlier users have released the bytes";
@@ -164,7 +164,7 @@ impl fmt::Display for Race {
             }
         }
         let (file, line) = (other.location.file(), other.location.line());
-        write!(f, "at {file}:{line} are not ordered: {}", self.remedy())
+        write!(f, "at {file}:{line} are not ordered\n{}", self.remedy())
     }
 }
 

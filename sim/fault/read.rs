@@ -59,11 +59,11 @@ impl fmt::Display for AsyncRead {
             write!(f, " (thread {thread} released it at {}:{})", location.file(), location.line())?;
         }
         f.write_str(match self.wait {
-            ReadWait::WgmmaGroup => ": release the stage after wgmma_wait_group",
+            ReadWait::WgmmaGroup => "\nrelease the stage after `wgmma_wait_group`",
             ReadWait::BulkGroup => {
-                ": write after the storing thread has called bulk_wait_group_read and met this thread at a barrier"
+                "\nlet the storing thread call `bulk_wait_group_read`, then a barrier, and write after that barrier"
             }
-            ReadWait::Mbarrier => ": write after a wait on the mbarrier at which the copy completes",
+            ReadWait::Mbarrier => "\nwrite after a wait on the mbarrier at which the copy completes",
         })
     }
 }

@@ -24,7 +24,7 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
     let block = current();
     let invalid = |reason: String| FaultKind::InvalidOperand { operation, reason };
     if !map.is_multiple_of(64) {
-        return Err(invalid(format!("the tensor map at {map:#x} is at no multiple of 64")));
+        return Err(invalid(format!("the tensor map is at {map:#x}, which is not a multiple of 64")));
     }
     let in_parameter = map & PARAMETER_SPACE != 0;
     let map = map & !PARAMETER_SPACE;
@@ -38,7 +38,7 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
         TensorMap::decode(bits).ok_or_else(|| invalid(format!("there is no tensor map at {map_at:#x}")))?;
     map.check().map_err(|error| invalid(error.to_string()))?;
     if map.rank != R {
-        return Err(invalid(format!("{R} coordinates for a tensor of {} dimensions", map.rank)));
+        return Err(invalid(format!("the copy has {R} coordinates, and the tensor {} dimensions", map.rank)));
     }
     // What is not so is an illegal instruction to an H200 (seen with loads).
     let first = i64::from(start[0]) * map.element.bytes() as i64;
@@ -75,7 +75,7 @@ pub fn tensor_load<const R: usize>(
     block.or_raise(loaded);
 }
 
-/// Stores a box of a tensor, as far as it lies within:
+/// Stores a box of a tensor, as far as it is in bounds:
 /// `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`. A box that a GPU does not store
 /// ([`TensorMap::stores_from`]) is a fault.
 #[track_caller]
@@ -106,7 +106,7 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
         }
         let element = tile.map.element;
         if adds && matches!(element, TensorElement::U8 | TensorElement::U16 | TensorElement::F64) {
-            let reason = format!("there are no sums of {element:?}");
+            let reason = format!("elements of type {element:?} cannot be added");
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
         block.bulk_store(
@@ -184,7 +184,7 @@ pub fn bulk_prefetch(address: u64, bytes: u32) {
     let checked = if bytes.is_multiple_of(16) && address.is_multiple_of(16) {
         block.check_global(Access::BulkSource, address, bytes.into())
     } else {
-        let reason = format!("{bytes} bytes at {address:#x}: both must be multiples of 16");
+        let reason = format!("{bytes} bytes at {address:#x}: size and address must be multiples of 16");
         Err(FaultKind::InvalidOperand { operation: "cp.async.bulk.prefetch.L2", reason })
     };
     block.or_raise(checked);

@@ -111,7 +111,7 @@ fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize
 /// Loads `N` matrices (1, 2 or 4): `ldmatrix.sync.aligned.m8n8.xN{.trans}.shared.b16`.
 ///
 /// Lane `8 * i + r`, for `i` below `N`, gives in `address` where row `r` of matrix `i` starts, a
-/// multiple of 16; what the other lanes give is not looked at. The lane gets its two elements of
+/// multiple of 16; the addresses of the other lanes are ignored. The lane gets its two elements of
 /// each matrix, or of its transpose. All 32 lanes take part.
 ///
 /// A row is read when its lane comes, so what other lanes wrote must be ordered before by a

@@ -21,7 +21,7 @@ pub fn mbarrier_init(address: u32, count: u32) {
     block.step();
     block.profile_event("mbarrier.init", Location::caller());
     let made = if count == 0 || count > MAX_COUNT {
-        let reason = format!("a count of {count}; it is 1 to {MAX_COUNT}");
+        let reason = format!("a count of {count}; it must be 1 to {MAX_COUNT}");
         Err(FaultKind::InvalidOperand { operation: "mbarrier.init", reason })
     } else {
         block.forget_phase(address);

@@ -31,7 +31,7 @@ impl ShuffleMode {
         }
     }
 
-    /// PTX's rule: the lane that `lane` reads, and whether it lies in range (where not, a lane
+    /// PTX's rule: the lane that `lane` reads, and whether it is in range (where not, a lane
     /// reads itself).
     fn source(self, lane: u32, b: u32, c: u32) -> (u32, bool) {
         let (b, clamp, segment) = (b & 31, c & 31, (c >> 8) & 31);

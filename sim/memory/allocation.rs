@@ -20,15 +20,15 @@ pub enum MemoryError {
         /// The label of the allocation.
         label: String,
     },
-    /// Bytes that do not lie within one live allocation.
-    #[error("{bytes} bytes at address {address:#x} do not lie within one allocation of the simulated device")]
+    /// Bytes that are not within one live allocation.
+    #[error("{bytes} bytes at address {address:#x} are not within one allocation of the simulated device")]
     NotAllocated {
         /// The first one's address.
         address: u64,
         /// How many.
         bytes: usize,
     },
-    /// A read, write or fill by the host does not lie within the allocation.
+    /// A read, write or fill by the host is not within the allocation.
     #[error("{bytes} bytes at offset {offset} do not fit into allocation `{label}` of {len} bytes")]
     OutOfBounds {
         /// The label of the allocation.
@@ -124,7 +124,7 @@ impl Allocation {
     /// Copies the bytes at `offset` to `destination`.
     ///
     /// # Errors
-    /// The range does not lie within the allocation.
+    /// The range is not within the allocation.
     pub fn read(&self, offset: usize, destination: &mut [u8]) -> Result<(), MemoryError> {
         let address = self.range(offset, destination.len())?;
         // SAFETY: the range was checked.
@@ -135,7 +135,7 @@ impl Allocation {
     /// Copies `source` to the bytes at `offset`.
     ///
     /// # Errors
-    /// The range does not lie within the allocation.
+    /// The range is not within the allocation.
     pub fn write(&self, offset: usize, source: &[u8]) -> Result<(), MemoryError> {
         let address = self.range(offset, source.len())?;
         // SAFETY: the range was checked.
@@ -157,7 +157,7 @@ impl Allocation {
     /// Sets `bytes` bytes at `offset` to `value`.
     ///
     /// # Errors
-    /// The range does not lie within the allocation.
+    /// The range is not within the allocation.
     pub fn fill(&self, offset: usize, bytes: usize, value: u8) -> Result<(), MemoryError> {
         let address = self.range(offset, bytes)?;
         // SAFETY: the range was checked.

@@ -15,7 +15,7 @@ impl Span {
     /// The span that holds nothing.
     pub(crate) const EMPTY: Self = Self { base: 0, len: 0 };
 
-    /// Whether `bytes` bytes at `address` lie within it.
+    /// Whether `bytes` bytes at `address` are within it.
     #[inline(always)]
     pub(crate) const fn contains(self, address: u64, bytes: u64) -> bool {
         let offset = address.wrapping_sub(self.base);
@@ -36,7 +36,7 @@ impl Snapshot {
         Self { blocks, spans }
     }
 
-    /// The allocation that `address` lies in.
+    /// The allocation that `address` is in.
     pub(crate) fn find(&self, address: u64) -> Option<Span> {
         self.number_of(address).map(|number| self.spans[number])
     }
@@ -46,13 +46,13 @@ impl Snapshot {
         &self.spans
     }
 
-    /// The number of the allocation that `address` lies in.
+    /// The number of the allocation that `address` is in.
     pub(crate) fn number_of(&self, address: u64) -> Option<usize> {
         let number = self.spans.partition_point(|span| span.base <= address).checked_sub(1)?;
         self.spans[number].contains(address, 1).then_some(number)
     }
 
-    /// The allocation nearest to an access that lies outside all or crosses the end of one.
+    /// The allocation nearest to an access that is outside all or crosses the end of one.
     pub(crate) fn nearest(&self, address: u64, bytes: u64) -> Option<Nearest> {
         let distance = |span: &Span| {
             if address < span.base {
@@ -84,11 +84,11 @@ pub struct Nearest {
     pub base: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// Where the access lies, seen from the allocation.
+    /// Where the access is, seen from the allocation.
     pub place: Place,
 }
 
-/// Where an access out of bounds lies, seen from an allocation.
+/// Where an access out of bounds is, seen from an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// It starts this many bytes before the first byte.

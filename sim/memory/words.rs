@@ -63,7 +63,7 @@ pub(crate) unsafe fn exchange_bits(address: u64, bits: u128, bytes: usize) -> u1
         ($($bytes:literal $ty:ty;)*) => {
             match bytes {
                 $($bytes => {
-                    // SAFETY: the caller's contract.
+                    // SAFETY: `bytes` bytes are allocated at `address`, aligned to as many.
                     let before = unsafe { load::<$ty>(address) };
                     // SAFETY: as above.
                     unsafe { store(address, from_bits::<$ty>(bits)) };

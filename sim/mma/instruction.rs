@@ -20,8 +20,8 @@ pub struct Mma {
     pub shape: [usize; 3],
     /// How many threads hold one set of matrices: 32, or 8 where a warp holds four sets.
     pub threads: usize,
-    /// The lane of a thread of the first set. The other sets lie the same way from the other lanes
-    /// on.
+    /// The lane of a thread of the first set. The other lanes hold the other sets in the same
+    /// order.
     pub lane: fn(usize) -> usize,
     /// The matrix A, (m, k).
     pub a: MmaOperand,

@@ -1,4 +1,4 @@
-//! `mma.sync`: a warp multiplies two small matrices that lie scattered over the registers of its
+//! `mma.sync`: a warp multiplies two small matrices that are distributed over the registers of its
 //! lanes.
 //!
 //! An instruction is described by a value, [`Mma`]: the shape, and for each operand which lane

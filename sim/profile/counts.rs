@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_are_those_that_hold_a_byte_that_a_lane_wants() {
+    fn each_sector_with_a_byte_that_a_lane_requests_is_counted() {
         for (name, bytes, sectors, coalescing, request) in [
             ("neighbours", 4, 4, 1.0, request(|lane| 4 * lane)),
             ("neighbours of 16 bytes", 16, 16, 1.0, request(|lane| 16 * lane)),

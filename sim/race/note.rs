@@ -304,7 +304,7 @@ impl BlockContext {
         Some(FaultKind::GlobalUnfenced { access, bytes, address, nearest, writer })
     }
 
-    /// As [`note_global`](Self::note_global), for bytes that lie in one allocation, found or not.
+    /// As [`note_global`](Self::note_global), for bytes that are in one allocation, found or not.
     pub(crate) fn note_global_range(&self, noted: Noted, address: u64, bytes: usize) {
         if self.clock.is_on()
             && bytes > 0

@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_is_told_with_its_numbers() {
+    fn every_limit_is_an_error_with_its_numbers() {
         assert_eq!(map().with_swizzle(TensorSwizzle::B128).check(), Ok(()));
         let told = |change: fn(&mut TensorMap)| {
             let mut map = map();

@@ -2,10 +2,10 @@
 
 use super::{MAX_TENSOR_RANK, TensorElement, TensorFill, TensorMap, TensorPromotion, TensorSwizzle};
 
-/// The bytes of an encoded tensor map, which lies at a multiple of 64.
+/// The bytes of an encoded tensor map, whose address is a multiple of 64.
 pub const TENSOR_MAP_BYTES: usize = 128;
 
-/// The bit of an address that says that the map lies in a parameter of the running kernel and not
+/// The bit of an address that says that the map is in a parameter of the running kernel and not
 /// in global memory. Who sets it promises that 128 bytes at the rest of the address may be read as
 /// long as the kernel runs.
 pub const PARAMETER_SPACE: u64 = 1 << 63;

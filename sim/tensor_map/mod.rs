@@ -94,8 +94,8 @@ pub enum TensorSwizzle {
 }
 
 impl TensorSwizzle {
-    /// The most bytes that a box may have along dimension 0, if there is a limit; as many lie from
-    /// a row of a box to the next in shared memory.
+    /// The most bytes that a box may have along dimension 0, if there is a limit; the
+    /// rows of a box are that many bytes apart in shared memory.
     pub const fn span(self) -> Option<u64> {
         match self {
             Self::None => None,
@@ -211,7 +211,7 @@ impl TensorMap {
         }
     }
 
-    /// The same with a swizzle. Rows of boxes that are shorter than its span lie a span apart in
+    /// The same with a swizzle. Rows of boxes that are shorter than its span are a span apart in
     /// shared memory, not densely.
     #[must_use]
     pub fn with_swizzle(self, swizzle: TensorSwizzle) -> Self {

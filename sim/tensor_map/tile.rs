@@ -3,14 +3,14 @@
 use super::{MAX_TENSOR_RANK, TensorElement, TensorFill, TensorMap, TensorSwizzle};
 use crate::memory::words;
 
-/// One box of a tensor: where it begins, in elements; any part of it may lie outside of the tensor.
+/// One box of a tensor: where it begins, in elements; any part of it may be out of bounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tile {
     pub(crate) map: TensorMap,
     pub(crate) start: [i32; MAX_TENSOR_RANK],
 }
 
-/// A row of a box: the part of it that lies in the tensor.
+/// A row of a box: the part of it that is in the tensor.
 struct Row {
     /// Where that part begins in global memory.
     address: u64,
@@ -29,16 +29,16 @@ impl Tile {
         (u64::from(self.map.box_extents[0]) * self.map.element.bytes()) as usize
     }
 
-    /// How the box lies in shared memory. On an H200 loads lay the rows of a swizzled box a span
-    /// apart, however short they are, and leave the rest of the span as it was (seen with spans of
-    /// 32, 64 and 128 bytes); stores are taken to read what loads write.
+    /// The placement of the box in shared memory. On an H200 loads put the rows of a swizzled box a
+    /// span apart, however short they are, and leave the rest of the span as it was (seen with
+    /// spans of 32, 64 and 128 bytes); stores are taken to read what loads write.
     pub(crate) fn placement(&self) -> Placement {
         let row = self.row_bytes();
         let pitch = self.map.swizzle.span().map_or(row, |span| span as usize);
         Placement { bytes: self.bytes(), row, pitch, swizzle: self.map.swizzle }
     }
 
-    /// The rows of the box, dimension 1 running fastest; `None` for one that lies outside of the
+    /// The rows of the box, dimension 1 running fastest; `None` for one that is outside of the
     /// tensor.
     fn rows(&self) -> impl Iterator<Item = Option<Row>> + '_ {
         let counts: [u32; MAX_TENSOR_RANK] = std::array::from_fn(|d| self.map.box_count(d));
@@ -70,7 +70,7 @@ impl Tile {
     /// The box's bytes as a load gives them, row by row, with the fill outside of the tensor.
     ///
     /// # Safety
-    /// The tensor lies in memory that is allocated.
+    /// The tensor is in memory that is allocated.
     pub(crate) unsafe fn read(&self) -> Vec<u8> {
         let row_bytes = self.row_bytes();
         let mut bytes = Vec::with_capacity(self.bytes());
@@ -78,7 +78,7 @@ impl Tile {
         bytes.extend(fill.iter().copied().cycle().take(self.bytes()));
         for (place, row) in bytes.chunks_exact_mut(row_bytes).zip(self.rows()) {
             if let Some(Row { address, before, bytes }) = row {
-                // SAFETY: the part of the row that lies within the tensor.
+                // SAFETY: the part of the row that is within the tensor.
                 unsafe { words::copy_out(address, &mut place[before..before + bytes]) };
             }
         }
@@ -86,12 +86,12 @@ impl Tile {
         bytes
     }
 
-    /// Calls `range(address, bytes)` for the parts of rows that lie in the tensor.
+    /// Calls `range(address, bytes)` for the parts of rows that are in the tensor.
     pub(crate) fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
         self.rows().flatten().for_each(|row| range(row.address, row.bytes));
     }
 
-    /// Calls `part(address, bytes)` for each part of the box that lies in the tensor, `bytes` being
+    /// Calls `part(address, bytes)` for each part of the box that is in the tensor, `bytes` being
     /// those of the box there. An H200 stores a row that ends within 16 bytes up to the next
     /// multiple of them (seen); here what is no element stays as it is.
     pub(crate) fn for_each_part(&self, bytes: &[u8], mut part: impl FnMut(u64, &[u8])) {
@@ -103,10 +103,10 @@ impl Tile {
     }
 }
 
-/// How the bytes that a copy moves lie in shared memory.
+/// The placement in shared memory of the bytes that a copy moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// How many are moved, row by row. What lies between rows is not among them.
+    /// How many are moved, row by row. The gaps between rows do not count.
     pub(crate) bytes: usize,
     /// The bytes of a row, and from the beginning of one to that of the next: both before the
     /// swizzle.
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_a_short_row_lie_in_the_span_of_their_row() {
+    fn pieces_of_a_short_row_are_in_the_span_of_their_row() {
         for (swizzle, span) in SPANS {
             for row in (16..=span).step_by(16) {
                 let placement = placement(swizzle, row);

@@ -101,11 +101,11 @@ fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
 const SHORT_ROWS: [(TensorSwizzle, u32); 4] =
     [(TensorSwizzle::B32, 4), (TensorSwizzle::B64, 8), (TensorSwizzle::B128, 16), (TensorSwizzle::B128, 4)];
 
-/// What lies in a word of shared memory before a copy comes.
+/// The value of a word of shared memory before a copy.
 const BEFORE: u32 = 0xABCD_0000;
 
 #[test]
-fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
+fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
     const ROWS: u32 = 9;
     for (swizzle, columns) in SHORT_ROWS {
         let memory = GlobalMemory::new();
@@ -168,7 +168,7 @@ fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
     }
 }
 
-/// A tensor map of boxes of `rows` rows of 64 bytes, which lie 128 apart.
+/// A tensor map of boxes of `rows` rows of 64 bytes, which are 128 apart.
 fn boxes_of_half_rows(memory: &GlobalMemory, words: &Words, rows: u32) -> Allocation {
     let map = TensorMap::new(TensorElement::U32, words.address(), &[16, 4], &[64], &[16, rows]);
     upload(memory, &map.with_swizzle(TensorSwizzle::B128))
@@ -206,7 +206,7 @@ fn a_box_whose_rows_reach_past_shared_memory_by_their_pitch_is_out_of_bounds() {
 }
 
 #[test]
-fn what_lies_between_short_rows_is_no_part_of_a_copy_and_their_last_is() {
+fn gaps_between_short_rows_are_not_copied_and_the_last_row_is() {
     let memory = GlobalMemory::new();
     let words = counted(&memory, 64);
     let map = boxes_of_half_rows(&memory, &words, 4);
@@ -447,7 +447,7 @@ fn what_a_store_reads_may_not_be_written_before_the_wait() {
 }
 
 #[test]
-fn a_load_over_the_mbarrier_that_another_one_arrives_at_is_told() {
+fn a_load_over_the_mbarrier_of_another_load_is_a_fault() {
     let memory = GlobalMemory::new();
     let source = counted(&memory, 64);
     let from = source.address();
@@ -462,7 +462,7 @@ fn a_load_over_the_mbarrier_that_another_one_arrives_at_is_told() {
 }
 
 #[test]
-fn a_load_that_no_one_expected_and_bad_operands_are_told() {
+fn a_load_without_expected_bytes_and_invalid_operands_are_faults() {
     let memory = GlobalMemory::new();
     let source = counted(&memory, 64);
     let from = source.address();
@@ -480,20 +480,20 @@ fn a_load_that_no_one_expected_and_bad_operands_are_told() {
     let text = told(&|| bulk_load(tile(), from, 64, barrier(), None));
     assert!(text.contains("still expects 0 arrivals and 64 bytes"), "{text}");
     let text = told(&|| bulk_load(tile(), from + 4, 64, barrier(), None));
-    assert!(text.contains("both must be multiples of 16"), "{text}");
+    assert!(text.contains("the size must be a positive multiple of 16"), "{text}");
     let text = told(&|| bulk_load(tile() + 8, from, 64, barrier(), None));
     assert!(text.contains("is no multiple of 16"), "{text}");
     let text = told(&|| bulk_load(tile(), from + 208, 64, barrier(), None));
     assert!(text.contains("from offset 208, 16 bytes over the end"), "{text}");
     let text = told(&|| bulk_load(tile(), from, 64, barrier(), Some(2)));
-    assert!(text.contains("the mask 0x0002 of a cluster of 1 blocks"), "{text}");
+    assert!(text.contains("the multicast mask 0x0002 names"), "{text}");
     let text = told(&|| tensor_load(tile(), from, [0, 0], barrier(), None));
     assert!(text.contains("there is no tensor map at"), "{text}");
     let map = TensorMap::new(TensorElement::U32, from, &[8, 8], &[32], &[4, 4]);
     let map = upload(&memory, &map);
     let at = map.address();
     let text = told(&|| tensor_load(tile(), at, [0, 0, 0], barrier(), None));
-    assert!(text.contains("3 coordinates for a tensor of 2 dimensions"), "{text}");
+    assert!(text.contains("the copy has 3 coordinates, and the tensor 2 dimensions"), "{text}");
     let text = told(&|| tensor_load(tile(), at, [5, 0], barrier(), None));
     assert!(text.contains("begins at element 5 of 4 bytes along dimension 0"), "{text}");
 }
@@ -519,7 +519,7 @@ fn a_box_is_not_stored_from_below_0_on_along_any_dimension() {
         };
         launch(&memory).run(&kernel).map(|_| words.read())
     };
-    assert_eq!(run([0, 6]).unwrap().iter().sum::<u32>(), 32, "two of four lines lie in the tensor");
+    assert_eq!(run([0, 6]).unwrap().iter().sum::<u32>(), 32, "two of four lines are in the tensor");
     let text = run([0, -1]).unwrap_err().to_string();
     assert!(text.contains("[0, -1]") && text.contains("illegal"), "{text}");
 }
@@ -622,7 +622,7 @@ fn what_a_load_brought_is_read_by_who_knows_of_its_arrival() {
 }
 
 #[test]
-fn copies_that_are_in_flight_when_a_block_ends_are_told() {
+fn copies_that_are_in_flight_when_a_block_ends_are_a_fault() {
     let memory = GlobalMemory::new();
     let source = counted(&memory, 64);
     let from = source.address();

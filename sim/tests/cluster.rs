@@ -101,12 +101,15 @@ fn wrong_ranks_and_plain_uses_of_cluster_addresses_fault() {
     });
     assert!(matches!(error.kind, FaultKind::SharedOutOfBounds { .. }), "{error}");
     let error = fault(launch(), &cluster_wait);
-    assert!(error.to_string().contains("the thread has not arrived since it last waited"), "{error}");
+    assert!(
+        error.to_string().contains("the thread waits and has not arrived since its last wait"),
+        "{error}"
+    );
     let error = fault(launch(), &|| {
         cluster_arrive();
         cluster_arrive();
     });
-    assert!(error.to_string().contains("the thread has arrived and not waited since"), "{error}");
+    assert!(error.to_string().contains("the thread arrives again before it has waited"), "{error}");
 }
 
 #[test]

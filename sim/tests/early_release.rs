@@ -153,7 +153,7 @@ fn stages_that_are_released_behind_the_wait_are_filled_again() {
 }
 
 #[test]
-fn a_release_before_the_wait_is_told_though_the_wait_comes_before_the_copy() {
+fn a_release_before_the_wait_is_a_fault_even_if_the_wait_precedes_the_copy() {
     for how in [Release::Early, Release::OneTooEarly, Release::ByAnother] {
         let fault = run_ring(how).unwrap_err();
         let FaultKind::SharedBeingRead { access, bytes: 16, offset: 1024, read } = &fault.kind else {
@@ -176,7 +176,7 @@ fn a_release_before_the_wait_is_told_though_the_wait_comes_before_the_copy() {
             assert!(
                 text.contains("bulk copy's write of 16 bytes of shared memory at offset 1024, which wgmma.s8 of the warpgroup of thread (0,0,0) at ")
                     && text.contains("reads, and the writing thread has not synchronised with the thread that waited for it (thread (")
-                    && text.ends_with(": release the stage after wgmma_wait_group"),
+                    && text.ends_with("\nrelease the stage after `wgmma_wait_group`"),
                 "{text}"
             );
         }
@@ -233,7 +233,7 @@ fn cluster_ring(source: u64, early: bool) {
 }
 
 #[test]
-fn an_early_release_to_the_other_block_of_a_cluster_is_told() {
+fn an_early_release_to_the_other_block_of_a_cluster_is_a_fault() {
     let memory = GlobalMemory::new();
     let source = Words::new(&memory, BYTES as usize / 4, 0x0102_0304);
     let address = source.address();
@@ -333,8 +333,7 @@ fn boxes_are_written_again_by_who_knows_that_they_were_stored() {
         assert!(read.is_complete, "the order of this run hides it: {fault}");
         assert_eq!((read.wait, read.thread), (ReadWait::BulkGroup, Dim3::new(63, 0, 0)), "{fault}");
         assert_eq!(read.released.is_some(), how == Boxes::ArriveThenWait, "{fault}");
-        let advice =
-            "write after the storing thread has called bulk_wait_group_read and met this thread at a barrier";
+        let advice = "let the storing thread call `bulk_wait_group_read`, then a barrier, and write after that barrier";
         assert!(fault.to_string().ends_with(advice), "{fault}");
     }
 }
@@ -493,7 +492,7 @@ fn lanes_that_meet_know_what_each_of_them_does_and_other_warps_do_not() {
 }
 
 #[test]
-fn a_read_that_nobody_waited_for_is_told_as_such() {
+fn a_fault_says_that_no_thread_has_waited_for_the_read() {
     let memory = GlobalMemory::new();
     let target = Words::new(&memory, 4, 0);
     let to = target.address();
@@ -507,5 +506,8 @@ fn a_read_that_nobody_waited_for_is_told_as_such() {
     let FaultKind::SharedBeingRead { read, .. } = &fault.kind else { panic!("{fault}") };
     assert!(!read.is_complete && read.released.is_none());
     assert!(fault.to_string().contains("of thread (0,0,0) at "), "{fault}");
-    assert!(fault.to_string().contains("reads, and no thread has waited for it: write after"), "{fault}");
+    assert!(
+        fault.to_string().contains("reads, and no thread has waited for it\nlet the storing thread"),
+        "{fault}"
+    );
 }

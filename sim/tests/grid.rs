@@ -208,7 +208,7 @@ fn atomics_of_all_blocks_and_threads_add_up() {
 }
 
 #[test]
-fn progress_is_told_after_every_block() {
+fn progress_is_reported_after_every_block() {
     let (calls, last) = (AtomicU64::new(0), AtomicU64::new(0));
     let progress = |done, total| {
         assert_eq!(total, 20);

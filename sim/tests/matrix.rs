@@ -32,7 +32,7 @@ fn a_row_that_is_not_aligned_faults_in_its_own_lane() {
 }
 
 #[test]
-fn a_row_out_of_bounds_and_one_that_nobody_wrote_fault() {
+fn a_row_out_of_bounds_and_an_unwritten_row_are_faults() {
     let memory = GlobalMemory::new();
     let outside = fault(warp(&memory), &|| {
         fill();
@@ -51,7 +51,7 @@ fn a_row_out_of_bounds_and_one_that_nobody_wrote_fault() {
 }
 
 #[test]
-fn addresses_of_lanes_beyond_the_matrices_are_not_looked_at() {
+fn addresses_of_lanes_beyond_the_matrices_are_ignored() {
     let memory = GlobalMemory::new();
     warp(&memory)
         .run(&|| {
@@ -119,7 +119,7 @@ fn copies_that_arrive_at_an_mbarrier_land_when_it_is_asked_and_not_before() {
 }
 
 #[test]
-fn an_mbarrier_that_waits_for_too_many_or_was_never_made_is_told() {
+fn an_mbarrier_with_an_invalid_count_or_without_initialisation_is_a_fault() {
     let memory = GlobalMemory::new();
     let stuck = fault(warp(&memory), &|| {
         let barrier = shared_base();

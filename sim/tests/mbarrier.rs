@@ -39,7 +39,7 @@ fn more_arrivals_than_a_phase_takes_are_a_fault() {
     });
     let text = error.to_string();
     assert!(
-        text.ends_with("mbarrier.arrive: 1 arrivals at an mbarrier whose phase lacks 0 of 1, and 64 bytes"),
+        text.ends_with("mbarrier.arrive: 1 arrivals at an mbarrier whose phase still expects 0 of 1 arrivals, and 64 bytes"),
         "{text}"
     );
 }

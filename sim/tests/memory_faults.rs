@@ -41,7 +41,7 @@ fn a_wrapper_with_track_caller_passes_its_callers_line_on() {
 }
 
 #[test]
-fn global_memory_out_of_bounds_is_told_from_the_nearest_allocation() {
+fn a_global_access_out_of_bounds_names_the_nearest_allocation() {
     let memory = GlobalMemory::new();
     let only = memory.alloc(100, "the input").unwrap();
     let base = only.address();
@@ -149,7 +149,7 @@ fn misaligned_accesses_fault_in_both_spaces_and_at_every_width() {
 }
 
 #[test]
-fn shared_memory_out_of_bounds_is_told_by_offset_also_before_the_start() {
+fn a_shared_access_out_of_bounds_names_its_offset_also_before_the_start() {
     let memory = GlobalMemory::new();
     let told = |address: u32| fault(launch(&memory), &|| store_shared(address, 0u32)).to_string();
     let text = told(shared_base() + 256);
@@ -196,7 +196,7 @@ fn a_missing_barrier_is_a_race_also_where_the_read_comes_before_the_write() {
 }
 
 #[test]
-fn of_several_faulting_blocks_the_first_in_the_grid_is_told_every_time() {
+fn among_several_faulting_blocks_the_first_in_the_grid_is_reported_every_time() {
     let memory = GlobalMemory::new();
     let error = || {
         fault(Launch::new("many", (7, 11, 13), 32, &memory), &|| {

@@ -46,7 +46,7 @@ fn a_line_is_found_by_the_text_on_it_and_has_the_sectors_of_its_accesses() {
 }
 
 #[test]
-fn bank_conflicts_are_the_wavefronts_above_those_that_the_bytes_need() {
+fn bank_conflicts_are_the_wavefronts_beyond_what_the_bytes_need() {
     let profile = profile_of(1, 32, &|_| {
         let (t, shared) = (thread_idx().x, shared_base());
         store_shared::<u32>(shared + 4 * t, t); // row
@@ -251,7 +251,7 @@ fn bulk_loads_in_flight_are_those_of_the_block_at_its_waits() {
 }
 
 #[test]
-fn instructions_are_counted_by_class_also_those_that_are_plain_rust_here() {
+fn instructions_are_counted_by_class_also_if_they_are_plain_rust_on_the_simulator() {
     let profile = profile_of(1, 64, &|a| {
         let t = thread_idx().x;
         count_instruction("ex2.approx.ftz.f32"); // special

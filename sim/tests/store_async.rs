@@ -104,7 +104,7 @@ fn a_block_may_store_to_itself_by_either_address() {
 }
 
 #[test]
-fn what_is_stored_may_not_be_touched_before_the_wait_but_what_lies_beside_it() {
+fn stored_bytes_may_not_be_accessed_before_the_wait_but_adjacent_bytes_may() {
     let memory = GlobalMemory::new();
     let run = |touch: fn()| {
         let kernel = move || {
@@ -169,7 +169,7 @@ fn who_did_not_wait_for_the_mbarrier_may_not_read_what_others_waited_for() {
 }
 
 #[test]
-fn words_of_16_bytes_that_arrive_at_two_mbarriers_are_told_apart() {
+fn words_of_16_bytes_that_complete_on_two_mbarriers_are_distinguished() {
     let send = || {
         store_async(map_shared(tile(), 1), 5_u32, map_shared(barrier(0), 1));
         store_async(map_shared(tile() + 4, 1), 6_u32, map_shared(barrier(1), 1));
@@ -274,16 +274,16 @@ fn an_asynchronous_operation_reads_what_was_stored_behind_a_fence_only() {
         };
         assert_eq!(writer, own.then_some(Dim3::new(0, 0, 0)), "{fault}");
         let way = if own {
-            "let the writing thread fence"
+            "call `fence_proxy_async` in the writing thread"
         } else {
-            "let the thread that issues the operation fence"
+            "then call `fence_proxy_async` in it"
         };
         assert!(fault.to_string().contains(way), "{fault}");
     }
 }
 
 #[test]
-fn a_store_over_what_a_copy_still_reads_is_told() {
+fn a_store_over_bytes_that_a_copy_still_reads_is_a_fault() {
     let memory = GlobalMemory::new();
     let target = Words::new(&memory, 4, 0);
     let to = target.address();
@@ -324,7 +324,7 @@ fn a_store_over_what_a_copy_still_reads_is_told() {
 }
 
 #[test]
-fn bad_addresses_are_told_as_those_of_other_stores() {
+fn invalid_addresses_are_the_faults_of_other_stores() {
     let to = |offset: u32, rank: u32| map_shared(shared_base() + offset, rank);
     let told = |send: &(dyn Fn() + Sync)| sent([4, 0], send, 0, || ()).unwrap_err();
     let fault = told(&|| store_async(to(64, 1), 5_u32, to(0, 0)));
@@ -366,7 +366,7 @@ fn bytes_that_the_phase_does_not_expect_keep_it_from_ending() {
 }
 
 #[test]
-fn a_block_that_ends_before_its_phase_or_has_ended_is_told() {
+fn a_store_to_a_block_that_ends_before_its_phase_or_has_ended_is_a_fault() {
     let memory = GlobalMemory::new();
     let error = fault(launch(&memory), &|| {
         expect([4, 0]);

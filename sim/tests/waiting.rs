@@ -28,7 +28,7 @@ fn a_barrier_that_some_threads_never_reach_says_who_waits_where_and_who_exited()
 }
 
 #[test]
-fn threads_at_different_barriers_and_warp_operations_are_told_in_groups() {
+fn a_deadlock_lists_threads_by_barrier_and_warp_operation() {
     let memory = GlobalMemory::new();
     let error = fault(launch(&memory, 96), &|| match thread_idx().x {
         0..32 => sync_threads(),
@@ -52,7 +52,7 @@ fn barriers_with_wrong_numbers_or_counts_fault() {
     assert!(told(16, 64).contains("barrier 16 does not exist"));
     assert!(told(1, 33).contains("33, which is not a positive multiple of 32"));
     assert!(told(1, 0).contains("a thread count of 0"));
-    assert!(told(1, 96).contains("96 in a block of 64 threads"));
+    assert!(told(1, 96).contains("96, which is more than the block's 64 threads"));
     let error = fault(launch(&memory, 64), &|| barrier_sync(1, if warp_id() == 0 { 64 } else { 32 }));
     assert!(
         matches!(error.kind, FaultKind::BarrierMismatch { barrier: 1, count: 32, expected: 64, .. }),
@@ -130,7 +130,7 @@ fn operations_that_need_every_lane_fault_when_one_has_exited_before_or_after() {
 }
 
 #[test]
-fn a_condition_that_nobody_fulfils_is_told_at_once() {
+fn a_wait_for_a_condition_that_no_thread_fulfils_is_a_fault_at_once() {
     let error = fault(launch(&GlobalMemory::new(), 4), &|| wait_until("phase 1 of the mbarrier", || false));
     let text = error.to_string();
     assert!(
@@ -179,7 +179,7 @@ fn a_warp_that_polls_by_warp_operations_lets_the_others_run() {
 }
 
 #[test]
-fn a_panic_is_told_with_message_and_line_and_the_next_launch_works() {
+fn a_panic_is_a_fault_with_message_and_line_and_the_next_launch_works() {
     let memory = GlobalMemory::new();
     let value = 3;
     let error = fault(launch(&memory, 64), &|| {

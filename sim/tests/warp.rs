@@ -49,7 +49,7 @@ fn a_shuffle_with_a_clamp_value_follows_the_formula_of_ptx() {
         let (value, valid) = shfl_clamped(ShuffleMode::Idx, FULL, lane, 2, c);
         assert_eq!((value, valid), (segment + 2, true));
         let (value, valid) = shfl_clamped(ShuffleMode::Idx, FULL, lane, 6, c);
-        assert_eq!((value, valid), (lane, false), "6 lies above the clamp");
+        assert_eq!((value, valid), (lane, false), "6 is above the clamp");
         let (value, valid) = shfl_clamped(ShuffleMode::Up, FULL, lane, 1, 0b11000 << 8 | 2);
         assert_eq!((value, valid), if inner >= 3 { (lane - 1, true) } else { (lane, false) });
         assert_eq!(

@@ -114,7 +114,7 @@ fn products_are_added_up_and_given_after_the_wait() {
 }
 
 #[test]
-fn results_that_nobody_waited_for_are_not_given() {
+fn results_without_a_wait_are_nan() {
     let memory = GlobalMemory::new();
     let output = Words::new(&memory, 128 * 8, 0);
     let address = output.address();
@@ -123,7 +123,7 @@ fn results_that_nobody_waited_for_are_not_given() {
 }
 
 #[test]
-fn missing_fences_early_writes_and_missing_warps_are_told() {
+fn missing_fences_early_writes_and_missing_warps_are_faults() {
     let memory = GlobalMemory::new();
     let output = Words::new(&memory, 128 * 8, 0);
     let address = output.address();

@@ -97,7 +97,7 @@ impl Wgmma {
         let per_piece = 128 / bits;
         if mn_major {
             // `rows` begin with a piece: they are counted by eights, and only numbers of 16 bits
-            // lie so.
+            // can be M- or N-major.
             for row in rows.clone().step_by(per_piece) {
                 for k in 0..self.k() {
                     visit(descriptor.mn_major((row / per_piece) as u32, k as u32), row - rows.start, k);

@@ -1,4 +1,4 @@
-//! `wgmma.mma_async`: a warpgroup (four warps) multiplies matrices that lie in shared memory, A
+//! `wgmma.mma_async`: a warpgroup (four warps) multiplies matrices that are in shared memory, A
 //! also in registers.
 //!
 //! A value, [`Wgmma`], describes an instruction, like [`Mma`](crate::intrinsics::Mma) for

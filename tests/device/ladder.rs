@@ -99,7 +99,7 @@ fn launch(device: &Device, step: Step, a: &TestMatrix, b: &TestMatrix, c: &mut T
     let (lda, ldb, ldc) = (leading(a.shape), leading(b.shape), leading(c.shape));
     let (grid, extents) = (step.grid(m, n), (m as u32, n as u32, k as u32));
     let (a, b, c) = (a.view(), b.view(), c.view_mut());
-    // SAFETY: the matrices lie inside their buffers, which are three.
+    // SAFETY: the matrices are inside their buffers, which are three.
     unsafe {
         match step.kernel() {
             Some(kernel) => {

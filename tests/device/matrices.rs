@@ -10,7 +10,7 @@ use moye::{
 };
 use rstest::rstest;
 
-/// How a matrix lies in its buffer.
+/// The storage order of a matrix in its buffer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Order {
     RowMajor,

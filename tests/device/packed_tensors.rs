@@ -88,7 +88,7 @@ fn by_words<T: Scalar>(kernel: &CopyKernel) {
     }
 }
 
-/// One by one, threads sharing bytes; rows start within bytes, and lie across.
+/// One by one, threads sharing bytes; rows start within bytes, and cross them.
 fn by_elements<T: Scalar>(kernel: &CopyKernel) {
     for shape in [(8_usize, 16_usize), (1, 1), (3, 5), (17, 33), (9, 1), (1, 40)] {
         let (m, n) = shape;

@@ -11,7 +11,7 @@ use moye_kernels_tiled::ranks::{Mode, copy_3, copy_4, copy_5};
 
 static PTX: Ptx = Ptx::new("moye-kernels-tiled", PTX_SM_80);
 
-/// What lies between the elements of the destination.
+/// The padding between the elements of the destination.
 const UNTOUCHED: f32 = -1.0;
 
 /// Strides that visit the modes in this order, the first fastest, with a gap after each mode but

@@ -114,7 +114,7 @@ fn leading<K: Case>() -> usize {
     K::leading() as usize
 }
 
-/// Where element `(i, j)` of a matrix lies, in elements.
+/// The offset of element `(i, j)` of a matrix, in elements.
 fn place<K: Case>(i: usize, j: usize) -> usize {
     if K::AXIS == 0 { i + leading::<K>() * j } else { i * leading::<K>() + j }
 }

@@ -40,7 +40,7 @@ fn buffers_keep_what_was_uploaded(#[values(On::Sim, On::Gpu)] on: On) {
 }
 
 #[test]
-fn memory_that_nobody_wrote_is_poisoned_on_the_simulator() {
+fn unwritten_memory_is_poisoned_on_the_simulator() {
     let buffer = Device::sim().alloc_uninit::<f32>(10).unwrap();
     assert!(buffer.download().unwrap().iter().all(|x| x.is_nan()), "a result that depends on it must show");
 }
@@ -109,7 +109,7 @@ fn the_simulator_refuses_memory_that_it_has_not_and_handles_of_the_driver() {
     unsafe {
         for (address, len) in [(numbers.address(), 4), (0x1000, 1)] {
             let error = Buffer::<f32>::from_raw_parts(address, len, &device).unwrap_err().to_string();
-            assert!(error.contains("do not lie within one allocation of the simulated device"), "{error}");
+            assert!(error.contains("are not within one allocation of the simulated device"), "{error}");
         }
         let error = Buffer::<f32>::from_raw_parts(numbers.address() + 4, 4, &other).unwrap_err().to_string();
         assert!(error.starts_with("16 bytes at address 0x"), "{error}");
@@ -533,7 +533,7 @@ fn the_best_device_is_gpu_0_where_it_can_be_used_and_the_simulator_otherwise() {
 }
 
 #[test]
-fn a_missing_gpu_is_told_and_a_failure_where_one_is_required() {
+fn a_missing_gpu_is_reported_and_a_failure_where_one_is_required() {
     if Device::gpu(0).is_ok() {
         return;
     }

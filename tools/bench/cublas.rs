@@ -93,7 +93,7 @@ fn open(name: &str, named: Option<OsString>) -> Result<()> {
             Err(error) => {
                 let source =
                     std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string);
-                bail!("{VARIABLE}: {source}; name libcublas.so.13 (or .12), or the folder that it lies in")
+                bail!("{VARIABLE}: {source}; name libcublas.so.13 (or .12), or its folder")
             }
         }
     }
@@ -152,7 +152,7 @@ impl Peer {
     pub unsafe fn prepare<'a>(&'a self, gemm: &Gemm) -> Result<Box<dyn FnMut() -> Result<()> + 'a>> {
         let gemm = *gemm;
         Ok(match self {
-            // SAFETY: the caller's contract.
+            // SAFETY: the matrices have these extents, and C's is writable, at every call.
             Self::Cublas(cublas) => Box::new(move || unsafe { cublas.run(&gemm) }),
             Self::CublasLt(lt) => {
                 let prepared = Prepared::new(lt, &gemm)?;
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_not_there_is_told_with_the_way_out() {
+    fn a_missing_library_is_an_error_with_the_way_out() {
         let folder = tempfile::TempDir::new().unwrap();
         for named in [folder.path().to_owned(), folder.path().join("libcublas.so.12")] {
             for (name, file) in [("cublas", "libcublas.so.1"), ("cublasLt", "libcublasLt.so.1")] {
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn transposed_operands_lie_the_other_way_round() {
+    fn transposed_operands_have_their_strides_swapped() {
         let gemm = Gemm {
             kind: Kind::F32,
             transposed: (true, true),

@@ -153,7 +153,7 @@ mod tests {
     use crate::tests::on_simulator;
 
     #[test]
-    fn copies_and_transposes_are_checked_and_told() {
+    fn copies_and_transposes_are_checked_and_printed() {
         on_simulator(|measure| {
             for (transposed, name) in [(false, "copy"), (true, "transpose")] {
                 for bytes in BYTES {

@@ -358,7 +358,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn results_are_told_as_they_were_before() {
+    fn results_are_printed_in_the_recorded_form() {
         let (conditions, rows) = made_up();
         golden("table.md").assert_eq(&table(&rows));
         golden("rows.csv").assert_eq(&csv(&conditions, &rows).replace("\r\n", "\n"));

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_side_fails_with_is_told() {
+    fn the_error_of_a_failing_side_is_reported() {
         let said =
             in_turn(&Device::sim(), &Plan::default(), &mut [&mut || anyhow::bail!("broken")], &mut || {});
         assert_eq!(said.unwrap_err().to_string(), "broken");

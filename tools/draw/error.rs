@@ -29,7 +29,7 @@ pub enum DrawError {
         /// Its cells.
         cells: i64,
     },
-    /// A thread's value lies outside the tile.
+    /// A thread's value is outside the tile.
     #[error(
         "the thread-value layout {layout} puts value {value} of thread {thread} at {index}, outside the tile of \
          {rows} x {columns} (0 to {last}, counted down the columns); give the tile that it was made for"

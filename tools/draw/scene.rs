@@ -78,7 +78,7 @@ pub enum Label {
         /// How many other pairs of thread and value hold the same element.
         more: usize,
     },
-    /// The banks of shared memory that the element lies in.
+    /// The banks of shared memory that have the element.
     Bank {
         /// The first bank.
         first: i64,

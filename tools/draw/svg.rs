@@ -27,7 +27,7 @@ pub fn svg(scene: &Scene, style: &Style) -> String {
     for cell in drawing.cells.iter().filter(|cell| cell.mark == Mark::None) {
         document = document.add(group(cell));
     }
-    // Strong borders lie over their neighbours' thin ones.
+    // Strong borders are drawn over their neighbours' thin ones.
     for cell in drawing.cells.iter().filter(|cell| cell.mark != Mark::None) {
         document = document.add(group(cell));
     }
@@ -67,7 +67,7 @@ fn group(cell: &PlacedCell) -> Group {
         Mark::Accessed => " accessed",
         Mark::Conflict => " conflict",
     };
-    // A strong border lies within its cell.
+    // A strong border is within its cell.
     let inset = if cell.mark == Mark::None { 0.0 } else { 1.5 };
     group = group.add(
         Rectangle::new()

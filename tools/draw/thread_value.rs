@@ -12,7 +12,7 @@ use moye_device::layout::{Basis, Layout, Leaf, try_make_layout_tv};
 /// pairs hold shows the first, and how many others there are.
 ///
 /// # Errors
-/// Where a value lies outside the tile, or there are too many cells.
+/// A value is outside the tile, or there are too many cells.
 ///
 /// ```
 /// use moye_draw::Label;

@@ -58,7 +58,7 @@ fn packed(folder: &Path, name: &str, text: &str) {
     packed.finish().unwrap();
 }
 
-/// The script run from elsewhere, as the folder may lie anywhere.
+/// The script run from elsewhere, as the folder may be anywhere.
 fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let Output { status, stdout, .. } =
         Command::new(folder.join("run")).args(arguments).current_dir("/").output().unwrap();

@@ -46,6 +46,22 @@ fn each_page_of_the_guide_runs_as_a_test_is_in_the_index_and_has_a_reading() {
 }
 
 #[test]
+fn each_record_and_each_readme_of_a_package_has_a_reading() {
+    let readings = fs::read_to_string(root().join("docs/readings.md")).unwrap();
+    let below = |folder: &str| fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
+    let mut pages: Vec<_> = below("docs/decisions").collect();
+    for folder in ["builder", "device", "host", "macros", "python", "sim", "tests", "tools"] {
+        let folders = below(folder).chain([root().join(folder)]);
+        pages.extend(folders.map(|folder| folder.join("README.md")).filter(|page| page.is_file()));
+    }
+    for page in &pages {
+        let name = page.strip_prefix(root()).unwrap().to_str().unwrap();
+        assert!(readings.contains(&format!(": {name}\n")), "no reading of {name}");
+    }
+    assert!(pages.len() > 25, "{} pages", pages.len());
+}
+
+#[test]
 fn the_first_screen_the_changelog_and_the_records_stay_short() {
     let lines = |name: &str| fs::read_to_string(root().join(name)).unwrap().lines().count();
     assert!(lines("README.md") <= 120, "{} lines", lines("README.md"));

@@ -30,7 +30,7 @@ macro_rules! assembly {
     ) => {
         // Taken apart by one pattern: a hundred indices each take the compiler longer.
         let [$($register),*] = $d;
-        // SAFETY: the caller's contract.
+        // SAFETY: the whole warpgroup executes it, with descriptors of shared memory.
         unsafe {
             core::arch::asm!(
                 concat!(

@@ -57,7 +57,7 @@ use crate::number::Number;
 ///     }
 ///
 ///     unsafe fn accumulate(d: &mut [f32; 1], a: [f32; 2], b: [f32; 2]) {
-///         // SAFETY: the caller's contract.
+///         // SAFETY: all lanes of the warp execute this call, as `fma` requires.
 ///         unsafe { Self::fma(d, a, b, *d) }
 ///     }
 /// }

@@ -112,8 +112,8 @@ elements! {
 
 impl TmaTile {
     /// The tensor map by which the tile is moved to and from a tensor at `address`, whose layout
-    /// counts elements and has the tile's modes. Further settings (what lies outside, L2) are the
-    /// map's own.
+    /// counts elements and has the tile's modes. Further settings (the fill value out of bounds,
+    /// L2) are the map's own.
     ///
     /// # Errors
     /// A tensor that TMA does not take, with the numbers.

@@ -66,7 +66,7 @@ fn long_rows_fall_into_the_longest_aligned_boxes() {
 }
 
 #[test]
-fn rows_that_no_boxes_make_up_are_told_with_those_that_fit() {
+fn rows_that_no_boxes_divide_are_an_error_that_names_rows_that_fit() {
     for (layout, bits, expected) in [
         (
             layout!((257, 8)),

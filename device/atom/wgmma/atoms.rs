@@ -38,7 +38,7 @@ macro_rules! atom {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn mma(d: &mut Self::Accumulators, a: $operand, b: u64, adds: bool) {
-                // SAFETY: the caller's contract.
+                // SAFETY: the whole warpgroup executes it, with descriptors of shared memory.
                 unsafe { wgmma::$function::<$($generic),*>(d, a, b, adds) };
             }
         }

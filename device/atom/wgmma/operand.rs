@@ -274,7 +274,7 @@ impl Tile {
         leaf == leaves
     }
 
-    /// Checks that within each instruction's part of a mode, the element `step i` lies at
+    /// Checks that within each instruction's part of a mode, the element `step i` is at
     /// `place(i)` pieces, where `place(i) = i % width * inner + i / width * outer`. `outer` is
     /// found where the mode shows it, and otherwise is what `otherwise` says.
     const fn check_mode(

@@ -24,7 +24,7 @@ static_layout! {
 /// `n` for M contiguous, `t` for K. The second is of `b`: `n` for K contiguous, `t` for N.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from; `c`
+/// The matrices are in memory of the device inside the buffers that the pointers come from; `c`
 /// overlaps neither of the others, nor itself. `m` and `k` are at most 2^31 - 128 and `n` is at
 /// most 8,388,480: a grid has no more than 65,535 blocks along y.
 #[kernel(

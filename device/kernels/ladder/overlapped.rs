@@ -34,7 +34,7 @@ const _: () = {
 /// `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// The matrices are in memory of the device inside the buffers that the pointers come from, and `c`
 /// overlaps neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 8 bytes, 2 elements.
 /// Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 1,

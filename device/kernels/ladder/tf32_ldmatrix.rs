@@ -41,7 +41,7 @@ const _: () = {
 /// `(ceil(m / 16), ceil(n / 8))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// The matrices are in memory of the device inside the buffers that the pointers come from, and `c`
 /// overlaps neither of the others. `a` and `lda` are multiples of 16 bytes, 4 elements, `b` and
 /// `ldb` of 8 bytes, 2 elements. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 1,

@@ -32,7 +32,7 @@ const _: () = {
 /// 128 x 128, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// The matrices are in memory of the device inside the buffers that the pointers come from, and `c`
 /// overlaps neither of the others. `a`, `b`, `lda` and `ldb` are multiples of 16 bytes, 4 elements.
 /// Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,

@@ -32,7 +32,7 @@ const _: () = {
 /// `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// The matrices are in memory of the device inside the buffers that the pointers come from, and `c`
 /// overlaps neither of the others. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,
     shared = (sA: SharedArray<f32, Smem>, sB: SharedArray<f32, Smem>))]

@@ -16,7 +16,7 @@ static_layout! {
 /// Fastest where the first stride of each is 1 (column-major).
 ///
 /// # Safety
-/// Both matrices lie in memory of the device inside the buffers that the pointers come from, and
+/// Both matrices are in memory of the device inside the buffers that the pointers come from, and
 /// they do not overlap. `m` is at most 2^31 - 128 and `n` at most 2,097,120: a grid has no more
 /// than 65,535 blocks along y.
 #[kernel(threads = 256, shared = (sX: SharedArray<f32, Smem>))]

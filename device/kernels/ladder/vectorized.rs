@@ -39,7 +39,7 @@ const _: () = assert!(!TORN.is_coalesced(layout!((128, 8):(1, 4096))));
 /// `(ceil(m / 128), ceil(n / 128))`.
 ///
 /// # Safety
-/// The matrices lie in memory of the device inside the buffers that the pointers come from, and `c`
+/// The matrices are in memory of the device inside the buffers that the pointers come from, and `c`
 /// overlaps neither of the others. `a`, `b`, `lda` and `ldb` are multiples of the word, 8 or 16
 /// bytes. Each extent is at most 2^31 - 128.
 #[kernel(threads = Mma::THREADS, min_blocks = 2,

@@ -102,7 +102,7 @@ impl MmaConfig for Config {
 /// As [`matmul`](moye_kernels::mma::matmul), and the gate has an element for each of C.
 #[kernel(threads = 128, shared = Storage<Config>)]
 unsafe fn gated(arguments: Arguments<f16, f16, f32>, gate: Gate) {
-    // SAFETY: the caller's contract.
+    // SAFETY: `arguments` are as `matmul` requires; the gate has an element for each of C.
     unsafe { gemm::<Loop<Config>, _, _, _>(&arguments, Schedule::new::<Config>(&arguments), (), gate) }
 }
 
@@ -133,7 +133,7 @@ fn relative_error((m, n, k): (usize, usize, usize)) -> f64 {
     arguments.alpha = 0.5;
     let parameters = Gate { gate: Global::from_address(on_gate.address()), leading: n as i64 };
     let blocks = m.div_ceil(64) * n.div_ceil(64);
-    // SAFETY: the matrices lie in their allocations, and rows of A and B start at multiples of 16
+    // SAFETY: the matrices are in their allocations, and rows of A and B start at multiples of 16
     // bytes.
     unsafe { gated.simulate(&memory, blocks as u32, 128, (arguments, parameters)) }.unwrap();
     let (mut error, mut norm) = (0.0, 0.0);

@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn by_profile_each_mode_is_coalesced_or_filtered_by_itself(a in layouts(), count in 0usize..5) {
+    fn by_profile_each_mode_is_coalesced_or_filtered_separately(a in layouts(), count in 0usize..5) {
         prop_assume!(!a.shape().is_int());
         let count = count.min(a.rank());
         let (coalesced, filtered) =

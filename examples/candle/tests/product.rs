@@ -32,7 +32,7 @@ fn products_of_each_type_are_as_exact_as_the_type() -> Result<()> {
 }
 
 #[test]
-fn views_are_read_where_they_lie_and_batches_repeat_by_a_stride_of_0() -> Result<()> {
+fn views_are_read_in_place_and_batches_repeat_by_a_stride_of_0() -> Result<()> {
     let a = random(&[2, 3, 9, 5], DType::F32)?.transpose(2, 3)?.narrow(3, 2, 6)?; // (2, 3, 5, 6)
     let b = random(&[1, 3, 6, 7], DType::F32)?.broadcast_as((2, 3, 6, 7))?;
     let c = a.apply_op2(&b, Product::new().alpha(0.5))?;

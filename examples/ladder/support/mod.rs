@@ -7,7 +7,7 @@ use moye::{Buffer, Device, Element, Global, GlobalMut, Grid, Kernel, Result};
 /// A step's kernel: pointers to A, B and C, the extents M, N and K, the leading dimensions.
 pub type Step = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, u32, u32, u32, i64, i64, i64)>;
 
-/// The axis along which an operand's elements lie next to each other.
+/// The axis along which an operand's elements are contiguous.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fast {
     /// M, or N for B: stride 1 along the first axis.
@@ -150,7 +150,7 @@ pub fn run_by<T: Number>(
     Ok(())
 }
 
-/// The elements of a matrix `(rows, k)` as they lie in memory, and the leading dimension, a
+/// The elements of a matrix `(rows, k)` as they are in memory, and the leading dimension, a
 /// multiple of 8: the least alignment that every step is content with.
 fn stored<T: Number>(rows: usize, k: usize, fast: Fast, at: impl Fn(usize, usize) -> f32) -> (Vec<T>, usize) {
     let leading = if fast == Fast::K { k } else { rows }.next_multiple_of(8);

@@ -49,8 +49,8 @@ fn map(boxes: Boxes, address: u64, [rows, k, ld]: [usize; 3]) -> TensorMap {
     TensorMap::from_words(map.encode())
 }
 
-/// The relative error of a product whose rows of C are `ldc` apart; what lies between them stays as
-/// it was.
+/// The relative error of a product whose rows of C are `ldc` apart; the padding between them stays
+/// as it was.
 fn relative_error(mainloop: Mainloop, (m, n, k): (usize, usize, usize), ldc: usize) -> f64 {
     let ld = k.next_multiple_of(8);
     let (a, b) = (numbers(m * ld, 1), numbers(n * ld, 2));
@@ -75,7 +75,7 @@ fn relative_error(mainloop: Mainloop, (m, n, k): (usize, usize, usize), ldc: usi
     match mainloop {
         Mainloop::CpAsync => {
             let blocks = (m.div_ceil(64) * n.div_ceil(64)) as u32;
-            // SAFETY: the matrices lie in their allocations, and rows of A and B start at multiples
+            // SAFETY: the matrices are in their allocations, and rows of A and B start at multiples
             // of 16 bytes.
             unsafe { gated.simulate(&memory, blocks, 128, (arguments, epilogue)) }.unwrap();
         }

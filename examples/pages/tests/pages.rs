@@ -136,7 +136,7 @@ fn attention_is_that_of_float64_for_both_types_and_head_dimensions_on_ragged_len
     }
 }
 
-/// Rows of `n` numbers, `ld` apart, through a kernel; what lies between the rows stays as it was.
+/// Rows of `n` numbers, `ld` apart, through a kernel; the padding between the rows stays as it was.
 fn rows<T: Real>(
     [m, n]: [usize; 2],
     x: &[T],

@@ -476,6 +476,6 @@ pub const CASES: &[Case] = &[
 ];
 
 #[test]
-fn faults_of_asynchronous_operations_are_told_in_every_order() {
+fn faults_of_asynchronous_operations_are_found_in_every_order() {
     check_all(CASES, include_str!("asynchronous.rs"));
 }

@@ -514,7 +514,7 @@ pub const CASES: &[Case] = &[
 ];
 
 #[test]
-fn races_in_global_memory_are_told_in_every_order() {
+fn races_in_global_memory_are_found_in_every_order() {
     check_all(CASES, include_str!("global.rs"));
 }
 

@@ -137,6 +137,6 @@ pub const CASES: &[Case] = &[
 ];
 
 #[test]
-fn other_faults_are_told_in_every_order() {
+fn other_faults_are_found_in_every_order() {
     check_all(CASES, include_str!("others.rs"));
 }

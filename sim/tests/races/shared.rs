@@ -302,7 +302,7 @@ pub const CASES: &[Case] = &[
 ];
 
 #[test]
-fn races_of_a_blocks_threads_are_told_in_every_order() {
+fn races_of_a_blocks_threads_are_found_in_every_order() {
     check_all(CASES, include_str!("shared.rs"));
 }
 
@@ -325,7 +325,7 @@ fn every_order_of_a_kernel_with_several_races_tells_one() {
 
 /// They are reported on request: two threads, two lines, no fault.
 #[test]
-fn writes_of_the_same_value_are_told_once_for_two_lines_if_wanted() {
+fn writes_of_the_same_value_are_printed_once_for_two_lines_if_requested() {
     let memory = moye_sim::GlobalMemory::new();
     let data = memory.upload(&[0_u32; 64], "flags").unwrap();
     let address = data.address();

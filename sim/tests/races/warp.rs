@@ -149,7 +149,7 @@ pub const CASES: &[Case] = &[
 ];
 
 #[test]
-fn races_of_a_warps_lanes_are_told_in_every_order() {
+fn races_of_a_warps_lanes_are_found_in_every_order() {
     check_all(CASES, include_str!("warp.rs"));
 }
 

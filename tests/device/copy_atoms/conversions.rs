@@ -122,7 +122,7 @@ fn tf32(value: f32, half: impl Fn(u32) -> u32) -> f32 {
 
 #[test]
 fn f32_to_tf32_rounds_ties_away() {
-    // A NaN is cut off too: where its payload lies in the 13 low bits alone, an infinity is left.
+    // A NaN is cut off too: where its payload is in the 13 low bits alone, an infinity is left.
     let cut = |x: f32| if x.is_nan() { f32::from_bits(x.to_bits() & !0x1FFF) } else { tf32(x, |_| 0x1000) };
     unary(&SM_80, &kernels::cvt_tf32, &floats(), cut);
 }

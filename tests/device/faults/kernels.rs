@@ -234,7 +234,7 @@ const BYTES: u32 = 16;
 
 /// Has the first words of the tile stored, and does not wait.
 unsafe fn stores(x: GlobalMut<u32>, fence: bool) {
-    // SAFETY: the words lie in both.
+    // SAFETY: the words are in both.
     unsafe {
         (0..4).for_each(|at| tile().write(at, 7));
         if fence {
@@ -247,7 +247,7 @@ unsafe fn stores(x: GlobalMut<u32>, fence: bool) {
 
 /// Has the first words of the tile loaded, and does not wait.
 unsafe fn loads(x: GlobalMut<u32>) {
-    // SAFETY: the words lie in both, and the mbarrier behind those of the tile.
+    // SAFETY: the words are in both, and the mbarrier behind those of the tile.
     unsafe {
         mbarrier_init(mbarrier(), 1);
         fence_mbarrier_init();

@@ -176,7 +176,7 @@ macro_rules! kind {
     3,
     &["written by a bulk copy that completes on the mbarrier at offset 256; this thread has not waited on it"]
 )]
-fn a_fault_is_told_with_block_thread_and_values(
+fn a_fault_names_its_block_thread_and_values(
     #[case] kernel: Faulty,
     #[case] kind: Kind,
     #[case] thread: u32,
@@ -204,9 +204,9 @@ fn a_fault_is_told_with_block_thread_and_values(
 #[case::block_that_is_not_there(
     kernels::reads_of_a_block_that_is_not_there,
     kind!(NoSuchPeer { rank: 2, blocks: 2, .. }),
-    &["block 2 of a cluster of 2"]
+    &["which is in block 2: the cluster has 2 blocks"]
 )]
-fn a_fault_between_blocks_of_a_cluster_is_told_likewise(
+fn a_fault_between_blocks_of_a_cluster_names_its_block_thread_and_values(
     #[case] kernel: Faulty,
     #[case] kind: Kind,
     #[case] parts: &[&str],
@@ -216,7 +216,7 @@ fn a_fault_between_blocks_of_a_cluster_is_told_likewise(
 
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn a_stack_that_is_used_up_is_told_likewise() {
+fn a_stack_overflow_names_its_block_and_thread() {
     let fault = fault(&kernels::recurses, Grid::new(2, 64));
     assert!(matches!(fault.kind, FaultKind::StackOverrun { bytes: 262_144 }), "{fault}");
     let told = "kernel `recurses`, block (1,0,0), thread (3,0,0)";

@@ -132,7 +132,7 @@ fn the_ring_without_a_mistake_runs() {
 }
 
 #[test]
-fn a_stage_that_is_released_before_its_copy_has_read_it_is_told_when_it_is_filled_again() {
+fn refilling_a_stage_before_its_copy_has_read_it_is_a_fault() {
     let fault = fault(&releases_early, Grid::new(1, 96));
     let FaultKind::SharedBeingRead { access, offset: 0, .. } = fault.kind else { panic!("{fault}") };
     assert_eq!((access, fault.thread.x), (Access::BulkDestination, 0), "{fault}");
@@ -141,13 +141,13 @@ fn a_stage_that_is_released_before_its_copy_has_read_it_is_told_when_it_is_fille
         &[
             "bulk copy's write of 16 bytes of shared memory at offset 0, which cp.async.bulk.global.shared::cta of thread (32,0,0) at ",
             "(thread (32,0,0) released it at tests/device/faults/pipelines.rs:",
-            ": write after the storing thread has called bulk_wait_group_read",
+            "\nlet the storing thread call `bulk_wait_group_read`, then a barrier",
         ],
     );
 }
 
 #[test]
-fn a_stage_that_is_read_before_its_wait_is_told() {
+fn reading_a_stage_before_its_wait_is_a_fault() {
     let fault = fault(&reads_before_the_wait, Grid::new(1, 96));
     // Whichever comes first, the read or the copy: nothing orders them.
     let FaultKind::Race(race) = &fault.kind else { panic!("{fault}") };
@@ -161,7 +161,7 @@ fn a_stage_that_is_read_before_its_wait_is_told() {
 }
 
 #[test]
-fn a_stage_whose_copy_was_issued_and_not_waited_for_is_told() {
+fn reading_a_stage_whose_copy_was_not_waited_for_is_a_fault() {
     let fault = fault(&reads_without_a_wait, Grid::new(1, 96));
     // The second warp may have waited for the copy by then, or not: this thread has not.
     assert!(

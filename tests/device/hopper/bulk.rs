@@ -51,7 +51,7 @@ impl Case {
         self.boxes.iter().product::<u32>() as usize
     }
 
-    /// For each element of the box that begins at `start`, its index in the buffer, where it lies
+    /// For each element of the box that begins at `start`, its index in the buffer, where it is
     /// in the tensor.
     fn elements(&self, start: &[i32]) -> Vec<Option<usize>> {
         let index = |at: usize| {
@@ -70,7 +70,7 @@ impl Case {
         (0..self.words()).map(index).collect()
     }
 
-    /// Whether a word is no element of the tensor, but lies in 16 bytes with the end of a row.
+    /// Whether a word is no element of the tensor, but shares 16 bytes with the end of a row.
     fn is_behind_a_row(&self, at: usize) -> bool {
         let extent = self.extents[0] as usize;
         let place = self.strides.iter().rev().fold(at, |rest, &stride| rest % stride as usize);
@@ -122,7 +122,7 @@ macro_rules! launch {
     };
 }
 
-/// One copy of a box that is `buffer` as it lies in shared memory.
+/// One copy of a box that is `buffer` as it is in shared memory.
 fn copy(module: &Module, what: What, map: &TensorMap, buffer: &mut Buffer<u32>, start: &[i32]) {
     let bytes = map.fields().box_bytes() as u32;
     launch!(module, what, map, bytes, buffer, start:
@@ -237,7 +237,7 @@ fn swizzles_exchange_pieces_of_rows() {
 }
 
 #[test]
-fn rows_shorter_than_the_swizzles_span_lie_a_span_apart() {
+fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
     const EXTENTS: [i32; 2] = [48, 40];
     const ROWS: u32 = 32;
     let short = [
@@ -456,8 +456,8 @@ fn boxes_are_added_as_the_numbers_of_their_maps() {
     }
 }
 
-/// A tensor of 16 x 6 numbers, and a box of 16 x 4 over an edge of it: what lies outside is a NaN.
-/// Which one, NVIDIA does not say.
+/// A tensor of 16 x 6 numbers, and a box of 16 x 4 over an edge of it: elements out of bounds are
+/// NaN. NVIDIA does not say which NaN.
 fn fills<T: Element>(
     device: &Device,
     element: TensorElement,
@@ -503,7 +503,7 @@ fn outside_of_the_tensor_are_nans_where_the_map_says_so() {
     }
 }
 
-/// A box has `ceil(extent / stride)` elements along a dimension, which lie `stride` apart in the
+/// A box has `ceil(extent / stride)` elements along a dimension, which are `stride` apart in the
 /// tensor.
 #[test]
 fn loads_leave_out_elements_by_the_strides_of_the_map() {

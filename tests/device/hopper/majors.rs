@@ -1,4 +1,4 @@
-//! The ways in which operands of `wgmma` can lie in shared memory, against the plain triple loop.
+//! The layouts of operands of `wgmma` in shared memory, against the plain triple loop.
 
 use crate::common::matrix::rng;
 use crate::matrix::{Kind, Matrix, Run, check};
@@ -13,7 +13,7 @@ use moye_kernels_wgmma::{self as kernels, TILE_M, TILE_N, tile};
 
 type MajorKernel = Kernel<(Global<u32>, Global<u32>, GlobalMut<u32>)>;
 
-/// How A lies in shared memory, where it comes to the instruction from there; `None` where it does
+/// The layout of A in shared memory, if the instruction reads it from there; `None` where it does
 /// from registers.
 type InShared = Option<ComposedLayout>;
 

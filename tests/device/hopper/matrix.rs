@@ -26,7 +26,7 @@ impl<T: TestNumber> Matrix<T> {
         self.elements.len() / self.rows
     }
 
-    /// The words of the matrix as it lies in shared memory; a layout of elements of one bit counts
+    /// The words of the matrix as it is in shared memory; a layout of elements of one bit counts
     /// bytes.
     pub fn image(&self, layout: &ComposedLayout) -> Vec<u32> {
         let per = if T::WIDTH < 8 { 8 / T::WIDTH } else { 1 };

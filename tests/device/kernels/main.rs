@@ -36,7 +36,7 @@ impl Move {
         let grid = Grid::new((m.div_ceil(TILE) as u32, n.div_ceil(TILE) as u32), 256);
         let strides = (s.row_stride as i64, s.col_stride as i64, d.row_stride as i64, d.col_stride as i64);
         let (src_view, dst_view) = (src.view(), dst.view_mut());
-        // SAFETY: the matrices lie inside their buffers, which are two.
+        // SAFETY: the matrices are inside their buffers, which are two.
         unsafe {
             device.launch(
                 &self.kernel,
@@ -112,7 +112,7 @@ fn run(device: &Device, family: Family, a: &TestMatrix, b: &TestMatrix, c: &mut 
     let strides = |shape: Shape| (shape.row_stride as i64, shape.col_stride as i64);
     let ((a_m, a_k), (b_n, b_k), (c_m, c_n)) = (strides(sa), strides(sb), strides(sc));
     let extents = (m as u32, n as u32, k as u32);
-    // SAFETY: the matrices lie inside their buffers, which are three.
+    // SAFETY: the matrices are inside their buffers, which are three.
     unsafe {
         device.launch(
             &kernel,

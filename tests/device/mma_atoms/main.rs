@@ -129,7 +129,7 @@ impl<M: TestAtom> Problem<M> {
     }
 }
 
-/// Fails where `got` and `wanted` lie further apart than `bound` allows for what is expected.
+/// Fails where `got` and `wanted` are further apart than `bound` allows for what is expected.
 fn compare<M: TestAtom>(
     what: &str,
     inputs: Inputs,

@@ -6,7 +6,7 @@ use moye_device::layout::Layout;
 /// The lanes of a warp that hold each of its sets of matrices, by thread.
 pub fn sets(thr_id: Layout) -> Vec<Vec<usize>> {
     let threads = thr_id.size() as usize;
-    // Four quad pairs lie 4 lanes apart; single threads side by side.
+    // Four quad pairs are 4 lanes apart; single threads side by side.
     let distance = match threads {
         32 => 32,
         8 => 4,
@@ -17,7 +17,7 @@ pub fn sets(thr_id: Layout) -> Vec<Vec<usize>> {
     (0..32 / threads).map(|set| (0..threads).map(|thread| lane(set, thread)).collect()).collect()
 }
 
-/// How one operand lies in the registers of a warp.
+/// The layout of one operand in the registers of a warp.
 #[derive(Clone, Copy)]
 pub struct Operand {
     pub thr_id: Layout,

@@ -196,7 +196,7 @@ fn attention_for_sm_80_spills_nothing_on_newer_gpus(#[values("sm_89", "sm_90")] 
 }
 
 #[test]
-fn a_missing_ptxas_is_told_and_a_failure_where_it_is_required() {
+fn a_missing_ptxas_is_reported_and_a_failure_where_it_is_required() {
     let empty = tempfile::TempDir::new().unwrap();
     // A test of this program, in a process of its own, which finds nothing but in the usual place
     // of a toolkit.

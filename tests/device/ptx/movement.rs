@@ -42,7 +42,7 @@ fn lines_are_copied_by_words_of_16_bytes(#[values("sm_80", "sm_90a")] arch: &str
 }
 
 #[test]
-fn copies_and_transposes_as_fast_as_memory_begin_before_the_kernel_in_front_has_ended() {
+fn copies_and_transposes_at_memory_speed_begin_before_the_previous_kernel_has_ended() {
     for name in ["copy_long_lines", "copy_lines", "transpose_u8", "transpose_u128", "transpose_words_u16"] {
         assert_eq!(
             function("sm_90a", name).count("griddepcontrol"),

@@ -22,7 +22,7 @@ pub fn reached_before_waiting(body: &str) -> Vec<&str> {
         let Some(line) = instructions.get(at).filter(|_| reached.insert(at)) else { continue };
         let (guarded, instruction) = unguarded(line);
         assert!(!(guarded && instruction.starts_with(WAIT)), "a wait that not all come to is none: {line}");
-        assert!(!instruction.starts_with("call"), "what is called is not looked at: {line}");
+        assert!(!instruction.starts_with("call"), "a called function is not analysed: {line}");
         let (name, operands) = instruction.split_once(char::is_whitespace).unwrap_or((instruction, ""));
         let operands = operands.trim().trim_end_matches(';');
         let ends = match name.trim_end_matches(';') {
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_wait_in_front_of_is_not_reached() {
+    fn code_after_griddepcontrol_wait_is_not_reached() {
         assert_eq!(
             reached(&[
                 "ld.param.u64 %rd1, [p];",
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_that_share_a_line_are_looked_at_each() {
+    fn each_instruction_of_a_line_is_analysed() {
         let way = [
             "{ .reg .pred p; @p bra $L_2; griddepcontrol.wait; }",
             "ld.a;",
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "what is called is not looked at: call.uni f, ();")]
+    #[should_panic(expected = "a called function is not analysed: call.uni f, ();")]
     fn a_call_is_refused() {
         reached(&["call.uni f, ();", "ret;"]);
     }

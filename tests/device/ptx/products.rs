@@ -100,7 +100,7 @@ fn operands_with_k_contiguous_are_turned_round_in_registers_by_the_f32_products_
 #[case("sgemm_nt_tma", 6, 0, 16, (56, 224))]
 #[case("sgemm_nn_tma", 3, 1, 8, (72, 216))]
 #[case("sgemm_tn_tma", 4, 3, 8, (72, 216))]
-fn warps_beside_those_that_multiply_load_and_turn_round(
+fn producer_warps_load_and_transpose_beside_the_consumers(
     #[case] name: &str,
     #[case] boxes: usize,
     #[case] turned: usize,

@@ -60,7 +60,7 @@ fn upload(device: &Device, parts: &[&[bf16]]) -> Buffer<bf16> {
 }
 
 #[test]
-fn sequences_of_variable_length_are_attended_to_each_by_itself() {
+fn sequences_of_variable_length_attend_only_to_their_own_keys() {
     let device = Device::sim();
     let [a, b] = [Operands::new(2, [70, 90], 1), Operands::new(2, [5, 130], 4)];
     let q = upload(&device, &[&a.q, &b.q]);

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rstest::rstest;
 
-/// A matrix in its buffer: the axis along which neighbours lie, from line to line, and where it
+/// A matrix in its buffer: the contiguous axis, the stride from line to line, and where it
 /// starts.
 #[derive(Clone, Copy, Debug)]
 struct Place {

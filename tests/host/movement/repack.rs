@@ -150,7 +150,7 @@ fn pack<T: Element + Into<u64> + TryFrom<u64, Error: std::fmt::Debug>>(
             let extents = [rows, k, written].map(|extent| extent as u32);
             let [r, k32, w] = extents;
             let arguments = (s, d, r, k32, w, strides.0, strides.1, 0, leading as i64, 1, 0);
-            // SAFETY: both matrices lie in their buffers, which are two.
+            // SAFETY: both matrices are in their buffers, which are two.
             unsafe { device.launch(kernel, grid, arguments) }.unwrap();
             let got: Vec<u8> = dst.download().unwrap().into_iter().map(|value| value.into() as u8).collect();
             expect(&got, rows, leading, (k, written), |row, at| {
@@ -240,7 +240,7 @@ fn two_matrices_are_turned_round_by_one_launch(
     let other = second.as_ref().map_or(Transposed::NONE, |second| second.turn);
     let tiles = (first.turn.tiles() + other.tiles()) as u32;
     let grid = Grid::new((tiles, first.turn.batches.max(other.batches)), 256);
-    // SAFETY: each lies in a buffer of its own, whose lines and batches begin at multiples of 16
+    // SAFETY: each is in a buffer of its own, whose lines and batches begin at multiples of 16
     // bytes.
     unsafe { device.launch(&kernels::repack_transposed_u32, grid, (first.turn, other)) }.unwrap();
     first.expect();

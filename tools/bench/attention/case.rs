@@ -23,7 +23,7 @@ pub struct Case {
     pub options: Options,
     /// Measured in bytes: loading keys and values takes the time.
     pub by_bytes: bool,
-    /// How sequences lie in memory.
+    /// The layout of sequences in memory.
     pub order: Order,
     /// Number of splits of the keys; chosen by shape and device if `None`.
     pub splits: Option<u32>,
@@ -81,7 +81,7 @@ impl fmt::Display for Options {
     }
 }
 
-/// How sequences lie in memory.
+/// The layout of sequences in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// A tensor with a batch for each.
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_told_with_what_differs_from_the_plain_one() {
+    fn a_case_is_named_by_its_differences_from_the_plain_one() {
         let plain = Case::prompt(2, 4, 128, 64);
         assert_eq!(plain.to_string(), "bf16 B 2 H 4 D 64");
         let options = Options {

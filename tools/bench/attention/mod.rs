@@ -90,7 +90,7 @@ mod tests {
     use crate::tests::on_simulator;
 
     #[test]
-    fn attention_is_checked_and_told() {
+    fn attention_is_checked_and_printed() {
         on_simulator(|measure| {
             let case =
                 Case { kv_heads: 1, queries: 3, options: Options::CAUSAL, ..Case::prompt(1, 2, 70, 64) };
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_by_offsets_and_in_pages_are_checked_and_told() {
+    fn sequences_by_offsets_and_in_pages_are_checked_and_printed() {
         on_simulator(|measure| {
             for (order, says) in [(Order::Offsets, " by offsets"), (Order::Pages(64), " pages of 64")] {
                 let case = Case {

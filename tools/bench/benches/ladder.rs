@@ -220,7 +220,7 @@ fn moved(device: &Device, kernel: &Move, transposes: bool, extent: usize) -> Res
     Ok((rate(times[0].median()), rate(times[1].median())))
 }
 
-/// Random numbers for A and B; which axis they lie along each step says for itself.
+/// Random numbers for A and B; each step states which axis is contiguous.
 struct Operands {
     shape: (usize, usize, usize),
     a: Vec<f32>,

@@ -95,7 +95,7 @@ fn a_new_crate_is_as_rustfmt_writes_it() {
 }
 
 #[test]
-fn a_place_that_is_taken_or_a_name_that_cargo_refuses_is_told_and_nothing_is_written() {
+fn a_taken_folder_or_a_name_that_cargo_refuses_is_an_error_and_nothing_is_written() {
     let folder = TempDir::new().unwrap();
     fs::create_dir(folder.path().join("taken")).unwrap();
     fs::write(folder.path().join("taken/file"), "mine").unwrap();

@@ -1,4 +1,4 @@
-//! The colours: contrast of every label, and how far colours lie apart for readers with and without
+//! The colours: contrast of every label, and how far colours are apart for readers with and without
 //! colour blindness.
 
 use moye_draw::{DARK, LIGHT, Palette, Rgb};

@@ -1,4 +1,4 @@
-//! Room for everything: no text is clipped and none lies over another.
+//! Room for everything: no text is clipped, and none covers another.
 
 use super::common::{cells, class, number, parsed, scenes, svg};
 use moye_draw::{self as draw, Scene};
@@ -60,7 +60,7 @@ fn wide() -> Vec<(&'static str, Scene)> {
 }
 
 #[test]
-fn every_text_lies_within_the_picture_and_every_label_within_its_cell() {
+fn every_text_is_within_the_picture_and_every_label_within_its_cell() {
     for (name, scene) in wide() {
         let text = svg(&scene);
         let document = Document::parse(&text).unwrap();
@@ -88,7 +88,7 @@ fn every_text_lies_within_the_picture_and_every_label_within_its_cell() {
 }
 
 #[test]
-fn no_text_lies_over_another_or_over_cells_that_are_not_its_own() {
+fn no_text_covers_another_or_cells_that_are_not_its_own() {
     for (name, scene) in wide().into_iter().filter(|(name, _)| *name != "thousand") {
         let text = svg(&scene);
         let document = Document::parse(&text).unwrap();
@@ -96,13 +96,13 @@ fn no_text_lies_over_another_or_over_cells_that_are_not_its_own() {
         let outside: Vec<_> = root.children().filter(|node| node.has_tag_name("text")).collect();
         for (index, a) in outside.iter().enumerate() {
             for b in &outside[..index] {
-                assert!(!overlap(bounds(*a), bounds(*b)), "{name}: {:?} lies over {:?}", a.text(), b.text());
+                assert!(!overlap(bounds(*a), bounds(*b)), "{name}: {:?} covers {:?}", a.text(), b.text());
             }
             for cell in cells(&document) {
                 let rect = cell.children().find(|node| node.has_tag_name("rect")).unwrap();
                 let (x, y) = (number(rect, "x"), number(rect, "y"));
                 let room = (x, y, x + number(rect, "width"), y + number(rect, "height"));
-                assert!(!overlap(bounds(*a), room), "{name}: {:?} lies over a cell", a.text());
+                assert!(!overlap(bounds(*a), room), "{name}: {:?} covers a cell", a.text());
             }
         }
     }

@@ -1,5 +1,5 @@
 //! A problem: sizes, options, operands as `f32` that the element type holds exactly, and where they
-//! lie in buffers.
+//! are in buffers.
 
 use crate::attention::UNLIMITED;
 use crate::random::Random;

@@ -73,7 +73,7 @@ fn cuts(rest: u32, clusters: u32, all: u32) -> Vec<Cut> {
 }
 
 #[test]
-fn whole_tiles_come_first_and_pieces_make_up_all_of_k_of_those_that_are_shared() {
+fn whole_tiles_are_first_and_the_pieces_of_a_shared_tile_cover_k() {
     for (extents, clusters) in [((384, 512), 7), ((1536, 1536), 66), ((4095, 4097), 66), ((100, 100), 7)] {
         let tiles = u32::div_ceil(extents.0, 128) * u32::div_ceil(extents.1, 256);
         for (batches, stages) in [(1, 8), (3, 9), (1, 65)] {

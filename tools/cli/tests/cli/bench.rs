@@ -45,7 +45,7 @@ fn what_cannot_be_measured_is_refused_with_what_can() {
 }
 
 #[test]
-fn on_a_gpu_every_kind_is_checked_timed_and_told_in_every_form() {
+fn on_a_gpu_every_kind_is_checked_timed_and_printed_in_every_form() {
     let Some(device) = gpu() else { return };
     let folder = TempDir::new().unwrap();
     let folder = folder.path();

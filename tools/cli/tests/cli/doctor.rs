@@ -46,7 +46,7 @@ fn program(file: &Path, script: &str) {
 #[rstest]
 #[case("MOYE_PTXAS", "ptxas", "missing  MOYE_PTXAS names ", "set MOYE_PTXAS to the program, or unset it")]
 #[case("MOYE_RUST_SRC", "core source", "missing  ", "set MOYE_RUST_SRC to the folder `library`")]
-fn a_variable_that_leads_nowhere_is_told(
+fn a_variable_that_names_no_folder_is_reported(
     #[case] variable: &str,
     #[case] name: &str,
     #[case] finding: &str,
@@ -153,7 +153,7 @@ fn ptxas_is_found_in_the_path_in_a_toolkit_and_in_pypis_package() {
 
 #[cfg(unix)]
 #[test]
-fn a_machine_that_has_nothing_is_told_what_each_miss_means_and_fails() {
+fn on_a_bare_machine_each_missing_tool_is_explained_and_doctor_fails() {
     let folder = TempDir::new().unwrap();
     let empty = folder.path().join("empty");
     std::fs::create_dir(&empty).unwrap();

@@ -46,7 +46,7 @@ fn what_numpy_reads_is_read() {
 }
 
 #[test]
-fn headers_that_numpy_refuses_are_told_what_is_wrong_with_them() {
+fn a_header_that_numpy_refuses_is_an_error_that_says_why() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     for (version, from, to, expected) in [

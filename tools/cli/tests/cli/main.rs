@@ -267,7 +267,7 @@ fn an_output_that_exists_is_replaced_only_by_force() {
 }
 
 #[test]
-fn outputs_that_cannot_be_written_are_told_before_the_work() {
+fn an_output_that_cannot_be_written_is_an_error_before_the_work() {
     let (folder, _) = two_files();
     let said = failed(&moye(folder.path(), &["matmul", "a.npy", "b.npy", "-o", "none/c.npy"]));
     assert_eq!(said, "cannot write none/c.npy: there is no folder none");

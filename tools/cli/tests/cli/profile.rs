@@ -41,7 +41,7 @@ fn a_product_is_profiled_as_text_json_and_html() {
 }
 
 #[test]
-fn the_kernels_are_those_that_the_named_card_runs() {
+fn a_profile_has_the_kernels_of_the_named_card() {
     let folder = tempfile::tempdir().unwrap();
     let profile = |card: &str, more: &[&str]| {
         let arguments = [&["profile", "matmul", "128x128x32", "--card", card], more].concat();

@@ -124,7 +124,7 @@ const SERIALIZED: &str = ".version 8.0
 ";
 
 #[test]
-fn spills_and_serialized_wgmma_of_a_ptx_file_are_told_and_deny_makes_them_errors() {
+fn spills_and_serialized_wgmma_of_a_ptx_file_are_reported_and_deny_makes_them_errors() {
     let Some(ptxas) = super::common::assembler::ptxas() else { return };
     let folder = tempfile::tempdir().unwrap();
     // It is in the checkout, which the folder is not.

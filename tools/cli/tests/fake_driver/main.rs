@@ -87,7 +87,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn each_fault_is_told_with_the_way_out() {
+fn each_fault_of_the_driver_is_an_error_with_the_way_out() {
     let Some(folder) = driver(&[]) else { return };
     for (fault, expected) in [
         (
@@ -131,7 +131,7 @@ fn each_fault_is_told_with_the_way_out() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_told_with_those_that_are() {
+fn a_missing_gpu_is_an_error_that_lists_the_present_ones() {
     let Some(folder) = driver(&[]) else { return };
     let output = matmul(folder.path(), "", 3);
     assert!(said(&output).contains("there is no GPU 3: the only one here is GPU 0"), "{}", said(&output));
@@ -146,7 +146,7 @@ fn a_function_that_the_driver_lacks_is_named() {
 }
 
 #[test]
-fn elements_that_a_gpu_cannot_multiply_are_told_with_those_that_it_can() {
+fn an_element_that_a_gpu_cannot_multiply_is_an_error_that_lists_the_others() {
     let Some(folder) = driver(&[]) else { return };
     let output = matmul_of(folder.path(), "", 0, &["--dtype", "e4m3"]);
     let expected = "e4m3 is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and Fake GPU is sm_80; convert the \
@@ -270,7 +270,7 @@ unsafe fn attend_in_splits(
     let heads = |tokens: usize| Heads::head_first(x, [1, 1, tokens, 64]);
     let (q, k, v) = (heads(64)?, heads(128)?, heads(128)?);
     let mut o = HeadsMut::head_first(y, [1, 1, 64, 64])?;
-    // SAFETY: the caller's contract.
+    // SAFETY: no other stream uses the buffers until the work is complete.
     unsafe { Attention::new(q, k, v).splits(2).run_on(stream, &mut o) }
 }
 
@@ -423,7 +423,7 @@ fn note_refusal(kernel: &str) {
 }
 
 #[test]
-fn a_refused_kernel_is_told_with_the_text_that_it_is_from() {
+fn a_refused_kernel_is_an_error_that_names_its_ptx_text() {
     let Some(folder) = driver(&[]) else { return };
     let part = "launches_of_two_texts_that_are_refused";
     let refused = with_driver(folder.path(), "hopper that refuses", part, &[], "launches");

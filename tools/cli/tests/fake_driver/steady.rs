@@ -22,17 +22,17 @@ static COUNTING: Counting = Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATED.set(ALLOCATED.get() + 1);
-        // SAFETY: the caller's contract.
+        // SAFETY: `layout` has a size above 0, as `alloc` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
-        // SAFETY: the caller's contract.
+        // SAFETY: `address` is from `alloc` with this layout, as `dealloc` requires.
         unsafe { System.dealloc(address, layout) }
     }
 }
 
-/// How A and B lie: K contiguous in A, and K or N in B.
+/// The majors of A and B: K contiguous in A, and K or N in B.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum B {
     ColumnMajor,
