@@ -17,9 +17,10 @@ const HEADER: [&str; 11] =
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
 /// Subjects of files, by the end of their names after the card; others have that end as subject.
-const SUBJECTS: [(&str, &str); 16] = [
+const SUBJECTS: [(&str, &str); 17] = [
     ("", "products, copies and transposes"),
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
+    ("attention-e4m3", "kernels of attention of e4m3 beside cuDNN's"),
     ("attention-heads", "attention with heads of other sizes"),
     ("attention-options", "attention with options, from Python"),
     ("attention-scores", "attention with options that change scores, and heads of 96 and 192"),
