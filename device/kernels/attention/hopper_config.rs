@@ -134,7 +134,7 @@ macro_rules! layouts {
 
 /// The columns of the swizzled rows that a tile with this many columns consists of: the longest of
 /// 128, 64 and 32 bytes that divide its own.
-const fn piece(columns: i64) -> i64 {
+pub(super) const fn piece(columns: i64) -> i64 {
     if columns % 64 == 0 {
         64
     } else if columns % 32 == 0 {
@@ -334,6 +334,8 @@ configs! {
     Bf16D256Varied: bf16, 256 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
     /// bf16, heads of 64, all options.
     Bf16D64General: bf16, 64 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false, GENERAL = true;
+    /// bf16, heads of 80, all options.
+    Bf16D80General: bf16, 80 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x80x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 96, all options.
     Bf16D96General: bf16, 96 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x96x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 128, all options.
@@ -370,6 +372,8 @@ configs! {
     F16D256Varied: f16, 256 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
     /// f16, heads of 64, all options.
     F16D64General: f16, 64 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false, GENERAL = true;
+    /// f16, heads of 80, all options.
+    F16D80General: f16, 80 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x80x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 96, all options.
     F16D96General: f16, 96 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x96x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 128, all options.

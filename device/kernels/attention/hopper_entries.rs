@@ -73,6 +73,7 @@ varied! {
     hopper_bf16_128_varied Bf16D128Causal bf16;
     hopper_bf16_256_varied Bf16D256Varied bf16;
     hopper_bf16_64_general Bf16D64General bf16;
+    hopper_bf16_80_general Bf16D80General bf16;
     hopper_bf16_96_general Bf16D96General bf16;
     hopper_bf16_128_general Bf16D128General bf16;
     hopper_bf16_192_general Bf16D192General bf16;
@@ -83,6 +84,7 @@ varied! {
     hopper_f16_128_varied F16D128Causal f16;
     hopper_f16_256_varied F16D256Varied f16;
     hopper_f16_64_general F16D64General f16;
+    hopper_f16_80_general F16D80General f16;
     hopper_f16_96_general F16D96General f16;
     hopper_f16_128_general F16D128General f16;
     hopper_f16_192_general F16D192General f16;

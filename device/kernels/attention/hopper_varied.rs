@@ -13,7 +13,7 @@ use super::arguments::Arguments;
 use super::config::Half;
 use super::hopper_config::{
     BOX, Config, Element, OwnRows, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
-    give_registers, take_registers,
+    give_registers, piece, take_registers,
 };
 use super::hopper_hidden::recompute;
 use super::hopper_mainloop::{Barrier, Mainloop, begin_turns, scale_rows};
@@ -302,7 +302,7 @@ unsafe fn load_queries<C: Config>(
     first: u32,
     sQ: SharedTensor<Element<C>, OwnRows<SmemQ<C>>>,
 ) {
-    let part = Moved::new(64, C::D as u32, WARPGROUP, thread_idx().x % WARPGROUP);
+    let part = moved::<C>(thread_idx().x % WARPGROUP);
     let strides = &tile.arguments.stride_q;
     part.load(sQ.pointer().address(), |row| {
         let (token, head) = tile.token(first + row);
@@ -341,8 +341,14 @@ unsafe fn store<C: Config>(
         }
     });
     Barrier::Warpgroup.of(warpgroup).sync();
-    Moved::new(64, C::D as u32, WARPGROUP, thread)
+    moved::<C>(thread)
         .store(sO.pointer().address(), |row| (tile.row_of_o(first + row), first + row < tile.rows));
+}
+
+/// A thread's part of a warpgroup's tile of Q, or of O in its place.
+#[inline(always)]
+fn moved<C: Config>(thread: u32) -> Moved {
+    Moved::in_pieces(64, C::D as u32, const { piece(C::D) as u32 }, WARPGROUP, thread)
 }
 
 /// Stores a warpgroup's rows of a split as f32 in the workspace.

@@ -62,12 +62,14 @@ varied! {
     bf16:
         64 Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D64General hopper_bf16_64_general;
         128 Bf16D128Causal hopper_bf16_128_varied, Bf16D128Few hopper_bf16_128_few, Bf16D128General hopper_bf16_128_general;
+        80 Bf16D80General hopper_bf16_80_general, Bf16D80General hopper_bf16_80_general, Bf16D80General hopper_bf16_80_general;
         96 Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general;
         192 Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general;
         256 Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
     f16:
         64 F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D64General hopper_f16_64_general;
         128 F16D128Causal hopper_f16_128_varied, F16D128Few hopper_f16_128_few, F16D128General hopper_f16_128_general;
+        80 F16D80General hopper_f16_80_general, F16D80General hopper_f16_80_general, F16D80General hopper_f16_80_general;
         96 F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general;
         192 F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general;
         256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
@@ -126,7 +128,7 @@ fn check<T: Varied>(case: &Case, few: bool, seed: u64) {
 fn random_case(random: &mut Random) -> (Case, bool) {
     let few = random.one_in(2);
     let mut case = Case::random(random);
-    let d = random.of(&[64, 64, 96, 128, 128, 192, 256]);
+    let d = random.of(&[64, 64, 80, 96, 128, 128, 192, 256]);
     case = Case { d, dv: d, decode: false, softcap: 0.0, alibi: false, bias: None, mask: None, ..case };
     if d < 256 && random.one_in(3) {
         case = case.with_score_options(random);
@@ -212,7 +214,8 @@ fn score_options_alone_and_together_are_within_the_rounding_of_the_element_type(
     {
         let case = with_options(name);
         check::<bf16>(&case, false, seed as u64);
-        check::<f16>(&Case { d: 128, dv: 128, scale: 0.1, ..case }, false, seed as u64);
+        check::<f16>(&Case { d: 128, dv: 128, scale: 0.1, ..case.clone() }, false, seed as u64);
+        check::<bf16>(&Case { d: 80, dv: 80, scale: 0.1, ..case }, false, seed as u64);
     }
     for d in [96, 192] {
         check::<bf16>(&Case { d, dv: d, scale: 0.1, ..with_options("all") }, false, 1);
@@ -229,7 +232,7 @@ fn a_chunk_of_a_prompt_is_split_and_its_heads_share_tiles() {
 
 #[test]
 fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
-    for (d, page) in [(64, 16), (96, 16), (128, 16), (128, 32), (192, 32), (256, 16)] {
+    for (d, page) in [(64, 16), (80, 16), (96, 16), (128, 16), (128, 32), (192, 32), (256, 16)] {
         for few in [true, false] {
             let mut case = Case::new(d, (2, 2, 2), (20, 333)).causal();
             case.page = Some(page);
@@ -241,7 +244,7 @@ fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
 
 #[test]
 fn keys_of_a_page_that_is_filled_in_part_do_not_come_through() {
-    for d in [64, 128, 256] {
+    for d in [64, 80, 128, 256] {
         for few in [true, false] {
             // The rest of a page after its last key is NaN.
             let mut case = Case::new(d, (1, 1, 1), (20, 51));
