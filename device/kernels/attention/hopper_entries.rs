@@ -58,13 +58,13 @@ macro_rules! varied {
         /// As [`forward_varied`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = VariedStorage<$config>)]
         pub unsafe fn $name(
-            k: TmaMap<TmaBox<$config>>,
-            v: TmaMap<TmaBox<$config>>,
-            small_k: TmaMap<TmaBox<$config, SMALL_BOX>>,
-            small_v: TmaMap<TmaBox<$config, SMALL_BOX>>,
+            k: TmaMap<TmaKeyBox<$config>>,
+            v: TmaMap<TmaValueBox<$config>>,
+            small_k: TmaMap<TmaKeyBox<$config, SMALL_BOX>>,
+            small_v: TmaMap<TmaValueBox<$config, SMALL_BOX>>,
             arguments: Arguments<$t>,
         ) {
-            forward_varied::<$config>(&k, &v, (&small_k, &small_v), &arguments)
+            forward_varied::<$config>((&k, &v), (&small_k, &small_v), &arguments)
         }
     )+ };
 }
@@ -77,6 +77,7 @@ varied! {
     hopper_bf16_96_general Bf16D96General bf16;
     hopper_bf16_128_general Bf16D128General bf16;
     hopper_bf16_192_general Bf16D192General bf16;
+    hopper_bf16_192x128_general Bf16D192x128General bf16;
     hopper_bf16_64_few Bf16D64Few bf16;
     hopper_bf16_128_few Bf16D128Few bf16;
     hopper_bf16_256_few Bf16D256Few bf16;
@@ -88,6 +89,7 @@ varied! {
     hopper_f16_96_general F16D96General f16;
     hopper_f16_128_general F16D128General f16;
     hopper_f16_192_general F16D192General f16;
+    hopper_f16_192x128_general F16D192x128General f16;
     hopper_f16_64_few F16D64Few f16;
     hopper_f16_128_few F16D128Few f16;
     hopper_f16_256_few F16D256Few f16;

@@ -12,12 +12,12 @@
 use super::arguments::Arguments;
 use super::config::Half;
 use super::hopper_config::{
-    BOX, Config, Element, OwnRows, SmemBoxes, SmemK, SmemQ, SmemVt, TileO, TmaBox, VariedStorage, WARPGROUP,
-    give_registers, piece, take_registers,
+    BOX, Config, Element, KeyBoxes, OwnRows, SMALL_BOX, SmemK, SmemO, SmemQ, SmemV, SmemVt, TmaKeyBox,
+    TmaValueBox, ValueBoxes, VariedStorage, WARPGROUP, give_registers, piece, take_registers,
 };
 use super::hopper_hidden::recompute;
-use super::hopper_mainloop::{Barrier, Mainloop, begin_turns, scale_rows};
-use super::hopper_pages::{Pipelines, SmallBox, produce_small};
+use super::hopper_mainloop::{Barrier, Mainloop, ResultsOf, begin_turns, scale_rows};
+use super::hopper_pages::{BoxMaps, Pipelines, produce_small};
 use super::hopper_places::Places;
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_scores::{Options, TileScores, unit};
@@ -33,9 +33,8 @@ use moye_device::arch::{
     FULL_WARP, Word, Word64x2, block_idx, cp_async_commit, cp_async_wait, fence_proxy_async_shared, lane_id,
     opaque, prefetch_tensor_map, sync_threads, sync_warp, thread_idx,
 };
-use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
-use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
+use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::memory::{Global, SharedStorage};
 use moye_device::pipeline::Role;
 use moye_device::tensor::{Fragment, SharedTensor};
@@ -49,14 +48,13 @@ use moye_device::tensor::{Fragment, SharedTensor};
 /// The maps are of tensors in memory of the device, by their types; what `arguments` point to lies
 /// inside its buffers, and `o`, `lse` and the workspaces overlap nothing else. Heads of `q` and `o`
 /// are contiguous, their addresses and strides multiples of 16 bytes. Pages have a multiple of
-/// [`SMALL_BOX`](super::hopper_config::SMALL_BOX) tokens. Unless `C::GENERAL`, no option of
+/// [`SMALL_BOX`] tokens. Unless `C::GENERAL`, no option of
 /// `arguments` changes single scores; otherwise softcap or else scale is positive, and bias and
 /// mask are readable by [`CHUNK`](super::CHUNK) keys. The kernel declares `VariedStorage<C>`.
 #[inline(always)]
 pub unsafe fn forward_varied<C: Config>(
-    k: &TmaMap<TmaBox<C>>,
-    v: &TmaMap<TmaBox<C>>,
-    small: (&TmaMap<SmallBox<C>>, &TmaMap<SmallBox<C>>),
+    maps: BoxMaps<'_, C, BOX>,
+    small: BoxMaps<'_, C, SMALL_BOX>,
     arguments: &Arguments<C::T>,
 ) {
     let (role, thread) = (Role::of_thread(C::WARPGROUPS), thread_idx().x);
@@ -72,7 +70,7 @@ pub unsafe fn forward_varied<C: Config>(
             give_registers::<C>();
             if arguments.pages.address() == 0 || arguments.page >= BOX {
                 if elected {
-                    produce::<C>((k, v), &Tile::of(arguments), (sK, sV), (keys, values));
+                    produce::<C>(maps, &Tile::of(arguments), (sK, sV), (keys, values));
                 }
             } else if thread - C::WARPGROUPS * WARPGROUP < 32 {
                 let tile = Tile::<C>::of(arguments);
@@ -175,26 +173,26 @@ impl<'a, C: Config> Tile<'a, C> {
 /// As [`forward_varied`].
 #[inline(always)]
 unsafe fn produce<C: Config>(
-    (k, v): (&TmaMap<TmaBox<C>>, &TmaMap<TmaBox<C>>),
+    (k, v): BoxMaps<'_, C, BOX>,
     tile: &Tile<'_, C>,
-    (sK, sV): (SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemK<C>>),
+    (sK, sV): (SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemV<C>>),
     (keys, values): Pipelines<C>,
 ) {
-    // (BOX, D, BLK_N / BOX, STAGES)
-    let (sK, sV) = (sK.with_layout::<SmemBoxes<C>>(), sV.with_layout::<SmemBoxes<C>>());
-    let load = TmaBox::<C>::get_slice();
+    let sK = sK.with_layout::<KeyBoxes<C>>(); // (BOX, D, BLK_N / BOX, STAGES)
+    let sV = sV.with_layout::<ValueBoxes<C>>(); // (BOX, DV, BLK_N / BOX, STAGES)
     let (mK, mV) = (k.tensor(), v.tensor());
     let (mut keys, mut values) = (keys.producer(), values.producer());
     let places = Places::new(tile.arguments, &tile.sequence);
     let head = tile.work.kv_head as i32;
     let boxes = const { C::BLK_N / BOX };
     macro_rules! load {
-        ($pipeline:ident, $tensor:ident, $array:ident, $places:expr) => {
-            let filling = $pipeline.acquire(const { C::BLK_N / BOX * TmaBox::<C>::BYTES });
-            let stage = filling.of($array); // (BOX, D, BLK_N / BOX)
+        ($pipeline:ident, $box:ident, $tensor:ident, $array:ident, $places:expr) => {
+            let filling = $pipeline.acquire(const { C::BLK_N / BOX * $box::<C>::BYTES });
+            let stage = filling.of($array); // (BOX, D or DV, BLK_N / BOX)
             for part in 0..boxes {
                 let [row, batch] = $places[part as usize];
-                load.copy($tensor.offset([row, 0, head, batch]), stage.at((.., .., part)), &filling);
+                let tile = stage.at((.., .., part));
+                $box::<C>::get_slice().copy($tensor.offset([row, 0, head, batch]), tile, &filling);
             }
         };
     }
@@ -208,23 +206,23 @@ unsafe fn produce<C: Config>(
     // Page numbers are read a tile ahead of the copies that need them.
     next -= 1;
     let mut of_values = places.of_tile::<C>(next);
-    load!(keys, mK, sK, of_values);
+    load!(keys, TmaKeyBox, mK, sK, of_values);
     let mut of_keys = if next > begin { places.of_tile::<C>(next - 1) } else { of_values };
     while next > begin {
         next -= 1;
         let later = if next > begin { places.of_tile::<C>(next - 1) } else { of_keys };
-        load!(keys, mK, sK, of_keys);
-        load!(values, mV, sV, of_values);
+        load!(keys, TmaKeyBox, mK, sK, of_keys);
+        load!(values, TmaValueBox, mV, sV, of_values);
         (of_values, of_keys) = (of_keys, later);
     }
-    load!(values, mV, sV, of_values);
+    load!(values, TmaValueBox, mV, sV, of_values);
 }
 
-/// Shared memory: (64, D, WARPGROUPS), (BLK_N, D, STAGES) and the same for V.
+/// Shared memory: (64, D, WARPGROUPS), (BLK_N, D, STAGES) and (BLK_N, DV, STAGES).
 type Arrays<C> = (
     SharedTensor<Element<C>, SmemQ<C>>,
     SharedTensor<Element<C>, SmemK<C>>,
-    SharedTensor<Element<C>, SmemK<C>>,
+    SharedTensor<Element<C>, SmemV<C>>,
 );
 
 /// A consumer warpgroup: 64 rows of the tile.
@@ -246,8 +244,9 @@ unsafe fn consume<C: Config>(
     let first = tile.first + 64 * warpgroup;
     let (qk, pv) = (C::Qk::get_slice(0), C::Pv::get_slice(0));
     // The warpgroup's rows of Q and O are its own.
+    let sO = sQ.with_layout::<SmemO<C>>().at((.., .., warpgroup)); // (64, DV)
     let sQ = sQ.at((.., .., warpgroup)); // (64, D)
-    let sVt = sV.with_layout::<SmemVt<C>>(); // (D, BLK_N, STAGES)
+    let sVt = sV.with_layout::<SmemVt<C>>(); // (DV, BLK_N, STAGES)
     let tSrQ = qk.descriptors_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
     let tSrK = qk.descriptors_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, STAGES)
     let tOrV = pv.descriptors_b(&pv.partition_b(sVt)); // (1, MMA_N, MMA_K, STAGES)
@@ -287,7 +286,7 @@ unsafe fn consume<C: Config>(
     if tile.arguments.splits > 1 {
         store_partial(tile, &rows, &tOrO, &again, first);
     } else {
-        store(tile, warpgroup, &tOrO, &again, first, sQ);
+        store(tile, warpgroup, &tOrO, &again, first, sO);
     }
 }
 
@@ -302,7 +301,7 @@ unsafe fn load_queries<C: Config>(
     first: u32,
     sQ: SharedTensor<Element<C>, OwnRows<SmemQ<C>>>,
 ) {
-    let part = moved::<C>(thread_idx().x % WARPGROUP);
+    let part = moved(C::D, thread_idx().x % WARPGROUP);
     let strides = &tile.arguments.stride_q;
     part.load(sQ.pointer().address(), |row| {
         let (token, head) = tile.token(first + row);
@@ -321,10 +320,10 @@ unsafe fn load_queries<C: Config>(
 unsafe fn store<C: Config>(
     tile: &Tile<'_, C>,
     warpgroup: u32,
-    tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
+    tOrO: &ResultsOf<C>,
     again: &[Row; 2],
     first: u32,
-    sO: SharedTensor<Element<C>, OwnRows<SmemQ<C>>>,
+    sO: SharedTensor<Element<C>, OwnRows<SmemO<C>>>,
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
@@ -341,14 +340,14 @@ unsafe fn store<C: Config>(
         }
     });
     Barrier::Warpgroup.of(warpgroup).sync();
-    moved::<C>(thread)
+    moved(C::DV, thread)
         .store(sO.pointer().address(), |row| (tile.row_of_o(first + row), first + row < tile.rows));
 }
 
-/// A thread's part of a warpgroup's tile of Q, or of O in its place.
+/// A thread's part of a warpgroup's tile of Q or of O, of this many columns.
 #[inline(always)]
-fn moved<C: Config>(thread: u32) -> Moved {
-    Moved::in_pieces(64, C::D as u32, const { piece(C::D) as u32 }, WARPGROUP, thread)
+fn moved(columns: i64, thread: u32) -> Moved {
+    Moved::in_pieces(64, columns as u32, piece(columns) as u32, WARPGROUP, thread)
 }
 
 /// Stores a warpgroup's rows of a split as f32 in the workspace.
@@ -359,16 +358,16 @@ fn moved<C: Config>(thread: u32) -> Moved {
 unsafe fn store_partial<C: Config>(
     tile: &Tile<'_, C>,
     rows: &Rows,
-    tOrO: &Fragment<f32, AccumulatorOf<TileO<C>, C::Pv>>,
+    tOrO: &ResultsOf<C>,
     again: &[Row; 2],
     first: u32,
 ) {
     // What a thread computes again, it has stored itself.
     for index in 0..2 {
         let row = rows.row::<C>(index);
-        let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::D);
+        let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
         let place = place.offset((lane_id() % 4 * 2).into());
-        for pair in 0..const { C::D as usize / 8 } {
+        for pair in 0..const { C::DV as usize / 8 } {
             let bits = [0, 1].map(|i| tOrO[at(2, index, 2 * pair + i)].to_bits());
             let address = place.offset(pair as i64 * 8).address();
             Word64x2::store_global_if(row.is_some(), address, Word64x2(bits));
@@ -376,7 +375,7 @@ unsafe fn store_partial<C: Config>(
     }
     recompute::<C, _>(&Varied { tile, first }, *again, |row, column, results| {
         let exists = first + row < tile.rows;
-        let place = tile.partial_row((first + row).min(tile.rows - 1)) * C::D + i64::from(column);
+        let place = tile.partial_row((first + row).min(tile.rows - 1)) * C::DV + i64::from(column);
         let address = tile.arguments.partial_o.offset(place).address();
         Word64x2::store_global_if(exists, address, Word64x2(results.map(f32::to_bits)));
     });
