@@ -5,14 +5,20 @@
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};
 use super::hopper_config::*;
+use super::hopper_schedule::Tiles;
 use super::hopper_varied::forward_varied;
+use super::schedule::OneWork;
 use half::{bf16, f16};
+use moye_device::arch::block_idx;
 use moye_device::atom::tma::TmaMap;
 use moye_device::kernel;
 
 macro_rules! entries {
     ($($name:ident $config:ident $t:ty;)+) => { $(
         #[doc = concat!("Attention of `", stringify!($t), "` by the shape [`", stringify!($config), "`]: a grid of any number of blocks along x.")]
+        ///
+        /// `section` is the number of heads whose keys and values are worked on at a time, so that
+        /// they stay in L2.
         ///
         /// # Safety
         /// As [`forward`].
@@ -25,7 +31,8 @@ macro_rules! entries {
             arguments: Arguments<$t>,
             section: u32,
         ) {
-            forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section)
+            let tiles = || Tiles::new(&arguments, section, $config::RECOMPUTES);
+            forward::<$config, _>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, tiles)
         }
     )+ };
 }
@@ -64,7 +71,8 @@ macro_rules! varied {
             small_v: TmaMap<TmaValueBox<$config, SMALL_BOX>>,
             arguments: Arguments<$t>,
         ) {
-            forward_varied::<$config>((&k, &v), (&small_k, &small_v), &arguments)
+            let tiles = || OneWork::new(&arguments, block_idx().x, false);
+            forward_varied::<$config, _>((&k, &v), (&small_k, &small_v), &arguments, tiles)
         }
     )+ };
 }

@@ -6,21 +6,19 @@
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::hopper_config::{
-    Config, Element, KeyBoxes, KeyStages, SMALL_BOX, SmemK, SmemV, TmaKeyBox, TmaValueBox, ValueBoxes,
+    Config, Element, KeyBoxes, SMALL_BOX, STAGES, SmemK, SmemV, TmaKeyBox, TmaValueBox, ValueBoxes,
 };
 use super::hopper_places::Places;
+use super::hopper_tile::Tile;
 use moye_device::arch::{lane_id, prefetch_tensor_map};
 use moye_device::atom::tma::TmaMap;
-use moye_device::memory::SharedStorage;
+use moye_device::pipeline::Producer;
 use moye_device::tensor::SharedTensor;
 
 /// The maps of K and V by boxes of `B` keys.
 pub type BoxMaps<'a, C, const B: u32> = (&'a TmaMap<TmaKeyBox<C, B>>, &'a TmaMap<TmaValueBox<C, B>>);
 
-/// The stages of K and V.
-pub type Pipelines<C> = (<KeyStages<C> as SharedStorage>::Tensors, <KeyStages<C> as SharedStorage>::Tensors);
-
-/// Loads the tiles of keys `begin .. end` of a KV head, from the last to the first.
+/// Loads the tiles of K and V of a tile of queries, from the last to the first.
 ///
 /// # Safety
 /// All lanes of one warp. The maps are of the pages; the table has the pages of all keys. The
@@ -28,9 +26,9 @@ pub type Pipelines<C> = (<KeyStages<C> as SharedStorage>::Tensors, <KeyStages<C>
 #[inline(always)]
 pub unsafe fn produce_small<C: Config>(
     (k, v): BoxMaps<'_, C, SMALL_BOX>,
-    (places, head, (begin, end)): (Places, u32, (u32, u32)),
+    tile: &Tile<'_, C>,
     (sK, sV): (SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemV<C>>),
-    (keys, values): Pipelines<C>,
+    (keys, values): (&mut Producer<STAGES, 1>, &mut Producer<STAGES, 1>),
 ) {
     let boxes = const {
         assert!(C::BLK_N % SMALL_BOX == 0 && C::BLK_N / SMALL_BOX <= 32, "a lane has a box of a tile");
@@ -39,7 +37,8 @@ pub unsafe fn produce_small<C: Config>(
     let sK = sK.with_layout::<KeyBoxes<C, SMALL_BOX>>(); // (SMALL_BOX, D, BLK_N / SMALL_BOX, STAGES)
     let sV = sV.with_layout::<ValueBoxes<C, SMALL_BOX>>(); // (SMALL_BOX, DV, BLK_N / SMALL_BOX, STAGES)
     let (mK, mV) = (k.tensor(), v.tensor());
-    let (mut keys, mut values) = (keys.producer(), values.producer());
+    let (head, (begin, end)) = (tile.work.kv_head, tile.keys);
+    let places = Places::new(tile.arguments, &tile.sequence);
     let lane = lane_id();
     // Lanes without a box have the place of the last one's.
     let place = |tile: u32| places.of(tile * C::BLK_N + lane.min(boxes - 1) * SMALL_BOX);
@@ -59,7 +58,7 @@ pub unsafe fn produce_small<C: Config>(
         prefetch_tensor_map(k.pointer());
         prefetch_tensor_map(v.pointer());
     }
-    if begin >= end {
+    if !tile.exists() || begin >= end {
         return;
     }
     let mut next = end - 1;
