@@ -33,13 +33,13 @@ use super::schedule::Work;
 use super::sequence::Visible;
 use moye_device::algorithm::transpose_paired;
 use moye_device::arch::{
-    FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    prefetch_tensor_map, shuffle, sync_threads, sync_warp, thread_idx,
+    FULL_WARP, bulk_wait_group_read, fence_proxy_async_shared, lane_id, prefetch_tensor_map, shuffle,
+    sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
-use moye_device::collective::TileScheduler;
+use moye_device::collective::{TileScheduler, reuse_tile, store_tile};
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Global, SharedStorage};
 use moye_device::number::F8E4M3;
@@ -354,21 +354,12 @@ unsafe fn store<C: E4m3Config>(
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // The tile is the warpgroup's own; the fence and the barrier are between its writes and the
-    // store.
-    if thread == 0 {
-        bulk_wait_group_read::<0>();
-    }
+    let barrier = Barrier::Warpgroup.of(warpgroup);
     let rounded = pack_fragment::<C::T, _>(tOrO);
-    // The store before has read the tile.
-    Barrier::Warpgroup.of(warpgroup).sync();
+    // The tile is the warpgroup's own.
+    reuse_tile::<0>(thread, barrier);
     to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);
     fix(sO);
-    fence_proxy_async_shared();
-    Barrier::Warpgroup.of(warpgroup).sync();
-    if thread == 0 {
-        TmaQ::<C>::get_slice().store(sO, map.tensor().at(tile));
-        bulk_commit_group();
-    }
+    store_tile(sO, map.tensor().at(tile), thread, barrier);
 }

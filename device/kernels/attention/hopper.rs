@@ -22,13 +22,13 @@ use super::sequence::Visible;
 use super::softmax::at;
 use core::marker::PhantomData;
 use moye_device::arch::{
-    FULL_WARP, Word, Word128, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    prefetch_tensor_map, sync_threads, sync_warp, thread_idx, transpose_quad,
+    FULL_WARP, Word, Word128, bulk_wait_group_read, lane_id, prefetch_tensor_map, sync_threads, sync_warp,
+    thread_idx, transpose_quad,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
-use moye_device::collective::{TileScheduler, WorkTile};
+use moye_device::collective::{TileScheduler, WorkTile, reuse_tile, store_tile};
 use moye_device::memory::{self, SharedStorage};
 use moye_device::pipeline::Role;
 use moye_device::tensor::SharedTensor;
@@ -287,13 +287,8 @@ impl<C: Config> Tile<C> {
                 }
             },
         );
-        let tile = [self.first / 64, 0, self.work.head, self.work.batch];
-        fence_proxy_async_shared();
-        Barrier::Warpgroup.of(self.warpgroup).sync();
-        if thread_idx().x.is_multiple_of(WARPGROUP) {
-            TmaO::<C>::get_slice().store(sO, maps.o.tensor().at(tile));
-            bulk_commit_group();
-        }
+        let gO = maps.o.tensor().at([self.first / 64, 0, self.work.head, self.work.batch]); // (64, DV)
+        store_tile(sO, gO, thread_idx().x % WARPGROUP, Barrier::Warpgroup.of(self.warpgroup));
     }
 
     /// Where the warpgroup's rows and its keys are in global memory.
@@ -384,13 +379,9 @@ unsafe fn store_shared<C: Config>(
 ) {
     let thread = recomputed::<C>(thread_idx().x % WARPGROUP);
     let to_shared = C::StoreO::get_slice(thread);
-    // The tile is the warpgroup's own.
-    if thread == 0 {
-        bulk_wait_group_read::<0>();
-    }
     let rounded = pack_fragment::<Element<C>, _>(tOrO);
-    // The store before has read the tile.
-    Barrier::Warpgroup.of(warpgroup).sync();
+    // The tile is the warpgroup's own.
+    reuse_tile::<0>(thread, Barrier::Warpgroup.of(warpgroup));
     to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);
 }
