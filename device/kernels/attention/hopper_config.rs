@@ -53,6 +53,9 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const RECOMPUTES: bool = false;
     /// Whether the kernel changes single scores: soft cap, ALiBi, bias and mask.
     const GENERAL: bool = false;
+    /// Whether the bias or the mask of a tile of keys is loaded under the products of the tile
+    /// before, which takes registers.
+    const AHEAD: bool = true;
     /// Tiles of Q, and of O where they are separate.
     const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
     /// Threads of a block: the consumers' and the producer's.
@@ -275,6 +278,9 @@ macro_rules! option {
     (GENERAL $value:expr) => {
         const GENERAL: bool = $value;
     };
+    (AHEAD $value:expr) => {
+        const AHEAD: bool = $value;
+    };
     (DV $value:expr) => {
         const DV: i64 = $value;
     };
@@ -366,7 +372,9 @@ configs! {
     /// bf16, heads of 192, all options.
     Bf16D192General: bf16, 192 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x192x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 192 with values of 128, all options.
-    Bf16D192x128General: bf16, 192 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, DV = 128, GENERAL = true;
+    Bf16D192x128General: bf16, 192 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, DV = 128, GENERAL = true, AHEAD = false;
+    /// bf16, heads of 256, all options.
+    Bf16D256General: bf16, 256 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true, AHEAD = false;
     /// bf16, heads of 64, for few rows.
     Bf16D64Few: bf16, 64 x 128, 1 of 240, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
     /// bf16, heads of 128, for few rows.
@@ -406,7 +414,9 @@ configs! {
     /// f16, heads of 192, all options.
     F16D192General: f16, 192 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x192x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 192 with values of 128, all options.
-    F16D192x128General: f16, 192 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, DV = 128, GENERAL = true;
+    F16D192x128General: f16, 192 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, DV = 128, GENERAL = true, AHEAD = false;
+    /// f16, heads of 256, all options.
+    F16D256General: f16, 256 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true, AHEAD = false;
     /// f16, heads of 64, for few rows.
     F16D64Few: f16, 64 x 128, 1 of 240, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false;
     /// f16, heads of 128, for few rows.

@@ -86,6 +86,7 @@ varied! {
     hopper_bf16_128_general Bf16D128General bf16;
     hopper_bf16_192_general Bf16D192General bf16;
     hopper_bf16_192x128_general Bf16D192x128General bf16;
+    hopper_bf16_256_general Bf16D256General bf16;
     hopper_bf16_64_few Bf16D64Few bf16;
     hopper_bf16_128_few Bf16D128Few bf16;
     hopper_bf16_256_few Bf16D256Few bf16;
@@ -98,6 +99,7 @@ varied! {
     hopper_f16_128_general F16D128General f16;
     hopper_f16_192_general F16D192General f16;
     hopper_f16_192x128_general F16D192x128General f16;
+    hopper_f16_256_general F16D256General f16;
     hopper_f16_64_few F16D64Few f16;
     hopper_f16_128_few F16D128Few f16;
     hopper_f16_256_few F16D256Few f16;
