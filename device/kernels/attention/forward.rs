@@ -24,8 +24,8 @@ use super::softmax::{Softmax, at};
 use core::marker::PhantomData;
 use moye_device::algorithm::{copy_tiled, gemm_tiled};
 use moye_device::arch::{
-    FULL_WARP, Fma, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp,
-    thread_idx, vote_any,
+    FULL_WARP, Fma, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp, thread_idx,
+    vote_any,
 };
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::collective::{TileScheduler, WorkTile};

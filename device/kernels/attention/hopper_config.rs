@@ -227,7 +227,8 @@ pub type TmaV<C> = TmaCopy<Element<C>, AllButLast<SmemV<C>>, 4>;
 /// The copy of a box of K, of a tensor (row, column, head, sequence or page).
 pub type TmaKeyBox<C, const B: u32 = BOX> = TmaCopy<Element<C>, AllButLast<AllButLast<KeyBoxes<C, B>>>, 4>;
 /// The copy of a box of V.
-pub type TmaValueBox<C, const B: u32 = BOX> = TmaCopy<Element<C>, AllButLast<AllButLast<ValueBoxes<C, B>>>, 4>;
+pub type TmaValueBox<C, const B: u32 = BOX> =
+    TmaCopy<Element<C>, AllButLast<AllButLast<ValueBoxes<C, B>>>, 4>;
 
 /// Who reads stages of Q: the four warps of one warpgroup.
 pub type OneWarpgroup = Warps<{ WARPGROUP / 32 }>;

@@ -49,7 +49,11 @@ pub unsafe fn produce_small<C: Config>(
             if lane < boxes {
                 let [row, page] = $place;
                 let to = filling.of($array).at((.., .., lane)); // (SMALL_BOX, D or DV)
-                $box::<C, SMALL_BOX>::get_slice().copy($tensor.offset([row, 0, head as i32, page]), to, &filling);
+                $box::<C, SMALL_BOX>::get_slice().copy(
+                    $tensor.offset([row, 0, head as i32, page]),
+                    to,
+                    &filling,
+                );
             }
         };
     }

@@ -120,9 +120,7 @@ impl<'a, C: Config> Options<'a, C> {
     #[inline(always)]
     unsafe fn load_bias<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
         let rows = [0, 1].map(|row| self.scores.bias(self.rows.token::<C>(row)));
-        self.load::<4, FIRST, END>(tile, |row, key| {
-            Word128::load_global(rows[row] + 2 * u64::from(key)).0
-        });
+        self.load::<4, FIRST, END>(tile, |row, key| Word128::load_global(rows[row] + 2 * u64::from(key)).0);
     }
 
     /// Loads the mask of a tile for the thread's rows `FIRST .. END`.

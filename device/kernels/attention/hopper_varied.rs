@@ -12,8 +12,9 @@
 use super::arguments::Arguments;
 use super::config::Half;
 use super::hopper_config::{
-    BOX, Config, Element, KeyBoxes, KeyStages, OwnRows, SMALL_BOX, STAGES, SmemK, SmemO, SmemQ, SmemV, SmemVt,
-    TmaKeyBox, TmaValueBox, ValueBoxes, VariedStorage, WARPGROUP, give_registers, piece, take_registers,
+    BOX, Config, Element, KeyBoxes, KeyStages, OwnRows, SMALL_BOX, STAGES, SmemK, SmemO, SmemQ, SmemV,
+    SmemVt, TmaKeyBox, TmaValueBox, ValueBoxes, VariedStorage, WARPGROUP, give_registers, piece,
+    take_registers,
 };
 use super::hopper_hidden::recompute;
 use super::hopper_mainloop::{Barrier, Mainloop, ResultsOf, begin_turns, scale_rows};
