@@ -9,8 +9,8 @@
 //! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
 //!
 //! For custom parts there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
-//! memory), and [`store_vectors`], [`fill_box`] and [`store_words`] (rows of C at any place in
-//! memory).
+//! memory), [`store_vectors`], [`fill_box`] and [`store_words`] (rows of C at any place in
+//! memory), and [`reuse_tile`] and [`store_tile`] (tiles in shared memory that TMA stores).
 //!
 //! [`gemm`] and [`gemm_warp_specialised`] are the bodies of kernels that put one of each together.
 //! A kernel is then its types, and a call:
@@ -91,4 +91,4 @@ pub use split::{SplitK, StreamK};
 pub use team::{Team, TeamStorage};
 pub use tiles::{Bands, Tiles, WorkTile, Worker};
 pub use tma::{LoadA, LoadB, TmaProducer, TmaWarpSpecialised, WarpsOf};
-pub use tma_store::{BoxLayout, Boxed, BoxesOf, RowOfBoxes, StoreC, ThroughTma};
+pub use tma_store::{BoxLayout, Boxed, BoxesOf, RowOfBoxes, StoreC, ThroughTma, reuse_tile, store_tile};

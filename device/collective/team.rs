@@ -1,7 +1,7 @@
 //! The threads that hold a tile's accumulators together, and how they meet.
 
 use super::mainloop::WARPGROUP;
-use crate::arch::{Word as _, sync_barrier};
+use crate::arch::{NamedBarrier, Word as _, sync_barrier};
 use crate::memory::{Shared, SharedStorage};
 
 /// The threads that hold the accumulators of one tile of C together: all of a block, its consumer
@@ -104,11 +104,18 @@ impl Team {
         sync_barrier(self.barriers[0], self.threads);
     }
 
+    /// The barrier of this thread's warpgroup.
+    #[inline(always)]
+    #[must_use]
+    pub const fn warpgroup_barrier(&self) -> NamedBarrier {
+        NamedBarrier::new(self.barriers[1] + self.warpgroup, WARPGROUP)
+    }
+
     /// Waits until all threads of this thread's warpgroup are here.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn sync_warpgroup(&self) {
-        sync_barrier(self.barriers[1] + self.warpgroup, WARPGROUP);
+        self.warpgroup_barrier().sync();
     }
 
     /// The value of thread 0 of the team, in all of its threads.

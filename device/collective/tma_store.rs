@@ -9,7 +9,7 @@ use super::Team;
 use super::mainloop::{Accumulators, Mainloop, WARPGROUP};
 use super::sink::Sink;
 use super::tiles::WorkTile;
-use crate::arch::{bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared};
+use crate::arch::{NamedBarrier, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared};
 use crate::atom::copy::SM90_U32x4_STSM_N;
 use crate::atom::tma::{TmaCopy, TmaTensor};
 use crate::atom::wgmma::{
@@ -21,8 +21,8 @@ use crate::atom::{
 use crate::layout::{
     ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, make_col_major, shared_memory_atom,
 };
-use crate::memory::SharedArray;
-use crate::tensor::{AllButLast, StaticLayout};
+use crate::memory::{Element, Shared, SharedArray};
+use crate::tensor::{AllButLast, StaticLayout, Tensor};
 use crate::{layout, tiled_copy, tiled_mma};
 use core::marker::PhantomData;
 
@@ -138,6 +138,47 @@ const fn place<M: Mainloop>(b: u32, warpgroup: u32) -> (u32, u32) {
     (instruction % below * const { warpgroups::<M>() } + warpgroup, instruction / below * across + b % across)
 }
 
+/// Waits until threads may write again to a tile in shared memory that [`store_tile`] has stored:
+/// TMA has read it if at most the last `UNREAD` stores are of other tiles.
+///
+/// # Safety
+/// All threads of `barrier` call it, each with its number; thread 0 is that of
+/// [`store_tile`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn reuse_tile<const UNREAD: u32>(thread: u32, barrier: NamedBarrier) {
+    if thread == 0 {
+        bulk_wait_group_read::<UNREAD>();
+    }
+    barrier.sync();
+}
+
+/// Has TMA store a tile that the threads of `barrier` have written to shared memory: a fence makes
+/// their writes visible to TMA, and thread 0 begins the store as a group of its own. Out of bounds
+/// elements of the destination are skipped.
+///
+/// # Safety
+/// All threads of `barrier` call it, each with its number. Until [`reuse_tile`] the tile stays
+/// unchanged, and until thread 0 has waited for its stores the block's shared memory is there.
+/// `destination` belongs to a map of the copy, whose tensor is writable memory that no other thread
+/// touches.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn store_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: usize>(
+    tile: Tensor<Shared<T>, N>,
+    destination: TmaTensor<TmaCopy<T, L, R>, R>,
+    thread: u32,
+    barrier: NamedBarrier,
+) {
+    fence_proxy_async_shared();
+    barrier.sync();
+    if thread == 0 {
+        // SAFETY: the barrier follows each thread's writes and fence; the caller's contract.
+        unsafe { TmaCopy::<T, L, R>::get_slice().store(tile, destination) };
+        bulk_commit_group();
+    }
+}
+
 /// Rounds accumulators to `T` and stores them by TMA, to the tensor of a map by [`StoreC`]: out of
 /// bounds elements are skipped.
 #[derive(Clone, Copy)]
@@ -181,22 +222,17 @@ where
             (numbers[0], numbers[1]) = (tile.m * rows + row, tile.n * columns + column);
             // If the number of boxes is odd, the first is the last of the tile before.
             let same_again = b == 0 && const { boxes::<M>() % 2 == 1 };
+            let barrier = team.warpgroup_barrier();
             // SAFETY: the caller's contract. A box is written again when TMA has read it for
             // the last store from it.
             unsafe {
-                if thread == 0 && same_again {
-                    bulk_wait_group_read::<0>();
-                } else if thread == 0 {
-                    bulk_wait_group_read::<1>();
+                if same_again {
+                    reuse_tile::<0>(thread, barrier);
+                } else {
+                    reuse_tile::<1>(thread, barrier);
                 }
-                team.sync_warpgroup();
                 to_shared.copy(tBrC.at((.., .., b)), to_shared.partition_d(sC));
-                fence_proxy_async_shared();
-                team.sync_warpgroup();
-                if thread == 0 {
-                    StoreC::<T, R>::get_slice().store(sC, self.0.at(numbers));
-                    bulk_commit_group();
-                }
+                store_tile(sC, self.0.at(numbers), thread, barrier);
             }
         }
     }

@@ -25,10 +25,10 @@ const OVERHEAD_ROWS: u32 = 64;
 
 /// The maps of K and V, by boxes and by small boxes, and the arguments.
 type Parameters<C> = (
-    TmaMap<TmaBox<C>>,
-    TmaMap<TmaBox<C>>,
-    TmaMap<TmaBox<C, SMALL_BOX>>,
-    TmaMap<TmaBox<C, SMALL_BOX>>,
+    TmaMap<TmaKeyBox<C>>,
+    TmaMap<TmaValueBox<C>>,
+    TmaMap<TmaKeyBox<C, SMALL_BOX>>,
+    TmaMap<TmaValueBox<C, SMALL_BOX>>,
     Arguments<<C as Config>::T>,
 );
 
@@ -104,12 +104,13 @@ pub fn serves<T: AttentionElement>(
 /// The tensor maps of keys and values, if TMA loads them.
 fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor) -> Option<[Fields; 4]> {
     let &Arguments { k, v, heads, group, .. } = arguments;
-    let tensor = |strides| layout_of(keys.rows, C::D, heads / group, keys.batches, strides);
+    let tensor = |d, strides| layout_of(keys.rows, d, heads / group, keys.batches, strides);
+    let (of_k, of_v) = (tensor(C::D, &arguments.stride_k), tensor(C::DV, &arguments.stride_v));
     Some([
-        TmaBox::<C>::tensor_map(k.address(), &tensor(&arguments.stride_k)).ok()?,
-        TmaBox::<C>::tensor_map(v.address(), &tensor(&arguments.stride_v)).ok()?,
-        TmaBox::<C, SMALL_BOX>::tensor_map(k.address(), &tensor(&arguments.stride_k)).ok()?,
-        TmaBox::<C, SMALL_BOX>::tensor_map(v.address(), &tensor(&arguments.stride_v)).ok()?,
+        TmaKeyBox::<C>::tensor_map(k.address(), &of_k).ok()?,
+        TmaValueBox::<C>::tensor_map(v.address(), &of_v).ok()?,
+        TmaKeyBox::<C, SMALL_BOX>::tensor_map(k.address(), &of_k).ok()?,
+        TmaValueBox::<C, SMALL_BOX>::tensor_map(v.address(), &of_v).ok()?,
     ])
 }
 
@@ -122,10 +123,10 @@ unsafe fn launch<C: VariedKernel>(
 ) -> Result<()> {
     let [k, v, small_k, small_v] = &launch.fields;
     let device = stream.device();
-    let k = TensorMapOf::<TmaBox<C>>::of_fields(device, k)?;
-    let v = TensorMapOf::<TmaBox<C>>::of_fields(device, v)?;
-    let small_k = TensorMapOf::<TmaBox<C, SMALL_BOX>>::of_fields(device, small_k)?;
-    let small_v = TensorMapOf::<TmaBox<C, SMALL_BOX>>::of_fields(device, small_v)?;
+    let k = TensorMapOf::<TmaKeyBox<C>>::of_fields(device, k)?;
+    let v = TensorMapOf::<TmaValueBox<C>>::of_fields(device, v)?;
+    let small_k = TensorMapOf::<TmaKeyBox<C, SMALL_BOX>>::of_fields(device, small_k)?;
+    let small_v = TensorMapOf::<TmaValueBox<C, SMALL_BOX>>::of_fields(device, small_v)?;
     let grid = Grid::new(launch.blocks as u32, C::THREADS);
     // SAFETY: the caller's contract; the maps are of the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&k, &v, &small_k, &small_v, arguments)) }
@@ -163,10 +164,14 @@ macro_rules! variants {
 variants! {
     bf16 BF16: Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
         Bf16D128Few hopper_bf16_128_few, Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
-        both Bf16D96General hopper_bf16_96_general, Bf16D192General hopper_bf16_192_general;
-        general Bf16D64General hopper_bf16_64_general, Bf16D128General hopper_bf16_128_general;
+        both Bf16D80General hopper_bf16_80_general, Bf16D96General hopper_bf16_96_general, Bf16D192General hopper_bf16_192_general,
+            Bf16D192x128General hopper_bf16_192x128_general;
+        general Bf16D64General hopper_bf16_64_general, Bf16D128General hopper_bf16_128_general,
+            Bf16D256General hopper_bf16_256_general;
     f16 F16: F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
         F16D128Few hopper_f16_128_few, F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
-        both F16D96General hopper_f16_96_general, F16D192General hopper_f16_192_general;
-        general F16D64General hopper_f16_64_general, F16D128General hopper_f16_128_general;
+        both F16D80General hopper_f16_80_general, F16D96General hopper_f16_96_general, F16D192General hopper_f16_192_general,
+            F16D192x128General hopper_f16_192x128_general;
+        general F16D64General hopper_f16_64_general, F16D128General hopper_f16_128_general,
+            F16D256General hopper_f16_256_general;
 }

@@ -197,9 +197,15 @@ pub const fn piece(columns: i64) -> i64 {
 
 /// The swizzle of a tile with this many columns.
 pub const fn swizzle(columns: i64) -> Swizzle {
-    match piece(columns) {
+    swizzle_of_piece(piece(columns))
+}
+
+/// The swizzle of rows of `piece` columns; 0 are padded rows.
+pub const fn swizzle_of_piece(piece: i64) -> Swizzle {
+    match piece {
         64 => Swizzle::new(3, 3, 3),
         32 => Swizzle::new(2, 3, 3),
+        16 => Swizzle::new(1, 3, 3),
         _ => Swizzle::NONE,
     }
 }

@@ -28,18 +28,18 @@ use super::hopper_config::{
 use super::hopper_hidden::{TileRows, recompute};
 use super::hopper_mainloop::{Barrier, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
-use super::hopper_schedule::Tiles;
 use super::recompute::{Row, is_hit};
 use super::schedule::Work;
 use super::sequence::Visible;
 use moye_device::algorithm::transpose_paired;
 use moye_device::arch::{
-    FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    prefetch_tensor_map, shuffle, sync_threads, sync_warp, thread_idx,
+    FULL_WARP, bulk_wait_group_read, fence_proxy_async_shared, lane_id, prefetch_tensor_map, shuffle,
+    sync_threads, sync_warp, thread_idx,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma};
+use moye_device::collective::{TileScheduler, reuse_tile, store_tile};
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Global, SharedStorage};
 use moye_device::number::F8E4M3;
@@ -107,31 +107,30 @@ pub struct Maps<'a, C: E4m3Config> {
     pub o: &'a TmaMap<TmaQ<C>>,
 }
 
-/// What all roles of a block know: maps, arguments, the heads of a section.
-type Call<'a, C> = (Maps<'a, C>, &'a Arguments<F8E4M3>, &'a Scales, u32);
+/// What all roles of a block know: maps, arguments, scale factors.
+type Call<'a, C> = (Maps<'a, C>, &'a Arguments<F8E4M3>, &'a Scales);
 
 /// The kernel's text: entries are its instances. The block's threads are those of
-/// `Config::THREADS`; the grid has any number of blocks. `section` is the number of heads whose
-/// keys and values are worked on at a time, so that they stay in L2. `LOADED` is the
-/// configuration's.
+/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this block's
+/// tiles of O, as in [`hopper::forward`](super::hopper::forward). `LOADED` is the configuration's.
 ///
 /// # Safety
 /// The maps are of tensors in memory of the device, by their types; `arguments` has the addresses
 /// and strides of Q, K and V. `lse` has room for each row, or is null. `scales` has a factor for
 /// each head. The kernel declares `Storage<C, LOADED>`.
 #[inline(always)]
-pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
+pub unsafe fn forward_e4m3<C: E4m3Config, S: TileScheduler, const LOADED: u32>(
     maps: Maps<'_, C>,
     arguments: &Arguments<F8E4M3>,
     scales: &Scales,
-    section: u32,
+    tiles: impl Fn() -> S,
 ) {
     const { assert!(C::LOADED == LOADED, "the stages of V are the configuration's") };
     let thread = thread_idx().x;
     // The shuffle tells the compiler that the numbers are uniform across the warp.
     let warp = shuffle(FULL_WARP, thread / 32, 0);
     let warpgroup = warp / (WARPGROUP / 32);
-    let call = (maps, arguments, scales, section);
+    let call = (maps, arguments, scales);
     // The kernel declares its storage; the pipelines say who may touch a stage.
     let ((sQ, sO), (sK, sV), (sVt, sOnes), queries, (keys, loaded, values)) = Storage::<C, LOADED>::take();
     if thread == 0 {
@@ -155,13 +154,13 @@ pub unsafe fn forward_e4m3<C: E4m3Config, const LOADED: u32>(
         give_registers::<C>();
         if warp > C::WARPGROUPS * (WARPGROUP / 32) {
             let number = warp % (WARPGROUP / 32) - 1;
-            transpose::<C, LOADED>(call, number, (sV, sVt), (loaded, values));
+            transpose::<C, LOADED>(call, tiles(), number, (sV, sVt), (loaded, values));
         } else if lane_id() == 0 {
-            produce::<C, LOADED>(call, (sQ, sK, sV), (queries, keys, loaded));
+            produce::<C, LOADED>(call, tiles(), (sQ, sK, sV), (queries, keys, loaded));
         }
     } else {
         take_registers::<C>();
-        consume::<C>(call, warpgroup, (sQ, sO), (sK, sVt, sOnes), (queries, keys, values));
+        consume::<C>(call, tiles(), warpgroup, (sQ, sO), (sK, sVt, sOnes), (queries, keys, values));
     }
 }
 
@@ -188,7 +187,8 @@ type QueryStages = Of<(QueryStage, QueryStage, QueryStage)>;
 /// As [`forward_e4m3`].
 #[inline(always)]
 unsafe fn produce<C: E4m3Config, const LOADED: u32>(
-    (maps, arguments, _, section): Call<'_, C>,
+    (maps, arguments, _): Call<'_, C>,
+    mut tiles: impl TileScheduler,
     (sQ, sK, sV): (Queries<C>, Keys<C>, Values<C>),
     (queries, keys, loaded): (QueryStages, Of<KeyStages<C>>, Of<LoadedStages<LOADED>>),
 ) {
@@ -202,7 +202,8 @@ unsafe fn produce<C: E4m3Config, const LOADED: u32>(
     prefetch_tensor_map(maps.q.pointer());
     prefetch_tensor_map(maps.k.pointer());
     prefetch_tensor_map(maps.v.pointer());
-    for work in Tiles::new(arguments, section) {
+    while let Some(tile) = tiles.next_tile() {
+        let work = Work::of_tile(&tiles.place(tile), arguments.group);
         let (head, batch) = (work.kv_head, work.batch);
         let row_tile = work.row_tile * C::WARPGROUPS;
         let (begin, end) =
@@ -245,14 +246,16 @@ unsafe fn produce<C: E4m3Config, const LOADED: u32>(
 /// As [`forward_e4m3`]; all lanes of the warp.
 #[inline(always)]
 unsafe fn transpose<C: E4m3Config, const LOADED: u32>(
-    (_, arguments, _, section): Call<'_, C>,
+    (_, arguments, _): Call<'_, C>,
+    mut tiles: impl TileScheduler,
     number: u32,
     (sV, sVt): (Values<C>, Transposed<C>),
     (loaded, values): (Of<LoadedStages<LOADED>>, Of<ValueStages<C>>),
 ) {
     let visible = Visible::new(arguments.q_length, arguments.k_length, arguments.window);
     let (mut loaded, (_, mut values)) = (loaded.consumer(), values.fillers());
-    for work in Tiles::new(arguments, section) {
+    while let Some(tile) = tiles.next_tile() {
+        let work = Work::of_tile(&tiles.place(tile), arguments.group);
         let rows = C::WARPGROUPS * 64;
         let (begin, end) = key_tiles::<C>(&visible, work.row_tile * rows, rows, (arguments.q_length, 1));
         for _ in begin..end {
@@ -275,7 +278,8 @@ unsafe fn transpose<C: E4m3Config, const LOADED: u32>(
 /// As [`forward_e4m3`]; all threads of the warpgroup.
 #[inline(always)]
 unsafe fn consume<C: E4m3Config>(
-    (maps, arguments, scales, section): Call<'_, C>,
+    (maps, arguments, scales): Call<'_, C>,
+    mut tiles: impl TileScheduler,
     warpgroup: u32,
     (sQ, sO): (Queries<C>, SharedTensor<C::T, SmemQ<C>>),
     (sK, sVt, sOnes): (Keys<C>, Transposed<C>, Ones<C>),
@@ -297,14 +301,15 @@ unsafe fn consume<C: E4m3Config>(
     };
     let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
     begin_turns::<C>(warpgroup);
-    for work in Tiles::new(arguments, section) {
+    while let Some(tile) = tiles.next_tile() {
+        let work = Work::of_tile(&tiles.place(tile), arguments.group);
         let tile_row = work.row_tile * C::WARPGROUPS * 64;
-        let tiles = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
+        let of_keys = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
         let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
         let scale = softmax_scale(arguments, scales, &work);
         let query = queries.wait();
         let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, tOnes, keys: &mut keys, values: &mut values };
-        let (mut tOrO, softmax) = attend::<C, _, _, _, _>(operands, tiles, warpgroup, &rows, scale, || {
+        let (mut tOrO, softmax) = attend::<C, _, _, _, _>(operands, of_keys, warpgroup, &rows, scale, || {
             // The next tile of Q is loaded under what is left of this one.
             queries.release(query);
         });
@@ -363,21 +368,12 @@ unsafe fn store<C: E4m3Config>(
 ) {
     let thread = thread_idx().x % WARPGROUP;
     let to_shared = C::StoreO::get_slice(thread);
-    // The tile is the warpgroup's own; the fence and the barrier are between its writes and the
-    // store.
-    if thread == 0 {
-        bulk_wait_group_read::<0>();
-    }
+    let barrier = Barrier::Warpgroup.of(warpgroup);
     let rounded = pack_fragment::<C::T, _>(tOrO);
-    // The store before has read the tile.
-    Barrier::Warpgroup.of(warpgroup).sync();
+    // The tile is the warpgroup's own.
+    reuse_tile::<0>(thread, barrier);
     to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);
     fix(sO);
-    fence_proxy_async_shared();
-    Barrier::Warpgroup.of(warpgroup).sync();
-    if thread == 0 {
-        TmaQ::<C>::get_slice().store(sO, map.tensor().at(tile));
-        bulk_commit_group();
-    }
+    store_tile(sO, map.tensor().at(tile), thread, barrier);
 }

@@ -6,6 +6,7 @@ use super::arguments::Arguments;
 use super::e4m3::{Maps, Scales, forward_e4m3};
 use super::e4m3_config::*;
 use super::hopper_config::{Config, TmaQ};
+use super::hopper_schedule::Tiles;
 use moye_device::atom::tma::TmaMap;
 use moye_device::kernel;
 use moye_device::number::F8E4M3;
@@ -13,6 +14,9 @@ use moye_device::number::F8E4M3;
 macro_rules! entries {
     ($($name:ident $config:ident $loaded:literal;)+) => { $(
         #[doc = concat!("Attention of e4m3 by the shape [`", stringify!($config), "`]: a grid of any number of blocks along x.")]
+        ///
+        /// `section` is the number of heads whose keys and values are worked on at a time, so that
+        /// they stay in L2.
         ///
         /// # Safety
         /// As [`forward_e4m3`].
@@ -27,7 +31,8 @@ macro_rules! entries {
             section: u32,
         ) {
             let maps = Maps { q: &q, k: &k, v: &v, o: &o };
-            forward_e4m3::<$config, $loaded>(maps, &arguments, &scales, section)
+            let tiles = || Tiles::new(&arguments, section, $config::RECOMPUTES);
+            forward_e4m3::<$config, _, $loaded>(maps, &arguments, &scales, tiles)
         }
     )+ };
 }

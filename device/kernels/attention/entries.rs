@@ -4,7 +4,9 @@ use super::arguments::Arguments;
 use super::combine::{CombineStorage, THREADS, combine};
 use super::config::{Config, Shape, Storage};
 use super::forward::forward;
+use super::schedule::OneWork;
 use half::{bf16, f16};
+use moye_device::arch::block_idx;
 use moye_device::kernel;
 
 macro_rules! entries {
@@ -29,7 +31,8 @@ macro_rules! entries {
         )]
         pub unsafe fn $name(arguments: Arguments<$t>) {
             type C = Shape<$t, $d, $dv, $m, $n, $w, $g, $general>;
-            forward::<C, { 2 * C::BLOCKS }>(&arguments)
+            let tiles = OneWork::new(&arguments, block_idx().x, true);
+            forward::<C, { 2 * C::BLOCKS }>(&arguments, tiles)
         }
     };
 }

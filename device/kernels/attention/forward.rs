@@ -1,6 +1,6 @@
 //! The kernel for sm_80: `mma.sync`, `ldmatrix`, `cp.async`.
 //!
-//! A block has a tile of queries and loops over the tiles of keys from the last to the first. K and
+//! A block has a tile of queries at a time and loops over the tiles of keys from the last to the first. K and
 //! V each have one buffer in shared memory: V is loaded during `S = Q K^T`, the next K during the
 //! softmax and `O += P V`. Scores, probabilities and results stay in registers; P, as it comes out
 //! of the first product, is the operand A of the second.
@@ -24,23 +24,28 @@ use super::softmax::{Softmax, at};
 use core::marker::PhantomData;
 use moye_device::algorithm::{copy_tiled, gemm_tiled};
 use moye_device::arch::{
-    FULL_WARP, Fma, block_idx, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp,
-    thread_idx, vote_any,
+    FULL_WARP, Fma, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp, thread_idx,
+    vote_any,
 };
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
+use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::{Global, Shared, SharedArray, SharedStorage};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// Attention of one tile of queries, over one split of the keys. `ROWS` is the rows that a thread
-/// has: 2 for each block of 16 rows of its warp.
+/// Attention of the tiles of queries that `tiles` gives, each over one split of the keys: row tile
+/// `m` of query head `n`, and split `k`. `ROWS` is the rows that a thread has: 2 for each block of
+/// 16 rows of its warp.
 ///
 /// # Safety
 /// All that `arguments` point to lies inside its buffers, and `o` and the workspaces overlap
 /// nothing else. The head modes of `q`, `k`, `v` and `o` are contiguous, and their addresses and
 /// other strides multiples of 16 bytes. The kernel declares `Storage<C>` and is launched with
-/// `C::THREADS` threads and the blocks of [`Arguments::grid`] of `C::ROWS`.
+/// `C::THREADS` threads. Together the blocks' tiles are those of [`Arguments::grid`] of `C::ROWS`.
 #[inline(always)]
-pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<ElementOf<C>>) {
+pub unsafe fn forward<C: Config, const ROWS: usize>(
+    arguments: &Arguments<ElementOf<C>>,
+    mut tiles: impl TileScheduler,
+) {
     const { assert!(ROWS == 2 * C::BLOCKS) };
     let thread = thread_idx().x;
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
@@ -69,8 +74,13 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
     // Repeated if hidden values may have come through; see `hidden`. The kernels without score
     // options compute such rows again instead, see `recompute`: their tiles are too large for both.
     let mut careful = opaque(0) != 0;
+    let Some(mut of_scheduler) = tiles.next_tile() else { return };
     loop {
-        let Some(tile_of_q) = QueryTile::<C>::of(arguments) else { return };
+        let Some(tile_of_q) = QueryTile::<C>::of(arguments, &tiles.place(of_scheduler)) else {
+            let Some(next) = tiles.next_tile() else { return };
+            of_scheduler = next;
+            continue;
+        };
         let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
         let pack = arguments.pack;
         let (core, begin, end) = tile_of_q.keys(arguments);
@@ -237,7 +247,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             sync_threads();
         }
         // Computed anew, so that none of it takes registers in the loop.
-        let Some(tile_of_q) = QueryTile::<C>::of(arguments) else { return };
+        let Some(tile_of_q) = QueryTile::<C>::of(arguments, &tiles.place(of_scheduler)) else { return };
         let QueryTile { work, sequence, first_row, rows, .. } = tile_of_q;
         let (_, begin, end) = tile_of_q.keys(arguments);
         let target = Target::<C> { arguments, work, sequence, first_row, rows, keys: (begin, end) };
@@ -248,7 +258,10 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(arguments: &Arguments<Elemen
             const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
             target.merge(thread, thread_rows, at_k, &results, &softmax, scale_log2);
         }
-        return;
+        let Some(next) = tiles.next_tile() else { return };
+        // All threads have read the results in shared memory, which the next queries overwrite.
+        sync_threads();
+        (of_scheduler, careful) = (next, opaque(0) != 0);
     }
 }
 
@@ -263,7 +276,7 @@ fn rows_of_thread<C: Config, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
     rows
 }
 
-/// The block's tile of queries.
+/// A tile of queries.
 struct QueryTile<C: Config> {
     work: Work,
     sequence: Sequence,
@@ -280,8 +293,8 @@ impl<C: Config> QueryTile<C> {
     /// # Safety
     /// As [`forward`].
     #[inline(always)]
-    unsafe fn of(arguments: &Arguments<ElementOf<C>>) -> Option<Self> {
-        let work = Work::of(arguments, opaque(block_idx().x));
+    unsafe fn of(arguments: &Arguments<ElementOf<C>>, tile: &WorkTile) -> Option<Self> {
+        let work = Work::of_tile(tile, arguments.group);
         let sequence = Sequence::of(arguments, work.batch);
         let (first_row, rows) = (work.row_tile * C::ROWS as u32, sequence.queries * arguments.pack);
         (first_row < rows).then_some(Self { work, sequence, first_row, rows, config: PhantomData })

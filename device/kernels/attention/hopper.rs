@@ -15,7 +15,6 @@ use super::hopper_config::{
 use super::hopper_hidden::{TileRows, recompute};
 use super::hopper_mainloop::{Barrier, Mainloop, ResultsOf, begin_turns, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
-use super::hopper_schedule::Tiles;
 use super::hopper_softmax::Softmax;
 use super::recompute::{Row, Source, is_hit};
 use super::schedule::Work;
@@ -23,12 +22,13 @@ use super::sequence::Visible;
 use super::softmax::at;
 use core::marker::PhantomData;
 use moye_device::arch::{
-    FULL_WARP, Word, Word128, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, lane_id,
-    prefetch_tensor_map, sync_threads, sync_warp, thread_idx, transpose_quad,
+    FULL_WARP, Word, Word128, bulk_wait_group_read, lane_id, prefetch_tensor_map, sync_threads, sync_warp,
+    thread_idx, transpose_quad,
 };
 use moye_device::atom::tma::TmaMap;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
+use moye_device::collective::{TileScheduler, WorkTile, reuse_tile, store_tile};
 use moye_device::memory::{self, SharedStorage};
 use moye_device::pipeline::Role;
 use moye_device::tensor::SharedTensor;
@@ -48,14 +48,19 @@ pub struct Maps<'a, C: Config> {
 }
 
 /// The kernel's text: entries are its instances. The block's threads are those of
-/// `Config::THREADS`; the grid has any number of blocks. `section` is the number of heads whose
-/// keys and values are worked on at a time, so that they stay in L2.
+/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this block's
+/// tiles of O, in each role, so that it takes no registers before: row tile `m`, of
+/// `64 * WARPGROUPS` rows, of query head `n`.
 ///
 /// # Safety
 /// The maps are of tensors in memory of the device, by their types; `lse` has room for each row, or
 /// is null. The kernel declares `Storage<C>`.
 #[inline(always)]
-pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>, section: u32) {
+pub unsafe fn forward<C: Config, S: TileScheduler>(
+    maps: Maps<'_, C>,
+    arguments: &Arguments<C::T>,
+    tiles: impl Fn() -> S,
+) {
     let role = Role::of_thread(C::WARPGROUPS);
     // The kernel declares its storage; the pipelines say who may touch a stage.
     let (sQ, sK, sV, queries, keys, values) = Storage::<C>::take();
@@ -71,12 +76,12 @@ pub unsafe fn forward<C: Config>(maps: Maps<'_, C>, arguments: &Arguments<C::T>,
         Role::Producer { elected } => {
             give_registers::<C>();
             if elected {
-                produce::<C>(maps, arguments, section, (sQ, sK, sV), (queries, keys, values));
+                produce::<C>(maps, arguments, tiles(), (sQ, sK, sV), (queries, keys, values));
             }
         }
         Role::Consumer { warpgroup } => {
             take_registers::<C>();
-            consume::<C>(maps, arguments, section, warpgroup, (sQ, sK, sV), (queries, keys, values));
+            consume::<C>(maps, arguments, tiles(), warpgroup, (sQ, sK, sV), (queries, keys, values));
         }
     }
 }
@@ -102,7 +107,7 @@ type Pipelines<C> = (
 unsafe fn produce<C: Config>(
     maps: Maps<'_, C>,
     arguments: &Arguments<C::T>,
-    section: u32,
+    mut tiles: impl TileScheduler,
     (sQ, sK, sV): Arrays<C>,
     (queries, keys, values): Pipelines<C>,
 ) {
@@ -115,8 +120,8 @@ unsafe fn produce<C: Config>(
     prefetch_tensor_map(maps.q.pointer());
     prefetch_tensor_map(maps.k.pointer());
     prefetch_tensor_map(maps.v.pointer());
-    let mut tiles = Tiles::new(arguments, section);
-    while let Some(work) = tiles.next_of(recomputed::<C>) {
+    while let Some(tile) = tiles.next_tile() {
+        let work = Work::of_tile(&tiles.place(tile), arguments.group);
         let (head, batch) = (work.kv_head, work.batch);
         let row_tile = work.row_tile * C::WARPGROUPS;
         let (begin, end) = key_tiles_of::<C>(&visible, row_tile * 64, arguments.q_length);
@@ -151,7 +156,7 @@ unsafe fn produce<C: Config>(
 unsafe fn consume<C: Config>(
     maps: Maps<'_, C>,
     arguments: &Arguments<C::T>,
-    section: u32,
+    mut tiles: impl TileScheduler,
     warpgroup: u32,
     (sQ, sK, sV): Arrays<C>,
     (queries, keys, values): Pipelines<C>,
@@ -173,9 +178,8 @@ unsafe fn consume<C: Config>(
     };
     let (mut queries, keys, values) = (queries.consumer(), keys.consumer(), values.consumer());
     begin_turns::<C>(warpgroup);
-    let mut tiles = Tiles::new(arguments, section);
-    let Some(work) = tiles.next_of(recomputed::<C>) else { return };
-    let mut tile = Tile::<C>::of(work, arguments, &visible, warpgroup);
+    let Some(tile) = tiles.next_tile() else { return };
+    let mut tile = Tile::<C>::of(&tiles.place(tile), arguments, &visible, warpgroup);
     let config = PhantomData::<C>;
     let mut mainloop = Mainloop { tSrQ: &tSrQ, tSrK, tOrV, keys, values, warpgroup, scale, config };
     let mut query = Some(queries.wait());
@@ -198,8 +202,8 @@ unsafe fn consume<C: Config>(
             key -= 1;
             mainloop.go_on(&mut state, &mut tile.rows, key, read!(key, tile));
         }
-        let Some(work) = tiles.next_of(recomputed::<C>) else { break };
-        let mut next = Tile::<C>::of(work, arguments, &visible, warpgroup);
+        let Some(next) = tiles.next_tile() else { break };
+        let mut next = Tile::<C>::of(&tiles.place(next), arguments, &visible, warpgroup);
         key = next.keys.1 - 1;
         query = Some(queries.wait());
         mainloop.change(&mut state, &mut next.rows, key, read!(key, next), |tOrO, softmax| {
@@ -235,7 +239,8 @@ struct Tile<C> {
 
 impl<C: Config> Tile<C> {
     #[inline(always)]
-    fn of(work: Work, arguments: &Arguments<C::T>, visible: &Visible, warpgroup: u32) -> Self {
+    fn of(tile: &WorkTile, arguments: &Arguments<C::T>, visible: &Visible, warpgroup: u32) -> Self {
+        let work = Work::of_tile(tile, arguments.group);
         let row = work.row_tile * C::WARPGROUPS * 64;
         let keys = key_tiles_of::<C>(visible, row, arguments.q_length);
         let first = row + 64 * warpgroup;
@@ -282,13 +287,8 @@ impl<C: Config> Tile<C> {
                 }
             },
         );
-        let tile = [self.first / 64, 0, self.work.head, self.work.batch];
-        fence_proxy_async_shared();
-        Barrier::Warpgroup.of(self.warpgroup).sync();
-        if thread_idx().x.is_multiple_of(WARPGROUP) {
-            TmaO::<C>::get_slice().store(sO, maps.o.tensor().at(tile));
-            bulk_commit_group();
-        }
+        let gO = maps.o.tensor().at([self.first / 64, 0, self.work.head, self.work.batch]); // (64, DV)
+        store_tile(sO, gO, thread_idx().x % WARPGROUP, Barrier::Warpgroup.of(self.warpgroup));
     }
 
     /// Where the warpgroup's rows and its keys are in global memory.
@@ -379,13 +379,9 @@ unsafe fn store_shared<C: Config>(
 ) {
     let thread = recomputed::<C>(thread_idx().x % WARPGROUP);
     let to_shared = C::StoreO::get_slice(thread);
-    // The tile is the warpgroup's own.
-    if thread == 0 {
-        bulk_wait_group_read::<0>();
-    }
     let rounded = pack_fragment::<Element<C>, _>(tOrO);
-    // The store before has read the tile.
-    Barrier::Warpgroup.of(warpgroup).sync();
+    // The tile is the warpgroup's own.
+    reuse_tile::<0>(thread, Barrier::Warpgroup.of(warpgroup));
     to_shared.store(&rounded, to_shared.partition_d(sO));
     sync_warp(FULL_WARP);
 }

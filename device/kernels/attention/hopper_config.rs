@@ -53,6 +53,9 @@ pub trait Config: Copy + Default + Send + Sync + 'static {
     const RECOMPUTES: bool = false;
     /// Whether the kernel changes single scores: soft cap, ALiBi, bias and mask.
     const GENERAL: bool = false;
+    /// Whether the bias or the mask of a tile of keys is loaded under the products of the tile
+    /// before, which takes registers.
+    const AHEAD: bool = true;
     /// Tiles of Q, and of O where they are separate.
     const TILES_Q: u32 = if Self::SEPARATE_O { 2 } else { 1 } * Self::WARPGROUPS;
     /// Threads of a block: the consumers' and the producer's.
@@ -134,7 +137,7 @@ macro_rules! layouts {
 
 /// The columns of the swizzled rows that a tile with this many columns consists of: the longest of
 /// 128, 64 and 32 bytes that divide its own.
-const fn piece(columns: i64) -> i64 {
+pub(super) const fn piece(columns: i64) -> i64 {
     if columns % 64 == 0 {
         64
     } else if columns % 32 == 0 {
@@ -159,11 +162,26 @@ const fn rows(rows: i64, columns: i64, tiles: i64) -> ComposedLayout {
     atom(columns).tile_to_shape(IntTuple::flat(&[rows, columns, tiles]))
 }
 
+/// Tiles of 64 rows of `dv` columns, each at the start of a tile of `d` columns.
+const fn rows_in_place((d, dv): (i64, i64), tiles: i64) -> Layout {
+    let tile = rows(64, dv, 1).layout;
+    Layout::concat(&[tile.mode(0), tile.mode(1), layout!((tiles):({ 64 * d }))])
+}
+
+/// Tiles of `keys` rows as boxes of `rows`: (rows, columns, keys / rows, STAGES).
+const fn boxes((keys, columns): (u32, i64), rows: u32) -> Layout {
+    let (keys, rows, piece) = (keys as i64, rows as i64, piece(columns));
+    layout!(
+        (rows, (piece, { columns / piece }), { keys / rows }, { STAGES as i64 }):
+        (piece, (1, { keys * piece }), { rows * piece }, { keys * columns })
+    )
+}
+
 layouts! {
     /// Q: (64, D, TILES_Q).
     SmemQ = |C| rows(64, C::D, C::TILES_Q as i64).layout, atom(C::D).swizzle;
-    /// O, in the memory of Q: (64, DV, TILES_Q).
-    SmemO = |C| rows(64, C::DV, C::TILES_Q as i64).layout, atom(C::DV).swizzle;
+    /// O, each tile in the memory of one of Q: (64, DV, TILES_Q).
+    SmemO = |C| rows_in_place((C::D, C::DV), C::TILES_Q as i64), atom(C::DV).swizzle;
     /// K: (BLK_N, D, STAGES).
     SmemK = |C| rows(C::BLK_N as i64, C::D, STAGES as i64).layout, atom(C::D).swizzle;
     /// V: (BLK_N, DV, STAGES).
@@ -176,16 +194,22 @@ layouts! {
     TileO = |C| layout!((64, { C::DV })), Swizzle::NONE;
 }
 
-/// K or V as boxes of `B` keys: (B, D, BLK_N / B, STAGES).
+/// K as boxes of `B` keys: (B, D, BLK_N / B, STAGES).
 #[derive(Clone, Copy, Debug)]
-pub struct SmemBoxes<C, const B: u32 = BOX>(PhantomData<C>);
+pub struct KeyBoxes<C, const B: u32 = BOX>(PhantomData<C>);
 
-impl<C: Config, const B: u32> StaticLayout for SmemBoxes<C, B> {
-    const LAYOUT: Layout = layout!(
-        ({ B as i64 }, ({ piece(C::D) }, { C::D / piece(C::D) }), { (C::BLK_N / B) as i64 }, { STAGES as i64 }):
-        ({ piece(C::D) }, (1, { C::BLK_N as i64 * piece(C::D) }), { B as i64 * piece(C::D) }, { C::BLK_N as i64 * C::D })
-    );
+impl<C: Config, const B: u32> StaticLayout for KeyBoxes<C, B> {
+    const LAYOUT: Layout = boxes((C::BLK_N, C::D), B);
     const SWIZZLE: Swizzle = atom(C::D).swizzle;
+}
+
+/// V as boxes of `B` keys: (B, DV, BLK_N / B, STAGES).
+#[derive(Clone, Copy, Debug)]
+pub struct ValueBoxes<C, const B: u32 = BOX>(PhantomData<C>);
+
+impl<C: Config, const B: u32> StaticLayout for ValueBoxes<C, B> {
+    const LAYOUT: Layout = boxes((C::BLK_N, C::DV), B);
+    const SWIZZLE: Swizzle = atom(C::DV).swizzle;
 }
 
 /// One warpgroup's rows, (64, D), of the layout `L` of all, (64, D, WARPGROUPS).
@@ -200,8 +224,11 @@ pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
 /// The copy of a tile of V.
 pub type TmaV<C> = TmaCopy<Element<C>, AllButLast<SmemV<C>>, 4>;
 
-/// The copy of a box of K or V, of a tensor (row, column, head, sequence or page).
-pub type TmaBox<C, const B: u32 = BOX> = TmaCopy<Element<C>, AllButLast<AllButLast<SmemBoxes<C, B>>>, 4>;
+/// The copy of a box of K, of a tensor (row, column, head, sequence or page).
+pub type TmaKeyBox<C, const B: u32 = BOX> = TmaCopy<Element<C>, AllButLast<AllButLast<KeyBoxes<C, B>>>, 4>;
+/// The copy of a box of V.
+pub type TmaValueBox<C, const B: u32 = BOX> =
+    TmaCopy<Element<C>, AllButLast<AllButLast<ValueBoxes<C, B>>>, 4>;
 
 /// Who reads stages of Q: the four warps of one warpgroup.
 pub type OneWarpgroup = Warps<{ WARPGROUP / 32 }>;
@@ -234,7 +261,7 @@ pub type Storage<C> = (
 pub type VariedStorage<C> = (
     SharedArray<Element<C>, SmemQ<C>>,
     SharedArray<Element<C>, SmemK<C>>,
-    SharedArray<Element<C>, SmemK<C>>,
+    SharedArray<Element<C>, SmemV<C>>,
     KeyStages<C>,
     KeyStages<C>,
 );
@@ -251,6 +278,9 @@ macro_rules! option {
     };
     (GENERAL $value:expr) => {
         const GENERAL: bool = $value;
+    };
+    (AHEAD $value:expr) => {
+        const AHEAD: bool = $value;
     };
     (DV $value:expr) => {
         const DV: i64 = $value;
@@ -334,12 +364,18 @@ configs! {
     Bf16D256Varied: bf16, 256 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false;
     /// bf16, heads of 64, all options.
     Bf16D64General: bf16, 64 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false, GENERAL = true;
+    /// bf16, heads of 80, all options.
+    Bf16D80General: bf16, 80 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x80x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 96, all options.
     Bf16D96General: bf16, 96 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x96x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 128, all options.
     Bf16D128General: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 192, all options.
     Bf16D192General: bf16, 192 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x192x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
+    /// bf16, heads of 192 with values of 128, all options.
+    Bf16D192x128General: bf16, 192 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, DV = 128, GENERAL = true, AHEAD = false;
+    /// bf16, heads of 256, all options.
+    Bf16D256General: bf16, 256 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x256x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true, AHEAD = false;
     /// bf16, heads of 64, for few rows.
     Bf16D64Few: bf16, 64 x 128, 1 of 240, SM90_64x128x16_F32BF16BF16_SS SM90_64x64x16_F32BF16BF16_RS, TURNS = false, SEPARATE_O = false;
     /// bf16, heads of 128, for few rows.
@@ -370,12 +406,18 @@ configs! {
     F16D256Varied: f16, 256 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false;
     /// f16, heads of 64, all options.
     F16D64General: f16, 64 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false, GENERAL = true;
+    /// f16, heads of 80, all options.
+    F16D80General: f16, 80 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x80x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 96, all options.
     F16D96General: f16, 96 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x96x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 128, all options.
     F16D128General: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 192, all options.
     F16D192General: f16, 192 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x192x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
+    /// f16, heads of 192 with values of 128, all options.
+    F16D192x128General: f16, 192 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, DV = 128, GENERAL = true, AHEAD = false;
+    /// f16, heads of 256, all options.
+    F16D256General: f16, 256 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x256x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true, AHEAD = false;
     /// f16, heads of 64, for few rows.
     F16D64Few: f16, 64 x 128, 1 of 240, SM90_64x128x16_F32F16F16_SS SM90_64x64x16_F32F16F16_RS, TURNS = false, SEPARATE_O = false;
     /// f16, heads of 128, for few rows.

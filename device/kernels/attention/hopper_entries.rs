@@ -5,14 +5,20 @@
 use super::arguments::Arguments;
 use super::hopper::{Maps, forward};
 use super::hopper_config::*;
+use super::hopper_schedule::Tiles;
 use super::hopper_varied::forward_varied;
+use super::schedule::OneWork;
 use half::{bf16, f16};
+use moye_device::arch::block_idx;
 use moye_device::atom::tma::TmaMap;
 use moye_device::kernel;
 
 macro_rules! entries {
     ($($name:ident $config:ident $t:ty;)+) => { $(
         #[doc = concat!("Attention of `", stringify!($t), "` by the shape [`", stringify!($config), "`]: a grid of any number of blocks along x.")]
+        ///
+        /// `section` is the number of heads whose keys and values are worked on at a time, so that
+        /// they stay in L2.
         ///
         /// # Safety
         /// As [`forward`].
@@ -25,7 +31,8 @@ macro_rules! entries {
             arguments: Arguments<$t>,
             section: u32,
         ) {
-            forward::<$config>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, section)
+            let tiles = || Tiles::new(&arguments, section, $config::RECOMPUTES);
+            forward::<$config, _>(Maps { q: &q, k: &k, v: &v, o: &o }, &arguments, tiles)
         }
     )+ };
 }
@@ -58,13 +65,14 @@ macro_rules! varied {
         /// As [`forward_varied`].
         #[kernel(threads = $config::THREADS, min_blocks = 1, shared = VariedStorage<$config>)]
         pub unsafe fn $name(
-            k: TmaMap<TmaBox<$config>>,
-            v: TmaMap<TmaBox<$config>>,
-            small_k: TmaMap<TmaBox<$config, SMALL_BOX>>,
-            small_v: TmaMap<TmaBox<$config, SMALL_BOX>>,
+            k: TmaMap<TmaKeyBox<$config>>,
+            v: TmaMap<TmaValueBox<$config>>,
+            small_k: TmaMap<TmaKeyBox<$config, SMALL_BOX>>,
+            small_v: TmaMap<TmaValueBox<$config, SMALL_BOX>>,
             arguments: Arguments<$t>,
         ) {
-            forward_varied::<$config>(&k, &v, (&small_k, &small_v), &arguments)
+            let tiles = || OneWork::new(&arguments, block_idx().x, false);
+            forward_varied::<$config, _>((&k, &v), (&small_k, &small_v), &arguments, tiles)
         }
     )+ };
 }
@@ -73,9 +81,12 @@ varied! {
     hopper_bf16_128_varied Bf16D128Causal bf16;
     hopper_bf16_256_varied Bf16D256Varied bf16;
     hopper_bf16_64_general Bf16D64General bf16;
+    hopper_bf16_80_general Bf16D80General bf16;
     hopper_bf16_96_general Bf16D96General bf16;
     hopper_bf16_128_general Bf16D128General bf16;
     hopper_bf16_192_general Bf16D192General bf16;
+    hopper_bf16_192x128_general Bf16D192x128General bf16;
+    hopper_bf16_256_general Bf16D256General bf16;
     hopper_bf16_64_few Bf16D64Few bf16;
     hopper_bf16_128_few Bf16D128Few bf16;
     hopper_bf16_256_few Bf16D256Few bf16;
@@ -83,9 +94,12 @@ varied! {
     hopper_f16_128_varied F16D128Causal f16;
     hopper_f16_256_varied F16D256Varied f16;
     hopper_f16_64_general F16D64General f16;
+    hopper_f16_80_general F16D80General f16;
     hopper_f16_96_general F16D96General f16;
     hopper_f16_128_general F16D128General f16;
     hopper_f16_192_general F16D192General f16;
+    hopper_f16_192x128_general F16D192x128General f16;
+    hopper_f16_256_general F16D256General f16;
     hopper_f16_64_few F16D64Few f16;
     hopper_f16_128_few F16D128Few f16;
     hopper_f16_256_few F16D256Few f16;

@@ -5,51 +5,55 @@
 //! number of its own box, a tile ahead, so that the reads of a tile take one latency.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::hopper_config::{Config, Element, KeyStages, SMALL_BOX, SmemBoxes, SmemK, TmaBox};
+use super::hopper_config::{
+    Config, Element, KeyBoxes, SMALL_BOX, STAGES, SmemK, SmemV, TmaKeyBox, TmaValueBox, ValueBoxes,
+};
 use super::hopper_places::Places;
+use super::hopper_tile::Tile;
 use moye_device::arch::{lane_id, prefetch_tensor_map};
 use moye_device::atom::tma::TmaMap;
-use moye_device::memory::SharedStorage;
+use moye_device::pipeline::Producer;
 use moye_device::tensor::SharedTensor;
 
-/// The copy of a small box of K or V.
-pub type SmallBox<C> = TmaBox<C, SMALL_BOX>;
+/// The maps of K and V by boxes of `B` keys.
+pub type BoxMaps<'a, C, const B: u32> = (&'a TmaMap<TmaKeyBox<C, B>>, &'a TmaMap<TmaValueBox<C, B>>);
 
-/// The stages of K and V.
-pub type Pipelines<C> = (<KeyStages<C> as SharedStorage>::Tensors, <KeyStages<C> as SharedStorage>::Tensors);
-
-/// Loads the tiles of keys `begin .. end` of a KV head, from the last to the first.
+/// Loads the tiles of K and V of a tile of queries, from the last to the first.
 ///
 /// # Safety
 /// All lanes of one warp. The maps are of the pages; the table has the pages of all keys. The
 /// arrays are those of the pipelines.
 #[inline(always)]
 pub unsafe fn produce_small<C: Config>(
-    (k, v): (&TmaMap<SmallBox<C>>, &TmaMap<SmallBox<C>>),
-    (places, head, (begin, end)): (Places, u32, (u32, u32)),
-    (sK, sV): (SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemK<C>>),
-    (keys, values): Pipelines<C>,
+    (k, v): BoxMaps<'_, C, SMALL_BOX>,
+    tile: &Tile<'_, C>,
+    (sK, sV): (SharedTensor<Element<C>, SmemK<C>>, SharedTensor<Element<C>, SmemV<C>>),
+    (keys, values): (&mut Producer<STAGES, 1>, &mut Producer<STAGES, 1>),
 ) {
     let boxes = const {
         assert!(C::BLK_N % SMALL_BOX == 0 && C::BLK_N / SMALL_BOX <= 32, "a lane has a box of a tile");
         C::BLK_N / SMALL_BOX
     };
-    // (SMALL_BOX, D, BLK_N / SMALL_BOX, STAGES)
-    let sK = sK.with_layout::<SmemBoxes<C, SMALL_BOX>>();
-    let sV = sV.with_layout::<SmemBoxes<C, SMALL_BOX>>();
-    let load = SmallBox::<C>::get_slice();
+    let sK = sK.with_layout::<KeyBoxes<C, SMALL_BOX>>(); // (SMALL_BOX, D, BLK_N / SMALL_BOX, STAGES)
+    let sV = sV.with_layout::<ValueBoxes<C, SMALL_BOX>>(); // (SMALL_BOX, DV, BLK_N / SMALL_BOX, STAGES)
     let (mK, mV) = (k.tensor(), v.tensor());
-    let (mut keys, mut values) = (keys.producer(), values.producer());
+    let (head, (begin, end)) = (tile.work.kv_head, tile.keys);
+    let places = Places::new(tile.arguments, &tile.sequence);
     let lane = lane_id();
     // Lanes without a box have the place of the last one's.
     let place = |tile: u32| places.of(tile * C::BLK_N + lane.min(boxes - 1) * SMALL_BOX);
     macro_rules! load {
-        ($pipeline:ident, $tensor:ident, $array:ident, $place:expr) => {
-            let filling = $pipeline.acquire_by_warp(const { C::BLK_N / SMALL_BOX * SmallBox::<C>::BYTES });
+        ($pipeline:ident, $box:ident, $tensor:ident, $array:ident, $place:expr) => {
+            let bytes = const { C::BLK_N / SMALL_BOX * $box::<C, SMALL_BOX>::BYTES };
+            let filling = $pipeline.acquire_by_warp(bytes);
             if lane < boxes {
                 let [row, page] = $place;
-                let to = filling.of($array).at((.., .., lane)); // (SMALL_BOX, D)
-                load.copy($tensor.offset([row, 0, head as i32, page]), to, &filling);
+                let to = filling.of($array).at((.., .., lane)); // (SMALL_BOX, D or DV)
+                $box::<C, SMALL_BOX>::get_slice().copy(
+                    $tensor.offset([row, 0, head as i32, page]),
+                    to,
+                    &filling,
+                );
             }
         };
     }
@@ -58,19 +62,19 @@ pub unsafe fn produce_small<C: Config>(
         prefetch_tensor_map(k.pointer());
         prefetch_tensor_map(v.pointer());
     }
-    if begin >= end {
+    if !tile.exists() || begin >= end {
         return;
     }
     let mut next = end - 1;
     let mut of_values = place(next);
-    load!(keys, mK, sK, of_values);
+    load!(keys, TmaKeyBox, mK, sK, of_values);
     let mut of_keys = if next > begin { place(next - 1) } else { of_values };
     while next > begin {
         next -= 1;
         let later = if next > begin { place(next - 1) } else { of_keys };
-        load!(keys, mK, sK, of_keys);
-        load!(values, mV, sV, of_values);
+        load!(keys, TmaKeyBox, mK, sK, of_keys);
+        load!(values, TmaValueBox, mV, sV, of_values);
         (of_values, of_keys) = (of_keys, later);
     }
-    load!(values, mV, sV, of_values);
+    load!(values, TmaValueBox, mV, sV, of_values);
 }

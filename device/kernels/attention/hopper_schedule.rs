@@ -3,10 +3,9 @@
 use super::arguments::Arguments;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::arguments::Window;
-use super::schedule::Work;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::sequence::Visible;
-use moye_device::arch::{block_idx, grid_dim};
+use moye_device::arch::{block_idx, grid_dim, opaque};
 use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::Element;
 
@@ -25,16 +24,19 @@ pub struct Tiles {
     /// Heads of all sequences.
     heads_of_all: u32,
     heads: u32,
-    group: u32,
     section: u32,
+    /// Whether the products of these numbers are computed again for each tile: they take no
+    /// registers between two tiles.
+    recomputes: bool,
 }
 
 impl Tiles {
-    /// The tiles of this block.
+    /// The tiles of this block. A kernel with few registers `recomputes` for each tile what follows
+    /// from the arguments.
     #[inline(always)]
     #[must_use]
-    pub fn new<T: Element>(arguments: &Arguments<T>, section: u32) -> Self {
-        Self::of_block(arguments, section, block_idx().x, grid_dim().x)
+    pub fn new<T: Element>(arguments: &Arguments<T>, section: u32, recomputes: bool) -> Self {
+        Self { recomputes, ..Self::of_block(arguments, section, block_idx().x, grid_dim().x) }
     }
 
     /// The tiles of block `block` of `blocks`.
@@ -48,8 +50,8 @@ impl Tiles {
             row_tiles: arguments.row_tiles,
             heads_of_all: arguments.heads * arguments.batches,
             heads: arguments.heads,
-            group: arguments.group,
             section,
+            recomputes: false,
         }
     }
 }
@@ -61,11 +63,10 @@ fn divided(value: u32, by: u32) -> (u32, u32) {
     (value / by, value % by)
 }
 
-impl Tiles {
-    /// The next tile. `of` gives the value that it is called with: a kernel with few registers
-    /// hides there that the numbers stay the same, so that nothing that follows from them is kept.
+impl TileScheduler for Tiles {
     #[inline(always)]
-    pub fn next_of(&mut self, of: impl Fn(u32) -> u32) -> Option<Work> {
+    fn next_tile(&mut self) -> Option<WorkTile> {
+        let of = |value| if self.recomputes { opaque(value) } else { value };
         let (row_tiles, section) = (of(self.row_tiles), of(self.section));
         let place = if self.turn.is_multiple_of(2) { self.block } else { self.blocks - 1 - self.block };
         let index = self.turn * self.blocks + place;
@@ -79,26 +80,10 @@ impl Tiles {
         // The last section may have fewer heads.
         let heads = section.min(self.heads_of_all - first);
         let (row, head) = divided(within, heads);
-        let (batch, head) = divided(first + head, self.heads);
-        let row_tile = row_tiles - 1 - row;
-        Some(Work { row_tile, head, kv_head: divided(head, self.group).0, batch, split: 0 })
-    }
-}
-
-impl Iterator for Tiles {
-    type Item = Work;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Work> {
-        self.next_of(|value| value)
-    }
-}
-
-impl TileScheduler for Tiles {
-    #[inline(always)]
-    fn next_tile(&mut self) -> Option<WorkTile> {
-        let (row_tiles, heads) = (self.row_tiles, self.heads);
-        self.next().map(|work| work.tile(row_tiles, heads, 1))
+        let head = first + head;
+        let m = row_tiles - 1 - row;
+        let (batch, n) = divided(head, self.heads);
+        Some(WorkTile { m, n, batch, k: 0, k_end: 1, number: head * row_tiles + m })
     }
 }
 
@@ -132,9 +117,10 @@ pub fn even_section<T: Element>(
     for section in [1, 2, 4].into_iter().chain((step..=most).step_by(step as usize)).chain([most]) {
         let mut largest = 0;
         for block in 0..blocks {
-            let sum = Tiles::of_block(arguments, section, block, blocks)
-                .map(|work| {
-                    let first = work.row_tile * rows;
+            let mut tiles = Tiles::of_block(arguments, section, block, blocks);
+            let sum = core::iter::from_fn(|| tiles.next_tile())
+                .map(|tile| {
+                    let first = tile.m * rows;
                     let ((begin, end), _) = visible.range(first, (first + rows).min(arguments.q_length) - 1);
                     // What a tile costs beside its keys is about one step.
                     1 + u64::from((end - begin).max(0) as u32 / keys)
@@ -171,37 +157,16 @@ mod tests {
             let all = arguments.grid(64);
             let mut seen = std::vec::Vec::new();
             for block in 0..blocks {
-                for work in Tiles::of_block(&arguments, section, block, blocks) {
-                    assert!(work.row_tile < arguments.row_tiles && work.head < heads && work.batch < batches);
-                    seen.push((work.batch, work.head, work.row_tile));
+                let mut tiles = Tiles::of_block(&arguments, section, block, blocks);
+                while let Some(tile) = tiles.next_tile() {
+                    assert!(tile.m < arguments.row_tiles && tile.n < heads && tile.batch < batches);
+                    assert_eq!((tile.k, tile.k_end), (0, 1), "all keys");
+                    assert_eq!(tile.number, (tile.batch * heads + tile.n) * arguments.row_tiles + tile.m);
+                    seen.push(tile.number);
                 }
             }
-            assert_eq!(seen.len(), all as usize);
             seen.sort_unstable();
-            seen.dedup();
-            assert_eq!(seen.len(), all as usize);
+            assert!(seen.into_iter().eq(0..all));
         }
-    }
-
-    #[test]
-    fn as_a_tile_scheduler_it_gives_the_same_tiles_with_numbers_of_their_own() {
-        let null = Global::<f32>::from_address(0);
-        let operands = (null, null, null, GlobalMut::from_address(0));
-        let mut arguments = Arguments::contiguous(operands, (3, 6, 2), (100, 64), (64, 64));
-        let all = arguments.grid(64);
-        let mut numbers = std::vec::Vec::new();
-        for block in 0..7 {
-            let tiles = Tiles::of_block(&arguments, 4, block, 7);
-            let mut scheduler = tiles;
-            for work in tiles {
-                let tile = scheduler.next_tile().unwrap();
-                assert_eq!((tile.m, tile.n, tile.batch), (work.row_tile, work.head, work.batch));
-                assert_eq!((tile.k, tile.k_end), (0, 1), "all keys");
-                numbers.push(tile.number);
-            }
-            assert_eq!(scheduler.next_tile(), None);
-        }
-        numbers.sort_unstable();
-        assert!(numbers.into_iter().eq(0..all));
     }
 }

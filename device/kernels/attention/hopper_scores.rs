@@ -2,9 +2,9 @@
 //! in the kernels for all options, soft cap, ALiBi, bias and mask.
 //!
 //! Scores stay in a unit that leaves one multiplication to the softmax: the soft cap where there is
-//! one, the scale otherwise. Bias and mask are loaded a tile of keys ahead. A thread loads eight
-//! neighbouring keys at a time, and the lanes of a quad exchange them: the accumulator has two
-//! columns of each eight in a lane.
+//! one, the scale otherwise. Bias and mask are loaded a tile of keys ahead where there are registers
+//! for them. A thread loads eight neighbouring keys at a time, and the lanes of a quad exchange
+//! them: the accumulator has two columns of each eight in a lane.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, ScoreStrides};
@@ -72,7 +72,7 @@ pub struct Options<'a, C: Config> {
     begin: u32,
     /// The slopes of the thread's rows, in the unit of the scores.
     slopes: [f32; 2],
-    /// Where the rows begin of the tensor that is loaded a tile ahead: the bias, or else the mask.
+    /// Where the rows begin of the tensor that is loaded ahead: the bias, or else the mask.
     ahead: [u64; 2],
     loaded: Fragment<u32, Loaded<C>>,
 }
@@ -93,7 +93,9 @@ impl<'a, C: Config> Options<'a, C> {
         }
         let ahead = scores.ahead(&rows);
         let mut options = Self { scores, rows, begin, slopes, ahead, loaded: Fragment::zeros() };
-        options.load_ahead(end - 1);
+        if C::AHEAD {
+            options.load_ahead(end - 1);
+        }
         options
     }
 
@@ -105,21 +107,46 @@ impl<'a, C: Config> Options<'a, C> {
     unsafe fn load_ahead(&mut self, tile: u32) {
         let rows = self.ahead;
         if self.scores.has_bias() {
-            self.load(tile, |row, key| Word128::load_global(rows[row] + 2 * u64::from(key)).0);
+            self.load::<4, 0, 2>(tile, |row, key| Word128::load_global(rows[row] + 2 * u64::from(key)).0);
         } else if self.scores.has_mask() {
-            self.load(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
+            self.load::<2, 0, 2>(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
         }
     }
 
-    /// Loads the thread's chunks of a tile. `words` loads one, given its row and first key.
+    /// Loads the bias of a tile for the thread's rows `FIRST .. END`.
+    ///
+    /// # Safety
+    /// As [`ChangeScores::change`].
     #[inline(always)]
-    fn load<const WORDS: usize>(&mut self, tile: u32, words: impl Fn(usize, u32) -> [u32; WORDS]) {
+    unsafe fn load_bias<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
+        let rows = [0, 1].map(|row| self.scores.bias(self.rows.token::<C>(row)));
+        self.load::<4, FIRST, END>(tile, |row, key| Word128::load_global(rows[row] + 2 * u64::from(key)).0);
+    }
+
+    /// Loads the mask of a tile for the thread's rows `FIRST .. END`.
+    ///
+    /// # Safety
+    /// As [`ChangeScores::change`].
+    #[inline(always)]
+    unsafe fn load_mask<const FIRST: usize, const END: usize>(&mut self, tile: u32) {
+        let rows = [0, 1].map(|row| self.scores.mask(self.rows.token::<C>(row)));
+        self.load::<2, FIRST, END>(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
+    }
+
+    /// Loads the chunks of a tile of the thread's rows `FIRST .. END`. `words` loads one, given its
+    /// row and first key.
+    #[inline(always)]
+    fn load<const WORDS: usize, const FIRST: usize, const END: usize>(
+        &mut self,
+        tile: u32,
+        words: impl Fn(usize, u32) -> [u32; WORDS],
+    ) {
         let first = tile * C::BLK_N + lane_id() % 4 * CHUNK;
         // A chunk beyond the last key is as the last: its scores are hidden.
         let last = (self.scores.sequence.visible.keys - 1) / CHUNK * CHUNK;
         for chunk in 0..const { chunks::<C>() } {
             let key = (first + 4 * CHUNK * chunk as u32).min(last);
-            for row in 0..2 {
+            for row in FIRST..END {
                 let words = words(row, key);
                 for word in 0..WORDS {
                     self.loaded[index::<C>(word, chunk, row)] = words[word];
@@ -128,11 +155,11 @@ impl<'a, C: Config> Options<'a, C> {
         }
     }
 
-    /// Adds the bias, which is loaded.
+    /// Adds the bias to the thread's rows `FIRST .. END`, where it is loaded.
     #[inline(always)]
-    fn add_bias(&self, tSrS: &mut ScoresOf<C>) {
+    fn add_bias<const FIRST: usize, const END: usize>(&self, tSrS: &mut ScoresOf<C>) {
         let per_unit = rcp_approx_f32(unit::<C>(self.scores.arguments));
-        for row in 0..2 {
+        for row in FIRST..END {
             for chunk in 0..const { chunks::<C>() } {
                 let words = [0, 1, 2, 3].map(|word| self.loaded[index::<C>(word, chunk, row)]);
                 // The thread's pair of columns of the chunk of each lane of the quad.
@@ -148,10 +175,10 @@ impl<'a, C: Config> Options<'a, C> {
         }
     }
 
-    /// Hides the scores whose byte of the mask, which is loaded, is 0.
+    /// Hides the scores of the rows `FIRST .. END` whose byte of the mask, which is loaded, is 0.
     #[inline(always)]
-    fn hide(&self, tSrS: &mut ScoresOf<C>) {
-        for row in 0..2 {
+    fn hide<const FIRST: usize, const END: usize>(&self, tSrS: &mut ScoresOf<C>) {
+        for row in FIRST..END {
             for two in 0..const { chunks::<C>() / 2 } {
                 let chunk = |chunk: usize| [0, 1].map(|word| self.loaded[index::<C>(word, chunk, row)]);
                 let ([a, b], [c, d]) = (chunk(2 * two), chunk(2 * two + 1));
@@ -198,17 +225,31 @@ impl<C: Config> ChangeScores<C> for Options<'_, C> {
                 }
             }
         }
+        // What is not loaded ahead is loaded for one row after the other.
         if self.scores.has_bias() {
-            self.add_bias(tSrS);
+            if C::AHEAD {
+                self.add_bias::<0, 2>(tSrS);
+            } else {
+                self.load_bias::<0, 1>(tile);
+                self.add_bias::<0, 1>(tSrS);
+                self.load_bias::<1, 2>(tile);
+                self.add_bias::<1, 2>(tSrS);
+            }
         }
         if self.scores.has_mask() {
-            if self.scores.has_bias() {
-                let rows = [0, 1].map(|row| self.scores.mask(self.rows.token::<C>(row)));
-                self.load(tile, |row, key| Word64x2::load_global(rows[row] + u64::from(key)).0);
+            if C::AHEAD {
+                if self.scores.has_bias() {
+                    self.load_mask::<0, 2>(tile);
+                }
+                self.hide::<0, 2>(tSrS);
+            } else {
+                self.load_mask::<0, 1>(tile);
+                self.hide::<0, 1>(tSrS);
+                self.load_mask::<1, 2>(tile);
+                self.hide::<1, 2>(tSrS);
             }
-            self.hide(tSrS);
         }
-        if tile > self.begin {
+        if C::AHEAD && tile > self.begin {
             self.load_ahead(tile - 1);
         }
         self.rows.mask::<C>(tSrS, tile);

@@ -10,7 +10,8 @@
 //! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
 //!   heads and splits.
 //! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`,
-//!   `hopper_rows`, `hopper_schedule`, `hopper_scores`, `hopper_softmax`: what both are made of.
+//!   `hopper_rows`, `hopper_schedule`, `hopper_scores`, `hopper_softmax`, `hopper_tile`: what both
+//!   are made of.
 //! - `e4m3`: the kernel for sm_90a of 8-bit floats; `e4m3_config`, `e4m3_mainloop`,
 //!   `e4m3_softmax`: its parts.
 //! - `forward`: the kernel for sm_80; `results`: its epilogue; `combine`: reduces the splits of the
@@ -57,6 +58,8 @@ pub mod hopper_schedule;
 mod hopper_scores;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod hopper_softmax;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+mod hopper_tile;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_varied;
 mod recompute;

@@ -1,7 +1,7 @@
 //! Rows between global and shared memory, 16 bytes a thread at a time, each row from an address of
 //! its own: packed heads and pages have no stride from row to row.
 
-use super::config::{piece, swizzle};
+use super::config::{piece, swizzle_of_piece};
 use moye_device::arch::{CpAsyncKind, L2Prefetch, Word, Word128, cp_async_zfill};
 
 /// What a copy brings into the L2 cache: the line that its rows are in, where the PTX version has
@@ -14,11 +14,13 @@ const PREFETCH: L2Prefetch = L2Prefetch::None;
 
 /// A thread's part of a tile of `rows` rows of `columns` 16-bit elements, spread over `threads`
 /// threads; its place in shared memory is that of [`SmemQ`](super::config::SmemQ) and its like. All
-/// three are constants.
+/// of them are constants.
 #[derive(Clone, Copy)]
 pub struct Rows {
     rows: u32,
     columns: u32,
+    /// Columns of a swizzled row of shared memory; 0: a row has all columns and is padded.
+    piece: u32,
     threads: u32,
     /// The thread's first row.
     row: u32,
@@ -38,7 +40,14 @@ impl Rows {
     #[inline(always)]
     #[must_use]
     pub fn new(rows: u32, columns: u32, threads: u32, thread: u32) -> Self {
-        let mut part = Self { rows, columns, threads, row: 0, column: 0, place: 0 };
+        Self::in_pieces(rows, columns, piece(columns as i64) as u32, threads, thread)
+    }
+
+    /// The part of `thread` of a tile in pieces of `piece` columns.
+    #[inline(always)]
+    #[must_use]
+    pub fn in_pieces(rows: u32, columns: u32, piece: u32, threads: u32, thread: u32) -> Self {
+        let mut part = Self { rows, columns, piece, threads, row: 0, column: 0, place: 0 };
         let across = part.run() / WIDTH;
         (part.row, part.column) = (thread / across, thread % across * WIDTH);
         part.place = part.offset(part.row, part.column);
@@ -49,14 +58,14 @@ impl Rows {
     #[inline(always)]
     #[must_use]
     pub fn of(&self, thread: u32) -> Self {
-        Self::new(self.rows, self.columns, self.threads, thread)
+        Self::in_pieces(self.rows, self.columns, self.piece, self.threads, thread)
     }
 
     /// Columns that neighbouring threads have of a row.
     const fn run(&self) -> u32 {
-        match piece(self.columns as i64) {
+        match self.piece {
             0 => 16,
-            piece => piece as u32,
+            piece => piece,
         }
     }
 
@@ -77,7 +86,7 @@ impl Rows {
     /// Where an element is in shared memory, in bytes from the tile.
     #[inline(always)]
     const fn offset(&self, row: u32, column: u32) -> u32 {
-        offset(self.rows, self.columns, row, column)
+        offset_in_pieces((self.rows, self.columns), self.piece, row, column)
     }
 
     /// Where the thread's element `row` rows and `column` columns further on is. Both are
@@ -85,7 +94,7 @@ impl Rows {
     #[inline(always)]
     const fn place(&self, row: u32, column: u32) -> u32 {
         let further = self.offset(row, column);
-        if piece(self.columns as i64) == 0 {
+        if self.piece == 0 {
             return self.place + further;
         }
         // The bits of the row and of the step are disjoint, so that the swizzle of the sum is the
@@ -156,12 +165,17 @@ impl Rows {
 #[inline(always)]
 #[must_use]
 pub const fn offset(rows: u32, columns: u32, row: u32, column: u32) -> u32 {
-    let piece = piece(columns as i64) as u32;
+    offset_in_pieces((rows, columns), piece(columns as i64) as u32, row, column)
+}
+
+/// [`offset`] in a tile whose rows are in pieces of `piece` columns.
+#[inline(always)]
+const fn offset_in_pieces((rows, columns): (u32, u32), piece: u32, row: u32, column: u32) -> u32 {
     if piece == 0 {
         return (row * (columns + 8) + column) * BYTES;
     }
     let plain = column / piece * (rows * piece) + row * piece + column % piece;
-    let mask = swizzle(columns as i64).source_mask() as u32;
+    let mask = swizzle_of_piece(piece as i64).source_mask() as u32;
     (plain ^ (plain & mask) >> 3) * BYTES
 }
 
@@ -169,6 +183,7 @@ pub const fn offset(rows: u32, columns: u32, row: u32, column: u32) -> u32 {
 mod tests {
     extern crate std;
     use super::super::config::{Shape, SmemK};
+    use super::super::hopper_config::{self as hopper, Bf16D80, Bf16D96, Bf16D128};
     use super::*;
     use half::bf16;
     use moye_device::tensor::StaticLayout;
@@ -177,10 +192,15 @@ mod tests {
     /// Every element of the tile is one thread's once, and lies where the layout says.
     fn lies_where_the_layout_says<const D: i64>(threads: u32) {
         type K<const D: i64> = SmemK<Shape<bf16, D, D, 64, 64, 4, 1, false>>;
-        let (layout, swizzle) = (K::<D>::LAYOUT, K::<D>::SWIZZLE);
+        lie_as::<K<D>>(D, threads, piece(D) as u32);
+    }
+
+    /// As above, of 64 rows of `columns` columns in the layout `L`.
+    fn lie_as<L: StaticLayout>(columns: i64, threads: u32, piece: u32) {
+        let (layout, swizzle) = (L::LAYOUT, L::SWIZZLE);
         let mut seen = BTreeMap::new();
         for thread in 0..threads {
-            let rows = Rows::new(64, D as u32, threads, thread);
+            let rows = Rows::in_pieces(64, columns as u32, piece, threads, thread);
             rows.each(
                 |row| row,
                 |row, place, at| {
@@ -191,14 +211,14 @@ mod tests {
                         assert_eq!(
                             place + i * BYTES,
                             want,
-                            "({row}, {column}) of 64 x {D}, {threads} threads"
+                            "({row}, {column}) of 64 x {columns}, {threads} threads"
                         );
                         assert!(seen.insert((row, column), thread).is_none(), "({row}, {column}) twice");
                     }
                 },
             );
         }
-        assert_eq!(seen.len() as i64, 64 * D);
+        assert_eq!(seen.len() as i64, 64 * columns);
     }
 
     #[test]
@@ -211,5 +231,12 @@ mod tests {
             lies_where_the_layout_says::<192>(threads);
             lies_where_the_layout_says::<256>(threads);
         }
+    }
+
+    #[test]
+    fn rows_lie_where_the_layouts_for_hopper_say() {
+        lie_as::<hopper::SmemQ<Bf16D80>>(80, 128, hopper::piece(80) as u32);
+        lie_as::<hopper::SmemQ<Bf16D96>>(96, 128, hopper::piece(96) as u32);
+        lie_as::<hopper::SmemQ<Bf16D128>>(128, 128, hopper::piece(128) as u32);
     }
 }

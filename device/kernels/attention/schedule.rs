@@ -1,6 +1,7 @@
 //! Which tile of which head a thread block has.
 
 use super::arguments::Arguments;
+use moye_device::arch::opaque;
 use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::Element;
 
@@ -36,19 +37,14 @@ impl Work {
         Self { row_tile, head, kv_head: head / arguments.group, batch, split }
     }
 
-    /// As a tile of O: row tile `m` of head `n`, where K counts the `splits` splits of the keys.
+    /// The work of a scheduler's tile: row tile `m` of query head `n`, where K counts the splits of
+    /// the keys. `group` query heads share a KV head.
     #[inline(always)]
-    pub(super) fn tile(&self, row_tiles: u32, heads: u32, splits: u32) -> WorkTile {
-        let &Self { row_tile, head, batch, split, .. } = self;
-        let k = if splits == 1 { 0 } else { split };
-        WorkTile {
-            m: row_tile,
-            n: head,
-            batch,
-            k,
-            k_end: k + 1,
-            number: (batch * heads + head) * row_tiles + row_tile,
-        }
+    #[must_use]
+    pub fn of_tile(tile: &WorkTile, group: u32) -> Self {
+        let &WorkTile { m: row_tile, n: head, batch, k: split, .. } = tile;
+        // No branch for a divisor of 0.
+        Self { row_tile, head, kv_head: head / group.max(1), batch, split }
     }
 
     /// The tiles of keys `begin .. end` of this split, of `begin .. end` of all.
@@ -64,28 +60,53 @@ impl Work {
     }
 }
 
-/// The work of one block of [`Arguments::grid`] as a tile scheduler.
-#[derive(Clone, Copy, Debug)]
+/// The work of one block of [`Arguments::grid`] as a tile scheduler. Its coordinates are computed in
+/// [`place`](TileScheduler::place).
+#[derive(Debug)]
 pub struct OneWork<'a, T: Element> {
     arguments: &'a Arguments<T>,
-    index: Option<u32>,
+    index: u32,
+    /// Whether each call of `place` computes them again: kept, they would take registers.
+    recomputes: bool,
+    done: bool,
 }
 
+impl<T: Element> Clone for OneWork<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Element> Copy for OneWork<'_, T> {}
+
 impl<'a, T: Element> OneWork<'a, T> {
-    /// The work number `index`.
+    /// The work number `index`. A kernel that needs the coordinates at several places, with few
+    /// registers in between, `recomputes` them.
     #[inline(always)]
     #[must_use]
-    pub const fn new(arguments: &'a Arguments<T>, index: u32) -> Self {
-        Self { arguments, index: Some(index) }
+    pub const fn new(arguments: &'a Arguments<T>, index: u32, recomputes: bool) -> Self {
+        Self { arguments, index, recomputes, done: false }
     }
 }
 
 impl<T: Element> TileScheduler for OneWork<'_, T> {
     #[inline(always)]
     fn next_tile(&mut self) -> Option<WorkTile> {
-        let Arguments { row_tiles, heads, splits, .. } = *self.arguments;
-        let work = Work::of(self.arguments, self.index.take()?);
-        Some(work.tile(row_tiles, heads, splits))
+        if self.done {
+            return None;
+        }
+        self.done = true;
+        let Arguments { row_tiles, splits, .. } = *self.arguments;
+        let (row, rest) = (self.index % row_tiles, self.index / row_tiles);
+        let k = rest % splits;
+        Some(WorkTile { m: 0, n: 0, batch: 0, k, k_end: k + 1, number: rest / splits * row_tiles + row })
+    }
+
+    #[inline(always)]
+    fn place(&self, tile: WorkTile) -> WorkTile {
+        let index = if self.recomputes { opaque(self.index) } else { self.index };
+        let Work { row_tile: m, head: n, batch, split: k, .. } = Work::of(self.arguments, index);
+        WorkTile { m, n, batch, k, k_end: k + 1, ..tile }
     }
 }
 
@@ -112,8 +133,12 @@ mod tests {
                     let work = Work::of(&arguments, block);
                     assert!(work.row_tile < arguments.row_tiles && work.split < 5 && work.batch < 3);
                     assert_eq!(work.kv_head, work.head / (heads / kv_heads));
-                    let mut scheduler = OneWork::new(&arguments, block);
+                    let mut scheduler = OneWork::new(&arguments, block, false);
                     let tile = scheduler.next_tile().unwrap();
+                    assert!(tile.number < blocks / 5, "row tiles of all heads");
+                    assert_eq!((tile.k, tile.k_end), (work.split, work.split + 1));
+                    let tile = scheduler.place(tile);
+                    assert_eq!(Work::of_tile(&tile, arguments.group), work);
                     assert_eq!((tile.m, tile.n, tile.batch), (work.row_tile, work.head, work.batch));
                     assert_eq!((tile.k, tile.k_end), (work.split, work.split + 1));
                     assert_eq!(scheduler.next_tile(), None);

@@ -41,8 +41,11 @@ fn random_case(random: &mut Random, most: usize) -> Case {
 /// A case for the kernels for variable lengths, pages, splits and packed heads.
 fn random_varied_case(random: &mut Random, most: usize) -> Case {
     let mut case = random_case(random, most);
-    case.d = random.of(&[64, 96, 128, 192, 256]);
+    case.d = random.of(&[64, 80, 96, 128, 192, 256]);
     (case.dv, case.scale) = (case.d, 1.0 / (case.d as f32).sqrt());
+    if case.d == 192 && case.order != Order::Packed && random.one_in(2) {
+        case.dv = 128;
+    }
     case.q_length = random.of(&[1, 3, 17, 20, 40, 64, 130, 200]);
     case.k_length = 1 + random.below(3 * most);
     let packed = case.order == Order::Packed;
@@ -204,7 +207,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
                 .is_none_or(|scores| !scores.transposed && (scores.padded || case.k_length.is_multiple_of(8)))
         };
         let by_wgmma = longest(case)[0] * case.group > 16
-            && (!case.changes_scores() || case.d < 256 && chunked(case.bias) && chunked(case.mask));
+            && (!case.changes_scores() || chunked(case.bias) && chunked(case.mask));
         assert!(kernel.starts_with("hopper_") || !by_wgmma, "{kernel} of {case:?}");
         poison_workspace(device, plan.workspace_bytes);
         call.run(device, &mut target).unwrap();
@@ -273,7 +276,7 @@ fn random_cases(device: &Device, seeds: std::ops::Range<u64>, of: impl Fn(&mut R
 
 /// Cases that have each kernel once: head size, tokens, whether the mask is causal, and the kernel
 /// without its element type.
-const EACH: [(usize, [usize; 2], bool, &str); 19] = [
+const EACH: [(usize, [usize; 2], bool, &str); 22] = [
     (64, [193, 150], false, "64"),
     (64, [130, 150], true, "64_causal"),
     (128, [130, 256], true, "128_causal"),
@@ -291,8 +294,11 @@ const EACH: [(usize, [usize; 2], bool, &str); 19] = [
     (256, [20, 100], true, "256_few"),
     (64, [130, 140], true, "64_general"),
     (128, [20, 150], true, "128_general"),
+    (80, [40, 100], true, "80_general"),
     (96, [40, 100], true, "96_general"),
     (192, [40, 100], true, "192_general"),
+    (192, [40, 100], true, "192x128_general"),
+    (256, [40, 100], true, "256_general"),
 ];
 
 /// Runs each kernel once.
@@ -300,7 +306,7 @@ fn each_kernel(device: &Device) {
     for (number, (d, lengths, causal, kernel)) in EACH.into_iter().enumerate() {
         let mut case = Case::new(d, (1, 2, 2), lengths.into());
         case = if causal { case.causal() } else { case };
-        case.dv = if kernel == "192x128" { 128 } else { d };
+        case.dv = if kernel.starts_with("192x128") { 128 } else { d };
         if causal {
             // It is hidden from all rows but the last.
             case.planted = vec![(0, lengths[1] - 1, f32::NAN)];
@@ -352,7 +358,7 @@ fn hundreds_of_random_shapes_are_within_the_rounding_of_the_element_type_on_a_gp
 #[test]
 fn hidden_values_that_are_no_numbers_do_not_come_through() {
     let Some(device) = On::Sim.device() else { return };
-    for (d, value) in [(64, f32::NAN), (128, f32::INFINITY), (256, f32::NEG_INFINITY)] {
+    for (d, value) in [(64, f32::NAN), (80, f32::NAN), (128, f32::INFINITY), (256, f32::NEG_INFINITY)] {
         let mut case = Case::new(d, (1, 1, 1), (200, 200)).causal();
         case.planted = vec![(0, 100, value), (0, 151, value)];
         check::<bf16>(&device, &case, 3);
@@ -403,11 +409,12 @@ fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
     assert_eq!(kernel(64, &|call| call.causal()), "hopper_bf16_64_causal", "256 tokens are short");
     assert_eq!(kernel(96, &|call| call), "hopper_bf16_96");
     assert_eq!(kernel(96, &|call| call.splits(2)), "hopper_bf16_96_general");
-    assert_eq!(kernel(80, &|call| call.splits(2)), "forward_bf16_80", "heads of 80 are not split on Hopper");
+    assert_eq!(kernel(80, &|call| call.splits(2)), "hopper_bf16_80_general");
     assert_eq!(kernel(64, &|call| call.softcap(3.0)), "hopper_bf16_64_general");
     assert_eq!(kernel(128, &|call| call.softcap(3.0).splits(2)), "hopper_bf16_128_general");
     assert_eq!(kernel(64, &|call| call.softcap(3.0).scale(-1.0)), "forward_bf16_64_general");
-    assert_eq!(kernel(80, &|call| call.softcap(3.0)), "forward_bf16_80_general");
+    assert_eq!(kernel(80, &|call| call.softcap(3.0)), "hopper_bf16_80_general");
+    assert_eq!(kernel(80, &|call| call.softcap(3.0).scale(-1.0)), "forward_bf16_80_general");
     let mut o = device.alloc_uninit::<bf16>(2 * 256 * 64).unwrap();
     let heads = || Heads::head_first(&data, [1, 2, 256, 64]).unwrap();
     let target = HeadsMut::head_first(&mut o, [1, 2, 256, 64]).unwrap();

@@ -15,16 +15,16 @@ use moye_sim::GlobalMemory;
 
 /// A kernel's parameters.
 type Parameters<C> = (
-    TmaMap<TmaBox<C>>,
-    TmaMap<TmaBox<C>>,
-    TmaMap<TmaBox<C, SMALL_BOX>>,
-    TmaMap<TmaBox<C, SMALL_BOX>>,
+    TmaMap<TmaKeyBox<C>>,
+    TmaMap<TmaValueBox<C>>,
+    TmaMap<TmaKeyBox<C, SMALL_BOX>>,
+    TmaMap<TmaValueBox<C, SMALL_BOX>>,
     Arguments<<C as Config>::T>,
 );
 
 /// The element types with kernels for Hopper.
 trait Varied: Kernels + TmaElement {
-    /// Runs a case by the kernel for its head size: that for few rows, or for its score options.
+    /// Runs a case by the kernel for its head sizes: that for few rows, or for its score options.
     fn run(
         simulator: &Simulator,
         case: &Case,
@@ -35,7 +35,7 @@ trait Varied: Kernels + TmaElement {
 }
 
 macro_rules! varied {
-    ($($t:ty: $($d:literal $config:ident $kernel:ident, $few:ident $of_few:ident $(, $general:ident $all:ident)?;)+)+) => { $(
+    ($($t:ty: $($d:literal x $dv:literal $config:ident $kernel:ident, $few:ident $of_few:ident, $general:ident $all:ident;)+)+) => { $(
         impl Varied for $t {
             fn run(
                 simulator: &Simulator,
@@ -44,13 +44,13 @@ macro_rules! varied {
                 arguments: &mut Arguments<Self>,
                 operands: &Operands<Self>,
             ) {
-                match (case.d, few) {
+                match (case.d, case.dv, few) {
                     $(
-                        $(($d, _) if case.changes_scores() => {
+                        ($d, $dv, _) if case.changes_scores() => {
                             run::<$general>(simulator, &kernels::$all, case, arguments, operands)
-                        })?
-                        ($d, false) => run::<$config>(simulator, &kernels::$kernel, case, arguments, operands),
-                        ($d, true) => run::<$few>(simulator, &kernels::$of_few, case, arguments, operands),
+                        }
+                        ($d, $dv, false) => run::<$config>(simulator, &kernels::$kernel, case, arguments, operands),
+                        ($d, $dv, true) => run::<$few>(simulator, &kernels::$of_few, case, arguments, operands),
                     )+
                     other => panic!("no kernel for heads of {other:?}"),
                 }
@@ -60,17 +60,21 @@ macro_rules! varied {
 }
 varied! {
     bf16:
-        64 Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D64General hopper_bf16_64_general;
-        128 Bf16D128Causal hopper_bf16_128_varied, Bf16D128Few hopper_bf16_128_few, Bf16D128General hopper_bf16_128_general;
-        96 Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general;
-        192 Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general;
-        256 Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
+        64 x 64 Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D64General hopper_bf16_64_general;
+        128 x 128 Bf16D128Causal hopper_bf16_128_varied, Bf16D128Few hopper_bf16_128_few, Bf16D128General hopper_bf16_128_general;
+        80 x 80 Bf16D80General hopper_bf16_80_general, Bf16D80General hopper_bf16_80_general, Bf16D80General hopper_bf16_80_general;
+        96 x 96 Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general, Bf16D96General hopper_bf16_96_general;
+        192 x 192 Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general, Bf16D192General hopper_bf16_192_general;
+        192 x 128 Bf16D192x128General hopper_bf16_192x128_general, Bf16D192x128General hopper_bf16_192x128_general, Bf16D192x128General hopper_bf16_192x128_general;
+        256 x 256 Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few, Bf16D256General hopper_bf16_256_general;
     f16:
-        64 F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D64General hopper_f16_64_general;
-        128 F16D128Causal hopper_f16_128_varied, F16D128Few hopper_f16_128_few, F16D128General hopper_f16_128_general;
-        96 F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general;
-        192 F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general;
-        256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
+        64 x 64 F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D64General hopper_f16_64_general;
+        128 x 128 F16D128Causal hopper_f16_128_varied, F16D128Few hopper_f16_128_few, F16D128General hopper_f16_128_general;
+        80 x 80 F16D80General hopper_f16_80_general, F16D80General hopper_f16_80_general, F16D80General hopper_f16_80_general;
+        96 x 96 F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general, F16D96General hopper_f16_96_general;
+        192 x 192 F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general, F16D192General hopper_f16_192_general;
+        192 x 128 F16D192x128General hopper_f16_192x128_general, F16D192x128General hopper_f16_192x128_general, F16D192x128General hopper_f16_192x128_general;
+        256 x 256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few, F16D256General hopper_f16_256_general;
 }
 
 /// Runs a case by a kernel.
@@ -86,20 +90,25 @@ fn run<C: Config<T: Kernels + TmaElement>>(
         (_, Some(&rows)) => (rows as usize, 1),
         _ => (case.k_length, case.batches),
     };
-    let tensor = |strides: &Strides| {
+    let tensor = |d: i64, strides: &Strides| {
         let Strides { batch, row, head } = *strides;
         let [rows, heads, batches] = [rows, case.kv_heads(), batches].map(|extent| extent as i64);
-        layout!((rows, { C::D }, heads, batches):(row, 1, head, batch))
+        layout!((rows, d, heads, batches):(row, 1, head, batch))
     };
-    let (of_k, of_v) = (tensor(&arguments.stride_k), tensor(&arguments.stride_v));
+    let (of_k, of_v) = (tensor(C::D, &arguments.stride_k), tensor(C::DV, &arguments.stride_v));
     macro_rules! map {
-        ($operand:ident, $tensor:ident, $rows:expr) => {
+        ($box:ident, $operand:ident, $tensor:ident, $rows:expr) => {
             TmaMap::from_words(
-                TmaBox::<C, { $rows }>::tensor_map(arguments.$operand.address(), &$tensor).unwrap().encode(),
+                $box::<C, { $rows }>::tensor_map(arguments.$operand.address(), &$tensor).unwrap().encode(),
             )
         };
     }
-    let maps = (map!(k, of_k, BOX), map!(v, of_v, BOX), map!(k, of_k, SMALL_BOX), map!(v, of_v, SMALL_BOX));
+    let maps = (
+        map!(TmaKeyBox, k, of_k, BOX),
+        map!(TmaValueBox, v, of_v, BOX),
+        map!(TmaKeyBox, k, of_k, SMALL_BOX),
+        map!(TmaValueBox, v, of_v, SMALL_BOX),
+    );
     let blocks = arguments.grid(64 * C::WARPGROUPS);
     let parameters = (maps.0, maps.1, maps.2, maps.3, *arguments);
     // A profile takes several times as long: short cases have one.
@@ -126,9 +135,10 @@ fn check<T: Varied>(case: &Case, few: bool, seed: u64) {
 fn random_case(random: &mut Random) -> (Case, bool) {
     let few = random.one_in(2);
     let mut case = Case::random(random);
-    let d = random.of(&[64, 64, 96, 128, 128, 192, 256]);
-    case = Case { d, dv: d, decode: false, softcap: 0.0, alibi: false, bias: None, mask: None, ..case };
-    if d < 256 && random.one_in(3) {
+    let d = random.of(&[64, 64, 80, 96, 128, 128, 192, 256]);
+    let dv = if d == 192 && random.one_in(2) { 128 } else { d };
+    case = Case { d, dv, decode: false, softcap: 0.0, alibi: false, bias: None, mask: None, ..case };
+    if random.one_in(3) {
         case = case.with_score_options(random);
         for broadcast in [&mut case.bias, &mut case.mask].into_iter().flatten() {
             (broadcast.transposed, broadcast.padded) = (false, true);
@@ -212,10 +222,11 @@ fn score_options_alone_and_together_are_within_the_rounding_of_the_element_type(
     {
         let case = with_options(name);
         check::<bf16>(&case, false, seed as u64);
-        check::<f16>(&Case { d: 128, dv: 128, scale: 0.1, ..case }, false, seed as u64);
+        check::<f16>(&Case { d: 128, dv: 128, scale: 0.1, ..case.clone() }, false, seed as u64);
+        check::<bf16>(&Case { d: 80, dv: 80, scale: 0.1, ..case }, false, seed as u64);
     }
-    for d in [96, 192] {
-        check::<bf16>(&Case { d, dv: d, scale: 0.1, ..with_options("all") }, false, 1);
+    for (d, dv) in [(96, 96), (192, 192), (192, 128), (256, 256)] {
+        check::<bf16>(&Case { d, dv, scale: 0.1, ..with_options("all") }, false, 1);
     }
 }
 
@@ -229,7 +240,7 @@ fn a_chunk_of_a_prompt_is_split_and_its_heads_share_tiles() {
 
 #[test]
 fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
-    for (d, page) in [(64, 16), (96, 16), (128, 16), (128, 32), (192, 32), (256, 16)] {
+    for (d, page) in [(64, 16), (80, 16), (96, 16), (128, 16), (128, 32), (192, 32), (256, 16)] {
         for few in [true, false] {
             let mut case = Case::new(d, (2, 2, 2), (20, 333)).causal();
             case.page = Some(page);
@@ -241,7 +252,7 @@ fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
 
 #[test]
 fn keys_of_a_page_that_is_filled_in_part_do_not_come_through() {
-    for d in [64, 128, 256] {
+    for d in [64, 80, 128, 256] {
         for few in [true, false] {
             // The rest of a page after its last key is NaN.
             let mut case = Case::new(d, (1, 1, 1), (20, 51));
