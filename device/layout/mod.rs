@@ -73,8 +73,9 @@ pub use divide::{
     flat_divide, logical_divide, tiled_divide, try_flat_divide, try_logical_divide, try_tiled_divide,
     try_zipped_divide, zipped_divide,
 };
-pub use error::{LayoutError, LayoutErrorKind};
+pub use error::LayoutError;
 pub use evaluate::{coordinate_of, coshape, crd2idx, try_coordinate_of, try_coshape, try_crd2idx};
+pub use fault::LayoutErrorKind;
 pub use int_tuple::{
     IntTuple, Leaf, ceil_div, colex_less, compact_col_major, compact_order, compact_row_major, compatible,
     congruent, crd2crd, crd2crd_from, elem_less, idx2crd, idx2crd_strided, increment, inner_product,

@@ -4,7 +4,8 @@ use core::str::FromStr;
 
 use super::basis::{MAX_BASIS, WHOLE, within};
 use super::composed::ComposedLayout;
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::{Layout, of_shape_and_stride};
 use super::make;
