@@ -45,6 +45,7 @@ mod operation;
 mod parse;
 mod product;
 mod profile;
+mod reader;
 mod recast;
 mod refusal;
 mod shared_memory;
@@ -94,6 +95,7 @@ pub use make::{
     try_make_row_major,
 };
 pub use moye_macros::{layout, tiler, tuple};
+pub use parse::Notation;
 pub use product::{
     blocked_product, flat_product, logical_product, raked_product, tile_to_shape, tile_to_shape_ordered,
     tiled_product, try_blocked_product, try_flat_product, try_logical_product, try_raked_product,

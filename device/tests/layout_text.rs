@@ -80,7 +80,7 @@ fn swizzles_and_composed_layouts() {
     refused::<ComposedLayout>(&[
         ("(8,64):(64,1)", 1, "a swizzle"),
         ("Sw<3,4,3>", 10, "`o`"),
-        ("Sw<3,4,3> o (8,64):(64,1)", 13, "an offset"),
+        ("Sw<3,4,3> o (8,64)", 13, "an offset, or a layout with its stride"),
         ("Sw<3,4,3> o 0 (8,64):(64,1)", 15, "`o`"),
         ("Sw<3,4,3> o 0 o (8,64):(64,1) o", 31, "the end"),
     ]);
