@@ -461,8 +461,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The error of values from `place` on: the parser's own, with its column, where they are written
-    /// out.
+    /// The error of values that begin at `place`. Where they are written out, it is the parser's,
+    /// with its column.
     pub(super) fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
         match Notation::parse_prefix(&self.text[place..]) {
             Err(read) if read.kind() == error.kind() => self.misread(place, &read),

@@ -61,8 +61,8 @@ pub(crate) const fn of_modes(each: Each, whose: &'static str, layout: &Layout, t
     place
 }
 
-/// The first mode of the tiler that does not fit by itself, whether there is one. A composition
-/// looks into the modes of a tile, too.
+/// The first mode of the tiler that alone does not fit, whether there is one. A composition looks
+/// into the modes of a tile, too.
 const fn find(place: &mut Place, each: Each, layout: &Layout, at: At, tiler: &Tiler, guide: At) -> bool {
     let tiles = &tiler.layout;
     let (by_mode, is_leaf) = (tiler.is_by_mode(guide), tiles.profile.is_leaf(guide));

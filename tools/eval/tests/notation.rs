@@ -54,7 +54,7 @@ fn expressions_read_each_line_alike() {
     }
 }
 
-/// What does not fit, rather than what does not parse, is told in the same words.
+/// What parses and does not fit has the same reason through both.
 #[test]
 fn a_misfit_has_the_same_reason_in_an_expression() {
     let mut seen = 0;
