@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, tri};
 use super::text::Text;
 
 /// The basis of a plain integer.
@@ -104,8 +105,8 @@ impl Basis {
         let mut i = 0;
         while i < count {
             let index = written[written.len() - 1 - i];
-            // A negative index is beyond all as well.
-            path[i] = if index < 0 { usize::MAX } else { index as usize };
+            // A negative index is beyond all as well, and a fault shows it as it was.
+            path[i] = index as usize;
             i += 1;
         }
         let (path, _) = path.split_at(count);
@@ -130,14 +131,14 @@ impl fmt::Debug for Basis {
 
 const fn code_of(path: &[usize]) -> Result<u32, Fault> {
     if path.is_empty() {
-        return Err(Fault::NoPath);
+        return Err(Fault::Least { what: "number of indices", value: 0, least: 1 });
     }
     let mut code = WHOLE;
     let mut level = path.len();
     while level > 0 {
         level -= 1;
         if path[level] >= MAX_BASIS {
-            return Err(Fault::BasisRange { basis: path[level] });
+            return Err(Fault::BasisRange { basis: path[level] as i64 });
         }
         code = tri!(within(path[level], code));
     }
@@ -208,24 +209,6 @@ impl<const N: usize> Text<N> {
             if level > 0 {
                 self.str("@");
             }
-        }
-    }
-
-    /// The mode that the first `levels` indices lead to: `1`, `(1,0)`.
-    pub const fn mode_before(&mut self, code: u32, levels: usize) {
-        if levels > 1 {
-            self.str("(");
-        }
-        let mut level = 0;
-        while level < levels {
-            if level > 0 {
-                self.str(",");
-            }
-            self.int((code >> (INDEX_BITS * level as u32) & INDEX) as i64);
-            level += 1;
-        }
-        if levels > 1 {
-            self.str(")");
         }
     }
 

@@ -5,7 +5,7 @@
 //! rather than return one: a layout is a value of over 600 bytes, and copies of it would take
 //! longer than the algebra itself.
 
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::{ANY, NO_BASIS};
 use super::layout::{Layout, checked, times};
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};

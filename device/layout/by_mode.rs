@@ -2,7 +2,7 @@
 
 use super::compose::compose_into;
 use super::divide::divide_into;
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::Layout;
 use super::product::multiply_into;

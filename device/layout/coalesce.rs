@@ -1,6 +1,6 @@
 //! The same function with as few modes as possible.
 
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::IntTuple;
 use super::layout::Layout;
 use super::operation::operation;

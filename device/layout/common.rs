@@ -2,8 +2,8 @@
 
 use super::coalesce::coalesce_into;
 use super::compose::{Left, SEARCH, composed};
-use super::error::{Fault, tri};
 use super::evaluate::linear;
+use super::fault::{Fault, tri};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::inverse::right_into;
 use super::layout::Layout;

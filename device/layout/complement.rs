@@ -1,7 +1,7 @@
 //! The complement of a layout.
 
 use super::compose::ceil_div;
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::{Layout, times};
 use super::operation::operation;
@@ -97,7 +97,8 @@ pub(crate) const fn places_into(
     let end = out.leaves();
     out.sort_run(run);
     if end > run && out.stride[run] < 0 {
-        return Err(Fault::Downwards { extent: out.shape[run], stride: out.stride[run] });
+        let (extent, stride) = (out.shape[run], out.stride[run]);
+        return Err(Fault::Downwards { extent, stride, least: stride * (extent - 1) });
     }
     // The gaps take the places of the modes: there is at most one gap before each, and no two are
     // adjacent.

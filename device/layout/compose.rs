@@ -1,7 +1,7 @@
 //! Composition: one layout after another.
 
 use super::by_mode::{Each, by_mode_into};
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::{Layout, times};
 use super::operation::operation;
@@ -468,25 +468,9 @@ impl Left {
         Some(sum)
     }
 
-    /// The first values of the requested function, for a message.
-    const fn values(&self, count: i64, step: i64) -> ([i64; 4], usize) {
-        let mut values = [0; 4];
-        let mut known = 0;
-        while known < 4 && (known as i64) < count {
-            match self.value(step, known as i64) {
-                Some(value) => values[known] = value,
-                None => return (values, 0),
-            }
-            known += 1;
-        }
-        // Beyond the search, it is not known that no layout has the function.
-        (values, if count > SEARCH { 0 } else { known })
-    }
-
     /// Why `count` steps of `step` fit no layout: the first mode at which the step and the extent
     /// do not divide one another, or whose end the count does not meet.
     const fn fault(&self, count: i64, step: i64) -> Fault {
-        let (values, known) = self.values(count, step);
         let mut along = step;
         let mut rest = count;
         let mut mode = 0;
@@ -503,9 +487,9 @@ impl Left {
                 // In elements of the operand: the modes before this one took `count / rest` of each
                 // of these steps.
                 let run = extent / along * (count / rest);
-                return Fault::Run { count, run, mode, extent, values, known };
+                return Fault::Run { count, run, extent, mode };
             } else {
-                return Fault::Stride { stride: step, along, mode, extent, count, values, known };
+                return Fault::Stride { stride: (step, along), extent, mode };
             }
             mode += 1;
         }

@@ -4,7 +4,7 @@ use super::coalesce::coalesce_into;
 use super::common::common_into;
 use super::compose::composed;
 use super::composed::ComposedLayout;
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::inverse::{left_into, right_into};
 use super::layout::Layout;

@@ -3,7 +3,7 @@
 use super::by_mode::{Each, Form, by_mode_into, gathered_into};
 use super::complement::covering_into;
 use super::compose::compose_into;
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::layout::Layout;
 use super::operation::operation;
 use super::profile::{At, ROOT};

@@ -1,7 +1,8 @@
 //! Layouts with modes added, taken out and rearranged.
 
 use super::compose::composed;
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::int_tuple::{IntTuple, edit};
 use super::layout::{Layout, checked, of_shape_and_stride};

@@ -1,19 +1,7 @@
 //! The errors of layouts, in words that carry the values.
 
+use super::fault::LayoutErrorKind;
 use super::text::Text;
-
-pub(crate) use super::fault::Fault;
-
-/// `?` for constant evaluation.
-macro_rules! tri {
-    ($result:expr) => {
-        match $result {
-            Ok(value) => value,
-            Err(error) => return Err(error),
-        }
-    };
-}
-pub(crate) use tri;
 
 /// The longest message of a [`LayoutError`], in bytes.
 pub(super) const MESSAGE: usize = 600;
@@ -31,29 +19,6 @@ pub struct LayoutError {
     /// Where the reason begins in the text.
     pub(super) reason: u16,
     pub(super) text: Text<MESSAGE>,
-}
-
-/// The kind of a [`LayoutError`], for code that treats some of them apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum LayoutErrorKind {
-    /// The answer needs more integers or nodes than a value holds.
-    Capacity,
-    /// A size or an offset does not fit in 64 bits.
-    Overflow,
-    /// An operand has the wrong rank, nesting, or kind of leaf.
-    Profile,
-    /// An extent, an index or another integer is out of its range.
-    Range,
-    /// Extents and strides do not fit each other: no layout has the requested function.
-    Divisibility,
-    /// A layout maps two coordinates to one index where it must not.
-    NotInjective,
-    /// Text that is not a layout or a tuple.
-    Parse {
-        /// The column of the offending character, counted from 1.
-        column: usize,
-    },
 }
 
 impl LayoutError {

@@ -1,7 +1,8 @@
 //! The value of a layout at a coordinate.
 
 use super::basis::{WHOLE, below, depth, extended, is_flat, outermost, place_of};
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
 use super::operation::operation;
@@ -369,7 +370,7 @@ impl Layout {
             }
             other += 1;
         }
-        Fault::NotFlat { stride: self.stride[leaf], basis: self.basis[leaf] }
+        Fault::NotFlat { stride: (self.stride[leaf], self.basis[leaf]) }
     }
 
     /// One more than the sum of all steps along `basis`.
@@ -402,7 +403,7 @@ const fn parts_of<const R: usize>(layout: &Layout, index: i64) -> Result<[i64; R
             }
             let basis = outermost(basis);
             if basis >= R {
-                return Err(Fault::CoordinateBasis { basis, parts: R });
+                return Err(Fault::CoordinateBasis { basis, parts: R, want: basis + 1 });
             }
             let part = match digit.checked_mul(stride) {
                 Some(step) => parts[basis].checked_add(step),

@@ -1,188 +1,227 @@
-//! What goes wrong in the functions of the algebra. The words for it are in `fault_text`.
+//! What goes wrong in the functions of the algebra: for each fault its kind, its numbers, and the
+//! sentence that they stand in, which ends with the rule.
+//!
+//! The functions report a fault, which is small and knows no operands. The advice above them, which
+//! they do not import, adds the operands and the mode.
 
-use super::error::LayoutErrorKind;
+use super::{MAX_BASIS, MAX_BASIS_DEPTH, MAX_LEAVES, MAX_NODES};
 
-/// What went wrong, as the inner functions report it: small, and without the operands, which the
-/// operation adds.
-#[derive(Clone, Copy)]
-pub(crate) enum Fault {
-    /// More leaves or nodes than a value holds.
+/// `?` for constant evaluation.
+macro_rules! tri {
+    ($result:expr) => {
+        match $result {
+            Ok(value) => value,
+            Err(error) => return Err(error),
+        }
+    };
+}
+pub(crate) use tri;
+
+/// The kind of a [`LayoutError`](super::LayoutError), for code that treats some of them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LayoutErrorKind {
+    /// The answer needs more integers or nodes than a value holds.
     Capacity,
-    /// A product or sum beyond 64 bits.
+    /// A size or an offset does not fit in 64 bits.
     Overflow,
-    /// `left` times `right` is beyond 64 bits.
-    TooLarge { what: &'static str, left: i64, by: &'static str, right: i64 },
-    /// A basis vector or a wildcard where an integer is needed.
-    NotAnInt,
-    /// A tuple where an integer is needed.
-    NotALeaf,
-    /// A mode that is not there.
-    NoMode { index: usize, rank: usize },
-    /// Modes `begin..end` that are not there.
-    NoRange { begin: usize, end: usize, rank: usize },
-    /// An extent below 1.
-    Extent { extent: i64 },
-    /// A number that must be at least `least`.
-    Least { what: &'static str, value: i64, least: i64 },
-    /// Shape and stride, or two tuples, that nest differently.
-    Incongruent { what: &'static str },
-    /// Two ranks that must be equal.
-    Ranks { left: usize, right: usize },
-    /// A coordinate, an order or another guide with a tuple where the shape has an integer.
-    TupleForInt { what: &'static str, modes: usize },
-    /// A coordinate of another rank than the layout.
-    CoordinateRank { given: usize, rank: usize },
-    /// An integer of a coordinate, the last one or another, that is not within the extent.
-    Coordinate { value: i64, extent: i64, last: bool },
-    /// The number of a basis vector that there is not.
-    BasisRange { basis: usize },
-    /// A leaf that is not there.
-    NoLeaf { index: usize, leaves: usize },
-    /// More indices of a basis vector than it holds.
-    BasisDepth,
-    /// A basis vector without an index.
-    NoPath,
-    /// A stride along a basis vector beyond the `parts` of the requested coordinate.
-    CoordinateBasis { basis: usize, parts: usize },
-    /// A stride, an integer or along a place within a part of a coordinate, where a flat coordinate
-    /// is requested.
-    NotFlat { stride: i64, basis: u32 },
-    /// Strides with their bases of which one makes a place of the coordinate an integer and the
-    /// other a tuple.
-    BothKinds { whole: (i64, u32), within: (i64, u32) },
-    /// A tile whose mode is the wildcard.
-    OpenTile { mode: usize },
-    /// A stride that no digit of an index belongs to: it is no multiple of the next smaller one.
-    NotNested { stride: i64, smaller: i64 },
-    /// A recast: a negative stride within an element of `count`.
-    Backwards { stride: i64, count: i64 },
-    /// A recast: the offsets within an element of `count` sum to `reach`, beyond it.
-    Straddles { reach: i64, count: i64 },
-    /// A tiler, profile or coordinate with more modes than what it is applied to.
-    TooManyModes { what: &'static str, modes: usize, rank: usize },
-    /// Composition: stepping by `stride`, which is `along` in units of mode `mode`, fits no layout.
-    /// `values` are the first `known` values of the function.
-    Stride { stride: i64, along: i64, mode: usize, extent: i64, count: i64, values: [i64; 4], known: usize },
-    /// Composition: `count` elements cannot be split into whole runs of `run`.
-    Run { count: i64, run: i64, mode: usize, extent: i64, values: [i64; 4], known: usize },
-    /// Composition: the steps carry. The caller finds out where and why.
-    Unfit,
-    /// Composition: the steps of several modes sum to `reach` in mode `mode` of the first layout.
-    Carry { mode: usize, extent: i64, reach: i64 },
-    /// Composition: steps of `stride` carry, and together with the other modes' steps they differ
-    /// from separate steps.
-    Beside { stride: i64 },
-    /// Composition with a negative stride through several modes.
-    NegativeStride { stride: i64 },
-    /// Composition: a step along different basis vectors, which one stride cannot hold.
-    Across { left: u32, right: u32, step: i64 },
-    /// Integer strides beside strides along basis vectors.
-    MixedBasis,
-    /// A stride along a basis vector where integers are needed.
-    HasBasis,
-    /// A basis vector beyond the modes of the layout that it selects from: its index `level`, in a
-    /// mode of `rank`.
-    NoBasisMode { basis: u32, level: usize, rank: usize },
-    /// A layout that must be injective maps two coordinates to one index: the mode of stride
-    /// `stride` starts inside what the modes before it reach.
-    Overlap { stride: i64, reach: i64 },
-    /// A complement or an inverse of a layout with the mode `extent:stride`, whose stride is
-    /// negative.
-    Downwards { extent: i64, stride: i64 },
-    /// A tile with a gap that its copies do not fill: `stride` is no multiple of the `reach` of
-    /// smaller strides.
-    Gap { stride: i64, reach: i64 },
-    /// A complement, of a layout with such a gap, that ends at `end`.
-    LeftOut { stride: i64, reach: i64, end: i64, cotarget: i64 },
-    /// Neither of two numbers divides the other.
-    Indivisible { what: &'static str, left: i64, right: i64 },
-    /// `left` is no multiple of `right`.
-    NotAMultiple { what: &'static str, left: i64, right: i64 },
-    /// A swizzle that takes bits from `base` up which elements `count` times as large do not have,
-    /// and changes others.
-    HiddenBits { base: i64, count: i64 },
-    /// Two swizzles of different shifts, one after the other.
-    Shifts { second: i64, first: i64 },
-    /// Two swizzles, of which the first changes bits that the second takes.
-    TakenTwice { changed: i64, taken: i64 },
-    /// The bits that a swizzle would take and change are not side by side.
-    BitsApart { source: i64, target: i64 },
-    /// A swizzle takes the bit `source` of an index, and a layout that leaves it out keeps the bit
-    /// `target`, which the swizzle changes.
-    LostBit { source: i64, target: i64 },
-    /// An index below `size` that the swizzle takes to `index`, beyond it.
-    Leaves { size: i64, index: i64 },
-    /// An offset and what is added to it reach `reach` along mode `mode` of the layout that
-    /// follows, beyond its extent.
-    OffsetCarry { offset: i64, mode: usize, extent: i64, reach: i64 },
-    /// An offset in a layout that is to be inverted.
-    OffsetInverse { offset: i64 },
-    /// A layout that reaches, without a gap, fewer elements than are needed.
-    Short { what: &'static str, size: i64, want: i64 },
-    /// Two sizes that must be equal.
-    Sizes { left: i64, right: i64 },
-    /// Something said in full.
-    Said { kind: LayoutErrorKind, text: &'static str },
-    /// Text that does not parse: what was expected, where [`LayoutError::at_column`] says.
-    Parse { expected: &'static str },
+    /// An operand has the wrong rank, nesting, or kind of leaf.
+    Profile,
+    /// An extent, an index or another integer is out of its range.
+    Range,
+    /// Extents and strides do not fit each other: no layout has the requested function.
+    Divisibility,
+    /// A layout maps two coordinates to one index where it must not.
+    NotInjective,
+    /// Text that is not a layout or a tuple.
+    Parse {
+        /// The column of the offending character, counted from 1.
+        column: usize,
+    },
 }
 
-impl Fault {
-    pub const fn kind(&self) -> LayoutErrorKind {
-        match self {
-            Self::Capacity | Self::BasisDepth => LayoutErrorKind::Capacity,
-            Self::Overflow | Self::TooLarge { .. } => LayoutErrorKind::Overflow,
-            Self::NotAnInt
-            | Self::NotALeaf
-            | Self::Incongruent { .. }
-            | Self::Ranks { .. }
-            | Self::TooManyModes { .. }
-            | Self::MixedBasis
-            | Self::Across { .. }
-            | Self::HasBasis
-            | Self::TupleForInt { .. }
-            | Self::CoordinateRank { .. }
-            | Self::CoordinateBasis { .. }
-            | Self::NotFlat { .. }
-            | Self::BothKinds { .. }
-            | Self::OpenTile { .. }
-            | Self::NoBasisMode { .. } => LayoutErrorKind::Profile,
-            Self::NoMode { .. }
-            | Self::NoRange { .. }
-            | Self::NoLeaf { .. }
-            | Self::BasisRange { .. }
-            | Self::NoPath
-            | Self::Coordinate { .. }
-            | Self::Extent { .. }
-            | Self::Downwards { .. }
-            | Self::Least { .. } => LayoutErrorKind::Range,
-            Self::Stride { .. }
-            | Self::Run { .. }
-            | Self::Unfit
-            | Self::Carry { .. }
-            | Self::Beside { .. }
-            | Self::NegativeStride { .. }
-            | Self::Indivisible { .. }
-            | Self::NotAMultiple { .. }
-            | Self::Sizes { .. }
-            | Self::HiddenBits { .. }
-            | Self::NotNested { .. }
-            | Self::Backwards { .. }
-            | Self::Straddles { .. }
-            | Self::Gap { .. }
-            | Self::LeftOut { .. }
-            | Self::Shifts { .. }
-            | Self::TakenTwice { .. }
-            | Self::BitsApart { .. }
-            | Self::LostBit { .. }
-            | Self::Leaves { .. }
-            | Self::OffsetCarry { .. }
-            | Self::OffsetInverse { .. }
-            | Self::Short { .. } => LayoutErrorKind::Divisibility,
-            Self::Overlap { .. } => LayoutErrorKind::NotInjective,
-            Self::Said { kind, .. } => *kind,
-            // The column is not known here.
-            Self::Parse { .. } => LayoutErrorKind::Parse { column: 0 },
+/// The values in a sentence, each with the type of its numbers.
+macro_rules! values {
+    ($($(#[$doc:meta])* $name:ident = $ty:ty;)+) => {
+        $(type $name = $ty;)+
+
+        #[derive(Clone, Copy)]
+        pub(crate) enum Value {
+            $($(#[$doc])* $name($name),)+
         }
+    };
+}
+
+values! {
+    Int = i64;
+    Size = usize;
+    Word = &'static str;
+    /// A stride, and what it is in units of the mode that it does not fit.
+    Step = (i64, i64);
+    /// A stride, perhaps along a basis vector.
+    Stride = (i64, u32);
+    /// A basis vector, or none.
+    Basis = u32;
+    /// A mode of an operand whose modes are coalesced.
+    Mode = usize;
+}
+
+/// A sentence with its values, by the names in its braces.
+pub(crate) type Sentence = (&'static str, [(&'static str, Value); 4]);
+
+const fn sentence(text: &'static str, given: &[(&'static str, Value)]) -> Sentence {
+    let mut values = [("", Value::Word("")); 4];
+    values.split_at_mut(given.len()).0.copy_from_slice(given);
+    (text, values)
+}
+
+/// Declares the faults, kind by kind: `Name { number: Type, ... } = "the sentence"`.
+macro_rules! faults {
+    ($($kind:ident { $($name:ident $({ $($field:ident: $ty:ident),+ })? = $text:literal;)+ })+) => {
+        #[derive(Clone, Copy)]
+        pub(crate) enum Fault {
+            $($(#[doc = $text] $name $({ $($field: $ty),+ })?,)+)+
+            /// A sentence without numbers.
+            Said { kind: LayoutErrorKind, text: &'static str },
+            /// Text that does not parse, and what was expected.
+            Parse { expected: &'static str },
+        }
+
+        impl Fault {
+            pub const fn kind(&self) -> LayoutErrorKind {
+                match self {
+                    $($(Self::$name { .. })|+ => LayoutErrorKind::$kind,)+
+                    Self::Said { kind, .. } => *kind,
+                    // The column is not known here.
+                    Self::Parse { .. } => LayoutErrorKind::Parse { column: 0 },
+                }
+            }
+
+            pub const fn sentence(&self) -> Sentence {
+                match *self {
+                    $($(Self::$name $({ $($field),+ })? => {
+                        sentence($text, &[$($((stringify!($field), Value::$ty($field))),+)?])
+                    })+)+
+                    Self::Said { text, .. } => sentence("{text}", &[("text", Value::Word(text))]),
+                    Self::Parse { expected } => {
+                        sentence("expected {expected}", &[("expected", Value::Word(expected))])
+                    }
+                }
+            }
+        }
+    };
+}
+
+// Numbers in the sentences.
+const _: () = assert!(MAX_LEAVES == 32 && MAX_NODES == 64 && MAX_BASIS == 64 && MAX_BASIS_DEPTH == 5);
+
+faults! {
+    Capacity {
+        Capacity = "the result has more than 32 integers, or more than 64 integers and tuples together, \
+            which is what a value holds; coalesce the operands first";
+        BasisDepth = "a coordinate would nest deeper than 5 tuples, which is what a basis vector holds; \
+            flatten what nests deeper";
+    }
+    Overflow {
+        TooLarge { what: Word, left: Int, by: Word, right: Int } = "{what} {left} times {by} {right} does \
+            not fit in 64 bits; the size and the magnitude of every index must be below 2^63";
+        Overflow = "a size or an offset does not fit in 64 bits; the size and the magnitude of every index \
+            must be below 2^63";
+    }
+    Profile {
+        NotAnInt = "an integer is needed here, not `_`, a multiple of a basis vector, or a tuple";
+        Incongruent { what: Word } = "{what} nest differently; they need a tuple for each tuple and an \
+            integer for each integer";
+        Ranks { left: Size, right: Size } = "the ranks {left} and {right} differ; they must be the same";
+        TupleForInt { what: Word, modes: Size } = "the {what} has a tuple of {modes} for an integer extent, \
+            which takes an integer";
+        CoordinateRank { given: Size, rank: Size } = "the coordinate has {given} elements for a rank of \
+            {rank}; it has one for each mode, or is an integer for the whole";
+        TooManyModes { what: Word, modes: Size, rank: Size } = "the {what} has {modes} modes for a rank of \
+            {rank}; it has at most one for each mode";
+        OpenTile { mode: Size } = "the wildcard of mode {mode} leaves the extent of a tile open; a tile has \
+            an extent or a layout";
+        MixedBasis = "strides along basis vectors (such as 1@0) and integer strides do not give one index";
+        HasBasis = "strides along basis vectors (such as 1@0) have no place here; take `along(k)` for the \
+            integer layout of coordinate k";
+        Across { left: Basis, right: Basis, step: Int } = "a step of {step} goes along {left} and {right} at \
+            once, which one stride cannot hold; a tile stays within a mode";
+        NoBasisMode { basis: Basis, rank: Size } = "a stride along {basis} selects a mode that is not there; \
+            the rank there is {rank}, and an index is below it";
+        CoordinateBasis { basis: Size, parts: Size, want: Size } = "a stride is along basis vector {basis}, \
+            and only the first {parts} are requested; request at least {want}";
+        NotFlat { stride: Stride } = "the stride {stride} is along no element of a flat coordinate; a basis \
+            vector of one index, such as 1@0, is";
+        BothKinds { whole: Stride, within: Stride } = "the strides {whole} and {within} make a coordinate \
+            both an integer and a tuple; it must be one or the other, for all strides along it";
+    }
+    Range {
+        NoMode { index: Size, rank: Size } = "there is no mode {index}; the rank is {rank}";
+        NoRange { begin: Size, end: Size, rank: Size } = "there are no modes {begin}..{end}; a range begins \
+            at or before its end, which is at most the rank, {rank}";
+        NoLeaf { index: Size, leaves: Size } = "there is no leaf {index}; there are {leaves}";
+        BasisRange { basis: Int } = "there is no basis vector {basis}; their numbers are 0 to 63";
+        Extent { extent: Int } = "the extent {extent} is below 1; a layout's extents are at least 1";
+        Least { what: Word, value: Int, least: Int } = "the {what} is {value}; it must be at least {least}";
+        Coordinate { value: Int, extent: Int, most: Int } = "{value} is not within the extent {extent}; it \
+            is 0 to {most}";
+        Downwards { extent: Int, stride: Int, least: Int } = "the mode {extent}:{stride} (modes coalesced) \
+            runs down to {least}, and indices are counted from 0 upwards; strides must be positive";
+    }
+    Divisibility {
+        Indivisible { what: Word, left: Int, right: Int } = "the {what} {left} neither divides nor is \
+            divided by {right}";
+        NotAMultiple { what: Word, left: Int, right: Int } = "the {what} {left} is no multiple of {right}";
+        Sizes { left: Int, right: Int } = "the sizes {left} and {right} differ; the shape must have the size \
+            {left}";
+        Short { what: Word, size: Int, want: Int } = "only {size} of {want} {what} are reached; each must be \
+            reached once, without a gap, as by a compact layout";
+        // Compositions.
+        Stride { stride: Step, extent: Int, mode: Mode } = "the stride {stride} neither divides nor is \
+            divided by the extent {extent} of{mode}";
+        Run { count: Int, run: Int, extent: Int, mode: Mode } = "the extent {count} is no multiple of {run}, \
+            the number of steps that stay within the extent {extent} of{mode}";
+        Unfit = "the steps fit no layout";
+        Carry { mode: Mode, extent: Int, reach: Int } = "the steps sum to {reach} along{mode}, whose extent \
+            is {extent}; the steps of all modes together must stay below the extent";
+        Beside { stride: Int } = "the steps of stride {stride} carry from one mode into the next; the steps \
+            of all modes together must stay within each mode of the first layout";
+        NegativeStride { stride: Int } = "the stride {stride} runs backwards through a layout of several \
+            modes, which leaves its domain";
+        // Complements and inverses.
+        Gap { stride: Int, reach: Int } = "the tile's stride {stride} is no multiple of {reach}, what its \
+            modes of smaller stride reach; each stride must be a multiple of what those before it reach";
+        LeftOut { stride: Int, reach: Int, end: Int, cotarget: Int } = "the stride {stride} is no multiple \
+            of {reach}, what the smaller strides reach, and copies of the layout end at {end}, below \
+            {cotarget}; each stride must be a multiple of what those before it reach";
+        NotNested { stride: Int, smaller: Int } = "the stride {stride} is no multiple of the next smaller \
+            stride {smaller}; each stride must be a multiple of what those before it reach";
+        // Recasts.
+        Backwards { stride: Int, count: Int } = "the stride {stride} runs backwards through the parts of an \
+            element of {count}; strides within an element must be positive";
+        Straddles { reach: Int, count: Int } = "the strides below {count} sum to {reach} within an element \
+            of {count}; together they must stay below {count}";
+        // Swizzles.
+        HiddenBits { base: Int, count: Int } = "the swizzle takes bits from place {base} up, some of which \
+            are within one element of {count}; the count must be at most 2^{base}";
+        Shifts { second: Int, first: Int } = "the shifts {second} and {first} differ, and no single swizzle \
+            does both";
+        TakenTwice { changed: Int, taken: Int } = "the first changes the bits {changed} of an index, and the \
+            second takes {taken} of it; the groups of bits must have none in common";
+        BitsApart { source: Int, target: Int } = "bits {source} of an index would be taken to change its \
+            bits {target}, which are not two groups side by side in the same order, as a swizzle has them";
+        LostBit { source: Int, target: Int } = "the first layout leaves out the bit {source} of an index, \
+            which the swizzle takes, and keeps the bit {target}, which it changes; it must keep both or \
+            neither";
+        Leaves { size: Int, index: Int } = "the swizzle takes an index below the size {size} to {index}, \
+            beyond it; the size must be a multiple of the block that the swizzle permutes";
+        OffsetCarry { offset: Int, reach: Int, mode: Mode, extent: Int } = "the offset {offset} and what is \
+            added reach {reach} along{mode}, whose extent is {extent}: it cannot be moved past the layout";
+        OffsetInverse { offset: Int } = "the offset {offset} would have to be taken away from an index \
+            before the layout is inverted; invert with the offset 0";
+    }
+    NotInjective {
+        Overlap { stride: Int, reach: Int } = "the mode of stride {stride} overlaps the modes of smaller \
+            stride, which reach to {reach}; each stride must be a multiple of what those before it reach";
     }
 }

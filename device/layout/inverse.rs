@@ -1,6 +1,6 @@
 //! Inverses.
 
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::NO_BASIS;
 use super::layout::{Layout, times};
 use super::operation::operation;
@@ -112,7 +112,8 @@ pub(crate) const fn left_into(out: &mut Layout, layout: &Layout) -> Result<(), F
     }
     modes.sort_run(0);
     if modes.leaves() > 0 && modes.stride[0] < 0 {
-        return Err(Fault::Downwards { extent: modes.shape[0], stride: modes.stride[0] });
+        let (extent, stride) = (modes.shape[0], modes.stride[0]);
+        return Err(Fault::Downwards { extent, stride, least: stride * (extent - 1) });
     }
     // In `L`, the digit of each mode is as long as the step to the next stride.
     let run = out.leaves();

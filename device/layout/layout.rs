@@ -1,8 +1,9 @@
 //! Layouts: functions from coordinates to indices.
 
-use super::basis::{Basis, WHOLE, depth, inner, outermost};
-use super::error::{Fault, LayoutError, tri};
+use super::basis::{Basis, WHOLE, inner, outermost};
+use super::error::LayoutError;
 use super::evaluate::shape_of_values;
+use super::fault::{Fault, tri};
 use super::int_tuple::{ANY, IntTuple, Leaf, NO_BASIS, TupleBuilder, size_times};
 use super::operation::operation;
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
@@ -406,7 +407,7 @@ impl Layout {
         while rest != WHOLE {
             let rank = self.profile.rank(mode);
             if outermost(rest) >= rank {
-                return Err(Fault::NoBasisMode { basis, level: depth(basis) - depth(rest), rank });
+                return Err(Fault::NoBasisMode { basis, rank });
             }
             mode = self.profile.mode(mode, outermost(rest));
             rest = inner(rest);

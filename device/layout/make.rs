@@ -2,7 +2,7 @@
 
 use super::basis::{WHOLE, element, extended};
 use super::coalesce::zeros_filtered;
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::arithmetic::ordered;
 use super::int_tuple::{IntTuple, NO_BASIS, size_times};
 use super::layout::{Layout, of_shape_and_stride};

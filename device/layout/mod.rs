@@ -45,6 +45,7 @@ mod operation;
 mod parse;
 mod product;
 mod profile;
+mod reader;
 mod recast;
 mod refusal;
 mod shared_memory;
@@ -73,8 +74,9 @@ pub use divide::{
     flat_divide, logical_divide, tiled_divide, try_flat_divide, try_logical_divide, try_tiled_divide,
     try_zipped_divide, zipped_divide,
 };
-pub use error::{LayoutError, LayoutErrorKind};
+pub use error::LayoutError;
 pub use evaluate::{coordinate_of, coshape, crd2idx, try_coordinate_of, try_coshape, try_crd2idx};
+pub use fault::LayoutErrorKind;
 pub use int_tuple::{
     IntTuple, Leaf, ceil_div, colex_less, compact_col_major, compact_order, compact_row_major, compatible,
     congruent, crd2crd, crd2crd_from, elem_less, idx2crd, idx2crd_strided, increment, inner_product,
@@ -93,6 +95,7 @@ pub use make::{
     try_make_row_major,
 };
 pub use moye_macros::{layout, tiler, tuple};
+pub use parse::Notation;
 pub use product::{
     blocked_product, flat_product, logical_product, raked_product, tile_to_shape, tile_to_shape_ordered,
     tiled_product, try_blocked_product, try_flat_product, try_logical_product, try_raked_product,

@@ -104,7 +104,7 @@ macro_rules! refused {
         #[cold]
         #[inline(never)]
         const fn refused(
-            $($arg: &$ty),+, fault: $crate::layout::error::Fault
+            $($arg: &$ty),+, fault: $crate::layout::fault::Fault
         ) -> $crate::layout::LayoutError {
             $(let $arg = *$arg;)+
             let mut text = $crate::layout::text::Text::of_operands();

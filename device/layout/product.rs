@@ -4,7 +4,7 @@ use super::by_mode::{Each, Form, by_mode_into, gathered_into};
 use super::complement::{Gaps, places_into};
 use super::compose::compose_into;
 use super::edit::padded;
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 use super::int_tuple::arithmetic::{each_product, ordered};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::layout::{Layout, of_shape_and_stride};

@@ -4,7 +4,7 @@
 //! constant. It does so step by step without optimising, so a call takes it as long as a dozen
 //! additions: loops keep in variables what does not change.
 
-use super::error::{Fault, tri};
+use super::fault::{Fault, tri};
 
 /// The most integers that a tuple or a layout's shape holds.
 pub const MAX_LEAVES: usize = 32;

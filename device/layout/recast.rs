@@ -1,7 +1,7 @@
 //! Layouts of the same memory in elements of another size.
 
 use super::compose::ceil_div;
-use super::error::{Fault, LayoutErrorKind, tri};
+use super::fault::{Fault, LayoutErrorKind, tri};
 use super::layout::{Layout, checked};
 use super::operation::operation;
 

@@ -1,7 +1,8 @@
 //! The layouts of shared memory that tensor cores and TMA read without bank conflicts.
 
 use super::composed::ComposedLayout;
-use super::error::{Fault, LayoutError, LayoutErrorKind, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, LayoutErrorKind, tri};
 use super::layout::Layout;
 use super::make::make_col_major;
 use super::text::Text;

@@ -1,7 +1,8 @@
 //! Slices: the part of a layout at fixed coordinates.
 
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
 use super::evaluate::{coordinate_at, index_at};
+use super::fault::{Fault, tri};
 use super::int_tuple::{ANY, IntTuple};
 use super::layout::Layout;
 use super::operation::operation;

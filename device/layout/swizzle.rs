@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use super::error::{Fault, LayoutError, LayoutErrorKind};
+use super::error::LayoutError;
+use super::fault::{Fault, LayoutErrorKind};
 use super::operation::method;
 use super::text::Text;
 

@@ -2,8 +2,8 @@
 
 use super::compose::{Left, SEARCH, composed_at};
 use super::composed::ComposedLayout;
-use super::error::{Fault, LayoutErrorKind, tri};
 use super::evaluate::linear;
+use super::fault::{Fault, LayoutErrorKind, tri};
 use super::layout::Layout;
 use super::operation::{method, operation};
 use super::swizzle::{self, Swizzle};

@@ -5,6 +5,14 @@ use super::layout::Layout;
 use super::profile::{At, Profile, ROOT};
 use super::tiler::Tiler;
 
+/// Writes literals and `method(values)` of a text, one after another.
+macro_rules! put {
+    ($text:expr $(, $($literal:literal)? $($method:ident($($value:expr),*))?)*) => {{
+        $($($text.str($literal);)? $($text.$method($($value),*);)?)*
+    }};
+}
+pub(crate) use put;
+
 /// Text of at most `N` bytes. What does not fit is left out, and the text then ends in `...`.
 #[derive(Clone, Copy)]
 pub(crate) struct Text<const N: usize> {

@@ -1,6 +1,7 @@
 //! Tilers: a layout, or one tiler for each mode.
 
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, tri};
 use super::int_tuple::{ANY, IntTuple, NO_BASIS, TupleBuilder};
 use super::layout::Layout;
 use super::operation::method;

@@ -1,7 +1,8 @@
 //! Thread-value layouts: which thread holds which elements of a tile.
 
 use super::compose::compose_into;
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, tri};
 use super::int_tuple::{IntTuple, NO_BASIS};
 use super::inverse::{each_number_once, right_into};
 use super::layout::Layout;

@@ -264,25 +264,3 @@ fn stmatrix_moves_what_its_layouts_say() {
     check_store::<SM90_U16x4_STSM_T, 2>();
     check_store::<SM90_U16x8_STSM_T, 4>();
 }
-
-#[test]
-fn shuffles_move_what_their_layouts_say() {
-    fn check<A: CopyAtom<Source = RegisterFile<2>, Destination = RegisterFile<2>>>() {
-        let sources = registers::<2>(&A::SRC);
-        // SAFETY: all lanes call it.
-        let got = by_lane(|| unsafe { A::call(sources[lane_id() as usize], ()) });
-        assert_eq!(got, registers::<2>(&A::DST), "{}", A::NAME);
-    }
-    check::<SM50_Shuffle_U32_2x2Trans_XOR1>();
-    check::<SM50_Shuffle_U32_2x2Trans_XOR4>();
-}
-
-#[test]
-fn movmatrix_transposes() {
-    // Lane (row, column pair) holds two elements of a row; the transpose is what ldmatrix.trans
-    // gives.
-    let sources = registers::<1>(&SM75_U32x1_LDSM_N::DST);
-    // SAFETY: all lanes call it.
-    let got = by_lane(|| unsafe { SM75_U32x1_MOVM_T::call(sources[lane_id() as usize], ()) });
-    assert_eq!(got, registers::<1>(&SM75_U16x2_LDSM_T::DST));
-}

@@ -82,15 +82,15 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         make_layout_like | try_make_layout_like: (COORDINATES), "take `along(k)`";
         identity_layout | try_identity_layout: (tuple!((4, _))), "an integer is needed here";
         identity_layout | try_identity_layout: (tuple!((((((((2, 3),),),),),), 4))), "deeper than 5 tuples, which is what a basis vector holds; flatten what nests deeper";
-        coordinate_of | try_coordinate_of: (layout!((4, 3):(1@0, 1)), tuple!((2, 1))), "the strides 1 and 1@0 make the coordinate both an integer and a tuple; it must be one or the other";
-        coordinate_of | try_coordinate_of: (layout!((4, 3):(2@1, 1@0@1)), tuple!((2, 1))), "the strides 2@1 and 1@0@1 make element 1 of the coordinate both an integer and a tuple; it must be one or the other";
+        coordinate_of | try_coordinate_of: (layout!((4, 3):(1@0, 1)), tuple!((2, 1))), "the strides 1 and 1@0 make a coordinate both an integer and a tuple; it must be one or the other";
+        coordinate_of | try_coordinate_of: (layout!((4, 3):(2@1, 1@0@1)), tuple!((2, 1))), "the strides 2@1 and 1@0@1 make a coordinate both an integer and a tuple; it must be one or the other";
         coordinate_of | try_coordinate_of: (COORDINATES, tuple!((2, 1, 0))), "one for each mode";
         coshape | try_coshape: (layout!((4, 3):(1@0, 1))), "it must be one or the other";
         Layout::cosize | Layout::try_cosize: (&layout!((4, 3):(1@0, 1))), "it must be one or the other";
         Layout::cosize | Layout::try_cosize: (&layout!((2, 2):(4294967296@0, 4294967296@1))), "does not fit in 64 bits";
         slice_coordinate | try_slice_coordinate: (COORDINATES, tuple!((_, 1, 0))), "one for each mode";
-        composition | try_composition: (A, layout!(4:1@2)), "a stride along basis vector 2 selects a mode that is not there; the rank is 2, and a basis vector is below it";
-        composition | try_composition: (NESTED, layout!(4:1@2@1)), "a stride along basis vector 2@1 selects a mode that is not there; the rank of mode 1 is 2, and an index is below it";
+        composition | try_composition: (A, layout!(4:1@2)), "a stride along basis vector 2 selects a mode that is not there; the rank there is 2, and an index is below it";
+        composition | try_composition: (NESTED, layout!(4:1@2@1)), "a stride along basis vector 2@1 selects a mode that is not there; the rank there is 2, and an index is below it";
         crd2idx | try_crd2idx: (NESTED, tuple!((1, 2))), "one for each mode";
         slice | try_slice: (NESTED, tuple!(((1, 2), _, _))), "which takes an integer";
         dice | try_dice: (NESTED, tuple!((_, _))), "one for each mode";
@@ -147,8 +147,8 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         crd2crd_from | try_crd2crd_from: (tuple!((1, 2)), SHAPE, tuple!(4)), "one for each mode";
         increment | try_increment: (tuple!((1, 2)), SHAPE), "a tuple for each tuple";
         increment | try_increment: (tuple!((4, 5)), tuple!((4, 6))), "mode 0 of the coordinate: 4 is not within the extent 4; it is 0 to 3";
-        increment | try_increment: (tuple!((0, (1, -1))), tuple!((4, (2, 3)))), "mode (1,1) of the coordinate: -1 is not within the extent 3; it is at least 0";
-        complement | try_complement: (layout!((2, 2):(1, 3)), 12i64), "no copies of the layout that do not meet reach 2, and they end at 11, below 12; each stride must be a multiple";
+        increment | try_increment: (tuple!((0, (1, -1))), tuple!((4, (2, 3)))), "mode (1,1) of the coordinate: the last integer is -1; it must be at least 0";
+        complement | try_complement: (layout!((2, 2):(1, 3)), 12i64), "the stride 3 is no multiple of 2, what the smaller strides reach, and copies of the layout end at 11, below 12; each stride must be a multiple";
         complement | try_complement: (layout!((3, 3):(8, 1)), 24i64), "each stride must be a multiple of what those before it reach";
         make_layout_tv | try_make_layout_tv: (layout!(4:2), layout!(2:1)), "as by a compact layout";
         Swizzle::new | Swizzle::try_new: (3i64, 4i64, 1i64), "at least 3";
@@ -157,8 +157,8 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
 
 #[test]
 fn a_negative_stride_is_said_to_run_below_what_is_counted() {
-    let down = "the mode 4:-4 (modes coalesced) runs down to -12, and complements and inverses count from 0 upwards; strides must \
-                be positive";
+    let down = "the mode 4:-4 (modes coalesced) runs down to -12, and indices are counted from 0 upwards; strides must be \
+                positive";
     let beside = layout!((4, 4):(1, -4));
     refusals! {
         complement | try_complement: (beside, 16i64), down;
@@ -227,13 +227,13 @@ fn what_fails_in_a_complement_is_said_of_it() {
         tile_to_shape_ordered | try_tile_to_shape_ordered: (A, tuple!((4, 18)), tuple!((1, 0))), complement;
         logical_product | try_logical_product: (layout!((8, (4, 6)):(1, (1, 10))), tiler!((2:1, 3:1))), "mode 1 of the tiler, 3:1: the extent 3";
         logical_product | try_logical_product: (layout!((8, (4, 2)):(1, (1, 2))), tiler!((2:1, 3:1))), "mode 1 of the block, (4,2):(1,2): the mode of stride 2";
-        logical_divide | try_logical_divide: (A, tiler!(3:1)), "the complement 8:3 of the tile 3:1: the stride 3";
+        logical_divide | try_logical_divide: (A, tiler!(3:1)), "the complement 8:3 of the tile: the stride 3";
         logical_divide | try_logical_divide: (A, tiler!(3:1)), "neither divides nor is divided by";
         logical_divide | try_logical_divide: (COORDINATES, tiler!(3:1)), "a step of 6 goes along basis vector 0 and basis vector 1 at once, which one stride cannot hold; a tile stays within a mode";
         zipped_divide | try_zipped_divide: (layout!((8, (4, 3)):(1@0, (1@0@1, 1@1@1))), tiler!((2:1, 3:1))), "basis vector 0@1 and basis vector 1@1 at once, which one stride cannot hold; a tile stays within a mode";
         composition | try_composition: (COORDINATES, layout!(2:5)), "a step of 5 goes along basis vector 0 and basis vector 1 at once, which one stride cannot hold";
         composition | try_composition: (layout!((5, 6, 1):(48, 1, 12)), layout!(7:3)), "neither divides nor is divided by";
-        logical_divide | try_logical_divide: (layout!((8, (4, 6)):(1, (1, 10))), tiler!((2:1, 3:1))), "the complement 8:3 of the tile 3:1 (mode 1 of the tiler): the stride 3";
+        logical_divide | try_logical_divide: (layout!((8, (4, 6)):(1, (1, 10))), tiler!((2:1, 3:1))), "mode 1 of the tiler, 3:1: the complement 8:3 of the tile: the stride 3";
         logical_product | try_logical_product: (layout!(4611686018427387904:1), tiler!(4:1)), "the block's size 4611686018427387904 times the tiler's cosize 4";
     }
 }
@@ -249,10 +249,10 @@ fn the_mode_that_does_not_fit_is_named() {
         composition_tiler | try_composition_tiler: (layout!((12, (4, 6)):(1, (100, 310))), tiler!((2:1, (2:1, 2:1, 2:1)))), "mode 1 of the tiler: the tiler has 3 modes";
         logical_divide | try_logical_divide: (layout!((12, 10)), tiler!((3:2, (2, 2):(1, 3)))), "mode 1 of the tiler, (2,2):(1,3): the tile's stride 3";
         zipped_divide | try_zipped_divide: (layout!((12, 10)), tiler!((3:2, (2, 2):(1, 3)))), "mode 1 of the tiler, (2,2):(1,3): the tile's stride 3";
-        make_layout | try_make_layout: (tuple!((4, (6, 8))), tuple!((2, (5, 3, 1)))), "nest differently at mode 1: (6,8) beside (5,3,1);";
-        make_layout | try_make_layout: (tuple!((4, (6, 8))), tuple!((2, (5, (3, 1))))), "nest differently at mode (1,1): 8 beside (3,1);";
-        inner_product | try_inner_product: (tuple!((4, (6, 8))), tuple!((2, 1))), "nest differently at mode 1: (6,8) beside 1;";
-        idx2crd_strided | try_idx2crd_strided: (3i64, tuple!((4, (6, 8))), tuple!((2, 1))), "nest differently at mode 1: (6,8) beside 1;";
+        make_layout | try_make_layout: (tuple!((4, (6, 8))), tuple!((2, (5, 3, 1)))), "mode 1, (6,8) beside (5,3,1): shape and stride nest differently;";
+        make_layout | try_make_layout: (tuple!((4, (6, 8))), tuple!((2, (5, (3, 1))))), "mode (1,1), 8 beside (3,1): shape and stride nest differently;";
+        inner_product | try_inner_product: (tuple!((4, (6, 8))), tuple!((2, 1))), "mode 1, (6,8) beside 1: the two tuples nest differently;";
+        idx2crd_strided | try_idx2crd_strided: (3i64, tuple!((4, (6, 8))), tuple!((2, 1))), "mode 1, (6,8) beside 1: shape and stride nest differently;";
         make_layout_tv | try_make_layout_tv: (layout!((4, 2)), layout!(4:2)), "only 1 of 4 values are reached; each must be reached once, without a gap";
         make_layout_tv | try_make_layout_tv: (layout!((4, 2):(1, 1)), layout!(4:1)), "only 4 of 8 threads are reached";
         make_layout | try_make_layout: (tuple!((4294967296, 4294967296)), tuple!((1, 1))), "the size 4294967296 times the extent 4294967296";
@@ -278,8 +278,8 @@ fn so_do_methods() {
         Layout::with_shape | Layout::try_with_shape: (A, tuple!((5, 5))), "the shape must have the size 24";
         Layout::concat | Layout::try_concat: (&[A, layout!(4611686018427387904:1)]), "below 2^63";
         Layout::coordinate::<1> | Layout::try_coordinate::<1>: (&COORDINATES, 5i64), "request at least 2";
-        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&layout!((4, (3, 2)):(1@0, (1@0@1, 1@1@1))), 5i64), "the stride 1@0@1 is within element 1 of the coordinate, which is a tuple";
-        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&A, 5i64), "the stride 1 is an integer, along no basis vector";
+        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&layout!((4, (3, 2)):(1@0, (1@0@1, 1@1@1))), 5i64), "the stride 1@0@1 is along no element of a flat coordinate";
+        Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&A, 5i64), "the stride 1 is along no element of a flat coordinate; a basis vector of one index, such as 1@0, is";
         Layout::coordinate::<2> | Layout::try_coordinate::<2>: (&layout!((4, 3):(1@0, 1)), 5i64), "it must be one or the other";
         IntTuple::mode | IntTuple::try_mode: (&SHAPE, 3usize), "the rank is 3";
         IntTuple::leaf | IntTuple::try_leaf: (&SHAPE, 4usize), "there are 4";
@@ -365,4 +365,26 @@ fn a_carry_is_an_error_with_the_condition_or_a_shape_that_works() {
         Layout::coordinate::<1> | Layout::try_coordinate::<1>: (&layout!((2, 2):(1, 1@0)), 0i64), "it must be one or the other, for all strides along it";
         shape_div | try_shape_div: (tuple!((6, 6)), tuple!((4, 4))), "neither divides nor is divided by 4";
     }
+}
+
+/// The advice searches with the functions of the algebra, so they must not need it: an operation's
+/// two forms are made by `operation.rs`, which calls it.
+#[test]
+fn no_function_of_the_algebra_imports_the_advice() {
+    let layout = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("layout");
+    let files =
+        |folder: &std::path::Path| std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let mut seen = 0;
+    for path in files(&layout).chain(files(&layout.join("int_tuple"))).filter(|path| path.is_file()) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.parent() != Some(&layout) || !["mod.rs", "operation.rs"].contains(&name) {
+            assert!(!text.contains("refusal"), "{} names the advice", path.display());
+            seen += 1;
+        }
+        if name == "fault.rs" {
+            assert!(!text.contains("use super::error") && !text.contains("use super::text"), "{text}");
+        }
+    }
+    assert!(seen > 35, "{seen} files of the algebra");
 }

@@ -26,6 +26,19 @@ def test_layouts_are_made_of_text_and_of_tuples():
     assert pickle.loads(pickle.dumps(layout)) == copy.deepcopy(layout) == layout
 
 
+def test_text_is_read_as_the_parser_of_layouts_reads_it():
+    path = pathlib.Path(__file__).parents[2] / "tests/fixtures/data/notation.txt"
+    lines = [line.split(" => ") for line in path.read_text().splitlines() if not line.startswith("#")]
+    assert len(lines) > 50
+    for text, expected in lines:
+        kind = moye.ComposedLayout if text.startswith("S") else Layout
+        if expected.startswith("column"):
+            with pytest.raises(moye.LayoutError, match=f"{expected}: "):
+                kind(text)
+        else:
+            assert str(kind(text)) == expected, text
+
+
 def test_a_call_gives_the_index_of_a_coordinate_and_with_none_the_slice():
     layout = Layout("(4,(2,2)):(2,(1,8))")
     assert [layout(i, j) for i in range(4) for j in range(4)] == [

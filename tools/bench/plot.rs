@@ -276,14 +276,95 @@ fn ticks(mut sizes: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tests::{golden, made_up};
+    use crate::results::tests::made_up;
+
+    /// An element of a picture, and the line after it, where its text stands.
+    struct Element<'a> {
+        tag: &'a str,
+        text: &'a str,
+    }
+
+    impl Element<'_> {
+        fn is(&self, name: &str) -> bool {
+            self.tag.starts_with(&format!("<{name} "))
+        }
+
+        fn attribute(&self, name: &str) -> &str {
+            let (_, rest) = self.tag.split_once(&format!(" {name}=\"")).unwrap_or(("", "\""));
+            rest.split('"').next().unwrap()
+        }
+
+        fn number(&self, name: &str) -> f64 {
+            self.attribute(name).parse().unwrap_or_else(|_| panic!("{name} of {}", self.tag))
+        }
+    }
+
+    /// The elements whose place is in panel `index`.
+    fn elements(picture: &str, index: u32) -> Vec<Element<'_>> {
+        let (left, top) = (index % 2 * PANEL.0, TITLE + index / 2 * PANEL.1);
+        let inside = |element: &Element<'_>| {
+            let names = if element.is("circle") { ["cx", "cy"] } else { ["x", "y"] };
+            let [x, y] = names.map(|name| element.attribute(name).parse::<u32>().unwrap_or(0));
+            (left..left + PANEL.0).contains(&x) && (top..top + PANEL.1).contains(&y)
+        };
+        let texts = picture.lines().skip(1);
+        let elements = picture.lines().zip(texts).map(|(tag, text)| Element { tag, text });
+        elements.filter(|element| (element.is("circle") || element.is("text")) && inside(element)).collect()
+    }
 
     #[test]
-    fn the_picture_is_as_before() {
+    fn each_rate_is_a_circle_where_the_labels_of_the_axes_say() {
         let (conditions, rows) = made_up();
         let picture = svg(&conditions, &rows).unwrap();
-        golden("plot.svg").assert_eq(&picture);
-        assert!(picture.contains("NVIDIA Made-up, 80 GB") && picture.contains("limit"));
+        assert!(picture.contains("\nNVIDIA Made-up, 80 GB, 2026-11-21, medians of 11 rounds\n"), "the title");
+        for (index, panel) in panels(&rows).iter().enumerate() {
+            let elements = elements(&picture, index as u32);
+            // The labels of an axis: the number and where it stands.
+            let labels = |anchor: &str, at: &str| -> Vec<(f64, f64)> {
+                let texts =
+                    elements.iter().filter(|text| text.is("text") && text.attribute("text-anchor") == anchor);
+                texts.filter_map(|text| Some((text.text.parse().ok()?, text.number(at)))).collect()
+            };
+            let (sizes, rates) = (labels("middle", "x"), labels("end", "y"));
+            assert!(!sizes.is_empty() && rates.len() > 3, "{}", panel.title);
+            let (low, high) = (rates[0], rates[rates.len() - 1]);
+            let height = |rate: f64| low.1 + (rate - low.0) / (high.0 - low.0) * (high.1 - low.1);
+            let mut count = 0;
+            for (series, RGBColor(red, green, blue)) in panel.series.iter().zip(COLOURS) {
+                let colour = format!("#{red:02X}{green:02X}{blue:02X}");
+                for row in &series.rows {
+                    let label = sizes.iter().find(|(size, _)| *size == extent(row).round());
+                    let x = label.expect("each size has its label").1;
+                    let peer = row.peer.map(|(_, peer)| (peer.median, "none"));
+                    for (rate, fill) in [(row.moye.median, colour.as_str())].into_iter().chain(peer) {
+                        let is_it = |circle: &&Element<'_>| {
+                            circle.is("circle")
+                                && (circle.number("cx") - x).abs() <= 1.0
+                                && (circle.number("cy") - height(rate)).abs() <= 2.0
+                                && circle.attribute("fill") == fill
+                                && (fill != "none" || circle.attribute("stroke") == colour)
+                        };
+                        let found = elements.iter().any(|element| is_it(&element));
+                        assert!(found, "{}: {rate} of {} at {x}, {}", panel.title, series.name, height(rate));
+                        count += 1;
+                    }
+                }
+                for side in
+                    ["moye", "cuBLAS"].into_iter().take(1 + usize::from(series.rows[0].peer.is_some()))
+                {
+                    let named = format!("{side} {}", series.name);
+                    let has = elements.iter().any(|text| text.is("text") && text.text == named.trim_end());
+                    assert!(has, "{named} is in the legend of {}", panel.title);
+                }
+            }
+            assert_eq!(
+                elements.iter().filter(|element| element.is("circle")).count(),
+                count,
+                "{}",
+                panel.title
+            );
+            assert!(elements.iter().any(|text| text.text == "limit"), "{}", panel.title);
+        }
     }
 
     #[test]

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! expression := layout { "o" layout | call }    composition, or swizzle o offset o layout, or layout o 0 o layout
-//! layout     := term [ ":" term ]                shape:stride
+//! layout     := notation | term [ ":" term ]     shape:stride
 //! call       := "(" list ")"                     of all that stands before it, or of a layout in parentheses: its
 //!                                                value at a coordinate, or with `_` the slice
-//! term       := integer { "@" integer } | "_" | "None" | "true" | "false"
+//! term       := tuple | "None" | "true" | "false"
 //!             | "(" list ")" | "<" list ">"      a tuple, or a tiler by mode
 //!             | swizzle "<" list ">" | swizzle "(" list ")"
 //!             | name "(" list ")"                an operation
@@ -13,14 +13,14 @@
 //! list       := [ expression { "," expression } [ "," ] ]
 //! ```
 //!
-//! Integers and tuples without expressions in them are read by [`IntTuple::parse_prefix`]: spaces
-//! are free, and integers may be written as CuTe prints static ones (`_4`). A layout may stand
-//! as CuTe prints it, with a pointer or an origin before it (`printed`).
+//! What is written out, a `notation` or a `tuple` without expressions in it, is read by the parser
+//! of layouts ([`Notation::parse_prefix`]). The expressions are operations on that. A layout may
+//! stand as CuTe prints it, with a pointer or an origin before it (`printed`).
 
 use std::vec::Drain;
 
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Layout, LayoutError, Leaf, MAX_NODES, Swizzle, try_make_layout,
+    ComposedLayout, IntTuple, LayoutError, LayoutErrorKind, Leaf, MAX_NODES, Notation, Swizzle,
 };
 
 use super::error::EvalError;
@@ -102,7 +102,12 @@ impl Reader<'_> {
             return self.layout();
         }
         let place = self.start();
-        self.layout()?;
+        if self.next_is("S") {
+            // A swizzle alone: what follows it goes with all before it.
+            self.term()?;
+        } else {
+            self.layout()?;
+        }
         if !self.awaits_layout() {
             if self.is_integer_after_layout() && self.eat_after() {
                 self.offset_between_layouts(place)?;
@@ -116,42 +121,77 @@ impl Reader<'_> {
         self.compose_swizzle(start)
     }
 
-    /// Reads a term, or a shape and a stride.
+    /// Reads what is written out, a term, or a shape and a stride that have expressions in them.
     pub(super) fn layout(&mut self) -> Result<(), EvalError> {
         let start = self.start();
-        self.term()?;
-        if self.eat(":") {
-            let column = self.start();
-            self.term()?;
-            self.join(start, column)?;
+        match self.notation()? {
+            Some(Notation::Tuple(tuple)) => self.values.push(tuple.into()),
+            Some(Notation::Layout(layout)) => return self.push(layout),
+            Some(Notation::Swizzle(swizzle)) => return self.push(swizzle),
+            Some(Notation::Composed(layout)) => return self.push(layout),
+            None => self.term()?,
         }
+        if self.eat(":") {
+            let stride = self.start();
+            self.term()?;
+            let is_stride = matches!(self.values.last(), Some(Value::Tuple(_)));
+            self.call("make_layout", 2, if is_stride { start } else { stride }).map_err(
+                |error| match error {
+                    EvalError::Layout(error) => self.misfit(start, &error),
+                    error => error,
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Reads what is written out, if something is; where it is an expression, nothing is taken.
+    fn notation(&mut self) -> Result<Option<Notation>, EvalError> {
+        let start = self.start();
+        let text = &self.text[start..];
+        if !text.starts_with(|first: char| "(_-S".contains(first) || first.is_ascii_digit()) {
+            return Ok(None);
+        }
+        let (value, bytes) = match Notation::parse_prefix(text) {
+            Ok(read) => read,
+            Err(error) => {
+                let may_have_expressions = match text.as_bytes()[0] {
+                    b'(' => IntTuple::parse_prefix(text).is_err(),
+                    b'S' => matches!(error.kind(), LayoutErrorKind::Parse { .. }),
+                    _ => false,
+                };
+                return if may_have_expressions { Ok(None) } else { Err(self.misread(start, &error)) };
+            }
+        };
+        let depth = match &value {
+            Notation::Tuple(tuple) => tuple.depth(),
+            Notation::Layout(layout) => layout.depth(),
+            Notation::Swizzle(_) => 0,
+            Notation::Composed(composed) => composed.layout.depth(),
+        };
+        if self.depth + depth > DEEPEST {
+            return Ok(None);
+        }
+        self.at = start + bytes;
+        Ok(Some(value))
+    }
+
+    fn push(&mut self, value: impl Into<Value>) -> Result<(), EvalError> {
+        self.values.push(value.into());
         Ok(())
     }
 
     fn term(&mut self) -> Result<(), EvalError> {
         let start = self.start();
         match self.text.as_bytes().get(start) {
-            Some(b'(') => {
-                match self.literal() {
-                    Ok(tuple) if self.depth + tuple.depth() <= DEEPEST => {
-                        self.values.push(tuple.into());
-                        return Ok(());
-                    }
-                    // With expressions in it, or wrong.
-                    _ => self.at = start + 1,
-                }
-                let count = self.list(")")?;
-                self.tuple(count, start)
-            }
-            Some(b'<') => {
+            Some(open @ (b'(' | b'<')) => {
                 self.at += 1;
-                let count = self.list(">")?;
+                let count = self.list(if *open == b'(' { ")" } else { ">" })?;
                 self.tuple(count, start)
             }
             Some(b'_' | b'-' | b'0'..=b'9') => {
                 let leaf = self.literal()?;
-                self.values.push(leaf.into());
-                Ok(())
+                self.push(leaf)
             }
             Some(b'?') => {
                 let reason =
@@ -169,14 +209,8 @@ impl Reader<'_> {
         let name = word(&text[start..]);
         self.at += name.len();
         match name {
-            "true" | "false" => {
-                self.values.push(Value::Bool(name == "true"));
-                Ok(())
-            }
-            "None" => {
-                self.values.push(IntTuple::any().into());
-                Ok(())
-            }
+            "true" | "false" => self.push(name == "true"),
+            "None" => self.push(IntTuple::any()),
             "Sw" | "S" | "Swizzle" => {
                 let close = if self.eat("<") {
                     ">"
@@ -185,8 +219,12 @@ impl Reader<'_> {
                 } else {
                     return Err(self.expected("`<`, as in `Sw<3,4,3>`"));
                 };
-                let count = self.list(close)?;
-                self.swizzle(count, start)
+                if self.list(close)? != 3 {
+                    return Err(
+                        self.error(self.at - 1, "expected three integers, as in `Sw<3,4,3>`".to_owned())
+                    );
+                }
+                self.swizzle(start)
             }
             _ if Operation::named(name).is_none() => Err(operations::unknown(name).at(self.column(start))),
             _ => {
@@ -256,27 +294,9 @@ impl Reader<'_> {
         }
     }
 
-    /// The layout of the shape and the stride that were pushed last.
-    fn join(&mut self, start: usize, column: usize) -> Result<(), EvalError> {
-        let stride = self.pop();
-        match (self.pop(), stride) {
-            (Value::Tuple(shape), Value::Tuple(stride)) => {
-                let layout = try_make_layout(shape, stride).map_err(|error| self.misfit(start, &error))?;
-                self.values.push(layout.into());
-                Ok(())
-            }
-            (Value::Tuple(_), other) => {
-                Err(self.error(column, format!("expected a stride, found {}", other.kind())))
-            }
-            (other, _) => {
-                Err(self.error(start, format!("expected a shape before `:`, found {}", other.kind())))
-            }
-        }
-    }
-
     /// The swizzle of the numbers that were pushed last.
-    fn swizzle(&mut self, count: usize, start: usize) -> Result<(), EvalError> {
-        let numbers = Value::of_list(self.pop_all(count)).map_err(|error| self.misfit(start, &error))?;
+    fn swizzle(&mut self, start: usize) -> Result<(), EvalError> {
+        let numbers = Value::of_list(self.pop_all(3)).map_err(|error| self.misfit(start, &error))?;
         let swizzle = Swizzle::of(numbers)
             .map_err(|unfit| self.unfit(start, "a swizzle has three integers, as in `Sw<3,4,3>`", unfit))?;
         self.values.push(swizzle.into());
@@ -366,8 +386,7 @@ impl Reader<'_> {
         self.eat_word("o") || self.eat("∘")
     }
 
-    /// Reads an integer, a wildcard or a tuple that is written out, by the parser of layouts. At an
-    /// error nothing is taken.
+    /// Reads an integer or a wildcard, by the parser of layouts.
     fn literal(&mut self) -> Result<IntTuple, EvalError> {
         let start = self.start();
         match IntTuple::parse_prefix(&self.text[start..]) {
@@ -375,10 +394,7 @@ impl Reader<'_> {
                 self.at = start + bytes;
                 Ok(tuple)
             }
-            Err(error) => {
-                let column = self.column(start) + error.column().unwrap_or(1) - 1;
-                Err(EvalError::At { column, reason: error.reason().unwrap_or(error.text()).to_owned() })
-            }
+            Err(error) => Err(self.misread(start, &error)),
         }
     }
 
@@ -445,18 +461,19 @@ impl Reader<'_> {
         }
     }
 
-    /// The error of a layout or a swizzle that is written out from `place` on, with the column of
-    /// that in it which does not fit, or where its numbers are expressions themselves, its own.
+    /// The error of values that begin at `place`. Where they are written out, it is the parser's,
+    /// with its column.
     pub(super) fn misfit(&self, place: usize, error: &LayoutError) -> EvalError {
-        let written = &self.text[place..self.at];
-        let read = [
-            Layout::parse(written).err(),
-            Swizzle::parse(written).err(),
-            ComposedLayout::parse(written).err(),
-        ];
-        let same = read.into_iter().flatten().find(|read| read.kind() == error.kind());
-        let within = same.and_then(|read| read.column()).unwrap_or(1);
-        EvalError::At { column: self.column(place) + within - 1, reason: error.to_string() }
+        match Notation::parse_prefix(&self.text[place..]) {
+            Err(read) if read.kind() == error.kind() => self.misread(place, &read),
+            _ => self.error(place, error.to_string()),
+        }
+    }
+
+    /// The parser's error, of what it read from `place` on.
+    pub(super) fn misread(&self, place: usize, error: &LayoutError) -> EvalError {
+        let column = self.column(place) + error.column().unwrap_or(1) - 1;
+        EvalError::At { column, reason: error.reason().unwrap_or(error.text()).to_owned() }
     }
 
     /// The error of something else than `what` at the next character.

@@ -12,7 +12,7 @@
 //! it is converted to elements of the pointer's type, as CuTe's
 //! `as_position_independent_swizzle_layout` does.
 
-use moye_device::layout::{Leaf, Swizzle};
+use moye_device::layout::{Leaf, Notation, Swizzle};
 
 use super::error::EvalError;
 use super::parse::{DEEPEST, Reader, word};
@@ -23,7 +23,7 @@ struct Pointer {
     /// The bits of an element, where the text has them.
     bits: Option<i64>,
     /// What the Python DSL prints within.
-    swizzle: Option<[i64; 3]>,
+    swizzle: Option<Swizzle>,
 }
 
 impl Reader<'_> {
@@ -33,11 +33,10 @@ impl Reader<'_> {
         let place = self.start();
         if let Some(pointer) = self.pointer()? {
             self.is_printed = true;
-            let Some([bits, base, shift]) = pointer.swizzle else {
+            let Some(swizzle) = pointer.swizzle else {
                 self.after("`o` and a layout after the pointer")?;
                 return self.layout();
             };
-            let swizzle = Swizzle::try_new(bits, base, shift).map_err(|error| self.misfit(place, &error))?;
             self.values.push(swizzle.into());
             return self.swizzled_pointer(&pointer, start, place);
         }
@@ -136,12 +135,12 @@ impl Reader<'_> {
             let digits = kind.bytes().take_while(u8::is_ascii_digit).count();
             pointer.bits = pointer.bits.or(kind[..digits].parse().ok());
         }
-        if let Some((_, numbers)) = said.split_once("S<")
-            && let Some((numbers, _)) = numbers.split_once('>')
-        {
-            let numbers: Vec<i64> =
-                numbers.split(',').filter_map(|number| number.trim().parse().ok()).collect();
-            pointer.swizzle = numbers.try_into().ok();
+        if let Some(at) = said.find("S<") {
+            match Notation::parse_prefix(&said[at..]) {
+                Ok((Notation::Swizzle(swizzle), _)) => pointer.swizzle = Some(swizzle),
+                Err(error) => return Err(self.error(place, error.reason().unwrap_or_default().to_owned())),
+                Ok(_) => {}
+            }
         }
         Ok(Some(pointer))
     }

@@ -1,7 +1,7 @@
 //! Products, divisions and compact strides of tuples.
 
 use super::super::compose::ceil_div as int_ceil_div;
-use super::super::error::{Fault, tri};
+use super::super::fault::{Fault, tri};
 use super::super::operation::operation;
 use super::super::profile::{At, MAX_LEAVES, ROOT};
 use super::{IntTuple, TupleBuilder};

@@ -1,6 +1,6 @@
 //! Puts tuples together, node by node.
 
-use super::super::error::{Fault, tri};
+use super::super::fault::{Fault, tri};
 use super::super::profile::{At, MAX_LEAVES, Profile};
 use super::{ANY, IntTuple, NO_BASIS};
 

@@ -1,6 +1,6 @@
 //! Coordinates of a shape.
 
-use super::super::error::{Fault, tri};
+use super::super::fault::{Fault, tri};
 use super::super::operation::operation;
 use super::super::profile::{At, ROOT};
 use super::{IntTuple, TupleBuilder};
@@ -166,8 +166,12 @@ const fn next(coord: &IntTuple, shape: &IntTuple) -> Result<IntTuple, Fault> {
         i += 1;
     }
     if let Some(leaf) = beyond(coord, shape) {
-        let last = leaf + 1 == coord.leaves();
-        return Err(Fault::Coordinate { value: coord.value[leaf], extent: shape.value[leaf], last });
+        let (value, extent) = (coord.value[leaf], shape.value[leaf]);
+        // The last extent counts as unbounded.
+        return Err(match leaf + 1 == coord.leaves() {
+            true => Fault::Least { what: "last integer", value, least: 0 },
+            false => Fault::Coordinate { value, extent, most: extent - 1 },
+        });
     }
     let mut result = *coord;
     i = 0;

@@ -1,6 +1,7 @@
 //! Tuples with elements added, taken out and rearranged.
 
-use super::super::error::{Fault, LayoutError, tri};
+use super::super::error::LayoutError;
+use super::super::fault::{Fault, tri};
 use super::super::operation::method;
 use super::super::profile::{At, ROOT};
 use super::super::text::Text;
@@ -155,7 +156,7 @@ pub(crate) const fn select(tuple: &IntTuple, indices: &[usize]) -> Result<IntTup
 
 const fn unflatten(tuple: &IntTuple, profile: &IntTuple) -> Result<IntTuple, Fault> {
     if tuple.depth() > 1 {
-        return Err(Fault::NotALeaf);
+        return Err(Fault::NotAnInt);
     }
     if tuple.leaves() != profile.leaves() {
         return Err(Fault::Ranks { left: tuple.leaves(), right: profile.leaves() });

@@ -14,7 +14,8 @@ pub use compare::*;
 pub use coordinate::*;
 
 use super::basis::{Basis, MAX_BASIS, element};
-use super::error::{Fault, LayoutError, tri};
+use super::error::LayoutError;
+use super::fault::{Fault, tri};
 use super::layout::times;
 use super::profile::{At, MAX_LEAVES, Profile, ROOT};
 use super::text::Text;
@@ -87,7 +88,7 @@ impl IntTuple {
         text.str(", ");
         text.size(basis);
         text.str(")");
-        Err(LayoutError::after(text, Fault::BasisRange { basis }))
+        Err(LayoutError::after(text, Fault::BasisRange { basis: basis as i64 }))
     }
 
     /// `value` times the unit vector along `basis`, which may be a place within a place. A value of

@@ -5,7 +5,8 @@
 //! where they stand and so work in a `const`; the methods of the same names take any closure at run
 //! time.
 
-use super::super::error::{Fault, LayoutError};
+use super::super::error::LayoutError;
+use super::super::fault::Fault;
 use super::super::text::Text;
 use super::{ANY, IntTuple, Leaf, NO_BASIS};
 

@@ -1,17 +1,18 @@
-//! Refusals in words: the layer above the algebra that says which mode of an operand does not fit,
-//! the two numbers, and the rule.
+//! Refusals in words: the layer above the algebra that says which mode of an operand does not fit.
 //!
-//! The functions of the algebra report a [`Fault`], which is small. An operation that is refused
-//! hands it here with its operands, and the mode is looked for after the fact.
+//! The functions of the algebra report a [`Fault`]: two numbers and the rule. An operation that is
+//! refused hands it here with its operands, and the mode is looked for after the fact. No function
+//! of the algebra imports this module: `operation!` and its like call it.
 
 mod find;
-mod words;
 
-use super::error::{Fault, LayoutError, LayoutErrorKind, MESSAGE};
+use super::basis::NO_BASIS;
+use super::error::{LayoutError, MESSAGE};
+use super::fault::{Fault, LayoutErrorKind, Value};
 use super::int_tuple::IntTuple;
 use super::layout::Layout;
 use super::profile::MAX_NODES;
-use super::text::Text;
+use super::text::{Text, put};
 pub(crate) use find::*;
 
 /// How much of a message is kept free for the reason, behind the mode that it is about.
@@ -24,19 +25,21 @@ const RULE: usize = 130;
 macro_rules! place {
     (composition; Swizzle $other:ident; $of:tt) => { $crate::layout::refusal::Place::whole() };
     (composition; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_composition $of };
-    (composition_tiler; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_tiler $of };
-    (logical_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_divide $of };
-    (zipped_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_divide $of };
-    (tiled_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_divide $of };
-    (flat_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_divide $of };
-    (logical_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_product $of };
-    (zipped_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_product $of };
-    (tiled_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_product $of };
-    (flat_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_product $of };
+    (composition_tiler; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Compose $of) };
+    (logical_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Divide $of) };
+    (zipped_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Divide $of) };
+    (tiled_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Divide $of) };
+    (flat_divide; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Divide $of) };
+    (logical_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Multiply $of) };
+    (zipped_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Multiply $of) };
+    (tiled_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Multiply $of) };
+    (flat_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::place!(Multiply $of) };
     (blocked_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_repeats $of };
     (raked_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_repeats $of };
-    (tile_to_shape; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_shape $of };
-    (tile_to_shape_ordered; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_ordered_shape $of };
+    (tile_to_shape; $($ty:ident)+; ($block:expr, $shape:expr)) => {
+        $crate::layout::refusal::of_shape($block, $shape, &$crate::layout::IntTuple::int(0))
+    };
+    (tile_to_shape_ordered; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_shape $of };
     (with_shape; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_reshaped $of };
     (make_layout; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_difference $of };
     (inner_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_difference $of };
@@ -45,6 +48,9 @@ macro_rules! place {
     };
     (increment; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_coordinate $of };
     ($name:ident; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::Place::whole() };
+    ($each:ident ($layout:expr, $tiler:expr)) => {
+        $crate::layout::refusal::of_modes($crate::layout::by_mode::Each::$each, "tiler", $layout, $tiler)
+    };
 }
 pub(crate) use place;
 
@@ -52,22 +58,14 @@ impl LayoutError {
     /// An error of `operation` on one tuple.
     pub(crate) const fn of_tuple(operation: &str, tuple: &IntTuple, fault: Fault) -> Self {
         let mut text = Text::of_operands();
-        text.str(operation);
-        text.str("(");
-        text.tuple(tuple);
-        text.str(")");
+        put!(text, str(operation), "(", tuple(tuple), ")");
         Self::after(text, fault)
     }
 
     /// An error of `operation` on two tuples, which nest differently or otherwise do not fit.
     pub(crate) const fn of_tuples(operation: &str, a: &IntTuple, b: &IntTuple, fault: Fault) -> Self {
         let mut text = Text::of_operands();
-        text.str(operation);
-        text.str("(");
-        text.tuple(a);
-        text.str(", ");
-        text.tuple(b);
-        text.str(")");
+        put!(text, str(operation), "(", tuple(a), ", ", tuple(b), ")");
         Self::at_place(text, fault, &of_difference(a, b))
     }
 
@@ -82,15 +80,14 @@ impl LayoutError {
         text.str(": ");
         let reason = text.len();
         place.write(&mut text);
-        fault.write(&mut text, place);
+        place.write_fault(&mut text, &fault);
         Self { kind: fault.kind(), column: 0, reason, text }
     }
 
     /// An error in text that was read, which `text` shows, of what stands at `column`.
     pub(crate) const fn at_column(mut text: Text<MESSAGE>, column: usize, fault: Fault) -> Self {
         text.give_rest();
-        text.str(": column ");
-        text.size(column);
+        put!(text, ": column ", size(column));
         let mut error = Self::after(text, fault);
         if let LayoutErrorKind::Parse { .. } = error.kind {
             error.kind = LayoutErrorKind::Parse { column };
@@ -103,50 +100,30 @@ impl LayoutError {
 /// The mode that a fault is about, and what it was put together with.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    /// The operand, as messages call it.
+    /// The operand, as messages call it; empty for a mode of two tuples.
     whose: &'static str,
     /// The index of the mode, of the mode in it, and so on.
     path: [u8; MAX_NODES],
     depth: usize,
-    /// The mode itself.
-    part: Option<Part>,
-    /// What the modes that the fault names are modes of, where that is not the first operand.
-    within: Option<Within>,
-    /// What steps through it, where that is not one mode alone.
-    steps: &'static str,
-}
-
-// There is one at a time, on the way to a message, and no heap during constant evaluation.
-#[allow(clippy::large_enum_variant)]
-#[derive(Clone, Copy)]
-enum Part {
-    Mode(Layout),
-    /// The complement of a tile.
-    Rest {
-        tile: Layout,
-        rest: Layout,
-    },
+    mode: Option<Layout>,
     /// What two tuples have there.
-    Tuples(IntTuple, IntTuple),
-}
-
-#[derive(Clone, Copy)]
-enum Within {
-    Mode(Layout),
-    Complement(Layout),
+    tuples: Option<(IntTuple, IntTuple)>,
+    /// The complement of the tile, if the fault is about that.
+    rest: Option<Layout>,
+    /// What the modes that a sentence counts are modes of, where that is not the first operand.
+    within: Option<(&'static str, Layout)>,
 }
 
 impl Place {
     /// The operands as a whole.
     pub(crate) const fn whole() -> Self {
-        Self {
-            whose: "",
-            path: [0; MAX_NODES],
-            depth: 0,
-            part: None,
-            within: None,
-            steps: "the second layout",
-        }
+        Self::of("")
+    }
+
+    /// A mode of the operand `whose`, which is entered step by step.
+    const fn of(whose: &'static str) -> Self {
+        let path = [0; MAX_NODES];
+        Self { whose, path, depth: 0, mode: None, tuples: None, rest: None, within: None }
     }
 
     const fn enter(&mut self, mode: usize) {
@@ -158,90 +135,89 @@ impl Place {
         self.depth -= 1;
     }
 
-    /// "mode 1", "mode (1,0)".
-    const fn write_path<const N: usize>(&self, text: &mut Text<N>) {
-        text.str("mode ");
-        if self.depth > 1 {
-            text.str("(");
-        }
-        let mut i = 0;
-        while i < self.depth {
-            if i > 0 {
-                text.str(",");
-            }
-            text.size(self.path[i] as usize);
-            i += 1;
-        }
-        if self.depth > 1 {
-            text.str(")");
-        }
-    }
-
-    /// "mode 1 of the second layout, 3:1: ", if the fault is about less than the whole.
-    const fn write<const N: usize>(&self, text: &mut Text<N>) {
-        let by_path = self.depth > 0 && !self.whose.is_empty();
+    /// "mode (1,0) of the second layout, 3:1: ", if the fault is about less than the whole.
+    const fn write(&self, text: &mut Text<MESSAGE>) {
         text.keep(REASON);
-        match &self.part {
-            Some(Part::Rest { tile, rest }) => {
-                text.str("the complement ");
-                text.layout(rest);
-                text.str(" of the tile ");
-                text.layout(tile);
-                if by_path {
-                    text.str(" (");
-                    self.write_path(text);
-                    text.str(" of the tiler)");
-                }
-                text.str(": ");
+        if self.depth > 0 {
+            text.str(if self.depth > 1 { "mode (" } else { "mode " });
+            let mut i = 0;
+            while i < self.depth {
+                put!(text, str(if i > 0 { "," } else { "" }), size(self.path[i] as usize));
+                i += 1;
             }
-            part if by_path => {
-                self.write_path(text);
-                text.str(" of the ");
-                text.str(self.whose);
-                if let Some(Part::Mode(mode)) = part {
-                    text.str(", ");
-                    text.layout(mode);
-                }
-                text.str(": ");
+            text.str(if self.depth > 1 { ")" } else { "" });
+            if !self.whose.is_empty() {
+                put!(text, " of the ", str(self.whose));
             }
-            _ => {}
-        }
-        text.give_rest();
-    }
-
-    /// " of mode 0 (modes coalesced) of the complement (2,9):(4,60)".
-    const fn write_mode<const N: usize>(&self, text: &mut Text<N>, mode: usize) {
-        text.str(" mode ");
-        text.size(mode);
-        text.str(" (modes coalesced)");
-        text.keep(RULE);
-        match &self.within {
-            Some(Within::Mode(layout)) => {
-                text.str(" of ");
-                text.layout(layout);
+            if let Some(mode) = &self.mode {
+                put!(text, ", ", layout(mode));
             }
-            Some(Within::Complement(layout)) => {
-                text.str(" of the complement ");
-                text.layout(layout);
+            if let Some((a, b)) = &self.tuples {
+                put!(text, ", ", tuple(a), " beside ", tuple(b));
             }
-            None => {}
-        }
-        text.give_rest();
-    }
-
-    /// " at mode (1,0), 3 beside (1,2)", of two tuples.
-    const fn write_difference<const N: usize>(&self, text: &mut Text<N>) {
-        if let Some(Part::Tuples(a, b)) = &self.part
-            && self.depth > 0
-        {
-            text.str(" at ");
-            self.write_path(text);
-            text.keep(RULE);
             text.str(": ");
-            text.tuple(a);
-            text.str(" beside ");
-            text.tuple(b);
-            text.give_rest();
+        }
+        if let Some(rest) = &self.rest {
+            put!(text, "the complement ", layout(rest), " of the tile: ");
+        }
+        text.give_rest();
+    }
+
+    /// The sentence of a fault at this place, with the values in place of their names.
+    const fn write_fault(&self, text: &mut Text<MESSAGE>, fault: &Fault) {
+        let (sentence, values) = fault.sentence();
+        let mut rest = sentence;
+        loop {
+            let (literal, behind) = until(rest, b'{');
+            text.str(literal);
+            if behind.is_empty() {
+                return;
+            }
+            let (name, after) = until(behind.split_at(1).1, b'}');
+            let mut i = 0;
+            while !is(values[i].0, name) {
+                i += 1;
+            }
+            self.write_value(text, values[i].1);
+            rest = after.split_at(1).1;
         }
     }
+
+    const fn write_value(&self, text: &mut Text<MESSAGE>, value: Value) {
+        match value {
+            Value::Int(value) => text.int(value),
+            Value::Size(value) => text.size(value),
+            Value::Word(value) => text.str(value),
+            Value::Step((stride, along)) if stride == along => text.int(stride),
+            Value::Step((stride, along)) => put!(text, int(stride), " (", int(along), " along the mode)"),
+            Value::Stride((stride, basis)) => text.scaled(stride, basis),
+            Value::Basis(NO_BASIS) => text.str("none (an integer)"),
+            Value::Basis(basis) => put!(text, "basis vector ", basis(basis)),
+            Value::Mode(mode) => {
+                put!(text, " mode ", size(mode), " (modes coalesced)");
+                text.keep(RULE);
+                if let Some((what, layout)) = &self.within {
+                    put!(text, " of ", str(what), layout(layout));
+                }
+                text.give_rest();
+            }
+        }
+    }
+}
+
+/// What stands before the first `byte`, and the rest from there on.
+const fn until(text: &str, byte: u8) -> (&str, &str) {
+    let mut end = 0;
+    while end < text.len() && text.as_bytes()[end] != byte {
+        end += 1;
+    }
+    text.split_at(end)
+}
+
+const fn is(a: &str, b: &str) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a.as_bytes()[i] == b.as_bytes()[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
 }

@@ -1,10 +1,10 @@
 //! What holds of every picture in every format.
 
-use super::common::{FORMATS, cells, parsed, scenes, svg};
+use super::common::{FORMATS, cells, class, number, parsed, scenes, svg};
 use moye_device::layout::Layout;
-use moye_draw::{self as draw, Colours, Format, Label, Scene, Style, Theme};
+use moye_draw::{self as draw, Colours, Fill, Format, Heading, Label, Mark, Scene, Style, Theme};
 use proptest::prelude::*;
-use roxmltree::Document;
+use roxmltree::{Document, Node};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -52,6 +52,93 @@ fn svg_is_well_formed_and_says_what_it_shows() {
         assert_eq!(first.text(), Some(scene.title.as_str()), "{name}");
         let count: usize = scene.panels.iter().map(|panel| panel.grid.cells().len()).sum();
         assert_eq!(cells(&document).count(), count, "{name}: every cell once");
+    }
+}
+
+#[test]
+fn each_cell_of_an_svg_is_that_of_the_scene() {
+    for (name, scene) in scenes() {
+        let text = svg(&scene);
+        let document = Document::parse(&text).unwrap();
+        for node in cells(&document) {
+            let place = |name| node.attribute(name).unwrap().parse::<usize>().unwrap();
+            let (panel, row, column) = (place("data-panel"), place("data-row"), place("data-column"));
+            let cell = scene.panels[panel].grid.cell(row, column);
+            let fill = match cell.fill {
+                Fill::None => "plain".to_owned(),
+                Fill::Category(index) => format!("c{index}"),
+                Fill::Ramp(step) => format!("r{step}"),
+            };
+            let mark = match cell.mark {
+                Mark::None => "",
+                Mark::Accessed => " accessed",
+                Mark::Conflict => " conflict",
+            };
+            let rect = node.children().find(|node| node.has_tag_name("rect")).unwrap();
+            assert_eq!(class(rect), format!("{fill}{mark}"), "{name}: {row}, {column}");
+            let lines = node.children().filter(|node| node.has_tag_name("text"));
+            let lines: Vec<_> = lines.filter_map(|node| node.text()).collect();
+            assert_eq!(lines, cell.label.lines(0), "{name}: {row}, {column}");
+            let thread = match cell.label {
+                Label::ThreadValue { thread, .. } | Label::Bank { thread: Some((thread, _)), .. } => {
+                    Some(thread)
+                }
+                _ => None,
+            };
+            let said = node.attribute("data-thread").map(|thread| thread.parse().unwrap());
+            assert_eq!(said, thread, "{name}: {row}, {column}");
+        }
+    }
+}
+
+#[test]
+fn headings_stand_beside_their_rows_and_above_their_columns() {
+    for (name, scene) in scenes() {
+        let text = svg(&scene);
+        let document = Document::parse(&text).unwrap();
+        let outside = document.root_element().children().filter(|node| node.has_tag_name("text"));
+        let outside: Vec<_> = outside.collect();
+        // Whether `text` stands outside of the cells at a place that `at` holds of, x and y.
+        let stands = |text: &str, at: &dyn Fn(f64, f64) -> bool| {
+            let stands =
+                |node: &&Node| node.text() == Some(text) && at(number(**node, "x"), number(**node, "y"));
+            outside.iter().any(|node| stands(&node))
+        };
+        for (panel, grid) in scene.panels.iter().map(|panel| &panel.grid).enumerate() {
+            let room = |row: usize, column: usize| {
+                let place = [panel, row, column].map(|index| index.to_string());
+                let is = |node: &Node| {
+                    let names = ["data-panel", "data-row", "data-column"];
+                    names.iter().zip(&place).all(|(name, index)| node.attribute(*name) == Some(index))
+                };
+                let cell = cells(&document).find(is).expect("the cell is there");
+                let rect = cell.children().find(|node| node.has_tag_name("rect")).unwrap();
+                ["x", "y", "width", "height"].map(|name| number(rect, name))
+            };
+            let said = |heading: &Heading| [Some(heading.text(0)), heading.coordinate.clone()];
+            for (row, heading) in grid.rows().iter().enumerate() {
+                let [left, top, _, height] = room(row, 0);
+                for text in said(heading).into_iter().flatten() {
+                    let beside = |x, y| x < left && y > top && y < top + height;
+                    assert!(stands(&text, &beside), "{name}: {text} of row {row}");
+                }
+            }
+            for (column, heading) in grid.columns().iter().enumerate() {
+                let [left, top, width, _] = room(0, column);
+                for text in said(heading).into_iter().flatten() {
+                    let above = |x, y| y < top && x > left && x < left + width;
+                    assert!(stands(&text, &above), "{name}: {text} of column {column}");
+                }
+            }
+            for text in grid.notes.iter().chain([&grid.caption, &scene.title]) {
+                let words: Vec<_> = text.split_whitespace().collect();
+                let has = |word: &&&str| {
+                    outside.iter().any(|node| node.text().is_some_and(|said| said.contains(**word)))
+                };
+                let lacks = words.iter().find(|word| word.len() < 20 && !has(word));
+                assert_eq!(lacks, None, "{name}: {text}");
+            }
+        }
     }
 }
 

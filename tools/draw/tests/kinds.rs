@@ -27,7 +27,7 @@ fn a_layout_of_mixed_strides_is_refused_with_the_reason() {
     let error = draw::layout(&parsed("(3,4):(1@0,2)")).unwrap_err().to_string();
     assert!(
         error.contains("(3,4):(1@0,2)")
-            && error.contains("the coordinate both an integer and a tuple; it must be one or the other"),
+            && error.contains("a coordinate both an integer and a tuple; it must be one or the other"),
         "{error}"
     );
 }

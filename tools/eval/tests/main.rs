@@ -3,6 +3,7 @@
 mod expressions;
 mod fuzz;
 mod golden;
+mod notation;
 mod requests;
 
 /// The answers to lines of requests.

@@ -22,9 +22,6 @@ pub enum Drawn {
 
 /// The layout of a text, or of an expression with the operations of `moye eval`.
 pub fn drawn(text: &str) -> Result<Drawn> {
-    if !text.contains(|letter: char| letter.is_ascii_alphabetic() || letter == '?') {
-        return Ok(Drawn::Plain(Layout::parse(text)?));
-    }
     match evaluate(text)? {
         Value::Layout(layout) => Ok(Drawn::Plain(layout)),
         Value::Composed(layout) => Ok(Drawn::Swizzled(layout)),
@@ -85,5 +82,30 @@ pub fn element_bits(option: &str, text: &str) -> Result<i64> {
             "{option} {text:?}: expected an element type such as f32, bf16, f16, e4m3, i8, u64, c64, or its bits, a power of \
              two up to 128"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_read_as_their_parser_reads_them() {
+        let package = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_else(|_| ".".to_owned());
+        let path = format!("{package}/../../tests/fixtures/data/notation.txt");
+        let lines = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let mut seen = 0;
+        for line in lines.lines().filter(|line| !line.starts_with('#')) {
+            let (text, expected) = line.split_once(" => ").unwrap();
+            match drawn(text) {
+                Ok(Drawn::Plain(layout)) => assert_eq!(layout.to_string(), expected, "{text:?}"),
+                Ok(Drawn::Swizzled(layout)) => assert_eq!(layout.to_string(), expected, "{text:?}"),
+                Err(error) => {
+                    assert!(format!("{error:#}").contains(&format!("{expected}: ")), "{text:?}: {error:#}")
+                }
+            }
+            seen += 1;
+        }
+        assert!(seen > 50, "{seen} lines");
     }
 }
