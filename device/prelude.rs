@@ -53,7 +53,7 @@ pub use crate::memory::{
 };
 pub use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer, Readers, Role, Warps};
 pub use crate::tensor::{
-    Aligned, All, AllButLast, Dense, Fragment, GlobalArray, Matrix, One, SharedTensor, StaticLayout, Step,
+    Aligned, All, Dense, Fragment, GlobalArray, Matrix, One, OneStage, SharedTensor, StaticLayout, Step,
     Tensor, UnitStride, WholeTiles, X, identity_tensor,
 };
 pub use crate::{

@@ -3,7 +3,7 @@
 use super::{ReadBy, WrittenBy, copy_tiled};
 use crate::atom::StaticTiledCopy;
 use crate::memory::{Element, Global, Shared};
-use crate::tensor::{Part, RegistersMut, SharedTensor, StaticLayout, Strided, Strides, Tensor};
+use crate::tensor::{RegistersMut, SharedTensor, StaticLayout, Strided, Strides, Tensor};
 
 /// A tiled copy from global memory with the strides `S` to shared memory, by `cp.async` say.
 ///
@@ -82,37 +82,6 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn read<LS: StaticLayout, LD: StaticLayout>(
         source: &SharedTensor<C::Element, LS>,
-        destination: &mut Tensor<RegistersMut<'_, C::Element>, LD>,
-    ) {
-        // SAFETY: the source may be read and the destination written.
-        unsafe { copy_tiled(C::default(), source, destination) }
-    }
-}
-
-/// A tiled copy that reads parts of a tensor in shared memory of the layout `W`, see [`Part`]:
-/// every [`SharedToRegisters`].
-pub trait ReadsParts<W: StaticLayout>: SharedToRegisters {
-    /// As [`SharedToRegisters::read`].
-    ///
-    /// # Safety
-    /// As [`copy_tiled`].
-    unsafe fn read_part<LS: StaticLayout, LD: StaticLayout>(
-        source: &Tensor<Part<Self::Element, W>, LS>,
-        destination: &mut Tensor<RegistersMut<'_, Self::Element>, LD>,
-    );
-}
-
-impl<W, C> ReadsParts<W> for C
-where
-    W: StaticLayout,
-    C: SharedToRegisters,
-    Part<C::Element, W>: ReadBy<C::Atom>,
-    for<'r> RegistersMut<'r, C::Element>: WrittenBy<C::Atom>,
-{
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn read_part<LS: StaticLayout, LD: StaticLayout>(
-        source: &Tensor<Part<C::Element, W>, LS>,
         destination: &mut Tensor<RegistersMut<'_, C::Element>, LD>,
     ) {
         // SAFETY: the source may be read and the destination written.

@@ -7,8 +7,8 @@ use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, SharedPacked, Storable};
 use crate::number::Scalar;
 use crate::tensor::{
-    Access, AccessMut, Engine, Part, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides,
-    Tensor, run_of,
+    Access, AccessMut, Engine, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides, Tensor,
+    run_of,
 };
 use core::marker::PhantomData;
 
@@ -122,14 +122,6 @@ macro_rules! shared {
 }
 shared!(Shared, Element);
 shared!(SharedPacked, Scalar + Storable);
-
-// SAFETY: the element's address.
-unsafe impl<T: Element, W: StaticLayout> CopySource<SharedMemory> for Part<T, W> {
-    #[inline(always)]
-    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
-        self.address(index)
-    }
-}
 
 // SAFETY: the word from the element on.
 unsafe impl<W: Element, E: Access> CopySource<AnySpace<W>> for E {

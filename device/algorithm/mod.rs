@@ -78,7 +78,7 @@ mod lanes;
 mod transpose;
 
 pub use crate::atom::mma::AddsInPlace;
-pub use between::{GlobalToShared, ReadsParts, SharedToRegisters};
+pub use between::{GlobalToShared, SharedToRegisters};
 pub use convert::CopyAs;
 pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, copy_tiled};

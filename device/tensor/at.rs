@@ -225,6 +225,9 @@ impl<L, K> Clone for SliceOf<L, K> {
 }
 impl<L, K> Copy for SliceOf<L, K> {}
 
+/// One stage of `(BLK_M, BLK_K, PIPE)`: the layout of `t.at((.., .., stage))`.
+pub type OneStage<L> = SliceOf<L, (Kept, Kept, Fixed)>;
+
 /// The modes of a layout that are fixed, or the others. None is one element.
 pub(super) const fn modes_where(layout: Layout, fixed: [bool; MAX_PLACES], wanted: bool) -> Layout {
     let mut modes = [layout; MAX_PLACES];

@@ -291,7 +291,7 @@ fn half_product(steps: bool) {
                 let (t_a, t_b) = (mma.partition_a(s_a), mma.partition_b(s_b)); // (MMA, MMA_M, MMA_K)
                 if steps {
                     // (MMA, MMA_M) and (MMA, MMA_N)
-                    gemm_tiled(Half, &t_a.slice_last(0), &t_b.slice_last(0), &mut sums);
+                    gemm_tiled(Half, &t_a.at((.., .., 0)), &t_b.at((.., .., 0)), &mut sums);
                 } else {
                     gemm_tiled(Half, &t_a, &t_b, &mut sums);
                 }
@@ -335,8 +335,8 @@ fn an_atom_by_itself_is_a_product_of_rank_one() {
                 fill(&mut a, f16::from_f32(2.0));
                 fill(&mut b, f16::from_f32(3.0));
                 // (MMA), each
-                let (a, b) = (a.at_last(0).slice_last(0), b.at_last(0).slice_last(0));
-                gemm_tiled(Half, &a, &b, &mut sums.view_mut().slice_last(0).slice_last(0));
+                let (a, b) = (a.at((.., 0, 0)), b.at((.., 0, 0)));
+                gemm_tiled(Half, &a, &b, &mut sums.at_mut((.., 0, 0)));
                 for i in 0..4 {
                     assert_eq!(sums.get(i), 48.0, "8 products of 2 and 3");
                 }
