@@ -25,10 +25,11 @@ use crate::tensor::{RegistersMut, SharedTensor, StaticLayout, Strided, Strides, 
     note = "`SM80_CP_ASYNC_*` and `UniversalCopy` do"
 )]
 pub trait GlobalToShared<S: Strides>: StaticTiledCopy<Element: Element> {
-    /// [`copy_tiled`] between a thread's parts of a tile in global and in shared memory.
+    /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) between a thread's parts of a tile in global
+    /// and in shared memory.
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn fill<LS: StaticLayout, LD: StaticLayout>(
         source: &Tensor<Strided<Global<Self::Element>, S>, LS>,
         destination: &mut SharedTensor<Self::Element, LD>,
@@ -61,11 +62,11 @@ where
     note = "`SM75_*_LDSM_*` and `UniversalCopy` do"
 )]
 pub trait SharedToRegisters: StaticTiledCopy<Element: Element> {
-    /// [`copy_tiled`] from a thread's part of a tile in shared memory to a part of a fragment,
-    /// which is [retiled](crate::atom::ThrCopy::retile_d).
+    /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) from a thread's part of a tile in shared
+    /// memory to a part of a fragment, which is [retiled](crate::atom::ThrCopy::retile_d).
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn read<LS: StaticLayout, LD: StaticLayout>(
         source: &SharedTensor<Self::Element, LS>,
         destination: &mut Tensor<RegistersMut<'_, Self::Element>, LD>,

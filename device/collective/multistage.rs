@@ -10,7 +10,7 @@ use super::load::{Load, Loading as _, TilesAlongK};
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf};
 use super::sink::Batches;
 use super::tiles::WorkTile;
-use crate::algorithm::{AddsInPlace, SharedToRegisters, gemm_tiled};
+use crate::algorithm::{AddsInPlace, SharedToRegisters};
 use crate::arch::{Fma, cp_async_commit, cp_async_wait, cp_async_wait_all, opaque, sync_threads};
 use crate::atom::mma::MmaAtom;
 use crate::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma, TilingError};
@@ -275,12 +275,7 @@ impl<C: MultistageConfig> Multistage<C> {
         }
         macro_rules! multiply {
             ($step:expr) => {
-                gemm_tiled(
-                    C::Mma::default(),
-                    &tCrA.at((.., .., $step)),
-                    &tCrB.at((.., .., $step)),
-                    &mut sums,
-                )
+                mma.gemm(&mut sums, tCrA.at((.., .., $step)), tCrB.at((.., .., $step)))
             };
         }
         let (mut reading, mut writing) = (0, stages - 1);

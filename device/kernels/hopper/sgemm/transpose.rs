@@ -109,7 +109,7 @@ impl Transposer {
         }
         let mut transposed = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
         copy(&loaded.view_as::<TransposedRegisters<WordsAlongK, FoursAlongM, Landing>>(), &mut transposed);
-        store.copy(transposed, t_to);
+        store.copy(&transposed, t_to);
     }
 }
 
