@@ -377,8 +377,11 @@ pub(crate) const fn takes_predicates<C: StaticTiledCopy>() {
 /// As there.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub(crate) unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
-where
+pub(crate) unsafe fn copy_tiled<C, S, LS, D, LD>(
+    _copy: C,
+    source: &Tensor<S, LS>,
+    destination: &mut Tensor<D, LD>,
+) where
     C: StaticTiledCopy,
     S: ReadBy<C::Atom> + Access + Engine<Element = C::Element>,
     D: WrittenBy<C::Atom> + AccessMut + Engine<Element = C::Element>,

@@ -251,8 +251,11 @@ where
     B: Input,
     C: Input,
 {
-    let values =
-        [<M::Atom as MmaAtom>::A.extent(1), <M::Atom as MmaAtom>::B.extent(1), <M::Atom as MmaAtom>::D.extent(1)];
+    let values = [
+        <M::Atom as MmaAtom>::A.extent(1),
+        <M::Atom as MmaAtom>::B.extent(1),
+        <M::Atom as MmaAtom>::D.extent(1),
+    ];
     fills::<RegistersC<M>, InputElement<C>, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1));
     fills::<RegistersD<M>, OutputElement<D>, <M::Atom as MmaAtom>::D>("d", values[2]);
     extents("d", values, A::Layout::LAYOUT, B::Layout::LAYOUT, D::Layout::LAYOUT);

@@ -154,8 +154,7 @@ fn a_slice_of_packed_elements_has_the_elements_of_the_whole() {
                     array.set((i, j, stage), number(i, j, stage));
                 }
                 for [i, j, stage] in places([4, 16, 2]) {
-                    let got =
-                        [array.at((.., .., stage)).get((i, j)), array.at((.., j, ..)).get((i, stage))];
+                    let got = [array.at((.., .., stage)).get((i, j)), array.at((.., j, ..)).get((i, stage))];
                     assert_eq!(got, [number(i, j, stage); 2], "({i}, {j}, {stage}) in shared memory");
                 }
                 let mut fragment = Fragment::<S4, Values>::filled(S4::MIN);
@@ -168,8 +167,7 @@ fn a_slice_of_packed_elements_has_the_elements_of_the_whole() {
                 }
             }
             let pointer = GlobalPacked::<S4>::new(Global::from_address(address));
-            let tiles =
-                Matrix::new(pointer, (4, 6), UnitStride::<1>(8)).local_tile::<Tile, _>((0, All)); // (BLK_M, BLK_K, k)
+            let tiles = Matrix::new(pointer, (4, 6), UnitStride::<1>(8)).local_tile::<Tile, _>((0, All)); // (BLK_M, BLK_K, k)
             for [i, j, k] in places([4, 4, 2]) {
                 let column = 4 * k + j;
                 let want = if column < 6 { number(i, column, 0) } else { S4::new(0).unwrap() };
