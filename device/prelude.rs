@@ -21,9 +21,8 @@
 //! ```
 
 pub use crate::algorithm::{
-    AddsInPlace, CopyAs, axpby, block_reduce, block_scan, clear, copy, copy_async, copy_elements_if, copy_if,
-    copy_tiled, fill, gemm, gemm_tiled, gemm_tiled_into, quad_reduce, transform, warp_reduce, warp_scan,
-    warp_scan_exclusive, warpgroup_reduce,
+    AddsInPlace, CopyAs, axpby, block_reduce, block_scan, clear, copy, copy_async, copy_elements_if, fill,
+    gemm, quad_reduce, transform, warp_reduce, warp_scan, warp_scan_exclusive, warpgroup_reduce,
 };
 pub use crate::arch::{
     Convert, Dim3, FULL_WARP, Fma, block_dim, block_idx, bulk_commit_group, bulk_wait_group,
@@ -53,7 +52,7 @@ pub use crate::memory::{
 };
 pub use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer, Readers, Role, Warps};
 pub use crate::tensor::{
-    Aligned, All, AllButLast, Dense, Fragment, GlobalArray, Matrix, One, SharedTensor, StaticLayout, Step,
+    Aligned, All, Dense, Fragment, GlobalArray, Matrix, One, OneStage, SharedTensor, StaticLayout, Step,
     Tensor, UnitStride, WholeTiles, X, identity_tensor,
 };
 pub use crate::{

@@ -3,7 +3,7 @@
 use super::{ReadBy, WrittenBy, copy_tiled};
 use crate::atom::StaticTiledCopy;
 use crate::memory::{Element, Global, Shared};
-use crate::tensor::{Part, RegistersMut, SharedTensor, StaticLayout, Strided, Strides, Tensor};
+use crate::tensor::{RegistersMut, SharedTensor, StaticLayout, Strided, Strides, Tensor};
 
 /// A tiled copy from global memory with the strides `S` to shared memory, by `cp.async` say.
 ///
@@ -25,10 +25,11 @@ use crate::tensor::{Part, RegistersMut, SharedTensor, StaticLayout, Strided, Str
     note = "`SM80_CP_ASYNC_*` and `UniversalCopy` do"
 )]
 pub trait GlobalToShared<S: Strides>: StaticTiledCopy<Element: Element> {
-    /// [`copy_tiled`] between a thread's parts of a tile in global and in shared memory.
+    /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) between a thread's parts of a tile in global
+    /// and in shared memory.
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn fill<LS: StaticLayout, LD: StaticLayout>(
         source: &Tensor<Strided<Global<Self::Element>, S>, LS>,
         destination: &mut SharedTensor<Self::Element, LD>,
@@ -61,11 +62,11 @@ where
     note = "`SM75_*_LDSM_*` and `UniversalCopy` do"
 )]
 pub trait SharedToRegisters: StaticTiledCopy<Element: Element> {
-    /// [`copy_tiled`] from a thread's part of a tile in shared memory to a part of a fragment,
-    /// which is [retiled](crate::atom::ThrCopy::retile_d).
+    /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) from a thread's part of a tile in shared
+    /// memory to a part of a fragment, which is [retiled](crate::atom::ThrCopy::retile_d).
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn read<LS: StaticLayout, LD: StaticLayout>(
         source: &SharedTensor<Self::Element, LS>,
         destination: &mut Tensor<RegistersMut<'_, Self::Element>, LD>,
@@ -82,37 +83,6 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn read<LS: StaticLayout, LD: StaticLayout>(
         source: &SharedTensor<C::Element, LS>,
-        destination: &mut Tensor<RegistersMut<'_, C::Element>, LD>,
-    ) {
-        // SAFETY: the source may be read and the destination written.
-        unsafe { copy_tiled(C::default(), source, destination) }
-    }
-}
-
-/// A tiled copy that reads parts of a tensor in shared memory of the layout `W`, see [`Part`]:
-/// every [`SharedToRegisters`].
-pub trait ReadsParts<W: StaticLayout>: SharedToRegisters {
-    /// As [`SharedToRegisters::read`].
-    ///
-    /// # Safety
-    /// As [`copy_tiled`].
-    unsafe fn read_part<LS: StaticLayout, LD: StaticLayout>(
-        source: &Tensor<Part<Self::Element, W>, LS>,
-        destination: &mut Tensor<RegistersMut<'_, Self::Element>, LD>,
-    );
-}
-
-impl<W, C> ReadsParts<W> for C
-where
-    W: StaticLayout,
-    C: SharedToRegisters,
-    Part<C::Element, W>: ReadBy<C::Atom>,
-    for<'r> RegistersMut<'r, C::Element>: WrittenBy<C::Atom>,
-{
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn read_part<LS: StaticLayout, LD: StaticLayout>(
-        source: &Tensor<Part<C::Element, W>, LS>,
         destination: &mut Tensor<RegistersMut<'_, C::Element>, LD>,
     ) {
         // SAFETY: the source may be read and the destination written.

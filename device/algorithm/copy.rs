@@ -103,7 +103,8 @@ where
 /// Copies the elements `i` of `source`, counted through its coordinates, for which `predicate(i)`
 /// holds, one by one: CuTe's `copy_if(pred, src, dst)`. The others keep their values.
 ///
-/// By the atom of a tiled copy, which moves several elements at once: [`copy_if`](super::copy_if).
+/// By the atom of a tiled copy, which moves several elements at once:
+/// [`ThrCopy::copy_if`](crate::atom::ThrCopy::copy_if).
 ///
 /// ```
 /// use moye_device::algorithm::copy_elements_if;

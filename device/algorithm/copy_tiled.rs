@@ -7,8 +7,8 @@ use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, SharedPacked, Storable};
 use crate::number::Scalar;
 use crate::tensor::{
-    Access, AccessMut, Engine, Part, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides,
-    Tensor, run_of,
+    Access, AccessMut, Engine, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides, Tensor,
+    run_of,
 };
 use core::marker::PhantomData;
 
@@ -123,14 +123,6 @@ macro_rules! shared {
 shared!(Shared, Element);
 shared!(SharedPacked, Scalar + Storable);
 
-// SAFETY: the element's address.
-unsafe impl<T: Element, W: StaticLayout> CopySource<SharedMemory> for Part<T, W> {
-    #[inline(always)]
-    unsafe fn input<L: StaticLayout>(&self, index: usize) -> u32 {
-        self.address(index)
-    }
-}
-
 // SAFETY: the word from the element on.
 unsafe impl<W: Element, E: Access> CopySource<AnySpace<W>> for E {
     #[inline(always)]
@@ -239,7 +231,7 @@ const fn per_word<T: Storable>() -> usize {
 /// A run of the fragment's elements has whole words, or the copy does not compile.
 const fn whole_words<T: Storable>(run: usize, fragment: Layout) {
     if (run as i64 * T::BITS) < 32 {
-        TilingError::of("copy_tiled")
+        TilingError::of("copy")
             .str("the atom moves registers of 32 bits, ")
             .int(32 / T::BITS)
             .str(" elements each, and in the fragment ")
@@ -261,7 +253,7 @@ const fn atoms<C: StaticTiledCopy>(
 ) -> usize {
     let atom = C::COPY.atom_layouts();
     let (from, to) = (atom.num_val_src(), atom.num_val_dst());
-    let what = "copy_tiled";
+    let what = "copy";
     if source.size() % from != 0
         || destination.size() % to != 0
         || source.size() / from != destination.size() / to
@@ -373,28 +365,23 @@ pub(crate) const fn takes_predicates<C: StaticTiledCopy>() {
             .str(C::Atom::NAME)
             .str(" is executed by ")
             .int(C::Atom::THR_ID.size())
-            .str(" threads together, and a predicate is of one: copy everything with copy_tiled, ")
+            .str(" threads together, and a predicate is of one: copy everything with copy, ")
             .str("or take an atom of one thread");
         error.raise();
     }
 }
 
-/// Copies a thread's part of `source` to its part of `destination` by the atom of `C`, both
-/// partitioned by it: `(CPY, CPY_M, CPY_N, ...)`. CuTe's `copy(tiled_copy, src, dst)`.
-///
-/// Elements outside of a matrix arrive as zeros and are not written. A `cp.async` is complete after
-/// [`cp_async_wait`](crate::arch::cp_async_wait).
+/// [`ThrCopy::copy`](crate::atom::ThrCopy::copy), for code that has no slice of the tiled copy.
 ///
 /// # Safety
-/// The source may be read and the destination written; no other thread writes elements of the
-/// source or touches those of the destination meanwhile (until the wait, for `cp.async`).
-/// Elements smaller than a byte are copied as whole bytes, as by [`copy`](super::copy()): no other
-/// thread touches the rest of a row's last byte either. An atom of a warp (`ldmatrix`, `stmatrix`)
-/// is called by all its lanes together, and its architecture is there.
+/// As there.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn copy_tiled<C, S, LS, D, LD>(_copy: C, source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
-where
+pub(crate) unsafe fn copy_tiled<C, S, LS, D, LD>(
+    _copy: C,
+    source: &Tensor<S, LS>,
+    destination: &mut Tensor<D, LD>,
+) where
     C: StaticTiledCopy,
     S: ReadBy<C::Atom> + Access + Engine<Element = C::Element>,
     D: WrittenBy<C::Atom> + AccessMut + Engine<Element = C::Element>,
@@ -414,19 +401,13 @@ where
     }
 }
 
-/// [`copy_tiled`] of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`, of which
-/// `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
-///
-/// Elements that the predicate excludes keep their values, or become zeros if the atom's name ends
-/// in `ZFILL`. For an atom that leaves its width to the tensors (`DefaultCopy`,
-/// `AutoVectorizingCopy`) a predicate is for one element, as its layouts say:
-/// [`copy_elements_if`](super::copy_elements_if).
+/// [`ThrCopy::copy_if`](crate::atom::ThrCopy::copy_if).
 ///
 /// # Safety
-/// As [`copy_tiled`], for the copied elements.
+/// As there.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn copy_if<C, S, LS, D, LD>(
+pub(crate) unsafe fn copy_if<C, S, LS, D, LD>(
     _copy: C,
     predicate: impl Fn(usize) -> bool,
     source: &Tensor<S, LS>,

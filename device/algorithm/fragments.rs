@@ -12,10 +12,10 @@ use crate::tensor::{Access, AccessMut, Engine, RegistersMut, RegistersRef, Stati
     note = "`SM75_*_LDSM_*` and `UniversalCopy` do"
 )]
 pub trait ToRegisters: StaticTiledCopy {
-    /// [`copy_tiled`] to a fragment.
+    /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) to a fragment.
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     #[doc(hidden)]
     unsafe fn to_registers<S, LS, LD>(
         source: &Tensor<S, LS>,
@@ -53,10 +53,10 @@ where
     note = "`SM90_*_STSM_*` and `UniversalCopy` do"
 )]
 pub trait FromRegisters: StaticTiledCopy {
-    /// [`copy_tiled`] from a fragment.
+    /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) from a fragment.
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     #[doc(hidden)]
     unsafe fn from_registers<D, LS, LD>(
         source: &Tensor<RegistersRef<'_, Self::Element>, LS>,

@@ -1,5 +1,4 @@
-//! `gemm_tiled` and `gemm_tiled_into`: a thread's part of a matrix product, by the MMA atom of a
-//! tiled MMA.
+//! A thread's part of a matrix product, by the MMA atom of a tiled MMA.
 
 use super::clear;
 use crate::arch::mma::Registers as AtomRegisters;
@@ -24,7 +23,7 @@ struct Extents {
     values: [usize; 3],
 }
 
-const WHAT: &str = "gemm_tiled";
+const WHAT: &str = "gemm";
 
 /// Which modes operands of these ranks have, if they make up a product; `sum` is the name of `c`:
 ///
@@ -216,36 +215,13 @@ where
     }
 }
 
-/// `c(m, n) += a(m, k) * b(n, k)` over all `k` by the atom of `M`: a thread's parts
-/// `(MMA, MMA_M, MMA_K)` of A, `(MMA, MMA_N, MMA_K)` of B and `(MMA, MMA_M, MMA_N)` of C. CuTe's
-/// `gemm(tiled_mma, a, b, c)`.
-///
-/// The operands may be in registers, where the compiler moves nothing, or in shared or global
-/// memory, from which each step along K loads its column once. They may also have fewer modes: see
-/// the ranks below. Along K the atoms run in order; over M and N they run to and fro, so that
-/// neighbours share an operand.
-///
-/// | a | b | c |
-/// | --- | --- | --- |
-/// | `(V)` | `(V)` | `(V)` |
-/// | `(M)` | `(N)` | `(M, N)`, atoms of one value |
-/// | `(M, K)` | `(N, K)` | `(M, N)`, atoms of one value |
-/// | `(V, M)` | `(V, N)` | `(V, M, N)` |
-/// | `(V, M, K)` | `(V, N, K)` | `(V, M, N)` |
-///
-/// The elements are the atom's. f32 serves as tf32, whose 19 bits are its upper ones, and an
-/// unsigned integer as the bits of a float; other types do not compile.
-///
-/// Atoms whose D has another type than C (`SM70_8x8x4_F32F16F16F16_TN` and similar ones) cannot
-/// work in place: [`gemm_tiled_into`] has two tensors.
+/// [`ThrMma::gemm`](crate::atom::ThrMma::gemm) by an [`MmaAtom`].
 ///
 /// # Safety
-/// `a` and `b` may be read, and no other thread writes them meanwhile. `c` may be read and written,
-/// and no other thread touches its elements meanwhile. All lanes of the warp execute this call
-/// together (for the atoms of a warp), on an architecture that has the instruction.
+/// As there.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
+unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     _mma: M,
     a: &Tensor<A, LA>,
     b: &Tensor<B, LB>,
@@ -265,91 +241,33 @@ pub unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }
 }
 
-/// `d(m, n) = c(m, n) + a(m, k) * b(n, k)`, summed over all `k`, by the atom of `M`: [`gemm_tiled`]
-/// with a result of its own, CuTe's `gemm(tiled_mma, d, a, b, c)`.
-///
-/// `d` has the modes of `c`, and the atom's result type: [`partition_fragment_d`] makes it,
-/// [`partition_d`] gives the places of its elements. The first of several steps along K adds to `c`
-/// and the others to `d`, in the type of `d`: an atom from f16 to f32 loses nothing between them.
-///
-/// ```
-/// use half::f16;
-/// use moye_device::algorithm::{copy, gemm_tiled_into};
-/// use moye_device::arch::lane_id;
-/// use moye_device::atom::mma::SM70_8x8x4_F32F16F16F16_TN;
-/// use moye_device::atom::{StaticTiledMma, TiledMma};
-/// use moye_device::layout::layout;
-/// use moye_device::memory::{Global, GlobalMut};
-/// use moye_device::tensor::{Matrix, UnitStride};
-/// use moye_device::{static_layout, tiled_mma};
-///
-/// tiled_mma! {
-///     /// The four quad pairs of a warp, two by two, which have f16 and want f32.
-///     Mixed: TiledMma<SM70_8x8x4_F32F16F16F16_TN> = TiledMma::new(layout!((2, 2, 1)));
-/// }
-/// static_layout! {
-///     TileAb = layout!((16, 12));
-///     TileCd = layout!((16, 16));
-/// }
-///
-/// /// `D = A B + C`, 16 x 16 x 12, by a warp.
-/// fn kernel(a: Global<f16>, b: Global<f16>, c: Global<f16>, d: GlobalMut<f32>) {
-///     let mma = Mixed::get_slice(lane_id());
-///     let (ab, cd) = (UnitStride::<1>(12), UnitStride::<0>(16));
-///     let g_a = Matrix::new(a, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_M, BLK_K)
-///     let g_b = Matrix::new(b, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_N, BLK_K)
-///     let g_c = Matrix::new(c, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
-///     let g_d = Matrix::new(d, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
-///     // SAFETY: every fragment is written before it is read, and every element of D belongs to one thread.
-///     unsafe {
-///         let mut t_r_c = mma.partition_fragment_c(&g_c); // (MMA, MMA_M, MMA_N), f16
-///         let mut t_r_d = mma.partition_fragment_d(&g_d); // (MMA, MMA_M, MMA_N), f32
-///         copy(&mma.partition_c(g_c), &mut t_r_c);
-///         // Three steps along K.
-///         gemm_tiled_into(Mixed, &mut t_r_d, &mma.partition_a(g_a), &mma.partition_b(g_b), &t_r_c);
-///         copy(&t_r_d, &mut mma.partition_d(g_d));
-///     }
-/// }
-/// # use moye_sim::{GlobalMemory, Launch};
-/// # let memory = GlobalMemory::new();
-/// # let [a, b, c, d] = [192 * 2, 192 * 2, 256 * 2, 256 * 4].map(|bytes| memory.alloc(bytes, "operand").unwrap());
-/// # let halves = |f: &dyn Fn(usize) -> f32, count: usize| -> Vec<u8> {
-/// #     (0..count).flat_map(|i| f16::from_f32(f(i)).to_le_bytes()).collect()
-/// # };
-/// # let (fa, fb) = (|i: usize| (i * 7 % 13) as f32 - 6.0, |i: usize| (i * 5 % 11) as f32 - 5.0);
-/// # let fc = |i: usize| 2048.0 + 2.0 * i as f32;
-/// # a.write(0, &halves(&fa, 192)).unwrap();
-/// # b.write(0, &halves(&fb, 192)).unwrap();
-/// # c.write(0, &halves(&fc, 256)).unwrap();
-/// # let at = [a.address(), b.address(), c.address(), d.address()];
-/// # Launch::new("mixed", 1, 32, &memory)
-/// #     .run(&|| {
-/// #         kernel(
-/// #             Global::from_address(at[0]),
-/// #             Global::from_address(at[1]),
-/// #             Global::from_address(at[2]),
-/// #             GlobalMut::from_address(at[3]),
-/// #         )
-/// #     })
-/// #     .unwrap();
-/// # let mut bytes = vec![0; 256 * 4];
-/// # d.read(0, &mut bytes).unwrap();
-/// # for (i, element) in bytes.chunks(4).enumerate() {
-/// #     let (m, n) = (i % 16, i / 16);
-/// #     let want = (0..12).fold(fc(i), |sum, k| sum + fa(12 * m + k) * fb(12 * n + k));
-/// #     assert_eq!(f32::from_le_bytes(element.try_into().unwrap()), want, "({m}, {n})");
-/// # }
-/// ```
+/// The operands and results of [`ThrMma::gemm_into`](crate::atom::ThrMma::gemm_into) make up a
+/// product, or it does not compile. Evaluated in the function that the user calls.
+pub(crate) const fn results_fit<M, D, A, B, C>()
+where
+    M: StaticTiledMma<Atom: MmaAtom>,
+    D: Output,
+    A: Input,
+    B: Input,
+    C: Input,
+{
+    let values = [
+        <M::Atom as MmaAtom>::A.extent(1),
+        <M::Atom as MmaAtom>::B.extent(1),
+        <M::Atom as MmaAtom>::D.extent(1),
+    ];
+    fills::<RegistersC<M>, InputElement<C>, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1));
+    fills::<RegistersD<M>, OutputElement<D>, <M::Atom as MmaAtom>::D>("d", values[2]);
+    extents("d", values, A::Layout::LAYOUT, B::Layout::LAYOUT, D::Layout::LAYOUT);
+}
+
+/// [`ThrMma::gemm_into`](crate::atom::ThrMma::gemm_into), of operands that fit.
 ///
 /// # Safety
-/// As [`gemm_tiled`] of `a` and `b`; `d` may be read and written, and no other thread touches its
-/// elements meanwhile; `c` may be read, and no other thread writes it.
-///
-/// [`partition_fragment_d`]: crate::atom::ThrMma::partition_fragment_d
-/// [`partition_d`]: crate::atom::ThrMma::partition_d
+/// As there.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
+pub(crate) unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     _mma: M,
     d: &mut Tensor<D, LD>,
     a: &Tensor<A, LA>,
@@ -366,16 +284,6 @@ pub unsafe fn gemm_tiled_into<M, D, LD, A, LA, B, LB, C, LC>(
     LB: StaticLayout,
     LC: StaticLayout,
 {
-    const {
-        fills::<RegistersC<M>, C::Element, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1));
-        fills::<RegistersD<M>, D::Element, <M::Atom as MmaAtom>::D>("d", <M::Atom as MmaAtom>::D.extent(1));
-        let values = [
-            <M::Atom as MmaAtom>::A.extent(1),
-            <M::Atom as MmaAtom>::B.extent(1),
-            <M::Atom as MmaAtom>::D.extent(1),
-        ];
-        extents("d", values, LA::LAYOUT, LB::LAYOUT, LD::LAYOUT);
-    };
     // SAFETY: operands and results may be accessed, and all lanes execute this.
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, Elsewhere(d, c)) }
 }

@@ -1,9 +1,9 @@
 //! Algorithms over tensors: `copy`, `gemm`, `fill` and their kin.
 //!
-//! [`copy()`], [`copy_elements_if`] and [`gemm()`] take tensors as they are; [`copy_tiled`],
-//! [`copy_if`], [`gemm_tiled`] and [`gemm_tiled_into`] go by the atom of a
-//! [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma), over tensors that
-//! were partitioned by it.
+//! [`copy()`], [`copy_elements_if`] and [`gemm()`] take tensors as they are. Copies and products by
+//! the atom of a [`TiledCopy`](crate::atom::TiledCopy) or [`TiledMma`](crate::atom::TiledMma) are
+//! methods of a thread's slice of it, [`ThrCopy`](crate::atom::ThrCopy) and
+//! [`ThrMma`](crate::atom::ThrMma), over tensors that were partitioned by it.
 //!
 //! They work on any memory: global, shared, registers. Here a block of 32 threads doubles and adds
 //! columns of a matrix, with a fragment between; [the guide](crate::guide::tiling) has tiled copies
@@ -78,16 +78,16 @@ mod lanes;
 mod transpose;
 
 pub use crate::atom::mma::AddsInPlace;
-pub use between::{GlobalToShared, ReadsParts, SharedToRegisters};
+pub use between::{GlobalToShared, SharedToRegisters};
 pub use convert::CopyAs;
 pub use copy::{copy, copy_async, copy_elements_if};
-pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy, copy_if, copy_tiled};
-pub(crate) use copy_tiled::{count_of, takes_predicates, whole_bytes};
+pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy};
+pub(crate) use copy_tiled::{copy_if, copy_tiled, count_of, takes_predicates, whole_bytes};
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use fragments::{FromRegisters, ToRegisters};
 pub use gemm::gemm;
-pub use gemm_tiled::{gemm_tiled, gemm_tiled_into};
+pub(crate) use gemm_tiled::{gemm_tiled_into, results_fit};
 pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
     warpgroup_reduce,

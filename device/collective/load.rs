@@ -12,15 +12,15 @@ use crate::atom::{PartitionD, PartitionS, StaticTiledCopy, TilingError};
 use crate::layout::{IntTuple, Layout, composition, left_inverse};
 use crate::memory::{Element, Global, Shared};
 use crate::tensor::{
-    AllButLast, Along, Fragment, FragmentLike, GlobalTensor, IdentityOf, Registers, SharedTensor,
-    StaticLayout, Strided, Strides, WholeTiles,
+    Along, Fragment, FragmentLike, GlobalTensor, IdentityOf, OneStage, Registers, SharedTensor, StaticLayout,
+    Strided, Strides, WholeTiles,
 };
 use core::marker::PhantomData;
 
 /// The tiles along K of an operand with stages `Smem`, in global memory: (BLK, BLK_K, k).
-pub type TilesAlongK<T, S, Smem> = GlobalTensor<Global<T>, S, IdentityOf<AllButLast<Smem>>, Along<1>>;
+pub type TilesAlongK<T, S, Smem> = GlobalTensor<Global<T>, S, IdentityOf<OneStage<Smem>>, Along<1>>;
 /// The thread's source in a tile: (CPY, CPY_BLK, CPY_K).
-type Source<Smem, C> = PartitionS<IdentityOf<AllButLast<Smem>>, C>;
+type Source<Smem, C> = PartitionS<IdentityOf<OneStage<Smem>>, C>;
 
 /// The copy of an operand with elements `T` and strides `S` into the stages `Smem`, (BLK, BLK_K,
 /// PIPE): a tiled copy by `cp.async`, or [`TransposedLoad`].
@@ -107,16 +107,20 @@ where
     unsafe fn start(&mut self, tile: u32, stage: u32) {
         // SAFETY: the operand is readable, and no thread uses the stage.
         unsafe {
-            <C as GlobalToShared<S>>::fill(&self.tiles.tile(tile), &mut self.stages.slice_last(stage));
+            <C as GlobalToShared<S>>::fill(
+                &self.tiles.at((.., .., .., tile)),
+                &mut self.stages.at((.., .., .., stage)),
+            );
         }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn start_whole(&mut self, tile: u32, stage: u32) {
-        let tile = self.tiles.tile(tile).whole(); // (CPY, CPY_BLK, CPY_K)
+        let tile = self.tiles.at((.., .., .., tile)).whole(); // (CPY, CPY_BLK, CPY_K)
+        let mut stage = self.stages.at((.., .., .., stage)); // (CPY, CPY_BLK, CPY_K)
         // SAFETY: the tile is inside the readable operand, and no thread uses the stage.
-        unsafe { <C as GlobalToShared<WholeTiles<S>>>::fill(&tile, &mut self.stages.slice_last(stage)) };
+        unsafe { <C as GlobalToShared<WholeTiles<S>>>::fill(&tile, &mut stage) };
     }
 
     #[inline(always)]
@@ -184,22 +188,23 @@ where
     #[inline(always)]
     unsafe fn start(&mut self, tile: u32, _: u32) {
         // SAFETY: the operand is readable.
-        unsafe { copy_tiled(From::default(), &self.tiles.tile(tile), &mut self.loaded) };
+        unsafe { copy_tiled(From::default(), &self.tiles.at((.., .., .., tile)), &mut self.loaded) };
     }
 
     #[inline(always)]
     unsafe fn start_whole(&mut self, tile: u32, _: u32) {
+        let tile = self.tiles.at((.., .., .., tile)).whole(); // (CPY, CPY_BLK, CPY_K)
         // SAFETY: the tile is inside the readable operand.
-        unsafe { copy_tiled(From::default(), &self.tiles.tile(tile).whole(), &mut self.loaded) };
+        unsafe { copy_tiled(From::default(), &tile, &mut self.loaded) };
     }
 
     #[inline(always)]
     unsafe fn finish(&mut self, stage: u32) {
-        let mut to = self.stages.slice_last(stage); // (CPY, CPY_BLK, CPY_K)
+        let mut to = self.stages.at((.., .., .., stage)); // (CPY, CPY_BLK, CPY_K)
         // SAFETY: the caller's contract; the fragment is fully written before it is read.
         unsafe {
             let mut transposed = to.make_fragment_like(); // (CPY, CPY_BLK, CPY_K)
-            copy(&self.loaded.view_as::<TransposedRegisters<From, To, AllButLast<Smem>>>(), &mut transposed);
+            copy(&self.loaded.view_as::<TransposedRegisters<From, To, OneStage<Smem>>>(), &mut transposed);
             copy_tiled(To::default(), &transposed, &mut to);
         }
     }

@@ -10,13 +10,13 @@ use super::load::{Load, Loading as _, TilesAlongK};
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf};
 use super::sink::Batches;
 use super::tiles::WorkTile;
-use crate::algorithm::{AddsInPlace, ReadsParts, SharedToRegisters, gemm_tiled};
+use crate::algorithm::{AddsInPlace, SharedToRegisters};
 use crate::arch::{Fma, cp_async_commit, cp_async_wait, cp_async_wait_all, opaque, sync_threads};
 use crate::atom::mma::MmaAtom;
-use crate::atom::{AccumulatorOf, PartitionS, StaticTiledCopy, StaticTiledMma, TilingError};
+use crate::atom::{AccumulatorOf, StaticTiledCopy, StaticTiledMma, TilingError};
 use crate::layout::Layout;
 use crate::memory::{Element, Global, SharedArray};
-use crate::tensor::{All, AllButLast, Fragment, Matrix, Rank, SharedTensor, StaticLayout, Strides};
+use crate::tensor::{All, Fragment, Matrix, OneStage, Rank, SharedTensor, StaticLayout, Strides};
 
 /// The tiles and copies of a block: the parameters of [`Multistage`], as a type.
 pub trait MultistageConfig: 'static {
@@ -36,11 +36,9 @@ pub trait MultistageConfig: 'static {
     /// B from global to shared memory.
     type LoadB: Load<Self::Element, Self::StridesB, Self::SmemB>;
     /// A from shared memory to fragments.
-    type ReadA: SharedToRegisters<Element = Self::Element>
-        + ReadsParts<AllButLast<PartitionS<Self::SmemA, Self::ReadA>>>;
+    type ReadA: SharedToRegisters<Element = Self::Element>;
     /// B from shared memory to fragments.
-    type ReadB: SharedToRegisters<Element = Self::Element>
-        + ReadsParts<AllButLast<PartitionS<Self::SmemB, Self::ReadB>>>;
+    type ReadB: SharedToRegisters<Element = Self::Element>;
     /// The product.
     type Mma: StaticTiledMma<Atom: MmaAtom<C: Element + Fma> + AddsInPlace>;
 }
@@ -55,8 +53,8 @@ pub struct Multistage<C: MultistageConfig> {
 }
 
 /// A layout of one stage.
-type StageA<C> = AllButLast<<C as MultistageConfig>::SmemA>;
-type StageB<C> = AllButLast<<C as MultistageConfig>::SmemB>;
+type StageA<C> = OneStage<<C as MultistageConfig>::SmemA>;
+type StageB<C> = OneStage<<C as MultistageConfig>::SmemB>;
 /// The type of the accumulators.
 type Sum<C> = <<<C as MultistageConfig>::Mma as StaticTiledMma>::Atom as MmaAtom>::C;
 /// The accumulators of a thread: (MMA, MMA_M, MMA_N).
@@ -270,15 +268,14 @@ impl<C: MultistageConfig> Multistage<C> {
         macro_rules! read {
             ($stage:expr, $step:expr => $to:expr) => {{
                 let (stage, step): (u32, u32) = ($stage, $step);
-                let (tXrA, tXrB) = (read_a.retile_d(&mut tCrA), read_b.retile_d(&mut tCrB)); // (CPY, CPY_M, CPY_K)
-                let (tXsA, tXsB) = (tXsA.slice_last(stage).part_last(step), tXsB.slice_last(stage).part_last(step)); // (CPY, CPY_M)
-                C::ReadA::read_part(&tXsA, &mut tXrA.slice_last($to));
-                C::ReadB::read_part(&tXsB, &mut tXrB.slice_last($to));
+                let (mut tXrA, mut tXrB) = (read_a.retile_d(&mut tCrA), read_b.retile_d(&mut tCrB)); // (CPY, CPY_M, CPY_K)
+                C::ReadA::read(&tXsA.at((.., .., step, stage)), &mut tXrA.at_mut((.., .., $to)));
+                C::ReadB::read(&tXsB.at((.., .., step, stage)), &mut tXrB.at_mut((.., .., $to)));
             }};
         }
         macro_rules! multiply {
             ($step:expr) => {
-                gemm_tiled(C::Mma::default(), &tCrA.at_last($step), &tCrB.at_last($step), &mut sums)
+                mma.gemm(&mut sums, tCrA.at((.., .., $step)), tCrB.at((.., .., $step)))
             };
         }
         let (mut reading, mut writing) = (0, stages - 1);

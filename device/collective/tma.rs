@@ -18,14 +18,14 @@ use crate::atom::wgmma::{
 use crate::atom::{OfA, OfB, StaticTiledMma, TilingError};
 use crate::memory::{Element, SharedArray};
 use crate::pipeline::{Consumer, Full, PipelineStorage, Producer, Readers};
-use crate::tensor::{AllButLast, SharedTensor, StaticLayout};
+use crate::tensor::{OneStage, SharedTensor, StaticLayout};
 use core::marker::PhantomData;
 
 /// How A is loaded: a stage of `L`, of a tensor of `R` modes, (M, K) or (M, K, batch).
-pub type LoadA<T, L, const R: usize = 2> = TmaCopy<T, AllButLast<L>, R>;
+pub type LoadA<T, L, const R: usize = 2> = TmaCopy<T, OneStage<L>, R>;
 /// How B is loaded: a stage of `L`, of a tensor of `R` modes, (N, K) or (N, K, batch), a part of it
 /// by each block of a cluster.
-pub type LoadB<T, L, const R: usize = 2, const CLUSTER: u32 = 1> = TmaCopy<T, AllButLast<L>, R, CLUSTER>;
+pub type LoadB<T, L, const R: usize = 2, const CLUSTER: u32 = 1> = TmaCopy<T, OneStage<L>, R, CLUSTER>;
 
 /// The warps that multiply, of a tiled MMA: all of them read each stage.
 #[derive(Clone, Copy, Debug)]

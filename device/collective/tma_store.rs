@@ -22,7 +22,7 @@ use crate::layout::{
     ComposedLayout, IntTuple, Layout, Major, Swizzle, SwizzleBytes, make_col_major, shared_memory_atom,
 };
 use crate::memory::{Element, Shared, SharedArray};
-use crate::tensor::{AllButLast, StaticLayout, Tensor};
+use crate::tensor::{OneStage, StaticLayout, Tensor};
 use crate::{layout, tiled_copy, tiled_mma};
 use core::marker::PhantomData;
 
@@ -59,7 +59,7 @@ impl<const COUNT: i64> StaticLayout for BoxLayout<COUNT> {
 
 /// How a box is stored: the map of C, of a tensor of `R` modes (M, N) or (M, N, batch), is made by
 /// it.
-pub type StoreC<T, const R: usize = 2> = TmaCopy<T, AllButLast<BoxLayout<1>>, R>;
+pub type StoreC<T, const R: usize = 2> = TmaCopy<T, OneStage<BoxLayout<1>>, R>;
 
 /// The boxes of a mainloop's block: two for each consumer warpgroup, `(64, 64, boxes)`.
 pub struct BoxesOf<M>(PhantomData<M>);

@@ -1,7 +1,7 @@
 //! Tensors whose last mode is the pipeline's stage.
 
 use super::{Filling, Full, Writing};
-use crate::tensor::{AllButLast, Engine, StaticLayout, Tensor};
+use crate::tensor::{AllButLast, Movable, StaticLayout, Tensor};
 
 /// A tensor whose last mode is the stage, or a tuple of such tensors: partitions of shared memory,
 /// tensors of descriptors.
@@ -13,13 +13,13 @@ pub trait Staged {
     fn stage(self, index: u32) -> Self::Stage;
 }
 
-impl<E: Engine, L: StaticLayout> Staged for Tensor<E, L> {
+impl<E: Movable, L: StaticLayout> Staged for Tensor<E, L> {
     type Stage = Tensor<E, AllButLast<L>>;
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn stage(self, index: u32) -> Self::Stage {
-        self.slice_last(index)
+        self.at_stage(index)
     }
 }
 

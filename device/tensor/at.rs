@@ -225,6 +225,9 @@ impl<L, K> Clone for SliceOf<L, K> {
 }
 impl<L, K> Copy for SliceOf<L, K> {}
 
+/// One stage of `(BLK_M, BLK_K, PIPE)`: the layout of `t.at((.., .., stage))`.
+pub type OneStage<L> = SliceOf<L, (Kept, Kept, Fixed)>;
+
 /// The modes of a layout that are fixed, or the others. None is one element.
 pub(super) const fn modes_where(layout: Layout, fixed: [bool; MAX_PLACES], wanted: bool) -> Layout {
     let mut modes = [layout; MAX_PLACES];
@@ -373,7 +376,7 @@ impl<T: Element> Sliceable for Shared<T> {
     #[inline(always)]
     fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self {
         if L::SWIZZLE.bits() == 0 {
-            return self.offset(SliceDigits::<L, K, PLAIN>::offset(places));
+            return SliceDigits::<L, K, PLAIN>::moved(*self, places, Self::offset);
         }
         // Multiples of the swizzle's block move the origin. The rest is kept apart, so that a
         // constant stays a constant after the swizzle.
@@ -387,6 +390,6 @@ impl<T: Scalar + Storable> Sliceable for SharedPacked<T> {
 
     #[inline(always)]
     fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self {
-        self.offset(SliceDigits::<L, K, PLAIN>::offset(places).into())
+        SliceDigits::<L, K, PLAIN>::moved(*self, places, |at, offset| at.offset(offset.into()))
     }
 }

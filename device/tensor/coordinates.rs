@@ -8,7 +8,7 @@ use super::rank::{More, Rank, TensorCoordinate, TensorRank, all, by_axis};
 use super::rows::same_size;
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::tables::{Digits, Offsets, SliceDigits};
-use super::{Engine, Partitioned, Tensor, refuse};
+use super::{Engine, Movable, Partitioned, Tensor, refuse};
 use crate::arch::simulator_assert;
 use crate::layout::{Layout, Text};
 use crate::memory::{Element, Storable};
@@ -81,7 +81,9 @@ impl<T: Storable, R: TensorRank> Coordinates<T, R> {
 
 impl<T: Storable, R: TensorRank> Engine for Coordinates<T, R> {
     type Element = T;
+}
 
+impl<T: Storable, R: TensorRank> Movable for Coordinates<T, R> {
     #[inline(always)]
     fn shift<S: StaticLayout>(&mut self, index: u32) {
         *self = self.moved([Digits::<S, 0>::offset(index), Digits::<S, 1>::offset(index)]);

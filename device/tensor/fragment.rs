@@ -4,7 +4,7 @@ use super::at::{MAX_PLACES, PlaceKinds};
 use super::room::{ROOM, Room};
 use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
-use super::tables::{Digits, MAX_ELEMENTS, Offsets, PLAIN, SliceDigits, run};
+use super::tables::{MAX_ELEMENTS, Offsets, PLAIN, SliceDigits, run};
 use super::{Access, AccessMut, Engine, Length, Tensor};
 use crate::arch::{Fma, Word, simulator_assert};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
@@ -347,16 +347,9 @@ impl<T: Storable, L: StaticLayout> Length for RegistersRun<T, L> {
 }
 
 macro_rules! registers {
-    ($engine:ty, $($lifetime:lifetime)?, |$this:ident, $step:ident| $shift:expr, |$own:ident| $origin:expr) => {
+    ($engine:ty, $($lifetime:lifetime)?, |$own:ident| $origin:expr) => {
         impl<$($lifetime,)? T: Storable> Engine for $engine {
             type Element = T;
-
-            #[inline(always)]
-            fn shift<S: StaticLayout>(&mut self, index: u32) {
-                let $this = self;
-                let $step = Digits::<S, PLAIN>::offset(index);
-                $shift
-            }
         }
 
         // SAFETY: `run` looks for groups of consecutive offsets that start at multiples of their
@@ -404,9 +397,9 @@ macro_rules! registers {
         }
     };
 }
-registers!(Registers<T>, , |_this, _step| const { panic!("a fragment cannot be sliced directly: slice a view of it (view, at_last, at_last_mut)") }, |_own| 0);
-registers!(RegistersRef<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
-registers!(RegistersMut<'a, T>, 'a, |this, step| this.origin = this.origin.wrapping_add_signed(step), |own| own.origin);
+registers!(Registers<T>, , |_own| 0);
+registers!(RegistersRef<'a, T>, 'a, |own| own.origin);
+registers!(RegistersMut<'a, T>, 'a, |own| own.origin);
 
 macro_rules! registers_mut {
     ($engine:ty, $($lifetime:lifetime)?, |$own:ident| $origin:expr) => {

@@ -151,9 +151,8 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
     /// The tile with coordinate `at`, tiles being of the shape of `T`, CuTe's `local_tile`.
     ///
     /// With a number for each mode the result is `(BLK_0, BLK_1)`. With [`All`] in one place it is
-    /// `(BLK_0, BLK_1, rest)`: the tiles along that axis, of which [`Tensor::tile`] takes one, or
-    /// [`Tensor::at`]. Tiles may hang over each of the tensor's edges; the elements outside do not
-    /// exist.
+    /// `(BLK_0, BLK_1, rest)`: the tiles along that axis, of which [`Tensor::at`] takes one. Tiles
+    /// may hang over each of the tensor's edges; the elements outside do not exist.
     ///
     /// MoYe.jl's `@tile`.
     #[doc(alias = "@tile")]

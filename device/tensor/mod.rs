@@ -35,7 +35,9 @@ mod strided;
 mod strides;
 pub(crate) mod tables;
 
-pub use at::{Backwards, Fixed, Kept, MAX_PLACES, Place, PlaceKind, PlaceKinds, Places, SliceOf, Sliceable};
+pub use at::{
+    Backwards, Fixed, Kept, MAX_PLACES, OneStage, Place, PlaceKind, PlaceKinds, Places, SliceOf, Sliceable,
+};
 pub use coordinates::{CoordinateTensor, Coordinates, identity_tensor};
 pub use element_index::ElementIndex;
 pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
@@ -48,7 +50,8 @@ pub(crate) use rows::same_threads;
 pub use rows::{AcrossLanes, ByRow, InRegisters, OfTile, Reduced, Reordered};
 pub use shared::SharedTensor;
 pub(crate) use shared::{block_bytes, starts_at_zero};
-pub use slice::{AllButLast, LastOf, ModeOf, Part, Transposed};
+pub(crate) use slice::AllButLast;
+pub use slice::{ModeOf, Transposed};
 pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zero};
 pub use strided::{GlobalTensor, Strided};
@@ -100,7 +103,10 @@ impl<E, L: StaticLayout> Tensor<E, L> {
 pub trait Engine {
     /// The element type.
     type Element: Storable;
+}
 
+/// An engine whose origin can be moved: all but registers, of which a slice is a borrow.
+pub trait Movable: Engine {
     /// Moves the origin to where the layout `T` leads from `index`.
     fn shift<T: StaticLayout>(&mut self, index: u32);
 }
@@ -110,7 +116,7 @@ pub trait Engine {
     message = "a tensor over `{Self}` cannot be partitioned among threads",
     note = "a fragment belongs to one thread; tensors in global and shared memory are partitioned"
 )]
-pub trait Partitioned: Engine {}
+pub trait Partitioned: Movable {}
 
 /// A number of elements, as a type.
 pub trait Length {

@@ -2,7 +2,7 @@
 
 use super::static_layout::StaticLayout;
 use super::tables::{Digits, Offsets, PLAIN, block_mask, is_linear_after, run};
-use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
+use super::{Access, AccessMut, Engine, Length, Movable, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::{Layout, Swizzle, Text};
 use crate::memory::{Element, Shared, SharedPacked, Storable};
@@ -173,7 +173,9 @@ macro_rules! pointer {
 
         impl<T: $($bound)+> Engine for $pointer<T> {
             type Element = T;
+        }
 
+        impl<T: $($bound)+> Movable for $pointer<T> {
             #[inline(always)]
             fn shift<S: StaticLayout>(&mut self, index: u32) {
                 *self = self.offset(Digits::<S, PLAIN>::offset(index).into());
@@ -238,7 +240,7 @@ mod tests {
         PartitionD, PartitionS, StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a,
     };
     use crate::layout::{ComposedLayout, Swizzle, layout, tuple};
-    use crate::tensor::{AllButLast, Fixed, Kept, LastOf, SliceOf, Sliceable};
+    use crate::tensor::{AllButLast, Fixed, Kept, SliceOf, Sliceable};
     use crate::{swizzled_layout, tiled_copy, tiled_mma};
     use half::f16;
 
@@ -261,7 +263,7 @@ mod tests {
     /// Each element of a thread's part of a stage is at the swizzle of its offset in the array.
     fn lies_where_the_swizzle_says<L: StaticLayout, P: StaticLayout>(threads: Layout) {
         const BASE: u32 = 1 << 14;
-        let stages = LastOf::<P>::LAYOUT;
+        let stages = P::LAYOUT.mode(P::LAYOUT.rank() - 1);
         for thread in 0..threads.size() {
             for stage in 0..stages.size() {
                 let offset = threads.at(thread) + stages.at(stage);

@@ -7,7 +7,7 @@ use super::rank::{More, TensorRank, all, by_axis, more_along, others_below};
 use super::static_layout::StaticLayout;
 use super::strides::{Strides, WholeTiles};
 use super::tables::{Digits, Offsets, SliceDigits, run};
-use super::{Access, AccessMut, Engine, Length, Partitioned, Tensor};
+use super::{Access, AccessMut, Engine, Length, Movable, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::memory::{GlobalPackedMut, GlobalPointer, GlobalPointerMut, Storable};
 use crate::number::Scalar;
@@ -118,7 +118,9 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
 
 impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
     type Element = P::Element;
+}
 
+impl<P: GlobalPointer, S: Strides, R> Movable for Strided<P, S, R> {
     #[inline(always)]
     fn shift<T: StaticLayout>(&mut self, index: u32) {
         self.advance([Digits::<T, 0>::offset(index), Digits::<T, 1>::offset(index)]);
@@ -292,19 +294,5 @@ impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout, B>
     #[inline(always)]
     pub fn tiles(&self) -> u32 {
         self.engine.rest.tiles()
-    }
-}
-
-impl<P: GlobalPointer, S: Strides, const AXIS: usize, L: StaticLayout> GlobalTensor<P, S, L, Along<AXIS>> {
-    /// Tile `index` along the axis that was left open: `t_a_g_a(_, _, k)`.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn tile(&self, index: u32) -> GlobalTensor<P, S, L> {
-        let mut engine = self.engine.without_rest();
-        engine.advance(self.engine.rest.step(index));
-        if const { AXIS > 1 } {
-            engine.advance_more(self.engine.rest.step_more(index));
-        }
-        Tensor::from_engine(engine)
     }
 }

@@ -125,6 +125,8 @@ struct SliceDigit {
     digit: Digit,
     /// Whether it moves by whole blocks of the swizzle.
     outside: bool,
+    /// Whether it is the first of its mode.
+    first: bool,
 }
 
 /// The digits of the coordinates of a slice along one axis: `K` says which modes of `L` are fixed.
@@ -132,12 +134,14 @@ pub(crate) struct SliceDigits<L, K, const AXIS: usize>(PhantomData<(L, K)>);
 
 impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> {
     const TABLE: ([SliceDigit; MAX_DIGITS], usize) = {
-        let none = SliceDigit { mode: 0, digit: Digit { divide: 1, modulo: 1, stride: 0 }, outside: true };
+        let digit = Digit { divide: 1, modulo: 1, stride: 0 };
+        let none = SliceDigit { mode: 0, digit, outside: true, first: true };
         let mut digits = [none; MAX_DIGITS];
         let (mut count, mut mode) = (0, 0);
         let inside = if L::SWIZZLE.bits() == 0 { 0 } else { block_mask(L::SWIZZLE) };
         while mode < L::LAYOUT.rank() && mode < K::FIXED.len() {
             if K::FIXED[mode] {
+                let before = count;
                 let layout = coalesce(along(L::LAYOUT.mode(mode), AXIS));
                 let leaves = layout.leaves();
                 let (mut divide, mut leaf) = (1, 0);
@@ -147,7 +151,8 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
                     if stride != 0 {
                         let modulo = if leaf == leaves { 0 } else { extent as u32 };
                         let digit = Digit { divide, modulo, stride: stride as i32 };
-                        digits[count] = SliceDigit { mode, digit, outside: stride as u64 & inside == 0 };
+                        let outside = stride as u64 & inside == 0;
+                        digits[count] = SliceDigit { mode, digit, outside, first: count == before };
                         count += 1;
                     }
                     divide *= extent as u32;
@@ -171,7 +176,7 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
         let (mut outside, mut inside) = (0, 0);
         let mut i = 0;
         while i < Self::TABLE.1 {
-            let SliceDigit { mode, digit, outside: whole } = Self::TABLE.0[i];
+            let SliceDigit { mode, digit, outside: whole, .. } = Self::TABLE.0[i];
             let value = places[mode] / digit.divide;
             let value = if digit.modulo == 0 { value } else { value % digit.modulo };
             let step = value as i32 * digit.stride;
@@ -183,6 +188,27 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
             i += 1;
         }
         (outside, inside)
+    }
+
+    /// `origin` moved by [`offset`](Self::offset), once for each mode, the last first.
+    ///
+    /// A place in the last mode, the stage, is known at run time. Constants in the modes before it
+    /// become immediates of the accesses; a sum over all modes would be scaled to bytes for each.
+    #[inline(always)]
+    pub(crate) fn moved<P>(mut origin: P, places: [u32; MAX_PLACES], by: impl Fn(P, i32) -> P) -> P {
+        let (mut offset, mut i) = (0, Self::TABLE.1);
+        while i > 0 {
+            i -= 1;
+            let SliceDigit { mode, digit, first, .. } = Self::TABLE.0[i];
+            let value = places[mode] / digit.divide;
+            let value = if digit.modulo == 0 { value } else { value % digit.modulo };
+            offset += value as i32 * digit.stride;
+            if first {
+                origin = by(origin, offset);
+                offset = 0;
+            }
+        }
+        origin
     }
 }
 

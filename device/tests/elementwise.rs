@@ -1,7 +1,7 @@
 //! Functions of elements and products of every rank, on the simulator: against plain Rust.
 
 use half::{bf16, f16};
-use moye_device::algorithm::{axpby, clear, copy, fill, gemm_tiled, transform};
+use moye_device::algorithm::{axpby, clear, copy, fill, transform};
 use moye_device::arch::{f16_to_f32, sync_threads, thread_idx};
 use moye_device::atom::mma::{SM80_8x8x4_C64C64C64C64_TN, SM80_16x8x8_F32F16F16F32_TN, UniversalFma};
 use moye_device::atom::{StaticTiledMma, TiledMma};
@@ -177,7 +177,7 @@ macro_rules! product {
         let (left, right) =
             (fragment::<$t, $a>(|i| <$t>::from(a(i))), fragment::<$t, $b>(|i| <$t>::from(b(i))));
         // SAFETY: one thread's own elements.
-        unsafe { gemm_tiled(<$mma>::default(), &left, &right, &mut c) };
+        unsafe { <$mma>::slice(0).gemm(&mut c, &left, &right) };
         for j in 0..$n {
             for i in 0..$m {
                 let sum: i64 = (0..$k).map(|k| i64::from(a(i + $m * k)) * i64::from(b(j + $n * k))).sum();
@@ -212,7 +212,7 @@ fn a_universal_fma_widens_its_operands() {
     let mut c = fragment::<f32, M4N3>(|i| i as f32);
     // SAFETY: one thread's own elements; the sums below read inside them.
     unsafe {
-        gemm_tiled(Widening, &a, &b, &mut c);
+        Widening::slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             let sum: f32 = (0..5).map(|k| f16_to_f32(a.get(i + 4 * k)) * f16_to_f32(b.get(j + 3 * k))).sum();
             assert_eq!(c.get(i + 4 * j), sum + (i + 4 * j) as f32, "({i}, {j})");
@@ -227,7 +227,7 @@ fn a_universal_fma_takes_64_bit_integers() {
     let mut c = fragment::<u64, M4N3>(|_| 1);
     // SAFETY: as above.
     unsafe {
-        gemm_tiled(Words, &a, &b, &mut c);
+        Words::slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             let sum = (0..5).fold(1u64, |sum, k| {
                 sum.wrapping_add((u64::MAX - (i + 4 * k) as u64).wrapping_mul(3 + (j + 3 * k) as u64))
@@ -245,7 +245,7 @@ fn a_universal_fma_takes_complex_numbers() {
     let mut c = fragment::<Complex64, M4N3>(|i| number(i, 1.0));
     // SAFETY: as above.
     unsafe {
-        gemm_tiled(ComplexFma, &a, &b, &mut c);
+        ComplexFma::slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             // Small enough to be exact, in whatever order.
             let sum = (0..5).fold(number(i + 4 * j, 1.0), |sum, k| sum + a.get(i + 4 * k) * b.get(j + 3 * k));
@@ -291,9 +291,9 @@ fn half_product(steps: bool) {
                 let (t_a, t_b) = (mma.partition_a(s_a), mma.partition_b(s_b)); // (MMA, MMA_M, MMA_K)
                 if steps {
                     // (MMA, MMA_M) and (MMA, MMA_N)
-                    gemm_tiled(Half, &t_a.slice_last(0), &t_b.slice_last(0), &mut sums);
+                    mma.gemm(&mut sums, t_a.at((.., .., 0)), t_b.at((.., .., 0)));
                 } else {
-                    gemm_tiled(Half, &t_a, &t_b, &mut sums);
+                    mma.gemm(&mut sums, t_a, t_b);
                 }
                 copy(&sums, &mut mma.partition_c(g_c));
             }
@@ -335,8 +335,8 @@ fn an_atom_alone_is_a_product_of_rank_one() {
                 fill(&mut a, f16::from_f32(2.0));
                 fill(&mut b, f16::from_f32(3.0));
                 // (MMA), each
-                let (a, b) = (a.at_last(0).slice_last(0), b.at_last(0).slice_last(0));
-                gemm_tiled(Half, &a, &b, &mut sums.view_mut().slice_last(0).slice_last(0));
+                let (a, b) = (a.at((.., 0, 0)), b.at((.., 0, 0)));
+                mma.gemm(sums.at_mut((.., 0, 0)), a, b);
                 for i in 0..4 {
                     assert_eq!(sums.get(i), 48.0, "8 products of 2 and 3");
                 }
@@ -366,7 +366,7 @@ fn complex_numbers_take_two_registers() {
             unsafe {
                 let mut sums = mma.partition_fragment_c(&g_c);
                 fill(&mut sums, Complex64::new(1.0, -1.0));
-                gemm_tiled(Complex, &mma.partition_a(g_a), &mma.partition_b(g_a), &mut sums);
+                mma.gemm(&mut sums, mma.partition_a(g_a), mma.partition_b(g_a));
                 copy(&sums, &mut mma.partition_c(g_c));
             }
         })

@@ -13,7 +13,7 @@ use moye_device::atom::wgmma::{
 use moye_device::atom::{StaticTiledMma, TiledMma};
 use moye_device::layout::{ComposedLayout, Layout, Major, SwizzleBytes, layout, shared_memory_atom, tuple};
 use moye_device::memory::{Global, GlobalMut, Shared};
-use moye_device::tensor::{AllButLast, SharedTensor, StaticLayout, Tensor};
+use moye_device::tensor::{OneStage, SharedTensor, StaticLayout, Tensor};
 use moye_device::{partition, static_layout, swizzled_layout, tensor, tile, tiled_mma};
 use moye_sim::{GlobalMemory, Launch};
 
@@ -147,8 +147,8 @@ fn warpgroups_side_by_side_multiply_their_columns_of_b() {
 
 #[test]
 fn blocks_of_a_cluster_load_their_parts_of_a_tile() {
-    type Whole = TmaCopy<u16, AllButLast<Rows>, 2>;
-    type Half = TmaCopy<u16, AllButLast<Rows>, 2, 2>;
+    type Whole = TmaCopy<u16, OneStage<Rows>, 2>;
+    type Half = TmaCopy<u16, OneStage<Rows>, 2, 2>;
     assert_eq!((Whole::TILE.copies(), Whole::BYTES), (2, 128 * 128 * 2));
     assert_eq!((Half::TILE.copies(), Half::TILE.bytes(), Half::BYTES), (2, 64 * 128 * 2, 128 * 128 * 2));
 }

@@ -36,6 +36,7 @@ mod quad_pairs;
 #[allow(non_snake_case, reason = "tensors have CuTe's names")]
 mod sinks;
 mod slices_checked;
+mod slices_named;
 mod static_layouts;
 mod tensors;
 mod tiling_access;

@@ -3,7 +3,7 @@
 
 use crate::bytes::{bytes, of_bytes};
 use half::f16;
-use moye_device::algorithm::{clear, copy, gemm_tiled, gemm_tiled_into, transform};
+use moye_device::algorithm::{clear, copy, transform};
 use moye_device::arch::thread_idx;
 use moye_device::atom::mma::*;
 use moye_device::atom::{StaticTiledMma, TiledMma};
@@ -94,7 +94,7 @@ fn mixed<M: StaticTiledMma<Atom: MmaAtom<A = f16, B = f16, C = f16, D = f32>>>()
             let t_g_d = mma.partition_d(g_d); // (MMA, MMA_M, MMA_N)
             let mut t_r_d = mma.make_fragment_d(&t_g_d); // (MMA, MMA_M, MMA_N)
             copy(&mma.partition_c(g_c), &mut t_r_c);
-            gemm_tiled_into(M::default(), &mut t_r_d, &mma.partition_a(g_a), &mma.partition_b(g_b), &t_r_c);
+            mma.gemm_into(&mut t_r_d, mma.partition_a(g_a), mma.partition_b(g_b), &t_r_c);
             copy(&t_r_d, &mut mma.partition_d(g_d));
         }
     });
@@ -137,11 +137,11 @@ fn what_the_product_is_added_to_stays_as_it_is() {
             let mut t_r_d = mma.partition_fragment_d(&g_d);
             copy(&mma.partition_c(g_c), &mut t_r_c);
             let (t_g_a, t_g_b) = (mma.partition_a(g_a), mma.partition_b(g_b));
-            gemm_tiled_into(Doubles, &mut t_r_d, &t_g_a, &t_g_b, &t_r_c);
+            mma.gemm_into(&mut t_r_d, t_g_a, t_g_b, &t_r_c);
             // Again onto the same accumulators: the product counts twice, and what it was added to
             // once.
             let once = t_r_d.clone();
-            gemm_tiled(Doubles, &t_g_a, &t_g_b, &mut t_r_c);
+            mma.gemm(&mut t_r_c, t_g_a, t_g_b);
             for i in 0
                 ..Fragment::<f64, moye_device::atom::FragmentOf<TileC, Doubles, moye_device::atom::OfC>>::SIZE
             {
@@ -169,7 +169,7 @@ fn sums_of_three_products_are_tiled_like_any_others() {
         unsafe {
             let mut sums: Fragment<GaussComplex, _> = mma.partition_fragment_c(&g_d); // (MMA, MMA_M, MMA_N)
             clear(&mut sums);
-            gemm_tiled(Gauss, &mma.partition_a(g_a), &mma.partition_b(g_b), &mut sums);
+            mma.gemm(&mut sums, mma.partition_a(g_a), mma.partition_b(g_b));
             transform(&sums, &mut mma.partition_c(g_d), Complex64::from);
         }
     });
@@ -192,7 +192,7 @@ fn of_rank<A: StaticLayout, B: StaticLayout, C: StaticLayout, D: StaticLayout>(m
         a.iter().enumerate().for_each(|(i, &value)| left.set(i, value));
         b.iter().enumerate().for_each(|(i, &value)| right.set(i, value));
         (0..m * n).for_each(|i| addend.set(i, c(i)));
-        gemm_tiled_into(Fma, &mut d, &left, &right, &addend);
+        Fma::slice(0).gemm_into(&mut d, &left, &right, &addend);
         for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {
             let want = (0..k).fold(c(i + m * j), |sum, k| sum + a[i + m * k] * b[j + n * k]);
             assert_eq!(d.get(i + m * j), want, "({i}, {j}) of {m} x {n} x {k}");

@@ -3,7 +3,7 @@
 
 use crate::bytes::{bytes, of_bytes};
 use half::f16;
-use moye_device::algorithm::{clear, copy, gemm_tiled};
+use moye_device::algorithm::{clear, copy};
 use moye_device::arch::lane_id;
 use moye_device::atom::copy::UniversalCopy;
 use moye_device::atom::mma::*;
@@ -137,7 +137,7 @@ fn product<M: StaticTiledMma<Atom = Sums>>(stores: impl Fn(u32) -> bool + Sync) 
             unsafe {
                 let mut t_r_c = mma.partition_fragment_c(&g_c); // (MMA, MMA_M, MMA_N)
                 clear(&mut t_r_c);
-                gemm_tiled(M::default(), &mma.partition_a(g_a), &mma.partition_b(g_b), &mut t_r_c);
+                mma.gemm(&mut t_r_c, mma.partition_a(g_a), mma.partition_b(g_b));
                 if stores(lane_id()) {
                     copy(&t_r_c, &mut mma.partition_c(g_c));
                 }

@@ -5,9 +5,9 @@ use moye_device::arch::thread_idx;
 use moye_device::atom::copy::UniversalCopy;
 use moye_device::atom::mma::UniversalFma;
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma, TiledCopy, TiledMma};
-use moye_device::memory::{Shared, SharedArray, SharedPacked, SharedStorage};
+use moye_device::memory::{Global, Shared, SharedArray, SharedPacked, SharedStorage};
 use moye_device::number::S4;
-use moye_device::tensor::{Fragment, SharedTensor};
+use moye_device::tensor::{Fragment, Matrix, SharedTensor, UnitStride};
 use moye_device::{layout, static_layout, tiled_copy, tiled_mma};
 use moye_sim::{GlobalMemory, Launch};
 
@@ -73,18 +73,22 @@ fn a_thread_that_a_partition_does_not_have_is_a_fault() {
 
 #[test]
 fn a_place_that_a_mode_does_not_have_is_a_fault() {
-    let sliced = fault(|thread| {
-        tile().slice_last(thread / 8 * 3);
+    let last = fault(|thread| {
+        tile().at((.., .., thread / 8 * 3));
     });
-    says(&sliced, &["slice_last: place 3 of the last mode of (4,2,3):(1,4,8), which has 3"]);
-    let part = fault(|thread| {
-        tile().part_last(thread / 8 * 3);
+    says(&last, &["at: place 3 of mode 2 of (4,2,3):(1,4,8), which has 3"]);
+    let middle = fault(|thread| {
+        tile().at((.., thread / 8 * 2, 1));
     });
-    says(&part, &["part_last: place 3 of the last mode of (4,2,3):(1,4,8), which has 3"]);
+    says(&middle, &["at: place 2 of mode 1 of (4,2,3):(1,4,8), which has 2"]);
     let fragment = fault(|thread| {
-        Fragment::<f32, Tile>::filled(0.0).at_last(thread / 8 * 3);
+        Fragment::<f32, Tile>::filled(0.0).at_mut((thread / 8 * 4, .., ..));
     });
-    says(&fragment, &["slice_last: place 3 of"]);
+    says(&fragment, &["at: place 4 of mode 0 of"]);
+    let matrix = fault(|thread| {
+        Matrix::new(Global::<f32>::from_address(0), (4, 3), UnitStride::<0>(4)).at((.., thread / 8 * 3));
+    });
+    says(&matrix, &["at: place 3 of mode 1 of a tensor of (4, 3)"]);
 }
 
 #[test]

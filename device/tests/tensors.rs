@@ -234,7 +234,7 @@ fn fault_of_a_column(rows: u32, tile: u32) -> Option<String> {
     let launch = Launch::new("column", 1, 1, &memory).run(&|| {
         let matrix = Matrix::new(Global::<u8>::from_address(address), (rows, 1), UnitStride::<0>(1));
         let _ = matrix.local_tile::<Column, _>((tile, 0));
-        let _ = matrix.local_tile::<Column, _>((All, 0)).tile(tile);
+        let _ = matrix.local_tile::<Column, _>((All, 0)).at((.., .., tile));
     });
     launch.err().map(|fault| fault.to_string())
 }

@@ -2,7 +2,7 @@
 //! a kernel's types refuse are in `tests/fixtures/compile-errors`.
 
 use half::f16;
-use moye_device::algorithm::{copy, copy_if, copy_tiled, fill};
+use moye_device::algorithm::{copy, fill};
 use moye_device::arch::{shared_base, sync_threads, thread_idx};
 use moye_device::atom::copy::{DefaultCopy, SM75_U32x4_LDSM_N, UniversalCopy, values_of};
 use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
@@ -211,7 +211,7 @@ where
             }
             sync_threads();
             let slice = C::get_slice(thread);
-            copy_tiled(C::default(), &slice.partition_s(source), &mut slice.partition_d(destination));
+            slice.copy(slice.partition_s(source), slice.partition_d(destination));
             sync_threads();
             (0..size).for_each(|i| assert_eq!(destination.get(i), value(i), "element {i} of {}", D::LAYOUT));
         }
@@ -248,14 +248,14 @@ fn predicates_may_be_a_tensor_that_is_broadcast() {
             }
             sync_threads();
             let slice = OfBoard::get_slice(thread);
-            let (t_s, mut t_d) = (slice.partition_s(source), slice.partition_d(destination)); // (CPY, CPY_M, CPY_N)
+            let (t_s, t_d) = (slice.partition_s(source), slice.partition_d(destination)); // (CPY, CPY_M, CPY_N)
             // Columns 4 j + n of the board, of which the thread has its own n: those below 7 are
             // copied.
             let mut predicates = Fragment::<u8, ByColumn>::filled(0);
             for j in 0..3 {
                 predicates.set(2 * j, u8::from(4 * j + thread as usize / 4 < 7));
             }
-            copy_if(OfBoard, |i| predicates.get(i) != 0, &t_s, &mut t_d);
+            slice.copy_if(|i| predicates.get(i) != 0, t_s, t_d);
             sync_threads();
             for i in 0..96 {
                 let want = if i / 8 < 7 { f16::from_f32(i as f32) } else { MARKER };

@@ -12,12 +12,11 @@ use crate::number::Number;
 /// counts the threads of one set of matrices; [`THR_ID`](MmaAtom::THR_ID) says which lane each is.
 ///
 /// A user's atom has the same items. If its results have C's type it must be [`AddsInPlace`] too,
-/// or only [`gemm_tiled_into`](crate::algorithm::gemm_tiled_into) accepts it:
+/// or only [`gemm_into`](crate::atom::ThrMma::gemm_into) accepts it:
 ///
 /// ```
-/// use moye_device::algorithm::gemm_tiled;
 /// use moye_device::arch::MulAdd;
-/// use moye_device::atom::TiledMma;
+/// use moye_device::atom::{StaticTiledMma, TiledMma};
 /// use moye_device::atom::mma::{AddsInPlace, MmaAtom};
 /// use moye_device::layout::{Layout, layout};
 /// use moye_device::tensor::Fragment;
@@ -74,7 +73,7 @@ use crate::number::Number;
 /// let (a, b) = (Fragment::<f32, ThreadsA>::filled(2.0), Fragment::<f32, ThreadsB>::filled(5.0));
 /// let mut c = Fragment::<f32, ThreadsC>::filled(1.0);
 /// // SAFETY: all fragments are written, and the atom is one thread's.
-/// unsafe { gemm_tiled(Pairs, &a, &b, &mut c) };
+/// unsafe { Pairs::slice(0).gemm(&mut c, &a, &b) };
 /// // SAFETY: inside the fragment.
 /// let sums = [0, 1, 2].map(|m| unsafe { c.get(m) });
 /// assert_eq!(sums, [1.0 + 8.0 * 2.0 * 5.0; 3]);
@@ -147,7 +146,7 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
 #[diagnostic::on_unimplemented(
     message = "the results of `{Self}` have another type than what it adds to, and cannot take its place",
     label = "results and sums of two types",
-    note = "`gemm_tiled_into` has a tensor for the results beside the one that is added to"
+    note = "the method `gemm_into` has a tensor for the results beside the one that is added to"
 )]
 pub trait AddsInPlace: MmaAtom<RegistersD = <Self as MmaAtom>::RegistersC> {}
 

@@ -180,10 +180,18 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
 
 impl<C: StaticTiledCopy> ThrCopy<C> {
     /// Copies a thread's part of the source to its part of the destination by the atom, both
-    /// partitioned by this copy: `(CPY, CPY_M, CPY_N, ...)`. See [`copy_tiled`].
+    /// partitioned by this copy: `(CPY, CPY_M, CPY_N, ...)`. CuTe's `copy(tiled_copy, src, dst)`.
+    ///
+    /// Elements outside of a matrix arrive as zeros and are not written. A `cp.async` is complete
+    /// after [`cp_async_wait`](crate::arch::cp_async_wait).
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// The source may be read and the destination written; no other thread writes elements of the
+    /// source or touches those of the destination meanwhile (until the wait, for `cp.async`).
+    /// Elements smaller than a byte are copied as whole bytes, as by
+    /// [`copy`](crate::algorithm::copy()): no other thread touches the rest of a row's last byte
+    /// either. An atom of a warp (`ldmatrix`, `stmatrix`) is called by all its lanes together, and
+    /// its architecture is there.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy<S, D>(self, source: S, mut destination: D)
@@ -198,10 +206,15 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     }
 
     /// [`copy`](Self::copy) of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`,
-    /// of which `predicate(i)` holds. See [`copy_if`].
+    /// of which `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
+    ///
+    /// Elements that the predicate excludes keep their values, or become zeros if the atom's name
+    /// ends in `ZFILL`. For an atom that leaves its width to the tensors (`DefaultCopy`,
+    /// `AutoVectorizingCopy`) a predicate is for one element, as its layouts say:
+    /// [`copy_elements_if`](crate::algorithm::copy_elements_if).
     ///
     /// # Safety
-    /// As [`copy_if`].
+    /// As [`copy`](Self::copy), for the copied elements.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy_if<S, D>(self, predicate: impl Fn(usize) -> bool, source: S, mut destination: D)
@@ -219,7 +232,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     /// operand, by the atom: the fragment is [retiled](Self::retile_d).
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`copy`](Self::copy).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load<S, L>(self, source: S, fragment: &mut Fragment<C::Element, L>)
@@ -238,7 +251,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     /// the destination by the atom: the fragment is [retiled](Self::retile_s).
     ///
     /// # Safety
-    /// As [`copy_tiled`].
+    /// As [`copy`](Self::copy).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn store<D, L>(self, fragment: &Fragment<C::Element, L>, mut destination: D)

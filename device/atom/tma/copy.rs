@@ -6,7 +6,7 @@
 //! use moye_device::atom::tma::TmaCopy;
 //! use moye_device::layout::{Major, SwizzleBytes, layout, shared_memory_atom, tuple};
 //! use moye_device::swizzled_layout;
-//! use moye_device::tensor::AllButLast;
+//! use moye_device::tensor::OneStage;
 //! use moye_sim::TensorElement;
 //!
 //! swizzled_layout! {
@@ -14,7 +14,7 @@
 //!     SmemA = shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((128, 64, 4)));
 //! }
 //! /// A stage of A, of a matrix (M, K).
-//! type LoadA = TmaCopy<bf16, AllButLast<SmemA>, 2>;
+//! type LoadA = TmaCopy<bf16, OneStage<SmemA>, 2>;
 //! assert_eq!(LoadA::BYTES, 128 * 64 * 2);
 //!
 //! // The host makes the tensor map from the same type.
@@ -31,7 +31,7 @@ use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, Tiler, layout, lo
 use crate::memory::{Element, Shared, TensorMap, TensorMapPointer};
 use crate::pipeline::Filling;
 use crate::tensor::tables;
-use crate::tensor::{Divisors, Engine, Fixed, Place, StaticLayout, Tensor};
+use crate::tensor::{Divisors, Fixed, Movable, Place, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
 /// The copy of a tile by TMA, as a type: elements `T` with the layout `L` in shared memory,
@@ -142,6 +142,7 @@ impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for PartLayout<L, CLUSTER
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(BlockOf::<L, CLUSTER>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = tables::moved(L::MOVED, BlockOf::<L, CLUSTER>::LAYOUT, L::SWIZZLE);
+    const STEPPED: u64 = L::STEPPED;
 }
 
 /// A tensor of coordinates, bound to the tensor map that a kernel was given: the coordinate of its

@@ -13,7 +13,7 @@ use crate::layout::{ComposedLayout, Layout, layout, upcast};
 use crate::memory::{Element, Shared};
 use crate::number::Number;
 use crate::tensor::tables::{Digits, Offsets, PLAIN, SliceDigits};
-use crate::tensor::{Engine, MAX_PLACES, PlaceKinds, Sliceable, StaticLayout, Tensor};
+use crate::tensor::{Engine, MAX_PLACES, Movable, PlaceKinds, Sliceable, StaticLayout, Tensor};
 use core::marker::PhantomData;
 
 /// The engine of a tensor of matrix descriptors: the descriptor of its first element.
@@ -27,7 +27,9 @@ pub struct Descriptors {
 
 impl Engine for Descriptors {
     type Element = u64;
+}
 
+impl Movable for Descriptors {
     #[inline(always)]
     fn shift<T: StaticLayout>(&mut self, index: u32) {
         self.low = self.low.wrapping_add_signed(Digits::<T, PLAIN>::offset(index));

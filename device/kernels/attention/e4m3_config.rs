@@ -15,7 +15,7 @@ use moye_device::layout::{
 use moye_device::memory::SharedArray;
 use moye_device::number::F8E4M3;
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
-use moye_device::tensor::{AllButLast, StaticLayout};
+use moye_device::tensor::{OneStage, StaticLayout};
 
 /// Warps that transpose V: those of the producer's warpgroup but the one that loads.
 pub const TRANSPOSERS: u32 = WARPGROUP / 32 - 1;
@@ -78,11 +78,11 @@ layouts! {
 }
 
 /// The copy of 64 rows of Q, of a tensor (row, column, head, sequence).
-pub type TmaQ8<C> = TmaCopy<F8E4M3, AllButLast<SmemQ8<C>>, 4>;
+pub type TmaQ8<C> = TmaCopy<F8E4M3, OneStage<SmemQ8<C>>, 4>;
 /// The copy of a tile of K.
-pub type TmaK8<C> = TmaCopy<F8E4M3, AllButLast<SmemK8<C>>, 4>;
+pub type TmaK8<C> = TmaCopy<F8E4M3, OneStage<SmemK8<C>>, 4>;
 /// The copy of a tile of V.
-pub type TmaV8<C> = TmaCopy<F8E4M3, AllButLast<SmemV8<C>>, 4>;
+pub type TmaV8<C> = TmaCopy<F8E4M3, OneStage<SmemV8<C>>, 4>;
 
 /// Who writes and reads stages of transposed V.
 #[derive(Debug)]

@@ -22,7 +22,6 @@ use super::scores::{Scores, token};
 use super::sequence::Sequence;
 use super::softmax::{Softmax, at};
 use core::marker::PhantomData;
-use moye_device::algorithm::{copy_tiled, gemm_tiled};
 use moye_device::arch::{
     FULL_WARP, Fma, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp, thread_idx,
     vote_any,
@@ -55,8 +54,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
     let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
     let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
     let (group, in_group) = if C::GROUPS == 1 { (0, thread) } else { (thread / 32, thread % 32) };
-    let s_k = s_k.slice_last(group); // (BLK_N, D)
-    let s_vt = s_v.with_layout::<SmemVt<C>>().slice_last(group); // (DV, BLK_N)
+    let s_k = s_k.at((.., .., group)); // (BLK_N, D)
+    let s_vt = s_v.with_layout::<SmemVt<C>>().at((.., .., group)); // (DV, BLK_N)
     let at_k_tile = at_k + group * const { stage_bytes::<SmemK<C>>() };
     let at_v_tile = at_v + group * const { stage_bytes::<SmemV<C>>() };
 
@@ -150,17 +149,9 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             let (r_q, r_k) = (read_q.partition_s(s_q), read_k.partition_s(s_k));
             // Q and K have arrived for all threads of the group.
             for step in 0..steps {
-                copy_tiled(
-                    ReadQ::<C>::default(),
-                    &r_q.part_last(step),
-                    &mut read_q.retile_d(&mut f_q).slice_last(step),
-                );
-                copy_tiled(
-                    ReadK::<C>::default(),
-                    &r_k.part_last(step),
-                    &mut read_k.retile_d(&mut f_k).slice_last(step),
-                );
-                gemm_tiled(Mma::<C>::default(), &f_q.at_last(step), &f_k.at_last(step), &mut scores);
+                read_q.copy(r_q.at((.., .., step)), read_q.retile_d(&mut f_q).at_mut((.., .., step)));
+                read_k.copy(r_k.at((.., .., step)), read_k.retile_d(&mut f_k).at_mut((.., .., step)));
+                mma.gemm(&mut scores, f_q.at((.., .., step)), f_k.at((.., .., step)));
             }
             let first_key = (tile * keys) as i32;
             let mut masked = first_key < core.0 || first_key + keys as i32 > core.1;
@@ -213,12 +204,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             let r_v = read_v.partition_s(s_vt); // (CPY, MMA_N, MMA_K)
             let p = probabilities::<C, _>(&scores);
             for step in 0..const { (C::KEYS / 16) as u32 } {
-                copy_tiled(
-                    ReadV::<C>::default(),
-                    &r_v.part_last(step),
-                    &mut read_v.retile_d(&mut f_v).slice_last(step),
-                );
-                gemm_tiled(Mma::<C>::default(), &p.at_last(step), &f_v.at_last(step), &mut results);
+                read_v.copy(r_v.at((.., .., step)), read_v.retile_d(&mut f_v).at_mut((.., .., step)));
+                mma.gemm(&mut results, p.at((.., .., step)), f_v.at((.., .., step)));
             }
             tile = tile.wrapping_sub(C::GROUPS as u32);
         }

@@ -16,7 +16,7 @@ use moye_device::layout::{
 };
 use moye_device::memory::SharedArray;
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
-use moye_device::tensor::{AllButLast, Fixed, Kept, SliceOf, StaticLayout};
+use moye_device::tensor::{Fixed, Kept, OneStage, SliceOf, StaticLayout};
 
 /// Threads of a warpgroup.
 pub const WARPGROUP: u32 = 128;
@@ -213,22 +213,23 @@ impl<C: Config, const B: u32> StaticLayout for ValueBoxes<C, B> {
 }
 
 /// One warpgroup's rows, (64, D), of the layout `L` of all, (64, D, WARPGROUPS).
-pub type OwnRows<L> = SliceOf<L, (Kept, Kept, Fixed)>;
+pub type OwnRows<L> = OneStage<L>;
 
 /// The copy of 64 rows of Q, of a tensor (row, column, head, sequence).
-pub type TmaQ<C> = TmaCopy<Element<C>, AllButLast<SmemQ<C>>, 4>;
+pub type TmaQ<C> = TmaCopy<Element<C>, OwnRows<SmemQ<C>>, 4>;
 /// The copy of 64 rows of O.
-pub type TmaO<C> = TmaCopy<Element<C>, AllButLast<SmemO<C>>, 4>;
+pub type TmaO<C> = TmaCopy<Element<C>, OwnRows<SmemO<C>>, 4>;
 /// The copy of a tile of K.
-pub type TmaK<C> = TmaCopy<Element<C>, AllButLast<SmemK<C>>, 4>;
+pub type TmaK<C> = TmaCopy<Element<C>, OneStage<SmemK<C>>, 4>;
 /// The copy of a tile of V.
-pub type TmaV<C> = TmaCopy<Element<C>, AllButLast<SmemV<C>>, 4>;
+pub type TmaV<C> = TmaCopy<Element<C>, OneStage<SmemV<C>>, 4>;
 
 /// The copy of a box of K, of a tensor (row, column, head, sequence or page).
-pub type TmaKeyBox<C, const B: u32 = BOX> = TmaCopy<Element<C>, AllButLast<AllButLast<KeyBoxes<C, B>>>, 4>;
+pub type TmaKeyBox<C, const B: u32 = BOX> =
+    TmaCopy<Element<C>, SliceOf<KeyBoxes<C, B>, (Kept, Kept, Fixed, Fixed)>, 4>;
 /// The copy of a box of V.
 pub type TmaValueBox<C, const B: u32 = BOX> =
-    TmaCopy<Element<C>, AllButLast<AllButLast<ValueBoxes<C, B>>>, 4>;
+    TmaCopy<Element<C>, SliceOf<ValueBoxes<C, B>, (Kept, Kept, Fixed, Fixed)>, 4>;
 
 /// Who reads stages of Q: the four warps of one warpgroup.
 pub type OneWarpgroup = Warps<{ WARPGROUP / 32 }>;

@@ -15,9 +15,9 @@ use super::mainloop::TiledLoop;
 use super::rows::Place;
 use super::sink::{Direct, PartOfC, TileSink};
 use core::marker::PhantomData;
-use moye_device::algorithm::{copy, gemm_tiled, transform};
+use moye_device::algorithm::{copy, transform};
 use moye_device::arch::opaque;
-use moye_device::atom::{AccumulatorOf, PartitionS, StaticTiledCopy as _, TilingError};
+use moye_device::atom::{AccumulatorOf, PartitionS, StaticTiledCopy as _, StaticTiledMma as _, TilingError};
 use moye_device::collective::{Accumulators, Sink, Team, WorkTile};
 use moye_device::layout::{IntTuple, Layout, Swizzle, Tiler, logical_divide};
 use moye_device::memory::Storable;
@@ -97,6 +97,7 @@ impl<L: StaticLayout, const MODE: usize, const PARTS: usize> StaticLayout for Pa
     const ORIGIN: Divisors = L::ORIGIN;
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = L::MOVED;
+    const STEPPED: u64 = L::STEPPED;
 }
 
 impl<L: StaticLayout, const OF: usize, const MODE: usize, const PARTS: usize> StaticLayout
@@ -106,6 +107,7 @@ impl<L: StaticLayout, const OF: usize, const MODE: usize, const PARTS: usize> St
     const ORIGIN: Divisors = L::ORIGIN;
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = L::MOVED;
+    const STEPPED: u64 = L::STEPPED;
 }
 
 /// The same values in the order of atoms with one value each: (1, V * M).
@@ -199,11 +201,12 @@ impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastT
         };
         let tCgC =
             Direct::part_of::<G>(arguments, place).whole().renamed::<Parted<PartOfC<G>, MODE, PARTS>>(); // (MMA, MMA_M, MMA_N, PART)
+        let mma = G::Mma::slice(place.thread);
         for part in 0..PARTS as u32 {
-            let tCsA = tCsA.slice_last(if MODE == 1 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
-            let tCsB = tCsB.slice_last(if MODE == 2 { part } else { 0 }).slice_last(stage); // (V, CPY_K)
-            let mut tCrC =
-                sums.view_as_mut::<Parted<AccumulatorOf<TileC<G>, G::Mma>, MODE, PARTS>>().slice_last(part); // (MMA, MMA_M, MMA_N)
+            let tCsA = tCsA.at((.., .., stage, if MODE == 1 { part } else { 0 })); // (V, CPY_K)
+            let tCsB = tCsB.at((.., .., stage, if MODE == 2 { part } else { 0 })); // (V, CPY_K)
+            let mut tCrC = sums.view_as_mut::<Parted<AccumulatorOf<TileC<G>, G::Mma>, MODE, PARTS>>(); // (MMA, MMA_M, MMA_N, PART)
+            let mut tCrC = tCrC.at_mut((.., .., .., part)); // (MMA, MMA_M, MMA_N)
             // Called once; see the module's documentation.
             let mut left = opaque(1);
             while left > 0 {
@@ -211,16 +214,16 @@ impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastT
                 let mut step = 0;
                 while step < opaque(steps) {
                     for ahead in 0..UNROLLED {
-                        let (from_a, from_b) = (tCsA.slice_last(step + ahead), tCsB.slice_last(step + ahead)); // (V), (V)
+                        let (from_a, from_b) = (tCsA.at((.., step + ahead)), tCsB.at((.., step + ahead))); // (V), (V)
                         let (mut a, mut b) = (from_a.make_fragment_like(), from_b.make_fragment_like());
                         copy(&from_a, &mut a);
                         copy(&from_b, &mut b);
-                        gemm_tiled(G::Mma::default(), &one_by_one(&a), &one_by_one(&b), &mut tCrC);
+                        mma.gemm(&mut tCrC, one_by_one(&a), one_by_one(&b));
                     }
                     step += UNROLLED;
                 }
             }
-            let mut to = tCgC.slice_last(part); // (MMA, MMA_M, MMA_N)
+            let mut to = tCgC.at((.., .., .., part)); // (MMA, MMA_M, MMA_N)
             let mut results = to.make_fragment_like(); // (MMA, MMA_M, MMA_N)
             transform(&tCrC, &mut results, |sum| Direct::result::<G>(arguments, sum));
             copy(&results, &mut to);

@@ -4,13 +4,13 @@ use super::arguments::Arguments;
 use super::mainloop::Loop;
 use super::scalar::{Convertible, Scalar};
 use super::sink::TileSink;
-use moye_device::algorithm::{AddsInPlace, ReadsParts, SharedToRegisters};
+use moye_device::algorithm::{AddsInPlace, SharedToRegisters};
 use moye_device::arch::Fma;
+use moye_device::atom::StaticTiledMma;
 use moye_device::atom::mma::MmaAtom;
-use moye_device::atom::{PartitionS, StaticTiledMma};
 use moye_device::collective::{FixUp, Load, Sink, StorageOf, TileOf};
 use moye_device::memory::Element;
-use moye_device::tensor::{Aligned, AllButLast, Rank, SharedTensor, StaticLayout, Strides, UnitStride};
+use moye_device::tensor::{Aligned, Rank, SharedTensor, StaticLayout, Strides, UnitStride};
 
 /// The tiling of a block: its stages in shared memory, the reads of its threads and their product.
 pub trait Tiled: Sized + 'static {
@@ -27,11 +27,9 @@ pub trait Tiled: Sized + 'static {
     /// B's stages in shared memory, (BLK_N, BLK_K, PIPE).
     type SmemB: StaticLayout;
     /// The copy of A from shared memory to fragments.
-    type ReadA: SharedToRegisters<Element = Self::Operand>
-        + ReadsParts<AllButLast<PartitionS<Self::SmemA, Self::ReadA>>>;
+    type ReadA: SharedToRegisters<Element = Self::Operand>;
     /// The copy of B from shared memory to fragments.
-    type ReadB: SharedToRegisters<Element = Self::Operand>
-        + ReadsParts<AllButLast<PartitionS<Self::SmemB, Self::ReadB>>>;
+    type ReadB: SharedToRegisters<Element = Self::Operand>;
     /// The product.
     type Mma: StaticTiledMma<Atom: MmaAtom<C = Self::Sum> + AddsInPlace>;
     /// A block's extents along M, N and K.

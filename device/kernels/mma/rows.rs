@@ -170,15 +170,15 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides<Rank = Rank<2
     // The bound is known only at run time, so that this stays a loop: its body is long and rarely
     // runs.
     while row < rows {
-        let from = t_s_c.slice_last(i); // (CPY, CPY_N)
-        let mut to = t_g_c.slice_last(i); // (CPY, CPY_N)
+        let from = t_s_c.at((.., .., i)); // (CPY, CPY_N)
+        let mut to = t_g_c.at((.., .., i)); // (CPY, CPY_N)
         let mut sums = from.make_fragment_like();
         copy(&from, &mut sums);
         let mut results = to.make_fragment_like();
         if arguments.beta != G::Scalar::ZERO {
             copy(&to, &mut results);
         }
-        let t_bias = t_g_bias.slice_last(i); // (CPY, CPY_N)
+        let t_bias = t_g_bias.at((.., .., i)); // (CPY, CPY_N)
         finish(arguments, &sums, &t_bias, &mut results, false);
         copy(&results, &mut to);
         row += Rows::<O, O, G, WHOLE>::AT_ONCE;

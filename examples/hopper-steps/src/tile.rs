@@ -14,7 +14,7 @@ swizzled_layout! {
 
 /// The copy of one such tile by TMA, of a matrix; with a cluster each of its blocks loads a part of
 /// the rows, for all.
-pub type Load<const ROWS: i64, const CLUSTER: u32 = 1> = TmaCopy<bf16, AllButLast<Smem<ROWS, 1>>, 2, CLUSTER>;
+pub type Load<const ROWS: i64, const CLUSTER: u32 = 1> = TmaCopy<bf16, OneStage<Smem<ROWS, 1>>, 2, CLUSTER>;
 
 /// An mbarrier: a kernel has no more than its address.
 pub struct Mbarrier;

@@ -36,9 +36,9 @@ tiled_mma! {
 tiled_copy! { StoreO: TiledCopy<SM90_U32x4_STSM_N, bf16> = make_tiled_copy_c(&Pv::MMA); }
 
 /// The copy of 64 rows of Q or O, of a tensor (row, column, head, batch).
-pub type TmaQ = TmaCopy<bf16, AllButLast<SmemQ<1>>, 4>;
+pub type TmaQ = TmaCopy<bf16, OneStage<SmemQ<1>>, 4>;
 /// The copy of a tile of K or V.
-pub type TmaK = TmaCopy<bf16, AllButLast<SmemK<1>>, 4>;
+pub type TmaK = TmaCopy<bf16, OneStage<SmemK<1>>, 4>;
 
 /// The warps of the consumer warpgroups read each tile of K and V.
 pub struct Consumers<const WARPGROUPS: i64>;

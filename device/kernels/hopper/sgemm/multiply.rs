@@ -2,11 +2,11 @@
 
 use super::{Job, SgemmConfig};
 use crate::mma::{ArgumentsOf, LastTile as _, Stages, TileC};
-use moye_device::algorithm::{clear, copy, gemm_tiled};
+use moye_device::algorithm::{clear, copy};
 use moye_device::arch::{FULL_WARP, increase_registers, sync_warp};
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::pipeline::Consumer;
-use moye_device::tensor::{AllButLast, Fragment, StaticLayout};
+use moye_device::tensor::{Fragment, OneStage, StaticLayout};
 
 /// Takes registers.
 ///
@@ -35,35 +35,34 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     let mma = G::Mma::get_slice(thread);
     let (mut t_r_a, mut t_r_b) = (
         // (MMA, MMA_M, MMA_K)
-        mma.partition_fragment_a(&s_a.slice_last(0)),
+        mma.partition_fragment_a(&s_a.at((.., .., 0))),
         // (MMA, MMA_N, MMA_K)
-        mma.partition_fragment_b(&s_b.slice_last(0)),
+        mma.partition_fragment_b(&s_b.at((.., .., 0))),
     );
     let mut t_r_c = mma.accumulator::<TileC<G>>(); // (MMA, MMA_M, MMA_N)
     let (copy_a, copy_b) = (G::ReadA::get_slice(thread), G::ReadB::get_slice(thread));
     let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
     let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
-    let steps = const { G::Mma::MMA.partition_a(AllButLast::<G::SmemA>::LAYOUT).extent(2) as u32 };
+    let steps = const { G::Mma::MMA.partition_a(OneStage::<G::SmemA>::LAYOUT).extent(2) as u32 };
     // Loads the fragments of a step from the stage that holds its tile, which is full, to the
     // registers of step `$to`.
     macro_rules! read {
         ($stage:expr, $step:expr => $to:expr) => {
             let (stage, step): (u32, u32) = ($stage, $step);
-            let (a, b) =
-                (t_s_r_a.slice_last(stage).part_last(step), t_s_r_b.slice_last(stage).part_last(step));
-            copy(&a, &mut copy_a.retile_d(&mut t_r_a).slice_last($to));
-            copy(&b, &mut copy_b.retile_d(&mut t_r_b).slice_last($to));
+            let (a, b) = (t_s_r_a.at((.., .., step, stage)), t_s_r_b.at((.., .., step, stage))); // (CPY, MMA_M), (CPY, MMA_N)
+            copy(a, copy_a.retile_d(&mut t_r_a).at_mut((.., .., $to)));
+            copy(b, copy_b.retile_d(&mut t_r_b).at_mut((.., .., $to)));
         };
     }
     // The fragments of a step.
     macro_rules! multiply {
         ($step:expr) => {
-            gemm_tiled(G::Mma::default(), &t_r_a.at_last($step), &t_r_b.at_last($step), &mut t_r_c)
+            mma.gemm(&mut t_r_c, t_r_a.at((.., .., $step)), t_r_b.at((.., .., $step)))
         };
     }
     // The first tile has no previous tile, whose last step is multiplied here: it multiplies zeros.
-    clear(&mut t_r_a.at_last_mut(steps - 1));
-    clear(&mut t_r_b.at_last_mut(steps - 1));
+    clear(&mut t_r_a.at_mut((.., .., steps - 1)));
+    clear(&mut t_r_b.at_mut((.., .., steps - 1)));
     let mut before = None;
     for _ in 0..job.tiles - 1 {
         if let Some(before) = before {
@@ -98,8 +97,8 @@ fn last_read<A: StaticLayout, B: StaticLayout>(
     t_r_b: &Fragment<f32, B>, // (MMA, MMA_N, MMA_K)
     step: u32,
 ) -> u32 {
-    let (a, b) = (t_r_a.at_last(step), t_r_b.at_last(step));
-    let (m, n) = const { (AllButLast::<A>::LAYOUT.size() as usize, AllButLast::<B>::LAYOUT.size() as usize) };
+    let (a, b) = (t_r_a.at((.., .., step)), t_r_b.at((.., .., step))); // (MMA, MMA_M), (MMA, MMA_N)
+    let (m, n) = const { (A::LAYOUT.take(0, 2).size() as usize, B::LAYOUT.take(0, 2).size() as usize) };
     let mut read = 0;
     // SAFETY: the step was loaded; vectors have four numbers.
     unsafe {

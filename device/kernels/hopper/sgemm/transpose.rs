@@ -16,7 +16,7 @@
 //! if these differ. Both conditions hold if, of the lanes with the same two groups of rows, those
 //! with `c` = 2 and 3 have the next two groups instead: [`transposed_by`].
 
-use moye_device::algorithm::{copy, copy_tiled};
+use moye_device::algorithm::copy;
 use moye_device::arch::{Word as _, Word128};
 use moye_device::atom::copy::UniversalCopy;
 use moye_device::atom::{StaticTiledCopy, TiledCopy};
@@ -98,7 +98,8 @@ impl Transposer {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn transpose<L: StaticLayout>(&self, distance: u32, to: SharedTensor<f32, L>) {
-        let mut t_to = FoursAlongM::get_slice(self.part).partition_d(to); // (CPY, CPY_M, CPY_K)
+        let store = FoursAlongM::slice(self.part);
+        let t_to = store.partition_d(to); // (CPY, CPY_M, CPY_K)
         let mut loaded: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
         for row in 0..4 {
             let word = Word128::load_shared(self.words[row] + distance);
@@ -108,7 +109,7 @@ impl Transposer {
         }
         let mut transposed = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
         copy(&loaded.view_as::<TransposedRegisters<WordsAlongK, FoursAlongM, Landing>>(), &mut transposed);
-        copy_tiled(FoursAlongM, &transposed, &mut t_to);
+        store.copy(&transposed, t_to);
     }
 }
 
