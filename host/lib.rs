@@ -57,6 +57,8 @@ mod module;
 mod movement;
 mod stream;
 mod tensor_map;
+#[cfg(feature = "tune")]
+mod tuning;
 
 #[cfg(feature = "attention")]
 pub use attention::{Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
@@ -68,8 +70,6 @@ pub use error::{Error, Result};
 pub use event::Event;
 pub use graph::{Graph, GraphExec};
 pub use launch::{Grid, KernelArg, KernelArgs};
-#[cfg(feature = "tune")]
-pub use matmul::{Choice, Problem, Tuning};
 #[cfg(feature = "matmul-common")]
 pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
@@ -92,6 +92,8 @@ pub use moye_sim::{
 };
 pub use stream::Stream;
 pub use tensor_map::{TensorMap, TensorMapOf};
+#[cfg(feature = "tune")]
+pub use tuning::{Choice, Problem, Tuning};
 
 /// The examples in the README and the guide are tests.
 #[cfg(all(doctest, feature = "matmul"))]

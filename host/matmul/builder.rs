@@ -1,19 +1,18 @@
 //! The builder of a product: its operands, its epilogue and the caller's choices.
 
-use super::element::{Float8, Operand, Output, Precision};
-use super::explanation::Explanation;
-use super::factor::Factor as _;
-use super::plan::Forced;
-use super::problem::{Batch, BiasAlong, Request};
-use super::run;
-#[cfg(feature = "tune")]
-use super::tuning::{Problem, Tuning};
+use super::descriptor::{Batch, BiasAlong, Preference};
+use super::element::{Factor as _, Float8, Operand, Output, Precision};
+use super::launch;
+use super::plan::Explanation;
+use super::{tma, variants};
+use crate::Result;
 use crate::device::Device;
 use crate::kernels::mma::{Activation, Scalar};
-use crate::matrix::{Matrix, MatrixMut};
+use crate::matrix::{Matrix, MatrixMut, Shape};
 use crate::memory::BufferSlice;
 use crate::stream::Stream;
-use crate::{Error, Result};
+#[cfg(feature = "tune")]
+use crate::tuning::{Problem, Tuning};
 use moye_device::memory::Element;
 
 /// A matrix product: `c = activation(alpha * a * b + beta * c + bias)`; for 8-bit floats also times
@@ -44,17 +43,17 @@ use moye_device::memory::Element;
 #[derive(Clone, Debug)]
 #[must_use = "nothing is computed before `run`"]
 pub struct Matmul<'a, T: Operand, U: Element = T> {
-    a: Matrix<'a, T>,
-    b: Matrix<'a, T>,
-    alpha: T::Scalar,
-    beta: T::Scalar,
-    bias: Option<(BufferSlice<'a, U>, BiasAlong)>,
-    /// The strides of A's rows and of B's columns.
-    scales: [Option<BufferSlice<'a, T::Scalar>>; 2],
-    activation: Activation,
-    precision: Precision,
-    batch: Option<Batch>,
-    forced: Forced,
+    pub(super) a: Matrix<'a, T>,
+    pub(super) b: Matrix<'a, T>,
+    pub(super) alpha: T::Scalar,
+    pub(super) beta: T::Scalar,
+    pub(super) bias: Option<(BufferSlice<'a, U>, BiasAlong)>,
+    /// Of A's rows and of B's columns.
+    pub(super) scales: [Option<BufferSlice<'a, T::Scalar>>; 2],
+    pub(super) activation: Activation,
+    pub(super) precision: Precision,
+    pub(super) batch: Batch,
+    pub(super) preference: Preference,
     #[cfg(feature = "tune")]
     tuning: Option<&'a Tuning>,
 }
@@ -71,8 +70,8 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
             scales: [None, None],
             activation: Activation::None,
             precision: Precision::Full,
-            batch: None,
-            forced: Forced::default(),
+            batch: Batch { count: 1, strides: [0; 3] },
+            preference: Preference::default(),
             #[cfg(feature = "tune")]
             tuning: None,
         }
@@ -178,12 +177,12 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// Batches of `c` must not overlap: they follow each other, or are interleaved with its rows or
     /// columns, as in (M, batches, N).
     pub fn batch(self, count: usize, strides: [usize; 3]) -> Self {
-        Self { batch: Some(Batch { count, strides }), ..self }
+        Self { batch: Batch { count, strides }, ..self }
     }
 
     /// Restricts the choice to kernels with this tile of C; [`Matmul::tiles`] lists the tiles.
     pub fn tile(self, m: u32, n: u32) -> Self {
-        Self { forced: Forced { tile: Some((m, n)), ..self.forced }, ..self }
+        Self { preference: Preference { tile: Some((m, n)), ..self.preference }, ..self }
     }
 
     /// Uses this kernel; [`Matmul::kernels`] lists the names. Operands with another layout are
@@ -203,7 +202,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// # Ok::<(), moye::Error>(())
     /// ```
     pub fn kernel(self, name: &'static str) -> Self {
-        Self { forced: Forced { kernel: Some(name), ..self.forced }, ..self }
+        Self { preference: Preference { kernel: Some(name), ..self.preference }, ..self }
     }
 
     /// Sets the maximal number of split-K slices (default: chosen by the cost model). The small
@@ -211,7 +210,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// K); they are used if that number fits, or if the requested tile has no other kernel (64 x
     /// 128).
     pub fn split_k(self, splits: u32) -> Self {
-        Self { forced: Forced { splits: Some(splits), ..self.forced }, ..self }
+        Self { preference: Preference { slices: Some(splits), ..self.preference }, ..self }
     }
 
     /// Uses the tile and the split-K slices that were measured to be fastest for this problem on
@@ -225,19 +224,18 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// The key of this product, with its result in `c`, in a [`Tuning`].
     #[cfg(feature = "tune")]
     pub fn problem(&self, c: &MatrixMut<'_, U>) -> Problem {
-        let batches = self.batch.map_or(1, |batch| batch.count);
-        Problem::new::<T, U>([self.a.shape(), self.b.shape(), c.shape()], batches, self.precision)
+        self.tuned_problem(c.shape())
     }
 
     /// The tiles of C, M x N, of the kernels that a device has for these elements and this
     /// precision.
     pub fn tiles(&self, device: &Device) -> Vec<(u32, u32)> {
-        super::element::tiles::<T>(self.precision, super::hopper::is_there(device))
+        variants::tiles::<T>(self.precision, tma::is_there(device))
     }
 
     /// The names of the kernels that a device has for these elements and this precision.
     pub fn kernels(&self, device: &Device) -> Vec<&'static str> {
-        super::element::kernels::<T>(self.precision, super::hopper::is_there(device))
+        variants::kernels::<T>(self.precision, tma::is_there(device))
     }
 
     /// Computes the product on the default stream of a device.
@@ -262,7 +260,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// As for [`matmul_on`](crate::matmul_on).
     pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, U>) -> Result<()> {
         // SAFETY: the caller's contract is the same.
-        unsafe { run::run(&self.request(stream.device(), c)?, stream, c) }
+        unsafe { launch::run(self, stream, c) }
     }
 
     /// The plan of the product: the kernel, the split-K slices, and which operands are rearranged.
@@ -270,43 +268,27 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// # Errors
     /// As for [`Matmul::run`], except for the errors of the launch itself.
     pub fn explain(&self, device: &Device, c: &mut MatrixMut<'_, U>) -> Result<Explanation> {
-        run::explain(&self.request(device, c)?, device, c)
+        launch::explain(self, device, c)
     }
 
-    /// The tuning's entry for this product, unless the caller sets the tile or the slices.
+    /// The tuning's entry for this product with a C of this shape, unless the caller sets the tile
+    /// or the slices.
     #[cfg(feature = "tune")]
-    fn measured(&self, device: &Device, c: &MatrixMut<'_, U>) -> Option<Forced> {
-        let tuning = self.tuning.filter(|_| self.forced == Forced::default())?;
-        let choice = tuning.get(device, &self.problem(c))?;
-        Some(Forced { tile: Some(choice.tile), splits: Some(choice.splits), kernel: None })
+    pub(super) fn tuned_preference(&self, device: &Device, c: Shape) -> Option<Preference> {
+        let tuning = self.tuning.filter(|_| self.preference == Preference::default())?;
+        let choice = tuning.get(device, &self.tuned_problem(c))?;
+        Some(Preference { tile: Some(choice.tile), slices: Some(choice.splits), kernel: None })
     }
 
     #[cfg(not(feature = "tune"))]
-    fn measured(&self, _: &Device, _: &MatrixMut<'_, U>) -> Option<Forced> {
+    pub(super) fn tuned_preference(&self, _: &Device, _: Shape) -> Option<Preference> {
         None
     }
 
-    pub(super) fn request(&self, device: &Device, c: &MatrixMut<'_, U>) -> Result<Request<'_, 'a, T, U>> {
-        if !T::SMOOTH && matches!(self.activation, Activation::Gelu | Activation::Silu) {
-            let detail = format!(
-                "{:?} is not defined for integers; use `relu`, or convert the result to floats first",
-                self.activation
-            );
-            return Err(Error::Unsupported { operation: "matmul", detail });
-        }
-        Ok(Request {
-            a: &self.a,
-            b: &self.b,
-            alpha: self.alpha,
-            beta: self.beta,
-            bias: self.bias.as_ref(),
-            scales: self.scales.each_ref().map(Option::as_ref),
-            activation: self.activation,
-            precision: self.precision,
-            batch: self.batch.unwrap_or(Batch { count: 1, strides: [0; 3] }),
-            forced: self.forced,
-            measured: self.measured(device, c),
-        })
+    #[cfg(feature = "tune")]
+    fn tuned_problem(&self, c: Shape) -> Problem {
+        let shapes = [self.a.shape(), self.b.shape(), c];
+        Problem::new::<T, U>(shapes, self.batch.count, self.precision)
     }
 }
 

@@ -6,10 +6,11 @@
 //! passes that rearrange an operand or reduce the splits. Its error is tens of percent, while the
 //! choices differ by factors.
 
-use super::element::{Clusters, Operand, Variant};
-use super::hopper;
-use super::operand::{LINE, SECTOR, View};
-use super::plan::Question;
+use super::element::Operand;
+use super::operand::Alignment;
+use super::plan::{Accumulators, Query};
+use super::tma;
+use super::variants::{Schedule, Variant};
 use moye_kernels::hopper::Cut;
 
 /// The overhead of one more launch, in microseconds.
@@ -18,8 +19,6 @@ const LAUNCH: f64 = 3.0;
 const BANDWIDTH: f64 = 3.0e6;
 /// Multiprocessors of the GPU on which the rates were measured.
 const MEASURED_ON: f64 = 132.0;
-/// The K tiles in which a `mma.sync` pipeline fills and drains.
-const FILL: f64 = 6.0;
 /// The rate at which kernels stream operands that are not in the L2 cache, in bytes per
 /// microsecond. It is below the memory bandwidth, because a block requests no more than its stages
 /// hold.
@@ -98,122 +97,96 @@ pub(super) fn padding_cost(sums: f64) -> f64 {
     4.0 * sums / BANDWIDTH
 }
 
-/// The alignment of the operands' rows as they are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Begins {
-    /// At cache lines of the L2 cache.
-    Lines,
-    /// At sectors of 32 bytes.
-    Sectors,
-    /// At any other address.
-    Anywhere,
-}
-
-impl Begins {
-    /// The alignment that all rows of an operand have.
-    pub fn of(view: &View, leading: i64, others: u32) -> Self {
-        if view.lies_in(LINE, leading, others) {
-            Self::Lines
-        } else if view.lies_in(SECTOR, leading, others) {
-            Self::Sectors
-        } else {
-            Self::Anywhere
-        }
-    }
-
-    /// The factor relative to rows at cache lines, one of these two.
-    fn longer(self, [sectors, anywhere]: [f64; 2]) -> f64 {
-        match self {
-            Self::Lines => 1.0,
-            Self::Sectors => sectors,
-            Self::Anywhere => anywhere,
-        }
+/// The factor of a time, one of these two, for rows that do not start at cache lines.
+fn across_lines(alignment: Alignment, [sectors, any]: [f64; 2]) -> f64 {
+    match alignment {
+        Alignment::Lines => 1.0,
+        Alignment::Sectors => sectors,
+        Alignment::Any => any,
     }
 }
 
-/// The cost of a product, and how its last tiles are split.
+/// The cost of a product, and how its last tiles are divided.
 pub(super) fn product_cost<T: Operand>(
-    question: &Question,
+    query: &Query,
     variant: &Variant<T>,
-    splits: u32,
+    slices: u32,
     k_chunk: u32,
-    apart: bool,
-    within: Begins,
+    accumulators: Accumulators,
+    alignment: Alignment,
 ) -> (f64, Cut) {
-    let [m, n, k] = question.extents;
-    let (tile_m, tile_n) = variant.tile_of_operands();
-    let tile_k = variant.tile[2];
-    let blocks = f64::from(m.div_ceil(tile_m))
-        * f64::from(n.div_ceil(tile_n))
-        * f64::from(splits)
-        * f64::from(question.batches);
-    let multiprocessors = f64::from(question.multiprocessors.max(1));
-    let resident = (blocks / multiprocessors).ceil().min(f64::from(variant.per_multiprocessor));
+    let [m, n, k] = query.extents;
+    let [tile_m, tile_n, tile_k] = variant.tile;
+    let rate = variant.rate;
+    let [rows, columns] = variant.tiles(m, n).map(f64::from);
+    let blocks = rows * columns * f64::from(slices) * f64::from(query.batches);
+    let multiprocessors = f64::from(query.multiprocessors.max(1));
+    let resident = (blocks / multiprocessors).ceil().min(f64::from(rate.residents));
     let rounds = (blocks / (multiprocessors * resident)).ceil();
     let operations = 2.0 * f64::from(tile_m) * f64::from(tile_n) * f64::from(tile_k);
     // Blocks that share a multiprocessor share its rate; a single block does not reach that rate.
     let alone = 1.0 + 0.5 / resident;
     let step = operations * resident * alone
-        / (1.0 + 0.5 / f64::from(variant.per_multiprocessor))
-        / (variant.rate * 1e6 / MEASURED_ON);
+        / (1.0 + 0.5 / f64::from(rate.residents))
+        / (rate.tera * 1e6 / MEASURED_ON);
     let steps = f64::from(k_chunk.min(k.max(1)).div_ceil(tile_k));
-    let stream = LAUNCH + streamed(question) / STREAM;
-    let (product, cut) = match variant.kernel.clusters() {
-        Clusters::Parts(_) if variant.once => {
-            let step = step * within.longer(ACROSS_LINES_ALONE);
+    let stream = LAUNCH + streamed(query) / STREAM;
+    let step_across = step * across_lines(alignment, ACROSS_LINES_ALONE);
+    let (product, cut) = match variant.schedule {
+        Schedule::OneTile => {
+            let step = step_across;
             let busy = (blocks / multiprocessors).clamp(STEP_ALONE_ONCE, 1.0);
             let sums = f64::from(tile_m * tile_n) / 4096.0;
-            let block = ((steps + 2.0 * variant.fill) * step * busy).max(FIRST + WRITE * sums);
-            // If there are few clusters, the cost is so high that they are never chosen for their
-            // own sake.
+            let block = ((steps + 2.0 * rate.fill) * step * busy).max(FIRST + WRITE * sums);
+            // If there are few blocks, the cost is so high that they are never chosen for their own
+            // sake.
             let few = if blocks < FEWEST_ONCE * multiprocessors { TOO_FEW } else { 0.0 };
             ((LAUNCH - SAVED_ONCE + rounds * block + (rounds - 1.0) * NEXT[0]).max(stream) + few, Cut::NONE)
         }
-        Clusters::Parts(parts) => (parts_cost(question, variant, parts, (steps, step), within), Cut::NONE),
-        Clusters::Rows(_) if variant.kernel.is_persistent() => {
-            let alone = variant.kernel.clusters().blocks() == 1;
-            let step = step * if alone { within.longer(ACROSS_LINES_ALONE) } else { 1.0 };
-            let (cost, cut) = persistent_cost(question, variant, splits, (steps, step));
+        Schedule::ClusterK(parts) => {
+            (cluster_k_cost(query, variant, parts, (steps, step), alignment), Cut::NONE)
+        }
+        Schedule::StreamK(_) | Schedule::StreamKOfLines | Schedule::PingPong => {
+            let step = if variant.schedule.cluster() == 1 { step_across } else { step };
+            let (cost, cut) = persistent_cost(query, variant, slices, (steps, step));
             (cost.max(stream), cut)
         }
-        Clusters::Rows(_) => {
-            let fill = if variant.plain { variant.fill } else { FILL };
-            ((LAUNCH + rounds * (steps + fill) * step).max(stream), Cut::NONE)
+        Schedule::MmaSync | Schedule::Sgemm(_) => {
+            ((LAUNCH + rounds * (steps + rate.fill) * step).max(stream), Cut::NONE)
         }
     };
-    let elements = f64::from(m) * f64::from(n) * f64::from(question.batches);
-    let finish =
-        if apart { LAUNCH + elements * 4.0 * (2.0 * f64::from(splits) + 1.0) / BANDWIDTH } else { 0.0 };
-    (product + finish, cut)
+    let elements = f64::from(m) * f64::from(n) * f64::from(query.batches);
+    let reduction = match accumulators {
+        Accumulators::Workspace => LAUNCH + elements * 4.0 * (2.0 * f64::from(slices) + 1.0) / BANDWIDTH,
+        Accumulators::Epilogue => 0.0,
+    };
+    (product + reduction, cut)
 }
 
 /// Bytes of both operands.
-fn streamed(question: &Question) -> f64 {
-    let [m, n, k] = question.extents;
-    let of = |view: &View, extent: u32| {
-        let batches = if view.batch == 0 { 1 } else { question.batches };
-        f64::from(extent) * f64::from(k) * view.bytes as f64 * f64::from(batches)
-    };
-    of(&question.operands[0], m) + of(&question.operands[1], n)
+fn streamed(query: &Query) -> f64 {
+    let [m, n, k] = query.extents;
+    query.operands[0].all_bytes(m, k) + query.operands[1].all_bytes(n, k)
 }
 
 /// The cost of a kernel with one tile for each block, or with a cluster that splits K among its
 /// blocks, from the number of steps of a tile and the tensor-core time of a step. The block waits
 /// for its loads.
-fn parts_cost<T: Operand>(
-    question: &Question,
+fn cluster_k_cost<T: Operand>(
+    query: &Query,
     variant: &Variant<T>,
     parts: u32,
     (steps, step): (f64, f64),
-    within: Begins,
+    alignment: Alignment,
 ) -> f64 {
-    let [m, n, _] = question.extents;
+    let [m, n, _] = query.extents;
     let [tile_m, tile_n, tile_k] = variant.tile;
-    let tiles = f64::from(m.div_ceil(tile_m)) * f64::from(n.div_ceil(tile_n)) * f64::from(question.batches);
-    let of_multiprocessor = tiles * f64::from(parts) / f64::from(question.multiprocessors.max(1));
-    let bytes = f64::from(tile_m + tile_n) * f64::from(tile_k) * question.operands[0].bytes as f64;
+    let [rows, columns] = variant.tiles(m, n).map(f64::from);
+    let tiles = rows * columns * f64::from(query.batches);
+    let of_multiprocessor = tiles * f64::from(parts) / f64::from(query.multiprocessors.max(1));
+    let bytes = f64::from(tile_m + tile_n) * f64::from(tile_k) * query.operands[0].bytes as f64;
     let operations = 2.0 * f64::from(tile_m) * f64::from(tile_n) * f64::from(tile_k);
-    let load = bytes / INGEST * within.longer(ACROSS_LINES);
+    let load = bytes / INGEST * across_lines(alignment, ACROSS_LINES);
     let rounds = of_multiprocessor.ceil();
     // A single wave ends before the power limit lowers the clock.
     let step = if rounds > 1.0 { step } else { operations / TENSOR_CORES };
@@ -222,7 +195,7 @@ fn parts_cost<T: Operand>(
     let exchange = if parts > 1 { EXCHANGE * sums.powf(1.5) } else { 0.0 };
     let block = ((steps / f64::from(parts)).ceil() * step).max(FIRST) + WRITE * sums / f64::from(parts);
     let product = LAUNCH + rounds * block + (rounds - 1.0) * NEXT[usize::from(parts > 1)];
-    let bytes = streamed(question);
+    let bytes = streamed(query);
     let few = of_multiprocessor < STREAM_ALONE;
     let rate = STREAM_OF_SMALL[usize::from(bytes > CACHED)] * if few { STREAM_ALONE } else { 1.0 };
     let stream = LAUNCH + bytes / rate;
@@ -232,34 +205,35 @@ fn parts_cost<T: Operand>(
 /// The cost of a persistent kernel, from the number of steps of a tile and the time of a step, and
 /// how its last tiles are split.
 fn persistent_cost<T: Operand>(
-    question: &Question,
+    query: &Query,
     variant: &Variant<T>,
-    splits: u32,
+    slices: u32,
     (steps, step): (f64, f64),
 ) -> (f64, Cut) {
-    let [m, n, _] = question.extents;
-    let (cluster, [tile_m, tile_n, _]) = (variant.kernel.clusters().blocks(), variant.tile);
-    let clusters = hopper::clusters(question.multiprocessors, cluster);
+    let [m, n, _] = query.extents;
+    let (cluster, [tile_m, tile_n, _]) = (variant.schedule.cluster(), variant.tile);
+    let clusters = tma::clusters(query.multiprocessors, cluster);
     let tiles = u64::from(m.div_ceil(tile_m * cluster))
         * u64::from(n.div_ceil(tile_n))
-        * u64::from(splits)
-        * u64::from(question.batches);
+        * u64::from(slices)
+        * u64::from(query.batches);
+    let whole_tiles = variant.schedule == Schedule::PingPong;
     // With few blocks most of the GPU is idle, and each block has more memory bandwidth and power;
     // of two blocks, one waits for the other anyway.
     let of_busy = |busy: f64| {
         let step =
-            if variant.whole { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
+            if whole_tiles { step } else { step * (busy / f64::from(clusters)).clamp(STEP_ALONE, 1.0) };
         let together = if cluster > 1 { TOGETHER } else { 0.0 };
         move |rounds: f64, steps: f64| {
-            LAUNCH + together + (rounds * variant.fill + steps + variant.fill) * step
+            LAUNCH + together + (rounds * variant.rate.fill + steps + variant.rate.fill) * step
         }
     };
     let rounds = (tiles as f64 / f64::from(clusters)).ceil();
     let whole = (of_busy(tiles as f64)(rounds, rounds * steps), Cut::NONE);
     let rest = (tiles % u64::from(clusters)) as u32;
     // A cluster counts its tiles and its position in its pieces in 31 bits.
-    let too_many = tiles >= 1 << 30 || !hopper::can_count(rest, cluster, (tile_m, tile_n));
-    if variant.whole || splits > 1 || rest == 0 || too_many {
+    let too_many = tiles >= 1 << 30 || !tma::can_count(rest, cluster, (tile_m, tile_n));
+    if whole_tiles || slices > 1 || rest == 0 || too_many {
         return whole;
     }
     // A partial last wave is shared. The last cluster to arrive at a tile stores its own
@@ -320,9 +294,7 @@ fn pieces_of_runs(tails: u32, tail: u32, run: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::{self, tests::question};
     use super::*;
-    use half::f16;
 
     #[test]
     fn every_way_to_cut_tiles_gives_no_cluster_more_than_it_says_and_all_of_k_to_some() {
@@ -353,21 +325,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn a_round_of_which_half_is_missing_is_shared_and_one_that_is_all_but_full_is_not() {
-        let cut = |n, k| plan::plan::<f16>(&Question { wgmma: true, ..question(n, n, k) }).unwrap().cut;
-        // 34 tiles for 66 pairs in the last wave.
-        let half = cut(8192, 8192);
-        assert_eq!((half.tiles, half.even), (34, 1), "{half:?}");
-        assert!((68..76).contains(&half.stages) && half.run < half.stages, "{half:?}");
-        // 4 tiles for 66 pairs: even splits are enough.
-        let few = cut(16384, 16384);
-        assert!(few.tiles == 4 && few.even > 3, "{few:?}");
-        // 58 tiles for 66 pairs; 48 for 66, with little gain; and 34 with a short K.
-        assert_eq!(cut(4096, 4096), Cut::NONE);
-        assert_eq!(cut(6144, 6144), Cut::NONE);
-        assert_eq!(cut(8192, 512), Cut::NONE);
     }
 }

@@ -1,32 +1,35 @@
-//! Matrix multiplication.
+//! Matrix multiplication, in three stages.
+//!
+//! - **Descriptor**: what the caller asks for. [`builder`] collects it for the element types of
+//!   [`element`]; [`descriptor`] checks it and brings it into the form of the kernels, with its
+//!   matrices as [`operand`] views.
+//! - **Plan**: the kernel, the operands to rearrange, the split along K, the workspace. [`plan`]
+//!   compares the kernels of [`variants`], the table of measured rates, by their [`cost`].
+//! - **Launch**: [`launch`] runs a plan, in a [`workspace`], by tensor maps where the kernel loads
+//!   by [`tma`]. [`cache`] keeps plans and launches for calls that repeat.
 
 mod builder;
+mod cache;
 mod cost;
+mod descriptor;
 mod element;
-mod explanation;
-mod factor;
-mod hopper;
+mod launch;
 mod operand;
 mod plan;
-mod problem;
-mod rearranged;
-mod remembered;
-mod repeated;
-mod run;
-#[cfg(feature = "tune")]
-mod tuning;
+#[cfg(test)]
+mod plan_tests;
+mod tma;
+mod variants;
+mod workspace;
 
 pub use builder::Matmul;
-pub use element::{Float8, Operand, Output, Precision};
-pub use explanation::Explanation;
-pub use factor::Factor;
-#[cfg(feature = "tune")]
-pub use tuning::{Choice, Problem, Tuning};
+pub use element::{Factor, Float8, Operand, Output, Precision};
+pub use plan::Explanation;
 
+use crate::Result;
 use crate::device::Device;
-use crate::matrix::{Matrix, MatrixMut, Shape};
+use crate::matrix::{Matrix, MatrixMut};
 use crate::stream::Stream;
-use crate::{Error, Result};
 
 /// Computes `c = a * b` on a device, on the default stream: [`Matmul`] with its defaults.
 ///
@@ -82,24 +85,4 @@ pub unsafe fn matmul_on<T: Operand, U: Output<T>>(
 ) -> Result<()> {
     // SAFETY: the caller's contract is the same.
     unsafe { Matmul::new(a.clone(), b.clone()).run_on(stream, c) }
-}
-
-/// Checks that the shapes are (M, K), (K, N) and (M, N).
-fn check_shapes(a: Shape, b: Shape, c: Shape) -> Result<()> {
-    let operation = "matmul";
-    if a.cols != b.rows {
-        let detail = format!(
-            "a is {}x{} and b is {}x{}; a must have as many columns as b has rows",
-            a.rows, a.cols, b.rows, b.cols
-        );
-        return Err(Error::ShapeMismatch { operation, detail });
-    }
-    if (c.rows, c.cols) != (a.rows, b.cols) {
-        let detail = format!(
-            "the product of {}x{} and {}x{} is {}x{}, but c is {}x{}",
-            a.rows, a.cols, b.rows, b.cols, a.rows, b.cols, c.rows, c.cols
-        );
-        return Err(Error::ShapeMismatch { operation, detail });
-    }
-    Ok(())
 }

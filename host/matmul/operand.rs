@@ -1,12 +1,13 @@
 //! Operands in the form that the kernels take.
 
-use super::element::Major;
 use crate::matrix::Shape;
+use crate::movement::repack::Strided;
+use moye_device::layout::Major;
 
 /// Bytes of an L2 cache line.
 pub(super) const LINE: u64 = 128;
 /// Bytes of a sector, which is loaded as a whole.
-pub(super) const SECTOR: u64 = 32;
+const SECTOR: u64 = 32;
 
 /// A matrix of a batch: its address, and its strides in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,6 +41,17 @@ impl View {
         Self { mn: self.k, k: self.mn, ..self }
     }
 
+    /// The matrix for a copy.
+    pub fn strided(self) -> Strided {
+        Strided { address: self.address, row: self.mn, k: self.k, batch: self.batch }
+    }
+
+    /// The same matrix from batch `first` on.
+    pub fn from_batch(self, first: u32) -> Self {
+        let offset = (i64::from(first) * self.batch) as u64 * self.bytes;
+        Self { address: self.address.wrapping_add(offset), ..self }
+    }
+
     /// An equivalent view at a canonical address: only the offset within a cache line is kept.
     pub fn anywhere(self) -> Self {
         let address = self.address % LINE;
@@ -65,12 +77,37 @@ impl View {
         (contiguous && starts && inside && (others <= 1 || aligned(leading))).then_some(leading)
     }
 
-    /// Whether all `others` rows start at multiples of this many bytes.
-    pub fn lies_in(&self, bytes: u64, leading: i64, others: u32) -> bool {
-        let begins = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(bytes);
-        let (rows, batches) = (others <= 1 || begins(leading), self.batches <= 1 || begins(self.batch));
-        self.address.is_multiple_of(bytes) && rows && batches
+    /// How all `others` rows start, with this leading dimension.
+    pub fn alignment(&self, leading: i64, others: u32) -> Alignment {
+        let start = |bytes: u64| {
+            let multiple = |stride: i64| (stride as u64).wrapping_mul(self.bytes).is_multiple_of(bytes);
+            let (rows, batches) =
+                (others <= 1 || multiple(leading), self.batches <= 1 || multiple(self.batch));
+            self.address.is_multiple_of(bytes) && rows && batches
+        };
+        match () {
+            () if start(LINE) => Alignment::Lines,
+            () if start(SECTOR) => Alignment::Sectors,
+            () => Alignment::Any,
+        }
     }
+
+    /// Bytes of the elements, with these extents along M or N and along K.
+    pub fn all_bytes(&self, extent: u32, k: u32) -> f64 {
+        let batches = if self.batch == 0 { 1 } else { self.batches };
+        f64::from(extent) * f64::from(k) * self.bytes as f64 * f64::from(batches)
+    }
+}
+
+/// How the rows of an operand start in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Alignment {
+    /// At cache lines of the L2 cache.
+    Lines,
+    /// At sectors of 32 bytes.
+    Sectors,
+    /// At any other address.
+    Any,
 }
 
 #[cfg(test)]
@@ -110,11 +147,12 @@ mod tests {
                         );
                     }
                 }
-                let in_lines = |view: &View| view.lies_in(LINE, 64, 100);
-                assert_eq!(in_lines(&moved), in_lines(&view), "{view:?}");
-                assert_eq!(in_lines(&view), address.is_multiple_of(LINE), "{view:?}");
-                assert!(!view.lies_in(LINE, 56, 100), "rows of 112 bytes");
-                assert_eq!(view.lies_in(SECTOR, 48, 100), address.is_multiple_of(SECTOR), "{view:?}");
+                let alignment = view.alignment(64, 100);
+                assert_eq!(moved.alignment(64, 100), alignment, "{view:?}");
+                assert_eq!(alignment == Alignment::Lines, address.is_multiple_of(LINE), "{view:?}");
+                let sectors = view.alignment(48, 100);
+                assert_eq!(sectors == Alignment::Sectors, address.is_multiple_of(SECTOR), "rows of 96 bytes");
+                assert_eq!(view.alignment(56, 100), Alignment::Any, "rows of 112 bytes");
             }
         }
     }

@@ -1,6 +1,8 @@
 //! Copies and transposes of matrices, each by the kernel that is fastest for the layouts of both
 //! sides.
 
+#[cfg(feature = "matmul-common")]
+pub(crate) mod rearrange;
 pub(crate) mod repack;
 
 use self::repack::{Extents, Strided, blocks, repack};

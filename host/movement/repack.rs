@@ -77,13 +77,18 @@ unsafe fn repack_by<B: Element>(
     unsafe { stream.launch(kernel, Grid::new((tiles, batches), 256).dependent(), arguments) }
 }
 
-/// A grid of this many tiles.
+/// The blocks of a grid of this many tiles.
 pub(super) fn blocks(operation: &'static str, along: u32, across: u32) -> Result<u32> {
-    let (tiles, limit) = (u64::from(along) * u64::from(across), u64::from(MAX_BLOCKS[0]));
-    if tiles > limit {
-        return Err(Error::MatrixTooLarge { operation, what: "tiles", value: tiles as usize, limit });
+    grid_blocks(operation, "tiles", u64::from(along) * u64::from(across))
+}
+
+/// A number of blocks along the grid's x; `what` names them in the error.
+pub(crate) fn grid_blocks(operation: &'static str, what: &'static str, count: u64) -> Result<u32> {
+    let limit = u64::from(MAX_BLOCKS[0]);
+    if count > limit {
+        return Err(Error::MatrixTooLarge { operation, what, value: count as usize, limit });
     }
-    Ok(tiles as u32)
+    Ok(count as u32)
 }
 
 #[cfg(test)]

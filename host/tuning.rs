@@ -1,7 +1,7 @@
-//! Tuning results, kept in a file.
+//! Measured choices for products, kept in a file.
 
-use super::element::{Operand, Output, Precision};
 use crate::device::Device;
+use crate::matmul::{Operand, Output, Precision};
 use crate::matrix::Shape;
 use crate::{Error, Result};
 use etcetera::BaseStrategy;
@@ -115,7 +115,7 @@ struct Entry {
 
 impl Problem {
     /// The product of an M x K and a K x N matrix.
-    pub(super) fn new<T: Operand, U: Output<T>>(
+    pub(crate) fn new<T: Operand, U: Output<T>>(
         [a, b, c]: [Shape; 3],
         batches: usize,
         precision: Precision,

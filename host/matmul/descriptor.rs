@@ -1,76 +1,36 @@
-//! The caller's request for a product, and the checked problem that it becomes.
+//! The descriptor of a product: what the caller of [`Matmul`] asks for, checked.
 
-use super::element::{Major, Operand, Output, Precision};
+use super::builder::Matmul;
+use super::element::{Operand, Output, Precision};
 use super::operand::View;
-use super::plan::Forced;
 use crate::device::Device;
 use crate::kernels::mma::Activation;
 use crate::matrix::{Matrix, MatrixMut, Shape, check_device};
 use crate::memory::BufferSlice;
 use crate::{Error, Result};
 use moye_device::arch::Fma;
+use moye_device::layout::Major;
 use moye_device::memory::Element;
 
 /// The operation's name in errors.
 pub(super) const OPERATION: &str = "matmul";
 
 /// The largest extent: one more tile still fits into 31 bits.
-pub(super) const MAX_EXTENT: usize = i32::MAX as usize - 256;
+const MAX_EXTENT: usize = i32::MAX as usize - 256;
 
 /// Alignment of the rows of workspaces and of an aligned C, in bytes.
 pub(super) const ROW_ALIGN: u64 = 16;
 
-/// Limit of batches times slices, which are blocks along the grid's y.
-pub(super) const MAX_Y: u32 = crate::MAX_BLOCKS[1];
-
-/// The caller's request.
-pub(super) struct Request<'r, 'a, T: Operand, U: Element> {
-    pub a: &'r Matrix<'a, T>,
-    pub b: &'r Matrix<'a, T>,
-    pub alpha: T::Scalar,
-    pub beta: T::Scalar,
-    pub bias: Option<&'r (BufferSlice<'a, U>, BiasAlong)>,
-    /// The strides of A's rows and of B's columns.
-    pub scales: [Option<&'r BufferSlice<'a, T::Scalar>>; 2],
-    pub activation: Activation,
-    pub precision: Precision,
-    pub batch: Batch,
-    pub forced: Forced,
-    /// The tuning's entry. It is ignored if no kernel has its tile.
-    pub measured: Option<Forced>,
+/// The kernels that the caller allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Preference {
+    /// The tile of C.
+    pub tile: Option<(u32, u32)>,
+    /// The number of split-K slices.
+    pub slices: Option<u32>,
+    /// The kernel, by name.
+    pub kernel: Option<&'static str>,
 }
-
-impl<T: Operand, U: Element> Request<'_, '_, T, U> {
-    /// Whether all its buffers, and those of `c`, are on a device.
-    pub fn is_on(&self, device: &Device, c: &MatrixMut<'_, U>) -> bool {
-        let [scale_a, scale_b] = self.scales;
-        let scales = scale_a.into_iter().chain(scale_b).all(|scale| scale.device() == device);
-        let bias = self.bias.is_none_or(|(bias, _)| bias.device() == device);
-        [self.a.device(), self.b.device(), c.device()].into_iter().all(|of| of == device) && scales && bias
-    }
-}
-
-/// The problem as the kernels see it: C is row-major, or written through a workspace that is.
-pub(super) struct Problem<T: Operand> {
-    /// M, N, K.
-    pub extents: [u32; 3],
-    pub batches: u32,
-    /// A as (M, K), B as (N, K).
-    pub operands: [View; 2],
-    pub c: View,
-    /// Address (0: none) and strides along M and N.
-    pub bias: (u64, i64, i64),
-    /// The scales of A and of B.
-    pub scales: [ScaleOf; 2],
-    pub alpha: T::Scalar,
-    pub beta: T::Scalar,
-    pub activation: Activation,
-    /// Whether C has no contiguous mode, so that it is computed in a workspace and rearranged.
-    pub scattered: bool,
-}
-
-/// The scales of an operand: address (0: none), and strides along M or N and between batches.
-pub(super) type ScaleOf = (u64, i64, i64);
 
 /// The mode along which a bias has one element each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,35 +46,76 @@ pub(super) struct Batch {
     pub strides: [usize; 3],
 }
 
-impl<T: Operand> Problem<T> {
+/// Numbers that the epilogue reads: their address (0: none) and two strides. A bias has strides
+/// along M and N, a scale along M or N and between batches.
+pub(super) type Numbers = (u64, i64, i64);
+
+/// The epilogue, `activation(alpha * scale_a * scale_b * sum + beta * c + bias)`, with factors `S`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Epilogue<S> {
+    pub alpha: S,
+    pub beta: S,
+    pub bias: Numbers,
+    /// The scales of A and of B.
+    pub scales: [Numbers; 2],
+    pub activation: Activation,
+}
+
+/// A product with factors `S`, as the kernels see it: C is row-major, or written through a
+/// workspace that is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Descriptor<S> {
+    /// M, N, K.
+    pub extents: [u32; 3],
+    pub batches: u32,
+    /// A as (M, K), B as (N, K).
+    pub operands: [View; 2],
+    pub c: View,
+    /// Whether C has no contiguous mode, so that it is computed in a workspace and rearranged.
+    pub scattered: bool,
+    pub precision: Precision,
+    pub epilogue: Epilogue<S>,
+    pub preference: Preference,
+    /// The tuning's entry. It is ignored if no kernel has its tile.
+    pub tuned: Option<Preference>,
+}
+
+impl<S: Fma + PartialEq> Descriptor<S> {
     /// Checks everything; `None` if the result has no elements.
-    pub fn of<U: Output<T>>(
-        request: &Request<'_, '_, T, U>,
+    pub fn of<T: Operand<Scalar = S>, U: Output<T>>(
+        product: &Matmul<'_, T, U>,
         device: &Device,
         c: &mut MatrixMut<'_, U>,
     ) -> Result<Option<Self>> {
-        let (a, b) = (request.a, request.b);
-        super::check_shapes(a.shape(), b.shape(), c.shape())?;
+        let (a, b, activation) = (&product.a, &product.b, product.activation);
+        if !T::SMOOTH && matches!(activation, Activation::Gelu | Activation::Silu) {
+            let detail = format!(
+                "{activation:?} is not defined for integers; use `relu`, or convert the result to floats first"
+            );
+            return Err(Error::Unsupported { operation: OPERATION, detail });
+        }
+        check_shapes(a.shape(), b.shape(), c.shape())?;
         for (argument, of) in [a.device(), b.device(), c.device()].into_iter().enumerate() {
             check_device(OPERATION, argument, of, device)?;
         }
-        let [m, n, k] = [("M", a.rows()), ("N", b.cols()), ("K", a.cols())].map(|(what, value)| {
+        let extent = |what, value| {
             if value > MAX_EXTENT {
                 let limit = MAX_EXTENT as u64;
                 return Err(Error::MatrixTooLarge { operation: OPERATION, what, value, limit });
             }
             Ok(value as u32)
-        });
-        let (m, n, k) = (m?, n?, k?);
-        let Batch { count, strides } = request.batch;
+        };
+        let (m, n, k) = (extent("M", a.rows())?, extent("N", b.cols())?, extent("K", a.cols())?);
+        let Batch { count, strides } = product.batch;
         batches_fit("a", a.shape(), a.data().len(), count, strides[0])?;
         batches_fit("b", b.shape(), b.data().len(), count, strides[1])?;
         batches_fit("c", c.shape(), c.data_mut().len(), count, strides[2])?;
         batches_of_c_are_apart(c.shape(), count, strides[2])?;
-        let bias = bias_of(request, device, m, n)?;
+        let bias = bias_of(product, device, m, n)?;
+        let [scale_a, scale_b] = product.scales.each_ref().map(Option::as_ref);
         let scales = [
-            scale_of::<T>(request.scales[0], device, ("a", "row", 4), m, count)?,
-            scale_of::<T>(request.scales[1], device, ("b", "column", 5), n, count)?,
+            scale_of::<T>(scale_a, device, ("a", "row", 4), m, count)?,
+            scale_of::<T>(scale_b, device, ("b", "column", 5), n, count)?,
         ];
         let Ok(batches) = u32::try_from(count) else {
             let limit = u64::from(u32::MAX);
@@ -124,91 +125,90 @@ impl<T: Operand> Problem<T> {
             return Ok(None);
         }
         // Matrices without elements may have any stride.
-        let stride =
-            |stride: usize, shape: Shape| if count > 1 && shape.cosize() > 0 { stride as i64 } else { 0 };
+        let batch = |i: usize, shape: Shape| {
+            (if count > 1 && shape.cosize() > 0 { strides[i] as i64 } else { 0 }, batches)
+        };
+        let operand = |i: usize, of: &Matrix<'_, T>, shape: Shape| {
+            View::new(of.data().address(), of.data().len(), shape, batch(i, of.shape()), T::BYTES)
+        };
+        let (shape, to) = (c.shape(), c.data_mut());
         let straight = Self {
             extents: [m, n, k],
             batches,
-            operands: [
-                View::new(
-                    a.data().address(),
-                    a.data().len(),
-                    a.shape(),
-                    (stride(strides[0], a.shape()), batches),
-                    T::BYTES,
-                ),
-                View::new(
-                    b.data().address(),
-                    b.data().len(),
-                    b.shape().t(),
-                    (stride(strides[1], b.shape()), batches),
-                    T::BYTES,
-                ),
-            ],
-            c: View::new(
-                c.data_mut().address(),
-                c.data_mut().len(),
-                c.shape(),
-                (stride(strides[2], c.shape()), batches),
-                U::BYTES,
-            ),
-            bias,
-            scales,
-            alpha: request.alpha,
-            beta: request.beta,
-            activation: request.activation,
+            operands: [operand(0, a, a.shape()), operand(1, b, b.shape().t())],
+            c: View::new(to.address(), to.len(), shape, batch(2, shape), U::BYTES),
             scattered: false,
+            precision: product.precision,
+            epilogue: Epilogue { alpha: product.alpha, beta: product.beta, bias, scales, activation },
+            preference: product.preference,
+            tuned: product.tuned_preference(device, shape),
         };
-        Ok(Some(straight.turned()))
+        Ok(Some(straight.with_row_major_c()))
     }
 
-    /// The same problem with C row-major, if it has a contiguous mode. If that mode is M, the
+    /// The same product with C row-major, if it has a contiguous mode. If that mode is M, the
     /// transposed product `c^T = b^T * a^T` is computed: the same elements with M and N swapped.
-    fn turned(self) -> Self {
-        let Self { extents: [m, n, k], operands: [a, b], c, bias: (bias, bias_m, bias_n), .. } = self;
-        let [scale_a, scale_b] = self.scales;
-        let (along_m, along_n) = (c.mn == 1 || m <= 1, c.k == 1 || n <= 1);
-        let turned = Self {
+    fn with_row_major_c(self) -> Self {
+        let Self { extents: [m, n, k], operands: [a, b], c, epilogue, .. } = self;
+        let ((bias, bias_m, bias_n), [scale_a, scale_b]) = (epilogue.bias, epilogue.scales);
+        let transposed = Self {
             extents: [n, m, k],
             operands: [b, a],
-            c: View { mn: c.k, k: c.mn, ..c },
-            bias: (bias, bias_n, bias_m),
-            scales: [scale_b, scale_a],
+            c: c.exchanged(),
+            epilogue: Epilogue { bias: (bias, bias_n, bias_m), scales: [scale_b, scale_a], ..epilogue },
             ..self
         };
-        match (along_m, along_n) {
+        match (c.mn == 1 || m <= 1, c.k == 1 || n <= 1) {
             // A single row or column: choose the other mode.
-            (true, true) if n == 1 && m > 1 => turned,
+            (true, true) if n == 1 && m > 1 => transposed,
             (_, true) => self,
-            (true, false) => turned,
+            (true, false) => transposed,
             // The mode with the smaller stride is written faster.
-            (false, false) if c.mn < c.k => Self { scattered: true, ..turned },
+            (false, false) if c.mn < c.k => Self { scattered: true, ..transposed },
             (false, false) => Self { scattered: true, ..self },
         }
     }
 
-    /// The same problem with K = 0 if `alpha` is 0. As in BLAS, A, B and their scales are not read
+    /// The same product with K = 0 if `alpha` is 0. As in BLAS, A, B and their scales are not read
     /// then, so that NaN and infinities in them do not reach C. With K = 0 the kernel of the
     /// epilogue does not read `alpha`. The plan is made before, so that `alpha` does not decide
     /// whether a named kernel is accepted.
     pub fn without_a_product_times_zero(self) -> Self {
         let [m, n, k] = self.extents;
-        let k = if self.alpha == T::Scalar::ZERO { 0 } else { k };
+        let k = if self.epilogue.alpha == S::ZERO { 0 } else { k };
         Self { extents: [m, n, k], ..self }
-    }
-
-    /// Whether the epilogue does more than multiply by a factor.
-    pub fn needs_more(&self) -> bool {
-        self.beta != T::Scalar::ZERO || self.bias.0 != 0 || self.activation != Activation::None
     }
 
     /// Whether rows of C start at multiples of 16 bytes.
     pub fn c_is_aligned(&self) -> bool {
-        !self.scattered
-            && View { end: u64::MAX, ..self.c }
-                .leading(Major::K, self.extents[0], self.extents[1], ROW_ALIGN)
-                .is_some()
+        let c = View { end: u64::MAX, ..self.c };
+        !self.scattered && c.leading(Major::K, self.extents[0], self.extents[1], ROW_ALIGN).is_some()
     }
+
+    /// Whether the epilogue is a factor and C has aligned rows: all that FMA kernels write.
+    pub fn is_written_by_sgemm(&self) -> bool {
+        let Epilogue { beta, bias: (bias, ..), activation, .. } = self.epilogue;
+        beta == S::ZERO && bias == 0 && activation == Activation::None && self.c_is_aligned()
+    }
+}
+
+/// Checks that the shapes are (M, K), (K, N) and (M, N).
+fn check_shapes(a: Shape, b: Shape, c: Shape) -> Result<()> {
+    if a.cols != b.rows {
+        let detail = format!(
+            "a is {}x{} and b is {}x{}; a must have as many columns as b has rows",
+            a.rows, a.cols, b.rows, b.cols
+        );
+        return Err(Error::ShapeMismatch { operation: OPERATION, detail });
+    }
+    if (c.rows, c.cols) != (a.rows, b.cols) {
+        let detail = format!(
+            "the product of {}x{} and {}x{} is {}x{}, but c is {}x{}",
+            a.rows, a.cols, b.rows, b.cols, a.rows, b.cols, c.rows, c.cols
+        );
+        return Err(Error::ShapeMismatch { operation: OPERATION, detail });
+    }
+    Ok(())
 }
 
 /// Checks that all batches of a matrix are inside its slice.
@@ -255,12 +255,12 @@ fn batches_of_c_are_apart(shape: Shape, count: usize, stride: usize) -> Result<(
 
 /// The address and the strides of the bias.
 fn bias_of<T: Operand, U: Element>(
-    request: &Request<'_, '_, T, U>,
+    product: &Matmul<'_, T, U>,
     device: &Device,
     m: u32,
     n: u32,
-) -> Result<(u64, i64, i64)> {
-    let Some((bias, along)) = request.bias else { return Ok((0, 0, 0)) };
+) -> Result<Numbers> {
+    let Some((bias, along)) = &product.bias else { return Ok((0, 0, 0)) };
     check_device(OPERATION, 3, bias.device(), device)?;
     let (what, extent, strides) = match along {
         BiasAlong::Rows => ("rows", m, (1, 0)),
@@ -280,7 +280,7 @@ fn scale_of<T: Operand>(
     (name, each, argument): (&str, &str, usize),
     extent: u32,
     batches: usize,
-) -> Result<ScaleOf> {
+) -> Result<Numbers> {
     let Some(scale) = scale else { return Ok((0, 0, 0)) };
     check_device(OPERATION, argument, scale.device(), device)?;
     let (len, extent) = (scale.len(), extent as usize);
@@ -302,15 +302,6 @@ fn scale_of<T: Operand>(
         }
     };
     Ok((scale.address(), along, batch))
-}
-
-/// A number of blocks along x.
-pub(super) fn blocks(what: &'static str, count: u64) -> Result<u32> {
-    let limit = u64::from(crate::MAX_BLOCKS[0]);
-    if count > limit {
-        return Err(Error::MatrixTooLarge { operation: OPERATION, what, value: count as usize, limit });
-    }
-    Ok(count as u32)
 }
 
 #[cfg(test)]

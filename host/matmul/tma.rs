@@ -1,7 +1,11 @@
-//! Products by TMA and `wgmma`: the kernels' arguments, tensor maps and launch.
+//! Kernels by TMA: their tensor maps and launch.
 
-use super::element::{Clusters, Operand, Output};
+use super::descriptor::OPERATION;
+use super::element::{Operand, Output};
 use super::operand::View;
+use super::plan::Plan;
+use super::variants::ArgumentsOf;
+use super::workspace::along_and_across;
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
 use crate::memory::Counters;
@@ -11,21 +15,8 @@ use crate::{Error, Result};
 use moye_device::kernel::Kernel;
 use moye_device::layout::Major;
 use moye_device::memory::{GlobalMut, TensorMap as Map};
-use moye_kernels::hopper::{Boxes, Cut, SgemmBox, Sharing};
-use moye_kernels::mma::Arguments;
+use moye_kernels::hopper::{Boxes, SgemmBox, Sharing};
 use moye_sim::{TensorElement, TensorMap as Fields, TensorPromotion, TensorSwizzle};
-
-/// A kernel of [`moye_kernels::hopper`].
-pub type TmaProduct<T> = Kernel<(
-    Map,
-    Map,
-    Map,
-    Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>,
-    Sharing<<T as Operand>::Scalar>,
-)>;
-
-/// An f32 kernel by FMA whose operands TMA loads, [`sgemm`](moye_kernels::hopper::sgemm).
-pub type LoadedProduct<T> = Kernel<(Map, Map, Arguments<T, <T as Operand>::Narrow, <T as Operand>::Scalar>)>;
 
 /// Rows of a box of C, and bytes of a row of any box.
 const BOX_ROWS: u32 = 64;
@@ -34,6 +25,9 @@ const ROW: u32 = 128;
 /// Strides of tensor maps are multiples of this many bytes, and below [`STRIDES`].
 const ALIGN: u64 = 16;
 const STRIDES: u64 = 1 << 40;
+
+/// Threads of a block of a kernel without bounds.
+const THREADS: u32 = 384;
 
 /// Whether a device has TMA and `wgmma`: only sm_90a has.
 pub(super) fn is_there(device: &Device) -> bool {
@@ -85,7 +79,8 @@ fn new_map(stream: &Stream, fields: Fields, promotion: TensorPromotion) -> Resul
     TensorMap::new(stream.device(), &fields.with_swizzle(TensorSwizzle::B128))
 }
 
-/// The map of an operand that is contiguous along the mode of the boxes.
+/// The map of an operand that is contiguous along the mode of the boxes, with this leading
+/// dimension and `(extent, k)` elements.
 fn map_of_operand(
     stream: &Stream,
     element: TensorElement,
@@ -93,17 +88,14 @@ fn map_of_operand(
     leading: i64,
     boxes: Boxes,
     (extent, k): (u32, u32),
-    (address, batches): (u64, u32),
+    batches: u32,
 ) -> Result<TensorMap> {
-    let (along, across) = match boxes.major {
-        Major::K => (k, extent),
-        Major::Mn => (extent, k),
-    };
+    let (along, across) = along_and_across(boxes.major, extent, k);
     // Batches with stride 0 are one batch.
     let batches = if view.batch == 0 { 1 } else { batches };
     let (extents, strides) = ([along, across, batches], [leading, view.batch]);
     if boxes.depth == 1 {
-        return map(stream, (element, address), extents, strides, boxes.extents);
+        return map(stream, (element, view.address), extents, strides, boxes.extents);
     }
     // Blocks along K are a dimension with the extent of a box; or there is one block with the
     // extent K.
@@ -112,16 +104,14 @@ fn map_of_operand(
     let (block, blocks) = if boxes.at_once > 1 { (inner, k / inner) } else { (k, 1) };
     let extents = [block, across, blocks, batches].map(u64::from);
     let strides = [row, u64::from(ROW), part];
-    let fields = Fields::new(element, address, &extents, &strides, &[inner, outer, boxes.at_once, 1]);
+    let fields = Fields::new(element, view.address, &extents, &strides, &[inner, outer, boxes.at_once, 1]);
     // Adjacent boxes go to the same stage. Requested separately, they would cross between the
     // halves of the L2 cache twice.
     new_map(stream, fields, TensorPromotion::B128)
 }
 
-/// The output matrix.
+/// How a kernel writes its output matrix, C or a workspace.
 pub(super) struct Target {
-    /// The address of the first element.
-    pub address: u64,
     /// Whether its element type is the accumulator's.
     pub wide: bool,
     /// Whether a tensor map may write it: address and strides are multiples of 16 bytes.
@@ -129,93 +119,81 @@ pub(super) struct Target {
     /// Whether the padding between the end of a row and the next multiple of 16 bytes may be
     /// overwritten.
     pub padded: bool,
-    /// Slices, batches or splits, and their stride in elements.
+    /// Batches or slices, and their stride in elements.
     pub parts: (u32, i64),
 }
 
-/// Launches a product of `arguments.batches` batches.
+/// The map of the output matrix; `None` if the kernel must write it by address.
+fn map_of_target<T: Operand, U: Output<T>>(
+    stream: &Stream,
+    Target { wide, aligned, padded, parts: (parts, part) }: Target,
+    arguments: &ArgumentsOf<T>,
+) -> Result<Option<TensorMap>> {
+    let ArgumentsOf::<T> { m, n, ldc, .. } = *arguments;
+    let element = if wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
+    let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
+    // An H200 stores whole 16-byte vectors, also where a row ends within one (observed). If the
+    // padding may be overwritten, the map's extent includes it, with any values, so that later
+    // 16-byte reads are of initialised memory.
+    let columns = if padded { n.next_multiple_of((ALIGN / element.bytes()) as u32) } else { n };
+    let whole = (u64::from(columns) * element.bytes()).is_multiple_of(ALIGN);
+    let too_far = m > 1 && far(ldc) || parts > 1 && far(part);
+    if !aligned || !whole || too_far {
+        return Ok(None);
+    }
+    let boxes = [ROW / element.bytes() as u32, BOX_ROWS];
+    map(stream, (element, arguments.c.address()), [columns, m, parts], [ldc, part], boxes).map(Some)
+}
+
+/// Launches a `wgmma` kernel for `arguments.batches` batches of a plan; `pieces` is the address of
+/// the partial accumulators, if tiles are shared.
 ///
 /// # Safety
 /// As for the kernel: the arguments and views name the device's memory, which may be read and
 /// written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
-    (kernel, boxes, blocks): (&TmaProduct<T>, [Boxes; 2], Clusters),
-    tile: (u32, u32),
-    pieces: Option<Pieces>,
+    (kernel, boxes): (&Kernel<(Map, Map, Map, ArgumentsOf<T>, Sharing<T::Scalar>)>, [Boxes; 2]),
+    plan: &Plan<T>,
+    pieces: Option<u64>,
     operands: [&View; 2],
-    target: &Target,
-    mut arguments: Arguments<T, T::Narrow, T::Scalar>,
+    target: Target,
+    mut arguments: ArgumentsOf<T>,
 ) -> Result<()> {
-    let (m, n, k) = (arguments.m, arguments.n, arguments.k);
-    let batches = arguments.batches;
-    let boxes = match blocks {
-        Clusters::Rows(_) => boxes,
-        Clusters::Parts(_) => [boxes[0].fitted(m, k), boxes[1].fitted(n, k)],
-    };
-    let a = map_of_operand(
-        stream,
-        T::TENSOR_ELEMENT,
-        operands[0],
-        arguments.lda,
-        boxes[0],
-        (m, k),
-        (arguments.a.address(), batches),
-    )?;
-    let b = map_of_operand(
-        stream,
-        T::TENSOR_ELEMENT,
-        operands[1],
-        arguments.ldb,
-        boxes[1],
-        (n, k),
-        (arguments.b.address(), batches),
-    )?;
-    let element = if target.wide { T::TENSOR_SCALAR } else { U::TENSOR_ELEMENT };
-    let (parts, part) = target.parts;
-    let far = |stride: i64| stride as u64 >= STRIDES / element.bytes();
-    // An H200 stores whole 16-byte vectors, also where a row ends within one (observed). If the
-    // padding may be overwritten, the map's extent includes it, with any values, so that later
-    // 16-byte reads are of initialised memory.
-    let columns = if target.padded { n.next_multiple_of((ALIGN / element.bytes()) as u32) } else { n };
-    let whole = (u64::from(columns) * element.bytes()).is_multiple_of(ALIGN);
-    let too_far = m > 1 && far(arguments.ldc) || parts > 1 && far(part);
+    let ArgumentsOf::<T> { m, n, k, batches, .. } = arguments;
+    let schedule = plan.variant.schedule;
+    let persistent = !schedule.fixes_slices();
+    let boxes = if persistent { boxes } else { [boxes[0].fitted(m, k), boxes[1].fitted(n, k)] };
+    let element = T::TENSOR_ELEMENT;
+    let a = map_of_operand(stream, element, operands[0], arguments.lda, boxes[0], (m, k), batches)?;
+    let b = map_of_operand(stream, element, operands[1], arguments.ldb, boxes[1], (n, k), batches)?;
     // Blocks with a share of a tile have fewer rows than a box.
-    let by_boxes = matches!(blocks, Clusters::Rows(_));
-    arguments.tensor_c = u32::from(by_boxes && target.aligned && whole && !too_far);
-    let c = match arguments.tensor_c {
-        // The kernel does not read it.
-        0 => a.clone(),
-        _ => map(
-            stream,
-            (element, target.address),
-            [columns, m, parts],
-            [arguments.ldc, part],
-            [ROW / element.bytes() as u32, BOX_ROWS],
-        )?,
-    };
-    let cluster = blocks.blocks();
-    let tiles = u64::from(m.div_ceil(tile.0 * blocks.tiles()))
-        * u64::from(n.div_ceil(tile.1))
+    let c = if persistent { map_of_target::<T, U>(stream, target, &arguments)? } else { None };
+    arguments.tensor_c = u32::from(c.is_some());
+    // Without a map the kernel reads none.
+    let c = c.unwrap_or_else(|| a.clone());
+    let (cluster, [tile_m, tile_n, _]) = (schedule.cluster(), plan.variant.tile);
+    let tiles = u64::from(m.div_ceil(tile_m * schedule.cluster_tiles()))
+        * u64::from(n.div_ceil(tile_n))
         * u64::from(batches)
         * u64::from(arguments.splits);
-    let at_once = match blocks {
-        Clusters::Rows(_) => u64::from(clusters(stream.device().properties().multiprocessors, cluster)),
-        Clusters::Parts(_) => tiles,
+    let at_once = match persistent {
+        true => u64::from(clusters(stream.device().properties().multiprocessors, cluster)),
+        false => tiles,
     };
     let (clusters, counters, sharing) = match pieces {
         None => (at_once.min(tiles) as u32, None, Sharing::NONE),
-        Some(Pieces { clusters, cut, sums }) => {
+        Some(pieces) => {
             let counters = Counters::of(stream)?;
             let sharing = Sharing {
-                sums: GlobalMut::from_address(sums),
+                sums: GlobalMut::from_address(pieces),
                 counters: GlobalMut::from_address(counters.address()),
-                cut,
+                cut: plan.cut,
             };
-            (clusters, Some(counters), sharing)
+            (plan.clusters, Some(counters), sharing)
         }
     };
-    let threads = kernel.bounds().threads.unwrap_or(384);
+    let threads = kernel.bounds().threads.unwrap_or(THREADS);
     let grid = Grid::new(clusters * cluster, threads).clusters(cluster).dependent();
     // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream, also
     // before it uses the workspace's accumulators and counters.
@@ -225,51 +203,40 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     launched
 }
 
-/// Launches a product of `arguments.batches` batches with a kernel that has one tile for each
-/// block. Each operand has its own extent along M or N, and the last tiles may pass it.
+/// Launches an FMA kernel whose operands TMA loads, for `arguments.batches` batches. Each operand
+/// has its own extent along M or N, and the last tiles may pass it.
 ///
 /// # Safety
 /// As for the kernel: the arguments and views name the device's memory, which may be read and
 /// written.
-pub(super) unsafe fn launch_loaded<T: Operand>(
+pub(super) unsafe fn launch_sgemm<T: Operand>(
     stream: &Stream,
-    (kernel, boxes): (&LoadedProduct<T>, [SgemmBox; 2]),
+    (kernel, boxes): (&Kernel<(Map, Map, ArgumentsOf<T>)>, [SgemmBox; 2]),
     tiles: u32,
     operands: [(&View, u32); 2],
-    arguments: Arguments<T, T::Narrow, T::Scalar>,
+    arguments: ArgumentsOf<T>,
 ) -> Result<()> {
     // f32 only: these kernels exist for no other type. Other element types in the tensor map would
     // round to tf32.
-    debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of what is computed in");
-    let map = |(view, extent): (&View, u32), of: SgemmBox, leading: i64, address: u64| {
-        let (along, across, inner, outer, swizzle) = match of.major {
-            Major::K => (arguments.k, extent, of.k, of.extent, TensorSwizzle::B128),
-            Major::Mn => (extent, arguments.k, of.extent, of.k, TensorSwizzle::None),
-        };
+    debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of the accumulators' type");
+    let map = |(view, extent): (&View, u32), of: SgemmBox, leading: i64| {
+        let (along, across) = along_and_across(of.major, extent, arguments.k);
+        let (inner, outer) = along_and_across(of.major, of.extent, of.k);
+        let swizzle = if of.major == Major::K { TensorSwizzle::B128 } else { TensorSwizzle::None };
         // Batches with stride 0 are one batch.
         let batches = if view.batch == 0 { 1 } else { arguments.batches };
         let extents = [along, across, batches];
         let strides = bytes_of_strides(T::TENSOR_SCALAR, extents, [leading, view.batch]);
-        let fields =
-            Fields::new(T::TENSOR_SCALAR, address, &extents.map(u64::from), &strides, &[inner, outer, 1]);
+        let extents = extents.map(u64::from);
+        let fields = Fields::new(T::TENSOR_SCALAR, view.address, &extents, &strides, &[inner, outer, 1]);
         TensorMap::new(stream.device(), &fields.with_swizzle(swizzle))
     };
-    let a = map(operands[0], boxes[0], arguments.lda, arguments.a.address())?;
-    let b = map(operands[1], boxes[1], arguments.ldb, arguments.b.address())?;
-    let threads = kernel.bounds().threads.unwrap_or(384);
+    let a = map(operands[0], boxes[0], arguments.lda)?;
+    let b = map(operands[1], boxes[1], arguments.ldb)?;
+    let threads = kernel.bounds().threads.unwrap_or(THREADS);
     let grid = Grid::new((tiles, arguments.batches * arguments.splits), threads).dependent();
     // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream.
     unsafe { stream.launch(kernel, grid, (&a, &b, arguments)) }
-}
-
-/// The pieces of shared tiles, see [`Sharing`].
-pub(super) struct Pieces {
-    /// Clusters of the grid.
-    pub clusters: u32,
-    /// How the last tiles are split.
-    pub cut: Cut,
-    /// The address of the partial accumulators: [`bytes_of_pieces`].
-    pub sums: u64,
 }
 
 /// Clusters that run at the same time.
@@ -296,7 +263,7 @@ pub(super) fn batches_at_once(tiles: u64) -> Result<u32> {
     let limit = u64::from(crate::MAX_BLOCKS[0]);
     match limit / tiles.max(1) {
         0 => Err(Error::MatrixTooLarge {
-            operation: "matmul",
+            operation: OPERATION,
             what: "tiles of c",
             value: tiles as usize,
             limit,

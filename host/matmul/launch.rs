@@ -1,0 +1,420 @@
+//! Runs a plan: rearranges operands if necessary, multiplies, applies the epilogue.
+
+use super::builder::Matmul;
+use super::cache;
+use super::descriptor::{Descriptor, Epilogue, Numbers, OPERATION};
+use super::element::{Operand, Output};
+use super::operand::View;
+use super::plan::{Accumulators, Explanation, MAX_Y, Plan, Query};
+use super::tma::{self, Target};
+use super::variants::{ArgumentsOf, Code, kernels, tiles};
+use super::workspace::{Regions, rearranged, row_of};
+use crate::device::{Backend, Device};
+use crate::kernels::mma::{Activation, Arguments, Scalar, Scales};
+use crate::launch::{Grid, noting};
+use crate::matrix::MatrixMut;
+use crate::memory::Workspace;
+use crate::movement::rearrange::{Rearrangement, RowEnd, rearrange_operands};
+use crate::movement::repack::grid_blocks;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use moye_device::arch::Fma;
+use moye_device::layout::Major;
+use moye_device::memory::{Global, GlobalMut};
+use moye_kernels::hopper::Cut;
+
+/// Computes a product.
+///
+/// # Safety
+/// As for [`matmul_on`](crate::matmul_on).
+pub(super) unsafe fn run<T: Operand, U: Output<T>>(
+    product: &Matmul<'_, T, U>,
+    stream: &Stream,
+    c: &mut MatrixMut<'_, U>,
+) -> Result<()> {
+    let Some(product) = Descriptor::of(product, stream.device(), c)? else { return Ok(()) };
+    let gpu = match &stream.device().0 {
+        Backend::Gpu(gpu) if !stream.captures() => *gpu,
+        // SAFETY: the caller's contract.
+        _ => return unsafe { compute::<T, U>(&product, stream) }.map(drop),
+    };
+    let key = cache::Key::of::<T, U>(&product, gpu, stream);
+    // SAFETY: the caller's contract; all buffers are on this device.
+    if let Some(launched) = unsafe { cache::launch(&key, gpu, stream) } {
+        return launched;
+    }
+    // SAFETY: the caller's contract.
+    let (computed, launches) = noting(|| unsafe { compute::<T, U>(&product, stream) });
+    cache::keep(key, launches, computed?, (gpu, stream));
+    Ok(())
+}
+
+/// Plans a product and launches it. Gives the address and the bytes of its workspace.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn compute<T: Operand, U: Output<T>>(
+    product: &Descriptor<T::Scalar>,
+    stream: &Stream,
+) -> Result<(u64, usize)> {
+    let plan = planned::<T>(product, stream.device())?;
+    let product = product.without_a_product_times_zero();
+    let regions = Regions::of::<T, U>(&product, &plan)?;
+    let workspace = Workspace::new(stream, regions.bytes as usize)?;
+    let base = workspace.as_ref().map_or(0, Workspace::address);
+    let launch = Launch { product, plan, regions: regions.at(base), stream };
+    // SAFETY: the matrices lie within their buffers (`Matrix::new`, `Descriptor::of`), and the
+    // workspace is as large as `regions` says. `c` is borrowed mutably, shares no element with the
+    // other matrices, and has no element twice. The stream runs these launches in order. The caller
+    // answers for other streams.
+    unsafe { launch.all::<U>()? };
+    Ok((base, regions.bytes as usize))
+}
+
+/// The plan of [`run`].
+pub(super) fn explain<T: Operand, U: Output<T>>(
+    product: &Matmul<'_, T, U>,
+    device: &Device,
+    c: &mut MatrixMut<'_, U>,
+) -> Result<Explanation> {
+    let Some(product) = Descriptor::of(product, device, c)? else { return Ok(Explanation::default()) };
+    let plan = planned::<T>(&product, device)?;
+    let product = product.without_a_product_times_zero();
+    let regions = Regions::of::<T, U>(&product, &plan)?;
+    let ([tile_m, tile_n, _], [.., k]) = (plan.variant.tile, product.extents);
+    let cut = if k > 0 { plan.cut } else { Cut::NONE };
+    Ok(Explanation {
+        kernel: (k > 0).then(|| plan.variant.kernel.name()),
+        tile: (tile_m, tile_n),
+        splits: if k > 0 { plan.slices * plan.variant.schedule.cluster_slices() } else { 1 },
+        shared_tiles: cut.tiles,
+        pieces: cut.most_pieces(plan.stages(k)),
+        rearranged: regions.operands.map(|operand| operand.is_some()),
+        workspace_bytes: regions.bytes as usize,
+    })
+}
+
+/// The plan of a product on a device.
+fn planned<T: Operand>(product: &Descriptor<T::Scalar>, device: &Device) -> Result<Plan<T>> {
+    let query = Query {
+        extents: product.extents,
+        batches: product.batches,
+        operands: product.operands,
+        precision: product.precision,
+        written_by_sgemm: product.is_written_by_sgemm(),
+        multiprocessors: device.planned_multiprocessors(),
+        shared_bytes: device.properties().shared_bytes_per_block,
+        wgmma: tma::is_there(device),
+        preference: product.preference,
+    };
+    let tuned = product.tuned.and_then(|preference| cache::plan(&Query { preference, ..query }));
+    let plan = tuned.or_else(|| cache::plan(&query)).ok_or_else(|| no_plan::<T>(&query, device))?;
+    let ([m, n, _], slices) = (product.extents, u64::from(plan.slices));
+    let [rows, columns] = plan.variant.tiles(m, n).map(u64::from);
+    Ok(match in_one_launch(rows * columns * slices, product.batches) {
+        true => plan,
+        false => Plan { cut: Cut::NONE, ..plan },
+    })
+}
+
+/// Whether a persistent kernel takes all batches of this many tiles in one launch, so that a plan
+/// may share the last tiles of all batches. With several launches the last one may have fewer tiles
+/// than are shared.
+fn in_one_launch(tiles: u64, batches: u32) -> bool {
+    tma::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
+}
+
+/// The error if no kernel is left.
+fn no_plan<T: Operand>(query: &Query, device: &Device) -> Error {
+    let Query { precision, shared_bytes, wgmma, preference, .. } = *query;
+    let detail = if !wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_tma()) {
+        format!(
+            "{} is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and {} is {}; convert the matrices to f16, \
+             or take such a GPU",
+            T::NAME,
+            device.name(),
+            device.arch()
+        )
+    } else if let Some(name) = preference.kernel {
+        format!(
+            "no kernel for {} in {precision:?} precision has the name {name} and takes these operands, the requested \
+             tile and split-K slices, in the {shared_bytes} bytes of shared memory that a block may use here; there are {}",
+            T::NAME,
+            kernels::<T>(precision, wgmma).join(", ")
+        )
+    } else {
+        let tiles = tiles::<T>(precision, wgmma).into_iter().map(|(m, n)| format!("{m} x {n}"));
+        let tile = preference.tile.map(|(m, n)| format!("has a tile of {m} x {n}"));
+        let slices = preference.slices.map(|slices| format!("has {slices} split-K slices"));
+        let asked: Vec<_> = tile.into_iter().chain(slices).collect();
+        format!(
+            "no kernel for {} in {precision:?} precision {}{}fits into the {shared_bytes} bytes of shared memory that a block \
+             may use here; there are {}",
+            T::NAME,
+            asked.join(", "),
+            if asked.is_empty() { "" } else { " and " },
+            tiles.collect::<Vec<_>>().join(", ")
+        )
+    };
+    Error::Unsupported { operation: OPERATION, detail }
+}
+
+/// The launches of a product.
+struct Launch<'s, T: Operand> {
+    product: Descriptor<T::Scalar>,
+    plan: Plan<T>,
+    /// The addresses of the workspace's regions.
+    regions: Regions,
+    stream: &'s Stream,
+}
+
+impl<T: Operand> Launch<'_, T> {
+    /// Launches all steps.
+    ///
+    /// # Safety
+    /// As for [`run`]; the regions are in a workspace with their layout.
+    unsafe fn all<U: Output<T>>(&self) -> Result<()> {
+        let Self { product, plan, regions, stream } = self;
+        let [m, n, k] = product.extents;
+        let mut operands = product.operands;
+        let mut leading = plan.sources.map(|source| source.leading.unwrap_or_default());
+        let mut copies = [None; 2];
+        for (i, extent) in [m, n].into_iter().enumerate() {
+            let Some(address) = regions.operands[i] else { continue };
+            let (from, major) = (operands[i], plan.sources[i].major);
+            let to = rearranged(&from, major, extent, k, address);
+            let batches = if from.batch == 0 { 1 } else { product.batches };
+            let copy = |from: View, to: View, rows, k| {
+                let (from, to) = (from.strided(), to.strided());
+                Rearrangement { from, to, bytes: T::BYTES as u64, rows, k, batches }
+            };
+            // Copies are fastest if the second mode of the destination is contiguous.
+            copies[i] = Some(match major {
+                Major::K => copy(from, to, extent, k),
+                Major::Mn => copy(from.exchanged(), to.exchanged(), k, extent),
+            });
+            (operands[i], leading[i]) = (to, to.mn.max(to.k));
+        }
+        // C, or the workspace in its place.
+        let c = regions.c.map_or(product.c, |address| {
+            let row = row_of::<U>(n) as i64;
+            View { address, mn: row, k: 1, batch: row * i64::from(m), ..product.c }
+        });
+        let copy_c = |from: View, to: View, end| {
+            let (from, to, batches) = (from.strided(), to.strided(), product.batches);
+            let copy = Rearrangement { from, to, bytes: U::BYTES as u64, rows: m, k: n, batches };
+            // SAFETY: the caller's contract.
+            unsafe { copy.launch(OPERATION, stream, end) }
+        };
+        // SAFETY: the caller's contract.
+        unsafe { rearrange_operands(OPERATION, stream, copies)? };
+        if product.scattered && product.epilogue.beta != T::Scalar::ZERO {
+            copy_c(product.c, c, RowEnd::Vector)?;
+        }
+        if k > 0 {
+            // SAFETY: the caller's contract.
+            unsafe { self.multiply::<U>(operands, leading, c)? };
+        }
+        if plan.accumulators == Accumulators::Workspace || k == 0 {
+            // SAFETY: the caller's contract.
+            unsafe { self.reduce::<U>(c)? };
+        }
+        if product.scattered { copy_c(c, product.c, RowEnd::Element) } else { Ok(()) }
+    }
+
+    /// The accumulators of all slices as a matrix with a slice for each batch, and their batch
+    /// stride. The address is 0 if there are none.
+    fn accumulators(&self) -> (View, i64) {
+        let [m, n, _] = self.product.extents;
+        let [rows, columns] = self.plan.padded_extents([m, n]);
+        let (row, bytes) = (row_of::<T::Scalar>(columns) as i64, size_of::<T::Scalar>() as u64);
+        let (address, batch) = (self.regions.accumulators.unwrap_or_default(), row * i64::from(rows));
+        let batches = self.plan.slices;
+        let view = View { address, mn: row, k: 1, batch, bytes, batches, end: u64::MAX };
+        (view, batch * i64::from(batches))
+    }
+
+    /// Launches the kernel of the product.
+    ///
+    /// # Safety
+    /// As for [`Launch::all`].
+    unsafe fn multiply<U: Output<T>>(&self, operands: [View; 2], leading: [i64; 2], c: View) -> Result<()> {
+        let Self { product, plan, regions, stream } = self;
+        let ([of_m, of_n, k], variant) = (product.extents, plan.variant);
+        let [m, n] = plan.padded_extents([of_m, of_n]);
+        let plain = Epilogue {
+            alpha: T::Scalar::ONE,
+            beta: T::Scalar::ZERO,
+            bias: (0, 0, 0),
+            activation: Activation::None,
+            ..product.epilogue
+        };
+        let to_workspace = plan.accumulators == Accumulators::Workspace;
+        let (to, split_c, epilogue) = match to_workspace {
+            true => {
+                let (slices, batch) = self.accumulators();
+                (View { batch, ..slices }, slices.batch, plain)
+            }
+            false => (c, 0, product.epilogue),
+        };
+        let wide = to_workspace || U::WIDE;
+        // FMA kernels write an M-contiguous C: they compute the transposed product.
+        let ((first, second), (m, n)) = match variant.schedule.is_sgemm() {
+            true => ((1, 0), (n, m)),
+            false => ((0, 1), (m, n)),
+        };
+        let [tile_m, tile_n, _] = variant.tile;
+        let tiles = u64::from(m.div_ceil(tile_m)) * u64::from(n.div_ceil(tile_n));
+        let tiles = grid_blocks(OPERATION, "tiles of c", tiles)?;
+        let at_once = match variant.kernel {
+            Code::Address(_) | Code::SgemmTma(..) => MAX_Y / plan.slices,
+            Code::Wgmma(..) => {
+                let blocks = plan.slices * variant.schedule.cluster_slices();
+                tma::batches_at_once(u64::from(tiles) * u64::from(blocks))?
+            }
+        };
+        let mut done = 0;
+        while done < product.batches {
+            let count = (product.batches - done).min(at_once);
+            let operands = operands.map(|operand| operand.from_batch(done));
+            let matrix = |i: usize| Global::from_address(operands[i].address);
+            let scale = |i: usize| scale_of(epilogue.scales[i], done);
+            let c = GlobalMut::from_address(to.from_batch(done).address);
+            let (bias, bias_m, bias_n) = epilogue.bias;
+            let arguments = ArgumentsOf::<T> {
+                bias: Global::from_address(bias),
+                batch_a: operands[first].batch,
+                batch_b: operands[second].batch,
+                batch_c: to.batch,
+                split_c,
+                bias_m,
+                bias_n,
+                alpha: epilogue.alpha,
+                beta: epilogue.beta,
+                splits: plan.slices,
+                k_chunk: plan.k_chunk,
+                activation: epilogue.activation as u32,
+                wide: u32::from(wide),
+                batches: count,
+                scales: Scales::new(scale(first), scale(second)),
+                ..Arguments::product(
+                    (matrix(first), matrix(second), c),
+                    (m, n, k),
+                    (leading[first], leading[second], to.mn),
+                )
+            };
+            // SAFETY: the caller's contract; the plan satisfies the kernel's.
+            unsafe {
+                match &variant.kernel {
+                    Code::Address(kernel) => {
+                        let threads = kernel.bounds().threads.unwrap_or(256);
+                        let grid = Grid::new((tiles, count * plan.slices), threads);
+                        // Blocks that start early (PDL) take the places of blocks that have exited.
+                        // If fewer places are free than there are blocks, they would crowd there
+                        // and leave the rest of the GPU idle.
+                        let residents = variant.rate.residents;
+                        let places = residents * stream.device().properties().multiprocessors;
+                        let blocks = u64::from(tiles) * u64::from(count * plan.slices);
+                        let fills = 16 * blocks >= 15 * u64::from(places);
+                        let grid = if fills || residents == 1 { grid.dependent() } else { grid };
+                        stream.launch(kernel, grid, (arguments,))?;
+                    }
+                    Code::SgemmTma(kernel, boxes) => {
+                        let extents = [of_m, of_n];
+                        let operands = [first, second].map(|i| (&operands[i], extents[i]));
+                        tma::launch_sgemm(stream, (kernel, *boxes), tiles, operands, arguments)?;
+                    }
+                    Code::Wgmma(kernel, boxes) => {
+                        let target = Target {
+                            wide,
+                            aligned: to_workspace || product.scattered || product.c_is_aligned(),
+                            // Rows of workspaces end at multiples of 16 bytes.
+                            padded: to_workspace || product.scattered,
+                            parts: match to_workspace {
+                                true => (count * plan.slices, split_c),
+                                false => (count, to.batch),
+                            },
+                        };
+                        let operands = [&operands[0], &operands[1]];
+                        tma::launch::<T, U>(
+                            stream,
+                            (kernel, *boxes),
+                            plan,
+                            regions.pieces,
+                            operands,
+                            target,
+                            arguments,
+                        )?;
+                    }
+                }
+            }
+            done += count;
+        }
+        Ok(())
+    }
+
+    /// Writes C from the accumulators in the workspace, or from none.
+    ///
+    /// # Safety
+    /// As for [`Launch::all`].
+    unsafe fn reduce<U: Output<T>>(&self, c: View) -> Result<()> {
+        let Self { product, plan, stream, .. } = self;
+        let [m, n, k] = product.extents;
+        let splits = if k == 0 { 0 } else { plan.slices };
+        let (from, batch) = self.accumulators();
+        let all = View { batch: if k == 0 { 0 } else { batch }, ..from };
+        let Epilogue { alpha, beta, bias: (bias, bias_m, bias_n), activation, .. } = product.epilogue;
+        let tiles = u64::from(m.div_ceil(8)) * u64::from(n.div_ceil(128));
+        let tiles = grid_blocks(OPERATION, "tiles of c", tiles)?;
+        let mut done = 0;
+        while done < product.batches {
+            let count = (product.batches - done).min(MAX_Y);
+            let matrix = Global::from_address(all.from_batch(done).address);
+            let to = GlobalMut::from_address(c.from_batch(done).address);
+            let arguments = Arguments::<T::Scalar, U, T::Scalar> {
+                bias: Global::from_address(bias),
+                batch_a: all.batch,
+                batch_c: c.batch,
+                split_c: from.batch,
+                bias_m,
+                bias_n,
+                alpha,
+                beta,
+                splits,
+                k_chunk: 0,
+                activation: activation as u32,
+                batches: count,
+                // The product's kernel has already applied the scales.
+                ..Arguments::product((matrix, Global::from_address(0), to), (m, n, k), (from.mn, 0, c.mn))
+            };
+            let grid = Grid::new((tiles, count), 256).dependent();
+            // SAFETY: the caller's contract.
+            unsafe { stream.launch(&U::finish(), grid, (arguments,))? };
+            done += count;
+        }
+        Ok(())
+    }
+}
+
+/// The scales of a batch as a kernel takes them.
+fn scale_of<S: Scalar>((address, along, batch): Numbers, first: u32) -> (Global<S>, i64, i64) {
+    // If the operand has no scales, the address stays 0.
+    let batch = if address == 0 { 0 } else { batch };
+    let offset = (i64::from(first) * batch) as u64 * size_of::<S>() as u64;
+    (Global::from_address(address.wrapping_add(offset)), along, batch)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::in_one_launch;
+
+    #[test]
+    fn tiles_are_shared_only_where_one_launch_has_them_all() {
+        let limit = crate::MAX_BLOCKS[0];
+        assert!(in_one_launch(6, 1));
+        assert!(in_one_launch(6, limit / 6));
+        assert!(!in_one_launch(6, limit / 6 + 1));
+        // More tiles in one batch than a launch can have: the product is refused.
+        assert!(!in_one_launch(1 << 46, 1));
+    }
+}
