@@ -148,8 +148,7 @@ pub trait E4m3Kernel: E4m3Config<T: TmaElement> {
 }
 
 const fn variant<C: E4m3Kernel>() -> HopperVariant<F8E4M3> {
-    let of_shape = HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, run::<C>);
-    HopperVariant { writes_lse: !C::SUMS_BY_WGMMA, ..of_shape }
+    HopperVariant::of::<C>(C::KERNEL.name(), fields::<C>, run::<C>).writes_lse(!C::SUMS_BY_WGMMA)
 }
 
 macro_rules! variants {

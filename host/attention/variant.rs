@@ -40,6 +40,11 @@ impl<T: Element> HopperVariant<T> {
         let sizes = (C::D as usize, C::DV as usize);
         Self { name, sizes, tile: (64 * C::WARPGROUPS, C::BLK_N), writes_lse: true, fields, launch }
     }
+
+    /// The same, of a kernel that writes the log-sum-exp or not.
+    pub const fn writes_lse(self, writes_lse: bool) -> Self {
+        Self { writes_lse, ..self }
+    }
 }
 
 /// A launch of such a kernel.

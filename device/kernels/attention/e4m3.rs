@@ -17,8 +17,8 @@
 use super::arguments::{Arguments, Window};
 use super::config::Half;
 use super::e4m3_config::{
-    E4m3Config, KeyStages, LoadedStages, SmemK8, SmemQ8, SmemV8, SmemOnes, SmemVt8, Storage, Sums, TRANSPOSERS, TmaK8, TmaQ8,
-    TmaV8, ValueStages,
+    E4m3Config, KeyStages, LoadedStages, SmemK8, SmemOnes, SmemQ8, SmemV8, SmemVt8, Storage, Sums,
+    TRANSPOSERS, TmaK8, TmaQ8, TmaV8, ValueStages,
 };
 use super::e4m3_mainloop::{Operands, attend, begin_turns};
 use super::hopper::store_lse;

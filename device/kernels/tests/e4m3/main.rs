@@ -20,6 +20,7 @@ use moye_device::{kernel, layout};
 use moye_kernels::attention::e4m3::{Maps, Scale, Scales, forward_e4m3};
 use moye_kernels::attention::e4m3_config::*;
 use moye_kernels::attention::hopper_config::{Config, TmaQ};
+use moye_kernels::attention::hopper_schedule::Tiles;
 use moye_kernels::attention::{Arguments, Strides, Window};
 use moye_sim::{Allocation, GlobalMemory};
 use random::Random;
@@ -39,7 +40,8 @@ macro_rules! entries {
             section: u32,
         ) {
             let maps = Maps { q: &q, k: &k, v: &v, o: &o };
-            forward_e4m3::<$config, $loaded>(maps, &arguments, &scales, section)
+            let tiles = || Tiles::new(&arguments, section, $config::RECOMPUTES);
+            forward_e4m3::<$config, _, $loaded>(maps, &arguments, &scales, tiles)
         }
     )+ };
 }
