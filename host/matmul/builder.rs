@@ -48,7 +48,7 @@ pub struct Matmul<'a, T: Operand, U: Element = T> {
     pub(super) alpha: T::Scalar,
     pub(super) beta: T::Scalar,
     pub(super) bias: Option<(BufferSlice<'a, U>, BiasAlong)>,
-    /// Of A's rows and of B's columns.
+    /// For A's rows, and for B's columns.
     pub(super) scales: [Option<BufferSlice<'a, T::Scalar>>; 2],
     pub(super) activation: Activation,
     pub(super) precision: Precision,

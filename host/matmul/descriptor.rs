@@ -1,4 +1,4 @@
-//! The descriptor of a product: what the caller of [`Matmul`] asks for, checked.
+//! The descriptor of a product: the request of the caller of [`Matmul`], checked.
 
 use super::builder::Matmul;
 use super::element::{Operand, Output, Precision};

@@ -35,7 +35,7 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     let Some(product) = Descriptor::of(product, stream.device(), c)? else { return Ok(()) };
     let gpu = match &stream.device().0 {
         Backend::Gpu(gpu) if !stream.captures() => *gpu,
-        // SAFETY: the caller's contract.
+        // SAFETY: until the product is complete no other stream uses its memory, as `run` requires.
         _ => return unsafe { compute::<T, U>(&product, stream) }.map(drop),
     };
     let key = cache::Key::of::<T, U>(&product, gpu, stream);
@@ -43,7 +43,7 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     if let Some(launched) = unsafe { cache::launch(&key, gpu, stream) } {
         return launched;
     }
-    // SAFETY: the caller's contract.
+    // SAFETY: until the product is complete no other stream uses its memory, as `run` requires.
     let (computed, launches) = noting(|| unsafe { compute::<T, U>(&product, stream) });
     cache::keep(key, launches, computed?, (gpu, stream));
     Ok(())
@@ -203,20 +203,20 @@ impl<T: Operand> Launch<'_, T> {
         let copy_c = |from: View, to: View, end| {
             let (from, to, batches) = (from.strided(), to.strided(), product.batches);
             let copy = Rearrangement { from, to, bytes: U::BYTES as u64, rows: m, k: n, batches };
-            // SAFETY: the caller's contract.
+            // SAFETY: C is accessible with its strides, and so is its region, padded rows included.
             unsafe { copy.launch(OPERATION, stream, end) }
         };
-        // SAFETY: the caller's contract.
+        // SAFETY: the operands are accessible, and their regions have room for padded rows.
         unsafe { rearrange_operands(OPERATION, stream, copies)? };
         if product.scattered && product.epilogue.beta != T::Scalar::ZERO {
             copy_c(product.c, c, RowEnd::Vector)?;
         }
         if k > 0 {
-            // SAFETY: the caller's contract.
+            // SAFETY: `all` requires the same; the operands are as the plan's kernel reads them.
             unsafe { self.multiply::<U>(operands, leading, c)? };
         }
         if plan.accumulators == Accumulators::Workspace || k == 0 {
-            // SAFETY: the caller's contract.
+            // SAFETY: `all` requires the same; `multiply` has written the accumulators.
             unsafe { self.reduce::<U>(c)? };
         }
         if product.scattered { copy_c(c, product.c, RowEnd::Element) } else { Ok(()) }
@@ -388,7 +388,7 @@ impl<T: Operand> Launch<'_, T> {
                 ..Arguments::product((matrix, Global::from_address(0), to), (m, n, k), (from.mn, 0, c.mn))
             };
             let grid = Grid::new((tiles, count), 256).dependent();
-            // SAFETY: the caller's contract.
+            // SAFETY: C and the region of the accumulators are accessible with these strides.
             unsafe { stream.launch(&U::finish(), grid, (arguments,))? };
             done += count;
         }

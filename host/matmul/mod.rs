@@ -1,6 +1,6 @@
 //! Matrix multiplication, in three stages.
 //!
-//! - **Descriptor**: what the caller asks for. [`builder`] collects it for the element types of
+//! - **Descriptor**: the caller's request. [`builder`] collects it for the element types of
 //!   [`element`]; [`descriptor`] checks it and brings it into the form of the kernels, with its
 //!   matrices as [`operand`] views.
 //! - **Plan**: the kernel, the operands to rearrange, the split along K, the workspace. [`plan`]

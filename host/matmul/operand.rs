@@ -85,10 +85,12 @@ impl View {
                 (others <= 1 || multiple(leading), self.batches <= 1 || multiple(self.batch));
             self.address.is_multiple_of(bytes) && rows && batches
         };
-        match () {
-            () if start(LINE) => Alignment::Lines,
-            () if start(SECTOR) => Alignment::Sectors,
-            () => Alignment::Any,
+        if start(LINE) {
+            Alignment::Lines
+        } else if start(SECTOR) {
+            Alignment::Sectors
+        } else {
+            Alignment::Any
         }
     }
 

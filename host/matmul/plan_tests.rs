@@ -1,4 +1,4 @@
-//! The plans of products whose fastest kernel was measured, and of those that leave little choice.
+//! The plans of products whose fastest kernel was measured, and of products with few plans.
 
 use super::descriptor::Preference;
 use super::element::{Operand, Precision};

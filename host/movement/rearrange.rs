@@ -174,11 +174,11 @@ pub(crate) unsafe fn rearrange_operands(
         && first.batches <= MAX_Y
         && let (Some(first), Some(second)) = (first.lines(RowEnd::Vector), second.lines(RowEnd::Vector))
     {
-        // SAFETY: the caller's contract.
+        // SAFETY: sources and regions are accessible and do not overlap, as the caller promises.
         return unsafe { launch_lines(operation, stream, first, second) };
     }
     for operand in [Some(first), second].into_iter().flatten() {
-        // SAFETY: the caller's contract.
+        // SAFETY: the same for one operand.
         unsafe { operand.launch(operation, stream, RowEnd::Vector)? };
     }
     Ok(())
@@ -191,7 +191,7 @@ pub(crate) unsafe fn rearrange_operands(
 unsafe fn launch_lines(operation: &'static str, stream: &Stream, first: Lines, second: Lines) -> Result<()> {
     let blocks = grid_blocks(operation, "runs of bytes to rearrange", first.blocks() + second.blocks())?;
     let grid = Grid::new((blocks, first.batches), 256).dependent();
-    // SAFETY: the caller's contract.
+    // SAFETY: both sides of all lines are accessible and do not overlap, as the caller promises.
     unsafe { stream.launch(&repack_lines, grid, (first, second)) }
 }
 
