@@ -143,7 +143,7 @@ impl fmt::Display for BuildError {
                 write!(f, "{} cannot be compiled to PTX: {reason}", krate.display())
             }
             Self::NoOutDir => f.write_str(
-                "OUT_DIR is not set, so this is no build script; name a folder with PtxBuilder::out_dir",
+                "OUT_DIR is not set, so this is not a build script; name a folder with PtxBuilder::out_dir",
             ),
             Self::CoreSourceMissing { version, looked_in } => {
                 let places: Vec<_> = looked_in.iter().map(|path| path.display().to_string()).collect();

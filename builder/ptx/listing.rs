@@ -108,7 +108,7 @@ fn instructions(
             Item::Label(name) => {
                 labels.insert(name, all.len());
                 function = function.or_else(|| scopes.get(name));
-                // The labels of source positions are no targets.
+                // The labels of source positions are not targets.
                 block += usize::from(!name.starts_with("$L__tmp"));
             }
             Item::Position(operands) => {

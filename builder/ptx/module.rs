@@ -65,7 +65,7 @@ impl Function {
     }
 }
 
-/// Why a text is no module of PTX that can be read.
+/// Why a text is not a module of PTX that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1.
@@ -100,7 +100,7 @@ impl Module {
         let version = version_text
             .split_once('.')
             .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-            .ok_or_else(|| ParseError { line: 1, reason: format!("`{version_text}` is no version") })?;
+            .ok_or_else(|| ParseError { line: 1, reason: format!("`{version_text}` is not a version") })?;
         let target = header(".target")?.trim_end_matches(',').to_owned();
 
         let mut module = Self { version, target, kernels: Vec::new(), functions: Vec::new() };

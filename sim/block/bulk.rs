@@ -155,7 +155,7 @@ impl BlockContext {
         let alignment = if matches!(source, LoadSource::Tile(_)) { 128 } else { 16 };
         if !destination.is_multiple_of(alignment) {
             return invalid(format!(
-                "the destination, shared address {destination:#x}, is no multiple of {alignment}"
+                "the destination, shared address {destination:#x}, is not a multiple of {alignment}"
             ));
         }
         self.check_source(operation, &source)?;

@@ -111,7 +111,7 @@ impl BlockContext {
     ) -> Result<(), FaultKind> {
         let alignment = if matches!(sink, BulkSink::Tile(_)) { 128 } else { 16 };
         if !source.is_multiple_of(alignment) {
-            let reason = format!("the source, shared address {source:#x}, is no multiple of {alignment}");
+            let reason = format!("the source, shared address {source:#x}, is not a multiple of {alignment}");
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
         match sink {

@@ -45,7 +45,7 @@ fn message(payload: &dyn Any) -> String {
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text.clone()
     } else {
-        "with a payload that is no text".to_owned()
+        "with a payload that is not text".to_owned()
     }
 }
 

@@ -58,7 +58,7 @@ impl ShuffleMode {
 #[track_caller]
 pub fn shfl(mode: ShuffleMode, mask: u32, value: u32, b: u32, width: u32) -> (u32, bool) {
     if !width.is_power_of_two() || width > WARP_SIZE {
-        let reason = format!("a width of {width}, which is no power of two up to {WARP_SIZE}");
+        let reason = format!("a width of {width}, which is not a power of two up to {WARP_SIZE}");
         misuse(mode.operation(), reason);
         return (value, false);
     }

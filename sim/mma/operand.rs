@@ -49,7 +49,7 @@ fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
 }
 
 /// Replaces element `index` of a lane's registers, as [`insert`], by the bits of a sum: `encode`
-/// gives those of the nearest number. What is no number gets the NaN that a GPU's floating-point
+/// gives those of the nearest number. What is not a number gets the NaN that a GPU's floating-point
 /// instructions give, all bits but the sign.
 pub fn insert_sum(registers: &mut [u32], bits: usize, index: usize, encode: fn(f64) -> u64, sum: f64) {
     let nan = u64::MAX >> (64 - bits) >> 1;

@@ -26,7 +26,7 @@ pub enum TensorMapError {
     /// An extent of the box.
     #[error("the extent of dimension {dimension} of the box is {extent}; it must be 1 to 256")]
     Box { dimension: usize, extent: u32 },
-    /// The rows of a box are no whole pieces.
+    /// The rows of a box are not whole pieces.
     #[error("a row of the box is {extent} elements of {element} bytes, {} bytes; it must be a multiple of 16 bytes", u64::from(*extent) * element)]
     BoxRow { extent: u32, element: u64 },
     /// The rows of a box are longer than what is swizzled.

@@ -38,7 +38,7 @@ impl TensorMap {
         words
     }
 
-    /// The map that [`encode`](Self::encode) gave these words; `None` where they are no map.
+    /// The map that [`encode`](Self::encode) gave these words; `None` where they are not a map.
     pub fn decode(words: [u64; TENSOR_MAP_BYTES / 8]) -> Option<Self> {
         let [mark, kinds, address, box_extents, element_strides, rest @ ..] = words;
         if mark != MARK {
