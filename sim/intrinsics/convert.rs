@@ -215,8 +215,8 @@ pub fn mul_f16(a: f16, b: f16) -> f16 {
 mod tests {
     use super::*;
 
-    /// Every pattern of the upper 16 bits of an f32, with lower halves at and around every place
-    /// where rounding turns.
+    /// Every pattern of the upper 16 bits of an f32, with lower halves at and around every rounding
+    /// boundary.
     fn samples() -> impl Iterator<Item = f32> {
         let low = [0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001, 0xFFFF];
         (0..=u16::MAX).flat_map(move |high| low.map(|low| f32::from_bits(u32::from(high) << 16 | low)))
