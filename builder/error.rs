@@ -1,11 +1,11 @@
-//! What can go wrong between a crate with kernels and its PTX.
+//! The errors of compiling a crate with kernels to PTX.
 
 use crate::report::Finding;
 use crate::{Arch, Diagnostic};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why there is no PTX. The message says what to do.
+/// The reason why there is no PTX. The message says what to do.
 // Written out by hand: a derive would bring a second `syn` into every build script that compiles
 // kernels.
 #[derive(Debug)]

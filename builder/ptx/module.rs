@@ -1,4 +1,5 @@
-//! What is in a module of PTX: its kernels with their parameters, bounds, memory and instructions.
+//! The contents of a PTX module: its kernels with their parameters, bounds, memory and
+//! instructions.
 
 use super::bounds::{Bounds, entry_name};
 use super::text::{block, instruction, statements, without_comments};
@@ -14,7 +15,7 @@ pub struct Module {
     pub target: String,
     /// The entry points.
     pub kernels: Vec<Function>,
-    /// Functions that the entry points call. There are none where all was inlined, as it should be.
+    /// Functions that the entry points call. There are none if everything was inlined, as intended.
     pub functions: Vec<Function>,
 }
 
@@ -88,7 +89,7 @@ impl Module {
     /// # Errors
     /// There is no `.version` or `.target`, or a function does not end.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        // The shared memory of a kernel is a comment, so it is read before the comments go.
+        // A kernel's shared memory is in a comment, so it is read before comments are removed.
         let shared = declared_shared(text);
         let text = &without_comments(text);
         let header = |name: &str| {

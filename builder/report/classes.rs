@@ -41,7 +41,7 @@ pub enum Class {
     Integer,
     /// Branches, calls and ends.
     Control,
-    /// What is left: moves, parameters, addresses.
+    /// The rest: moves, parameters, addresses.
     Other,
 }
 

@@ -1,8 +1,8 @@
-//! How often kernels and examples say `unsafe`, and how often a comment names the caller's contract
-//! without a condition: numbers that can only fall.
+//! Limits for `unsafe` in kernels and examples, and for comments that name the caller's contract
+//! without a condition. The limits may only fall.
 //!
-//! A kernel's contract is stated once. Its body, and the bodies of the functions that it is made
-//! of, are under the contract of their documentation and have no blocks.
+//! A kernel's contract is stated once. Its body, and those of the functions that it is composed of,
+//! rely on the documented contract and have no `unsafe` blocks.
 
 use super::Fault;
 use super::source::pieces;
@@ -45,7 +45,7 @@ impl Contracts {
         }
     }
 
-    /// The folders that say it more often than they may.
+    /// The limits that are exceeded.
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.without_condition > WITHOUT_CONDITION {

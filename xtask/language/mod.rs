@@ -1,5 +1,5 @@
-//! The step `language` of `cargo xtask test`: what a machine can hold of how the project is
-//! written.
+//! The step `language` of `cargo xtask test`: the rules of the project's language that a program
+//! can check.
 //!
 //! - [`spelling`]: no misspelt word, in text or in names;
 //! - [`columns`]: comments wrapped at 100 columns, paragraphs of Markdown at 120 or on one line;

@@ -8,7 +8,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Where pages are compiled as doctests, or read by a test that runs what they hold.
+/// The files that compile pages as doctests, and the tests that run the code of pages.
 const TESTS: [&str; 7] = [
     "builder/lib.rs",
     "device/guide.rs",
@@ -77,7 +77,7 @@ fn the_first_screen_the_changelog_and_the_records_stay_short() {
 }
 
 /// Crates whose doctests are pages with blocks of a feature: the file that includes the pages, and
-/// the one that names the features, behind this text. `cargo xtask test` tests the workspace with
+/// the file that names the features, after this text. `cargo xtask test` tests the workspace with
 /// those of `ALL`, and the others with their default features.
 const TESTED: [(&str, &str, &str); 2] = [
     ("host/lib.rs", "xtask/test.rs", "pub const ALL: &[&str] = &[\"--workspace\", \"--features\", "),
@@ -181,8 +181,7 @@ fn rust_in_a_block_of_text_is_in_the_file_that_the_block_names() {
             let place = format!("{}: ```{info}", page.strip_prefix(root()).unwrap().display());
             let is_rust = block.iter().any(|line| line.ends_with([';', '{']));
             if let Some(file) = info.strip_prefix("text ") {
-                let source =
-                    fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{place}: {e}"));
+                let source = fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{place}: {e}"));
                 faults.extend(
                     missing_part(&block, &source)
                         .map(|part| format!("{place}: the file does not have\n{part}")),

@@ -42,8 +42,14 @@ fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Va
 #[case("", "column 1: expected a request, {\"op\": \"...\", \"args\": [...]}, and the line is blank")]
 #[case(" \t\r", "the line is blank")]
 #[case(r#"{"op":"transform","args":[4]}"#, "the macro moye_device::layout::transform!")]
-#[case(r#"{"args":[99999999999999999999],"op":"size"}"#, ": 99999999999999999999 is not an integer of 64 bits")]
-#[case(r#"{"op":"size","args":[-99999999999999999999]}"#, ": -99999999999999999999 is not an integer of 64 bits")]
+#[case(
+    r#"{"args":[99999999999999999999],"op":"size"}"#,
+    ": 99999999999999999999 is not an integer of 64 bits"
+)]
+#[case(
+    r#"{"op":"size","args":[-99999999999999999999]}"#,
+    ": -99999999999999999999 is not an integer of 64 bits"
+)]
 #[case(r#"{"op":"size","args":[4.0]}"#, ": 4.0 is not an integer of 64 bits: it has a fraction")]
 #[case(
     r#"{"op":"size","args":[[2, 1e3 ]]}"#,
