@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub enum BuildError {
     /// The name of an architecture is not one.
     Arch {
-        /// What was given.
+        /// The given name.
         name: String,
     },
     /// No architecture was named.
@@ -57,7 +57,7 @@ pub enum BuildError {
     CoreSourceUnusable {
         /// The folder.
         path: PathBuf,
-        /// What is there instead.
+        /// The problem with it.
         found: String,
         /// The compiler's version.
         version: String,
@@ -73,7 +73,7 @@ pub enum BuildError {
     Tool {
         /// The command.
         command: String,
-        /// What it said.
+        /// Its output, or the reason.
         reason: String,
     },
     /// The device code does not compile. The message is the compiler's own.
@@ -93,14 +93,14 @@ pub enum BuildError {
         krate: PathBuf,
         /// For which architecture.
         arch: Arch,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// Kernels have slow code that is denied.
     Denied {
         /// The crate's folder.
         krate: PathBuf,
-        /// What was found.
+        /// The findings.
         findings: Vec<Finding>,
     },
     /// Slow code of a denied kind could not be looked for.

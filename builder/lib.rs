@@ -43,7 +43,7 @@ pub use error::BuildError;
 pub use ptx_builder::{PtxBuilder, PtxFile, PtxSet};
 pub use report::Lint;
 
-/// What a registry shows.
+/// The page that a registry shows.
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
 mod readme {}

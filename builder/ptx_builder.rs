@@ -1,4 +1,4 @@
-//! [`PtxBuilder`]: what a build script calls.
+//! [`PtxBuilder`], the entry point for build scripts.
 
 use crate::compile::{Compiled, Job, compile};
 use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};

@@ -81,7 +81,7 @@ fn run() -> Result<ExitCode> {
                 "building the demonstration: about two minutes on two cores the first time, most of them in `moye`'s build script, which \
                  compiles the kernels of f32 products to PTX"
             );
-            // Cargo prints what it builds; the demonstration starts on a new line.
+            // Cargo prints its progress; the demonstration starts on a new line.
             steps::must(checkout.cargo().args(["build", "--package", "moye-demo"]))?;
             let mut demo = checkout.cargo();
             demo.args(["run", "--quiet", "--package", "moye-demo"]);

@@ -86,7 +86,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 "#;
 
-/// Packages all, unpacks them, and builds and runs what a user would.
+/// Packages all crates, unpacks them, and builds and runs a user's crate.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("moye-packages-{}", std::process::id()));
     let tried = packaged(checkout).and_then(|()| tried(checkout, &folder));

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// A folder that is a checkout, and what was installed for it.
+    /// A folder that serves as a checkout, and the packages installed for it.
     struct Case {
         checkout: Checkout,
         installed: RefCell<Vec<String>>,

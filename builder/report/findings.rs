@@ -16,7 +16,7 @@ pub struct Finding {
     pub kernel: String,
     /// The architecture.
     pub arch: Arch,
-    /// What was found, with its numbers.
+    /// The finding, with its numbers.
     pub message: String,
     /// The source lines of most of its instructions: that of the innermost inlined function first,
     /// that of the kernel last. Empty where lines are not known.
@@ -108,7 +108,7 @@ impl Report {
     }
 }
 
-/// What was found, and where.
+/// A finding and its place.
 struct Found {
     message: String,
     places: Vec<Place>,

@@ -28,7 +28,7 @@ use std::fmt;
 /// The report on the kernels of one module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What the module was compiled for.
+    /// The architecture of the module.
     pub arch: Arch,
     /// One for each kernel, in the module's order.
     pub kernels: Vec<KernelReport>,
@@ -53,16 +53,16 @@ pub struct KernelReport {
 pub enum ReportError {
     /// The PTX cannot be read.
     Ptx {
-        /// What the module was compiled for.
+        /// The architecture of the module.
         arch: Arch,
         /// Where and why.
         source: ParseError,
     },
     /// `ptxas` does not take the PTX, or cannot be run.
     Ptxas {
-        /// What the module was compiled for.
+        /// The architecture of the module.
         arch: Arch,
-        /// What it said.
+        /// Its output.
         source: PtxasError,
     },
 }

@@ -65,7 +65,7 @@ pub enum PtxasError {
     Refused {
         /// The program.
         path: PathBuf,
-        /// What it said, with line numbers of the PTX.
+        /// Its output, with line numbers of the PTX.
         message: String,
     },
 }

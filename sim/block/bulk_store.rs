@@ -42,7 +42,7 @@ impl BulkSink {
         }
     }
 
-    /// Calls `range(address, bytes)` for what is written.
+    /// Calls `range(address, bytes)` for each written range.
     fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
         match self {
             Self::Bytes { address, bytes } => range(*address, *bytes as usize),

@@ -61,8 +61,8 @@ pub fn cluster_wait() {
     block.wait_for_cluster();
 }
 
-/// The address in the cluster's shared memory of what is at the shared address `address` in block
-/// `rank`: `mapa.shared::cluster.u32`.
+/// The address in the cluster's shared memory of the shared address `address` in block `rank`:
+/// `mapa.shared::cluster.u32`.
 #[track_caller]
 pub fn map_shared(address: u32, rank: u32) -> u32 {
     let block = current();

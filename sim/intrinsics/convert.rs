@@ -65,7 +65,7 @@ impl Format {
     }
 }
 
-/// What `.relu` makes of a value: 0 where it is negative, NaN where it is NaN.
+/// The effect of `.relu`: a negative value becomes 0, a NaN stays NaN.
 fn relu(value: f64) -> f64 {
     if value <= 0.0 { 0.0 } else { value }
 }
@@ -93,8 +93,9 @@ narrow! {
 /// The bits of the tf32 value that `value` is rounded to, the 13 low ones 0:
 /// `cvt.{rn,rna,rz}{.relu}.tf32.f32`.
 ///
-/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that one with nothing above
-/// becomes an infinity (seen on an H200); the other forms give the NaN of all ones.
+/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that a NaN with a payload
+/// only in these bits becomes an infinity (observed on an H200). The other forms return the NaN of
+/// all ones.
 pub fn cvt_tf32(value: f32, rounding: Rounding, with_relu: bool) -> u32 {
     if value.is_nan() && rounding == Rounding::NearestAway {
         return value.to_bits() & !0x1FFF;

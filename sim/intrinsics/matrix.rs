@@ -131,7 +131,7 @@ pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
         });
         let element = |matrix: usize, row: usize, column: usize| {
             let (row, column) = if transposed { (column, row) } else { (row, column) };
-            // A lane that unwinds computes alone; what it gets is not used.
+            // A lane that unwinds computes alone; its result is not used.
             rows[8 * matrix + row].flatten().map_or(u16::MAX, |row| row[column])
         };
         std::array::from_fn(|lane| {

@@ -30,7 +30,7 @@ const SCOPES: [Scope; 3] = [Scope::Block, Scope::Cluster, Scope::Gpu];
 /// The knowledge that a thread releases, and that its next fence acquires, by scope.
 #[derive(Default)]
 pub(crate) struct Handover {
-    /// What it knew at its last fence of this scope or a wider one.
+    /// Its knowledge at its last fence of this scope or a wider one.
     released: RefCell<[Option<Snapshot>; 3]>,
     /// The knowledge that threads of the same block, of the same cluster, and of the GPU had
     /// released at the addresses of its later atomic operations.
@@ -57,7 +57,7 @@ impl Handover {
 /// rank of the block whose threads released there, or [`CLUSTER`].
 type Key = (u32, u64, u32);
 
-/// What the threads of a cluster have released by atomic operations, by address.
+/// The knowledge that the threads of a cluster have released by atomic operations, by address.
 #[derive(Default)]
 pub(crate) struct SyncAddresses {
     any: Cell<bool>,

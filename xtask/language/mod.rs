@@ -60,7 +60,7 @@ impl Display for Fault {
     }
 }
 
-/// Checks all files of the checkout that git tracks or would add, and lists what is wrong.
+/// Checks all files of the checkout that git tracks or would add, and lists the faults.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let mut list = Command::new("git");
     list.current_dir(&checkout.root);
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// What is wrong in one file.
+/// The faults of one file.
 fn check(name: &str, text: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     spelling::check(name, text, &mut faults);
