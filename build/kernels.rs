@@ -36,7 +36,7 @@ pub fn folder() -> io::Result<PathBuf> {
         PACKAGES[0]
     );
     write(&workspace.join("Cargo.toml"), manifest.as_bytes())?;
-    // The versions of all else are those of this package, where it says which.
+    // Other dependencies have the versions of this package's lock file, if it has one.
     if !workspace.join("Cargo.lock").is_file()
         && let Ok(lock) = fs::read(own.join("Cargo.lock"))
     {

@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-/// What is to be compiled, for each architecture.
+/// A crate to compile, for each architecture.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The crate's folder.
@@ -24,24 +24,24 @@ pub struct Job<'a> {
     pub rustflags: &'a [String],
     /// Options for one architecture.
     pub rustflags_of: &'a [(Arch, String)],
-    /// Options for the crate alone, not for what it depends on, which is then compiled once.
+    /// Options for the crate alone. Its dependencies are compiled without them, and so only once.
     pub options: &'a [&'a str],
-    /// Where the compiler finds `core`.
+    /// The sysroot with `core`.
     pub sysroot: &'a Path,
     /// The folder under which each architecture has its target directory.
     pub target_dir: &'a Path,
 }
 
-/// What one run gave.
+/// The result of one run.
 #[derive(Debug)]
 pub struct Compiled {
     /// The module as the compiler wrote it.
     pub ptx: String,
-    /// The source files that it was made from.
+    /// The source files of the module.
     pub sources: Vec<PathBuf>,
-    /// The manifests of the crate and of what it depends on by path.
+    /// The manifests of the crate and of its path dependencies.
     pub manifests: BTreeSet<PathBuf>,
-    /// What the compiler warned of in them.
+    /// The compiler's warnings in these crates.
     pub warnings: Vec<String>,
 }
 
@@ -54,8 +54,7 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     create_dir(asm.parent().expect("it was just joined"))?;
     create_dir(linked.parent().expect("it was just joined"))?;
     if !asm.is_file() {
-        // Cargo does not know of the assembly; it compiles again where what it does know of is
-        // missing.
+        // Cargo does not track the assembly. It compiles again if a file that it tracks is missing.
         remove_if_there(&linked)?;
     }
 
@@ -70,9 +69,9 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     let messages = Messages::read(&nested::messages(&output));
     let ptx = fs::read_to_string(&asm).map_err(io_error(&asm))?;
     if !linked.is_file() {
-        // The linker is a program that does nothing, and cargo takes a library whose file is
-        // missing for stale. The file is only written where it is missing: a newer one would make
-        // cargo copy it anew.
+        // The linker is a program that does nothing, and cargo compiles a library again if its file
+        // is missing. So the file is written, but only if it is missing: cargo would copy a newer
+        // one again.
         fs::write(&linked, "").map_err(io_error(&linked))?;
     }
     let dep_info = release.join(format!("{}.d", job.library));
@@ -80,11 +79,11 @@ pub fn compile(job: &Job<'_>, arch: Arch) -> Result<Compiled, BuildError> {
     Ok(Compiled { ptx, sources, manifests: messages.manifests, warnings: messages.rendered })
 }
 
-/// What rustc says of an error with the line of the crate that it comes from.
+/// rustc's message for an error, with the line of the crate that causes it.
 ///
 /// A check of layouts fails where rustc evaluates the constant of a generic function, and its note
 /// names the line that calls the function. MIR inlining drops the note, so the crate is compiled
-/// again without it; what it depends on stays as it was compiled.
+/// again without it. Its dependencies are not compiled again.
 fn explained(
     job: &Job<'_>,
     run: impl Fn(&Job<'_>) -> Result<Output, BuildError>,
@@ -99,8 +98,8 @@ fn explained(
 }
 
 /// The target directory for an architecture and the caller's options, inside that for all. Builds
-/// with others go on at the same time: cargo would compile what the crate depends on for each of
-/// them anyway, and one that waits for another's lock keeps a core from work.
+/// with other options run at the same time: cargo compiles the dependencies for each of them
+/// anyway, and a build that waits for another's lock leaves a core idle.
 fn folder(arch: Arch, rustflags: &[String]) -> String {
     if rustflags.is_empty() {
         return arch.to_string();
@@ -138,7 +137,7 @@ fn run_cargo(
     nested::run(&mut cargo)
 }
 
-/// What distinguishes two compilations of one library for one architecture.
+/// The properties that distinguish two compilations of one library for one architecture.
 fn fingerprint(job: &Job<'_>, rustflags: &[String]) -> u64 {
     let mut hasher = DefaultHasher::new();
     (job.krate, job.features, job.default_features, rustflags).hash(&mut hasher);
@@ -146,7 +145,7 @@ fn fingerprint(job: &Job<'_>, rustflags: &[String]) -> u64 {
     hasher.finish()
 }
 
-/// What cargo said of the crate and of what it depends on by path.
+/// Cargo's messages for the crate and its path dependencies.
 #[derive(Default)]
 struct Messages {
     rendered: Vec<String>,
@@ -157,8 +156,8 @@ impl Messages {
     fn read(messages: &[Value]) -> Self {
         let mut all = Self::default();
         for message in messages {
-            // Cargo itself keeps back what the compiler warns of in packages of a registry, which
-            // do not change.
+            // Cargo itself hides the compiler's warnings in packages of a registry, which do not
+            // change.
             let local = message["package_id"].as_str().is_some_and(|id| id.starts_with("path+"));
             match message["reason"].as_str() {
                 Some("compiler-message") => all.rendered.extend(nested::rendered(message).map(str::to_owned)),

@@ -1,7 +1,7 @@
-//! Where the source of `core` is. `core` is compiled for the GPU before the kernels, from the
-//! source of exactly the compiler's version.
+//! Finds the source of `core`. `core` is compiled for the GPU before the kernels, from the source
+//! of exactly the compiler's version.
 //!
-//! It is looked for in
+//! The source is searched in
 //! 1. the toolchain, where `rustup component add rust-src` puts it;
 //! 2. the folder that `MOYE_RUST_SRC` names;
 //! 3. `.toolchain/rust-src-VERSION` of any folder above the crate, or above this package, where
@@ -15,7 +15,7 @@ use std::process::Command;
 /// The environment variable that names the folder `library` of the compiler's source.
 pub const VARIABLE: &str = "MOYE_RUST_SRC";
 
-/// The source of `core` and its kin.
+/// The source of `core` and of the crates that belong to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoreSource {
     /// The folder `library`.
@@ -47,7 +47,7 @@ pub fn find(crate_dir: &Path) -> Result<CoreSource, BuildError> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let mut starts = vec![crate_dir.to_owned()];
     starts.extend(std::env::current_dir());
-    // A crate elsewhere that depends on a checkout has what that checkout fetched.
+    // A crate outside a checkout that depends on it uses the source that the checkout has fetched.
     starts.push(PathBuf::from(env!("CARGO_MANIFEST_DIR")));
     find_in(&sysroot, named, &starts, &compiler_version()?)
 }
@@ -70,7 +70,7 @@ fn find_in(
         return Ok(CoreSource { library, in_sysroot: true });
     }
     if let Some(named) = named {
-        // The folder above `library` is an easy mistake, and there is no doubt what it means.
+        // The folder above `library` is a frequent mistake with a clear meaning, so it is accepted.
         return match look(named.clone()).or_else(|| look(named.join("library"))) {
             Some(library) => same_version(library, version),
             None => Err(BuildError::CoreSourceUnusable {
@@ -88,13 +88,13 @@ fn find_in(
         }
         nearest.get_or_insert_with(|| folder.join(&kept));
     }
-    // Every folder up to the root was searched; naming the first says it.
+    // Every folder up to the root was searched; the message names only the first.
     looked_in.retain(|path| path.starts_with(sysroot) || nearest.as_ref() == Some(path));
     Err(BuildError::CoreSourceMissing { version: version.into(), looked_in })
 }
 
 /// Whether this is the folder `library` of the compiler's source, with the lock file that cargo
-/// wants.
+/// requires.
 pub fn is_library(folder: &Path) -> bool {
     folder.join("core/src/lib.rs").is_file() && folder.join("Cargo.lock").is_file()
 }
@@ -125,7 +125,7 @@ fn version_of(library: &Path) -> Option<String> {
     })
 }
 
-/// What a program prints.
+/// A program's output.
 pub(crate) fn run(program: &OsString, arguments: &[&str]) -> Result<String, BuildError> {
     let fail = |reason: String| BuildError::Tool {
         command: format!("{} {}", program.display(), arguments.join(" ")),
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A folder with what makes a source of `core`, under a name of the test's own.
+    /// A folder with the files of a source of `core`, whose name is unique to the test.
     fn library(test: &str, at: &str) -> (PathBuf, PathBuf) {
         let root = std::env::temp_dir().join(format!("moye-core-source-{}-{test}", std::process::id()));
         let library = root.join(at);

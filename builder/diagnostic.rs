@@ -1,4 +1,4 @@
-//! What rustc says of device code that does not compile, and of which lines.
+//! rustc's errors in device code, with their lines.
 
 use crate::nested;
 use serde_json::Value;
@@ -49,7 +49,7 @@ impl Diagnostic {
                 }
             });
             match (error["level"].as_str(), all.last_mut()) {
-                // rustc tells apart from the error which line has the generic code instantiated.
+                // A separate note of rustc names the line that instantiates the generic code.
                 (Some("note"), Some(last)) => {
                     places.retain(|place| !last.places.contains(place));
                     last.places.append(&mut places);
@@ -71,21 +71,21 @@ impl Diagnostic {
                 seen.push(error);
             }
         }
-        // The generic code that a wrong constant calls has the same error, and names no line.
+        // The generic code that a wrong constant calls has the same error without a line.
         if seen.iter().any(|error| error.is_of_a_constant() && !error.places.is_empty()) {
             seen.retain(|error| !error.is_of_a_constant() || !error.places.is_empty());
         }
         seen
     }
 
-    /// Whether it is found when code is generated, and so by no `cargo check`: a constant of
-    /// generic code, such as a check of layouts, cannot be evaluated.
+    /// Whether only code generation finds the error, and `cargo check` does not: the evaluation of
+    /// a constant of generic code, such as a check of layouts, fails.
     pub(crate) fn is_of_a_constant(&self) -> bool {
         self.code.as_deref() == Some("E0080")
     }
 
     /// The lines that a build script passes to cargo: the place and the message, and the rest of
-    /// what rustc prints.
+    /// rustc's output.
     pub(crate) fn lines(&self, krate: &Path) -> Vec<String> {
         let mut lines = self.rendered.lines();
         let first = lines.next().unwrap_or_default();

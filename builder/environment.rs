@@ -1,4 +1,4 @@
-//! The environment of the nested cargo, and what is to be known of the outer one.
+//! The environment of the nested cargo, and facts about the outer one.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,8 +6,8 @@ use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Set in the nested build: a build script that runs there and compiles its own crate must not
-/// start over.
+/// Set in the nested build: a build script there that compiles its own crate must not start another
+/// nested build.
 pub const NESTED: &str = "MOYE_PTX_NESTED";
 
 /// Set by docs.rs.
@@ -34,8 +34,8 @@ const CLEARED: &[&str] = &[
     "TARGET",
 ];
 
-/// The same by how they begin. What tells cargo how to reach registries (`CARGO_NET_*`,
-/// `CARGO_HTTP_*`, `CARGO_HOME`, ...) and the jobserver stays.
+/// Prefixes of further such variables. Cargo's settings for registries (`CARGO_NET_*`,
+/// `CARGO_HTTP_*`, `CARGO_HOME`, ...) and for the jobserver stay.
 const CLEARED_PREFIXES: &[&str] = &[
     "CARGO_BUILD_",
     "CARGO_CFG_",
@@ -64,7 +64,7 @@ pub fn rustc() -> OsString {
     })
 }
 
-/// A command whose environment tells nothing of the outer build.
+/// A command without the outer build's variables.
 pub fn clean(program: &OsString) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {
@@ -92,9 +92,9 @@ pub fn for_docs_rs() -> bool {
     env::var_os(DOCS_RS).is_some()
 }
 
-/// Whether what the compiler prints ends up on a terminal that shows colours.
+/// Whether the compiler's output ends on a terminal that shows colours.
 ///
-/// A build script's own output is a pipe to cargo, so it is cargo's that counts.
+/// A build script's own output is a pipe to cargo, so cargo's output decides.
 pub fn colour() -> bool {
     match env::var("CARGO_TERM_COLOR").as_deref() {
         Ok("always") => return true,

@@ -1,11 +1,11 @@
-//! What can go wrong between a crate with kernels and its PTX.
+//! The errors of compiling a crate with kernels to PTX.
 
 use crate::report::Finding;
 use crate::{Arch, Diagnostic};
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why there is no PTX. The message says what to do.
+/// The reason why there is no PTX. The message says what to do.
 // Written out by hand: a derive would bring a second `syn` into every build script that compiles
 // kernels.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub enum BuildError {
     /// The name of an architecture is not one.
     Arch {
-        /// What was given.
+        /// The given name.
         name: String,
     },
     /// No architecture was named.
@@ -57,7 +57,7 @@ pub enum BuildError {
     CoreSourceUnusable {
         /// The folder.
         path: PathBuf,
-        /// What is there instead.
+        /// The problem with it.
         found: String,
         /// The compiler's version.
         version: String,
@@ -73,7 +73,7 @@ pub enum BuildError {
     Tool {
         /// The command.
         command: String,
-        /// What it said.
+        /// Its output, or the reason.
         reason: String,
     },
     /// The device code does not compile. The message is the compiler's own.
@@ -93,14 +93,14 @@ pub enum BuildError {
         krate: PathBuf,
         /// For which architecture.
         arch: Arch,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
     /// Kernels have slow code that is denied.
     Denied {
         /// The crate's folder.
         krate: PathBuf,
-        /// What was found.
+        /// The findings.
         findings: Vec<Finding>,
     },
     /// Slow code of a denied kind could not be looked for.
@@ -143,7 +143,7 @@ impl fmt::Display for BuildError {
                 write!(f, "{} cannot be compiled to PTX: {reason}", krate.display())
             }
             Self::NoOutDir => f.write_str(
-                "OUT_DIR is not set, so this is no build script; name a folder with PtxBuilder::out_dir",
+                "OUT_DIR is not set, so this is not a build script; name a folder with PtxBuilder::out_dir",
             ),
             Self::CoreSourceMissing { version, looked_in } => {
                 let places: Vec<_> = looked_in.iter().map(|path| path.display().to_string()).collect();

@@ -16,8 +16,8 @@ pub fn remove_if_there(file: &Path) -> Result<(), BuildError> {
     }
 }
 
-/// Leaves a file alone that is already right, so that nothing that depends on it is built again.
-/// Who reads it meanwhile finds the old text or the new one, whole.
+/// Writes a file unless it already has this text, so that nothing that depends on it is built
+/// again. A concurrent reader gets the complete old or the complete new text.
 pub fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
     if fs::read_to_string(path).is_ok_and(|old| old == text) {
         return Ok(());
@@ -30,8 +30,8 @@ pub fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
     written.map_err(io_error(path))
 }
 
-/// A name beside a path that no other thread and no other process has: for what takes its place
-/// when it is whole.
+/// A name beside a path that no other thread or process uses, for a file that replaces the path's
+/// file once it is complete.
 pub fn beside(path: &Path) -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let mut name = path.as_os_str().to_owned();
@@ -39,8 +39,8 @@ pub fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Whether this is the top of a target directory that cargo made. It marks none that was there
-/// before.
+/// Whether this is the top of a target directory that cargo created. Cargo does not mark an
+/// existing folder.
 pub fn is_target_dir(folder: &Path) -> bool {
     fs::read_to_string(folder.join("CACHEDIR.TAG")).is_ok_and(|text| text.contains("created by cargo"))
 }

@@ -1,10 +1,11 @@
 //! Errors of device code that the build of the same crate for the host reports.
 //!
-//! rust-analyzer and other editors place what the compiler says, not what a build script prints. A
-//! crate that compiles its own kernels is compiled for the host too, by the same `cargo check`. So
-//! where its device code has errors, the build script succeeds and leaves them to that compilation:
+//! rust-analyzer and other editors show the compiler's errors at their lines, but not a build
+//! script's output. A crate that compiles its own kernels is compiled for the host too, by the same
+//! `cargo check`. So where its device code has errors, the build script succeeds and leaves them to
+//! that compilation:
 //!
-//! - rustc finds nearly all of them anew on the host;
+//! - rustc finds nearly all of them again on the host;
 //! - constants of generic code, such as checks of layouts, are evaluated only when code is
 //!   generated. The attribute `#[kernel]` reports these at the kernel's own tokens: it reads them
 //!   from a file in `OUT_DIR`;
@@ -25,7 +26,7 @@ pub fn is_own(krate: &Path) -> bool {
         .is_some_and(|own| own == krate && crate::environment::in_build_script())
 }
 
-/// Whether the compilation for the host meets all these errors, or else the attribute `#[kernel]`.
+/// Whether the compilation for the host, or the attribute `#[kernel]`, reports all these errors.
 pub fn meets(diagnostics: &[Diagnostic]) -> bool {
     !diagnostics.is_empty() && diagnostics.iter().all(|diagnostic| !diagnostic.places.is_empty())
 }
@@ -57,13 +58,13 @@ pub fn record(library: &str, arch: Arch, diagnostics: &[Diagnostic]) -> Result<(
         text.push('\n');
     }
     write_if_changed(&file(&out_dir, library, arch), &text)?;
-    // No file has this name, so that cargo runs the build script again.
+    // A file of this name never exists, so that cargo runs the build script again.
     println!("cargo::rerun-if-changed={}", out_dir.join("kernels-without-errors").display());
     Ok(())
 }
 
-/// The expression that stands in place of the PTX. It tells where the errors are, and what they are
-/// if the host might not meet them.
+/// The expression in place of the PTX. It says where the errors are reported, and lists them if the
+/// host compilation might not find them.
 pub fn guard(library: &str, krate: &Path, arch: Arch, diagnostics: &[Diagnostic], same_code: bool) -> String {
     let mut text = format!("the device code of `{library}` does not compile for {arch}");
     for diagnostic in diagnostics {

@@ -5,8 +5,8 @@ use crate::{Arch, BuildError, core_source, environment};
 /// The target of device code.
 pub const TARGET: &str = "nvptx64-nvidia-cuda";
 
-/// Refuses architectures that the compiler does not know. The compiler warns of these in passing,
-/// and writes PTX of an old version under their name.
+/// Refuses architectures that the compiler does not know. For these the compiler only warns, and
+/// writes PTX of an old version under their name.
 ///
 /// # Errors
 /// [`BuildError::UnknownArch`]; the compiler cannot be run.
@@ -40,6 +40,6 @@ mod tests {
     #[test]
     fn names_are_the_first_words_of_the_lines() {
         let listed = "Available CPUs for this target:\n    sm_20\n    sm_30  - This is the default target CPU\n    sm_100f\n";
-        assert_eq!(names(listed), ["sm_20", "sm_30"], "what belongs to a family is no name here");
+        assert_eq!(names(listed), ["sm_20", "sm_30"], "a name of a family is not listed");
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! It needs no CUDA toolkit and no nightly compiler, only the source of `core` for the compiler's
-//! own version ([`core_source`] says where it is looked for).
+//! own version ([`core_source`] lists where it is searched).
 //!
 //! [`ptx`] reads PTX, and [`report`] says for every kernel which registers, local and shared memory
 //! and which instructions it uses. The builder warns of slow code in the kernels, with the source
@@ -43,7 +43,7 @@ pub use error::BuildError;
 pub use ptx_builder::{PtxBuilder, PtxFile, PtxSet};
 pub use report::Lint;
 
-/// What a registry shows.
+/// The page that a registry shows.
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
 mod readme {}

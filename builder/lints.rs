@@ -1,4 +1,4 @@
-//! Which slow code a build looks for, and where it is in the source.
+//! The kinds of slow code that a build searches for, and their source lines.
 
 use crate::PtxFile;
 use crate::compile::{Job, compile};
@@ -6,16 +6,16 @@ use crate::ptx::Listing;
 use crate::report::{Finding, Level, Lint, Ptxas, Report};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The option that a module is compiled with for its lines. It changes no instruction.
+/// The option that adds source lines to a module. It changes no instruction.
 const LINES: &str = "-Cdebuginfo=line-tables-only";
 
-/// What a build does about slow code.
+/// The levels of each kind of slow code in a build.
 #[derive(Clone, Debug)]
 pub struct Lints {
     levels: BTreeMap<Lint, Level>,
     allowed_in: BTreeSet<(String, Lint)>,
     pub locate: bool,
-    /// Whether a build fails that cannot look for what is denied.
+    /// Whether a build fails if it cannot check a denied kind.
     pub deny_unchecked: bool,
 }
 
@@ -28,9 +28,9 @@ impl Default for Lints {
 /// The slow code of all modules.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// What is not allowed.
+    /// The slow code that is not allowed.
     pub findings: Vec<Finding>,
-    /// The denied kinds that were not looked for, each with the reason.
+    /// The denied kinds that were not checked, each with the reason.
     pub unchecked: Vec<String>,
 }
 
@@ -47,7 +47,8 @@ impl Lints {
         self.levels.get(&lint).copied().unwrap_or_default()
     }
 
-    /// The slow code that is not allowed. What cannot be read is reported where it is denied alone.
+    /// The slow code that is not allowed. A module that cannot be read is reported only for denied
+    /// kinds.
     pub fn find(&self, job: &Job<'_>, files: &[PtxFile]) -> Found {
         let mut found = Found::default();
         let told = |lint: &Lint| self.level(*lint) != Level::Allow;
@@ -68,7 +69,7 @@ impl Lints {
         found
     }
 
-    /// What to say of denied kinds that were not looked for in a module; `None` if there are none.
+    /// The message about denied kinds that were not checked in a module; `None` if there are none.
     fn unchecked(&self, file: &PtxFile, among: impl Fn(Lint) -> bool, reason: &str) -> Option<String> {
         let has_wgmma = file.text.contains("wgmma.mma_async");
         let denied =
@@ -84,8 +85,8 @@ impl Lints {
         })
     }
 
-    /// The slow code of a module, and why `ptxas` was not asked. An error says why the module
-    /// cannot be read.
+    /// The slow code of a module, and the reason why `ptxas` did not run. The error is the reason
+    /// why the module cannot be read.
     fn of_module(&self, job: &Job<'_>, file: &PtxFile) -> Result<(Vec<Finding>, Option<String>), String> {
         let by_ptxas = [Lint::LocalMemory, Lint::Spills, Lint::SerializedWgmma];
         let assembles = by_ptxas.iter().any(|lint| self.level(*lint) != Level::Allow);
@@ -94,7 +95,7 @@ impl Lints {
             format!("no ptxas for {} was found; the variable {} names one", file.arch, Ptxas::VARIABLE)
         });
         let report = Report::of(file, ptxas.as_ref()).or_else(|error| {
-            // An assembler that is too old for the module knows nothing of it.
+            // An assembler that is too old for the module cannot check it.
             without_ptxas = Some(error.to_string());
             Report::of(file, None)
         });
@@ -113,8 +114,8 @@ impl Lints {
     }
 }
 
-/// Compiles a module once more, with line numbers, for the places of findings. They stay without
-/// where that fails.
+/// Compiles a module once more, with line numbers, for the places of findings. If that fails,
+/// findings have no places.
 fn locate(findings: &mut [Finding], report: &Report, job: &Job<'_>, file: &PtxFile) {
     let Ok(compiled) = compile(&Job { options: &[LINES], ..*job }, file.arch) else { return };
     let Ok(listing) = Listing::read(&compiled.ptx) else { return };

@@ -10,12 +10,12 @@ use std::process::{Command, Output};
 /// default gives up after 300 instructions and looks at no more than 10 iterations.
 const UNROLL: &str = "-Cllvm-args=-unroll-threshold=20000 -unroll-max-iteration-count-to-analyze=512";
 
-/// A function is compiled where it is used and not where it is written: a dependency costs nothing
-/// but what the kernels take of it. Without this the whole of every library, the layout algebra
-/// above all, would go through the optimiser with the limits above, which takes minutes.
+/// A function is compiled where it is used and not where it is written: a dependency costs only the
+/// functions that kernels call. Without this the optimiser would compile every library completely
+/// with the limits above, which takes minutes, mostly for the layout algebra.
 const LAZY: &str = "-Zcross-crate-inline-threshold=always";
 
-/// rustc's own optimiser knows nothing of instructions that a warp executes together: its jump
+/// rustc's own optimiser does not know instructions that a warp executes together: its jump
 /// threading copies the block with a `shfl.sync` or `bar.sync` into both arms of an `if` on the
 /// thread.
 const NO_COPIED_BLOCKS: &str = "-Zmir-enable-passes=-JumpThreading";
@@ -33,20 +33,20 @@ const NO_LINKER: &str = "-Clinker=true";
 const PROFILE: &[&str] = &[
     "profile.release.opt-level=3",
     "profile.release.lto=\"fat\"",
-    // Units are optimised beside each other; fat LTO makes one module of them again (record 1).
+    // Units are optimised in parallel; fat LTO merges them into one module (record 1).
     "profile.release.codegen-units=16",
     "profile.release.incremental=false",
     "profile.release.debug=0",
     "profile.release.strip=false",
     "profile.release.debug-assertions=false",
     "profile.release.overflow-checks=false",
-    // A panic is a trap on the spot: no message is formatted, no function is called, and a bounds
+    // A panic is a trap instruction: no message is formatted and no function is called, so a bounds
     // check in a kernel costs a comparison and a branch.
     "profile.release.panic=\"immediate-abort\"",
 ];
 
-/// A cargo that compiles for the GPU, what `subcommand` says, in `folder`. It tells what it did on
-/// its standard output, for [`messages`].
+/// The cargo command `subcommand` in `folder`, with the GPU as target. It prints JSON on its
+/// standard output, for [`messages`].
 pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &[String]) -> Command {
     let mut flags = vec![NO_LINKER, UNROLL, LAZY, NO_COPIED_BLOCKS, NO_COPIED_CALLS];
     flags.extend(rustflags.iter().map(String::as_str));
@@ -85,7 +85,7 @@ pub fn run(command: &mut Command) -> Result<Output, BuildError> {
     })
 }
 
-/// What cargo said on its standard output, one JSON value a line.
+/// Cargo's messages on its standard output, one JSON value a line.
 pub fn messages(output: &Output) -> Vec<Value> {
     String::from_utf8_lossy(&output.stdout)
         .lines()
@@ -93,7 +93,7 @@ pub fn messages(output: &Output) -> Vec<Value> {
         .collect()
 }
 
-/// What cargo and rustc said of an error, as they print it.
+/// The text of an error, as cargo and rustc print it.
 pub fn error_text(output: &Output) -> String {
     let messages = messages(output);
     let mut text: String = messages.iter().filter_map(rendered).collect();
@@ -109,7 +109,7 @@ pub fn rendered(message: &Value) -> Option<&str> {
     message["message"]["rendered"].as_str().filter(|_| !of_options)
 }
 
-/// The libraries of this name that cargo made, or found made, with their code.
+/// The files of the libraries of this name that cargo has compiled, now or earlier.
 pub fn rlibs(messages: &[Value], library: &str) -> Vec<PathBuf> {
     let of_library = messages
         .iter()

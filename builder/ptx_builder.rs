@@ -1,4 +1,4 @@
-//! [`PtxBuilder`]: what a build script calls.
+//! [`PtxBuilder`], the entry point for build scripts.
 
 use crate::compile::{Compiled, Job, compile};
 use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 
 /// Compiles a crate with kernels to PTX.
 ///
-/// The crate is an ordinary library without `std`; nothing in its manifest is special. Kernels of
-/// the crates that it depends on come along, unless they are behind a feature that is off.
+/// The crate is an ordinary library without `std`; nothing in its manifest is special. The PTX also
+/// has the kernels of its dependencies, except those of disabled features.
 ///
 /// The nested build uses a target directory of its own, `ptx` inside the outer one. `core` is
 /// compiled once there, for all crates, profiles and architectures.
@@ -43,13 +43,13 @@ pub struct PtxSet {
     pub files: Vec<PtxFile>,
     /// The file to `include!`: an expression of type `&[(&str, &str)]`, architecture and PTX.
     pub include: PathBuf,
-    /// What the compiler warned of.
+    /// The compiler's warnings.
     pub warnings: Vec<String>,
-    /// Slow code in the kernels, but for what is allowed.
+    /// Slow code in the kernels that is not allowed.
     pub findings: Vec<Finding>,
     /// The expression in place of the PTX of code that does not compile.
     guard: Option<String>,
-    /// Kinds of slow code that are denied and were not looked for, each with the reason.
+    /// Denied kinds of slow code that were not checked, each with the reason.
     pub unchecked: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ pub struct PtxFile {
     pub arch: Arch,
     /// The file.
     pub path: PathBuf,
-    /// What is in it.
+    /// The PTX.
     pub text: String,
 }
 
@@ -115,21 +115,21 @@ impl PtxBuilder {
         self
     }
 
-    /// Switches a cargo feature of the crate on.
+    /// Enables a cargo feature of the crate.
     pub fn feature(mut self, name: impl Into<String>) -> Self {
         self.features.push(name.into());
         self
     }
 
-    /// Whether the crate's default features are on. They are unless this says otherwise.
+    /// Whether the crate's default features are enabled, which is the default.
     pub fn default_features(mut self, on: bool) -> Self {
         self.default_features = on;
         self
     }
 
-    /// Passes one more option to rustc, for the crate and all that it depends on. `core` is
-    /// compiled without it; nearly all that kernels take of it is compiled with them, and so with
-    /// the option.
+    /// Passes one more option to rustc, for the crate and all dependencies. `core` is compiled
+    /// without it, but nearly all functions of `core` are compiled where kernels use them, and so
+    /// with the option.
     pub fn rustflag(mut self, flag: impl Into<String>) -> Self {
         self.rustflags.push(flag.into());
         self
@@ -143,18 +143,18 @@ impl PtxBuilder {
         self
     }
 
-    /// Where the PTX goes. Without it: cargo's `OUT_DIR`.
+    /// The folder for the PTX (default: cargo's `OUT_DIR`).
     pub fn out_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.out_dir = Some(folder.into());
         self
     }
 
-    /// Where the nested build keeps what it builds. Without it: `ptx` in the outer build's target
-    /// directory, or a folder in that for a crate of another workspace.
+    /// The target directory of the nested build. The default is `ptx` in the outer build's target
+    /// directory, or a folder in `ptx` for a crate of another workspace.
     ///
     /// Crates of one workspace share a folder well. Crates of different workspaces do not: cargo
-    /// names sources relative to the workspace, and may build what both depend on anew each time
-    /// that the other one was built. `core` is compiled once for all folders in one target
+    /// names sources relative to the workspace, and may build shared dependencies again each time
+    /// that the other workspace was built. `core` is compiled once for all folders in one target
     /// directory that cargo made.
     pub fn target_dir(mut self, folder: impl Into<PathBuf>) -> Self {
         self.target_dir = Some(folder.into());
@@ -163,9 +163,8 @@ impl PtxBuilder {
 
     /// Fails where a kernel has slow code of these kinds; without it the build warns.
     ///
-    /// Spills and serialised `wgmma` are known from `ptxas` alone. On a machine without it the
-    /// build warns that they were not looked for, and with [`deny_unchecked`](Self::deny_unchecked)
-    /// it fails.
+    /// Only `ptxas` reports spills and serialised `wgmma`. On a machine without it the build warns
+    /// that they were not checked, and with [`deny_unchecked`](Self::deny_unchecked) it fails.
     ///
     /// ```no_run
     /// use moye_build::{Lint, PtxBuilder};
@@ -176,28 +175,28 @@ impl PtxBuilder {
         self
     }
 
-    /// Fails where slow code of a kind that is denied cannot be looked for, because there is no
-    /// `ptxas`: on a machine that checks a crate, such as a CI runner. Without it the build warns.
+    /// Fails if a denied kind of slow code cannot be checked because there is no `ptxas`. This is
+    /// for machines that check a crate, such as CI runners. Without it the build warns.
     pub fn deny_unchecked(mut self) -> Self {
         self.lints.deny_unchecked = true;
         self
     }
 
-    /// Says nothing of slow code of these kinds. With [`Lint::ALL`] the builder does not look for
+    /// Does not report slow code of these kinds. With [`Lint::ALL`] the builder does not search for
     /// any.
     pub fn allow(mut self, lints: impl IntoIterator<Item = Lint>) -> Self {
         self.lints.set(lints, Level::Allow);
         self
     }
 
-    /// Says nothing of slow code of these kinds in the kernel of this name.
+    /// Does not report slow code of these kinds in the kernel of this name.
     pub fn allow_in(mut self, kernel: impl Into<String>, lints: impl IntoIterator<Item = Lint>) -> Self {
         self.lints.allow_in(kernel.into(), lints);
         self
     }
 
-    /// Whether the crate is compiled once more, with line numbers, where there is slow code to warn
-    /// of, so that the warning names the line. It is unless this says otherwise.
+    /// Whether the crate is compiled once more, with line numbers, if there is slow code to report,
+    /// so that the warning names the line. This is the default.
     pub fn locate(mut self, on: bool) -> Self {
         self.lints.locate = on;
         self
@@ -207,8 +206,8 @@ impl PtxBuilder {
     /// them, and tells cargo which files they depend on.
     ///
     /// Inside a nested build, where a crate's build script compiles that same crate, it writes a
-    /// `NAME.rs` without modules and returns at once. So it does on docs.rs (`DOCS_RS` is set),
-    /// where PTX cannot be compiled, nor is needed.
+    /// `NAME.rs` without modules and returns at once. It does the same on docs.rs (`DOCS_RS` is
+    /// set), where PTX can neither be compiled nor is needed.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -353,8 +352,7 @@ impl PtxBuilder {
                 for line in lines {
                     println!("cargo::error={line}");
                 }
-                // Cargo takes these lines for the failure, and shows them without what else the
-                // script printed.
+                // Cargo shows these lines as the failure, without the script's other output.
                 std::process::exit(0)
             }
             match error {
@@ -365,7 +363,7 @@ impl PtxBuilder {
         })
     }
 
-    /// The set without PTX, where the compilation for the host reports the error.
+    /// The result without PTX: the compilation for the host reports the error.
     fn left_to_the_host(&self, error: BuildError) -> Result<PtxSet, BuildError> {
         let BuildError::Compile { krate, arch, diagnostics, .. } = &error else { return Err(error) };
         if !host_check::is_own(krate) || !host_check::meets(diagnostics) {
@@ -398,12 +396,13 @@ impl PtxBuilder {
 fn compile_all(job: &Job<'_>, archs: &[Arch]) -> Result<Vec<Compiled>, BuildError> {
     std::thread::scope(|scope| {
         let runs: Vec<_> = archs.iter().map(|&arch| scope.spawn(move || compile(job, arch))).collect();
-        // An error in the code is mostly the same for all; the first one is reported.
+        // An error in the code is mostly the same for all architectures; only the first is
+        // reported.
         runs.into_iter().map(|run| run.join().expect("compile() returns its errors")).collect()
     })
 }
 
-/// What cargo knows of the crate before it is compiled.
+/// Cargo's metadata of the crate.
 struct Package {
     library: String,
     /// The folder of its workspace.
@@ -458,9 +457,9 @@ fn is_library(kind: &Value) -> bool {
 
 /// The folder `ptx` in the target directory of the build that this build script belongs to, which
 /// has its `OUT_DIR`: `own` where that is inside it, however deep (`--target` and `trybuild` put
-/// theirs below it), otherwise the nearest folder that cargo marked. Outside the workspace itself,
-/// others may build into the same: each has a folder of its own there, as its versions of
-/// dependencies are others, and what they have in common would be built anew by turns.
+/// theirs below it), otherwise the nearest folder that cargo marked. Other workspaces may build
+/// into the same target directory. Each has a separate folder there: their versions of dependencies
+/// differ, and each build would compile the shared ones again.
 fn target_dir_of(out_dir: Option<PathBuf>, own: &Path, workspace: &Path) -> PathBuf {
     let marked = out_dir
         .as_deref()

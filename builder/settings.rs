@@ -1,4 +1,4 @@
-//! The files above a crate that say how cargo compiles it: the manifest of its workspace and
+//! The files above a crate that determine how cargo compiles it: the manifest of its workspace and
 //! cargo's configuration.
 
 use std::collections::BTreeSet;
@@ -18,8 +18,8 @@ pub fn of(krate: &Path, workspace: &Path, manifests: &BTreeSet<PathBuf>) -> BTre
     all.filter(|file| file.is_file()).collect()
 }
 
-/// The manifest of the workspace that a manifest belongs to: the nearest from itself upwards that
-/// is of one.
+/// The manifest of the workspace that a manifest belongs to: the nearest one, itself included, with
+/// a table `[workspace]`.
 fn workspace_of(manifest: &Path) -> Option<PathBuf> {
     let folders = manifest.parent()?.ancestors();
     folders.map(|folder| folder.join("Cargo.toml")).find(|file| is_of_workspace(file))

@@ -14,16 +14,15 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// What is in `core`'s sysroot: `core`, and what the compiler calls for operations that the GPU has
-/// no instruction for.
+/// The crates of `core`'s sysroot: `core`, and the functions that the compiler calls for operations
+/// without a GPU instruction.
 const LIBRARIES: [&str; 2] = ["core", "compiler_builtins"];
 
-/// Compiles `core` where that was not done yet, and gives the folder to name with `--sysroot`.
-/// Cargo and its configuration are those of the crate in `krate`.
+/// Compiles `core` unless it is already compiled, and returns the folder for `--sysroot`. Cargo and
+/// its configuration are those of the crate in `krate`.
 ///
-/// Nested target directories of one outer build share it, whatever workspaces they are of. The
-/// folder's name tells the compiled libraries apart, so that what was compiled with others is
-/// compiled again.
+/// All nested target directories of one outer build share it, of any workspace. The folder's name
+/// identifies the compiled libraries: crates compiled with other libraries are compiled again.
 ///
 /// # Errors
 /// `core` does not compile; a file cannot be written.
@@ -32,7 +31,7 @@ pub fn build(core: &CoreSource, krate: &Path, target_dir: &Path) -> Result<PathB
     let empty = folder.join("crate");
     create_dir(&empty)?;
     let manifest = empty.join("Cargo.toml");
-    // A workspace of its own, wherever its folder is.
+    // A separate workspace, wherever its folder is.
     write_if_changed(
         &manifest,
         "[workspace]\n\n[package]\nname = \"core-for-device-code\"\nedition = \"2024\"\n\n[lib]\npath = \"lib.rs\"\n",
@@ -77,7 +76,7 @@ fn lay_out(libraries: &[PathBuf], sysroot: &Path) -> Result<(), BuildError> {
     // Other builds may do the same at the same time.
     let work = beside(sysroot);
     let laid_out = copy_into(libraries, &work).and_then(|()| match fs::rename(&work, sysroot) {
-        // Another was first; its libraries are the same ones.
+        // Another build was first; its libraries are the same.
         Err(_) if sysroot.is_dir() => fs::remove_dir_all(&work).map_err(io_error(&work)),
         renamed => renamed.map_err(io_error(sysroot)),
     });
@@ -97,8 +96,8 @@ fn copy_into(libraries: &[PathBuf], sysroot: &Path) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// What distinguishes compiled libraries: cargo's name for each, which the compiler's version is a
-/// part of, and when it was made.
+/// The identity of compiled libraries: cargo's name of each, which includes the compiler's version,
+/// and its time.
 fn fingerprint(libraries: &[PathBuf]) -> Result<u64, BuildError> {
     let mut hasher = DefaultHasher::new();
     for library in libraries {

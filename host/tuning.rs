@@ -153,7 +153,7 @@ impl Tuning {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::TuningFile`] if it cannot be read, is no tuning file, or has another format
+    /// [`Error::TuningFile`] if it cannot be read, is not a tuning file, or has another format
     /// version.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
@@ -164,7 +164,7 @@ impl Tuning {
             // A file of another version may have other fields, so the version is read first.
             match serde_json::from_str::<serde_json::Value>(&text).map(|file| file["format"].as_u64()) {
                 Ok(Some(format)) if format != u64::from(FORMAT) => wrong(other_format(format)),
-                _ => wrong(format!("is no file of `moye tune`: {error}; tune again")),
+                _ => wrong(format!("is not a file of `moye tune`: {error}; tune again")),
             }
         })?;
         if file.format != FORMAT {
@@ -298,7 +298,7 @@ mod tests {
         };
         assert!(told(None).contains("tuning.json cannot be read: No such file"), "{}", told(None));
         let said = told(Some("{"));
-        assert!(said.contains("is no file of `moye tune`: EOF") && said.ends_with("tune again"), "{said}");
+        assert!(said.contains("is not a file of `moye tune`: EOF") && said.ends_with("tune again"), "{said}");
         for text in ["{\"format\": 2, \"entries\": []}", "{\"format\": 2, \"all\": 1}"] {
             assert!(
                 told(Some(text)).contains("is of format 2, and this version reads 1; tune again"),

@@ -91,8 +91,8 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-/// The expression as an `i64`. The `| 0` refuses what is no integer, which a cast alone would take
-/// (floats).
+/// The expression as an `i64`. The `| 0` refuses what is not an integer, which a cast alone would
+/// take (floats).
 fn as_i64(expr: &Expr) -> TokenStream {
     let suffixed = matches!(expr, Expr::Lit(ExprLit { lit: Lit::Int(lit), .. }) if !lit.suffix().is_empty());
     if is_literal(expr) && !suffixed {

@@ -60,7 +60,7 @@ fn fields_of(input: &DeriveInput) -> Result<&Fields> {
     let name = &input.ident;
     let Data::Struct(data) = &input.data else {
         let text = format!(
-            "`{name}` is no struct: a kernel takes numbers, pointers, and `repr(C)` structs of these"
+            "`{name}` is not a struct: a kernel takes numbers, pointers, and `repr(C)` structs of these"
         );
         return Err(Error::new(name.span(), text));
     };

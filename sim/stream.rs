@@ -1,8 +1,8 @@
 //! Streams: queues of launches and copies, and the events that order those of different queues.
 //!
 //! Everything runs when it is called, one after the other. What a stream *knows* of others decides
-//! whether two accesses of different streams are ordered: the work of a stream is ordered behind
-//! what the stream had waited for, and behind what the host had.
+//! whether two accesses of different streams are ordered: the work of a stream is ordered after the
+//! work that the stream or the host had waited for.
 
 use crate::Dim3;
 use crate::chain::Chain;
@@ -166,7 +166,7 @@ impl Streams {
     }
 
     fn new_stream(&mut self) -> usize {
-        // A stream that is gone has a number for a new one, which counts as ordered behind it.
+        // A new stream takes the number of a dropped one, and counts as ordered after it.
         if let Some(number) = self.is_live.iter().position(|is_live| !is_live) {
             self.is_live[number] = true;
             return number;

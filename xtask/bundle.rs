@@ -1,6 +1,5 @@
-//! `cargo xtask bundle`: the executables of the tests, examples and benchmarks that a device takes
-//! part in, in one folder, with a script that runs them on a machine that has neither Rust nor the
-//! sources.
+//! `cargo xtask bundle`: the executables of the tests, examples and benchmarks that use a device,
+//! in one folder, with a script that runs them on a machine that has neither Rust nor the sources.
 
 use crate::checkout::Checkout;
 use crate::pieces::Pieces;
@@ -17,9 +16,9 @@ use std::process::{Command, Stdio};
 /// The bundle is copied to GPU machines by hand, so it stays small.
 const MAX_MEGABYTES: f64 = 60.0;
 
-/// Packages whose tests and examples are left out (their benchmarks are not): those whose tests are
-/// about compiling, which needs a compiler; that have none; or that test what no device takes part
-/// in (the algebra, the simulator), and would say on the GPU machine what they say here.
+/// Packages whose tests and examples are left out (their benchmarks are not): packages whose tests
+/// need a compiler, that have no tests, or whose tests use no device (the algebra, the simulator)
+/// and give the same result on every machine.
 const HOST_ONLY: &[&str] = &[
     "moye-bench",
     "moye-build",
@@ -41,7 +40,7 @@ const HOST_ONLY: &[&str] = &[
     "moye-sim",
     "moye-tune",
 ];
-/// Tests that compile something themselves, or that no device takes part in, by name.
+/// Tests that compile something, or that use no device, by name.
 const LEFT_OUT: &[&str] =
     &["compile_errors", "fake_driver", "faults", "draw", "eval", "moye-bin", "new_crate"];
 
@@ -55,7 +54,7 @@ const OWN_KERNELS: &str = "own-kernels";
 const HOPPER_STEPS: &str = "hopper-steps";
 const HOPPER_TEST: &str = "steps";
 
-/// Where files that a test may read are kept in each package.
+/// The folders of each package with files that a test may read.
 const DATA: &[&str] = &["tests", "benches", "examples"];
 
 const SCRIPT: &str = include_str!("bundle_run.sh");
@@ -86,8 +85,8 @@ struct Program {
 
 pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     let root = &checkout.root;
-    // All of them for the whole workspace: what they depend on has the same features then, and is
-    // built once.
+    // Built for the whole workspace: their dependencies then have the same features, and are built
+    // once.
     let mut programs =
         build(checkout, root, &[&["build", "--release"], test::ALL, &["--bins", "--examples"]].concat())?;
     let tests = [&["test", "--release", "--no-run"], test::ALL, &["--lib", "--tests"]].concat();
@@ -99,7 +98,7 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
     )?);
     let own = test::own_kernels(checkout, "release")?;
     programs.append(&mut build(checkout, &own, &["build", "--release", "--bins", "--features", "gpu"])?);
-    // A program may be built by more than one of these; the first stands for it.
+    // Several of these commands may build one program; the first one counts.
     let mut seen = BTreeSet::new();
     programs.retain(|program| seen.insert((program.kind, program.name.clone())));
     programs.sort();
@@ -125,7 +124,7 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
 fn build(checkout: &Checkout, folder: &Path, arguments: &[&str]) -> Result<Vec<Program>> {
     let mut cargo = checkout.cargo();
     if folder != checkout.root {
-        // A crate of its own, which shares what is built.
+        // A crate outside the workspace, with the same target directory.
         cargo.current_dir(folder).env("CARGO_TARGET_DIR", &checkout.target);
     }
     cargo.args(arguments).arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
@@ -142,7 +141,7 @@ fn build(checkout: &Checkout, folder: &Path, arguments: &[&str]) -> Result<Vec<P
 }
 
 impl Program {
-    /// `None` for what is no executable, or none that a machine without a compiler can use.
+    /// `None` for a file that is not an executable, or one that needs a compiler.
     fn read(checkout: &Checkout, message: &Value) -> Result<Option<Self>> {
         let Some(executable) = message["executable"].as_str() else { return Ok(None) };
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -167,7 +166,7 @@ impl Program {
             ("test", Some("bin")) => format!("{target}-bin"),
             _ => target,
         };
-        // Benchmarks measure the machine that they run on, whatever they are of.
+        // Every benchmark measures the machine that it runs on.
         let measures = message["target"]["kind"][0] == "bench";
         let other = kind == "test" && package_name == HOPPER_STEPS && target != HOPPER_TEST;
         if !measures
@@ -227,7 +226,7 @@ fn gather(checkout: &Checkout, folder: &Path, programs: &[Program]) -> Result<()
     must(Command::new("chmod").arg("+x").arg(&script))
 }
 
-/// Copies what is not source code.
+/// Copies all files that are not source code.
 fn copy_data(root: &Path, folder: &Path, to: &Path) -> Result<()> {
     let from = root.join(folder);
     // A folder with a manifest is a separate crate, and its files belong to it.

@@ -27,7 +27,7 @@ impl Checkout {
         Ok(Self { root, target })
     }
 
-    /// What set-up fetches is kept here.
+    /// The folder of downloads.
     pub fn toolchain(&self) -> PathBuf {
         self.root.join(".toolchain")
     }
@@ -36,8 +36,8 @@ impl Checkout {
     pub fn cargo(&self) -> Command {
         let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         cargo.current_dir(&self.root);
-        // What `cargo run` tells this program of its own package is not for the programs that it
-        // starts.
+        // `cargo run` sets variables for this program's package, which the programs that it starts
+        // must not see.
         for (name, _) in env::vars_os() {
             let own = name
                 .to_str()

@@ -1,5 +1,4 @@
-//! What is done with a checkout: set-up, demo, tests, PTX report, bundle. `cargo xtask --help`
-//! lists it.
+//! Tasks for a checkout: set-up, demo, tests, PTX report, bundle. `cargo xtask --help` lists it.
 
 mod bundle;
 mod checkout;
@@ -82,7 +81,7 @@ fn run() -> Result<ExitCode> {
                 "building the demonstration: about two minutes on two cores the first time, most of them in `moye`'s build script, which \
                  compiles the kernels of f32 products to PTX"
             );
-            // Cargo tells what it builds; the demonstration itself starts on a line of its own.
+            // Cargo prints its progress; the demonstration starts on a new line.
             steps::must(checkout.cargo().args(["build", "--package", "moye-demo"]))?;
             let mut demo = checkout.cargo();
             demo.args(["run", "--quiet", "--package", "moye-demo"]);

@@ -1,6 +1,6 @@
-//! What a user of the registry gets: the packages, unpacked in a folder outside the checkout. Each
-//! is compiled there from its own files; then a crate depends on them, and the program is
-//! installed.
+//! Tests the packages as a user of the registry gets them: unpacked in a folder outside the
+//! checkout. Each is compiled there from its own files. Then a crate depends on them, and the
+//! program is installed.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};
@@ -28,7 +28,7 @@ const PACKAGES: [&str; 11] = [
 /// The package of the program.
 const PROGRAM_PACKAGE: &str = "moye-cli";
 
-/// What names a CUDA toolkit to a build script. A user's machine has none of them.
+/// Environment variables that name a CUDA toolkit. A user's machine may have none of them.
 const CUDA_VARIABLES: [&str; 7] = [
     "CUDA_HOME",
     "CUDA_LIBRARY_PATH",
@@ -42,14 +42,14 @@ const CUDA_VARIABLES: [&str; 7] = [
 /// A stand-in for the driver's library, for launches without a GPU.
 const DRIVER: &str = "tools/cli/tests/fake_driver/driver.rs";
 
-/// The features of the user's crate: without `cust`, so that nothing of CUDA is needed.
+/// The features of the user's crate: without `cust`, so that it builds without CUDA.
 const FEATURES: &str = "\"cudarc\", \"movement\"";
 
 /// The crate that the installed program writes.
 const NEW: &str = "row-sums";
 
-/// A program that transposes on the simulator, and slices of `cudarc` where there is a driver. It
-/// has PTX of what its features name.
+/// A program that transposes on the simulator, and slices of `cudarc` if there is a driver. It
+/// contains the PTX of the operations that its features name.
 const PROGRAM: &str = r#"use moye::interop::cudarc::CudarcStream;
 use moye::{Device, Matrix, MatrixMut, transpose, transpose_on};
 use moye_device::layout::layout;
@@ -86,18 +86,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 "#;
 
-/// Packages all, unpacks them, and builds and runs what a user would.
+/// Packages all crates, unpacks them, and builds and runs a user's crate.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("moye-packages-{}", std::process::id()));
     let tried = packaged(checkout).and_then(|()| tried(checkout, &folder));
-    // What could not be removed is in the system's folder for that.
+    // A folder that cannot be removed stays in the system's temporary folder.
     let _ = fs::remove_dir_all(&folder);
     tried
 }
 
-/// `cargo package --workspace`, without cargo's verification: that compiles each package in a
-/// target directory of its own, with all that packages have in common, and their PTX. Instead
-/// [`tried`] unpacks them into one workspace, where [`compiles`] checks each from its own files.
+/// `cargo package --workspace`, without cargo's verification. That would compile each package in a
+/// separate target directory, including shared dependencies and PTX. Instead [`tried`] unpacks them
+/// into one workspace, where [`compiles`] checks each from its own files.
 fn packaged(checkout: &Checkout) -> Result<()> {
     let mut package = checkout.cargo();
     package.args(["package", "--workspace", "--no-verify", "--quiet", "--allow-dirty", "--offline"]);
@@ -115,14 +115,14 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
         patches += &format!("{name} = {{ path = {:?} }}\n", unpacked.display().to_string());
         members += &format!("\"{name}-{version}\", ");
     }
-    // Read by every cargo below the folder.
+    // Every cargo in a folder below reads it.
     fs::create_dir_all(folder.join(".cargo"))?;
     fs::write(folder.join(".cargo/config.toml"), format!("[patch.crates-io]\n{patches}"))?;
-    // One workspace: what packages have in common is compiled once.
+    // One workspace, so that shared dependencies are compiled once.
     let manifest =
         format!("[workspace]\nmembers = [{members}]\nexclude = [\"user\", \"{NEW}\"]\nresolver = \"3\"\n");
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    // The versions of all else that are downloaded.
+    // The checkout's versions of other packages, which are already downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     // The program is compiled where it is installed.
     for name in PACKAGES.into_iter().filter(|&name| name != PROGRAM_PACKAGE) {
@@ -142,12 +142,12 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     new_crate(checkout, folder)
 }
 
-/// Compiles a package from its own files, with its own features alone: one that lacks a file, or a
-/// feature of a package that it depends on, does not compile.
+/// Compiles a package from its own files, with only its own features: a package that lacks a file,
+/// or a feature of a dependency, does not compile.
 fn compiles(checkout: &Checkout, folder: &Path, name: &str) -> Result<()> {
     let mut check = users(checkout, folder);
     check.args(["check", "--quiet", "--offline", "--package", name]);
-    // The kernels are compiled to PTX below, of one package: all of them take minutes.
+    // A later step compiles the kernels of one package to PTX: all of them take minutes.
     quietly(check.env("DOCS_RS", "1")).map(drop)
 }
 
@@ -163,21 +163,21 @@ fn crate_of_a_user(checkout: &Checkout, folder: &Path, version: &str) -> Result<
     );
     fs::write(user.join("Cargo.toml"), manifest)?;
     fs::write(user.join("src/main.rs"), PROGRAM)?;
-    // The versions of all else that are downloaded.
+    // The checkout's versions of other packages, which are already downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), user.join("Cargo.lock"))?;
     Ok(user)
 }
 
 /// Cargo as a user has it, in a folder outside the checkout.
 ///
-/// All that it builds is in `target` of `folder`: what two crates have in common is compiled once.
+/// All builds use `target` in `folder`, so that shared dependencies are compiled once.
 fn users(checkout: &Checkout, folder: &Path) -> Command {
     let mut cargo = checkout.cargo();
     cargo.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target"));
     for variable in CUDA_VARIABLES {
         cargo.env_remove(variable);
     }
-    // `cargo xtask` has the checkout's own.
+    // The folder is outside the checkout, so this variable names the checkout's source of `core`.
     if let Some(source) = core_source(checkout) {
         cargo.env(moye_build::core_source::VARIABLE, source);
     }
@@ -200,7 +200,7 @@ fn with_driver(checkout: &Checkout, folder: &Path) -> Result<Option<String>> {
     Ok(Some(fs::read_to_string(calls)?))
 }
 
-/// Installs the program, and asks it what needs no kernel.
+/// Installs the program, and runs commands that need no kernel.
 fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
     let mut install = users(checkout, folder);
     install.args(["install", "--quiet", "--offline", "--debug"]);
@@ -218,20 +218,20 @@ fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// Has the installed program write a crate, whose tests run on the simulator.
+/// Lets the installed program write a crate, and runs the crate's tests on the simulator.
 fn new_crate(checkout: &Checkout, folder: &Path) -> Result<()> {
     let mut moye = Command::new(folder.join("bin").join(format!("moye{EXE_SUFFIX}")));
     quietly(moye.args(["new", NEW]).current_dir(folder))?;
     let krate = folder.join(NEW);
-    // The versions of all else that are downloaded.
+    // The checkout's versions of other packages, which are already downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), krate.join("Cargo.lock"))?;
     let said = quietly(users(checkout, folder).current_dir(&krate).args(["test", "--offline"]))?;
     ensure!(said.contains("2 passed"), "the tests of a new crate say {said}");
     Ok(())
 }
 
-/// Has `cargo doc` document the workspace as docs.rs does its packages: with the features that
-/// their manifests name for it, without PTX, and without a CUDA toolkit.
+/// Runs `cargo doc` as docs.rs does: with the features that the manifests name for it, without PTX,
+/// and without a CUDA toolkit.
 pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
     doc.env("DOCS_RS", "1");
     for variable in CUDA_VARIABLES {
@@ -260,7 +260,7 @@ pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The source of `core` that the checkout keeps, which is no part of a package.
+/// The source of `core` in the checkout, which packages do not contain.
 fn core_source(checkout: &Checkout) -> Option<PathBuf> {
     let found = moye_build::core_source::find(&checkout.root).ok()?;
     (!found.in_sysroot).then_some(found.library)

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// A folder of pieces: `cat` of a program's pieces, unpacked, is the program.
 pub struct Pieces {
     folder: PathBuf,
-    /// What programs have in common, the longest first.
+    /// The shared parts of programs, longest first.
     shared: Vec<Vec<u8>>,
     /// The names of the written ones.
     written: BTreeMap<u64, String>,
@@ -65,7 +65,7 @@ fn ptx_below(folder: &Path, texts: &mut BTreeSet<Vec<u8>>) -> Result<()> {
         if path.is_dir() {
             ptx_below(&path, texts)?;
         } else if path.extension().is_some_and(|extension| extension == "ptx" || extension == "z") {
-            // What is shorter saves nothing.
+            // A shorter part saves nothing.
             let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
             if text.len() >= 1 << 16 {
                 texts.insert(text);
@@ -75,7 +75,7 @@ fn ptx_below(folder: &Path, texts: &mut BTreeSet<Vec<u8>>) -> Result<()> {
     Ok(())
 }
 
-/// A program cut before and behind each of the shared parts that it has.
+/// A program, cut before and after each of its shared parts.
 fn split<'a>(program: &'a [u8], shared: &[Vec<u8>]) -> Vec<&'a [u8]> {
     let mut parts = vec![program];
     let mut whole = vec![false];

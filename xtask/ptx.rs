@@ -40,8 +40,8 @@ impl Options {
     }
 }
 
-/// Compiles the shipped kernels as the library's build script does, whose compilation with the same
-/// features is then the same one. Attention doubles the time where that was not made.
+/// Compiles the shipped kernels with the options of the library's build script, whose compilation
+/// with the same features is reused. Without it, attention doubles the time.
 fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<PtxSet> {
     let mut builder = PtxBuilder::new(checkout.root.join("device/kernels"));
     if attention {
@@ -53,12 +53,12 @@ fn compile(checkout: &Checkout, archs: &[String], attention: bool) -> Result<Ptx
         .feature("movement")
         .target_dir(checkout.target.join("ptx"))
         .out_dir(checkout.target.join("ptx/report"))
-        // They are looked for below, in the kernels that are reported.
+        // The report below searches the requested kernels for them.
         .allow(Lint::ALL);
     for arch in archs {
         builder = builder.arch(arch);
         if arch == "sm_90a" {
-            // As the library's own build script.
+            // The options of the library's build script.
             builder = builder.rustflag_of(arch, "-Ctarget-feature=+ptx81");
         }
     }

@@ -16,15 +16,15 @@ struct Package {
     program: &'static str,
 }
 
-/// The assembler that all figures are of.
+/// The assembler of all published figures.
 const NEWEST: Package =
     Package { name: "nvidia-cuda-nvcc==13.0.88", size: "37 MB", program: "nvidia/cu13/bin/ptxas" };
 
-/// The last one that has architectures before sm_75, for the tests of what older GPUs have.
+/// The last version that supports architectures before sm_75, for tests of older GPUs.
 const OLDER: Package =
     Package { name: "nvidia-cuda-nvcc-cu12==12.9.86", size: "41 MB", program: "nvidia/cuda_nvcc/bin/ptxas" };
 
-/// Where a package's assembler is found, if anywhere.
+/// The path of a package's assembler, if it is installed.
 type Find<'a> = &'a dyn Fn() -> Option<Ptxas>;
 
 /// Installs the package of this name into the folder.
@@ -37,7 +37,7 @@ pub fn ensure(checkout: &Checkout) -> Result<()> {
 }
 
 fn ensure_each(checkout: &Checkout, wanted: &[(Package, Find)], install: Install) -> Result<()> {
-    // One that cannot be had leaves the other.
+    // If one cannot be installed, the other still is.
     let missing: Vec<_> = wanted
         .iter()
         .filter(|(_, found)| found().is_none())
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use std::cell::RefCell;
 
-    /// A folder that is a checkout, and what was installed for it.
+    /// A folder that serves as a checkout, and the packages installed for it.
     struct Case {
         checkout: Checkout,
         installed: RefCell<Vec<String>>,
@@ -151,7 +151,7 @@ mod tests {
             assert_eq!(fs::read_to_string(kept.path()).unwrap(), package.name);
         }
         assert_eq!(case.in_toolchain(), ["ptxas"]);
-        // What is found is taken, whether it can be fetched or not.
+        // An installed assembler is used, whether or not it could be fetched.
         case.ensure(|_| false).unwrap();
         assert_eq!(case.installed.take(), [NEWEST.name, OLDER.name]);
     }

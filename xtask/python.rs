@@ -10,15 +10,15 @@ use std::process::Command;
 
 /// The folder of the package and its crate.
 pub const FOLDER: &str = "python";
-/// Compiles the same kernels as the workspace, whose PTX is then there.
+/// The features that compile the same kernels as the workspace, whose PTX is reused.
 pub const FEATURES: [&str; 2] = ["--features", "ladder"];
-/// What building and testing takes.
+/// The Python packages that build and test need.
 const PACKAGES: [&str; 4] = ["maturin>=1.9,<2", "ml_dtypes", "numpy", "pytest"];
 /// Imports all of these.
 const IMPORTS: &str = "import maturin, ml_dtypes, numpy, pytest";
 
-/// The interpreter of the virtual environment, which is made, and filled through pip, where it is
-/// not there.
+/// The interpreter of the virtual environment. A missing environment is created, and pip installs
+/// its packages.
 ///
 /// # Errors
 /// No Python, one without `venv`, or packages that cannot be fetched; with the way out.
@@ -57,7 +57,8 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
         .env_remove("PYTHONPATH");
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
-    // The plain command's profile, which a test below holds, would compile all kernels once more.
+    // The profile of a plain `maturin develop`, which a test below checks, would compile all
+    // kernels once more.
     let build = format!("--profile dev {}", FEATURES.join(" "));
     transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", &build)])
 }

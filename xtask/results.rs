@@ -113,7 +113,7 @@ mod tests {
 
     /// A row with a lower ratio has a reason in its note.
     const LOSES: f64 = 0.97;
-    /// Parts of notes that are no reason for a lower rate.
+    /// Parts of notes that do not explain a lower rate.
     const NO_REASONS: [&str; 4] = [
         "replays of a graph",
         "no side has a mask",

@@ -1,8 +1,8 @@
-//! Sets up what compiling kernels needs: the source of Rust's `core` for the compiler's version,
-//! kept in `.toolchain`.
+//! Sets up the source of Rust's `core` for the compiler's version, which compiling kernels needs,
+//! in `.toolchain`.
 //!
 //! Where rustup installed `rust-src`, or `MOYE_RUST_SRC` names the source, there is nothing to do.
-//! Elsewhere it is fetched, from the first of the places below that has it.
+//! Otherwise it is fetched from the first of the places below that has it.
 
 mod debian;
 mod dist;
@@ -16,12 +16,11 @@ use std::path::{Path, PathBuf};
 /// Fetches the source of a version into a folder and gives the folder `library` in it.
 type Fetch = fn(work: &Path, version: &str) -> Result<PathBuf>;
 
-/// Debian's archive first, a package registry that build machines reach where they reach little
-/// else.
+/// Debian's archive is the first: build machines with restricted networks often reach it.
 const PLACES: &[(&str, Fetch)] =
     &[("Debian's package, by apt-get", debian::fetch), ("Rust's own archive, by curl", dist::fetch)];
 
-/// Makes sure that the source of `core` is there. Says nothing where it is.
+/// Fetches the source of `core` unless it is there; prints nothing if it is.
 pub fn core_source(checkout: &Checkout) -> Result<()> {
     let version = match core_source::find(&checkout.root) {
         Ok(_) => return Ok(()),
@@ -55,14 +54,14 @@ pub fn core_source(checkout: &Checkout) -> Result<()> {
 /// Fetches the source and gives the folder where it is kept.
 fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result<PathBuf> {
     let kept = checkout.toolchain().join(format!("rust-src-{version}"));
-    // Another run may do the same at the same time; each works in a folder of its own, and the
-    // first to end wins.
+    // Another run may fetch at the same time. Each works in its own folder, and the first to finish
+    // keeps its source.
     let work = WorkFolder::new(checkout.toolchain().join(format!("setup-{}", std::process::id())))?;
     let library = fetch(work.path(), version)?;
     if !core_source::is_library(&library) {
         bail!("what was fetched is not the folder `library` of the compiler's source: {}", library.display());
     }
-    // All else in it, the compiler's own source above all, is of no use here.
+    // The rest of the archive, such as the compiler's own source, is not needed.
     let ready = work.path().join("ready");
     fs::create_dir(&ready).with_context(|| format!("cannot make {}", ready.display()))?;
     fs::rename(&library, ready.join("library")).context("cannot move the folder library")?;
@@ -70,9 +69,8 @@ fn fetch_core_source(checkout: &Checkout, version: &str, fetch: Fetch) -> Result
     Ok(kept)
 }
 
-/// Gives the folder `ready`, with a `library` in it, the name `kept`. A folder there that holds no
-/// usable one, cut short or changed, is moved to `aside` first; a usable one, of another run,
-/// stays.
+/// Gives the folder `ready`, with a `library` in it, the name `kept`. An existing folder without a
+/// complete `library` is moved to `aside` first. A usable one, from another run, stays.
 fn keep(ready: &Path, kept: &Path, aside: &Path) -> Result<()> {
     let usable = || core_source::is_library(&kept.join("library"));
     if kept.exists() && !usable() {
@@ -86,7 +84,7 @@ fn keep(ready: &Path, kept: &Path, aside: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A folder that goes when it is dropped.
+/// A folder that is removed on drop.
 struct WorkFolder(PathBuf);
 
 impl WorkFolder {
@@ -102,7 +100,7 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        // What cannot be removed is left behind in a folder that git ignores.
+        // Files that cannot be removed stay in a folder that git ignores.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -111,7 +109,7 @@ impl Drop for WorkFolder {
 mod tests {
     use super::*;
 
-    /// Makes a folder with a `library` that says where it is from; without the lock file it is not
+    /// Makes a folder with a `library` that names its origin. Without the lock file it is not
     /// usable.
     fn source(folder: &Path, from: &str, lock: bool) {
         fs::create_dir_all(folder.join("library/core/src")).unwrap();

@@ -15,7 +15,7 @@ pub fn must(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command quietly; what it said is part of the error.
+/// Runs a command quietly; an error contains its output.
 pub fn quietly(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| format!("cannot run {}", name(command)))?;
     if !output.status.success() {
@@ -42,11 +42,11 @@ pub fn name(command: &Command) -> String {
     text
 }
 
-/// What a step took.
+/// The time of a step.
 #[derive(Clone, Copy)]
 struct Took {
     time: Duration,
-    /// The processor time of its programs, where the system tells.
+    /// The processor time of its programs, if the system reports it.
     busy: Option<Duration>,
 }
 
@@ -73,15 +73,15 @@ fn processor_time() -> Option<Duration> {
     of_stat(&stat)
 }
 
-/// The times in a line of `/proc/PID/stat`: fields 14 to 17, the state being the third. Behind the
-/// program's name, which may hold spaces, Linux counts in hundredths of a second.
+/// The times in a line of `/proc/PID/stat`: fields 14 to 17, the state is the third. They follow
+/// the program's name, which may hold spaces, and count hundredths of a second.
 fn of_stat(stat: &str) -> Option<Duration> {
     let (_, fields) = stat.rsplit_once(')')?;
     let times: Vec<u64> = fields.split_whitespace().skip(11).take(4).flat_map(str::parse).collect();
     (times.len() == 4).then(|| Duration::from_millis(10 * times.iter().sum::<u64>()))
 }
 
-/// Steps that were run, and what came of each.
+/// The steps that have run, and their results.
 #[derive(Default)]
 pub struct Summary {
     steps: Vec<(&'static str, Took, Option<String>)>,
@@ -102,13 +102,13 @@ impl Summary {
         self.steps.push((title, took, error));
     }
 
-    /// Notes what was left out and why.
+    /// Records a skipped step and the reason.
     pub fn skip(&mut self, what: String) {
         eprintln!("skipped: {what}");
         self.skips.push(what);
     }
 
-    /// Prints what came of all steps.
+    /// Prints the results of all steps.
     pub fn finish(self) -> ExitCode {
         eprintln!("\n== summary");
         for (title, took, error) in &self.steps {

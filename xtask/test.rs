@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The steps, in the order they run: what tells most in the shortest time first.
+/// The steps, in the order they run: fast steps that find most mistakes run first.
 const STEPS: &[&str] = &[
     "format",
     "language",
@@ -50,18 +50,18 @@ const EXAMPLES: &[&str] = &[
     "ladder_multistage",
 ];
 
-/// All packages, with the features that are off by default. The same in every step, so that nothing
-/// is built twice.
+/// All packages, with the features that are off by default. Every step uses these options, so that
+/// nothing is built twice.
 pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc"];
-/// What of them is built as programs.
+/// The targets that are built as programs.
 const PROGRAMS: &[&str] = &["--examples", "--bins"];
 
-/// What clippy denies: all that it warns of.
+/// The arguments by which clippy denies all of its warnings.
 const CLIPPY: &[&str] = &["--", "-D", "warnings"];
 
-/// Kernels of a page each, in a crate of its own: no member of the workspace.
+/// Kernels of one page, in a crate outside the workspace.
 const PAGES: &str = "examples/pages";
-/// Products of candle's tensors, in a crate of its own: a build of moye needs no candle.
+/// Products of candle's tensors, in a crate outside the workspace: a build of moye needs no candle.
 const CANDLE: &str = "examples/candle";
 /// The package of the guide's steps on Hopper.
 const HOPPER_STEPS: &str = "hopper-steps";
@@ -95,8 +95,8 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     Ok(summary.finish())
 }
 
-/// What tells programs which device to use, and tests which to leave out: here every one is tested,
-/// whatever it says.
+/// The environment variable that selects a device for programs and tests. Here the tests run on
+/// every device, whatever its value.
 const DEVICE: &str = "MOYE_DEVICE";
 
 /// The programs that some tests need and that are there.
@@ -114,7 +114,7 @@ fn has_python() -> bool {
     probe.status().is_ok_and(|status| status.success())
 }
 
-/// Runs a step; what it does with a tool that is missing is skipped.
+/// Runs a step, and skips the parts that need a missing tool.
 fn run_step(
     checkout: &Checkout,
     step: &str,
@@ -144,8 +144,8 @@ fn run_step(
                 Some(reason) => summary.skip(reason),
                 None => summary.step("lints: clippy, warnings denied, all targets", || {
                     let lints = |of: &[&str]| cargo(&[&["clippy", "--quiet"], of, CLIPPY].concat());
-                    // Without PTX, which clippy does not look at: build scripts for clippy are
-                    // others than those for tests, and would run beside them.
+                    // Without PTX, which clippy does not check: the build scripts for clippy differ
+                    // from those for tests, and would compile the kernels once more.
                     let linted = |of: &[&str]| shown(lints(of).env("DOCS_RS", "1"));
                     linted(&[ALL, &["--all-targets"]].concat())?;
                     // The library as other crates use it, without what only the program needs.
@@ -177,7 +177,7 @@ fn run_step(
             shown(&mut cargo(&[&["test", "--doc", "--quiet"], ALL].concat()))
         }),
         "docs" => {
-            // Links to what another feature has are no error.
+            // A link to an item of another feature is not an error.
             let allowed = "-A rustdoc::broken_intra_doc_links -A rustdoc::private_intra_doc_links";
             let flags = format!("-D warnings {allowed}");
             summary.step("docs: rustdoc as docs.rs runs it, without PTX and CUDA, warnings denied", || {
@@ -196,8 +196,8 @@ fn run_step(
         }),
         "own-kernels" => {
             summary.step("own-kernels: crates with kernels of their own are tested and run", || {
-                // As all else here builds the program: `cargo run` would build it with the features
-                // of that package alone.
+                // The same features as in the other steps: `cargo run` would build the program with
+                // the features of its package alone.
                 shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
                 let own = own_kernels(checkout, "debug")?;
                 for (krate, arguments) in [
@@ -215,7 +215,8 @@ fn run_step(
                     }
                     let mut run = cargo(arguments);
                     run.current_dir(krate);
-                    // The same target directory: what it has in common with the workspace is built.
+                    // The same target directory: the dependencies shared with the workspace are
+                    // already built.
                     shown(run.env("CARGO_TARGET_DIR", &checkout.target))?;
                 }
                 Ok(())
@@ -251,8 +252,7 @@ fn run_step(
             let environment = python::environment(checkout, "python3");
             let required = std::env::var_os("MOYE_REQUIRE_PYTHON").is_some_and(|value| value == "1");
             match (environment, is_wanted || required) {
-                // The environment of a named step must be there, or of each if the variable says
-                // so.
+                // The environment must exist if the step is named, or if the variable requires it.
                 (Err(error), false) => {
                     summary.skip(format!("python: its environment cannot be set up: {error:#}"))
                 }
@@ -273,14 +273,14 @@ pub fn own_kernels(checkout: &Checkout, profile: &str) -> Result<PathBuf> {
     }
     let mut new = Command::new(checkout.target.join(profile).join("moye").with_extension(EXE_EXTENSION));
     must(new.arg("new").arg(&folder).arg("--path").arg(&checkout.root).stdout(Stdio::null()))?;
-    // The same versions as here, which are downloaded.
+    // The versions of this lock file, which are already downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))
         .context("cannot copy Cargo.lock")?;
     Ok(folder)
 }
 
-/// Runs all tests, or those of one package, none of which may leave out what was set up. nextest
-/// builds all for either, with the same features, so that nothing is built twice.
+/// Runs all tests, or those of one package. No test may skip a tool that was set up. nextest builds
+/// all tests in both cases, with the same features, so that nothing is built twice.
 fn tests(checkout: &Checkout, with_nextest: bool, tools: Tools, package: Option<&str>) -> Command {
     let mut cargo = checkout.cargo();
     match (with_nextest, package) {
@@ -300,8 +300,8 @@ fn tests(checkout: &Checkout, with_nextest: bool, tools: Tools, package: Option<
     cargo
 }
 
-/// Tests may leave out no PTX, since `core`'s source was set up, and nothing that needs a program
-/// which is there.
+/// Tests may not skip PTX, since `core`'s source was set up, nor anything that needs an available
+/// program.
 fn require(cargo: &mut Command, tools: Tools) {
     cargo.env("MOYE_REQUIRE_PTX", "1");
     for (name, is_there) in [("MOYE_REQUIRE_PTXAS", tools.ptxas), ("MOYE_REQUIRE_PYTHON", tools.python)] {

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// The page.
 const PAGE: &str = "docs/guide/transcript.md";
-/// Stands in the page for the folder that the reader works in.
+/// The page's placeholder for the reader's folder.
 const HOME: &str = "~/";
 
 /// A block of the page.
@@ -36,7 +36,7 @@ pub fn run(checkout: &Checkout, title: &str, settings: &[(&str, &str)]) -> Resul
     }
     let outputs = folder.join("outputs");
     fs::create_dir_all(&outputs).with_context(|| format!("cannot make {}", outputs.display()))?;
-    // One shell runs all, so that `cd` holds for what follows.
+    // One shell runs all commands, so that `cd` applies to the later ones.
     let mut bash = Command::new("bash");
     bash.arg("-c").arg(script(&steps, &folder, &checkout.root)).current_dir(&checkout.root);
     bash.env("CARGO_TARGET_DIR", &checkout.target).env_remove("MOYE_DEVICE").envs(settings.iter().copied());
@@ -89,7 +89,7 @@ fn steps(section: &str) -> Vec<Step<'_>> {
     steps
 }
 
-/// The commands of a block of `console`: lines that begin with `$ `, each with what it says below.
+/// The commands of a block of `console`: lines that begin with `$ `, each followed by its output.
 fn commands<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) {
     for line in text.lines() {
         if let Some(command) = line.strip_prefix("$ ") {
@@ -105,8 +105,8 @@ fn commands<'a>(text: &'a str, steps: &mut Vec<Step<'a>>) {
     }
 }
 
-/// The program for the shell. It keeps the output of each command by its number, and goes on where
-/// one fails.
+/// The shell script. It stores the output of each command by its number, and continues after a
+/// failure.
 fn script(steps: &[Step<'_>], folder: &Path, root: &Path) -> String {
     let home = format!("{}/", folder.display());
     let mut script = String::new();
@@ -125,7 +125,7 @@ fn script(steps: &[Step<'_>], folder: &Path, root: &Path) -> String {
                     "{{ {line}; }} > '{0}' 2>&1; echo \"\nexit code $?\" >> '{0}'",
                     output.display()
                 );
-                // The versions of other packages that the checkout has, which are downloaded.
+                // The checkout's versions of other packages, which are already downloaded.
                 if let Some(krate) = line.strip_prefix("cargo xtask new ") {
                     let _ = writeln!(script, "cp '{}' {krate}", root.join("Cargo.lock").display());
                 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 const MARKER: &str = "//.moye.kernel ";
 
-/// What `#[kernel]` declared for one entry.
+/// The declarations of `#[kernel]` for one entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
     /// The most threads of a block.
@@ -23,7 +23,7 @@ pub struct Bounds {
     pub constants: Option<u32>,
 }
 
-/// What the address of a parameter that is taken by it is a multiple of, in bytes.
+/// The alignment, in bytes, of a parameter that is taken by its address.
 const CONSTANT_ALIGN: &str = ".align 64";
 
 impl Bounds {
@@ -56,7 +56,7 @@ impl Bounds {
         text
     }
 
-    /// The line with the alignment of a parameter that is taken by its address, or as it is.
+    /// The line, with an alignment if it declares a parameter that is taken by its address.
     fn aligned(self, kernel: &str, line: &str) -> String {
         let number = line
             .trim()

@@ -1,8 +1,8 @@
 //! The debug information that the compiler writes into PTX as bytes (DWARF 2): which function was
 //! inlined where.
 //!
-//! `.loc` names the innermost function alone, mostly one of `core`. The line of the kernel that
-//! called it is known from here. The format is that of the DWARF 2 specification, sections 2 and 7:
+//! `.loc` names the innermost function alone, mostly one of `core`. This information gives the line
+//! of the kernel that called it. The format is that of the DWARF 2 specification, sections 2 and 7:
 //! a table of abbreviations, and a tree of entries by it.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct Scope {
     /// The number of the file, the line and the column of the call; line 0 for a function that is
     /// not inlined.
     pub call: (u32, u32, u32),
-    /// What is inlined into it.
+    /// The ranges inlined into it.
     pub inner: Vec<Scope>,
 }
 
@@ -41,12 +41,12 @@ pub fn functions(text: &str) -> BTreeMap<Arc<str>, Scope> {
     };
     let mut bytes = Bytes::of(info);
     let mut all = BTreeMap::new();
-    // What cannot be read ends the list: the lines that it would give are missing, no more.
+    // An entry that cannot be read ends the list: only its lines are then missing.
     while unit(&mut bytes, &abbreviations, &mut all).is_some() {}
     all
 }
 
-/// What stands between the braces of `.section NAME { ... }`.
+/// The text between the braces of `.section NAME { ... }`.
 fn section<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = text;
     loop {

@@ -14,7 +14,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Comments that LLVM writes around inline assembly, most lines of a text. They are left out.
+/// Comments that LLVM writes around inline assembly: most lines of a text. They are left out.
 const MARKS: [&str; 2] = ["// begin inline asm", "// end inline asm"];
 
 /// The text with differences.
@@ -37,7 +37,7 @@ pub(super) fn of(text: &str) -> String {
                     }
                     let last = std::mem::replace(&mut numbers[operand], number);
                     operand += 1;
-                    // A String takes all that is written.
+                    // Writing to a String cannot fail.
                     let _ = match i64::from(number) - i64::from(last) {
                         1 => encoded.write_char('~'),
                         0 => encoded.write_char('^'),

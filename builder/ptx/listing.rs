@@ -36,7 +36,7 @@ pub struct Instruction {
     /// Its full name: `ld.global.v4.b32`.
     pub name: Box<str>,
     /// The lines that it is from: that of the innermost inlined function first, that of the kernel
-    /// itself last. Empty where the module tells none.
+    /// itself last. Empty if the module has none.
     pub places: Vec<Place>,
     /// Whether it is between a label and a branch back to that label.
     pub in_loop: bool,
@@ -108,14 +108,14 @@ fn instructions(
             Item::Label(name) => {
                 labels.insert(name, all.len());
                 function = function.or_else(|| scopes.get(name));
-                // The labels of source positions are no targets.
+                // The labels of source positions are not targets.
                 block += usize::from(!name.starts_with("$L__tmp"));
             }
             Item::Position(operands) => {
                 let mut numbers = operands.split_whitespace().map(|word| word.parse::<u32>().unwrap_or(0));
                 let mut next = || numbers.next().unwrap_or(0);
                 let (file, line, column) = (next(), next(), next());
-                // Line 0 is code of no line.
+                // Line 0 marks code without a line.
                 position = (line > 0).then_some((file, line, column));
             }
             Item::Statement(statement) => {
@@ -161,8 +161,8 @@ fn add_calls(
         .iter()
         .filter_map(|scope| Some(Inlined { from: at(&scope.low)?, to: at(&scope.high)?, scope }))
         .collect();
-    // Code of two calls may be mixed, and each has one range around all of its own: the narrower
-    // one is taken.
+    // The code of two calls may be interleaved, and each call has one range around all of its code:
+    // the narrower range is used.
     ranges.sort_by_key(|range| range.to.saturating_sub(range.from));
     let mut taken = vec![false; to.saturating_sub(from)];
     for Inlined { from: low, to: high, scope } in ranges {

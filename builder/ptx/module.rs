@@ -1,4 +1,5 @@
-//! What is in a module of PTX: its kernels with their parameters, bounds, memory and instructions.
+//! The contents of a PTX module: its kernels with their parameters, bounds, memory and
+//! instructions.
 
 use super::bounds::{Bounds, entry_name};
 use super::text::{block, instruction, statements, without_comments};
@@ -14,7 +15,7 @@ pub struct Module {
     pub target: String,
     /// The entry points.
     pub kernels: Vec<Function>,
-    /// Functions that the entry points call. There are none where all was inlined, as it should be.
+    /// Functions that the entry points call. There are none if everything was inlined, as intended.
     pub functions: Vec<Function>,
 }
 
@@ -65,7 +66,7 @@ impl Function {
     }
 }
 
-/// Why a text is no module of PTX that can be read.
+/// Why a text is not a module of PTX that can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1.
@@ -88,7 +89,7 @@ impl Module {
     /// # Errors
     /// There is no `.version` or `.target`, or a function does not end.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        // The shared memory of a kernel is a comment, so it is read before the comments go.
+        // A kernel's shared memory is in a comment, so it is read before comments are removed.
         let shared = declared_shared(text);
         let text = &without_comments(text);
         let header = |name: &str| {
@@ -100,7 +101,7 @@ impl Module {
         let version = version_text
             .split_once('.')
             .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-            .ok_or_else(|| ParseError { line: 1, reason: format!("`{version_text}` is no version") })?;
+            .ok_or_else(|| ParseError { line: 1, reason: format!("`{version_text}` is not a version") })?;
         let target = header(".target")?.trim_end_matches(',').to_owned();
 
         let mut module = Self { version, target, kernels: Vec::new(), functions: Vec::new() };

@@ -5,14 +5,14 @@ use super::split::Split;
 use miniz_oxide::deflate::compress_to_vec;
 use std::fmt::Write as _;
 
-/// How well texts are packed, of 10: a level above takes twice the time for a few percent.
+/// The compression level, of 10: the next level takes twice the time and saves a few percent.
 const LEVEL: u8 = 6;
 
 /// A text whose entry points are packed one by one: register numbers as differences, then DEFLATE.
 /// LLVM's comments around inline assembly are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// All that is packed.
+    /// The packed bytes.
     pub bytes: Vec<u8>,
     /// The text before the first entry point.
     pub preamble: Part,
@@ -25,13 +25,13 @@ pub struct Packed {
 pub struct Entry {
     /// Its name.
     pub name: String,
-    /// What it declares, up to its body, as text.
+    /// Its header, up to the body, as text.
     pub head: String,
     /// Where it is.
     pub part: Part,
 }
 
-/// Where something is in the packed bytes.
+/// A range of the packed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
     /// The first byte.

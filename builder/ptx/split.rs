@@ -1,4 +1,4 @@
-//! A PTX text by entry points: what the driver compiles is what a program launches.
+//! Splits a PTX text into entry points, so that the driver compiles only the launched ones.
 //!
 //! The driver's compiler takes long for a module of many kernels, and a program launches few of
 //! them. An entry point in the stock compiler's output is independent: it refers only to
@@ -11,13 +11,13 @@ use std::ops::Range;
 pub struct Split {
     /// The text before the first entry point: version, target, variables.
     pub preamble: Range<usize>,
-    /// Each: its name, and all of it.
+    /// The entry points: name and text.
     pub entries: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Split {
-    /// The entry points of a text; `None` where something else stands between or behind them, a
-    /// function that they may call say, or where a text has none.
+    /// The entry points of a text. `None` if other code follows one of them, such as a function
+    /// that they may call, or if the text has none.
     pub fn of(text: &str) -> Option<Self> {
         let mut entries = Vec::new();
         let mut end = 0;
@@ -38,7 +38,7 @@ impl Split {
     }
 }
 
-/// Where the line of the next entry point begins, and its name.
+/// The start of the next entry point's line, and the entry's name.
 fn next_entry(text: &str, from: usize) -> Option<(usize, Range<usize>)> {
     const ENTRY: &str = ".entry";
     text[from..].match_indices(ENTRY).find_map(|(at, _)| {
@@ -54,7 +54,7 @@ fn next_entry(text: &str, from: usize) -> Option<(usize, Range<usize>)> {
     })
 }
 
-/// The end of the body that comes next: its closing brace.
+/// The end of the next body: its closing brace.
 fn end_of_body(text: &str, from: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let mut depth = 0usize;
@@ -90,12 +90,12 @@ fn ends_name(c: char) -> bool {
     !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))
 }
 
-/// Whether what follows `before` stands in a comment to the end of the line.
+/// Whether the text after `before` is in a comment to the end of the line.
 fn is_comment(before: &str) -> bool {
     before.rsplit('\n').next().is_some_and(|line| line.contains("//"))
 }
 
-/// Whether there are comments at most, each on a line.
+/// Whether the text has only comments, each on one line.
 fn is_blank(text: &str) -> bool {
     text.lines().all(|line| {
         let line = line.trim();

@@ -1,7 +1,7 @@
-//! The little of PTX's syntax that counting instructions needs: comments, blocks, statements.
+//! The part of PTX's syntax that counting instructions needs: comments, blocks, statements.
 
-/// The text without comments. Newlines stay, so that a line keeps its number; what follows `//` on
-/// a line and what is between `/*` and `*/` is gone.
+/// The text without comments. Newlines stay, so that a line keeps its number; comments from `//` to
+/// the end of a line and between `/*` and `*/` are removed.
 pub fn without_comments(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;
@@ -22,8 +22,8 @@ pub fn without_comments(text: &str) -> String {
     clean + rest
 }
 
-/// Where the next comment begins. One walk, as generated text is full of one kind and has none of
-/// the other.
+/// Where the next comment begins. One search for both kinds, since generated text has many of one
+/// kind and none of the other.
 fn next_comment(text: &str) -> Option<usize> {
     text.match_indices('/')
         .map(|(at, _)| at)

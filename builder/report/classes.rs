@@ -3,7 +3,7 @@
 use crate::ptx::Function;
 use std::collections::BTreeMap;
 
-/// What an instruction does.
+/// The class of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Class {
@@ -41,7 +41,7 @@ pub enum Class {
     Integer,
     /// Branches, calls and ends.
     Control,
-    /// What is left: moves, parameters, addresses.
+    /// The rest: moves, parameters, addresses.
     Other,
 }
 

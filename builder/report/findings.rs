@@ -14,12 +14,12 @@ pub struct Finding {
     pub lint: Lint,
     /// The kernel's name.
     pub kernel: String,
-    /// What it was compiled for.
+    /// The architecture.
     pub arch: Arch,
-    /// What was found, with its numbers.
+    /// The finding, with its numbers.
     pub message: String,
-    /// The source lines that most of it is from: that of the innermost inlined function first, that
-    /// of the kernel last. Empty where lines are not known.
+    /// The source lines of most of its instructions: that of the innermost inlined function first,
+    /// that of the kernel last. Empty where lines are not known.
     pub places: Vec<Place>,
 }
 
@@ -95,7 +95,8 @@ impl Report {
     fn serialized_wgmma(&self, kernel: &KernelReport, code: &[Instruction]) -> Option<Found> {
         let name = format!("'{}'", kernel.ptx.name);
         let of_kernel = |warning: &&String| {
-            // An assembler that does not name the function means one of those with the instruction.
+            // If the assembler does not name the function, it is one of the functions with the
+            // instruction.
             let named = warning.contains('\'');
             warning.contains("serialized")
                 && (warning.contains(&name) || !named && kernel.ptx.count("wgmma") > 0)
@@ -107,14 +108,14 @@ impl Report {
     }
 }
 
-/// What was found, and where.
+/// A finding and its place.
 struct Found {
     message: String,
     places: Vec<Place>,
 }
 
 impl Found {
-    /// With the lines that most of these instructions have, the first where several have as many.
+    /// With the lines of most of these instructions; among equals the first.
     fn at<'a>(message: String, instructions: impl Iterator<Item = &'a Instruction>) -> Self {
         let mut counts: Vec<(&[Place], usize)> = Vec::new();
         for places in instructions.map(|instruction| &*instruction.places).filter(|places| !places.is_empty())
@@ -143,7 +144,7 @@ fn local_memory(kernel: &KernelReport, code: &[Instruction]) -> Option<Found> {
         message += "; this ptxas brings it into registers, another may not";
     }
     let accesses = |begin: &'static str| code.iter().filter(move |i| i.name.starts_with(begin));
-    // A load at an index that is not constant is why the array is not in registers.
+    // A load at an index that is not constant keeps the array out of registers.
     let loads = Found::at(message.clone(), accesses("ld.local"));
     Some(if loads.places.is_empty() { Found::at(message, accesses("st.local")) } else { loads })
 }

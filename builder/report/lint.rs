@@ -1,4 +1,5 @@
-//! What a build warns of: code that compiles and is slow, mostly without its author's intent.
+//! The kinds of slow code that a build warns of: code that compiles and is slow, mostly
+//! unintentionally.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +10,7 @@ use std::str::FromStr;
 pub enum Lint {
     /// An array is in local memory, which is global memory with a cache, and not in registers.
     LocalMemory,
-    /// Registers ran out and are kept in local memory. Known where `ptxas` is found.
+    /// Registers are spilled to local memory. Reported if `ptxas` is found.
     Spills,
     /// An `f32` is converted to `f64` and computed with: 32 to 64 times as slow on GPUs without
     /// full `f64` units.
@@ -19,11 +20,11 @@ pub enum Lint {
     SlowDivision,
     /// Two `f32` are converted to 16 bits one by one where one instruction converts a pair.
     UnpackedConversion,
-    /// `ptxas` makes each `wgmma` wait for the one before. Known where `ptxas` is found.
+    /// `ptxas` makes each `wgmma` wait for the previous one. Reported if `ptxas` is found.
     SerializedWgmma,
 }
 
-/// What a build does about a finding.
+/// The reaction of a build to a finding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
     /// Nothing.

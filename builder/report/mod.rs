@@ -1,8 +1,8 @@
-//! What each kernel of a module uses: registers, spills, local and shared memory, and which
+//! The resources of each kernel of a module: registers, spills, local and shared memory, and
 //! instructions.
 //!
-//! Instructions, local and shared memory are read from the PTX. Registers and spills are decided by
-//! `ptxas`, NVIDIA's assembler, and are known where it is found ([`Ptxas::find`]).
+//! Instructions, local and shared memory are read from the PTX. `ptxas`, NVIDIA's assembler,
+//! decides registers and spills: they are known if it is found ([`Ptxas::find`]).
 
 mod classes;
 mod findings;
@@ -25,44 +25,44 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is known of the kernels of one module.
+/// The report on the kernels of one module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// What the module was compiled for.
+    /// The architecture of the module.
     pub arch: Arch,
     /// One for each kernel, in the module's order.
     pub kernels: Vec<KernelReport>,
     /// Functions that kernels call because they were not inlined.
     pub functions: Vec<String>,
-    /// What `ptxas` warned of.
+    /// The warnings of `ptxas`.
     pub warnings: Vec<String>,
 }
 
-/// What is known of one kernel.
+/// The report on one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelReport {
-    /// What its PTX says.
+    /// The facts from its PTX.
     pub ptx: Function,
-    /// What `ptxas` made of it, where it is found.
+    /// The resources that `ptxas` reports, if it is found.
     pub usage: Option<Usage>,
 }
 
-/// Why there is no report.
+/// The reason why there is no report.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReportError {
     /// The PTX cannot be read.
     Ptx {
-        /// What the module was compiled for.
+        /// The architecture of the module.
         arch: Arch,
         /// Where and why.
         source: ParseError,
     },
     /// `ptxas` does not take the PTX, or cannot be run.
     Ptxas {
-        /// What the module was compiled for.
+        /// The architecture of the module.
         arch: Arch,
-        /// What it said.
+        /// Its output.
         source: PtxasError,
     },
 }
@@ -89,12 +89,12 @@ impl Report {
     /// Reads a module, and assembles it if there is an assembler.
     ///
     /// # Errors
-    /// The text is no PTX, or `ptxas` refuses it.
+    /// The text is not PTX, or `ptxas` refuses it.
     pub fn of(file: &PtxFile, ptxas: Option<&Ptxas>) -> Result<Self, ReportError> {
         Self::of_kernels(file, ptxas, |_| true)
     }
 
-    /// The same of those kernels whose names are wanted; the others are not assembled.
+    /// As [`of`](Self::of), for the kernels whose names are `wanted`; the others are not assembled.
     ///
     /// # Errors
     /// As [`of`](Self::of).
@@ -149,8 +149,7 @@ impl Report {
 }
 
 impl KernelReport {
-    /// Whether it keeps anything in local memory, by its PTX or, where that is known, by what
-    /// `ptxas` made of it.
+    /// Whether it uses local memory, according to its PTX or, if known, to `ptxas`.
     pub fn uses_local(&self) -> bool {
         self.ptx.uses_local() || self.usage.is_some_and(|usage| usage.stack > 0 || usage.spills() > 0)
     }

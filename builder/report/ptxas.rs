@@ -1,4 +1,4 @@
-//! NVIDIA's assembler, `ptxas`: where it is, and what it says of a module.
+//! NVIDIA's assembler, `ptxas`: its search paths, and its output for a module.
 
 use crate::Arch;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct Ptxas {
     path: PathBuf,
 }
 
-/// What one kernel needs on the GPU.
+/// The resources of one kernel on the GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Registers per thread.
@@ -41,7 +41,7 @@ impl Usage {
     }
 }
 
-/// What came of assembling a module.
+/// The result of assembling a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assembled {
     /// Each entry point's needs by its name.
@@ -50,7 +50,7 @@ pub struct Assembled {
     pub warnings: Vec<String>,
 }
 
-/// Why a module was not assembled.
+/// The reason why a module was not assembled.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PtxasError {
@@ -61,11 +61,11 @@ pub enum PtxasError {
         /// Why.
         source: std::io::Error,
     },
-    /// It does not take the module.
+    /// It refuses the module.
     Refused {
         /// The program.
         path: PathBuf,
-        /// What it said, with line numbers of the PTX.
+        /// Its output, with line numbers of the PTX.
         message: String,
     },
 }
@@ -82,7 +82,7 @@ impl fmt::Display for PtxasError {
 impl std::error::Error for PtxasError {}
 
 impl Ptxas {
-    /// The environment variable that names the program; `off` is no program.
+    /// The environment variable that names the program; `off` disables it.
     pub const VARIABLE: &str = "MOYE_PTXAS";
 
     /// Looks for the assembler: `MOYE_PTXAS`, the path, `CUDA_PATH` and `CUDA_HOME`,
@@ -99,9 +99,9 @@ impl Ptxas {
         places().find(|file| file.is_file()).map(|path| Self { path })
     }
 
-    /// Looks for an assembler that has this architecture, in the places and the order of
-    /// [`find`](Self::find): the one of CUDA 13 has none before `sm_75`, that of CUDA 12 (PyPI's
-    /// `nvidia-cuda-nvcc-cu12`) has them from `sm_50` on.
+    /// Searches for an assembler that supports this architecture, in the places and the order of
+    /// [`find`](Self::find). CUDA 13's supports none before `sm_75`; CUDA 12's (PyPI's
+    /// `nvidia-cuda-nvcc-cu12`) supports them from `sm_50` on.
     pub fn find_for(arch: Arch) -> Option<Self> {
         if is_off() {
             return None;
@@ -112,8 +112,8 @@ impl Ptxas {
 
     /// Whether it assembles for this architecture.
     pub fn takes(&self, arch: Arch) -> bool {
-        // A version with the architecture that assemblers of CUDA 12 have too; a module without
-        // code needs no more of it.
+        // A PTX version with the architecture that CUDA 12's assemblers support too; a module
+        // without code needs no newer one.
         let version = if arch.capability().0 < 10 { "8.0" } else { "8.7" };
         self.assemble(&format!(".version {version}\n.target {arch}\n.address_size 64\n"), arch).is_ok()
     }
@@ -128,7 +128,7 @@ impl Ptxas {
         &self.path
     }
 
-    /// Assembles a module, and throws the code away.
+    /// Assembles a module, and discards the code.
     ///
     /// # Errors
     /// The program cannot be run, or refuses the module.
@@ -136,14 +136,14 @@ impl Ptxas {
         self.run(ptx, arch, &[])
     }
 
-    /// Assembles these kernels of a module alone: the rest of its text is read, which takes far
-    /// less time.
+    /// Assembles only these kernels of a module. The rest of the text is only parsed, which is much
+    /// faster.
     ///
     /// # Errors
     /// As [`assemble`](Self::assemble).
     pub fn assemble_kernels(&self, ptx: &str, arch: Arch, kernels: &[&str]) -> Result<Assembled, PtxasError> {
         if kernels.is_empty() {
-            // To the assembler no name is every name.
+            // Without a name the assembler assembles every kernel.
             return Ok(Assembled::default());
         }
         self.run(ptx, arch, &["--entry", &kernels.join(",")])
@@ -161,8 +161,8 @@ impl Ptxas {
             .spawn()
             .map_err(run)?;
         let mut stdin = child.stdin.take().expect("it was piped");
-        // It reads all before it writes; where it ends early, the pipe breaks and its own message
-        // says why.
+        // The assembler reads all input before it writes. If it ends early, the pipe breaks, and
+        // its own message says why.
         let written = stdin.write_all(ptx.as_bytes());
         drop(stdin);
         let output = child.wait_with_output().map_err(run)?;
@@ -231,7 +231,7 @@ fn named() -> Option<PathBuf> {
     env::var_os(Ptxas::VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Where an assembler may be, in the order of preference.
+/// The possible paths of an assembler, in the order of preference.
 fn places() -> impl Iterator<Item = PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path: Vec<_> = env::split_paths(&path).map(|folder| folder.join("ptxas")).collect();
@@ -240,7 +240,7 @@ fn places() -> impl Iterator<Item = PathBuf> {
     let here = env::current_dir().unwrap_or_default();
     let kept: Vec<_> =
         here.ancestors().flat_map(|folder| in_python(&folder.join(".toolchain/ptxas"))).collect();
-    // Python is asked only where nothing else has served.
+    // Python runs only if the earlier places have no assembler.
     let python = std::iter::once_with(python_packages).flatten().flat_map(|folder| in_python(&folder));
     on_path.into_iter().chain(toolkits).chain(kept).chain(python)
 }
@@ -250,7 +250,7 @@ fn in_python(packages: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     IN_PYTHON.iter().map(move |file| packages.join(file))
 }
 
-/// Where the active Python keeps packages: its own folder and the user's.
+/// The package folders of the active Python: its own and the user's.
 fn python_packages() -> Vec<PathBuf> {
     let script =
         "import site, sysconfig; print(sysconfig.get_paths()['purelib']); print(site.getusersitepackages())";
@@ -296,7 +296,7 @@ ptxas info    : Used 10 registers, used 0 barriers, 384 bytes cmem[0]
 
     #[test]
     fn an_assembler_that_is_found_for_an_architecture_takes_it() {
-        // What is installed differs; an architecture that no assembler has is never found.
+        // Installed assemblers differ; no assembler supports this architecture.
         for (name, exists) in [("sm_50", true), ("sm_75", true), ("sm_90a", true), ("sm_11", false)] {
             let arch = name.parse().unwrap();
             if let Some(ptxas) = Ptxas::find_for(arch) {

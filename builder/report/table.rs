@@ -78,7 +78,7 @@ fn row(arch: &str, kernel: &KernelReport) -> Vec<String> {
         by_width("st.global"),
         by_width("ld.shared"),
         by_width("st.shared"),
-        // The copies; what commits and waits for them is not counted.
+        // The copies, without commits and waits.
         ptx.count_where(|name| name.starts_with("cp.async") && name.contains(".shared")).to_string(),
         count("ldmatrix"),
         count("fma"),

@@ -4,8 +4,8 @@ use super::{Finding, Ptxas, Report, classes, table};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Reports of one crate or module for a terminal: the table, the instructions by class, and what is
-/// slow. Files are named relative to `folder`.
+/// Reports of one crate or module for a terminal: the table, the instructions by class, and the
+/// slow code. Files are named relative to `folder`.
 pub fn text(reports: &[Report], findings: &[Finding], ptxas: Option<&Ptxas>, folder: &Path) -> String {
     let mut text = format!("{}\n{}\n", table(reports), classes(reports));
     text += &match ptxas {

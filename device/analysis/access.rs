@@ -147,7 +147,7 @@ pub enum AccessError {
         /// Its rank.
         rank: usize,
     },
-    /// The values of a thread are no multiple of those of an access.
+    /// The values of a thread are not a multiple of those of an access.
     Values {
         /// Values of a thread.
         values: i64,
@@ -184,7 +184,7 @@ pub enum AccessError {
         /// The bytes.
         bytes: i64,
     },
-    /// An address that is negative or no multiple of the access's size.
+    /// An address that is negative or not a multiple of the access's size.
     Address {
         /// The lane.
         lane: usize,
@@ -221,7 +221,7 @@ impl AccessError {
             Self::Values { values, per_access } => {
                 text.str("a thread has ");
                 text.int(values);
-                text.str(" values, no multiple of the ");
+                text.str(" values, not a multiple of the ");
                 text.int(per_access);
                 text.str(" of an access; a divisor of ");
                 text.int(values);
@@ -240,7 +240,7 @@ impl AccessError {
                 text.str(" begins at element ");
                 text.int(first);
                 if first == other {
-                    text.str(", which is no multiple of its size");
+                    text.str(", which is not a multiple of its size");
                 } else {
                     text.str(" and has element ");
                     text.int(other);
@@ -269,7 +269,7 @@ impl AccessError {
                 text.int(address);
                 text.str(" of lane ");
                 text.size(lane);
-                text.str(" is negative or no multiple of the ");
+                text.str(" is negative or not a multiple of the ");
                 text.int(bytes);
                 text.str(" bytes of the access; a multiple from 0 on would work");
             }

@@ -37,8 +37,8 @@ impl WarpAccess {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// With more than 32 addresses, another size, or an address that is negative or no multiple of
-    /// the size.
+    /// With more than 32 addresses, another size, or an address that is negative or not a multiple
+    /// of the size.
     pub const fn try_new(addresses: &[i64], bytes: i64) -> Result<Self, AccessError> {
         if addresses.len() > LANES {
             return Err(AccessError::Lanes { lanes: addresses.len() });

@@ -93,7 +93,7 @@ pub type FragmentB<M, O, E, L> =
 /// The operand B of a product, for which [`crate::atom::ThrMma::gemm`] has a way: registers and
 /// other memory for FMA and `mma.sync`, descriptors for `wgmma`.
 #[diagnostic::on_unimplemented(
-    message = "`{A}`, `{Self}` and `{C}` are no operands A, B and C of a product by `{M}`",
+    message = "`{A}`, `{Self}` and `{C}` are not operands A, B and C of a product by `{M}`",
     note = "an FMA and `mma.sync` take tensors whose elements are read (`fragment_a`, `fragment_b`) and write C by `&mut`",
     note = "`wgmma` takes B, and in `_SS` also A, as descriptors, which `fragment_b` and `fragment_a` make of shared memory"
 )]

@@ -148,7 +148,7 @@ const fn compared(a: &Layout, inverse: &Layout) -> i64 {
             }
             i += 1;
         }
-        // What follows is no multiple of this run only where the mode ends.
+        // What follows is not a multiple of this run only where the mode ends.
         if run < extent {
             let next = match step.checked_mul(run) {
                 Some(next) => next.checked_add(end),

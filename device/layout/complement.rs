@@ -12,7 +12,7 @@ operation! {
     /// disjoint from `layout` (the two side by side map no two coordinates to one index), and
     /// covering: with `layout` it reaches every index below `cotarget`.
     ///
-    /// It covers wherever any layout does. Where a stride is no multiple of what the modes of
+    /// It covers wherever any layout does. Where a stride is not a multiple of what the modes of
     /// smaller stride reach, as in the padded tile `(64,64):(1,72)`, no copies of the layout that
     /// do not meet reach the end of the gaps. The answer is then CuTe's, which fills each gap with
     /// as many whole copies as it holds, if it keeps what CuTe promises of it: ordered, disjoint,

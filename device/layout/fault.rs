@@ -171,7 +171,7 @@ faults! {
     Divisibility {
         Indivisible { what: Word, left: Int, right: Int } = "the {what} {left} neither divides nor is \
             divided by {right}";
-        NotAMultiple { what: Word, left: Int, right: Int } = "the {what} {left} is no multiple of {right}";
+        NotAMultiple { what: Word, left: Int, right: Int } = "the {what} {left} is not a multiple of {right}";
         Sizes { left: Int, right: Int } = "the sizes {left} and {right} differ; the shape must have the size \
             {left}";
         Short { what: Word, size: Int, want: Int } = "only {size} of {want} {what} are reached; each must be \
@@ -179,7 +179,7 @@ faults! {
         // Compositions.
         Stride { stride: Step, extent: Int, mode: Mode } = "the stride {stride} neither divides nor is \
             divided by the extent {extent} of{mode}";
-        Run { count: Int, run: Int, extent: Int, mode: Mode } = "the extent {count} is no multiple of {run}, \
+        Run { count: Int, run: Int, extent: Int, mode: Mode } = "the extent {count} is not a multiple of {run}, \
             the number of steps that stay within the extent {extent} of{mode}";
         Unfit = "the steps fit no layout";
         Carry { mode: Mode, extent: Int, reach: Int } = "the steps sum to {reach} along{mode}, whose extent \
@@ -189,12 +189,12 @@ faults! {
         NegativeStride { stride: Int } = "the stride {stride} runs backwards through a layout of several \
             modes, which leaves its domain";
         // Complements and inverses.
-        Gap { stride: Int, reach: Int } = "the tile's stride {stride} is no multiple of {reach}, what its \
+        Gap { stride: Int, reach: Int } = "the tile's stride {stride} is not a multiple of {reach}, what its \
             modes of smaller stride reach; each stride must be a multiple of what those before it reach";
-        LeftOut { stride: Int, reach: Int, end: Int, cotarget: Int } = "the stride {stride} is no multiple \
+        LeftOut { stride: Int, reach: Int, end: Int, cotarget: Int } = "the stride {stride} is not a multiple \
             of {reach}, what the smaller strides reach, and copies of the layout end at {end}, below \
             {cotarget}; each stride must be a multiple of what those before it reach";
-        NotNested { stride: Int, smaller: Int } = "the stride {stride} is no multiple of the next smaller \
+        NotNested { stride: Int, smaller: Int } = "the stride {stride} is not a multiple of the next smaller \
             stride {smaller}; each stride must be a multiple of what those before it reach";
         // Recasts.
         Backwards { stride: Int, count: Int } = "the stride {stride} runs backwards through the parts of an \

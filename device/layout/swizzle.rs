@@ -105,8 +105,8 @@ impl Swizzle {
     }
 
     /// The swizzled index. `index` is at least 0, which is not checked: of a negative number the
-    /// bits of its two's complement are taken, which is no index. [`try_apply`](Self::try_apply)
-    /// refuses it.
+    /// bits of its two's complement are taken, which is not an index.
+    /// [`try_apply`](Self::try_apply) refuses it.
     #[inline(always)]
     pub const fn apply(&self, index: i64) -> i64 {
         let taken = index & self.source_mask();
@@ -247,7 +247,7 @@ impl Swizzle {
     /// old.
     ///
     /// # Errors
-    /// Where `count` is no power of two, or the bits reach beyond bit 62.
+    /// Where `count` is not a power of two, or the bits reach beyond bit 62.
     pub const fn try_downcast(&self, count: i64) -> Result<Self, LayoutError> {
         match self.downcast(count) {
             Ok(swizzle) => Ok(swizzle),

@@ -41,7 +41,7 @@ impl ComposedLayout {
         /// ```
         ///
         /// # Errors
-        /// Where one of these has no answer, or where the offset of this is no multiple of the
+        /// Where one of these has no answer, or where the offset of this is not a multiple of the
         /// block that the swizzle permutes and adding it after the swizzle is not the same as
         /// before.
         composition_swizzled / try_composition_swizzled(self: ComposedLayout, b: ComposedLayout) -> ComposedLayout
@@ -150,7 +150,7 @@ pub(crate) const fn moved_past(a: &Layout, swizzle: &Swizzle, end: i64) -> Resul
 
 const NOT_BITS: Fault = Fault::Said {
     kind: LayoutErrorKind::Divisibility,
-    text: "the first layout is no permutation of the bits of an index, so that no swizzle can follow it; extents and \
+    text: "the first layout is not a permutation of the bits of an index, so that no swizzle can follow it; extents and \
            strides must be powers of two, without overlap",
 };
 

@@ -151,7 +151,7 @@ const fn shape_of_tile(tiler: &Tiler) -> Result<IntTuple, Fault> {
         if tiler.has_any_below(mode) {
             return Err(Fault::OpenTile { mode: i });
         }
-        // A mode that is a tiler by mode itself is no layout, whose size is known to fit.
+        // A mode that is a tiler by mode itself is not a layout, whose size is known to fit.
         tri!(builder.int(tri!(tiler.layout.shape().product_at(mode))));
         mode = tiler.layout.profile.next(mode);
         i += 1;

@@ -77,7 +77,7 @@ impl PlaceKind for Fixed {
 
 /// A place in one mode: `..` for all of it, or an integer.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no place in a mode of a tensor",
+    message = "`{Self}` is not a place in a mode of a tensor",
     label = "neither `..` nor an integer",
     note = "a place is `..`, which keeps the mode, or an u32, usize or i32"
 )]

@@ -248,7 +248,7 @@ pub struct All;
 
 /// A place of a tile along one axis: a number, or [`All`].
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no place of a tile",
+    message = "`{Self}` is not a place of a tile",
     label = "neither an `u32` nor `All`",
     note = "a tile's coordinate is a tuple with an `u32` or `All` for each mode of the tensor"
 )]

@@ -21,7 +21,7 @@ pub struct Rank<const R: usize>;
 ///
 /// [`Strides::Rank`](super::Strides::Rank) says which a tensor has.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no rank of a tensor in global memory",
+    message = "`{Self}` is not a rank of a tensor in global memory",
     note = "its rank is 1 to 5: `Rank<1>` to `Rank<5>`"
 )]
 pub trait TensorRank: Copy + Debug + 'static {
@@ -45,7 +45,7 @@ pub trait TensorRank: Copy + Debug + 'static {
 
 /// A coordinate in a tensor in global memory, or its extents: a tuple of one to five `u32`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no coordinate of a tensor in global memory",
+    message = "`{Self}` is not a coordinate of a tensor in global memory",
     label = "not a tuple of one to five `u32`",
     note = "a tuple has one `u32` for each mode: `(row, column)` of a matrix"
 )]

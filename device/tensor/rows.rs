@@ -318,7 +318,7 @@ const fn lanes(threads: &Layout, axis: usize) -> u32 {
                     .layout(threads)
                     .str(" share a ")
                     .str(if axis == 1 { "row" } else { "column" })
-                    .str(" beyond a warp, or by numbers that are no powers of two: put the warps of the tiled MMA along ")
+                    .str(" beyond a warp, or by numbers that are not powers of two: put the warps of the tiled MMA along ")
                     .str(if axis == 1 { "M" } else { "N" })
                     .str(", or reduce through shared memory (across_block)")
                     .raise();

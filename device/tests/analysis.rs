@@ -132,7 +132,7 @@ fn what_is_no_access_is_refused_with_its_numbers() {
     assert!(text(layout!(32), 32, 1).contains("rank is 1"));
     let values = text(layout!((32, 6)), 32, 4);
     assert!(
-        values.contains("6 values, no multiple of the 4 of an access; a divisor of 6 would work"),
+        values.contains("6 values, not a multiple of the 4 of an access; a divisor of 6 would work"),
         "{values}"
     );
     assert!(text(layout!((32, 8):(8, 1)), 32, 8).contains("256 bits; an access has 8, 16, 32, 64 or 128"));
@@ -157,7 +157,7 @@ fn what_is_no_request_is_refused_with_its_numbers_and_panics_with_the_same_text(
     let lanes = |addresses: &[i64], bytes| WarpAccess::try_new(addresses, bytes).unwrap_err().to_string();
     assert_eq!(lanes(&[0; 33], 4), "33 addresses for a warp of 32 lanes; at most 32 would work");
     assert_eq!(lanes(&[0], 3), "a lane's access of 3 bytes; 1, 2, 4, 8 or 16 would work");
-    let address = "the address 6 of lane 1 is negative or no multiple of the 4 bytes of the access; a multiple from 0 on \
+    let address = "the address 6 of lane 1 is negative or not a multiple of the 4 bytes of the access; a multiple from 0 on \
                    would work";
     assert_eq!(lanes(&[0, 6], 4), address);
     assert!(lanes(&[-4], 4).contains("-4 of lane 0"));
@@ -169,7 +169,7 @@ fn what_is_no_request_is_refused_with_its_numbers_and_panics_with_the_same_text(
     assert_eq!(panic(|| matrix_access(ComposedLayout::plain(layout!(8:36)), 16)).as_deref(), Some(row));
     assert_eq!(panic(|| WarpAccess::new(&[0, 6], 4)).as_deref(), Some(address));
     let values = panic(|| global_access(layout!((32, 6)), 32, 4));
-    assert!(values.is_some_and(|text| text.contains("6 values, no multiple of the 4")));
+    assert!(values.is_some_and(|text| text.contains("6 values, not a multiple of the 4")));
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn profile_of(kernel: impl Fn() + Sync) -> Profile {
     launch.profiler(&profiler).run(&kernel).unwrap();
     let profile = profiler.take();
     for (file, line) in profile.kernels[0].lines.keys() {
-        assert!(file.ends_with("device/tests/callers.rs"), "{file}:{line} is no line of the kernel");
+        assert!(file.ends_with("device/tests/callers.rs"), "{file}:{line} is not a line of the kernel");
     }
     profile
 }

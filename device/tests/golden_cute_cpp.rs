@@ -31,7 +31,7 @@ fn the_algebra_answers_in_the_form_of_cute() {
                     failures.add(&line, format!("{got}, CuTe has {result}"));
                 }
             }
-            Ok(other) => failures.add(&line, format!("{other:?} is no answer to it")),
+            Ok(other) => failures.add(&line, format!("{other:?} is not an answer to it")),
         }
     }
     failures.none(350);

@@ -125,7 +125,7 @@ fn inverses_of_pycute_hold_by_their_law() {
             other => panic!("an operation compared by property: {other}"),
         };
         if let Some(i) = wrong {
-            failures.add(&line, format!("{inverse} is no inverse at {i}"));
+            failures.add(&line, format!("{inverse} is not an inverse at {i}"));
         }
     }
     failures.none(150);

@@ -190,7 +190,7 @@ fn a_layout_without_a_descriptor_is_an_error_with_the_reason_and_the_nearest_lay
         "{text}"
     );
     let text = told(plain(layout!((96, 64):(64, 1))), 16, Major::K, 64);
-    assert!(text.contains("its extent along M (or N) is 96, no multiple of 64"), "{text}");
+    assert!(text.contains("its extent along M (or N) is 96, not a multiple of 64"), "{text}");
     assert!(text.contains("tile_to_shape(tuple!((128, 64)))"), "{text}");
     let text = told(
         shared_memory_atom(Major::Mn, SwizzleBytes::B128, 8).tile_to_shape(tuple!((128, 32))),

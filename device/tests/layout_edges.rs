@@ -550,7 +550,7 @@ fn a_recast_that_would_leave_elements_out_is_refused() {
 #[test]
 fn a_left_inverse_is_refused_for_the_true_reason() {
     let apart = try_left_inverse(layout!((2, 2):(2, 3))).unwrap_err();
-    assert!(apart.text().contains("the stride 3 is no multiple of the next smaller stride 2"), "{apart}");
+    assert!(apart.text().contains("the stride 3 is not a multiple of the next smaller stride 2"), "{apart}");
     assert!(
         apart.text().ends_with("; each stride must be a multiple of what those before it reach"),
         "{apart}"
@@ -568,5 +568,5 @@ fn a_composition_is_refused_in_terms_of_its_operands() {
     let error = try_composition(layout!((4, 12):(2, 4)), layout!(3:3)).unwrap_err();
     assert!(error.text().contains("the stride 3 neither divides nor is divided by the extent 4"), "{error}");
     let error = try_composition(layout!((4, 4, 6):(1, 10, 100)), layout!(20:1)).unwrap_err();
-    assert!(error.text().contains("the extent 20 is no multiple of 16"), "{error}");
+    assert!(error.text().contains("the extent 20 is not a multiple of 16"), "{error}");
 }

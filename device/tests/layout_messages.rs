@@ -124,9 +124,9 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         flat_product | try_flat_product: (A, tiler!((2:1, 3:1, 5:1))), "at most one for each mode";
         blocked_product | try_blocked_product: (BROADCAST, layout!(2:1)), "each stride must be a multiple of what those before it reach";
         raked_product | try_raked_product: (BROADCAST, layout!(2:1)), "each stride must be a multiple of what those before it reach";
-        tile_to_shape | try_tile_to_shape: (A, tuple!((9, 6))), "mode 0 of the shape: the extent 9 is no multiple of 4";
-        tile_to_shape | try_tile_to_shape: (A, tuple!((12, 6))), "mode 0 of the block's repeats, 3:1: the extent 3 is no multiple of 2";
-        tile_to_shape | try_tile_to_shape: (A, tuple!((12, 6))), "is no multiple of";
+        tile_to_shape | try_tile_to_shape: (A, tuple!((9, 6))), "mode 0 of the shape: the extent 9 is not a multiple of 4";
+        tile_to_shape | try_tile_to_shape: (A, tuple!((12, 6))), "mode 0 of the block's repeats, 3:1: the extent 3 is not a multiple of 2";
+        tile_to_shape | try_tile_to_shape: (A, tuple!((12, 6))), "is not a multiple of";
         Layout::with_shape | Layout::try_with_shape: (A, tuple!((3, 8))), "mode 1 of the shape, 8:3: the stride 3 neither divides nor is divided by the extent 4";
         Layout::with_shape | Layout::try_with_shape: (A, tuple!((3, 8))), "neither divides nor is divided by the extent 4";
         tile_to_shape_ordered | try_tile_to_shape_ordered: (A, tuple!((8, 6)), tuple!((1, 2, 3))), "must be the same";
@@ -148,7 +148,7 @@ fn plain_forms_panic_with_the_text_of_the_result_forms() {
         increment | try_increment: (tuple!((1, 2)), SHAPE), "a tuple for each tuple";
         increment | try_increment: (tuple!((4, 5)), tuple!((4, 6))), "mode 0 of the coordinate: 4 is not within the extent 4; it is 0 to 3";
         increment | try_increment: (tuple!((0, (1, -1))), tuple!((4, (2, 3)))), "mode (1,1) of the coordinate: the last integer is -1; it must be at least 0";
-        complement | try_complement: (layout!((2, 2):(1, 3)), 12i64), "the stride 3 is no multiple of 2, what the smaller strides reach, and copies of the layout end at 11, below 12; each stride must be a multiple";
+        complement | try_complement: (layout!((2, 2):(1, 3)), 12i64), "the stride 3 is not a multiple of 2, what the smaller strides reach, and copies of the layout end at 11, below 12; each stride must be a multiple";
         complement | try_complement: (layout!((3, 3):(8, 1)), 24i64), "each stride must be a multiple of what those before it reach";
         make_layout_tv | try_make_layout_tv: (layout!(4:2), layout!(2:1)), "as by a compact layout";
         Swizzle::new | Swizzle::try_new: (3i64, 4i64, 1i64), "at least 3";
@@ -242,7 +242,7 @@ fn what_fails_in_a_complement_is_said_of_it() {
 fn the_mode_that_does_not_fit_is_named() {
     refusals! {
         composition | try_composition: (A, layout!((2, (3, 4)):(1, (2, 3)))), "mode (1,0) of the second layout, 3:2: the extent 3";
-        composition | try_composition: (layout!((2, 4):(1, 6)), layout!((1, 3, (2)):(1, 1, (3)))), "mode 1 of the second layout, 3:1: the extent 3 is no multiple of 2";
+        composition | try_composition: (layout!((2, 4):(1, 6)), layout!((1, 3, (2)):(1, 1, (3)))), "mode 1 of the second layout, 3:1: the extent 3 is not a multiple of 2";
         ComposedLayout::composition | ComposedLayout::try_composition: (SMEM, layout!((2, 4):(1, 3))), "mode 1 of the second layout, 4:3: ";
         composition_tiler | try_composition_tiler: (layout!((12, (4, 6)):(1, (100, 310))), tiler!((2:1, 4:3))), "mode 1 of the tiler, 4:3: the stride 3 neither divides nor is divided by the extent 4 of mode 0 (modes coalesced) of (4,6):(100,310)";
         composition_tiler | try_composition_tiler: (layout!((12, (4, 6)):(1, (100, 310))), tiler!((2:1, (2, 4):(1, 3)))), "mode (1,1) of the tiler, 4:3: ";
@@ -300,7 +300,7 @@ fn so_do_methods() {
         ComposedLayout::crd2idx | ComposedLayout::try_crd2idx: (SMEM, tuple!((1, 2, 3))), "one for each mode";
         ComposedLayout::zipped_divide | ComposedLayout::try_zipped_divide: (SMEM, tiler!((1, 1, 1))), "at most one for each mode";
         ComposedLayout::plain | ComposedLayout::try_plain: (layout!(4:-1)), "at least 0";
-        ComposedLayout::composition_swizzled | ComposedLayout::try_composition_swizzled: (ComposedLayout::new(Swizzle::NONE, 4, layout!(8:1)), ComposedLayout::new(Swizzle::new(1, 0, 3), 0, layout!(16:1))), "is no multiple of";
+        ComposedLayout::composition_swizzled | ComposedLayout::try_composition_swizzled: (ComposedLayout::new(Swizzle::NONE, 4, layout!(8:1)), ComposedLayout::new(Swizzle::new(1, 0, 3), 0, layout!(16:1))), "is not a multiple of";
         ComposedLayout::right_inverse | ComposedLayout::try_right_inverse: (ComposedLayout::new(Swizzle::NONE, 4, A)), "invert with the offset 0";
         ComposedLayout::right_inverse | ComposedLayout::try_right_inverse: (ComposedLayout::new(Swizzle::new(1, 0, -2), 0, layout!(2:1))), "takes an index below the size 2 to 5";
         ComposedLayout::left_inverse | ComposedLayout::try_left_inverse: (ComposedLayout::new(Swizzle::new(1, 0, 2), 0, layout!((2, 2):(2, 3)))), "; each stride must be a multiple of what those before it reach";

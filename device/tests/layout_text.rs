@@ -1,4 +1,4 @@
-//! Text that is no layout, tuple, tiler or swizzle: the error names the column and what was
+//! Text that is not a layout, tuple, tiler or swizzle: the error names the column and what was
 //! expected there.
 
 use moye_device::layout::*;

@@ -102,7 +102,7 @@ fn an_access_is_as_wide_as_layout_and_alignment_allow() {
     assert_eq!(shared_run::<u128, Tile>(), 1, "16 bytes");
     assert_eq!(shared_run::<f32, PaddedBy4>(), 4, "padding by a whole access keeps the alignment");
     assert_eq!(shared_run::<f32, Padded>(), 1, "padding by one element breaks it");
-    assert_eq!(shared_run::<f16, Padded>(), 1, "33 halves are no multiple of 4 bytes");
+    assert_eq!(shared_run::<f16, Padded>(), 1, "33 halves are not a multiple of 4 bytes");
     assert_eq!(shared_run::<f32, RowMajor>(), 1, "a column's elements are apart");
     // A thread's origin counts too: columns of 32 begin at a multiple of 4, the elements of
     // `Threads` do not.

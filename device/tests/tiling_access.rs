@@ -113,7 +113,7 @@ fn ldmatrix_conflicts_eightfold_unless_swizzled_or_padded() {
     // A swizzle of two bits leaves pairs.
     let two = ComposedLayout::new(Swizzle::new(2, 3, 3), 0, layout!((128, 64):(64, 1)));
     assert_eq!(A_F16.access_s(two).conflict_degree(), 2);
-    // M-major rows are no rows of ldmatrix.
+    // M-major rows are not rows of ldmatrix.
     let error = A_F16.try_access_s(plain(layout!((128, 64)))).unwrap_err().to_string();
     assert!(error.contains("SM75_U32x4_LDSM_N") && error.contains("elements 0 and 128"), "{error}");
     // Its other side is in registers.

@@ -86,8 +86,8 @@ const PARTIAL: f64 = 1.87e6;
 /// Bytes of an element of the operands, and of a partial result.
 const BYTES: f64 = 2.0;
 const PARTIAL_BYTES: f64 = 4.0;
-/// What memory takes longer where the number of splits is no power of two: 3 to 8 % were measured,
-/// the cause is not known.
+/// What memory takes longer where the number of splits is not a power of two: 3 to 8 % were
+/// measured, the cause is not known.
 const UNEVEN: f64 = 1.06;
 /// How much of the shortest time more splits must save.
 const WORTH: f64 = 0.015;

@@ -35,15 +35,18 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     let Some(product) = Descriptor::of(product, stream.device(), c)? else { return Ok(()) };
     let gpu = match &stream.device().0 {
         Backend::Gpu(gpu) if !stream.captures() => *gpu,
-        // SAFETY: until the product is complete no other stream uses its memory, as `run` requires.
+        // SAFETY: until the product is complete, no other stream writes the operands or touches
+        // `c`: the caller's contract.
         _ => return unsafe { compute::<T, U>(&product, stream) }.map(drop),
     };
     let key = cache::Key::of::<T, U>(&product, gpu, stream);
-    // SAFETY: the caller's contract; all buffers are on this device.
+    // SAFETY: other streams leave the operands and `c` alone until the product is complete, by the
+    // caller's contract; all buffers are on this device.
     if let Some(launched) = unsafe { cache::launch(&key, gpu, stream) } {
         return launched;
     }
-    // SAFETY: until the product is complete no other stream uses its memory, as `run` requires.
+    // SAFETY: other streams leave the operands and `c` alone until the product is complete, by the
+    // caller's contract.
     let (computed, launches) = noting(|| unsafe { compute::<T, U>(&product, stream) });
     cache::keep(key, launches, computed?, (gpu, stream));
     Ok(())
@@ -203,20 +206,23 @@ impl<T: Operand> Launch<'_, T> {
         let copy_c = |from: View, to: View, end| {
             let (from, to, batches) = (from.strided(), to.strided(), product.batches);
             let copy = Rearrangement { from, to, bytes: U::BYTES as u64, rows: m, k: n, batches };
-            // SAFETY: C is accessible with its strides, and so is its region, padded rows included.
+            // SAFETY: C is in its buffer, and its copy in a region of the workspace with room for
+            // the padding; the two do not overlap.
             unsafe { copy.launch(OPERATION, stream, end) }
         };
-        // SAFETY: the operands are accessible, and their regions have room for padded rows.
+        // SAFETY: an operand is in its buffer, and its copy in a region of the workspace with room
+        // for the padding; the two do not overlap.
         unsafe { rearrange_operands(OPERATION, stream, copies)? };
         if product.scattered && product.epilogue.beta != T::Scalar::ZERO {
             copy_c(product.c, c, RowEnd::Vector)?;
         }
         if k > 0 {
-            // SAFETY: `all` requires the same; the operands are as the plan's kernel reads them.
+            // SAFETY: the operands, C and the regions are valid, and other streams leave them
+            // alone: the contract of this function.
             unsafe { self.multiply::<U>(operands, leading, c)? };
         }
         if plan.accumulators == Accumulators::Workspace || k == 0 {
-            // SAFETY: `all` requires the same; `multiply` has written the accumulators.
+            // SAFETY: as for `multiply`, which the stream has before this launch.
             unsafe { self.reduce::<U>(c)? };
         }
         if product.scattered { copy_c(c, product.c, RowEnd::Element) } else { Ok(()) }
@@ -388,7 +394,8 @@ impl<T: Operand> Launch<'_, T> {
                 ..Arguments::product((matrix, Global::from_address(0), to), (m, n, k), (from.mn, 0, c.mn))
             };
             let grid = Grid::new((tiles, count), 256).dependent();
-            // SAFETY: C and the region of the accumulators are accessible with these strides.
+            // SAFETY: the region of the accumulators holds every slice, C and the bias are in their
+            // buffers, and other streams leave them alone: the contract of this function.
             unsafe { stream.launch(&U::finish(), grid, (arguments,))? };
             done += count;
         }

@@ -174,11 +174,13 @@ pub(crate) unsafe fn rearrange_operands(
         && first.batches <= MAX_Y
         && let (Some(first), Some(second)) = (first.lines(RowEnd::Vector), second.lines(RowEnd::Vector))
     {
-        // SAFETY: sources and regions are accessible and do not overlap, as the caller promises.
+        // SAFETY: both copies' memory is valid, with the padding, and without overlap: the contract
+        // of this function.
         return unsafe { launch_lines(operation, stream, first, second) };
     }
     for operand in [Some(first), second].into_iter().flatten() {
-        // SAFETY: the same for one operand.
+        // SAFETY: the operand's source and destination are valid, with the padding, and do not
+        // overlap: the contract of this function.
         unsafe { operand.launch(operation, stream, RowEnd::Vector)? };
     }
     Ok(())
@@ -191,7 +193,8 @@ pub(crate) unsafe fn rearrange_operands(
 unsafe fn launch_lines(operation: &'static str, stream: &Stream, first: Lines, second: Lines) -> Result<()> {
     let blocks = grid_blocks(operation, "runs of bytes to rearrange", first.blocks() + second.blocks())?;
     let grid = Grid::new((blocks, first.batches), 256).dependent();
-    // SAFETY: both sides of all lines are accessible and do not overlap, as the caller promises.
+    // SAFETY: source and destination of both are valid, with the padding, and do not overlap: the
+    // contract of this function. `lines` has checked the alignment.
     unsafe { stream.launch(&repack_lines, grid, (first, second)) }
 }
 

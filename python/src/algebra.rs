@@ -166,7 +166,7 @@ impl Layout {
         };
         match made {
             Value::Layout(layout) => Ok(Self(layout)),
-            other => Err(LayoutError::new_err(format!("{other} is no layout"))),
+            other => Err(LayoutError::new_err(format!("{other} is not a layout"))),
         }
     }
 
@@ -199,7 +199,7 @@ impl Composed {
         match value_of(text)? {
             Value::Composed(layout) => Ok(Self(layout)),
             other => Err(LayoutError::new_err(format!(
-                "{other} is no swizzled layout, as Sw<3,3,3> o 0 o (8,64):(64,1) is one"
+                "{other} is not a swizzled layout, as Sw<3,3,3> o 0 o (8,64):(64,1) is one"
             ))),
         }
     }

@@ -73,7 +73,8 @@ pub fn of_gpu(index: u32, name: Option<&str>) -> PyResult<Device> {
 pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Stream> {
     /// The per-thread default stream: each thread has another one of this handle.
     const PER_THREAD: u64 = 2;
-    /// What tells streams apart: a GPU, a handle, and the thread where that counts.
+    /// The identity of a stream: its GPU, its handle, and the thread for streams that are one per
+    /// thread.
     type Key = (u32, u64, Option<ThreadId>);
     // A stream that is destroyed stays here, and its workspace with it. The driver gives its handle
     // to a new stream only when its work has ended, so that the new one may use that workspace.

@@ -138,7 +138,7 @@ pub struct Description {
 /// Takes over the tensor in a capsule.
 ///
 /// # Errors
-/// `TypeError` for an object that is no capsule of DLPack or a tensor of an element type that is
+/// `TypeError` for an object that is not a capsule of DLPack or a tensor of an element type that is
 /// not known, `BufferError` for a major version other than 1, `ValueError` for extents or strides
 /// that do not fit an address.
 pub fn import(capsule: &Bound<'_, PyAny>) -> PyResult<(Imported, Description)> {
@@ -202,7 +202,7 @@ fn describe(tensor: &Tensor, is_read_only: bool) -> PyResult<Description> {
         // SAFETY: the producer's arrays have `ndim` numbers and live as long as the tensor.
         unsafe { std::slice::from_raw_parts(at, ndim) }
     };
-    let too_large = || error::value("the array has an extent, a stride or an offset that is no address");
+    let too_large = || error::value("the array has an extent, a stride or an offset that is not an address");
     let shape = list(tensor.shape).iter().map(|&extent| usize::try_from(extent));
     let shape = shape.collect::<Result<Vec<_>, _>>().map_err(|_| too_large())?;
     let strides = if tensor.strides.is_null() {

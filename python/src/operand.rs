@@ -106,7 +106,7 @@ impl Operand {
         let bytes = dtype.bytes() as isize;
         if let Some(stride) = strides.iter().find(|&&stride| stride % bytes != 0) {
             return Err(error::value(format!(
-                "the array has a stride of {stride} bytes, which is no multiple of its elements' {bytes}; copy it first"
+                "the array has a stride of {stride} bytes, which is not a multiple of its elements' {bytes}; copy it first"
             )));
         }
         let strides = strides.into_iter().map(|stride| stride / bytes).collect();

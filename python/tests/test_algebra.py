@@ -86,7 +86,7 @@ def test_swizzled_layouts_are_called_and_composed():
         (TypeError, "got <class 'bool'>", lambda: Layout(True)),
         (IndexError, "mode 2 of (4,8):(1,4)", lambda: Layout((4, 8))[2]),
         (moye.LayoutError, "(6,2):(8,2)", lambda: Layout("(6,2):(8,2)").composition("(4,3):(5,1)")),
-        (moye.LayoutError, "is no swizzled layout", lambda: moye.ComposedLayout("4:1")),
+        (moye.LayoutError, "is not a swizzled layout", lambda: moye.ComposedLayout("4:1")),
         (moye.LayoutError, "bits", lambda: moye.Swizzle(-1, 0, 0)),
     ],
 )

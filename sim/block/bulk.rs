@@ -1,10 +1,10 @@
 //! Bulk loads: copies into shared memory, of bytes or of tensor boxes, that complete on an
 //! mbarrier.
 //!
-//! A load claims its destination at once, and its bytes are written when a thread looks at the
-//! mbarrier: a read without a wait finds them in flight. The source is read then, too, so that a
-//! kernel which changes it meanwhile is noticed. Asynchronous stores complete in the same way, in
-//! the queue of loads.
+//! A load claims its destination at once. Its bytes are written when a thread looks at the
+//! mbarrier: a read without a wait finds them in flight. The source is read at the same time, so
+//! that the simulator detects a kernel which changes it before. Asynchronous stores complete in the
+//! same way, in the queue of loads.
 
 use super::WARP_SIZE;
 use super::clock::Clock;
@@ -155,7 +155,7 @@ impl BlockContext {
         let alignment = if matches!(source, LoadSource::Tile(_)) { 128 } else { 16 };
         if !destination.is_multiple_of(alignment) {
             return invalid(format!(
-                "the destination, shared address {destination:#x}, is no multiple of {alignment}"
+                "the destination, shared address {destination:#x}, is not a multiple of {alignment}"
             ));
         }
         self.check_source(operation, &source)?;
@@ -358,7 +358,7 @@ impl BlockContext {
         }
     }
 
-    /// Faults for threads that read bytes which the load has only now written.
+    /// Faults for threads that read bytes before the load wrote them.
     fn fault_who_waits(&self, load: &BulkLoad) {
         for (_, address, size) in load.source.parts(load.destination) {
             let start = (address - SHARED_BASE) as usize;

@@ -42,7 +42,7 @@ impl BulkSink {
         }
     }
 
-    /// Calls `range(address, bytes)` for what is written.
+    /// Calls `range(address, bytes)` for each written range.
     fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
         match self {
             Self::Bytes { address, bytes } => range(*address, *bytes as usize),
@@ -111,7 +111,7 @@ impl BlockContext {
     ) -> Result<(), FaultKind> {
         let alignment = if matches!(sink, BulkSink::Tile(_)) { 128 } else { 16 };
         if !source.is_multiple_of(alignment) {
-            let reason = format!("the source, shared address {source:#x}, is no multiple of {alignment}");
+            let reason = format!("the source, shared address {source:#x}, is not a multiple of {alignment}");
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
         match sink {

@@ -13,7 +13,7 @@ use std::ptr;
 pub enum ExitedLanes {
     /// The operation proceeds without them, as `shfl.sync`, `vote.sync` or `bar.warp.sync` do.
     Ignored,
-    /// It requires them: a fault. So do `ldmatrix` and `mma.sync`.
+    /// The operation requires them: a fault, as for `ldmatrix` and `mma.sync`.
     Fault,
 }
 

@@ -28,7 +28,7 @@ use std::panic::{Location, resume_unwind};
 use std::ptr;
 use std::sync::Arc;
 
-/// What is known of accesses in a launch, and of the work that may run at the same time.
+/// The recorded accesses of a launch, and the work that may run at the same time.
 pub(crate) type Traces = (Option<Arc<GlobalRaces>>, Option<Arc<Concurrent>>);
 
 /// Limits of the steps of a thread and of a block.
@@ -49,7 +49,7 @@ pub(crate) const SLICE: u32 = 1 << 14;
 /// Switches after which a warp yields, even if its threads could continue.
 pub(crate) const TURNS: u32 = 64 * super::WARP_SIZE;
 
-/// Why a suspended thread is resumed.
+/// The reason for which a suspended thread is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Resume {
     /// To continue.
@@ -152,7 +152,7 @@ pub(crate) struct BlockContext {
     pub(crate) clock: BlockClock,
     pub(crate) shared_shadow: SharedShadow,
     races: Option<Arc<GlobalRaces>>,
-    /// What may run at the same time.
+    /// The work that may run at the same time.
     pub(crate) concurrent: Option<Arc<Concurrent>>,
     /// Threads that read unwritten bytes, and wait for a write that makes it a race.
     pub(crate) parked: RefCell<Vec<Parked>>,
@@ -434,8 +434,8 @@ impl BlockContext {
         self.total_steps.set(self.total_steps.get() + made - self.asked.take());
     }
 
-    /// Records that threads of the block have met, which is progress unless it continues without
-    /// end.
+    /// Records that threads of the block have met. That is progress, unless the block repeats it
+    /// without end.
     pub(crate) fn note_rendezvous(&self, location: &'static Location<'static>) {
         self.count_steps();
         self.accesses.set(0);

@@ -111,8 +111,8 @@ impl BlockContext {
         {
             return self.shared_fault(Access::CpAsyncDestination, address, bytes);
         }
-        // A copy that reads nothing may be given any source: that is how kernels predicate their
-        // edges.
+        // A copy that reads nothing accepts any source address: kernels predicate their edges by
+        // such copies.
         if source_bytes > 0 {
             if !source.is_multiple_of(bytes as u64) {
                 return self.global_fault(Access::CpAsyncSource, source, bytes);
@@ -125,7 +125,7 @@ impl BlockContext {
                 self.raise(location, kind);
             }
         }
-        // A copy that only clears is an instruction, too: it reads no byte of its source.
+        // The profile counts a copy that only writes zeros too; it reads no byte of its source.
         self.profile_access(Action::AsyncSource, source, source_bytes);
         self.profile_access(Action::AsyncDestination, address.into(), bytes);
         let from = Noted::new(Access::CpAsyncSource, Kind::Read, location);
@@ -195,8 +195,8 @@ impl BlockContext {
         }
     }
 
-    /// Completes the oldest copy of a queue, and the arrivals that waited for it. It is the running
-    /// thread's if that `waits`.
+    /// Completes the oldest copy of a queue, and the arrivals that waited for it. `waits` says that
+    /// the queue is the running thread's.
     fn land_oldest(&self, queue: &RefCell<CpAsyncQueue>, waits: bool) {
         let copy = queue.borrow_mut().take_oldest();
         if let Some(Copy { offset, bytes, source, source_bytes, issued_at }) = copy {

@@ -32,7 +32,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The order of `count` clusters by a seed, or that of their numbers.
+    /// The order of `count` clusters: by a seed, or by number.
     pub(crate) fn new(seed: Option<u64>, count: u64) -> Self {
         let Some(seed) = seed else { return Self { step: 1, start: 0, count } };
         let mut draw = Draw::new(seed, u64::MAX - 1);

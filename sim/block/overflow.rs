@@ -9,7 +9,7 @@
 /// Bytes of stack that an intrinsic may use, including the unwinding after a fault.
 pub(crate) const RESERVE: usize = 16 * 1024;
 
-/// Where the caller's stack ends now, more or less.
+/// An address near the end of the caller's stack.
 #[inline(always)]
 pub(crate) fn stack_pointer() -> usize {
     let here = 0u8;
@@ -24,7 +24,7 @@ pub(crate) use unguarded::{Watched, install};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 mod unguarded {
-    /// Nothing is watched here.
+    /// This host has no handler.
     pub(crate) struct Watched;
 
     impl Watched {
@@ -79,8 +79,8 @@ mod guard {
 
     static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-    /// Installs, once in the life of the process, a handler of the guard pages' signal that passes
-    /// on what is not the simulator's.
+    /// Installs, once in a process, a handler of the guard pages' signal. It passes on signals that
+    /// are not the simulator's.
     pub(crate) fn install() {
         static ONCE: Once = Once::new();
         ONCE.call_once(|| {
@@ -105,25 +105,25 @@ mod guard {
     }
 
     /// # Safety
-    /// Called by the kernel for a SIGSEGV, with what it passes.
+    /// Only the operating system's kernel calls it, for a SIGSEGV.
     unsafe extern "C" fn handle(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
-        /// The smallest page of the architecture, which is what a guard is.
+        /// A guard is one page of the architecture's smallest size.
         const PAGE: usize = 4096;
         // SAFETY: with SA_SIGINFO the kernel passes both; the address is that of the access.
         let (address, interrupted) =
             unsafe { ((*info).si_addr().addr(), &mut *context.cast::<libc::ucontext_t>()) };
         let registers = &mut interrupted.uc_mcontext.gregs;
-        // A thread that panics has counted that, and would count it for good.
+        // A thread that panics has increased the count of panics, and would never decrease it.
         if let Some(running) = RUNNING.get()
             && !std::thread::panicking()
             && (running.guard..running.guard + PAGE).contains(&address)
             && running.trap.stack_ptr_in_bounds(registers[libc::REG_RSP as usize] as usize)
         {
             RUNNING.set(None);
-            // SAFETY: the coroutine runs, its stack pointer is in its stack, and the registers
-            // are set as told. It was in the kernel's own code, which shares nothing that it could
-            // have left half done but global memory of the simulator: every intrinsic has its
-            // reserve.
+            // SAFETY: the coroutine runs, its stack pointer is in its stack, and the registers get
+            // the values that the call requires. The thread was in the kernel's code, which shares
+            // only the simulator's global memory: the stack reserve keeps every intrinsic from
+            // being interrupted.
             let TrapHandlerRegs { rip, rsp, rbp, rdi, rsi } =
                 unsafe { running.trap.setup_trap_handler(overrun) };
             for (register, value) in [
@@ -141,7 +141,7 @@ mod guard {
         unsafe { pass_on(signal, info, context) };
     }
 
-    /// What the coroutine does in place of all that it still had to do.
+    /// The function that the coroutine runs in place of its remaining code.
     fn overrun() {
         let Some(block) = running() else { return };
         let thread = block.thread_index.get();

@@ -19,8 +19,8 @@ thread_local! {
     static TOLD: RefCell<Option<Told>> = const { RefCell::new(None) };
 }
 
-/// Installs, once in the life of the process, a panic hook that keeps panics of simulated threads
-/// for the fault that is made of them and passes all others on to the hook that was there.
+/// Installs, once in a process, a panic hook that keeps panics of simulated threads for their
+/// faults, and passes all others on to the previous hook.
 pub(crate) fn install_hook() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -45,12 +45,13 @@ fn message(payload: &dyn Any) -> String {
     } else if let Some(text) = payload.downcast_ref::<String>() {
         text.clone()
     } else {
-        "with a payload that is no text".to_owned()
+        "with a payload that is not text".to_owned()
     }
 }
 
 impl BlockContext {
-    /// Makes what the running thread unwound with the block's fault, if it has none yet.
+    /// Records the payload with which the running thread unwound as the block's fault, unless the
+    /// block has one.
     pub(crate) fn note_unwound(&self, payload: &(dyn Any + Send)) {
         if payload.is::<Unwound>() {
             return;

@@ -1,8 +1,8 @@
 //! Reads of bytes that are not written yet.
 //!
 //! A thread that reads unwritten bytes either reads too early, or races with another thread's
-//! write. Which one it is shows after the other threads have run: a write makes it a race, which
-//! names both lines. So the thread waits until then, and if no write comes the read alone is the
+//! write. The simulator decides this after the other threads have run: a later write makes it a
+//! race, which names both lines. So the thread waits; without a later write the read alone is the
 //! fault.
 
 use super::context::{BlockContext, RawFault};

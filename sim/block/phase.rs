@@ -16,7 +16,7 @@ type Arrival = ((u32, u32), &'static Location<'static>);
 /// The knowledge at an mbarrier. An arrival passes on what precedes it, in earlier phases too.
 #[derive(Default)]
 struct Phase {
-    /// What the threads that have arrived know, in the current phase too.
+    /// The knowledge of the threads that have arrived, those of the current phase included.
     coming: Knowledge,
     arrivals: Vec<Arrival>,
     /// At the end of the last completed phase.

@@ -175,7 +175,7 @@ impl<'a> Worker<'a> {
                 context.threads.iter().enumerate().filter_map(wait)
             })
         };
-        // A barrier explains more than what the other threads wait for.
+        // A barrier explains more than the waits of the other threads.
         let at_barrier = waits().find(|(.., wait)| matches!(wait.place, WaitPlace::Barrier { .. }));
         let Some((context, linear, thread, wait)) = at_barrier.or_else(|| waits().next()) else { return };
         let mut waiting = context.waiting();

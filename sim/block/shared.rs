@@ -173,7 +173,7 @@ impl SharedMemory {
 
     /// Stores the bytes of a completed copy of a proxy.
     pub(crate) fn land(&self, offset: usize, bytes: &[u8], proxy: Proxy) {
-        // What a copy writes is whole pieces in the async proxy.
+        // In the async proxy a copy writes whole pieces.
         match proxy {
             Proxy::Generic => self.put(offset, bytes, self.stamp.get(), WRITTEN),
             Proxy::Async => self.put(offset, bytes, 0, WRITTEN | BROUGHT),
@@ -222,7 +222,7 @@ impl SharedMemory {
         self.first_with(READING, offset, bytes)
     }
 
-    /// The first byte of a range that a bulk copy has brought, if one has.
+    /// The first byte of a range that a bulk copy has written, if there is one.
     pub(crate) fn first_brought(&self, offset: usize, bytes: usize) -> Option<usize> {
         self.first_with(BROUGHT, offset, bytes)
     }

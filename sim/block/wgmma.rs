@@ -1,4 +1,5 @@
-//! The groups of `wgmma`: results that are held back, and shared memory that is still being read.
+//! The groups of `wgmma`: results that accumulators have not received, and shared memory that the
+//! instructions still read.
 
 use super::clock::Clock;
 use super::context::BlockContext;
@@ -77,7 +78,7 @@ impl BlockContext {
         Clock::Warpgroup { rank: self.rank, number: warp as u32 / WARPGROUP }
     }
 
-    /// One lane of the running warp acts for all, when all have arrived.
+    /// One lane of the running warp acts for all after all have arrived.
     fn together<T: Copy + 'static>(
         &self,
         operation: &'static str,
@@ -142,7 +143,8 @@ impl BlockContext {
         }
     }
 
-    /// The instruction of the running warp: holds its results back, and returns their mark.
+    /// Computes the running warp's instruction, keeps its results until the wait, and returns their
+    /// mark.
     fn wgmma_of_warp(
         &self,
         instruction: &Wgmma,

@@ -87,7 +87,7 @@ pub enum FaultKind {
         /// The allocation closest to it, if there is any.
         nearest: Option<Nearest>,
     },
-    /// An address of global memory that is no multiple of the access's size.
+    /// An address of global memory that is not a multiple of the access's size.
     #[error("{access} of {bytes} bytes of global memory at {address:#x}, which is not a multiple of {bytes}")]
     GlobalMisaligned {
         /// The kind of access.
@@ -111,7 +111,7 @@ pub enum FaultKind {
         /// The block's shared memory in bytes.
         shared_bytes: usize,
     },
-    /// A shared address that is no multiple of the access's size.
+    /// A shared address that is not a multiple of the access's size.
     #[error(
         "{access} of {bytes} bytes of shared memory at offset {offset}, which is not a multiple of {bytes}"
     )]

@@ -1,9 +1,9 @@
 //! Atomic operations on global and shared memory, and fences.
 //!
 //! An address of type `u64` is one in global memory, of type `u32` one in shared memory. Each
-//! operation returns the value from before it. Operations of different blocks on one address happen
-//! in no particular order, so a sum of floats over blocks may differ from run to run in its last
-//! bits, as it does on a GPU.
+//! operation returns the value from before it. Operations of different blocks on one address have
+//! no fixed order. So a sum of floats over blocks may differ in its last bits from run to run, as
+//! on a GPU.
 
 use crate::block::{SHARED_BASE, current, running};
 use crate::fault::Access;
@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
 /// An address with its space: `u64` is in global memory, `u32` in shared memory.
 pub trait AtomicSpace: Copy {
-    /// Replaces the `T` there by what `update` makes of it, and returns what it was; `of_block`
-    /// says whether in one step to the threads of the block alone, `returns` whether the
-    /// instruction has a result.
+    /// Replaces the `T` at the address by `update` of it, and returns the previous value. With
+    /// `of_block` the operation is atomic only for the threads of the block; `returns` says whether
+    /// the instruction has a result.
     #[doc(hidden)]
     #[track_caller]
     fn update<T: Pod>(self, of_block: bool, returns: bool, update: impl Fn(T) -> T) -> T;
@@ -54,7 +54,8 @@ impl AtomicSpace for u64 {
             if !block.clock.is_on() {
                 return act();
             }
-            // In the order in which they are recorded, too: a later one has seen the earlier ones.
+            // Operations are recorded in the order in which they run: a later one has seen the
+            // earlier ones.
             let mut old = None;
             let place = (block.found_number.get(), self, size_of::<T>());
             block.note_global_with(noted, place, || old = act());
@@ -73,7 +74,7 @@ impl AtomicSpace for u32 {
         let action = if returns { Action::SharedAtomic } else { Action::SharedReduction };
         block.profile_access(action, self.into(), size_of::<T>());
         let offset = self.wrapping_sub(SHARED_BASE) as usize;
-        // One OS thread runs the whole block, so nothing comes between load and store.
+        // One OS thread runs the whole block, so no other access runs between load and store.
         let Some(old) = block.load_shared::<T>(offset) else {
             block.shared_fault(Access::Atomic, self, size_of::<T>());
             return poison();
@@ -90,8 +91,8 @@ impl AtomicSpace for u32 {
     }
 }
 
-/// Replaces the `T` (4 or 8 bytes) at `address` by what `update` makes of it, in one step, and
-/// returns what it was.
+/// Replaces the `T` (4 or 8 bytes) at `address` by `update` of it, atomically, and returns the
+/// previous value.
 ///
 /// `update` may be called several times, and calls no intrinsics.
 #[track_caller]
@@ -100,8 +101,8 @@ pub fn atomic_update<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T)
     address.update(false, true, update)
 }
 
-/// As [`atomic_update`], in one step to the threads of the block alone (`.cta`): an atomic
-/// operation of another block on the same address is a race.
+/// As [`atomic_update`], atomic only for the threads of the block (`.cta`): an atomic operation of
+/// another block on the same address is a race.
 #[track_caller]
 pub fn atomic_update_of_block<T: Pod>(address: impl AtomicSpace, update: impl Fn(T) -> T) -> T {
     const { assert!(matches!(size_of::<T>(), 4 | 8), "an atomic operation works on 4 or 8 bytes") };
@@ -204,13 +205,12 @@ operations! {
     atomic_xor AtomicInteger::xor;
 }
 
-/// Orders the thread's accesses before it and behind it, for all threads of the GPU:
-/// `fence.acq_rel.gpu`.
+/// Orders the thread's earlier and later accesses for all threads of the GPU: `fence.acq_rel.gpu`.
 ///
-/// A fence and an atomic operation behind it release what came before; an atomic operation that
-/// sees what was released, and a fence behind it, acquire it. What the thread knows of asynchronous
-/// reads that are over, it tells all threads of the cluster that come to a fence or an atomic
-/// operation later.
+/// A fence and a later atomic operation release the accesses before the fence. An atomic operation
+/// that reads a released value, and a later fence, acquire them. The fence also passes on which
+/// asynchronous reads are over, to all threads of the cluster that later execute a fence or an
+/// atomic operation.
 #[inline]
 #[track_caller]
 pub fn fence() {

@@ -1,16 +1,16 @@
 //! Bulk copies: one thread moves bytes, or a box of a tensor, between global and shared memory,
 //! asynchronously.
 //!
-//! A load's bytes arrive when a thread looks at its mbarrier, and until then its destination may
-//! not be touched. A store reads its source when the thread that issued it waits for that; the
-//! source may be written by a thread that knows of that wait. Both work in PTX's *async proxy*:
-//! what threads wrote to shared memory is seen after [`fence_proxy_async`] only, which the
-//! simulator requires of the thread that wrote, after its write, or of the warp that issues the
-//! operation; the same holds for global memory and [`fence_proxy_async_global`]. What is in flight
-//! when the block ends is a fault.
+//! A load's bytes arrive when a thread looks at its mbarrier; until then no thread may access the
+//! destination. A store reads its source when its thread waits for the read; only a thread that
+//! knows of this wait may write the source. Both work in PTX's *async proxy*: writes of threads to
+//! shared memory are visible only after a [`fence_proxy_async`]. The simulator requires the fence
+//! of the writing thread, after its write, or of the warp that issues the operation. The same holds
+//! for global memory and [`fence_proxy_async_global`]. An operation in flight when the block ends
+//! is a fault.
 //!
-//! A tensor map is 128 bytes, at a multiple of 64, that [`TensorMap::encode`] gave: in global
-//! memory, or in a parameter of the kernel, whose address has the bit [`PARAMETER_SPACE`].
+//! A tensor map is the 128 bytes of [`TensorMap::encode`], at a multiple of 64: in global memory,
+//! or in a parameter of the kernel, whose address has the bit [`PARAMETER_SPACE`].
 
 use crate::block::{BulkSink, LoadSource, StoreWait, current};
 use crate::fault::{Access, FaultKind};
@@ -31,7 +31,8 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
     if !in_parameter {
         block.check_global(Access::Read, map, TENSOR_MAP_BYTES as u64)?;
     }
-    // SAFETY: looked up, or the kernel's own parameter, as who sets the bit promises.
+    // SAFETY: the address was looked up, or is the kernel's own parameter: the caller that sets the
+    // bit guarantees it.
     let bits = std::array::from_fn(|at| unsafe { words::load(map + 8 * at as u64) });
     let map_at = map;
     let map =
@@ -40,7 +41,7 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
     if map.rank != R {
         return Err(invalid(format!("the copy has {R} coordinates, and the tensor {} dimensions", map.rank)));
     }
-    // What is not so is an illegal instruction to an H200 (seen with loads).
+    // Other alignments are illegal instructions on an H200 (observed with loads).
     let first = i64::from(start[0]) * map.element.bytes() as i64;
     if first % 16 != 0 {
         let (start, bytes) = (start[0], map.element.bytes());
@@ -120,7 +121,7 @@ fn store<const R: usize>(map: u64, start: [i32; R], source: u32, adds: bool) {
     block.or_raise(stored);
 }
 
-/// Fetches a box of a tensor into the L2 cache, which the simulator has none of:
+/// Fetches a box of a tensor into the L2 cache; the simulator has no cache:
 /// `cp.async.bulk.prefetch.tensor.Rd`.
 #[track_caller]
 pub fn tensor_prefetch<const R: usize>(map: u64, start: [i32; R]) {
@@ -174,8 +175,7 @@ pub fn bulk_reduce_add(destination: u64, source: u32, bytes: u32, element: Tenso
     block.or_raise(block.bulk_store("cp.reduce.async.bulk", source, sink, Some(element), Location::caller()));
 }
 
-/// Fetches bytes into the L2 cache, which the simulator has none of:
-/// `cp.async.bulk.prefetch.L2.global`.
+/// Fetches bytes into the L2 cache; the simulator has no cache: `cp.async.bulk.prefetch.L2.global`.
 #[track_caller]
 pub fn bulk_prefetch(address: u64, bytes: u32) {
     let block = current();
@@ -217,11 +217,11 @@ pub fn bulk_wait_group_read(pending: u32) {
     block.bulk_wait(pending as usize, StoreWait::Read);
 }
 
-/// Makes what threads wrote to shared and to global memory visible to bulk copies and `wgmma`:
+/// Makes writes of threads to shared and to global memory visible to bulk copies and `wgmma`:
 /// `fence.proxy.async`.
 ///
-/// A bulk copy of what threads wrote in the same launch is a fault, unless a thread that is ordered
-/// after the write, the writing one or another, has fenced since.
+/// A bulk copy of bytes that threads of the same launch wrote is a fault, unless the writing
+/// thread, or another that is ordered after the write, has fenced since.
 #[track_caller]
 pub fn fence_proxy_async() {
     let block = current();

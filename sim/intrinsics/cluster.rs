@@ -61,8 +61,8 @@ pub fn cluster_wait() {
     block.wait_for_cluster();
 }
 
-/// The address in the cluster's shared memory of what is at the shared address `address` in block
-/// `rank`: `mapa.shared::cluster.u32`.
+/// The address in the cluster's shared memory of the shared address `address` in block `rank`:
+/// `mapa.shared::cluster.u32`.
 #[track_caller]
 pub fn map_shared(address: u32, rank: u32) -> u32 {
     let block = current();
@@ -113,9 +113,9 @@ pub fn store_shared_cluster<T: Pod>(address: u32, value: T) {
 /// many bytes at an mbarrier there: `st.async.weak.shared::cluster.mbarrier::complete_tx::bytes`.
 /// Both are addresses of one block.
 ///
-/// The value is there when a thread looks at the mbarrier, as what a bulk copy brings, and as that
-/// it is read by who knows of the phase's end. Threads write it, not the async proxy: a bulk copy
-/// or `wgmma` reads it behind a [`fence_proxy_async`].
+/// As with a bulk copy, the value is written when a thread looks at the mbarrier, and only a thread
+/// that knows that the phase is over may read it. The store is in the generic proxy: a bulk copy or
+/// `wgmma` that reads the value needs a [`fence_proxy_async`] before.
 ///
 /// [`fence_proxy_async`]: super::fence_proxy_async
 #[track_caller]

@@ -65,7 +65,7 @@ impl Format {
     }
 }
 
-/// What `.relu` makes of a value: 0 where it is negative, NaN where it is NaN.
+/// The effect of `.relu`: a negative value becomes 0, a NaN stays NaN.
 fn relu(value: f64) -> f64 {
     if value <= 0.0 { 0.0 } else { value }
 }
@@ -93,8 +93,9 @@ narrow! {
 /// The bits of the tf32 value that `value` is rounded to, the 13 low ones 0:
 /// `cvt.{rn,rna,rz}{.relu}.tf32.f32`.
 ///
-/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that one with nothing above
-/// becomes an infinity (seen on an H200); the other forms give the NaN of all ones.
+/// `.rna` cuts the payload of a NaN off as it cuts a mantissa off, so that a NaN with a payload
+/// only in these bits becomes an infinity (observed on an H200). The other forms return the NaN of
+/// all ones.
 pub fn cvt_tf32(value: f32, rounding: Rounding, with_relu: bool) -> u32 {
     if value.is_nan() && rounding == Rounding::NearestAway {
         return value.to_bits() & !0x1FFF;
@@ -215,8 +216,8 @@ pub fn mul_f16(a: f16, b: f16) -> f16 {
 mod tests {
     use super::*;
 
-    /// Every pattern of the upper 16 bits of an f32, with lower halves at and around every place
-    /// where rounding turns.
+    /// Every pattern of the upper 16 bits of an f32, with lower halves at and around every rounding
+    /// boundary.
     fn samples() -> impl Iterator<Item = f32> {
         let low = [0, 1, 0x0FFF, 0x1000, 0x1001, 0x1FFF, 0x2000, 0x3000, 0x7FFF, 0x8000, 0x8001, 0xFFFF];
         (0..=u16::MAX).flat_map(move |high| low.map(|low| f32::from_bits(u32::from(high) << 16 | low)))

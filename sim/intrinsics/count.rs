@@ -1,4 +1,4 @@
-//! Instructions that the simulator executes as plain Rust, told to a profile.
+//! Instructions that the simulator executes as plain Rust: a profile counts them on request.
 
 use crate::block::running;
 use std::panic::Location;

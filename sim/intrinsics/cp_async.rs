@@ -1,9 +1,9 @@
 //! `cp.async`: asynchronous copies from global to shared memory.
 //!
-//! The data arrive at the wait and not before: from the issue on, the destination may be neither
-//! read nor written. A wait completes the copies of the thread that waits, for all threads of the
-//! block. Copies that a thread leaves behind when it returns never arrive; that alone is no fault,
-//! only an access to their destination is.
+//! The data arrive at the wait. Between issue and wait, the destination may be neither read nor
+//! written. A wait completes the copies of the thread that waits, for all threads of the block.
+//! Copies that a thread leaves behind when it returns never arrive; that alone is not a fault, only
+//! an access to their destination is.
 
 use crate::block::current;
 use std::panic::Location;

@@ -27,8 +27,8 @@ pub fn load_global<T: Pod>(address: u64) -> T {
     unsafe { words::load(address) }
 }
 
-/// As [`load_global`], through the read-only cache: `ld.global.nc`. What was written in the same
-/// launch is a fault, if races are looked for.
+/// As [`load_global`], through the read-only cache: `ld.global.nc`. With race detection, a load of
+/// bytes that the same launch has written is a fault.
 #[inline]
 #[track_caller]
 pub fn load_global_read_only<T: Pod>(address: u64) -> T {
@@ -47,7 +47,7 @@ pub fn load_global_read_only<T: Pod>(address: u64) -> T {
     unsafe { words::load(address) }
 }
 
-/// Waits until the launch before has ended, if this one may overlap it: `griddepcontrol.wait`.
+/// Waits until the previous launch has ended, if this one may overlap it: `griddepcontrol.wait`.
 #[track_caller]
 pub fn wait_for_prior_launch() {
     let block = current();

@@ -3,8 +3,8 @@
 use crate::Dim3;
 use crate::block::{BlockContext, SHARED_BASE, WARP_SIZE, current};
 
-/// The block of the calling thread: a loop that only reads its index is noticed too, if it never
-/// ends.
+/// The block of the calling thread. The call is counted, so that an endless loop that only reads
+/// its index is detected too.
 #[inline]
 #[track_caller]
 pub(crate) fn asked<'a>() -> &'a BlockContext {

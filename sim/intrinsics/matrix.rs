@@ -46,7 +46,8 @@ fn lane() -> u32 {
     current().running.get() % 32
 }
 
-/// Loads a row for the running lane. Its elements are those of other lanes, for which it is noted.
+/// Loads a row for the running lane. The access is recorded for the lanes that receive its
+/// elements.
 #[track_caller]
 fn load_row(address: u32) -> Row {
     let block = current();
@@ -59,7 +60,7 @@ fn load_row(address: u32) -> Row {
     poison()
 }
 
-/// Stores a row of the running lane, which was noted.
+/// Stores a row of the running lane, whose access is already recorded.
 #[track_caller]
 fn store_row(address: u32, row: Row) {
     let block = current();
@@ -70,8 +71,8 @@ fn store_row(address: u32, row: Row) {
     }
 }
 
-/// Notes the loads of the rows of `N` matrices at these addresses, each for the lanes that
-/// `receivers` gives.
+/// Records the loads of the rows of `N` matrices at these addresses, each for the lanes that
+/// `receivers` returns.
 fn note_loads<const N: usize>(addresses: [Option<u32>; 32], noted: Noted, receivers: impl Fn(u32) -> u32) {
     let block = current();
     if !block.clock.is_on() || std::thread::panicking() {
@@ -89,8 +90,8 @@ fn note_loads<const N: usize>(addresses: [Option<u32>; 32], noted: Noted, receiv
     });
 }
 
-/// Notes the access to the rows of `N` matrices at these addresses, by the lanes that have a row's
-/// elements. `access(offset, row)` gives both, `row` counting through all matrices.
+/// Records the access to the rows of `N` matrices at these addresses, by the lanes that hold a
+/// row's elements. `access(offset, row)` returns both; `row` counts through all matrices.
 fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize, u32) -> (Noted, u32)) {
     let block = current();
     if !block.clock.is_on() || std::thread::panicking() {
@@ -114,8 +115,7 @@ fn note_rows<const N: usize>(addresses: [Option<u32>; 32], access: impl Fn(usize
 /// multiple of 16; the addresses of the other lanes are ignored. The lane gets its two elements of
 /// each matrix, or of its transpose. All 32 lanes take part.
 ///
-/// A row is read when its lane comes, so what other lanes wrote must be ordered before by a
-/// barrier.
+/// A row is read when its lane arrives, so a barrier must order the writes of other lanes before.
 #[track_caller]
 pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
     let name = const { operation::<N>(["ldmatrix.x1", "ldmatrix.x2", "ldmatrix.x4"]) };
@@ -131,7 +131,7 @@ pub fn ldmatrix<const N: usize>(transposed: bool, address: u32) -> [u32; N] {
         });
         let element = |matrix: usize, row: usize, column: usize| {
             let (row, column) = if transposed { (column, row) } else { (row, column) };
-            // A lane that unwinds computes alone; what it gets is not used.
+            // A lane that unwinds computes alone; its result is not used.
             rows[8 * matrix + row].flatten().map_or(u16::MAX, |row| row[column])
         };
         std::array::from_fn(|lane| {

@@ -1,9 +1,9 @@
 //! mbarriers: barriers in shared memory, at which copies arrive as well as threads.
 //!
-//! An mbarrier is 8 bytes of shared memory, aligned to 8. A phase of it ends when as many arrivals
-//! have come as it was made for, and as many bytes as threads have said that copies bring; then the
-//! next begins. A phase is named by a state that an arrival gave, or by its parity: the first phase
-//! has parity 0, the second 1, and so on in turn.
+//! An mbarrier is 8 bytes of shared memory, aligned to 8. A phase ends when the mbarrier has
+//! received its number of arrivals, and all bytes that threads have announced; then the next phase
+//! begins. A phase is named by a state that an arrival gave, or by its parity: the first phase has
+//! parity 0, the second 1, and so on in turn.
 //!
 //! An `address` is a shared address of the block; where it says so, one of the cluster's shared
 //! memory.
@@ -58,7 +58,7 @@ pub fn mbarrier_arrive(address: u32) -> u64 {
     block.or_raise(before).map_or(u64::MAX, Mbarrier::bits)
 }
 
-/// Says that copies bring `bytes` more in this phase, then arrives:
+/// Expects `bytes` more bytes of copies in this phase, then arrives:
 /// `mbarrier.arrive.expect_tx.shared.b64`.
 #[track_caller]
 pub fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
@@ -72,7 +72,7 @@ pub fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
     block.or_raise(before).map_or(u64::MAX, Mbarrier::bits)
 }
 
-/// Says that copies bring `bytes` more in this phase: `mbarrier.expect_tx`.
+/// Expects `bytes` more bytes of copies in this phase: `mbarrier.expect_tx`.
 #[track_caller]
 pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
     let block = current();
@@ -83,8 +83,8 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
     block.or_raise(changed);
 }
 
-/// Arrives at an mbarrier of any block of the cluster, whose `address` is one of the cluster's
-/// shared memory, after saying that copies bring `bytes` more where it is not 0:
+/// Arrives at an mbarrier of any block of the cluster; `address` is one of the cluster's shared
+/// memory. If `bytes` is not 0, the phase first expects that many more bytes of copies:
 /// `mbarrier.arrive{.expect_tx}.release.cluster.shared::cluster.b64`.
 #[track_caller]
 pub fn mbarrier_arrive_cluster(address: u32, bytes: u32) {
@@ -110,8 +110,8 @@ pub fn mbarrier_test_wait(address: u32, state: u64) -> bool {
     test(address, |now| now.phase != Mbarrier::of(state).phase)
 }
 
-/// Whether the phase of this parity (0 or 1) is over, be it the one that runs or the one before:
-/// `mbarrier.test_wait.parity.shared.b64`. On a new mbarrier that of parity 1 is.
+/// Whether the phase of this parity (0 or 1) is over; it is the current phase or the previous one:
+/// `mbarrier.test_wait.parity.shared.b64`. On a new mbarrier the phase of parity 1 is over.
 #[track_caller]
 pub fn mbarrier_test_wait_parity(address: u32, parity: u32) -> bool {
     test(address, |now| now.is_past(parity))

@@ -1,4 +1,4 @@
-//! What a simulated thread may call: one function per instruction of the GPU.
+//! The functions that a simulated thread may call: one per instruction of the GPU.
 //!
 //! A function that is called outside a launch panics. A function that can fault is
 //! `#[track_caller]`, so the fault names the line that called it; a wrapper that is

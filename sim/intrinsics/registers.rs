@@ -1,4 +1,4 @@
-//! Registers, of which the simulator itself knows nothing.
+//! Registers. The simulator does not track them; fragments do.
 
 use crate::block::running;
 use crate::fault::FaultKind;
@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::panic::Location;
 
 /// Faults for a read of an element of a fragment that the thread has not written; the fragment
-/// keeps track of them and calls this. Returns only in a thread that unwinds already.
+/// tracks its elements and calls this. Returns only in a thread that already unwinds.
 ///
 /// # Panics
 /// Outside a launch, with the text of the fault.

@@ -58,7 +58,7 @@ impl ShuffleMode {
 #[track_caller]
 pub fn shfl(mode: ShuffleMode, mask: u32, value: u32, b: u32, width: u32) -> (u32, bool) {
     if !width.is_power_of_two() || width > WARP_SIZE {
-        let reason = format!("a width of {width}, which is no power of two up to {WARP_SIZE}");
+        let reason = format!("a width of {width}, which is not a power of two up to {WARP_SIZE}");
         misuse(mode.operation(), reason);
         return (value, false);
     }
@@ -81,8 +81,8 @@ pub fn shfl_clamped(mode: ShuffleMode, mask: u32, value: u32, b: u32, c: u32) ->
     (read, valid)
 }
 
-/// For each lane: the value that it reads, whether its source is valid, the source, and who takes
-/// part.
+/// For each lane: the value that it reads, whether its source is valid, the source, and the lanes
+/// that take part.
 fn shuffle(mode: ShuffleMode, lanes: &[Option<(u32, u32, u32)>; 32]) -> [(u32, bool, u32, u32); 32] {
     let active = ballot(|lane| lanes[lane].is_some());
     std::array::from_fn(|lane| {
@@ -97,7 +97,7 @@ fn ballot(holds: impl Fn(usize) -> bool) -> u32 {
     (0..32).filter(|&lane| holds(lane)).fold(0, |mask, lane| mask | 1 << lane)
 }
 
-/// Faults for an operand; returns only in a thread that unwinds already.
+/// Faults for an operand. Returns only in a thread that already unwinds.
 #[cold]
 #[track_caller]
 fn misuse(operation: &'static str, reason: String) {
@@ -114,7 +114,7 @@ pub fn sync_warp(mask: u32) {
     current().collective(WARP_BARRIER, mask, exited, (), |_| [(); 32], Location::caller());
 }
 
-/// The lanes of the running warp that have not returned: `activemask`, of a machine whose lanes
+/// The lanes of the running warp that have not returned: `activemask` on a machine whose lanes
 /// never diverge.
 #[track_caller]
 pub fn active_lanes() -> u32 {
@@ -238,8 +238,8 @@ bit_reductions! {
     reduce_xor "redux.sync.xor" |a, b| a ^ b;
 }
 
-/// Whether the lane is the one that a warp chooses to act for all: `elect.sync`. The simulator
-/// takes the lowest of the mask that has not returned.
+/// Whether the warp elects this lane: `elect.sync`. The simulator elects the lowest lane of the
+/// mask that has not returned.
 #[track_caller]
 pub fn elect(mask: u32) -> bool {
     super::warp_collective("elect.sync", mask, ExitedLanes::Ignored, (), |lanes| {

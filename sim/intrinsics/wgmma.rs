@@ -11,8 +11,8 @@ pub fn wgmma_fence() {
     current().wgmma_fence(Location::caller());
 }
 
-/// The running lane's part in an instruction, with its accumulators: the words of D. Where `adds`
-/// is not set, what they held is of no meaning.
+/// The running lane's part in an instruction, with its accumulators: the words of D. Without `adds`
+/// their previous values are ignored.
 #[track_caller]
 pub fn wgmma(instruction: &Wgmma, registers: &mut [u32], a: WgmmaA, b: u64, adds: bool) {
     let block = current();
@@ -32,8 +32,8 @@ pub fn wgmma_wait_group(pending: u32) {
     current().wgmma_wait(pending as usize, Location::caller());
 }
 
-/// Gives the accumulators the results of instructions that were waited for. On a GPU there is
-/// nothing to do: the registers have them, and the compiler only has to know.
+/// Writes the results of completed groups into the accumulators. On a GPU this is no instruction:
+/// the registers hold the results, and only the compiler must know that they changed.
 #[track_caller]
 pub fn wgmma_take_results(registers: &mut [u32]) {
     current().wgmma_take(registers);

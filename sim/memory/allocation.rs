@@ -143,7 +143,7 @@ impl Allocation {
         Ok(())
     }
 
-    /// All of it as values of `T`; bytes at the end that are no whole value are left out.
+    /// All of it as values of `T`; bytes at the end that are not a whole value are left out.
     pub fn download<T: Pod>(&self) -> Vec<T> {
         let count = self.len() / size_of::<T>().max(1);
         let mut bytes = vec![0; count * size_of::<T>()];

@@ -31,13 +31,13 @@ pub struct Mma {
     pub c: MmaOperand,
     /// The result D, (m, n).
     pub d: MmaResult,
-    /// How products are summed.
+    /// The rule for sums of products.
     pub sum: MmaSum,
-    /// What is derived from the above at the first use: `MmaTables::new()`.
+    /// Tables derived from the operands at the first use: `MmaTables::new()`.
     pub tables: MmaTables,
 }
 
-/// Where all elements are, computed once.
+/// The positions of all elements, computed once.
 #[derive(Debug, Default)]
 pub struct MmaTables(OnceLock<Tables>);
 
@@ -52,8 +52,8 @@ impl MmaTables {
 struct Tables {
     /// For each set and thread its lane.
     sets: Vec<Vec<usize>>,
-    // Where each thread's values go. A, C and D are kept row by row, so that the elements of a row
-    // follow each other, as those of B for one k do.
+    // The position of each thread's values. A, C and D are stored row by row, so that the elements
+    // of a row are contiguous, as are those of B for one k.
     a: Vec<usize>,
     b: Vec<usize>,
     c: Vec<usize>,
@@ -64,8 +64,8 @@ struct Tables {
 type Words = [u32; MMA_WORDS];
 
 impl Mma {
-    /// What the running lane gets in its registers of D for its registers of A, B and C. All 32
-    /// lanes of the warp come together.
+    /// The running lane's registers of D for its registers of A, B and C. All 32 lanes of the warp
+    /// take part.
     #[track_caller]
     pub fn run(&'static self, a: Words, b: Words, c: Words) -> Words {
         let compute = |lanes: &[Option<[Words; 3]>; LANES]| self.compute(lanes);

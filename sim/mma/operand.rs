@@ -1,4 +1,4 @@
-//! Operands of `mma.sync`: where their elements are, and what their bits mean.
+//! Operands of `mma.sync`: the positions of their elements, and the meaning of their bits.
 
 /// An operand that is read: A, B or C.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +49,8 @@ fn insert(registers: &mut [u32], bits: usize, index: usize, element: u64) {
 }
 
 /// Replaces element `index` of a lane's registers, as [`insert`], by the bits of a sum: `encode`
-/// gives those of the nearest number. What is no number gets the NaN that a GPU's floating-point
-/// instructions give, all bits but the sign.
+/// returns those of the nearest number. A NaN becomes the one that a GPU's floating-point
+/// instructions return: all bits but the sign.
 pub fn insert_sum(registers: &mut [u32], bits: usize, index: usize, encode: fn(f64) -> u64, sum: f64) {
     let nan = u64::MAX >> (64 - bits) >> 1;
     insert(registers, bits, index, if sum.is_nan() { nan } else { encode(sum) });

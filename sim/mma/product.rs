@@ -25,11 +25,11 @@ pub enum MmaSum {
 }
 
 impl MmaSum {
-    /// Adds the products of a row of A to a row of C: `b` has for each of A's numbers as many as
-    /// `sums` has. Integers come out within 32 bits.
+    /// Adds the products of a row of A to a row of C. `b` has a row of the length of `sums` for
+    /// each of A's numbers. Integer results are within 32 bits.
     ///
-    /// Each sum takes its products in the order of k, and neighbouring sums take them beside each
-    /// other, so that a processor need not wait for one addition before it begins the next.
+    /// Each sum adds its products in the order of k. The loop over the row is the inner one, so
+    /// that a processor overlaps the additions of neighbouring sums.
     pub(crate) fn row(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
         // Integers are exact: the largest sum is below 2^33, far from 2^53.
         match self {
@@ -90,7 +90,7 @@ impl MmaSum {
     }
 }
 
-/// Takes each number of A, and the row of B that belongs to it, into all sums.
+/// Adds the product of each number of A and its row of B to all sums.
 #[inline(always)]
 fn add(a: &[f64], b: &[f64], sums: &mut [f64], step: impl Fn(f64, f64, f64) -> f64) {
     for (&a, b) in a.iter().zip(b.chunks_exact(sums.len())) {

@@ -1,7 +1,6 @@
-//! What a shadow holds of each group of bytes: the last write, and the reads and atomic operations
-//! since.
+//! The shadow of a group of bytes: the last write, and the later reads and atomic operations.
 
-/// How an access counts.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Races with writes and atomic operations.
@@ -25,14 +24,14 @@ pub(crate) struct Entry {
     pub(crate) lanes: u32,
 }
 
-/// The bit of the warp's number that tells an atomic operation.
+/// The bit of the warp's number that marks an atomic operation.
 const ATOMIC: u64 = 1 << 31;
-/// The bit of the warp's number that tells an instruction of the whole warp, whose epoch is one of
-/// the warp.
+/// The bit of the warp's number that marks an instruction of the whole warp, whose epoch counts the
+/// warp's instructions.
 const WHOLE: u64 = 1 << 30;
-/// The bit of the warp's number that tells an atomic operation of the block's scope.
+/// The bit of the warp's number that marks an atomic operation of the block's scope.
 const NARROW: u64 = 1 << 29;
-/// The bits of `who` that say which warp of which cluster it is.
+/// The bits of `who` with the warp and the cluster.
 const WARP: u64 = 0xFFFF_FFFF_1FFF_0000;
 /// The epoch of an entry that stands for a list, whose number is `lanes`.
 const LIST: u32 = u32::MAX;
@@ -57,13 +56,12 @@ impl Entry {
         self.who as u16
     }
 
-    /// Whether it is one of an instruction of the whole warp, which is over for all lanes when it
-    /// is for one.
+    /// Whether the entry is of an instruction of the whole warp, which ends for all lanes at once.
     pub(crate) const fn is_whole(&self) -> bool {
         self.who & WHOLE != 0
     }
 
-    /// The same as one of an instruction of the whole warp.
+    /// The same entry, for an instruction of the whole warp.
     pub(crate) const fn whole(self) -> Self {
         Self { who: self.who | WHOLE, ..self }
     }
@@ -76,7 +74,7 @@ impl Entry {
         self.who & NARROW != 0
     }
 
-    /// The same as one of a kind.
+    /// The same entry, of this kind.
     const fn of_kind(self, kind: Kind) -> Self {
         let bits = match kind {
             Kind::Read | Kind::Write => 0,
@@ -86,29 +84,29 @@ impl Entry {
         Self { who: self.who | bits, ..self }
     }
 
-    /// Adds the lanes of the same access; of an atomic operation only the newest lane counts.
+    /// Adds the lanes of the same access. An atomic operation keeps only the newest lane.
     const fn add_lanes(&mut self, other: &Self) {
         self.lanes = if self.is_atomic() { other.lanes } else { self.lanes | other.lanes };
     }
 
-    /// Whether these threads are among those of the entry, all of them.
+    /// Whether the entry has all of these threads.
     const fn has(&self, threads: &Self) -> bool {
         (self.who ^ threads.who) & WARP == 0 && threads.lanes != 0 && threads.lanes & !self.lanes == 0
     }
 
-    /// Whether both are the same access but for the lanes.
+    /// Whether the two differ only in their lanes.
     #[inline(always)]
     const fn is_alike(&self, other: &Self) -> bool {
         self.who == other.who && self.epoch == other.epoch
     }
 }
 
-/// What is known of a group of bytes that were accessed as one.
+/// The accesses of a group of bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
-    /// The last write, or the number of a list of some that wrote the same.
+    /// The last write, or the number of a list of writes of the same value.
     write: Entry,
-    /// The one read or atomic operation since, or the number of a list.
+    /// The only later read or atomic operation, or the number of a list.
     others: Entry,
 }
 
@@ -133,7 +131,7 @@ const LONG: usize = 8;
 /// operations are never dropped.
 const KEPT_READS: usize = 64;
 const KEPT_READS_OF_PAGE: usize = 1 << 14;
-/// Entries at the end of a list among which the same access by other lanes is looked for.
+/// The number of last entries of a list that are searched for the same access by other lanes.
 const RECENT: usize = 64;
 
 impl Lists {
@@ -155,7 +153,7 @@ impl Lists {
         Entry { who: 0, epoch: LIST, lanes: number }
     }
 
-    /// Frees the list that an entry stands for, if it does.
+    /// Frees the list of an entry that stands for a list.
     fn release(&mut self, entry: Entry) {
         if entry.epoch == LIST {
             self.change(entry.lanes, Vec::clear);
@@ -173,7 +171,7 @@ impl Lists {
 
     /// Adds an access to a list unless it races with one of it, which it gives.
     ///
-    /// A list has reads, and behind them the atomic operations that a later access can race with.
+    /// A list has the reads first, then the atomic operations that a later access can race with.
     fn add(&mut self, number: u32, kind: Kind, access: Entry, order: &impl Ordering) -> Option<Found> {
         let list = &mut self.lists[number as usize];
         let atomics = list.iter().rev().take_while(|entry| entry.is_atomic()).count();
@@ -204,12 +202,12 @@ impl Lists {
         None
     }
 
-    /// The entries of the list that an entry stands for, or itself, which is the `one`.
+    /// The entries of the list that an entry stands for, or the entry itself, `one`.
     fn of<'a>(&'a self, entry: &Entry, one: &'a [Entry; 1]) -> &'a [Entry] {
         if entry.epoch == LIST { &self.lists[entry.lanes as usize] } else { one }
     }
 
-    /// A cell that knows the same as this one.
+    /// A copy of this cell.
     pub(crate) fn duplicate(&mut self, cell: Cell) -> Cell {
         let mut copy = |entry: Entry| {
             if entry.epoch != LIST {
@@ -222,22 +220,21 @@ impl Lists {
     }
 }
 
-/// What orders accesses, seen from the threads that make one.
+/// The order of earlier accesses before a new one.
 pub(crate) trait Ordering {
     /// Whether all threads of the accessing block know that the entry's epoch has ended.
     fn is_known_to_all(&self, entry: &Entry) -> bool;
-    /// A lane of the entry whose access is not ordered before that of an accessing lane, and the
-    /// latter.
+    /// A lane of the entry, and an accessing lane that is not ordered after it.
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)>;
     /// Whether the entry is of the accessing block.
     fn is_of_block(&self, entry: &Entry) -> bool;
 
-    /// Two threads write the same value to the same bytes, with no order.
+    /// Two unordered threads write the same value to the same bytes.
     fn same_value(&self, found: Found) {
         let _ = found;
     }
 
-    /// As [`unordered`](Self::unordered), for most accesses in few steps.
+    /// As [`unordered`](Self::unordered), with a fast path for most accesses.
     #[inline(always)]
     fn race(&self, entry: &Entry) -> Option<(u32, u32)> {
         if entry.epoch == 0 || self.is_known_to_all(entry) { None } else { self.unordered(entry) }
@@ -248,9 +245,9 @@ pub(crate) trait Ordering {
 pub(crate) type Found = (Entry, u32, u32);
 
 impl Cell {
-    /// Notes an access unless it races with an earlier one, which it gives. Writes that leave the
-    /// bytes as they are, which `same` says, do not race with other writes, nor with the reads of
-    /// who wrote the same.
+    /// Records an access, or returns an earlier one that it races with. A write that leaves the
+    /// bytes as they are (`same`) does not race with other writes, nor with reads of threads that
+    /// wrote the same value.
     #[inline(always)]
     pub(crate) fn access(
         &mut self,
@@ -295,8 +292,8 @@ impl Cell {
         }
     }
 
-    /// The write that is known, or the first of several of the same value; an atomic operation
-    /// counts as one.
+    /// The recorded write, or the first of several of the same value. An atomic operation counts as
+    /// a write.
     fn writes(&self, lists: &Lists) -> Option<Entry> {
         let (one_write, one_other) = ([self.write], [self.others]);
         let writes = lists.of(&self.write, &one_write).first().filter(|write| write.epoch != 0);
@@ -304,7 +301,7 @@ impl Cell {
         writes.or_else(|| others.find(|other| other.epoch != 0 && other.is_atomic())).copied()
     }
 
-    /// As [`access`](Self::access), without noting it.
+    /// As [`access`](Self::access), without recording it.
     pub(crate) fn check(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
         if self.write.epoch == 0 || order.is_known_to_all(&self.write) {
             return None;
@@ -312,8 +309,8 @@ impl Cell {
         self.race_of_writes(lists, &Entry::NONE, order)
     }
 
-    /// The race with a write that nothing has ordered since; readers who have written the same
-    /// themselves make none.
+    /// The race with an unordered write. A thread that reads after it wrote the same value does not
+    /// race.
     fn race_of_writes(&self, lists: &Lists, reader: &Entry, order: &impl Ordering) -> Option<Found> {
         let one = [self.write];
         let all = lists.of(&self.write, &one);
@@ -323,7 +320,7 @@ impl Cell {
         all.iter().find_map(|write| order.race(write).map(|(other, own)| (*write, other, own)))
     }
 
-    /// Notes one more write of the same value.
+    /// Records one more write of the same value.
     #[cold]
     fn write_same(&mut self, lists: &mut Lists, access: Entry, order: &impl Ordering) -> Option<Found> {
         let (one_write, one_other) = ([self.write], [self.others]);
@@ -349,7 +346,7 @@ impl Cell {
         None
     }
 
-    /// The race of a write with what came since the last one.
+    /// The race of a write with the accesses after the previous write.
     fn race_of_others(&self, lists: &Lists, order: &impl Ordering) -> Option<Found> {
         let one = [self.others];
         race_of(lists.of(&self.others, &one), Kind::Write, |_| true, order)
@@ -384,11 +381,11 @@ impl Cell {
     }
 }
 
-/// Adds an atomic operation behind the reads of a list.
+/// Adds an atomic operation after the reads of a list.
 ///
-/// An atomic operation has seen those before it, so that an access that is ordered behind the
-/// newest is ordered behind all. Two older ones stay, the newest of the block's scope and the
-/// newest of another block: scopes make these race with atomic operations to come.
+/// An atomic operation is ordered after the earlier ones, so an access that is ordered after the
+/// newest is ordered after all. Two older ones stay: the newest of the block's scope and the newest
+/// of another block. Because of their scopes, later atomic operations can race with them.
 fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl Ordering) {
     let (mut has_narrow, mut has_foreign) = (access.is_narrow(), false);
     let mut at = list.len();
@@ -405,8 +402,8 @@ fn add_atomic(list: &mut Vec<Entry>, reads: usize, access: Entry, order: &impl O
     list.push(access);
 }
 
-/// The race of an access of a kind with those reads and atomic operations that `counts` is true of,
-/// the newest last.
+/// The race of an access of a kind with the reads and atomic operations for which `counts` holds;
+/// the newest is the last.
 fn race_of(
     others: &[Entry],
     kind: Kind,
@@ -431,13 +428,13 @@ fn race_of(
     others.iter().enumerate().find_map(race)
 }
 
-/// The group of bytes that a page is cut into where nothing was accessed.
+/// The size of a page's groups before the first access.
 const UNCUT: u8 = u8::MAX;
 
 /// Bytes of memory that a page stands for.
 pub(crate) const PAGE: usize = 1024;
 
-/// The shadow of a page of memory, by groups of as many bytes as the smallest access to it has had.
+/// The shadow of a page of memory. A group has as many bytes as the smallest access to the page.
 pub(crate) struct Page {
     /// Bytes of a group, as a power of two.
     shift: u8,
@@ -452,7 +449,7 @@ impl Default for Page {
 }
 
 impl Page {
-    /// Forgets all.
+    /// Removes all accesses.
     pub(crate) fn clear(&mut self) {
         self.shift = UNCUT;
     }
@@ -511,8 +508,7 @@ impl Page {
         self.first(offset, bytes, |cell, lists| cell.writes(lists))
     }
 
-    /// A write to one of these bytes in this launch, of which `is_it` holds, or an atomic
-    /// operation.
+    /// A write or an atomic operation of this launch on one of these bytes for which `is_it` holds.
     pub(crate) fn find_write(
         &self,
         offset: usize,
@@ -527,7 +523,7 @@ impl Page {
         })
     }
 
-    /// An access to one of these bytes that one of a kind conflicts with, ordered or not.
+    /// An access to one of these bytes that conflicts with an access of this kind, ordered or not.
     pub(crate) fn conflict(&self, kind: Kind, offset: usize, bytes: usize) -> Option<(usize, Entry)> {
         self.first(offset, bytes, |cell, lists| {
             let (one_write, one_other) = ([cell.write], [cell.others]);

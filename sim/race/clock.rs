@@ -1,30 +1,30 @@
-//! The clocks of threads: which accesses of others came before.
+//! The clocks of threads: which accesses of other threads are ordered before theirs.
 //!
-//! A thread's clock is, for each other thread, the last epoch of it that has ended before. It is
-//! held in parts, the largest of which counts: one number for all threads of the block, one for
-//! those of the warp, and, where something else than a whole block or warp has met, a number for
+//! A thread's clock has, for each other thread, the last epoch that is known to have ended. It has
+//! several parts, of which the largest number counts: one number for all threads of the block, one
+//! for those of the warp, and, after a meeting of threads other than a whole block or warp, one for
 //! each thread of the cluster.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What is known of threads of other clusters: for each, the epochs of its threads.
+/// The known epochs of other clusters: for each cluster, those of its threads.
 pub(crate) type Foreign = Vec<(u32, Arc<[u32]>)>;
 
 /// Epochs that are known to have ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
-    /// By the number of a thread in the cluster, and behind all threads by the number of a warp, of
-    /// the instructions that read for the whole warp; empty if of none.
+    /// By the number of a thread in the cluster. After all threads, by the number of a warp, for
+    /// the instructions that read for the whole warp; empty if no epoch is known.
     pub(crate) threads: Vec<u32>,
     /// The clocks of other clusters.
     pub(crate) foreign: Option<Arc<Foreign>>,
-    /// Whether the thread knows that the launch before has ended.
+    /// Whether the thread knows that the previous launch has ended.
     pub(crate) prior: bool,
 }
 
-/// The larger of each two numbers.
+/// The elementwise maximum.
 fn join_epochs(into: &mut Vec<u32>, other: &[u32]) {
     if into.len() < other.len() {
         into.resize(other.len(), 0);
@@ -34,7 +34,7 @@ fn join_epochs(into: &mut Vec<u32>, other: &[u32]) {
     }
 }
 
-/// What either of two knows of other clusters.
+/// The union of two threads' knowledge of other clusters.
 pub(crate) fn join_foreign(into: &mut Option<Arc<Foreign>>, other: &Arc<Foreign>) {
     let Some(own) = into else {
         *into = Some(other.clone());
@@ -49,7 +49,7 @@ pub(crate) fn join_foreign(into: &mut Option<Arc<Foreign>>, other: &Arc<Foreign>
     }
 }
 
-/// Adds what is known of a cluster.
+/// Adds the known epochs of a cluster.
 pub(crate) fn add_foreign(into: &mut Foreign, cluster: u32, epochs: &Arc<[u32]>) {
     match into.iter_mut().find(|(other, _)| *other == cluster) {
         None => into.push((cluster, epochs.clone())),
@@ -63,7 +63,7 @@ pub(crate) fn add_foreign(into: &mut Foreign, cluster: u32, epochs: &Arc<[u32]>)
 }
 
 impl Seen {
-    /// Adds what `other` knows.
+    /// Adds the epochs that `other` knows.
     pub(crate) fn join(&mut self, other: &Self) {
         join_epochs(&mut self.threads, &other.threads);
         if let Some(foreign) = &other.foreign {
@@ -100,16 +100,16 @@ impl Seen {
     }
 }
 
-/// A thread's clock, but for what the whole block knows.
+/// A thread's clock, without the number that the whole block shares.
 #[derive(Debug)]
 pub(crate) struct ThreadClock {
     /// The epoch of its accesses, from 1.
     pub(crate) own: Cell<u32>,
-    /// The last epoch that has ended of all lanes of its warp.
+    /// The last epoch that has ended for all lanes of its warp.
     pub(crate) warp: Cell<u32>,
-    /// The last epoch of its warp's instructions in which it took part in one.
+    /// The epoch of its warp's instructions at the last one in which it took part.
     pub(crate) whole: Cell<u32>,
-    /// What else it knows.
+    /// Further known epochs.
     pub(crate) others: RefCell<Option<Rc<Seen>>>,
 }
 
@@ -127,22 +127,22 @@ impl ThreadClock {
         self.others.take();
     }
 
-    /// Begins an epoch: what comes now is not handed on by what was before.
+    /// Begins an epoch: earlier synchronisation does not pass on later accesses.
     pub(crate) fn tick(&self) {
         self.own.set(self.own.get() + 1);
     }
 }
 
-/// What threads that came to a meeting know, all together.
+/// The joined knowledge of threads that have arrived at a meeting.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Gathered {
     pub(crate) seen: Option<Rc<Seen>>,
-    /// What the last of them knew besides, as the next one often knows the same.
+    /// The further knowledge of the last thread: the next one often has the same.
     last: Option<Rc<Seen>>,
 }
 
 impl Gathered {
-    /// Adds what is known elsewhere.
+    /// Adds knowledge from another meeting.
     pub(crate) fn join(&mut self, other: &Rc<Seen>) {
         if self.last.as_ref().is_some_and(|last| Rc::ptr_eq(last, other)) {
             return;
@@ -155,7 +155,7 @@ impl Gathered {
         }
     }
 
-    /// What is known, to be added to.
+    /// The knowledge, for changes.
     pub(crate) fn change(&mut self) -> &mut Seen {
         Rc::make_mut(self.seen.get_or_insert_default())
     }

@@ -66,7 +66,7 @@ impl Drop for Pages {
 }
 
 /// Calls `act(address, bytes)` for the part of a range in each page of an allocation, until it
-/// gives something.
+/// returns `Some`.
 fn for_each_page<R>(
     base: u64,
     address: u64,
@@ -102,7 +102,7 @@ impl super::cell::Ordering for Alone {
     }
 }
 
-/// What the blocks of a launch know of each other's accesses.
+/// The accesses that the blocks of a launch share.
 pub(crate) struct GlobalRaces {
     /// The grid in clusters, a cluster in blocks, a block in threads.
     extents: [Dim3; 3],
@@ -110,9 +110,9 @@ pub(crate) struct GlobalRaces {
     allocations: Vec<Pages>,
     /// Whether a thread has released anything to the whole GPU.
     releases: AtomicBool,
-    /// What was released to the whole GPU at an address, by atomic operations on it.
+    /// The knowledge that atomic operations have released to the whole GPU, by address.
     released: Mutex<HashMap<u64, Foreign>>,
-    /// The epochs of threads, by cluster, after which a proxy fence for global memory came.
+    /// The epochs of threads, by cluster, that a later proxy fence for global memory covers.
     fenced: Mutex<Foreign>,
     /// The reported writes of the same value by several threads, with the block, one for each pair
     /// of lines.
@@ -160,7 +160,7 @@ impl GlobalRaces {
         }
     }
 
-    /// The warnings, which are gone then.
+    /// Takes the warnings.
     pub(crate) fn take_warnings(&self) -> Vec<(Dim3, RawFault)> {
         let take = |warnings: &Mutex<Vec<_>>| {
             std::mem::take(&mut *warnings.lock().unwrap_or_else(PoisonError::into_inner))
@@ -182,7 +182,7 @@ impl GlobalRaces {
         pages.page(offset / PAGE).with(|page| act(page, offset % PAGE))
     }
 
-    /// Notes an access of one thread, the only one, to bytes of an allocation.
+    /// Records an access to bytes of an allocation by the only thread.
     pub(crate) fn note_alone(
         &self,
         allocation: Option<usize>,
@@ -201,8 +201,8 @@ impl GlobalRaces {
         });
     }
 
-    /// A thread of a cluster fences the proxies for global memory, behind what it knows of its
-    /// cluster and of others.
+    /// Records a proxy fence for global memory by a thread of a cluster. It covers the accesses of
+    /// its own and of other clusters that the thread knows to have ended.
     pub(crate) fn fence_proxies(&self, cluster: u32, epochs: &Arc<[u32]>, foreign: Option<&Foreign>) {
         let mut fenced = self.fenced.lock().unwrap_or_else(PoisonError::into_inner);
         add_foreign(&mut fenced, cluster, epochs);
@@ -211,8 +211,8 @@ impl GlobalRaces {
         }
     }
 
-    /// A write of threads in this launch to these bytes behind which no proxy fence came, and its
-    /// first byte.
+    /// A write of threads of this launch to these bytes without a later proxy fence, and its first
+    /// byte.
     pub(crate) fn find_unfenced(&self, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
         let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
         let fenced = self.fenced.lock().unwrap_or_else(PoisonError::into_inner);
@@ -240,8 +240,8 @@ impl GlobalRaces {
         RaceAccess { access, kernel: None, block: Some(block), thread, location }
     }
 
-    /// An access that one of a kind to these bytes conflicts with, were the two not ordered, and
-    /// the first byte that both touch.
+    /// An access that conflicts with an unordered access of this kind to these bytes, and the first
+    /// byte of both.
     pub(crate) fn find(&self, kind: Kind, address: u64, bytes: usize) -> Option<(u64, RaceAccess)> {
         let number = self.allocations.partition_point(|pages| pages.base <= address).checked_sub(1)?;
         for_each_page(self.allocations[number].base, address, bytes, |address, bytes| {
@@ -285,18 +285,18 @@ impl GlobalRaces {
         self.releases.load(Ordering::SeqCst)
     }
 
-    /// What was released to the whole GPU; no atomic operation that releases or acquires comes
-    /// between as long as it is held.
+    /// The knowledge released to the whole GPU. While it is locked, no atomic operation releases or
+    /// acquires.
     pub(crate) fn released(&self) -> Releases<'_> {
         Releases(self.released.lock().unwrap_or_else(PoisonError::into_inner), &self.releases)
     }
 }
 
-/// What was released to the whole GPU.
+/// The knowledge released to the whole GPU.
 pub(crate) struct Releases<'a>(MutexGuard<'a, HashMap<u64, Foreign>>, &'a AtomicBool);
 
 impl Releases<'_> {
-    /// Adds at an address what a thread of a cluster knows of its cluster, and of others.
+    /// Adds, at an address, a thread's knowledge of its own and of other clusters.
     pub(crate) fn add(&mut self, address: u64, cluster: u32, epochs: &Arc<[u32]>, foreign: Option<&Foreign>) {
         self.1.store(true, Ordering::SeqCst);
         let released = self.0.entry(address).or_default();
@@ -306,7 +306,7 @@ impl Releases<'_> {
         }
     }
 
-    /// What was released at an address.
+    /// The knowledge released at an address.
     pub(crate) fn at(&self, address: u64) -> Option<&Foreign> {
         self.0.get(&address)
     }

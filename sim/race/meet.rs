@@ -1,11 +1,11 @@
-//! Threads that meet hand on what they know: at barriers, at fences, and when they wait for the
-//! launch before.
+//! Threads pass on their knowledge: at barriers, at fences, and when they wait for the previous
+//! launch.
 
 use super::clock::{Gathered, Seen, ThreadClock};
 use crate::block::{BlockContext, WARP_SIZE};
 use std::rc::Rc;
 
-/// What a thread knew at a fence.
+/// The knowledge of a thread at a fence.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     /// The thread's number in the block.
@@ -18,13 +18,13 @@ pub(crate) struct Snapshot {
 }
 
 impl BlockContext {
-    /// Whether a thread knows that the launch before has ended.
+    /// Whether a thread knows that the previous launch has ended.
     pub(super) fn knows_prior(&self, thread: u32) -> bool {
         let others = self.threads[thread as usize].clock.others.borrow();
         others.as_ref().is_some_and(|seen| seen.prior)
     }
 
-    /// The running thread waits for the launch before.
+    /// The running thread waits for the previous launch.
     pub(crate) fn wait_for_prior(&self) {
         if let Some(concurrent) = &self.concurrent {
             concurrent.chain.wait();
@@ -50,7 +50,7 @@ impl BlockContext {
         }
     }
 
-    /// Adds to what a thread knows besides what its block knows.
+    /// Adds to the thread's own knowledge, beside that of its block.
     pub(super) fn learn(&self, clock: &ThreadClock, seen: &Rc<Seen>) {
         let mut others = clock.others.borrow_mut();
         match &*others {
@@ -74,7 +74,7 @@ impl BlockContext {
         }
     }
 
-    /// Adds what a thread of this block knows to what is gathered.
+    /// Adds the knowledge of a thread of this block to a gathering.
     fn gather(&self, into: &mut Gathered, thread: u32) {
         let clock = &self.threads[thread as usize].clock;
         if let Some(others) = &*clock.others.borrow() {
@@ -99,7 +99,7 @@ impl BlockContext {
         }
     }
 
-    /// The running thread hands on its clock.
+    /// The running thread passes on its clock.
     pub(crate) fn release(&self, into: &mut Gathered) {
         if self.clock.is_on() {
             self.gather(into, self.running.get());
@@ -107,7 +107,7 @@ impl BlockContext {
         }
     }
 
-    /// The running thread takes on what was gathered.
+    /// The running thread receives the gathered knowledge.
     pub(crate) fn take_on(&self, gathered: Option<&Rc<Seen>>) {
         if self.clock.is_on()
             && let Some(seen) = gathered
@@ -116,7 +116,7 @@ impl BlockContext {
         }
     }
 
-    /// What a thread of this block knows now.
+    /// The current knowledge of a thread of this block.
     pub(super) fn snapshot(&self, thread: u32) -> Snapshot {
         let clock = &self.threads[thread as usize].clock;
         let whole = &self.clock.whole[(thread / WARP_SIZE) as usize];
@@ -131,7 +131,7 @@ impl BlockContext {
         }
     }
 
-    /// All that a snapshot of a thread of this block says.
+    /// The full knowledge in a snapshot of a thread of this block.
     pub(super) fn whole(&self, snapshot: &Snapshot) -> Rc<Seen> {
         let mut seen = snapshot.others.as_deref().cloned().unwrap_or_default();
         let (number, first) = (self.number_in_cluster(snapshot.thread), self.number_in_cluster(0));
@@ -172,7 +172,8 @@ impl BlockContext {
         }
     }
 
-    /// Threads of the block have met, behind what others have `told` who went on.
+    /// Threads of the block have met. `told` is the knowledge of threads that arrived without a
+    /// wait.
     pub(crate) fn meet_as_some(&self, threads: &[u32], told: Gathered) {
         if !self.clock.is_on() {
             return;
@@ -186,7 +187,7 @@ impl BlockContext {
         let Some(seen) = all.seen else { return };
         for &thread in threads {
             let clock = &self.threads[thread as usize].clock;
-            // All that it knew is in there.
+            // It holds all of the thread's knowledge.
             clock.others.replace(Some(seen.clone()));
             clock.own.set(epoch + 1);
         }
@@ -220,8 +221,8 @@ impl BlockContext {
         }
     }
 
-    /// The running thread has seen a condition of the simulator fulfilled, which any thread of the
-    /// cluster may have brought about.
+    /// The running thread has seen that a condition of the simulator holds. Any thread of the
+    /// cluster may have caused it.
     pub(crate) fn meet_by_condition(&self) {
         if !self.clock.is_on() {
             return;

@@ -2,9 +2,9 @@
 //!
 //! Every access leaves an [`Entry`] in a shadow of the memory: who made it, and in which epoch of
 //! that thread. A thread's epoch ends whenever it hands its clock to others: at a barrier, at an
-//! mbarrier, at a fence. A later access is ordered behind an entry if its thread knows that the
-//! entry's epoch has ended ([`clock`]). An access that is not is a race, whatever the order is in
-//! which the threads happened to run.
+//! mbarrier, at a fence. A later access is ordered after an entry if its thread knows that the
+//! entry's epoch has ended ([`clock`]). Otherwise the access is a race, in whatever order the
+//! threads happened to run.
 //!
 //! Clocks are epochs with few exceptions: a barrier of the whole block sets one number for all of
 //! its threads, a barrier of a warp one for its lanes. Only named barriers, mbarriers, clusters and

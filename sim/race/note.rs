@@ -1,4 +1,4 @@
-//! Accesses of a block's threads: noted in the shadow of the memory, and told where they race.
+//! Records the accesses of a block's threads in the memory's shadow, and reports races.
 
 use super::cell::{Entry, Found, Kind, PAGE};
 use super::order::Accessor;
@@ -15,7 +15,7 @@ pub(crate) struct Noted {
     pub(crate) access: Access,
     pub(crate) kind: Kind,
     pub(crate) location: &'static Location<'static>,
-    /// The bits that a write changes: those of two values that differ.
+    /// The bits that a write changes.
     pub(crate) changed: u128,
 }
 
@@ -26,7 +26,7 @@ impl Noted {
         at + bytes <= 16 && self.changed >> (8 * at) & (u128::MAX >> (128 - 8 * bytes)) == 0
     }
 
-    /// One of which nothing is known but that it may change all.
+    /// An access that may change every bit.
     pub(crate) fn new(access: Access, kind: Kind, location: &'static Location<'static>) -> Self {
         Self { access, kind, location, changed: u128::MAX }
     }
@@ -38,9 +38,9 @@ pub(super) fn shift_of(offset: usize, bytes: usize) -> u8 {
 }
 
 impl BlockContext {
-    /// All lanes of a warp of this block take part in an instruction that reads shared memory for
-    /// all of them, of which `reads(note)` tells: `note(lanes, offset)` notes the bytes at an
-    /// offset that are for these lanes.
+    /// Records an instruction by which all lanes of a warp of this block read shared memory.
+    /// `reads` calls its argument `note(lanes, offset)` for each range: the bytes at `offset` go to
+    /// `lanes`.
     pub(crate) fn note_whole(
         &self,
         warp: u32,
@@ -112,7 +112,7 @@ impl BlockContext {
             }
             left &= !alike;
             let place = by.clock.places.number(noted.location, noted.access);
-            // Those before `left` were noted in an earlier turn of this loop.
+            // Earlier iterations have noted the lanes that are no longer in `left`.
             let accessor = Accessor { together: (lanes & !left & !alike, place), ..by.accessor(warp, alike) };
             let entry = accessor.entry(place, epoch);
             self.note_entry(&accessor, entry, noted, offset, bytes);
@@ -145,8 +145,8 @@ impl BlockContext {
         RaceSpace::Shared { offset: offset as i64, rank }
     }
 
-    /// The race that an asynchronous read of this block's shared memory makes, issued by
-    /// these lanes of the running warp.
+    /// The race of an asynchronous read of this block's shared memory, which these lanes of the
+    /// running warp have issued.
     pub(crate) fn check_shared(
         &self,
         access: Access,
@@ -174,8 +174,8 @@ impl BlockContext {
     }
 
     /// The running thread stores the lowest `bytes` bytes of `bits`, 1 to 16 of them, in global
-    /// memory, in an allocation of this number: no other thread comes between the store and what is
-    /// noted of it.
+    /// memory, in an allocation of this number. No other thread accesses the page between the store
+    /// and its record.
     // Not generic: that would be compiled, without optimisation, in the crate of the kernel.
     #[inline(never)]
     pub(crate) fn store_noted(
@@ -192,7 +192,8 @@ impl BlockContext {
         });
     }
 
-    /// As [`note_global`](Self::note_global), of what `act` does meanwhile.
+    /// As [`note_global`](Self::note_global), for the access that `act` makes under the page's
+    /// lock.
     pub(crate) fn note_global_with(
         &self,
         noted: Noted,
@@ -205,8 +206,8 @@ impl BlockContext {
         });
     }
 
-    /// As [`note_global`](Self::note_global); `act`, which gives what is noted, runs while no other
-    /// thread notes anything of the page.
+    /// As [`note_global`](Self::note_global); `act` returns the access to record, and runs under
+    /// the page's lock.
     #[inline(always)]
     fn note_global_by(
         &self,
@@ -253,7 +254,7 @@ impl BlockContext {
         }
     }
 
-    /// Faults for a read-only load of what was written in this launch.
+    /// Faults for a read-only load of bytes that this launch has written.
     fn check_read_only(&self, noted: Noted, thread: u32, allocation: usize, address: u64, bytes: usize) {
         let written =
             self.races().with_page(allocation, address, |page, offset| page.last_write(offset, bytes));
@@ -270,7 +271,7 @@ impl BlockContext {
         accessor.fault(thread % WARP_SIZE, noted.location, kind);
     }
 
-    /// Faults for an access to what other work touches that may run at the same time.
+    /// Faults for an access that conflicts with one of work that may run at the same time.
     fn check_concurrent(
         &self,
         concurrent: &Concurrent,
@@ -293,8 +294,8 @@ impl BlockContext {
         }
     }
 
-    /// The fault of an asynchronous read of global memory that threads wrote in this launch, with
-    /// no fence between the proxies behind that.
+    /// The fault of an asynchronous read of global memory that threads of this launch have written
+    /// without a later proxy fence.
     pub(crate) fn global_unfenced(&self, access: Access, address: u64, bytes: usize) -> Option<FaultKind> {
         if !self.clock.is_on() {
             return None;
@@ -316,7 +317,7 @@ impl BlockContext {
 }
 
 impl Accessor<'_> {
-    /// Faults for a race; returns only in a thread that unwinds already.
+    /// Faults for a race. Returns only in a thread that already unwinds.
     #[cold]
     #[inline(never)]
     fn raise(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
@@ -325,7 +326,7 @@ impl Accessor<'_> {
         }
     }
 
-    /// Tells, at the end of the launch, that two threads write the same value.
+    /// Adds a warning that two threads write the same value, which the end of the launch reports.
     #[cold]
     #[inline(never)]
     fn warn(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
@@ -335,7 +336,7 @@ impl Accessor<'_> {
         self.block.races().warn(self.block.block_index.get(), warning);
     }
 
-    /// Faults; returns only in a thread that unwinds already, and for one that has returned.
+    /// Faults. Returns only in a thread that already unwinds, or for a thread that has returned.
     #[cold]
     #[inline(never)]
     fn fault(&self, lane: u32, location: &'static Location<'static>, kind: FaultKind) {
@@ -343,14 +344,14 @@ impl Accessor<'_> {
             return;
         }
         let thread = self.block.threads[(self.warp * WARP_SIZE + lane) as usize].index;
-        // A thread that has returned unwinds no more.
+        // A thread that has returned cannot unwind.
         if running().is_none() {
             return self.block.record(RawFault { thread, location: Some(location), kind });
         }
         self.block.raise_for(thread, location, kind);
     }
 
-    /// Who made an access, and how close to this one's threads.
+    /// The thread that made an access, and its relation to the threads of this access.
     fn other(&self, entry: Entry, lane: u32) -> (RaceAccess, RaceThreads) {
         let (location, access) = place(entry.place());
         let rank = entry.warp() / self.warps;

@@ -1,5 +1,5 @@
-//! What orders the threads of a block: the clocks that they share, and what an access of one is
-//! ordered behind.
+//! The order of a block's threads: the clocks that they share, and the accesses that precede an
+//! access of one of them.
 
 use super::cell::{Entry, Found, Ordering};
 use super::clock::{Seen, ThreadClock};
@@ -8,24 +8,24 @@ use crate::block::{BlockContext, WARP_SIZE};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// A join that was made, which the next thread often makes again.
+/// The last join of two clocks: the next thread often needs the same one.
 type Joined = (Rc<Seen>, Rc<Seen>, Rc<Seen>);
 
 /// The part of the clocks that a block's threads share.
 pub(crate) struct BlockClock {
     pub(super) on: Cell<bool>,
-    /// The last epoch that has ended of all threads of the block.
+    /// The last epoch that has ended for all threads of the block.
     pub(super) block: Cell<u32>,
     pub(super) joined: RefCell<Option<Joined>>,
     /// By warp: the epoch of the instructions that read for the whole warp, and whether a lane has
-    /// handed on its clock since the last.
+    /// passed on its clock since the last one.
     pub(super) whole: Box<[Cell<(u32, bool)>]>,
     pub(super) places: Places,
-    /// Whether threads that write the same value are reported, and two of the last access.
+    /// Whether threads that write the same value are reported, and such a pair in the last access.
     pub(super) tells_values: bool,
     pub(super) same: Cell<Option<Found>>,
-    /// Whether a thread has waited for the launch before, and whether one has allowed the next
-    /// launch that had not waited.
+    /// Whether a thread has waited for the previous launch, and whether a thread that had not
+    /// waited has allowed the next launch.
     pub(super) waited: Cell<bool>,
     pub(super) allows_early: Cell<bool>,
 }
@@ -45,13 +45,13 @@ impl BlockClock {
         }
     }
 
-    /// Whether races are looked for.
+    /// Whether race detection is on.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.on.get()
     }
 
-    /// Lets accesses of `act` go unnoticed: they are the simulator's.
+    /// Runs `act` without recording its accesses, which are the simulator's own.
     pub(crate) fn unnoticed<R>(&self, act: impl FnOnce() -> R) -> R {
         let on = self.on.replace(false);
         let result = act();
@@ -76,12 +76,12 @@ pub(crate) struct Accessor<'a> {
     /// The block's first warp in the cluster, and its warps.
     pub(super) first_warp: u32,
     pub(super) warps: u32,
-    /// What all threads of the block know of each other.
+    /// The last epoch that has ended for all threads of the block, as all of them know.
     pub(super) known: u32,
     /// The warp in the block.
     pub(super) warp: u32,
     pub(super) lanes: u32,
-    /// Other lanes of the same instruction, whose access was noted already, and its place.
+    /// Other lanes of the same instruction whose access is already recorded, and its place.
     pub(super) together: (u32, u16),
 }
 
@@ -136,8 +136,8 @@ impl Ordering for Accessor<'_> {
             let clock = self.clock(lane);
             let mut others = entry.lanes;
             if entry.is_whole() {
-                // A lane of the warp took part. Instructions of a whole warp read shared memory
-                // alone, so it is of the cluster.
+                // A lane of the warp took part. Only reads of shared memory are instructions of a
+                // whole warp, so the entry is of the cluster.
                 let number = self.block.whole_number(entry.warp());
                 let seen = clock.others.borrow();
                 let is_known = entry.warp() == self.first_warp + self.warp
@@ -184,13 +184,13 @@ impl BlockContext {
         self.first_warp() * WARP_SIZE + thread
     }
 
-    /// The number, behind those of all threads, of a warp of the cluster: of its instructions that
-    /// read for all of it.
+    /// The number of a warp of the cluster, for its instructions that read for the whole warp.
+    /// These numbers follow those of the threads.
     pub(super) fn whole_number(&self, warp: u32) -> u32 {
         self.cluster().blocks().len() as u32 * self.count().div_ceil(WARP_SIZE) * WARP_SIZE + warp
     }
 
-    /// Lanes of a warp of this block, which accesses memory.
+    /// Lanes of a warp of this block that access memory.
     #[inline(always)]
     pub(super) fn accessor(&self, warp: u32, lanes: u32) -> Accessor<'_> {
         let warps = self.exited_lanes.len() as u32;

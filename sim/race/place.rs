@@ -1,4 +1,4 @@
-//! Where accesses stand in the source, as numbers that fit into an entry.
+//! Source lines of accesses, as numbers that fit into an entry.
 
 use crate::fault::Access;
 use std::cell::Cell;
@@ -55,7 +55,7 @@ fn look_up(location: &'static Location<'static>, access: Access) -> u16 {
     if let Some(&number) = table.numbers.get(&key) {
         return number;
     }
-    // A process with more places than numbers tells the last of them for all others.
+    // In a process with more places than numbers, the last number stands for all further places.
     let number = table.places.len().min(u16::MAX.into()) as u16;
     if table.places.len() <= usize::from(u16::MAX) {
         table.places.push((location, access));

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 pub(crate) struct SharedShadow(RefCell<Vec<Page>>);
 
 impl SharedShadow {
-    /// The shadow of this many bytes, or of none without race detection.
+    /// The shadow of this many bytes; it is empty without race detection.
     pub(crate) fn new(bytes: usize) -> Self {
         Self(RefCell::new((0..bytes.div_ceil(PAGE)).map(|_| Page::default()).collect()))
     }

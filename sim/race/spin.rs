@@ -3,8 +3,8 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A value that one thread at a time uses. Its release is a plain store, where that of `Mutex` is a
-/// second locked instruction, which would be a tenth of what race detection costs.
+/// A value that one thread at a time uses. A release is a plain store. `Mutex` takes a second
+/// locked instruction, a tenth of the time of race detection.
 #[derive(Default)]
 pub(super) struct Spin<T> {
     locked: AtomicBool,
@@ -24,12 +24,11 @@ impl Drop for Unlock<'_> {
     }
 }
 
-/// Attempts after which a thread lets others run.
+/// The number of attempts after which a thread yields.
 const SPINS: u32 = 64;
 
 impl<T> Spin<T> {
-    /// Calls `act` with the value, which no other thread uses meanwhile. `act` does not use it by
-    /// the lock again.
+    /// Calls `act` with the value under the lock. `act` must not take the lock again.
     #[inline(always)]
     pub(super) fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> R {
         if self.locked.swap(true, Ordering::Acquire) {

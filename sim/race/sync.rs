@@ -1,9 +1,9 @@
 //! Fences and atomic operations: how they hand clocks on.
 //!
-//! All atomic operations are relaxed. A fence and an atomic operation behind it release what came
-//! before the fence; an atomic operation that reads what was released, and a fence behind it,
-//! acquire that. Both have a scope: what is released or acquired by a narrow fence or a narrow
-//! atomic operation reaches the threads of that scope alone.
+//! All atomic operations are relaxed. A fence and a later atomic operation release the accesses
+//! before the fence. An atomic operation that reads a released value, and a later fence, acquire
+//! them. Fences and atomic operations have a scope: a release or an acquisition reaches only the
+//! threads of the narrower scope.
 
 use super::clock::{Gathered, Seen, join_foreign};
 use super::meet::Snapshot;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The threads that a fence orders, or that an atomic operation is one step to.
+/// The threads that a fence orders, or for which an atomic operation is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
     /// Those of the block.
@@ -27,13 +27,13 @@ pub(crate) enum Scope {
 /// The scopes, narrow ones first.
 const SCOPES: [Scope; 3] = [Scope::Block, Scope::Cluster, Scope::Gpu];
 
-/// What a thread has released, and what it is to acquire at a fence, by scope.
+/// The knowledge that a thread releases, and that its next fence acquires, by scope.
 #[derive(Default)]
 pub(crate) struct Handover {
-    /// What it knew at its last fence of this scope or a wider one.
+    /// Its knowledge at its last fence of this scope or a wider one.
     released: RefCell<[Option<Snapshot>; 3]>,
-    /// What threads of the same block, of the same cluster, and of the GPU had released where it
-    /// has operated since.
+    /// The knowledge that threads of the same block, of the same cluster, and of the GPU had
+    /// released at the addresses of its later atomic operations.
     acquired: RefCell<[Option<Rc<Seen>>; 3]>,
 }
 
@@ -43,7 +43,7 @@ impl Handover {
         self.acquired.take();
     }
 
-    /// The thread is to know this behind its next fence of the scope.
+    /// The thread's next fence of the scope acquires this.
     fn acquire(&self, scope: Scope, seen: &Rc<Seen>) {
         match &mut self.acquired.borrow_mut()[scope as usize] {
             own @ None => *own = Some(seen.clone()),
@@ -53,11 +53,11 @@ impl Handover {
     }
 }
 
-/// An address, as the rank of a block and a shared address or as one in global memory; and the rank
-/// of the block whose threads released there, or [`CLUSTER`].
+/// An address: the rank of a block and a shared address, or an address in global memory. Also the
+/// rank of the block whose threads released there, or [`CLUSTER`].
 type Key = (u32, u64, u32);
 
-/// What the threads of a cluster have released by atomic operations, by address.
+/// The knowledge that the threads of a cluster have released by atomic operations, by address.
 #[derive(Default)]
 pub(crate) struct SyncAddresses {
     any: Cell<bool>,
@@ -94,7 +94,7 @@ impl BlockContext {
         thread.clock.tick();
     }
 
-    /// A fence of the running thread between the proxies, for global memory.
+    /// A proxy fence of the running thread for global memory.
     pub(crate) fn order_proxies(&self) {
         if !self.clock.is_on() {
             return;
@@ -120,7 +120,7 @@ impl BlockContext {
         let handover = &self.thread().handover;
         let addresses = &self.cluster().sync_addresses;
         let is_alone = self.cluster().blocks().len() == 1;
-        // The scopes within the cluster, with what is found there.
+        // The scopes within the cluster, with the knowledge released there.
         let within = SCOPES.into_iter().filter(|&of| of <= scope).filter_map(|of| match of {
             Scope::Block => Some((of, (rank, address, self.rank))),
             Scope::Cluster if !is_alone => Some((of, (rank, address, CLUSTER))),

@@ -1,9 +1,10 @@
-//! The limits of tensor maps, as NVIDIA's "CUDA Driver API" tells them of `cuTensorMapEncodeTiled`.
+//! The limits of tensor maps, as NVIDIA's "CUDA Driver API" lists them for
+//! `cuTensorMapEncodeTiled`.
 
 use super::{MAX_TENSOR_RANK, TensorFill, TensorMap};
 use thiserror::Error;
 
-/// Why there can be no such tensor map.
+/// The reason why a tensor map is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the messages tell all fields")]
@@ -11,7 +12,7 @@ pub enum TensorMapError {
     /// No or too many dimensions.
     #[error("a tensor map has 1 to 5 dimensions, not {rank}")]
     Rank { rank: usize },
-    /// The tensor begins at an odd address.
+    /// The tensor's address is not aligned.
     #[error("the tensor begins at {address:#x}; it must begin at a multiple of 16 bytes, and this is {} past one", address % 16)]
     Address { address: u64 },
     /// An extent of the tensor.
@@ -26,16 +27,16 @@ pub enum TensorMapError {
     /// An extent of the box.
     #[error("the extent of dimension {dimension} of the box is {extent}; it must be 1 to 256")]
     Box { dimension: usize, extent: u32 },
-    /// The rows of a box are no whole pieces.
+    /// The rows of a box are not whole pieces.
     #[error("a row of the box is {extent} elements of {element} bytes, {} bytes; it must be a multiple of 16 bytes", u64::from(*extent) * element)]
     BoxRow { extent: u32, element: u64 },
-    /// The rows of a box are longer than what is swizzled.
+    /// The rows of a box are longer than the swizzle's span.
     #[error(
         "a row of the box is {extent} elements of {element} bytes, {} bytes; the swizzle's span is {span} bytes, {} elements",
         u64::from(*extent) * element, span / element
     )]
     Swizzle { extent: u32, element: u64, span: u64 },
-    /// Every how many elements are moved.
+    /// The step between moved elements.
     #[error("the element stride of dimension {dimension} is {stride}; it must be 1 to 8")]
     ElementStride { dimension: usize, stride: u32 },
     /// Integers have no NaN.
@@ -47,7 +48,7 @@ impl TensorMap {
     /// Whether the driver takes the map.
     ///
     /// # Errors
-    /// The first limit that is not kept, with the numbers.
+    /// The first limit that is violated, with the numbers.
     pub fn check(&self) -> Result<(), TensorMapError> {
         if !(1..=MAX_TENSOR_RANK).contains(&self.rank) {
             return Err(TensorMapError::Rank { rank: self.rank });

@@ -112,7 +112,7 @@ impl TensorSwizzle {
     }
 }
 
-/// What a load gives for elements outside of the tensor, with the driver's numbers
+/// The value that a load returns for elements outside of the tensor, with the driver's numbers
 /// (`CUtensorMapFloatOOBfill`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -138,7 +138,7 @@ pub enum TensorPromotion {
 }
 
 /// A tensor in global memory and the boxes that tensor copies move. Dimensions from `rank` on are 1
-/// and of no meaning.
+/// and ignored.
 ///
 /// In shared memory the rows of a box, its elements along dimension 0, are contiguous. With a
 /// swizzle they start one span apart ([`TensorSwizzle::span`]), shorter ones too: loads do not
@@ -173,20 +173,21 @@ pub struct TensorMap {
     pub strides: [u64; MAX_TENSOR_RANK - 1],
     /// The extents of a box.
     pub box_extents: [u32; MAX_TENSOR_RANK],
-    /// Every how many elements of a box are moved, by dimension. That of dimension 0 has no effect.
+    /// The step between moved elements of a box, by dimension. The step of dimension 0 has no
+    /// effect.
     pub element_strides: [u32; MAX_TENSOR_RANK],
     /// How shared memory is swizzled.
     pub swizzle: TensorSwizzle,
-    /// What loads give outside of the tensor.
+    /// The value that loads return outside of the tensor.
     pub fill: TensorFill,
-    /// What is fetched into the L2 cache.
+    /// The unit in which the L2 cache fetches.
     pub promotion: TensorPromotion,
 }
 
 impl TensorMap {
-    /// A map without a swizzle, of boxes without gaps. The slices have as many values as there are
-    /// dimensions, `strides` one less; what is beyond five is left out, and [`check`](Self::check)
-    /// says so.
+    /// A map without a swizzle, of boxes without gaps. The slices have a value for each dimension,
+    /// `strides` one less. Values beyond the fifth are ignored, and [`check`](Self::check) reports
+    /// them.
     pub fn new(
         element: TensorElement,
         address: u64,
@@ -236,8 +237,8 @@ impl TensorMap {
         (0..MAX_TENSOR_RANK).map(|d| u64::from(self.box_count(d))).product::<u64>() * self.element.bytes()
     }
 
-    /// Whether a box that begins at these coordinates can be stored, or added to what is there.
-    /// Loads may begin anywhere.
+    /// Whether a box that begins at these coordinates can be stored, or added to the tensor. Loads
+    /// may begin anywhere.
     ///
     /// On an H200 (driver 580.159.04) stores and additions that start below 0 along any dimension
     /// are illegal instructions, even if most of the box is in the tensor (observed with 1 to 5
@@ -254,8 +255,8 @@ impl TensorMap {
         start.iter().take(self.rank).all(|&at| at >= 0)
     }
 
-    /// From the tensor's first byte to behind its last, in bytes; `u64::MAX`, which no allocation
-    /// has, where it is more: a single dimension may reach 2^72.
+    /// The number of bytes from the tensor's first byte to its last. `u64::MAX`, which no
+    /// allocation has, if it is larger: a single dimension may reach 2^72.
     pub(crate) fn span_bytes(&self) -> u64 {
         let reach = |d: usize| {
             let stride = if d == 0 { self.element.bytes() } else { self.strides[d - 1] };

@@ -30,8 +30,8 @@ impl Tile {
     }
 
     /// The placement of the box in shared memory. On an H200 loads put the rows of a swizzled box a
-    /// span apart, however short they are, and leave the rest of the span as it was (seen with
-    /// spans of 32, 64 and 128 bytes); stores are taken to read what loads write.
+    /// span apart, however short they are, and leave the rest of the span unchanged (observed with
+    /// spans of 32, 64 and 128 bytes). Stores are assumed to read the bytes that loads write.
     pub(crate) fn placement(&self) -> Placement {
         let row = self.row_bytes();
         let pitch = self.map.swizzle.span().map_or(row, |span| span as usize);
@@ -91,9 +91,9 @@ impl Tile {
         self.rows().flatten().for_each(|row| range(row.address, row.bytes));
     }
 
-    /// Calls `part(address, bytes)` for each part of the box that is in the tensor, `bytes` being
-    /// those of the box there. An H200 stores a row that ends within 16 bytes up to the next
-    /// multiple of them (seen); here what is no element stays as it is.
+    /// Calls `part(address, bytes)` for each part of the box that is in the tensor; `bytes` are the
+    /// box's bytes of this part. An H200 stores a row that ends within 16 bytes up to the next
+    /// multiple of 16 (observed); the simulator leaves the bytes after the row unchanged.
     pub(crate) fn for_each_part(&self, bytes: &[u8], mut part: impl FnMut(u64, &[u8])) {
         for (place, row) in bytes.chunks_exact(self.row_bytes()).zip(self.rows()) {
             if let Some(Row { address, before, bytes }) = row {
@@ -142,7 +142,7 @@ fn fill(element: TensorElement, fill: TensorFill) -> Vec<u8> {
     }
 }
 
-/// What the type does to elements on their way.
+/// The conversion that the type applies to loaded elements.
 fn round(element: TensorElement, bytes: &mut [u8]) {
     let (to_tf32, flush) = match element {
         TensorElement::F32Ftz => (false, true),
@@ -237,7 +237,7 @@ mod tests {
                 let got: Vec<_> = placement.pieces(1024).collect();
                 let mut expected = Vec::new();
                 for y in 0..16 {
-                    // The number of the line of 128 bytes is what exchanges pieces.
+                    // The number of the 128-byte line determines the exchange of pieces.
                     let exchange = y * span / 128 % (span / 16);
                     for piece in 0..row / 16 {
                         let address = 1024 + y * span + 16 * (piece ^ exchange);

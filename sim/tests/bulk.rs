@@ -482,7 +482,7 @@ fn a_load_without_expected_bytes_and_invalid_operands_are_faults() {
     let text = told(&|| bulk_load(tile(), from + 4, 64, barrier(), None));
     assert!(text.contains("the size must be a positive multiple of 16"), "{text}");
     let text = told(&|| bulk_load(tile() + 8, from, 64, barrier(), None));
-    assert!(text.contains("is no multiple of 16"), "{text}");
+    assert!(text.contains("is not a multiple of 16"), "{text}");
     let text = told(&|| bulk_load(tile(), from + 208, 64, barrier(), None));
     assert!(text.contains("from offset 208, 16 bytes over the end"), "{text}");
     let text = told(&|| bulk_load(tile(), from, 64, barrier(), Some(2)));

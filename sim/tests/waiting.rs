@@ -192,7 +192,7 @@ fn a_panic_is_a_fault_with_message_and_line_and_the_next_launch_works() {
     assert_eq!((error.thread, error.location.map(|l| l.line())), (Dim3::new(40, 0, 0), Some(line!() - 4)));
     assert!(error.to_string().ends_with("the kernel panicked: value 3 is odd"), "{error}");
     let error = fault(launch(&memory, 1), &|| std::panic::panic_any(7));
-    assert!(error.to_string().ends_with("the kernel panicked: with a payload that is no text"), "{error}");
+    assert!(error.to_string().ends_with("the kernel panicked: with a payload that is not text"), "{error}");
     launch(&memory, 64).run(&sync_threads).expect("a fault leaves nothing behind");
 }
 

@@ -99,7 +99,9 @@ fn a_shuffle_from_a_lane_that_takes_no_part_faults() {
     let error = fault(Launch::new("k", 1, 32, &memory), &|| {
         shfl(ShuffleMode::Idx, FULL, 0, 3, 12);
     });
-    assert!(error.to_string().ends_with("shfl.sync.idx: a width of 12, which is no power of two up to 32"));
+    assert!(
+        error.to_string().ends_with("shfl.sync.idx: a width of 12, which is not a power of two up to 32")
+    );
 }
 
 #[test]

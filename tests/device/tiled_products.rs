@@ -500,8 +500,8 @@ mod universal_fma {
             let name: Arch = format!("sm_{arch}").parse().unwrap();
             let found: &Option<Ptxas> = assemblers.entry(arch).or_insert_with(|| Ptxas::find_for(name));
             let kernel = kernel_text(module, kernel);
-            // The compiler leaves a half of a register out by `_`, which is younger than all else
-            // here.
+            // The compiler leaves out half of a register by `_`, which needs a newer PTX version
+            // than the other operands.
             let least = if kernel.contains("{_,") || kernel.contains(", _}") { (7, 1) } else { (0, 0) };
             let (major, minor) = version_of(arch).max(least);
             let text = format!(".version {major}.{minor}\n.target sm_{arch}\n.address_size 64\n{kernel}");

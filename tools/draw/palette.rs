@@ -51,7 +51,7 @@ pub struct Palette {
     pub line: Rgb,
     /// The corner of a cell in conflict.
     pub conflict: Rgb,
-    /// What tells things apart.
+    /// The colours of categories.
     pub categories: [Rgb; CATEGORIES as usize],
     /// From weak to strong.
     pub ramp: [Rgb; RAMP_STEPS as usize],

@@ -110,9 +110,9 @@ pub fn swizzle(composed: &ComposedLayout) -> Result<Scene, DrawError> {
 /// that read the same word do not conflict.
 ///
 /// # Errors
-/// Where the layout has too many elements or negative indices, the element size is no power of two
-/// up to 128, or the access has more than 32 threads, reaches outside the layout, or its vectors
-/// are not contiguous and aligned.
+/// Where the layout has too many elements or negative indices, the element size is not a power of
+/// two up to 128, or the access has more than 32 threads, reaches outside the layout, or its
+/// vectors are not contiguous and aligned.
 ///
 /// ```
 /// use moye_draw;
@@ -138,7 +138,7 @@ pub fn banks(memory: impl Into<Memory>, bits: i64, access: Option<&Layout>) -> R
     }
     for index in (0..size).map(|coord| memory.at(coord)) {
         if index < 0 || index > i64::MAX / bits - 1 {
-            return Err(memory.unsuited(HOW, format!("its index {index} is no place in shared memory")));
+            return Err(memory.unsuited(HOW, format!("its index {index} is not a place in shared memory")));
         }
     }
     let access = access.map(|access| Access::of(&memory, bits, access)).transpose()?;

@@ -1,4 +1,4 @@
-//! How long the lines of comments and prose are.
+//! The length of lines of comments and prose.
 
 use super::Fault;
 
@@ -76,7 +76,7 @@ fn is_start(line: &str) -> bool {
         || (digits.len() < text.len() && digits.starts_with(". "))
 }
 
-/// A line that is no part of the paragraph beside it.
+/// A line that does not belong to the adjacent paragraph.
 fn ends_paragraph(line: &str) -> bool {
     let text = line.trim_start();
     text.is_empty() || ["```", "|", "#", "<", "!["].iter().any(|mark| text.starts_with(mark))

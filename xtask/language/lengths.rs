@@ -1,4 +1,4 @@
-//! How long the files of the shipped kernels are.
+//! The length of the shipped kernels' files.
 
 use super::Fault;
 
@@ -8,7 +8,7 @@ const MOST: usize = 450;
 const KERNELS: &str = "device/kernels/";
 /// Their tests, which have files of their own.
 const TESTS: &str = "device/kernels/tests/";
-/// What begins the tests in a file, which are not counted.
+/// The line that begins a file's tests, which are not counted.
 const OWN_TESTS: &str = "#[cfg(test)]";
 
 /// The file of a kernel that is too long.

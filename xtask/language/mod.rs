@@ -1,5 +1,5 @@
-//! The step `language` of `cargo xtask test`: what a machine can hold of how the project is
-//! written.
+//! The step `language` of `cargo xtask test`: the rules of the project's language that a program
+//! can check.
 //!
 //! - [`spelling`]: no misspelt word, in text or in names;
 //! - [`columns`]: comments wrapped at 100 columns, paragraphs of Markdown at 120 or on one line;
@@ -60,7 +60,7 @@ impl Display for Fault {
     }
 }
 
-/// Checks all files of the checkout that git tracks or would add, and lists what is wrong.
+/// Checks all files of the checkout that git tracks or would add, and lists the faults.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let mut list = Command::new("git");
     list.current_dir(&checkout.root);
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// What is wrong in one file.
+/// The faults of one file.
 fn check(name: &str, text: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     spelling::check(name, text, &mut faults);

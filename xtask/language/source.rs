@@ -1,6 +1,6 @@
 //! The text of a file that people read: comments, string literals, and the prose of Markdown.
 
-/// What a piece of text is.
+/// The kind of a piece of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A comment: adjacent lines of comments are one piece.

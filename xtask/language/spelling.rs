@@ -6,7 +6,7 @@ use typos::tokens::{Identifier, Tokenizer, Word};
 use typos::{Dictionary, Status};
 use unicase::UniCase;
 
-/// Words that the dictionary takes for misspelt and that are right here, with what they are.
+/// Words that the dictionary takes for misspelt but that are right here, with their meaning.
 const OURS: &[(&str, &str)] = &[
     ("thr", "CuTe's name of the mode of threads"),
     ("cpy", "CuTe's name of the mode of a copy"),

@@ -38,6 +38,11 @@ const WORDS: &[(&[&str], &str)] = &[
     (&["mends", "mended", "mend", "mending"], "fix, correct"),
     (&["thereof", "therein", "whereof", "hither", "lest"], "plain words"),
     (&["all the same"], "still, even so"),
+    (&["is no multiple", "is no power", "is no name"], "is not a ..."),
+    (&["all else"], "the rest, other dependencies, everything except ..."),
+    (&["as told"], "as the parameter, the option or the caller says"),
+    (&["ordered behind"], "ordered after"),
+    (&["what tells"], "name it: the variable that selects, the note that reports"),
     (
         &[
             "f16 sums", "f32 sums", "4 sums", "16 sums", "64 sums", "four sums", "its sums", "sums in f32",

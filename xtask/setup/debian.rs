@@ -1,6 +1,6 @@
-//! Debian's package `rust-src`, which depends on no machine and unpacks anywhere. It is fetched
-//! through apt with a state of its own, so the system's package lists and packages stay as they
-//! are, and no rights are needed.
+//! Debian's package `rust-src`, which is the same for every architecture and unpacks anywhere. apt
+//! fetches it with a separate state, so the system's package lists and packages do not change, and
+//! no root rights are needed.
 
 use crate::steps::quietly;
 use anyhow::{Context, Result, anyhow, bail};
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian keeps the package: the newest release's backports first, then what comes after it.
+/// Debian's suites with the package: the newest release's backports first, then the later suites.
 const SUITES: &[&str] = &["trixie-backports", "forky", "sid"];
 const MIRROR: &str = "http://deb.debian.org/debian";
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
@@ -46,7 +46,7 @@ fn download(work: &Path, version: &str) -> Result<PathBuf> {
     bail!("{mirror} has no package rust-src of version {version}:\n{}", tried.join("\n"))
 }
 
-/// apt with one source and a state of its own.
+/// apt with one source and a separate state.
 struct Apt {
     options: Vec<String>,
 }

@@ -8,7 +8,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Where pages are compiled as doctests, or read by a test that runs what they hold.
+/// The files that compile pages as doctests, and the tests that run the code of pages.
 const TESTS: [&str; 7] = [
     "builder/lib.rs",
     "device/guide.rs",
@@ -77,7 +77,7 @@ fn the_first_screen_the_changelog_and_the_records_stay_short() {
 }
 
 /// Crates whose doctests are pages with blocks of a feature: the file that includes the pages, and
-/// the one that names the features, behind this text. `cargo xtask test` tests the workspace with
+/// the file that names the features, after this text. `cargo xtask test` tests the workspace with
 /// those of `ALL`, and the others with their default features.
 const TESTED: [(&str, &str, &str); 2] = [
     ("host/lib.rs", "xtask/test.rs", "pub const ALL: &[&str] = &[\"--workspace\", \"--features\", "),
@@ -139,6 +139,71 @@ fn prose(page: &str) -> impl Iterator<Item = (usize, &str)> {
         in_fence = in_fence != is_fence;
         !in_fence && !is_fence
     })
+}
+
+/// The blocks of code of a page, each with its info string.
+fn blocks(page: &str) -> Vec<(&str, Vec<&str>)> {
+    let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut in_fence = false;
+    for line in page.lines() {
+        if let Some(info) = line.strip_prefix("```") {
+            if !in_fence {
+                blocks.push((info, Vec::new()));
+            }
+            in_fence = !in_fence;
+        } else if in_fence {
+            blocks.last_mut().expect("the fence's block").1.push(line);
+        }
+    }
+    blocks
+}
+
+/// The first part of a block that a source does not have after the block's earlier parts, compared
+/// without whitespace. A line `// ...` separates two parts.
+fn missing_part(block: &[&str], source: &str) -> Option<String> {
+    let compact = |text: &str| text.split_whitespace().collect::<String>();
+    let source = compact(source);
+    let mut rest = source.as_str();
+    for part in block.split(|line| line.trim() == "// ...") {
+        let part = part.join("\n");
+        let Some((_, after)) = rest.split_once(&compact(&part)) else { return Some(part) };
+        rest = after;
+    }
+    None
+}
+
+#[test]
+fn rust_in_a_block_of_text_is_in_the_file_that_the_block_names() {
+    let (mut faults, mut compared) = (Vec::new(), 0);
+    for page in markdown("docs/guide") {
+        let text = fs::read_to_string(&page).unwrap();
+        for (info, block) in blocks(&text) {
+            let place = format!("{}: ```{info}", page.strip_prefix(root()).unwrap().display());
+            let is_rust = block.iter().any(|line| line.ends_with([';', '{']));
+            if let Some(file) = info.strip_prefix("text ") {
+                let source = fs::read_to_string(root().join(file)).unwrap_or_else(|e| panic!("{place}: {e}"));
+                faults.extend(
+                    missing_part(&block, &source)
+                        .map(|part| format!("{place}: the file does not have\n{part}")),
+                );
+                compared += 1;
+            } else if info == "text" && is_rust {
+                faults.push(format!("{place}: name the code's file after `text`:\n{}", block.join("\n")));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    assert!(compared >= 5, "{compared} blocks were compared");
+}
+
+#[test]
+fn parts_of_a_block_are_compared_in_their_order_and_without_whitespace() {
+    let source = "fn f() {\n    first(\n        a,\n    );\n    second();\n}\n";
+    assert_eq!(missing_part(&["first(a,);", "second();"], source), None);
+    assert_eq!(missing_part(&["fn f() {", "    // ...", "    second();", "}"], source), None);
+    assert_eq!(missing_part(&["second();", "// ...", "first(a,);"], source), Some("first(a,);".to_owned()));
+    let page = "a\n```text b.rs\nc;\n```\nd\n```\ne\n```\n";
+    assert_eq!(blocks(page), [("text b.rs", vec!["c;"]), ("", vec!["e"])]);
 }
 
 /// The targets of `[text](target)` and `[name]: target` in a line.

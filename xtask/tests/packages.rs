@@ -1,4 +1,4 @@
-//! The packages that a registry would have: what is in them.
+//! The contents of the packages for a registry.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -63,7 +63,7 @@ fn what_sources_include_is_in_their_package() {
         for file in files.iter().filter(|file| file.ends_with(".rs")) {
             let text = std::fs::read_to_string(root().join(folder).join(file)).unwrap();
             for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-                // What doctests alone include comes from outside.
+                // Files that only doctests include are outside the package.
                 let Some((_, rest)) = line.split_once("include_str!(\"") else { continue };
                 let Some((path, _)) = rest.split_once('"') else { continue };
                 if path.contains('{') || path.starts_with("../README") || path.starts_with("../docs/") {

@@ -3,7 +3,7 @@
 use moye_build::report::Ptxas;
 use std::process::Command;
 
-/// The command. With attention's kernels what it compiles is what the build of the tests compiled.
+/// The command. With attention's kernels it reuses the compilation of the tests' build.
 fn xtask_ptx(arguments: &[&str]) -> Command {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
     xtask.args(["ptx", "--attention"]).args(arguments);

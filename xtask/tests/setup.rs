@@ -1,6 +1,7 @@
-//! `cargo xtask setup` on a machine that lacks the source of `core`: which place it takes it from,
-//! what it refuses, and that it does nothing twice; and what `cargo xtask test` does not fetch.
-//! Nothing is fetched from a network: the server is a folder, and apt's programs are stand-ins.
+//! `cargo xtask setup` on a machine that lacks the source of `core`: the place that it takes the
+//! source from, the sources that it refuses, and that it does nothing twice. Also: the tools that
+//! `cargo xtask test` does not fetch. Nothing is fetched from a network: the server is a folder,
+//! and apt's programs are stand-ins.
 #![cfg(unix)]
 
 use std::fs;
@@ -9,19 +10,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A version that no folder above the test keeps.
+/// A version that no folder above the test has.
 const VERSION: &str = "1.94.77";
 
-/// A machine: the programs that it has, what they were called with, a server, and a checkout.
+/// A machine: its programs, their recorded arguments, a server, and a checkout.
 struct Machine {
     root: PathBuf,
-    /// One test at a time: a process that one starts while another writes a program would keep that
-    /// open for writing, and what is open for writing cannot be run.
+    /// One test at a time: a process that one test starts while another writes a program would keep
+    /// the program open for writing, and such a file cannot be executed.
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Machine {
-    /// With a compiler, and what unpacks an archive.
+    /// A machine with a compiler and the programs that unpack an archive.
     fn new(name: &str) -> Self {
         static ALONE: Mutex<()> = Mutex::new(());
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +42,7 @@ impl Machine {
         machine
     }
 
-    /// A program that runs this script, after it noted its arguments.
+    /// A program that records its arguments, then runs this script.
     fn stand_in(&self, name: &str, script: &str) {
         let file = self.root.join("bin").join(name);
         let log = self.root.join("log");
@@ -114,18 +115,18 @@ impl Machine {
         xtask
     }
 
-    /// What the machine's programs were called with so far.
+    /// The recorded calls of the machine's programs.
     fn log(&self) -> String {
         fs::read_to_string(self.root.join("log")).unwrap_or_default()
     }
 
-    /// All that set-up left in the checkout.
+    /// The files that set-up has left in the checkout.
     fn kept(&self) -> Vec<String> {
         let Ok(folder) = fs::read_dir(self.root.join("checkout/.toolchain")) else { return Vec::new() };
         folder.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// Which tree the source is from, where it was set up.
+    /// The tree that the source is from, if it was set up.
     fn from(&self) -> String {
         let file = format!("checkout/.toolchain/rust-src-{VERSION}/library/core/src/lib.rs");
         fs::read_to_string(self.root.join(file)).unwrap()
@@ -241,7 +242,7 @@ fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     assert_eq!(machine.kept(), [] as [String; 0]);
 }
 
-/// The demonstration: what is built, and that it takes long, is said before.
+/// The demonstration first prints what it builds, and that it takes long.
 #[test]
 fn the_demonstration_says_what_it_builds_after_the_source_of_core_is_there() {
     let machine = Machine::new("demo");

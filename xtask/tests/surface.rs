@@ -23,7 +23,7 @@ fn names_the_driver(text: &str) -> bool {
     })
 }
 
-/// What `pub` items of a text say before their bodies.
+/// The signatures of the `pub` items of a text.
 fn signatures(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices("pub ").filter(|(at, _)| text[..*at].trim_end_matches(' ').ends_with('\n')).map(
         |(at, _)| {

@@ -90,7 +90,7 @@ impl AtomError {
             Self::Wide { element_bits, moved } => text
                 .str("the atom moves ")
                 .int(*moved)
-                .str(" bits at once, which are no whole number of elements of ")
+                .str(" bits at once, which are not a whole number of elements of ")
                 .int(*element_bits)
                 .str(" bits; take elements of at most ")
                 .int(*moved)

@@ -72,7 +72,7 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where threads or values leave numbers out or use one twice, or are no multiple of the
+    /// Where threads or values leave numbers out or use one twice, or are not a multiple of the
     /// atom's.
     pub const fn try_new(threads: Layout, values: Layout) -> Result<Self, TilingError> {
         let atom = match Self::ATOM {
@@ -94,8 +94,8 @@ impl<A: CopyAtom, T: Storable> TiledCopy<A, T> {
     /// [`from_tv`](Self::from_tv) as a `Result`.
     ///
     /// # Errors
-    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave
-    /// elements of it out.
+    /// Where the threads or values are not a multiple of the atom's, reach beyond the tile, or
+    /// leave elements of it out.
     pub const fn try_from_tv(layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         let atom = match Self::ATOM {
             Ok(atom) => atom,
@@ -166,8 +166,8 @@ macro_rules! partitions {
             ///
             /// # Errors
             /// Where the tiles do not divide the tensor in a way that a layout has; the error names
-            /// the numbers. As in CuTe, a tensor that is no multiple of the tile is rounded up to
-            /// one; in a kernel it does not compile.
+            /// the numbers. As in CuTe, a tensor that is not a multiple of the tile is rounded up
+            /// to one; in a kernel it does not compile.
             pub const fn $try_name(&self $(, $arg: Layout)?) -> Result<Layout, TilingError> {
                 self.tiling.$function($($end,)? $($arg)?)
             }

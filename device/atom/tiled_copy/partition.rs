@@ -43,8 +43,8 @@ impl CopyTiling {
     /// Threads and values by `layout_tv`, over tiles of `tiler`.
     ///
     /// # Errors
-    /// Where the threads or values are no multiple of the atom's, reach beyond the tile, or leave
-    /// elements of it out.
+    /// Where the threads or values are not a multiple of the atom's, reach beyond the tile, or
+    /// leave elements of it out.
     pub const fn new(atom: ValueLayouts, layout_tv: Layout, tiler: Tiler) -> Result<Self, TilingError> {
         if layout_tv.rank() != 2 {
             return Err(TilingError::of(WHAT)
@@ -121,7 +121,7 @@ impl CopyTiling {
     /// `make_tiled_copy`.
     ///
     /// # Errors
-    /// Where threads or values leave numbers out or use one twice, or are no multiple of the
+    /// Where threads or values leave numbers out or use one twice, or are not a multiple of the
     /// atom's.
     pub const fn of_threads_and_values(
         atom: ValueLayouts,

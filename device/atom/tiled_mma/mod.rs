@@ -90,8 +90,8 @@ impl<A: Atom> TiledMma<A> {
     /// [`permuted`](Self::permuted) as a `Result`.
     ///
     /// # Errors
-    /// As [`try_new`](Self::try_new), and where a tile is below 1 or no multiple of the atoms side
-    /// by side.
+    /// As [`try_new`](Self::try_new), and where a tile is below 1 or not a multiple of the atoms
+    /// side by side.
     pub const fn try_permuted(atoms: Layout, permutation: [Permutation; 3]) -> Result<Self, TilingError> {
         let traits = const { A::TRAITS };
         match MmaTiling::new(traits.shape_mnk, traits.thr_id, traits.layouts, atoms, permutation) {
@@ -242,8 +242,8 @@ macro_rules! partitions {
             ///
             /// # Errors
             /// Where the tiles do not divide the tensor in a way that a layout has; the error names
-            /// the numbers. As in CuTe, a tensor that is no multiple of the tile is rounded up to
-            /// one; in a kernel it does not compile.
+            /// the numbers. As in CuTe, a tensor that is not a multiple of the tile is rounded up
+            /// to one; in a kernel it does not compile.
             pub const fn $try_name(&self, tensor: Layout) -> Result<Layout, TilingError> {
                 self.tiling.$function($operand, tensor)
             }

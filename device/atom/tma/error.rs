@@ -102,7 +102,7 @@ impl TmaLayoutError {
             Reason::Start { offset, elements } => {
                 text.str("a box begins at element ");
                 text.int(offset);
-                text.str(", no multiple of the ");
+                text.str(", not a multiple of the ");
                 text.int(elements);
                 text.str(" that a box is aligned to");
                 let below = offset / elements * elements;

@@ -21,7 +21,7 @@
 //! assert_eq!((map.extents[..2].to_vec(), map.strides[0]), (vec![512, 1000], 1024));
 //! assert_eq!((map.box_extents[..2].to_vec(), map.swizzle), (vec![64, 128], TensorSwizzle::B128));
 //!
-//! // A matrix whose rows are no multiple of 16 bytes apart cannot be copied so.
+//! // A matrix whose rows are not a multiple of 16 bytes apart cannot be copied so.
 //! let error = TILE.tensor_map(TensorElement::Bf16, 0x1000, &layout!((1000, 500):(500, 1))).unwrap_err();
 //! assert!(error.to_string().contains("the stride of dimension 1 of the tensor is 1000 bytes"));
 //! # Ok::<(), Box<dyn core::error::Error>>(())

@@ -87,7 +87,7 @@ fn rows_that_no_boxes_divide_are_an_error_that_names_rows_that_fit() {
         (
             layout!((48, 2):(1, 56)),
             16,
-            "a box begins at element 56, no multiple of the 64 that a box is aligned to: 64 fits",
+            "a box begins at element 56, not a multiple of the 64 that a box is aligned to: 64 fits",
         ),
     ] {
         let said = TmaTile::try_new(&ComposedLayout::plain(layout), bits).unwrap_err();

@@ -99,7 +99,7 @@ const fn write_reason<const N: usize>(text: &mut Text<N>, reason: Reason, bits: 
             text.str(mode_name(mode));
             text.str(" is ");
             text.int(extent);
-            text.str(", no multiple of ");
+            text.str(", not a multiple of ");
             text.int(by);
         }
         Reason::Torn { mode, index, next, gap } => {
@@ -120,7 +120,7 @@ const fn write_reason<const N: usize>(text: &mut Text<N>, reason: Reason, bits: 
             text.str(mode_name(mode));
             text.str(" lies at ");
             text.int(offset);
-            text.str(", no multiple of the ");
+            text.str(", not a multiple of the ");
             text.int(128 / bits);
             text.str(" that make 16 bytes");
         }

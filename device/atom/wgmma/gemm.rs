@@ -37,7 +37,7 @@ impl ScaleOut {
 /// The operand A of a warpgroup's product: [descriptors](DescriptorTensor) for an atom in `SS`, a
 /// fragment for one in `RS`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no operand A of the atom `{A}`",
+    message = "`{Self}` is not an operand A of the atom `{A}`",
     note = "an atom in `_SS` takes descriptors (`descriptors_a`), one in `_RS` a fragment (`fragment_a`)"
 )]
 pub trait OperandTensorA<A: WgmmaAtom> {

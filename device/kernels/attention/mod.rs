@@ -5,7 +5,7 @@
 //!   `schedule`: which tile a block has.
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
 //! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks.
-//! - `recompute`: rows that a value has reached which a mask hides and which is no number;
+//! - `recompute`: rows that a value has reached which a mask hides and which is not a number;
 //!   `hidden`: the same where scores have options.
 //! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
 //!   heads and splits.

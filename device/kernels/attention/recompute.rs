@@ -1,5 +1,5 @@
-//! Rows of results that a value which is no number has reached through a hidden row of V: `0 * NaN`
-//! must not come through.
+//! Recomputes the rows of results that a NaN or an infinity has reached through a hidden row of V:
+//! `0 * NaN` must not reach a result.
 //!
 //! Tensor cores multiply every row of a tile of V. Where a mask hides some of a tile's rows, a row
 //! of results that is not finite is computed once more, key by key from global memory, over the

@@ -309,8 +309,8 @@ impl IntTuple {
         }
     }
 
-    /// The product of its leaves, or an error where it does not fit in 64 bits or a leaf is no
-    /// integer.
+    /// The product of its leaves, or an error where it does not fit in 64 bits or a leaf is not
+    /// an integer.
     pub const fn try_size(&self) -> Result<i64, LayoutError> {
         match self.product_at(ROOT) {
             Ok(size) => Ok(size),

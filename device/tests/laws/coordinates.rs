@@ -245,7 +245,7 @@ fn tuples_compare_where_their_leaves_are_on_one_line() {
     }
     // What does not compare counts only where it decides.
     assert!(colex_less(tuple!((1@0, 1)), tuple!((1@1, 2))) && !lex_less(tuple!((1@0, 1)), tuple!((1@1, 2))));
-    assert!(!elem_less(tuple!(2@1), tuple!(3@1)), "what is no integer is within no shape");
+    assert!(!elem_less(tuple!(2@1), tuple!(3@1)), "what is not an integer is within no shape");
 }
 
 proptest! {

@@ -232,7 +232,7 @@ impl Step {
         {
             ensure!(
                 extent.is_multiple_of(of),
-                "{}: {name} = {extent} of {size} is no multiple of {of}; {} would work",
+                "{}: {name} = {extent} of {size} is not a multiple of {of}; {} would work",
                 self.name,
                 extent.next_multiple_of(of)
             );
@@ -331,7 +331,7 @@ impl Product {
         let n = self.size.n as usize;
         if let Some(at) = c.iter().position(|x| x.is_nan()) {
             bail!(
-                "{}: C({}, {}) of {} was not written, or is no number",
+                "{}: C({}, {}) of {} was not written, or is not a number",
                 step.name,
                 at / n,
                 at % n,

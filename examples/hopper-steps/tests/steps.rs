@@ -90,9 +90,9 @@ fn blocks_of_a_persistent_grid_share_all_tiles() {
 fn sizes_that_are_no_multiples_are_refused_with_one_that_is() {
     let device = Device::sim();
     for (size, said) in [
-        ("384x256x64", "step6: M = 384 of 384x256x64 is no multiple of 256; 512 would work"),
-        ("256x300x64", "step6: N = 300 of 256x300x64 is no multiple of 256; 512 would work"),
-        ("256x256x96", "step6: K = 96 of 256x256x96 is no multiple of 64; 128 would work"),
+        ("384x256x64", "step6: M = 384 of 384x256x64 is not a multiple of 256; 512 would work"),
+        ("256x300x64", "step6: N = 300 of 256x300x64 is not a multiple of 256; 512 would work"),
+        ("256x256x96", "step6: K = 96 of 256x256x96 is not a multiple of 64; 128 would work"),
     ] {
         let size: Size = size.parse().unwrap();
         assert_eq!(STEPS[5].check_size(size).unwrap_err().to_string(), said);

@@ -1,5 +1,5 @@
 //! The product with an epilogue of its own, by both mainloops, against f64 accumulators on sizes
-//! that are no multiples of a tile.
+//! that are not multiples of a tile.
 
 use moye_device::half::f16;
 use moye_device::memory::{Global, GlobalMut, TensorMap};

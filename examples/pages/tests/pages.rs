@@ -1,4 +1,4 @@
-//! The pages on the simulator against f64 accumulators, on sizes that are no multiples of a tile.
+//! The pages on the simulator against f64 accumulators, on sizes that are not multiples of a tile.
 
 use moye_device::half::{bf16, f16};
 use moye_device::kernel::Kernel;

@@ -176,7 +176,7 @@ fn every_element_of_every_tile_has_one_thread_and_value() {
         {
             assert!(
                 covers(operand, size),
-                "{} {side}: {} is no bijection onto {size}",
+                "{} {side}: {} is not a bijection onto {size}",
                 atom.name,
                 operand.layout
             );

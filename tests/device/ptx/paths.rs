@@ -14,7 +14,7 @@ pub fn reached_before_waiting(body: &str) -> Vec<&str> {
     let instructions = instructions(body);
     let labels = labels(&instructions);
     let place =
-        |label: &str| *labels.get(label).unwrap_or_else(|| panic!("{label} is no label of the kernel"));
+        |label: &str| *labels.get(label).unwrap_or_else(|| panic!("{label} is not a label of the kernel"));
 
     let mut reached = BTreeSet::new();
     let mut open = vec![instructions.iter().position(|line| *line == "{").expect("a kernel has a body")];

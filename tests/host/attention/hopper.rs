@@ -13,7 +13,7 @@ use moye::kernels::attention::ScoreStrides;
 use moye::{Arch, Attention, AttentionElement, Device, Heads, HeadsMut};
 
 /// A case of what the kernels for Hopper serve, with keys and values that a mask may hide and that
-/// are no numbers.
+/// are not numbers.
 fn random_case(random: &mut Random, most: usize) -> Case {
     let (d, dv) = random.of(&HEADS);
     let group = random.of(&[1, 2, 4]);

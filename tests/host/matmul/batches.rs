@@ -147,6 +147,6 @@ fn more_batches_than_a_grid_has_blocks_along_y_on_a_gpu(
         "f32" => of!(f32, f32, |x| x),
         "f16" => of!(f16, f32, f16::from_f32),
         "f64" => of!(f64, f64, f64::from),
-        other => unreachable!("{other} is no case"),
+        other => unreachable!("{other} is not a case"),
     }
 }

@@ -286,7 +286,7 @@ fn of_f32_that_tma_loads_take_any_k() {
     }
 }
 
-/// Extents that are no words, of operands that are rearranged for it: their rows end with zeros,
+/// Extents that are not words, of operands that are rearranged for it: their rows end with zeros,
 /// and C is in a workspace, in parts and batches.
 #[test]
 fn of_f32_take_extents_that_end_within_words() {

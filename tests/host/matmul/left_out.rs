@@ -108,7 +108,7 @@ where
             want = 0.0;
         }
         let got = c[place].to_f64();
-        // Integers have no -0, and what is no number of theirs was drawn as 0.
+        // Integers have no -0, and what is not a number of theirs was drawn as 0.
         let same = got == want && (got.is_sign_negative() == want.is_sign_negative() || !T::SMOOTH);
         assert!(
             same || got.is_nan() && want.is_nan(),

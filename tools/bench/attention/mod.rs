@@ -35,7 +35,7 @@ fn row_of<T: AttentionElement<Output = bf16> + Scalar>(
     if let Order::Pages(page) = case.order
         && (page == 0 || !case.keys.is_multiple_of(page))
     {
-        bail!("attention {case}: {} keys are no multiple of the pages' {page} tokens", case.keys);
+        bail!("attention {case}: {} keys are not a multiple of the pages' {page} tokens", case.keys);
     }
     let host = Operands::<T>::random(case);
     let data = OnDevice::of(device, case, &host)?;
@@ -166,7 +166,7 @@ mod tests {
             assert!(refused.contains("D 72 4 x 64: ") && refused.contains("192/128"), "{refused}");
             let pages = Case { order: Order::Pages(48), ..case };
             let refused = super::row(measure, &pages).unwrap_err().to_string();
-            assert!(refused.contains("64 keys are no multiple of the pages' 48 tokens"), "{refused}");
+            assert!(refused.contains("64 keys are not a multiple of the pages' 48 tokens"), "{refused}");
         });
     }
 }

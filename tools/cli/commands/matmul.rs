@@ -102,7 +102,7 @@ pub fn tile(text: &str) -> Result<(u32, u32), String> {
 
 /// Reads a number. It is an error if f64 rounds it to infinity, or to 0.
 pub fn number(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number: 0.5 and -1e3 are"))?;
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number: 0.5 and -1e3 are"))?;
     let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
     let has_digit = |least| mantissa.bytes().any(|byte| (least..=b'9').contains(&byte));
     if number.is_infinite() && has_digit(b'0') {
@@ -342,7 +342,7 @@ mod tests {
             ("-1E400", "too large"),
             ("1e-400", "too small"),
             ("-0.1e-330", "too small"),
-            ("x", "is no number"),
+            ("x", "is not a number"),
         ] {
             let said = number(text).unwrap_err();
             assert!(said.contains(text) && said.contains(why), "{said}");

@@ -102,7 +102,7 @@ fn a_taken_folder_or_a_name_that_cargo_refuses_is_an_error_and_nothing_is_writte
     for (arguments, expected) in [
         (&["taken"][..], "taken exists already and is not empty; name another folder"),
         (&["taken/file", "--name", "kernels"], "exists already and is no folder"),
-        (&["2d"], "`2d` is no name of a crate: it starts with no letter"),
+        (&["2d"], "`2d` is not a valid crate name: it does not start with a letter"),
         (&["kernels", "--path", "."], ". is not a checkout of moye"),
     ] {
         let output = moye_new(folder.path(), arguments);

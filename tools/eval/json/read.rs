@@ -57,7 +57,7 @@ pub fn request<'a>(line: &'a [u8], stack: &mut Stack) -> Result<Cow<'a, str>, St
 
 /// What is said of a number that serde_json reads as floating point: its value may differ from what
 /// the line says.
-const NO_INTEGER: &str = "is no integer of 64 bits: it has a fraction or an exponent, or is beyond them";
+const NO_INTEGER: &str = "is not an integer of 64 bits: it has a fraction or an exponent, or is beyond them";
 
 /// The longest reason that names what stands in the line, in bytes.
 const LONGEST_REASON: usize = 1000;

@@ -42,15 +42,21 @@ fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Va
 #[case("", "column 1: expected a request, {\"op\": \"...\", \"args\": [...]}, and the line is blank")]
 #[case(" \t\r", "the line is blank")]
 #[case(r#"{"op":"transform","args":[4]}"#, "the macro moye_device::layout::transform!")]
-#[case(r#"{"args":[99999999999999999999],"op":"size"}"#, ": 99999999999999999999 is no integer of 64 bits")]
-#[case(r#"{"op":"size","args":[-99999999999999999999]}"#, ": -99999999999999999999 is no integer of 64 bits")]
-#[case(r#"{"op":"size","args":[4.0]}"#, ": 4.0 is no integer of 64 bits: it has a fraction")]
+#[case(
+    r#"{"args":[99999999999999999999],"op":"size"}"#,
+    ": 99999999999999999999 is not an integer of 64 bits"
+)]
+#[case(
+    r#"{"op":"size","args":[-99999999999999999999]}"#,
+    ": -99999999999999999999 is not an integer of 64 bits"
+)]
+#[case(r#"{"op":"size","args":[4.0]}"#, ": 4.0 is not an integer of 64 bits: it has a fraction")]
 #[case(
     r#"{"op":"size","args":[[2, 1e3 ]]}"#,
-    ": 1e3 is no integer of 64 bits: it has a fraction or an exponent"
+    ": 1e3 is not an integer of 64 bits: it has a fraction or an exponent"
 )]
 #[case(r#"{"op":"size","args":[1.5.2]}"#, "column 24")]
-#[case(r#"{"op":"size","args":[1e21474836480000]}"#, ": 1e21474836480000 is no integer of 64 bits")]
+#[case(r#"{"op":"size","args":[1e21474836480000]}"#, ": 1e21474836480000 is not an integer of 64 bits")]
 #[case("[]", "expected a request")]
 #[case("7", "expected a request")]
 #[case(r#"{"op":"size"}"#, "missing field `args`")]
@@ -59,7 +65,7 @@ fn requests_have_results(#[case] request: &str, #[case] expected: serde_json::Va
 #[case(r#"{"op":"size","args":[4]} 5"#, "trailing characters")]
 #[case(r#"{"op":"siez","args":[4]}"#, "there is no operation `siez`; did you mean `size`?")] // language-ok: misspelt
 #[case(r#"{"op":"size","args":[]}"#, "size(of: tuple or any layout) was given 0 arguments")]
-#[case(r#"{"op":"size","args":[1.5]}"#, "1.5 is no integer of 64 bits")]
+#[case(r#"{"op":"size","args":[1.5]}"#, "1.5 is not an integer of 64 bits")]
 #[case(r#"{"op":"size","args":[9223372036854775808]}"#, "9223372036854775808 does not fit")]
 #[case(r#"{"op":"size","args":[{"shape":[2,2],"stride":[1]}]}"#, "shape and stride nest differently")]
 #[case(r#"{"op":"size","args":[{"shape":[2,2],"strid":[1]}]}"#, "unknown field `strid`")]

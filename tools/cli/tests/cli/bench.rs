@@ -105,7 +105,7 @@ fn tuning_needs_a_gpu_and_sizes_and_a_file_that_is_one() {
     {
         let said = failed(&moye(folder, &[command, &["tuning.json"]].concat()));
         assert!(
-            said.starts_with("tuning.json is no file of `moye tune`: missing field"),
+            said.starts_with("tuning.json is not a file of `moye tune`: missing field"),
             "{command:?}: {said}"
         );
     }

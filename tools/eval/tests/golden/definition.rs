@@ -14,7 +14,7 @@ impl Function {
     pub fn of(layout: &Value) -> Result<Self, String> {
         let (shape, stride) = (&layout["shape"], &layout["stride"]);
         let mut leaves = Vec::new();
-        gather(shape, stride, &mut leaves).ok_or_else(|| format!("{layout} is no layout"))?;
+        gather(shape, stride, &mut leaves).ok_or_else(|| format!("{layout} is not a layout"))?;
         Ok(Self { leaves })
     }
 

@@ -35,7 +35,7 @@ const KEYWORDS: &[&str] = &[
 pub fn of_folder(folder: &Path) -> Result<String> {
     let last =
         folder.file_name().with_context(|| format!("{} has no name; give --name", folder.display()))?;
-    let name = last.to_str().with_context(|| format!("{} is no UTF-8; give --name", folder.display()))?;
+    let name = last.to_str().with_context(|| format!("{} is not UTF-8; give --name", folder.display()))?;
     Ok(name.to_owned())
 }
 
@@ -43,15 +43,15 @@ pub fn of_folder(folder: &Path) -> Result<String> {
 pub fn check(name: &str) -> Result<()> {
     let way_out = "give a name such as `my-kernels`, by --name where the folder has another";
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        bail!("`{name}` is no name of a crate: it starts with no letter from a to z; {way_out}");
+        bail!("`{name}` is not a valid crate name: it does not start with a letter from a to z; {way_out}");
     }
     if let Some(wrong) = name.chars().find(|c| !c.is_ascii_alphanumeric() && !"-_".contains(*c)) {
         bail!(
-            "`{name}` is no name of a crate: it has a {wrong:?}, and only letters, digits, - and _ are allowed; {way_out}"
+            "`{name}` is not a valid crate name: it has a {wrong:?}, and only letters, digits, - and _ are allowed; {way_out}"
         );
     }
     if KEYWORDS.contains(&name) {
-        bail!("`{name}` is no name of a crate: it is a keyword of Rust; {way_out}");
+        bail!("`{name}` is not a valid crate name: it is a keyword of Rust; {way_out}");
     }
     if TAKEN.contains(&name.replace('_', "-").as_str()) {
         bail!("`{name}` is the name of another crate or folder that the build uses; {way_out}");
@@ -69,8 +69,8 @@ mod tests {
             check(name).unwrap();
         }
         for (name, why) in [
-            ("", "starts with no letter"),
-            ("2d", "starts with no letter"),
+            ("", "does not start with a letter"),
+            ("2d", "does not start with a letter"),
             ("a.b", "it has a '.'"),
             ("kernels ", "it has a ' '"),
             ("größe", "it has a 'ö'"),
