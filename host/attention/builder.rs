@@ -47,16 +47,15 @@ pub(super) struct Pages<'a> {
 /// bytes, and so do rows, heads and batches: strides are multiples of 8 elements of f16 and bf16,
 /// of 16 of e4m3.
 ///
-/// On Hopper the kernels with `wgmma` and TMA serve f16 and bf16 with masks by
-/// [`causal`](Self::causal) and [`window`](Self::window); except for heads of 80 and of 192 with
-/// values of 128 also [`sinks`](Self::sinks), [`variable_length`](Self::variable_length),
-/// [`variable_queries`](Self::variable_queries), [`key_lengths`](Self::key_lengths), pages of 16
-/// tokens and more, and splits; for heads of 64, 96, 128 and 192, together with all of these,
+/// On Hopper the kernels with `wgmma` and TMA serve f16 and bf16, for all head sizes: masks by
+/// [`causal`](Self::causal) and [`window`](Self::window), [`sinks`](Self::sinks),
+/// [`variable_length`](Self::variable_length), [`variable_queries`](Self::variable_queries),
+/// [`key_lengths`](Self::key_lengths), pages of 16 tokens and more, splits,
 /// [`softcap`](Self::softcap), [`alibi`](Self::alibi), and [`bias`](Self::bias) and
 /// [`mask`](Self::mask) whose rows are read 8 keys at a time. The kernels with `mma.sync` serve the
-/// rest: these options for other heads, bias and mask with other strides, a scale that is not
-/// positive, smaller pages, and calls whose query tokens times query heads of a KV head are at most
-/// 16, as in decoding. [`explain`](Self::explain) names the kernel.
+/// rest: bias and mask with other strides, a scale that is not positive, smaller pages, and calls
+/// whose query tokens times query heads of a KV head are at most 16, as in decoding.
+/// [`explain`](Self::explain) names the kernel.
 ///
 /// [`F8E4M3`] is served on Hopper, for head sizes 64, 128 and 256, with masks by
 /// [`causal`](Self::causal) and [`window`](Self::window) and with [`scales`](Attention::scales);

@@ -97,12 +97,14 @@ fn section<T: Element>(
     tile: (u32, u32),
     (d, l2_bytes): (u32, u64),
 ) -> u32 {
-    type Key = ([u32; 9], [i32; 2], u64);
+    type Key = ([u32; 10], [i32; 2], u64);
     /// The capacity of the cache of shapes.
     const SHAPES: usize = 1024;
+    // One cache for all element types.
     static KNOWN: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
     let &Arguments { batches, heads, group, q_length, k_length, window, .. } = arguments;
-    let shape = [batches, heads, group, q_length, k_length, blocks, tile.0, tile.1, d];
+    let bytes = size_of::<T>() as u32;
+    let shape = [batches, heads, group, q_length, k_length, blocks, tile.0, tile.1, d, bytes];
     let key = (shape, [window.left, window.right], l2_bytes);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();

@@ -111,8 +111,9 @@ pub struct Maps<'a, C: E4m3Config> {
 type Call<'a, C> = (Maps<'a, C>, &'a Arguments<F8E4M3>, &'a Scales);
 
 /// The kernel's text: entries are its instances. The block's threads are those of
-/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this block's
-/// tiles of O, as in [`hopper::forward`](super::hopper::forward). `LOADED` is the configuration's.
+/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this
+/// block's tiles of O, as in [`hopper::forward`](super::hopper::forward). `LOADED` is the
+/// configuration's.
 ///
 /// # Safety
 /// The maps are of tensors in memory of the device, by their types; `arguments` has the addresses

@@ -101,8 +101,8 @@ pub type ValueStages<C> = PipelineStorage<STAGES, Transposed<C>>;
 /// Stages of V as it is loaded, and their barriers: one or two.
 pub type LoadedStages<const STAGES: u32> = PipelineStorage<STAGES, Warps<TRANSPOSERS>>;
 
-/// What a block keeps in shared memory: Q and O; K and V; transposed V and ones; the barriers of Q; those of
-/// K, V (`LOADED` stages) and transposed V.
+/// What a block keeps in shared memory: Q and O; K and V; transposed V and ones; the barriers of Q;
+/// those of K, V (`LOADED` stages) and transposed V.
 pub type Storage<C, const LOADED: u32> = (
     (SharedArray<F8E4M3, SmemQ8<C>>, SharedArray<<C as Config>::T, SmemQ<C>>),
     (SharedArray<F8E4M3, SmemK8<C>>, SharedArray<F8E4M3, SmemV8<C>>),

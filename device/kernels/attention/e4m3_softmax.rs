@@ -26,9 +26,9 @@ impl Softmax {
     /// Before the first tile.
     pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
 
-    /// Replaces a tile's scores by probabilities, `2^(scale (score - max) + OFFSET)`; a hidden score
-    /// is minus infinity. Returns the factors of what was accumulated before, and whether a factor
-    /// is not 1.
+    /// Replaces a tile's scores by probabilities, `2^(scale (score - max) + OFFSET)`; a hidden
+    /// score is minus infinity. Returns the factors of what was accumulated before, and whether a
+    /// factor is not 1.
     ///
     /// With `SUMS` it takes their sums in, too. Otherwise the caller [adds](Self::add) them before
     /// the next call. `LATER` and the slack are as in

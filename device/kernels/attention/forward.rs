@@ -1,9 +1,9 @@
 //! The kernel for sm_80: `mma.sync`, `ldmatrix`, `cp.async`.
 //!
-//! A block has a tile of queries at a time and loops over the tiles of keys from the last to the first. K and
-//! V each have one buffer in shared memory: V is loaded during `S = Q K^T`, the next K during the
-//! softmax and `O += P V`. Scores, probabilities and results stay in registers; P, as it comes out
-//! of the first product, is the operand A of the second.
+//! A block has a tile of queries at a time and loops over the tiles of keys from the last to the
+//! first. K and V each have one buffer in shared memory: V is loaded during `S = Q K^T`, the next K
+//! during the softmax and `O += P V`. Scores, probabilities and results stay in registers; P, as it
+//! comes out of the first product, is the operand A of the second.
 //!
 //! For few query rows a block has several groups of one warp each: all have the same rows and each
 //! has its own tiles of keys, so that no warp multiplies empty rows. Their results are reduced at

@@ -48,8 +48,8 @@ pub struct Maps<'a, C: Config> {
 }
 
 /// The kernel's text: entries are its instances. The block's threads are those of
-/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this block's
-/// tiles of O, in each role, so that it takes no registers before: row tile `m`, of
+/// `Config::THREADS`; the grid has any number of blocks. `tiles` makes the scheduler of this
+/// block's tiles of O, in each role, so that it takes no registers before: row tile `m`, of
 /// `64 * WARPGROUPS` rows, of query head `n`.
 ///
 /// # Safety

@@ -2,9 +2,9 @@
 //! in the kernels for all options, soft cap, ALiBi, bias and mask.
 //!
 //! Scores stay in a unit that leaves one multiplication to the softmax: the soft cap where there is
-//! one, the scale otherwise. Bias and mask are loaded a tile of keys ahead where there are registers
-//! for them. A thread loads eight neighbouring keys at a time, and the lanes of a quad exchange
-//! them: the accumulator has two columns of each eight in a lane.
+//! one, the scale otherwise. Bias and mask are loaded a tile of keys ahead where there are
+//! registers for them. A thread loads eight neighbouring keys at a time, and the lanes of a quad
+//! exchange them: the accumulator has two columns of each eight in a lane.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, ScoreStrides};

@@ -2,11 +2,11 @@
 //! caches that are filled in part, pages, splits of the keys, query heads of one KV head packed
 //! into a tile.
 //!
-//! A block has a tile of `64 * WARPGROUPS` rows and one split of the keys at a time. Row `r` of a sequence
-//! is token `r / pack` of head `r % pack`, so that rows have no stride: the consumer warpgroups
-//! load their rows of Q by `cp.async` and store those of O themselves. A producer loads K and V by
-//! TMA, in boxes of [`BOX`] keys, each of which is in one page; `hopper_pages` has the one for
-//! smaller pages.
+//! A block has a tile of `64 * WARPGROUPS` rows and one split of the keys at a time. Row `r` of a
+//! sequence is token `r / pack` of head `r % pack`, so that rows have no stride: the consumer
+//! warpgroups load their rows of Q by `cp.async` and store those of O themselves. A producer loads
+//! K and V by TMA, in boxes of [`BOX`] keys, each of which is in one page; `hopper_pages` has the
+//! one for smaller pages.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::Arguments;
@@ -42,8 +42,8 @@ use moye_device::tensor::{Fragment, SharedTensor};
 /// The kernel's text: entries are its instances. The maps of K and V have the modes (row, column,
 /// KV head, sequence or page); `small` are those for pages of fewer than [`BOX`] tokens. The
 /// block's threads are those of `Config::THREADS`. `tiles` makes the scheduler of this block's
-/// tiles, in each role: row tile `m`, of `64 * WARPGROUPS` rows, of query head `n`, and split `k` of
-/// the keys. Together the blocks' tiles are those of [`Arguments::grid`].
+/// tiles, in each role: row tile `m`, of `64 * WARPGROUPS` rows, of query head `n`, and split `k`
+/// of the keys. Together the blocks' tiles are those of [`Arguments::grid`].
 ///
 /// # Safety
 /// The maps are of tensors in memory of the device, by their types; what `arguments` point to lies

@@ -60,8 +60,8 @@ impl Work {
     }
 }
 
-/// The work of one block of [`Arguments::grid`] as a tile scheduler. Its coordinates are computed in
-/// [`place`](TileScheduler::place).
+/// The work of one block of [`Arguments::grid`] as a tile scheduler. Its coordinates are computed
+/// in [`place`](TileScheduler::place).
 #[derive(Debug)]
 pub struct OneWork<'a, T: Element> {
     arguments: &'a Arguments<T>,
@@ -97,7 +97,7 @@ impl<T: Element> TileScheduler for OneWork<'_, T> {
         }
         self.done = true;
         let Arguments { row_tiles, splits, .. } = *self.arguments;
-        let (row, rest) = (self.index % row_tiles, self.index / row_tiles);
+        let (row, rest) = (row_tiles - 1 - self.index % row_tiles, self.index / row_tiles);
         let k = rest % splits;
         Some(WorkTile { m: 0, n: 0, batch: 0, k, k_end: k + 1, number: rest / splits * row_tiles + row })
     }
@@ -135,7 +135,8 @@ mod tests {
                     assert_eq!(work.kv_head, work.head / (heads / kv_heads));
                     let mut scheduler = OneWork::new(&arguments, block, false);
                     let tile = scheduler.next_tile().unwrap();
-                    assert!(tile.number < blocks / 5, "row tiles of all heads");
+                    let tile_of_heads = work.batch * (heads / pack) + work.head / pack;
+                    assert_eq!(tile.number, tile_of_heads * arguments.row_tiles + work.row_tile);
                     assert_eq!((tile.k, tile.k_end), (work.split, work.split + 1));
                     let tile = scheduler.place(tile);
                     assert_eq!(Work::of_tile(&tile, arguments.group), work);
