@@ -68,6 +68,7 @@ pub fn abs_f32(x: f32) -> f32 {
 /// assert_eq!(max3_i32(-3, 7, 2), 7);
 /// ```
 #[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
 pub fn max3_i32(a: i32, b: i32, c: i32) -> i32 {
     #[cfg(target_arch = "nvptx64")]

@@ -149,6 +149,10 @@ fn a_slice_of_packed_elements_has_the_elements_of_the_whole() {
         .run(&|| {
             // SAFETY: the launch has the shared memory and one thread; each element is written first.
             unsafe {
+                // A number smaller than a byte is written by reading its byte.
+                for byte in 0..PackedArray::<S4, Packed>::BYTES as i32 {
+                    Shared::<u8>::from_address(0).write(byte, 0);
+                }
                 let mut array = PackedArray::<S4, Packed>::take(); // (BLK_M, BLK_K, PIPE)
                 for [i, j, stage] in places([4, 16, 2]) {
                     array.set((i, j, stage), number(i, j, stage));
