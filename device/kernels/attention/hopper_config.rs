@@ -370,7 +370,7 @@ configs! {
     /// bf16, heads of 96, all options.
     Bf16D96General: bf16, 96 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x96x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 128, all options.
-    Bf16D128General: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
+    Bf16D128General: bf16, 128 x 128, 2 of 232, SM90_64x128x16_F32BF16BF16_SS SM90_64x128x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true, RECOMPUTES = true;
     /// bf16, heads of 192, all options.
     Bf16D192General: bf16, 192 x 64, 2 of 232, SM90_64x64x16_F32BF16BF16_SS SM90_64x192x16_F32BF16BF16_RS, SEPARATE_O = false, GENERAL = true;
     /// bf16, heads of 192 with values of 128, all options.
@@ -412,7 +412,7 @@ configs! {
     /// f16, heads of 96, all options.
     F16D96General: f16, 96 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x96x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 128, all options.
-    F16D128General: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
+    F16D128General: f16, 128 x 128, 2 of 232, SM90_64x128x16_F32F16F16_SS SM90_64x128x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true, RECOMPUTES = true;
     /// f16, heads of 192, all options.
     F16D192General: f16, 192 x 64, 2 of 232, SM90_64x64x16_F32F16F16_SS SM90_64x192x16_F32F16F16_RS, SEPARATE_O = false, GENERAL = true;
     /// f16, heads of 192 with values of 128, all options.

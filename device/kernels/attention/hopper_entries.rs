@@ -71,7 +71,7 @@ macro_rules! varied {
             small_v: TmaMap<TmaValueBox<$config, SMALL_BOX>>,
             arguments: Arguments<$t>,
         ) {
-            let tiles = || OneWork::new(&arguments, block_idx().x, false);
+            let tiles = || OneWork::new(&arguments, block_idx().x, $config::RECOMPUTES);
             forward_varied::<$config, _>((&k, &v), (&small_k, &small_v), &arguments, tiles)
         }
     )+ };

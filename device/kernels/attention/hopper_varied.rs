@@ -13,7 +13,7 @@ use super::arguments::Arguments;
 use super::config::Half;
 use super::hopper_config::{
     BOX, Config, Element, KeyBoxes, KeyStages, OwnRows, SMALL_BOX, STAGES, SmemK, SmemO, SmemQ, SmemV,
-    SmemVt, TmaKeyBox, TmaValueBox, ValueBoxes, VariedStorage, WARPGROUP, give_registers, piece,
+    SmemVt, TmaKeyBox, TmaValueBox, ValueBoxes, VariedStorage, WARPGROUP, give_registers, piece, recomputed,
     take_registers,
 };
 use super::hopper_hidden::recompute;
@@ -192,11 +192,14 @@ unsafe fn consume<C: Config>(
             } else {
                 mainloop.all(tile.keys, &mut rows)
             };
+            // What follows from the tile takes no registers in the mainloop.
+            let tile = if C::RECOMPUTES { Tile::<C>::of(arguments, &tiles.place(work)) } else { tile };
+            let first = tile.first + 64 * recomputed::<C>(warpgroup);
             let again = normalize(&tile, &rows, &mut tOrO, &softmax);
             if arguments.splits > 1 {
                 store_partial(&tile, &rows, &tOrO, &again, first);
             } else {
-                store(&tile, warpgroup, &tOrO, &again, first, sO());
+                store(&tile, recomputed::<C>(warpgroup), &tOrO, &again, first, sO());
             }
         }
         let Some(next) = tiles.next_tile() else { return };
