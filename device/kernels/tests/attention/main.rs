@@ -14,6 +14,7 @@ mod machine;
 mod operands;
 mod random;
 mod reference;
+mod several;
 mod varied;
 
 use case::Case;

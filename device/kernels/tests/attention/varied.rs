@@ -14,7 +14,7 @@ use moye_device::layout;
 use moye_sim::GlobalMemory;
 
 /// A kernel's parameters.
-type Parameters<C> = (
+pub type Parameters<C> = (
     TmaMap<TmaKeyBox<C>>,
     TmaMap<TmaValueBox<C>>,
     TmaMap<TmaKeyBox<C, SMALL_BOX>>,
@@ -47,10 +47,10 @@ macro_rules! varied {
                 match (case.d, case.dv, few) {
                     $(
                         ($d, $dv, _) if case.changes_scores() => {
-                            run::<$general>(simulator, &kernels::$all, case, arguments, operands)
+                            run::<$general>(simulator, &kernels::$all, case, u32::MAX, arguments, operands)
                         }
-                        ($d, $dv, false) => run::<$config>(simulator, &kernels::$kernel, case, arguments, operands),
-                        ($d, $dv, true) => run::<$few>(simulator, &kernels::$of_few, case, arguments, operands),
+                        ($d, $dv, false) => run::<$config>(simulator, &kernels::$kernel, case, u32::MAX, arguments, operands),
+                        ($d, $dv, true) => run::<$few>(simulator, &kernels::$of_few, case, u32::MAX, arguments, operands),
                     )+
                     other => panic!("no kernel for heads of {other:?}"),
                 }
@@ -77,11 +77,12 @@ varied! {
         256 x 256 F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few, F16D256General hopper_f16_256_general;
 }
 
-/// Runs a case by a kernel.
-fn run<C: Config<T: Kernels + TmaElement>>(
+/// Runs a case by a kernel, with one block for each tile or `most` blocks.
+pub fn run<C: Config<T: Kernels + TmaElement>>(
     simulator: &Simulator,
     kernel: &Kernel<Parameters<C>>,
     case: &Case,
+    most: u32,
     arguments: &mut Arguments<C::T>,
     operands: &Operands<C::T>,
 ) {
@@ -109,7 +110,7 @@ fn run<C: Config<T: Kernels + TmaElement>>(
         map!(TmaKeyBox, k, of_k, SMALL_BOX),
         map!(TmaValueBox, v, of_v, SMALL_BOX),
     );
-    let blocks = arguments.grid(64 * C::WARPGROUPS);
+    let blocks = arguments.grid(64 * C::WARPGROUPS).min(most);
     let parameters = (maps.0, maps.1, maps.2, maps.3, *arguments);
     // A profile takes several times as long: short cases have one.
     // SAFETY: the operands of the case.
