@@ -1,6 +1,6 @@
 //! A slice by `at` names the elements that indexing the whole tensor names, in each kind of memory.
 
-use moye_device::arch::thread_idx;
+use moye_device::arch::{shared_base, thread_idx};
 use moye_device::atom::copy::UniversalCopy;
 use moye_device::atom::{StaticTiledCopy, TiledCopy};
 use moye_device::layout::{ComposedLayout, Swizzle};
@@ -149,11 +149,10 @@ fn a_slice_of_packed_elements_has_the_elements_of_the_whole() {
         .run(&|| {
             // SAFETY: the launch has the shared memory and one thread; each element is written first.
             unsafe {
-                // A number smaller than a byte is written by reading its byte.
-                for byte in 0..PackedArray::<S4, Packed>::BYTES as i32 {
-                    Shared::<u8>::from_address(0).write(byte, 0);
-                }
                 let mut array = PackedArray::<S4, Packed>::take(); // (BLK_M, BLK_K, PIPE)
+                // An element is written by changing its byte.
+                let bytes = Shared::<u8>::from_address(shared_base());
+                (0..PackedArray::<S4, Packed>::BYTES as i32).for_each(|byte| bytes.write(byte, 0));
                 for [i, j, stage] in places([4, 16, 2]) {
                     array.set((i, j, stage), number(i, j, stage));
                 }

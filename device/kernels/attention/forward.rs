@@ -133,16 +133,15 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             cp_async_wait::<0>();
             sync();
             // All have multiplied by the last V.
-            load_v.load(arguments, &arguments.stride_v, at_v_tile, tile);
+            load_v.load(arguments, &arguments.stride_v, opaque(at_v_tile), tile);
             cp_async_commit();
 
             let mut scores = mma.accumulator::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
             let steps = const { (C::D / 16) as u32 };
             // Computed for each tile: kept, the addresses would take registers through the softmax.
-            // The kernels for all options have smaller tiles, and keep them, but for V's of 256
-            // columns.
+            // The kernels for all options have smaller tiles, and keep them below 256 columns.
             let of_tile = |keep, thread| if keep { thread } else { opaque(thread) };
-            let keep = C::GENERAL && C::GROUPS == 1;
+            let keep = C::GENERAL && C::GROUPS == 1 && C::D < 256;
             let read_q = ReadQ::<C>::get_slice(of_tile(keep, in_group));
             let read_k = ReadK::<C>::get_slice(of_tile(keep, in_group));
             // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K)
@@ -172,7 +171,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             sync();
             if left > 0 {
                 // All have multiplied by this K.
-                load_k.load(arguments, &arguments.stride_k, at_k_tile, tile - C::GROUPS as u32);
+                load_k.load(arguments, &arguments.stride_k, opaque(at_k_tile), tile - C::GROUPS as u32);
                 cp_async_commit();
             }
 
@@ -200,7 +199,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
                 }
                 sync();
             }
-            let read_v = ReadV::<C>::get_slice(of_tile(keep && C::D < 256, in_group));
+            let read_v = ReadV::<C>::get_slice(of_tile(keep, in_group));
             let r_v = read_v.partition_s(s_vt); // (CPY, MMA_N, MMA_K)
             let p = probabilities::<C, _>(&scores);
             for step in 0..const { (C::KEYS / 16) as u32 } {
