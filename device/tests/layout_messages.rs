@@ -371,7 +371,7 @@ macro_rules! sources {
     ($($name:literal)+) => { [$(($name, include_str!(concat!("../layout/", $name, ".rs")))),+] };
 }
 
-/// The files of the algebra, without those that make the forms with a `Result`.
+/// The files of the algebra, without the files that make the forms with a `Result`.
 const ALGEBRA: [(&str, &str); 37] = sources! {
     "basis" "builder" "by_mode" "coalesce" "common" "complement" "compose" "composed" "composed_inverse"
     "display" "divide" "edit" "error" "evaluate" "fault" "int_tuple/mod" "int_tuple/arithmetic"

@@ -147,7 +147,8 @@ fn a_slice_of_packed_elements_has_the_elements_of_the_whole() {
     Launch::new("packed", 1, 1, &memory)
         .shared_bytes(PackedArray::<S4, Packed>::BYTES)
         .run(&|| {
-            // SAFETY: the launch has the shared memory and one thread; each element is written first.
+            // SAFETY: the launch has the shared memory and one thread; each element is written
+            // first.
             unsafe {
                 let mut array = PackedArray::<S4, Packed>::take(); // (BLK_M, BLK_K, PIPE)
                 // An element is written by changing its byte.

@@ -157,7 +157,7 @@ macro_rules! variants {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
 
-        /// The kernels. Of those with the same tiles, the faster one comes first.
+        /// The kernels, the faster of two with the same tiles first.
         pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config>()),+];
     };
 }

@@ -282,10 +282,10 @@ impl<T: Operand> Launch<'_, T> {
         let mut done = 0;
         while done < product.batches {
             let count = (product.batches - done).min(at_once);
-            let operands = operands.map(|operand| operand.from_batch(done));
+            let operands = operands.map(|operand| operand.at_batch(done));
             let matrix = |i: usize| Global::from_address(operands[i].address);
             let scale = |i: usize| scale_of(epilogue.scales[i], done);
-            let c = GlobalMut::from_address(to.from_batch(done).address);
+            let c = GlobalMut::from_address(to.at_batch(done).address);
             let (bias, bias_m, bias_n) = epilogue.bias;
             let arguments = ArgumentsOf::<T> {
                 bias: Global::from_address(bias),
@@ -375,8 +375,8 @@ impl<T: Operand> Launch<'_, T> {
         let mut done = 0;
         while done < product.batches {
             let count = (product.batches - done).min(MAX_Y);
-            let matrix = Global::from_address(all.from_batch(done).address);
-            let to = GlobalMut::from_address(c.from_batch(done).address);
+            let matrix = Global::from_address(all.at_batch(done).address);
+            let to = GlobalMut::from_address(c.at_batch(done).address);
             let arguments = Arguments::<T::Scalar, U, T::Scalar> {
                 bias: Global::from_address(bias),
                 batch_a: all.batch,

@@ -47,7 +47,7 @@ impl View {
     }
 
     /// The same matrix from batch `first` on.
-    pub fn from_batch(self, first: u32) -> Self {
+    pub fn at_batch(self, first: u32) -> Self {
         let offset = (i64::from(first) * self.batch) as u64 * self.bytes;
         Self { address: self.address.wrapping_add(offset), ..self }
     }

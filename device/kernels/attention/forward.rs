@@ -54,17 +54,19 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
     let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
     let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
     let (group, in_group) = if C::GROUPS == 1 { (0, thread) } else { (thread / 32, thread % 32) };
-    let s_k = s_k.at((.., .., group)); // (BLK_N, D)
-    let s_vt = s_v.with_layout::<SmemVt<C>>().at((.., .., group)); // (DV, BLK_N)
-    let at_k_tile = at_k + group * const { stage_bytes::<SmemK<C>>() };
-    let at_v_tile = at_v + group * const { stage_bytes::<SmemV<C>>() };
+    // Computed for each tile: kept, they would take registers through the loop.
+    let own = || if C::GROUPS == 1 { 0 } else { opaque(thread) / 32 };
+    let s_k = || s_k.at((.., .., own())); // (BLK_N, D)
+    let s_vt = || s_v.with_layout::<SmemVt<C>>().at((.., .., own())); // (DV, BLK_N)
+    let at_k_tile = || at_k + own() * const { stage_bytes::<SmemK<C>>() };
+    let at_v_tile = || at_v + own() * const { stage_bytes::<SmemV<C>>() };
 
     let mma = Mma::<C>::get_slice(in_group);
     // Each step's part is read before its product.
     let (mut f_q, mut f_k, mut f_v) = (
-        mma.partition_fragment_a(&s_q),  // (MMA, MMA_M, MMA_K)
-        mma.partition_fragment_b(&s_k),  // (MMA, MMA_N, MMA_K)
-        mma.partition_fragment_b(&s_vt), // (MMA, MMA_N, MMA_K)
+        mma.partition_fragment_a(&s_q),    // (MMA, MMA_M, MMA_K)
+        mma.partition_fragment_b(&s_k()),  // (MMA, MMA_N, MMA_K)
+        mma.partition_fragment_b(&s_vt()), // (MMA, MMA_N, MMA_K)
     );
     let keys = C::KEYS as u32;
     let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
@@ -121,7 +123,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
         let mut tile = end.wrapping_sub(1 + group);
         if count > 0 {
             // No thread uses the buffer of K yet.
-            load_k.load(arguments, &arguments.stride_k, at_k_tile, tile);
+            load_k.load(arguments, &arguments.stride_k, at_k_tile(), tile);
         }
         cp_async_commit();
         // Several groups have the queries of all threads.
@@ -133,7 +135,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             cp_async_wait::<0>();
             sync();
             // All have multiplied by the last V.
-            load_v.load(arguments, &arguments.stride_v, opaque(at_v_tile), tile);
+            load_v.load(arguments, &arguments.stride_v, at_v_tile(), tile);
             cp_async_commit();
 
             let mut scores = mma.accumulator::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
@@ -145,7 +147,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             let read_q = ReadQ::<C>::get_slice(of_tile(keep, in_group));
             let read_k = ReadK::<C>::get_slice(of_tile(keep, in_group));
             // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K)
-            let (r_q, r_k) = (read_q.partition_s(s_q), read_k.partition_s(s_k));
+            let (r_q, r_k) = (read_q.partition_s(s_q), read_k.partition_s(s_k()));
             // Q and K have arrived for all threads of the group.
             for step in 0..steps {
                 read_q.copy(r_q.at((.., .., step)), read_q.retile_d(&mut f_q).at_mut((.., .., step)));
@@ -171,7 +173,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             sync();
             if left > 0 {
                 // All have multiplied by this K.
-                load_k.load(arguments, &arguments.stride_k, opaque(at_k_tile), tile - C::GROUPS as u32);
+                load_k.load(arguments, &arguments.stride_k, at_k_tile(), tile - C::GROUPS as u32);
                 cp_async_commit();
             }
 
@@ -191,7 +193,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
                 }
             }
             if C::GENERAL && careful && masked {
-                let values = Shared::from_address(at_v_tile);
+                let values = Shared::from_address(at_v_tile());
                 multiply_not_finite::<C, _, _, ROWS>(values, &scores, &mut results);
                 sync();
                 if in_group < 32 {
@@ -200,7 +202,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
                 sync();
             }
             let read_v = ReadV::<C>::get_slice(of_tile(keep, in_group));
-            let r_v = read_v.partition_s(s_vt); // (CPY, MMA_N, MMA_K)
+            let r_v = read_v.partition_s(s_vt()); // (CPY, MMA_N, MMA_K)
             let p = probabilities::<C, _>(&scores);
             for step in 0..const { (C::KEYS / 16) as u32 } {
                 read_v.copy(r_v.at((.., .., step)), read_v.retile_d(&mut f_v).at_mut((.., .., step)));
