@@ -1,4 +1,4 @@
-"""Attention of 8-bit floats by cuDNN, which PyTorch does not offer: cuDNN's own Python package, `nvidia-cudnn-frontend`."""
+"""Attention of 8-bit floats by cuDNN, from its own Python package, `nvidia-cudnn-frontend`."""
 
 import cudnn
 import torch
@@ -20,7 +20,7 @@ class Scaled:
 
 
 def attention(q, k, v, factors, causal):
-    """A call of cuDNN's attention of e4m3 operands (B, H, S, D) with a factor each; its result is e4m3 as well."""
+    """A call of cuDNN's attention of e4m3 operands (B, H, S, D) with a factor each, to e4m3."""
     out = torch.empty_like(q)
     handle = cudnn.create_handle()
     graph = cudnn.pygraph(

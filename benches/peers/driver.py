@@ -72,7 +72,7 @@ class Kernel:
 
 
 class TensorMap:
-    """The map of a tensor of heads (B, H, S, D), or of pages, by boxes of 128 bytes of a head, or all of it, and this many rows."""
+    """The map of a tensor of heads (B, H, S, D), or of pages: boxes of 128 bytes at most of `rows` rows."""
 
     def __init__(self, tensor, rows):
         batches, heads, tokens, d = tensor.shape

@@ -405,8 +405,8 @@ impl<'a> Reader<'a> {
         Ok((value, if value == 0 || basis == WHOLE { NO_BASIS } else { basis }))
     }
 
-    /// The integer that comes next, plain or as CuTe prints static ones (`_4`); `what` is expected
-    /// where there is none.
+    /// Reads an integer, plain or as CuTe prints static ones (`_4`). The fault of other text says
+    /// that `what` is expected.
     const fn int(&mut self, what: &'static str) -> Result<i64, Fault> {
         let start = self.next();
         if self.eat(b'_') && !self.number_is_next() {
