@@ -230,6 +230,28 @@ def decoding(kernels, wants):
             yield work, amount, "GB/s", {name: in_graph(runs, 16) for name, runs in sides.items()}
 
 
+def several_tokens(kernels, wants):
+    """Several query tokens on a cache, by TMA and `wgmma`: the splits that are chosen beside twice or half as many."""
+    d, name = 128, "hopper_bf16_128_few"
+    cells = [(1, 8192, tokens, 16, 8) for tokens in (1, 2, 4, 8, 16)]
+    cells += [(2, 4096, 16, 8, 4), (4, 2048, 16, 4, 2), (8, 4096, 8, 2, 1)]
+    for (batches, s, tokens, chosen, other), sets in itertools.product(cells, (1, SETS)):
+        work = f"attention bf16 B {batches} H {HEADS}/{KV_HEADS} D {d} causal {tokens} x {s}, splits"
+        work += ", other keys in each call" if sets > 1 else ""
+        if not wants(work):
+            continue
+        sides = {f"{splits} splits": [] for splits in (chosen, other)}
+        for _ in range(sets):
+            q, k, v = random(batches, HEADS, tokens, d), *(random(batches, KV_HEADS, s, d) for _ in range(2))
+            for splits, of_side in zip((chosen, other), sides.values()):
+                run, o = decode(kernels[name], kernels["combine_bf16"], q, k, v, 64, splits)
+                run()
+                expect(f"{name}, {work}", o, q, k, v, True)
+                of_side.append(run)
+        amount = 2e-9 * 2 * batches * KV_HEADS * s * d
+        yield work, amount, "GB/s", {side: in_graph(runs, 16) for side, runs in sides.items()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, help="has moye_kernels.sm_80.ptx and moye_kernels.sm_90a.ptx")
@@ -247,7 +269,8 @@ def main():
         return not options.only or any(only in text for only in options.only)
 
     rows = []
-    cases = [prompts, decoding] if of_e4m3 is None else [prompts, prompts_of_e4m3, decoding]
+    of_8_bits = [] if of_e4m3 is None else [prompts_of_e4m3]
+    cases = [prompts, *of_8_bits, decoding, several_tokens]
     for work, amount, unit, sides in itertools.chain.from_iterable(make(kernels, wants) for make in cases):
         times, mhz = in_turn(sides, options.rounds)
         (ours, time), (peer, of_peer) = times.items()

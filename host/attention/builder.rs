@@ -54,8 +54,9 @@ pub(super) struct Pages<'a> {
 /// [`softcap`](Self::softcap), [`alibi`](Self::alibi), and [`bias`](Self::bias) and
 /// [`mask`](Self::mask) whose rows are read 8 keys at a time. The kernels with `mma.sync` serve the
 /// rest: bias and mask with other strides, a scale that is not positive, smaller pages, and calls
-/// whose query tokens times query heads of a KV head are at most 16, as in decoding.
-/// [`explain`](Self::explain) names the kernel.
+/// whose query tokens times query heads of a KV head are at most 16, as in decoding; of these,
+/// heads of 128 whose keys are split have a kernel with `wgmma`. [`explain`](Self::explain) names
+/// the kernel.
 ///
 /// [`F8E4M3`] is served on Hopper, for head sizes 64, 128 and 256, with masks by
 /// [`causal`](Self::causal) and [`window`](Self::window) and with [`scales`](Attention::scales);
@@ -85,7 +86,8 @@ pub struct Attention<'a, T: AttentionElement> {
     pub(super) q: Heads<'a, T>,
     pub(super) k: Heads<'a, T>,
     pub(super) v: Heads<'a, T>,
-    pub(super) window: Window,
+    causal: bool,
+    window: Window,
     pub(super) scale: Option<f32>,
     pub(super) softcap: f32,
     pub(super) bias: Option<ScoreTensor<'a, T>>,
@@ -108,6 +110,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
             q,
             k,
             v,
+            causal: false,
             window: Window::ALL,
             scale: None,
             softcap: 0.0,
@@ -124,16 +127,22 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         }
     }
 
-    /// A query sees the keys up to its own position.
+    /// A query sees no key after its own position. A [`window`](Self::window) limits it further.
     pub fn causal(self) -> Self {
-        self.window(None, Some(0))
+        Self { causal: true, ..self }
     }
 
     /// A query sees the keys from `left` before its position to `right` after it; `None` means no
-    /// limit.
+    /// limit. With [`causal`](Self::causal) it sees none after it.
     pub fn window(self, left: Option<u32>, right: Option<u32>) -> Self {
         let limit = |limit: Option<u32>| limit.map_or(i32::MAX, |limit| limit.min(i32::MAX as u32) as i32);
         Self { window: Window { left: limit(left), right: limit(right) }, ..self }
+    }
+
+    /// The keys that a query sees, by [`causal`](Self::causal) and [`window`](Self::window).
+    pub(super) fn visible(&self) -> Window {
+        let right = if self.causal { self.window.right.min(0) } else { self.window.right };
+        Window { right, ..self.window }
     }
 
     /// The factor of the scores; one over the square root of the head size by default.

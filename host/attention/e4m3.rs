@@ -27,12 +27,13 @@ use moye_sim::TensorMap as Fields;
 type Parameters<C> =
     (TmaMap<TmaQ8<C>>, TmaMap<TmaK8<C>>, TmaMap<TmaV8<C>>, TmaMap<TmaQ<C>>, Arguments<F8E4M3>, Scales, u32);
 
-/// The launch of a checked call, or an error with what the kernels do not do.
+/// The launch of a checked call, `None` where there is no query, or an error with what the kernels
+/// do not do.
 pub fn launch<T: AttentionElement>(
     call: &Attention<'_, T>,
     device: &Device,
     arguments: &Arguments<T>,
-) -> Result<HopperLaunch<T>> {
+) -> Result<Option<HopperLaunch<T>>> {
     let unsupported = |detail: String| Err(Error::Unsupported { operation: OPERATION, detail });
     if device.arch() != Arch::new(9, 0) {
         return unsupported(format!(
@@ -69,23 +70,29 @@ pub fn launch<T: AttentionElement>(
             arguments.scale
         ));
     }
-    let d = call.q.shape.extents[3];
-    let Some(mut launch) = fastest(T::HOPPER, device, (d, d), arguments) else {
-        let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
-        return unsupported(format!(
-            "TMA cannot load q, k and v with the strides {strides:?} (batch, head, token) in bytes: they must be above 0 and below \
-             2^40; copy the tensors to contiguous buffers"
-        ));
-    };
-    if let Some([q, k, v]) = &call.scales {
-        let kv_heads = arguments.heads / arguments.group;
-        launch.scales = Scales {
+    let kv_heads = call.k.shape.extents[1] as u32;
+    let scales = match &call.scales {
+        Some([q, k, v]) => Scales {
             q: scale("q", q, arguments.batches, arguments.heads)?,
             k: scale("k", k, arguments.batches, kv_heads)?,
             v: scale("v", v, arguments.batches, kv_heads)?,
-        };
+        },
+        None => Scales::NONE,
+    };
+    if [arguments.batches, arguments.heads, arguments.q_length].contains(&0) {
+        return Ok(None);
     }
-    Ok(launch)
+    let d = call.q.shape.extents[3];
+    match fastest(T::HOPPER, device, (d, d), arguments) {
+        Some(launch) => Ok(Some(HopperLaunch { scales, ..launch })),
+        None => {
+            let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
+            unsupported(format!(
+                "TMA cannot load q, k and v with the strides {strides:?} (batch, head, token) in bytes: they must be below 2^40; \
+                 copy the tensors to contiguous buffers"
+            ))
+        }
+    }
 }
 
 /// The scale factors of an operand of `heads` heads.

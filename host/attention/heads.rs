@@ -104,7 +104,8 @@ macro_rules! constructors {
     };
 }
 
-/// An operand (batch, head, token, column) with contiguous columns and any other strides.
+/// An operand (batch, head, token, column) with contiguous columns; the other strides are multiples
+/// of 16 bytes.
 /// Variable-length sequences are packed along the tokens of a single batch.
 ///
 /// ```

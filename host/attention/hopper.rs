@@ -37,8 +37,9 @@ const SHORT: u32 = 2048;
 const L2_SHARE: u64 = 64;
 
 /// The launch for a call with the arguments `arguments`, and heads of these sizes, of keys and of
-/// values; `None` if the kernels for sm_80 must serve it: another architecture, an option that
-/// changes single scores, variable lengths, tensors that TMA cannot load.
+/// values; `None` if another kernel must serve it: on another architecture, with an option that
+/// changes single scores, sinks or variable lengths, without keys, with tensors that TMA cannot
+/// load.
 pub fn serves<T: TmaElement>(
     variants: &[HopperVariant<T>],
     device: &Device,

@@ -10,6 +10,10 @@ use crate::{Error, Result};
 use moye_device::memory::{Element, Global, GlobalMut};
 use moye_kernels::attention::{Arguments, CHUNK, ScoreStrides, Strides};
 
+/// The largest magnitude of a scale and of a softcap: the kernels' initial maximum of a row, -1e30,
+/// times such a factor is a number.
+const MOST_SCALE: f32 = 1e8;
+
 /// A call that was checked.
 pub struct Problem<T: AttentionElement> {
     /// The kernels for sm_80 of these head sizes; `None` for 8-bit floats.
@@ -62,13 +66,9 @@ impl<T: AttentionElement> Problem<T> {
             return Err(Error::Unsupported { operation: OPERATION, detail });
         }
         let scale = call.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
-        for (name, value, fits) in [
-            ("scale", scale, scale.is_finite()),
-            ("softcap", call.softcap, call.softcap.is_finite() && call.softcap >= 0.0),
-        ] {
-            if !fits {
-                let detail =
-                    format!("the {name} is {value}: it must be a finite number, and a softcap not negative");
+        for (name, value, least) in [("scale", scale, -MOST_SCALE), ("softcap", call.softcap, 0.0)] {
+            if !(least..=MOST_SCALE).contains(&value) {
+                let detail = format!("the {name} is {value}: it must be from {least} to {MOST_SCALE}");
                 return Err(Error::Unsupported { operation: OPERATION, detail });
             }
         }
@@ -214,7 +214,7 @@ impl<T: AttentionElement> Problem<T> {
             k_lengths: Global::from_address(address!(call.key_lengths.as_ref())),
             pages: Global::from_address(address!(call.pages.as_ref().map(|pages| &pages.table))),
             stride_pages: call.pages.as_ref().map_or(0, |pages| pages.per_sequence as i64),
-            window: call.window,
+            window: call.visible(),
             page: page as u32,
             scale,
             softcap: call.softcap,

@@ -22,6 +22,8 @@ use moye_kernels::attention::{Arguments, rows_of_block};
 
 /// The kernel to launch.
 enum Choice<T: AttentionElement> {
+    /// None: there is no query.
+    Nothing,
     /// For sm_80, with the query rows of its tiles.
     Sm80(Kernel<(Arguments<T>,)>, u32),
     /// For sm_90a.
@@ -29,15 +31,17 @@ enum Choice<T: AttentionElement> {
 }
 
 impl<T: AttentionElement> Choice<T> {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> Option<&'static str> {
         match self {
-            Self::Sm80(kernel, _) => kernel.name(),
-            Self::Hopper(launch) => launch.variant.name,
+            Self::Nothing => None,
+            Self::Sm80(kernel, _) => Some(kernel.name()),
+            Self::Hopper(launch) => Some(launch.variant.name),
         }
     }
 
     fn rows(&self) -> u32 {
         match self {
+            Self::Nothing => 0,
             Self::Sm80(_, rows) => *rows,
             Self::Hopper(launch) => launch.rows(),
         }
@@ -63,10 +67,14 @@ impl<T: AttentionElement> Launch<T> {
             return Err(Error::Unsupported { operation: OPERATION, detail });
         }
         let Some(variant) = variant else {
-            let launch = e4m3::launch(call, device, &arguments)?;
-            let _ = arguments.grid(launch.rows());
-            let blocks = launch.blocks;
-            let choice = Choice::Hopper(Box::new(launch));
+            let (choice, blocks) = match e4m3::launch(call, device, &arguments)? {
+                Some(launch) => {
+                    let _ = arguments.grid(launch.rows());
+                    let blocks = launch.blocks;
+                    (Choice::Hopper(Box::new(launch)), blocks)
+                }
+                None => (Choice::Nothing, 0),
+            };
             return Ok(Self { choice, arguments, blocks, partial_o: 0, partial_lse: 0, dv: 0 });
         };
         let general = arguments.is_general();
@@ -214,6 +222,7 @@ pub unsafe fn run<T: AttentionElement>(
     // memory.
     unsafe {
         match &launch.choice {
+            Choice::Nothing => {}
             Choice::Sm80(kernel, _) => {
                 let threads = kernel.bounds().threads.unwrap_or(128);
                 stream.launch(kernel, Grid::new(launch.blocks as u32, threads), (launch.arguments,))?;
@@ -240,7 +249,7 @@ pub fn explain<T: AttentionElement>(
 ) -> Result<AttentionExplanation> {
     let launch = Launch::of(call, device, o)?;
     Ok(AttentionExplanation {
-        kernel: (launch.blocks > 0).then(|| launch.choice.name()),
+        kernel: launch.choice.name().filter(|_| launch.blocks > 0),
         rows: launch.choice.rows(),
         pack: launch.arguments.pack,
         splits: launch.arguments.splits,

@@ -33,7 +33,7 @@ def scaled_dot_product_attention(
 ):
     """Attention: ``softmax(scale * q @ k.T) @ v`` for each head, without a matrix of scores in memory.
 
-    All arrays are of one library, on one device. Strides may be any but of columns, which are contiguous: ``x.transpose(1, 2)`` of
+    All arrays are of one library, on one device. Columns are contiguous, and the other strides multiples of 16 bytes: ``x.transpose(1, 2)`` of
     (batches, tokens, heads, columns) costs nothing. Heads of ``q`` may share those of ``k`` and ``v`` (GQA, MQA): their number is a
     multiple. The last query is at the position of the last key. A query that sees no key has zeros, and a log-sum-exp of minus infinity.
 

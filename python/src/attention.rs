@@ -359,12 +359,12 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         heads_of(&in_k.buffer, view("k", k, &in_k)?)?,
         heads_of(&in_v.buffer, view("v", v, &in_v)?)?,
     );
-    call = match options.window {
-        Some((left, _)) if options.causal => call.window(left, Some(0)),
-        Some((left, right)) => call.window(left, right),
-        None if options.causal => call.causal(),
-        None => call,
-    };
+    if options.causal {
+        call = call.causal();
+    }
+    if let Some((left, right)) = options.window {
+        call = call.window(left, right);
+    }
     if let Some(scale) = options.scale {
         call = call.scale(scale);
     }

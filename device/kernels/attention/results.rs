@@ -116,6 +116,8 @@ impl<C: Config> Target<'_, C> {
         let mut again = [Row { lse: 0.0, again: false }; ROWS];
         let hides = !C::GENERAL && self.arguments.window != Window::ALL;
         for row in 0..ROWS {
+            // Before they are scaled or after: `ptxas` spills the results of two rows, or of four.
+            let hit = is_hit::<_, ROWS>(results, row, hides && ROWS == 2);
             let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
             for column in 0..columns {
                 let index = at(ROWS, row, column);
@@ -125,7 +127,7 @@ impl<C: Config> Target<'_, C> {
             if lane_id().is_multiple_of(4) {
                 self.write_lse(rows[row], lse);
             }
-            again[row] = Row { lse, again: is_hit::<_, ROWS>(results, row, hides) };
+            again[row] = Row { lse, again: hit || is_hit::<_, ROWS>(results, row, hides && ROWS != 2) };
         }
         if self.arguments.splits > 1 {
             for row in 0..ROWS {

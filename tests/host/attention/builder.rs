@@ -140,3 +140,40 @@ fn a_call_that_does_not_fit_is_refused_with_its_values() {
         .to_string();
     assert!(error.contains("the sinks: 3 elements instead of 2, the query heads"), "{error}");
 }
+
+#[test]
+fn a_causal_mask_and_a_window_both_hold_in_either_order() {
+    let (device, shape) = (Device::sim(), [1, 1, 40, 64]);
+    let operands = [1, 2, 3].map(|seed| device.upload(&numbers(40 * 64, seed)).unwrap());
+    let attend = |options: &dyn Fn(Attention<'_, bf16>) -> Attention<'_, bf16>| {
+        let [q, k, v] = operands.each_ref().map(|operand| Heads::head_first(operand, shape).unwrap());
+        let mut o = device.alloc_uninit::<bf16>(40 * 64).unwrap();
+        let mut target = HeadsMut::head_first(&mut o, shape).unwrap();
+        options(Attention::new(q, k, v)).run(&device, &mut target).unwrap();
+        o.download().unwrap()
+    };
+    let want = attend(&|call| call.window(Some(3), Some(0)));
+    assert_eq!(attend(&|call| call.causal().window(Some(3), None)), want);
+    assert_eq!(attend(&|call| call.window(Some(3), Some(5)).causal()), want);
+    assert_ne!(attend(&|call| call.window(Some(3), None)), want, "without a causal mask");
+    assert_ne!(attend(&|call| call.causal()), want, "without a window");
+}
+
+#[test]
+fn scales_and_soft_caps_whose_product_with_a_maximum_overflows_are_refused() {
+    let (device, shape) = (Device::sim(), [1, 1, 2, 64]);
+    let data = device.alloc_uninit::<bf16>(2 * 64).unwrap();
+    let mut o = device.alloc_uninit::<bf16>(2 * 64).unwrap();
+    let heads = || Heads::head_first(&data, shape).unwrap();
+    let call = || Attention::new(heads(), heads(), heads());
+    for (call, says) in [
+        (call().scale(2e8), "the scale is 200000000: it must be from -100000000 to 100000000"),
+        (call().scale(f32::NAN), "the scale is NaN"),
+        (call().softcap(-1.0), "the softcap is -1: it must be from 0 to 100000000"),
+        (call().softcap(f32::INFINITY), "the softcap is inf"),
+    ] {
+        let mut target = HeadsMut::head_first(&mut o, shape).unwrap();
+        let error = call.run(&device, &mut target).unwrap_err().to_string();
+        assert!(error.contains(says), "{error}");
+    }
+}

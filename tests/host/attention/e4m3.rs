@@ -139,3 +139,23 @@ fn what_8_bit_floats_are_not_served_with_is_refused_with_the_values_and_the_way_
         "{error}"
     );
 }
+
+#[test]
+fn calls_of_8_bit_floats_without_queries_have_nothing_to_launch_and_check_their_options() {
+    let device = Device::sim();
+    let data = device.upload(&[F8E4M3::from_f32(1.0); 8 * D]).unwrap();
+    let factors = device.upload(&[1.0f32; 3]).unwrap();
+    let one = device.upload(&[1.0f32]).unwrap();
+    for (q, k) in [([0, 2, 4, D], [0, 2, 4, D]), ([1, 0, 4, D], [1, 2, 4, D]), ([1, 2, 0, D], [1, 2, 4, D])] {
+        let mut o = device.alloc_uninit::<bf16>(0).unwrap();
+        let mut target = HeadsMut::head_first(&mut o, q).unwrap();
+        let tensor = |extents| Heads::head_first(&data, extents).unwrap();
+        let call = || Attention::new(tensor(q), tensor(k), tensor(k));
+        assert_eq!(call().explain(&device, &target).unwrap().kernel, None, "{q:?}");
+        call().scales(&one, &one, &one).run(&device, &mut target).unwrap();
+        let error = call().softcap(3.0).run(&device, &mut target).unwrap_err().to_string();
+        assert!(error.contains("with softcap"), "{error}");
+        let error = call().scales(&one, &factors, &one).run(&device, &mut target).unwrap_err().to_string();
+        assert!(error.contains("the scales of k: 3 factors"), "{error}");
+    }
+}

@@ -20,6 +20,7 @@ fn random_case(random: &mut Random, most: usize) -> Case {
     let lengths = (64 + random.below(most), 1 + random.below(2 * most));
     let mut case = Case::new(d, (1 + random.below(2), group * random.of(&[1, 2]), group), lengths);
     case.dv = dv;
+    case.scale *= random.of(&[1.0, 1.0, 0.5, 2.0]);
     case.order = random.of(&[Order::HeadFirst, Order::TokenFirst, Order::Packed]);
     if case.order == Order::Packed {
         // One buffer: as many keys and KV heads as queries, and one head size.
@@ -42,7 +43,7 @@ fn random_case(random: &mut Random, most: usize) -> Case {
 fn random_varied_case(random: &mut Random, most: usize) -> Case {
     let mut case = random_case(random, most);
     case.d = random.of(&[64, 80, 96, 128, 192, 256]);
-    (case.dv, case.scale) = (case.d, 1.0 / (case.d as f32).sqrt());
+    (case.dv, case.scale) = (case.d, random.of(&[1.0, 1.0, 0.5, 2.0]) / (case.d as f32).sqrt());
     if case.d == 192 && case.order != Order::Packed && random.one_in(2) {
         case.dv = 128;
     }
@@ -84,6 +85,10 @@ fn random_varied_case(random: &mut Random, most: usize) -> Case {
     }
     if random.one_in(2) {
         case = case.with_score_options(random);
+        if random.one_in(8) {
+            // By the kernels for sm_80.
+            case.scale = random.of(&[0.0, -case.scale]);
+        }
     }
     for planted in &mut case.planted {
         planted.1 = random.below(k_length);
@@ -207,6 +212,7 @@ fn check<T: Kernels + AttentionElement<Output = T>>(device: &Device, case: &Case
                 .is_none_or(|scores| !scores.transposed && (scores.padded || case.k_length.is_multiple_of(8)))
         };
         let by_wgmma = longest(case)[0] * case.group > 16
+            && case.scale > 0.0
             && (!case.changes_scores() || chunked(case.bias) && chunked(case.mask));
         assert!(kernel.starts_with("hopper_") || !by_wgmma, "{kernel} of {case:?}");
         poison_workspace(device, plan.workspace_bytes);
@@ -391,7 +397,7 @@ fn one_query_token_of_heads_of_128_takes_the_kernel_for_few_rows_where_its_keys_
 }
 
 #[test]
-fn options_that_hopper_has_no_kernel_for_take_the_kernels_for_sm_80() {
+fn options_choose_the_kernel_and_those_without_one_for_hopper_take_that_for_sm_80() {
     let device = Device::sim();
     let data = device.alloc_uninit::<bf16>(2 * 256 * 128).unwrap();
     let sinks = device.upload(&[0.0f32; 2]).unwrap();

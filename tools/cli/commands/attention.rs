@@ -31,10 +31,10 @@ pub struct Attention {
     output: PathBuf,
     /// Causal mask: hide the keys after a query's position; the last query is at the position of
     /// the last key.
-    #[arg(long, conflicts_with = "window")]
+    #[arg(long)]
     causal: bool,
     /// Sliding window: hide the keys more than L before or R after a query's position; `-` means no
-    /// limit.
+    /// limit. With --causal both hold.
     #[arg(long, value_name = "L,R")]
     window: Option<Window>,
     /// Factor of the scores (default: one over the square root of the head size).

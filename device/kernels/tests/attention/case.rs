@@ -28,6 +28,8 @@ pub struct Case {
     /// The relative error of the hyperbolic tangent of a soft cap.
     pub tanh_error: f64,
     pub alibi: bool,
+    /// A slope for each head of each batch, not for each head.
+    pub slopes_of_batch: bool,
     pub bias: Option<Broadcast>,
     pub mask: Option<Broadcast>,
     pub sinks: bool,
@@ -115,6 +117,7 @@ impl Case {
             softcap: 0.0,
             tanh_error: 0.0,
             alibi: false,
+            slopes_of_batch: false,
             bias: None,
             mask: None,
             sinks: false,
@@ -203,6 +206,10 @@ impl Case {
         if which == Which::General && !case.is_general() {
             case.alibi = true;
         }
+        case.slopes_of_batch = case.alibi && random.one_in(2);
+        if random.one_in(4) {
+            case.scale *= random.of(if general { &[0.5, 2.0, -1.0, 0.0] } else { &[0.5, 2.0, 0.5, 2.0] });
+        }
         case
     }
 
@@ -234,7 +241,11 @@ impl Case {
 
     /// Whether an option changes single scores.
     pub fn changes_scores(&self) -> bool {
-        self.softcap != 0.0 || self.alibi || self.bias.is_some() || self.mask.is_some()
+        self.softcap != 0.0
+            || self.alibi
+            || self.bias.is_some()
+            || self.mask.is_some()
+            || self.scale <= 0.0
     }
 
     /// With options that change single scores: at least one of four.
@@ -245,6 +256,7 @@ impl Case {
         self.alibi = is_on(1);
         self.bias = is_on(2).then(|| Broadcast::random(random));
         self.mask = is_on(3).then(|| Broadcast::random(random));
+        self.slopes_of_batch = self.alibi && random.one_in(2);
         self
     }
 }

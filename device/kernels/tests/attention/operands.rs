@@ -175,7 +175,13 @@ impl<T: Tested> Operands<T> {
             mask: (0..mask_size).map(|_| u8::from(!random.one_in(3))).collect(),
             stride_bias,
             stride_mask,
-            slopes: (0..if case.alibi { heads } else { 0 }).map(|_| random.normal().abs() * 0.1).collect(),
+            slopes: (0..match (case.alibi, case.slopes_of_batch) {
+                (false, _) => 0,
+                (true, false) => heads,
+                (true, true) => batches * heads,
+            })
+                .map(|_| random.normal().abs() * 0.1)
+                .collect(),
             sinks: (0..if case.sinks { heads } else { 0 }).map(|_| random.normal()).collect(),
             q_offsets,
             k_offsets,
@@ -346,6 +352,7 @@ impl<B: Buffer> Buffers<B> {
             mask: Global::from_address(mask),
             stride_mask: operands.stride_mask,
             slopes: Global::from_address(slopes),
+            stride_slopes: if case.slopes_of_batch { case.heads as i64 } else { 0 },
             sinks: Global::from_address(sinks),
             q_offsets: Global::from_address(q_offsets),
             k_offsets: Global::from_address(k_offsets),

@@ -54,7 +54,8 @@ pub fn row<T: Tested>(case: &Case, operands: &Operands<T>, batch: usize, token: 
             largest_capped = largest_capped.max(score.abs());
         }
         if case.alibi {
-            score -= f64::from(operands.slopes[head]) * distance.abs() as f64;
+            let first = if case.slopes_of_batch { batch * case.heads } else { 0 };
+            score -= f64::from(operands.slopes[first + head]) * distance.abs() as f64;
         }
         if case.bias.is_some() {
             score += f64::from(operands.bias[at(&operands.stride_bias, batch, head, token, key)].value());

@@ -138,14 +138,14 @@ fn random_case(random: &mut Random) -> (Case, bool) {
     let mut case = Case::random(random);
     let d = random.of(&[64, 64, 80, 96, 128, 128, 192, 256]);
     let dv = if d == 192 && random.one_in(2) { 128 } else { d };
-    case = Case { d, dv, decode: false, softcap: 0.0, alibi: false, bias: None, mask: None, ..case };
+    case = Case { d, dv, decode: false, softcap: 0.0, alibi: false, slopes_of_batch: false, bias: None, mask: None, ..case };
     if random.one_in(3) {
         case = case.with_score_options(random);
         for broadcast in [&mut case.bias, &mut case.mask].into_iter().flatten() {
             (broadcast.transposed, broadcast.padded) = (false, true);
         }
     }
-    case.scale = 1.0 / (d as f32).sqrt();
+    case.scale = random.of(&[1.0, 1.0, 0.5, 2.0]) / (d as f32).sqrt();
     case.q_length = if few { 1 + random.below(20) } else { random.of(&[1, 7, 64, 65, 130, 200]) };
     case.k_length = random.of(&[1, 15, 64, 129, 200, 257, 400]);
     if case.order == Order::Packed {

@@ -102,10 +102,11 @@ fn attention_of_files_is_that_of_its_mask_and_scale() {
         (load_half(folder, "o.npy"), lse.mapv(f64::from))
     };
     type Sees = fn(i64, i64) -> bool;
-    let cases: [(&[&str], f64, Sees); 3] = [
+    let cases: [(&[&str], f64, Sees); 4] = [
         (&[], 0.125, |_, _| true),
         (&["--causal"], 0.125, |query, key| key <= query + 2),
         (&["--window", "1,0", "--scale", "0.5"], 0.5, |query, key| key <= query + 2 && key > query),
+        (&["--window", "1,-", "--causal"], 0.125, |query, key| key <= query + 2 && key > query),
     ];
     for (arguments, scale, sees) in cases {
         let (o, lse) = run(arguments);
