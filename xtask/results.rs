@@ -17,7 +17,7 @@ const HEADER: [&str; 11] =
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
 /// Subjects of files, by the end of their names after the card; others have that end as subject.
-const SUBJECTS: [(&str, &str); 17] = [
+const SUBJECTS: [(&str, &str); 18] = [
     ("", "products, copies and transposes"),
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
     ("attention-e4m3", "kernels of attention of e4m3 beside cuDNN's"),
@@ -25,6 +25,7 @@ const SUBJECTS: [(&str, &str); 17] = [
     ("attention-options", "attention with options, from Python"),
     ("attention-scores", "attention with options that change scores, and heads of 96 and 192"),
     ("attention-splits", "attention with few tiles, splits and pages"),
+    ("attention-tokens", "decoding with several query tokens, by two numbers of splits"),
     ("attention-steps", "the steps of the guide to attention"),
     ("collectives", "kernels beside their earlier forms, and gated products"),
     ("hopper-steps", "the steps of the guide to Hopper"),

@@ -233,8 +233,8 @@ def decoding(kernels, wants):
 def several_tokens(kernels, wants):
     """Several query tokens on a cache, by TMA and `wgmma`: the splits that are chosen beside twice or half as many."""
     d, name = 128, "hopper_bf16_128_few"
-    cells = [(1, 8192, tokens, 16, 8) for tokens in (1, 2, 4, 8, 16)]
-    cells += [(2, 4096, 16, 8, 4), (4, 2048, 16, 4, 2), (8, 4096, 8, 2, 1)]
+    cells = [(1, 8192, tokens, 16, 8) for tokens in (1, 2, 4, 8)]
+    cells += [(1, 8192, 16, 8, 16), (2, 4096, 16, 4, 8), (4, 2048, 16, 2, 4), (8, 4096, 8, 1, 2)]
     for (batches, s, tokens, chosen, other), sets in itertools.product(cells, (1, SETS)):
         work = f"attention bf16 B {batches} H {HEADS}/{KV_HEADS} D {d} causal {tokens} x {s}, splits"
         work += ", other keys in each call" if sets > 1 else ""

@@ -241,11 +241,7 @@ impl Case {
 
     /// Whether an option changes single scores.
     pub fn changes_scores(&self) -> bool {
-        self.softcap != 0.0
-            || self.alibi
-            || self.bias.is_some()
-            || self.mask.is_some()
-            || self.scale <= 0.0
+        self.softcap != 0.0 || self.alibi || self.bias.is_some() || self.mask.is_some() || self.scale <= 0.0
     }
 
     /// With options that change single scores: at least one of four.

@@ -138,7 +138,17 @@ fn random_case(random: &mut Random) -> (Case, bool) {
     let mut case = Case::random(random);
     let d = random.of(&[64, 64, 80, 96, 128, 128, 192, 256]);
     let dv = if d == 192 && random.one_in(2) { 128 } else { d };
-    case = Case { d, dv, decode: false, softcap: 0.0, alibi: false, slopes_of_batch: false, bias: None, mask: None, ..case };
+    case = Case {
+        d,
+        dv,
+        decode: false,
+        softcap: 0.0,
+        alibi: false,
+        slopes_of_batch: false,
+        bias: None,
+        mask: None,
+        ..case
+    };
     if random.one_in(3) {
         case = case.with_score_options(random);
         for broadcast in [&mut case.bias, &mut case.mask].into_iter().flatten() {
