@@ -285,7 +285,7 @@ mod tests {
     fn a_sentence_has_all_its_numbers_and_no_other_name() {
         assert!(has_names("the ranks {left} and {right} differ", &["left", "right"]));
         assert!(has_names("{base} is at most 2^{base}", &["base"]) && has_names("without numbers", &[]));
-        assert!(!has_names("the ranks {left} and {rigth} differ", &["left", "right"]), "an unknown name");
+        assert!(!has_names("the ranks {left} and {middle} differ", &["left", "right"]), "an unknown name");
         assert!(!has_names("the rank {left}", &["left", "right"]), "a number that it does not say");
         assert!(!has_names("the ranks {left} and {left} differ", &["left", "right"]), "a name twice");
     }

@@ -26,8 +26,8 @@
 //! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised), for three reasons:
 //!
 //! - The blocks of a pair synchronise once, after all products, and the threads of the producer
-//!   warpgroup take part. `WarpSpecialised::init` would do that before the first load, and its
-//!   `finish` runs in one thread.
+//!   warpgroup take part. `WarpSpecialised::init` runs before the first load, and its `finish` in
+//!   one thread.
 //! - After the exchange half of a warpgroup's threads have results. A scheduler's `fix_up` decides
 //!   for a whole warpgroup.
 //! - All threads compute their only tile, and wait for earlier kernels, before they take roles.
