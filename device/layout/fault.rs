@@ -75,6 +75,51 @@ const fn sentence(text: &'static str, given: &[(&'static str, Value)]) -> Senten
     (text, values)
 }
 
+/// The text before the first name in braces, then that name and the text after it, if there is one.
+pub(crate) const fn next_name(text: &str) -> (&str, Option<(&str, &str)>) {
+    let (literal, rest) = until(text, b'{');
+    if rest.is_empty() {
+        return (literal, None);
+    }
+    let (name, rest) = until(rest.split_at(1).1, b'}');
+    (literal, Some((name, rest.split_at(1).1)))
+}
+
+/// The text before the first `byte`, and the rest from there on.
+const fn until(text: &str, byte: u8) -> (&str, &str) {
+    let mut end = 0;
+    while end < text.len() && text.as_bytes()[end] != byte {
+        end += 1;
+    }
+    text.split_at(end)
+}
+
+/// Whether the texts are equal.
+pub(crate) const fn is(a: &str, b: &str) -> bool {
+    let mut i = 0;
+    while i < a.len() && i < b.len() && a.as_bytes()[i] == b.as_bytes()[i] {
+        i += 1;
+    }
+    i == a.len() && i == b.len()
+}
+
+/// Whether a sentence has each of `names` in braces, and no other name.
+const fn has_names(text: &str, names: &[&str]) -> bool {
+    let (mut rest, mut found) = (text, 0u32);
+    while let (_, Some((name, after))) = next_name(rest) {
+        let mut i = 0;
+        while i < names.len() && !is(names[i], name) {
+            i += 1;
+        }
+        if i == names.len() {
+            return false;
+        }
+        found |= 1 << i;
+        rest = after;
+    }
+    found.count_ones() as usize == names.len()
+}
+
 /// Declares the faults, kind by kind: `Name { number: Type, ... } = "the sentence"`.
 macro_rules! faults {
     ($($kind:ident { $($name:ident $({ $($field:ident: $ty:ident),+ })? = $text:literal;)+ })+) => {
@@ -86,6 +131,12 @@ macro_rules! faults {
             /// Text that does not parse, and what was expected.
             Parse { expected: &'static str },
         }
+
+        // A name that is not in the sentence, or only there, is found by the compiler.
+        $($(const _: () = assert!(
+            has_names($text, &[$($(stringify!($field)),+)?]),
+            concat!("the sentence of `", stringify!($name), "` must name its numbers, and nothing else")
+        );)+)+
 
         impl Fault {
             pub const fn kind(&self) -> LayoutErrorKind {
@@ -223,5 +274,19 @@ faults! {
     NotInjective {
         Overlap { stride: Int, reach: Int } = "the mode of stride {stride} overlaps the modes of smaller \
             stride, which reach to {reach}; each stride must be a multiple of what those before it reach";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_names;
+
+    #[test]
+    fn a_sentence_has_all_its_numbers_and_no_other_name() {
+        assert!(has_names("the ranks {left} and {right} differ", &["left", "right"]));
+        assert!(has_names("{base} is at most 2^{base}", &["base"]) && has_names("without numbers", &[]));
+        assert!(!has_names("the ranks {left} and {middle} differ", &["left", "right"]), "an unknown name");
+        assert!(!has_names("the rank {left}", &["left", "right"]), "a number that it does not say");
+        assert!(!has_names("the ranks {left} and {left} differ", &["left", "right"]), "a name twice");
     }
 }

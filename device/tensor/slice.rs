@@ -4,7 +4,7 @@
 use super::static_layout::{Divisors, StaticLayout};
 use super::{Movable, Tensor, tables};
 use crate::arch::simulator_assert;
-use crate::layout::{Layout, Swizzle};
+use crate::layout::{Layout, MAX_NODES, Swizzle};
 use crate::memory::{Element, Shared};
 use core::marker::PhantomData;
 
@@ -19,12 +19,13 @@ pub struct Transposed<L>(PhantomData<L>);
 
 impl<L: StaticLayout> StaticLayout for Transposed<L> {
     const LAYOUT: Layout = {
-        let (rows, columns) = (L::LAYOUT.mode(0), L::LAYOUT.mode(1));
-        match L::LAYOUT.rank() {
-            2 => Layout::concat(&[columns, rows]),
-            3 => Layout::concat(&[columns, rows, L::LAYOUT.mode(2)]),
-            _ => Layout::concat(&[columns, rows, L::LAYOUT.mode(2), L::LAYOUT.mode(3)]),
+        let mut modes = [0; MAX_NODES];
+        let mut mode = 0;
+        while mode < L::LAYOUT.rank() {
+            modes[mode] = if mode < 2 { 1 - mode } else { mode };
+            mode += 1;
         }
+        L::LAYOUT.select(modes.split_at(mode).0)
     };
     const ORIGIN: Divisors = L::ORIGIN;
     const SWIZZLE: Swizzle = L::SWIZZLE;

@@ -89,7 +89,7 @@ fn profile_of(kernel: impl Fn() + Sync) -> Profile {
 
 /// A product whose operands are read from shared memory word by word: K is contiguous.
 fn product_of_words(after: u32) {
-    let mma = Halves::slice(thread_idx().x);
+    let mma = Halves::get_slice(thread_idx().x);
     let (tCsA, tCsB) = (
         mma.partition_a(tile::<f16, SmemA>(after)), // (MMA, MMA_M, MMA_K)
         mma.partition_b(tile::<f16, SmemB>(after + 512)), // (MMA, MMA_N, MMA_K)
@@ -103,7 +103,7 @@ fn product_of_words(after: u32) {
 
 /// A product whose operands are read element by element: M and N are contiguous.
 fn product_of_elements(after: u32) {
-    let mma = Halves::slice(thread_idx().x);
+    let mma = Halves::get_slice(thread_idx().x);
     let (tCsA, tCsB) = (
         mma.partition_a(tile::<f16, SmemAlongM>(after)), // (MMA, MMA_M, MMA_K)
         mma.partition_b(tile::<f16, SmemAlongN>(after + 512)), // (MMA, MMA_N, MMA_K)
@@ -117,7 +117,7 @@ fn product_of_elements(after: u32) {
 
 /// A product of complex numbers, of which an element takes two registers.
 fn product_of_parts(after: u32) {
-    let mma = Complex::slice(thread_idx().x);
+    let mma = Complex::get_slice(thread_idx().x);
     let (tCsA, tCsB) = (
         mma.partition_a(tile::<Complex64, Smem8x4>(after)), // (MMA, MMA_M, MMA_K)
         mma.partition_b(tile::<Complex64, Smem8x4>(after + 512)), // (MMA, MMA_N, MMA_K)
@@ -217,7 +217,7 @@ fn conversions_and_special_functions_of_the_library_count_for_the_kernels_line()
 fn a_multiply_add_of_wider_accumulators_counts_its_conversions_for_the_kernels_line() {
     let profile = profile_of(|| {
         clear_shared();
-        let mma = Widened::slice(thread_idx().x);
+        let mma = Widened::get_slice(thread_idx().x);
         let (tCsA, tCsB) =
             (mma.partition_a(tile::<f16, Smem8x4>(0)), mma.partition_b(tile::<f16, Smem8x4>(512)));
         let mut tCrC = mma.accumulator::<Tile8x8>(); // (MMA, MMA_M, MMA_N)

@@ -177,7 +177,7 @@ macro_rules! product {
         let (left, right) =
             (fragment::<$t, $a>(|i| <$t>::from(a(i))), fragment::<$t, $b>(|i| <$t>::from(b(i))));
         // SAFETY: one thread's own elements.
-        unsafe { <$mma>::slice(0).gemm(&mut c, &left, &right) };
+        unsafe { <$mma>::get_slice(0).gemm(&mut c, &left, &right) };
         for j in 0..$n {
             for i in 0..$m {
                 let sum: i64 = (0..$k).map(|k| i64::from(a(i + $m * k)) * i64::from(b(j + $n * k))).sum();
@@ -212,7 +212,7 @@ fn a_universal_fma_widens_its_operands() {
     let mut c = fragment::<f32, M4N3>(|i| i as f32);
     // SAFETY: one thread's own elements; the sums below read inside them.
     unsafe {
-        Widening::slice(0).gemm(&mut c, &a, &b);
+        Widening::get_slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             let sum: f32 = (0..5).map(|k| f16_to_f32(a.get(i + 4 * k)) * f16_to_f32(b.get(j + 3 * k))).sum();
             assert_eq!(c.get(i + 4 * j), sum + (i + 4 * j) as f32, "({i}, {j})");
@@ -227,7 +227,7 @@ fn a_universal_fma_takes_64_bit_integers() {
     let mut c = fragment::<u64, M4N3>(|_| 1);
     // SAFETY: as above.
     unsafe {
-        Words::slice(0).gemm(&mut c, &a, &b);
+        Words::get_slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             let sum = (0..5).fold(1u64, |sum, k| {
                 sum.wrapping_add((u64::MAX - (i + 4 * k) as u64).wrapping_mul(3 + (j + 3 * k) as u64))
@@ -245,7 +245,7 @@ fn a_universal_fma_takes_complex_numbers() {
     let mut c = fragment::<Complex64, M4N3>(|i| number(i, 1.0));
     // SAFETY: as above.
     unsafe {
-        ComplexFma::slice(0).gemm(&mut c, &a, &b);
+        ComplexFma::get_slice(0).gemm(&mut c, &a, &b);
         for (i, j) in (0..4).flat_map(|i| (0..3).map(move |j| (i, j))) {
             // Small enough to be exact, in whatever order.
             let sum = (0..5).fold(number(i + 4 * j, 1.0), |sum, k| sum + a.get(i + 4 * k) * b.get(j + 3 * k));

@@ -142,7 +142,7 @@ fn coordinates_of_an_accumulator_name_the_elements_that_the_partition_writes() {
     let address = c.address();
     Launch::new("coordinates", 1, 128, &memory)
         .run(&|| {
-            let mma = TwoByTwo::slice(thread_idx().x);
+            let mma = TwoByTwo::get_slice(thread_idx().x);
             let g_c = Matrix::new(GlobalMut::<f32>::from_address(address), (64, 64), UnitStride::<0>(64));
             let mut part = mma.partition_c(g_c.local_tile::<Square, _>((0, 0))); // (MMA, MMA_M, MMA_N)
             let mut sums = mma.accumulator::<Square>(); // (MMA, MMA_M, MMA_N)
@@ -172,7 +172,7 @@ fn a_row_is_reduced_across_the_lanes_that_have_parts_of_it() {
             let strides = Aligned::<_, 16>(UnitStride::<1>(256));
             let tile = Matrix::new(Global::<f32>::from_address(address), (4, 256), strides)
                 .local_tile::<Rows, _>((0, 0));
-            let part = ByRows::slice(thread_idx().x).partition_s(tile); // (CPY, CPY_M, CPY_N)
+            let part = ByRows::get_slice(thread_idx().x).partition_s(tile); // (CPY, CPY_M, CPY_N)
             let mut values = part.fragment();
             // SAFETY: no thread writes.
             unsafe { copy(&part, &mut values) };

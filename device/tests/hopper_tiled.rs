@@ -99,7 +99,7 @@ unsafe fn beside(a: Global<bf16>, b: Global<bf16>, c: GlobalMut<f32>) {
         copy(&partition!(gB, (64, 4), thread), &mut partition!(sB, (64, 4), thread));
         fence_proxy_async_shared();
         sync_threads();
-        let mma = Beside::slice(thread / 128 * 128);
+        let mma = Beside::get_slice(thread / 128 * 128);
         let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K)
         let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K)
         let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
@@ -108,14 +108,14 @@ unsafe fn beside(a: Global<bf16>, b: Global<bf16>, c: GlobalMut<f32>) {
             mma.gemm(&mut tCrC, tCrA.at((.., .., k)), tCrB.at((.., .., k)));
         }
         mma.wait_for::<0>(&mut tCrC);
-        copy(&tCrC, Beside::slice(thread).partition_c(gC));
+        copy(&tCrC, Beside::get_slice(thread).partition_c(gC));
     }
 }
 
 #[test]
 fn warpgroups_side_by_side_multiply_their_columns_of_b() {
     for warpgroup in 0..2 {
-        let mma = Beside::slice(128 * warpgroup);
+        let mma = Beside::get_slice(128 * warpgroup);
         let tCrA = mma.fragment_a(&mma.partition_a(array::<SmemA>(0x2400))); // (1, MMA_M, MMA_K)
         let tCrB = mma.fragment_b(&mma.partition_b(array::<SmemB>(0x2400))); // (1, MMA_N, MMA_K)
         let (a, b) = (ATOM.tile_to_shape(tuple!((64, 64))), ATOM.tile_to_shape(tuple!((256, 64))));

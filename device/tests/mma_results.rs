@@ -192,7 +192,7 @@ fn of_rank<A: StaticLayout, B: StaticLayout, C: StaticLayout, D: StaticLayout>(m
         a.iter().enumerate().for_each(|(i, &value)| left.set(i, value));
         b.iter().enumerate().for_each(|(i, &value)| right.set(i, value));
         (0..m * n).for_each(|i| addend.set(i, c(i)));
-        Fma::slice(0).gemm_into(&mut d, &left, &right, &addend);
+        Fma::get_slice(0).gemm_into(&mut d, &left, &right, &addend);
         for (i, j) in (0..n).flat_map(|j| (0..m).map(move |i| (i, j))) {
             let want = (0..k).fold(c(i + m * j), |sum, k| sum + a[i + m * k] * b[j + n * k]);
             assert_eq!(d.get(i + m * j), want, "({i}, {j}) of {m} x {n} x {k}");

@@ -20,6 +20,8 @@ static_layout! {
     Values = layout!((4, 2, 3):(1, 12, 4));
     /// (BLK_M, BLK_K, PIPE)
     Packed = layout!((4, 16, 2):(16, 1, 64));
+    /// (BLK_M, BLK_K, a, b, c, PIPE)
+    Six = layout!((4, 3, 2, 3, 2, 2):(3, 1, 12, 24, 72, 144));
 }
 swizzled_layout! {
     /// (BLK_M, BLK_K, PIPE)
@@ -93,7 +95,7 @@ fn slices_of_shared<L: StaticLayout>() {
         assert_eq!(got, [want; 3], "({i}, {j}, {stage}) of {}", L::COMPOSED);
     }
     for thread in 0..8 {
-        let part = Copy::slice(thread).partition_s(array); // (CPY, CPY_M, CPY_K, PIPE)
+        let part = Copy::get_slice(thread).partition_s(array); // (CPY, CPY_M, CPY_K, PIPE)
         assert_eq!([0, 1, 2, 3].map(|mode| part.layout().extent(mode)), [2, 2, 4, 3]);
         for [value, m, k, stage] in places([2, 2, 4, 3]) {
             let want = part.address_of(value + 2 * (m + 2 * (k + 4 * stage)));
@@ -111,6 +113,17 @@ fn slices_of_shared<L: StaticLayout>() {
 fn a_slice_of_swizzled_shared_memory_has_the_addresses_of_the_whole() {
     slices_of_shared::<Swizzled>();
     slices_of_shared::<Carrying>();
+}
+
+#[test]
+fn a_transposed_array_keeps_its_modes_after_the_second() {
+    let array = SharedTensor::<u16, Six>::shared(Shared::from_address(1 << 14));
+    let transposed = array.transposed(); // (BLK_K, BLK_M, a, b, c, PIPE)
+    assert_eq!(transposed.layout(), layout!((3, 4, 2, 3, 2, 2):(1, 3, 12, 24, 72, 144)));
+    for [i, j, rest] in places([4, 3, 2 * 3 * 2 * 2]) {
+        let got = transposed.address_of(j + 3 * (i + 4 * rest));
+        assert_eq!(got, array.address_of(i + 4 * (j + 3 * rest)), "({i}, {j}) and {rest} of the others");
+    }
 }
 
 #[test]

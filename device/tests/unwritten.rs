@@ -67,8 +67,8 @@ fn scores(loads_q: bool, loads_k: bool) {
     // SAFETY: the launch has the storage, and all lanes come here.
     unsafe {
         let (sQ, sK) = Storage::take();
-        let mma = Mma::slice(thread_idx().x);
-        let readQ = ReadQ::slice(thread_idx().x);
+        let mma = Mma::get_slice(thread_idx().x);
+        let readQ = ReadQ::get_slice(thread_idx().x);
         let mut tSrQ = mma.fragment_a(&mma.partition_a(sQ)); // (MMA, MMA_M, MMA_D)
         let mut tSrK = mma.fragment_b(&mma.partition_b(sK)); // (MMA, MMA_N, MMA_D)
         let mut tSrS = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
@@ -97,7 +97,7 @@ fn half_of_q(predicated: bool) {
     // SAFETY: the launch has the storage, and all lanes come here.
     unsafe {
         let (sQ, sK) = Storage::take();
-        let mma = Mma::slice(thread_idx().x);
+        let mma = Mma::get_slice(thread_idx().x);
         let tSsQ = mma.partition_a(sQ); // (MMA, MMA_M, MMA_D)
         let mut tSrQ = mma.fragment_a(&tSsQ); // (MMA, MMA_M, MMA_D)
         let mut tSrK = mma.fragment_b(&mma.partition_b(sK)); // (MMA, MMA_N, MMA_D)
@@ -173,7 +173,7 @@ fn a_tiled_copy_of_a_fragment_that_was_never_filled_is_a_fault() {
         // SAFETY: the launch has the storage, and all lanes come here.
         unsafe {
             let (s, _) = Storage::take();
-            let store = Store::slice(thread_idx().x);
+            let store = Store::get_slice(thread_idx().x);
             let fragment = store.partition_d(s).make_fragment_like();
             here();
             store.copy(&fragment, store.partition_d(s));
@@ -188,8 +188,8 @@ fn a_race_of_ldmatrix_names_the_users_line() {
         // SAFETY: the launch has the storage, and all lanes come here.
         unsafe {
             let (s, _) = Storage::take();
-            let mma = Mma::slice(thread_idx().x);
-            let read = ReadQ::slice(thread_idx().x);
+            let mma = Mma::get_slice(thread_idx().x);
+            let read = ReadQ::get_slice(thread_idx().x);
             let mut fragment = mma.fragment_a(&mma.partition_a(s));
             store_shared(moye_sim::intrinsics::shared_base() + 4 * thread_idx().x, 1_u32);
             here();
@@ -206,7 +206,7 @@ fn an_mma_that_a_lane_does_not_come_to_names_the_users_line() {
         // SAFETY: what the lane does that is missing is a fault.
         unsafe {
             let (s_q, s_k) = Storage::take();
-            let mma = Mma::slice(thread_idx().x);
+            let mma = Mma::get_slice(thread_idx().x);
             let mut sums = mma.accumulator::<TileC>();
             let (a, b) = (mma.partition_a(s_q), mma.partition_b(s_k));
             if thread_idx().x == 5 {

@@ -181,6 +181,7 @@ impl<T: Operand> Variant<T> {
         rate: Rate,
     ) -> Self {
         assert!(G::CLUSTER == schedule.cluster_tiles(), "the blocks of the kernel's clusters");
+        assert!(G::PARTS == schedule.cluster_slices(), "the slices of K in the kernel's clusters");
         let majors = [G::BOXES_A.major, G::BOXES_B.major];
         let (kernel, tile) = (Code::Wgmma(kernel, [G::BOXES_A, G::BOXES_B]), [G::BLK_M, G::BLK_N, G::BLK_K]);
         Self { kernel, schedule, majors, tile, precision, rate }

@@ -73,7 +73,7 @@ use crate::number::Number;
 /// let (a, b) = (Fragment::<f32, ThreadsA>::filled(2.0), Fragment::<f32, ThreadsB>::filled(5.0));
 /// let mut c = Fragment::<f32, ThreadsC>::filled(1.0);
 /// // SAFETY: all fragments are written, and the atom is one thread's.
-/// unsafe { Pairs::slice(0).gemm(&mut c, &a, &b) };
+/// unsafe { Pairs::get_slice(0).gemm(&mut c, &a, &b) };
 /// // SAFETY: inside the fragment.
 /// let sums = [0, 1, 2].map(|m| unsafe { c.get(m) });
 /// assert_eq!(sums, [1.0 + 8.0 * 2.0 * 5.0; 3]);

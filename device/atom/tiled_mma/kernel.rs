@@ -26,15 +26,8 @@ pub trait StaticTiledMma: Copy + Default + 'static {
     /// The threads that take part: `#[kernel(threads = Mma::THREADS)]`.
     const THREADS: u32 = Self::MMA.threads() as u32;
 
-    /// The part of `thread`, which is below [`TiledMma::threads`]: CuTe's `get_slice`. The
-    /// simulator faults where it is not; a GPU does not look.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn slice(thread: u32) -> ThrMma<Self> {
-        Self::get_slice(thread)
-    }
-
-    /// [`slice`](Self::slice), by CuTe's name.
+    /// The part of `thread`, which is below [`TiledMma::threads`]. The simulator faults where it is
+    /// not; a GPU does not look.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrMma<Self> {

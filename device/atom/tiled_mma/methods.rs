@@ -46,7 +46,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     /// For `wgmma` with A in shared memory it is a tensor of matrix descriptors,
     /// `(1, MMA_M, MMA_K, ...)`, with all stages. The part is of a whole array, or of a stage of
     /// one. In a kernel whose warpgroups divide M, slice the tiled MMA by the warpgroup's first
-    /// thread (`slice(128 * warpgroup)`), which is uniform across the warp: descriptors are in
+    /// thread (`get_slice(128 * warpgroup)`), which is uniform across the warp: descriptors are in
     /// uniform registers.
     #[inline(always)]
     #[must_use]
@@ -127,7 +127,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     /// tiled_mma! { Mma: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::new(layout!((1, 1, 1))); }
     ///
     /// fn product(sA: SharedTensor<f16, Smem>, sB: SharedTensor<f16, Smem>) -> f32 {
-    ///     let mma = Mma::slice(thread_idx().x);
+    ///     let mma = Mma::get_slice(thread_idx().x);
     ///     let mut tCrC = mma.accumulator::<Tile>(); // (MMA, MMA_M, MMA_N)
     ///     // SAFETY: all lanes of the warp are here; the tiles were written, and a barrier followed.
     ///     unsafe { mma.gemm(&mut tCrC, mma.partition_a(sA), mma.partition_b(sB)) };
@@ -195,7 +195,7 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     ///
     /// /// `D = A B + C`, 16 x 16 x 12, by a warp.
     /// fn kernel(a: Global<f16>, b: Global<f16>, c: Global<f16>, d: GlobalMut<f32>) {
-    ///     let mma = Mixed::slice(lane_id());
+    ///     let mma = Mixed::get_slice(lane_id());
     ///     let (ab, cd) = (UnitStride::<1>(12), UnitStride::<0>(16));
     ///     let g_a = Matrix::new(a, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_M, BLK_K)
     ///     let g_b = Matrix::new(b, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_N, BLK_K)

@@ -20,7 +20,7 @@
 //!     mut consumer: Consumer<4, 1>,
 //!     k_tiles: u32,
 //! ) -> f32 {
-//!     let mma = Mma::slice(0);
+//!     let mma = Mma::get_slice(0);
 //!     let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
 //!     let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
 //!     let mut tCrC = mma.accumulator::<Tile>(); // (MMA, MMA_M, MMA_N)

@@ -2,6 +2,7 @@
 //! instructions a score, which are the limit of these kernels.
 
 use super::e4m3_config::OFFSET;
+use super::hopper_softmax::{Raised, raise};
 use super::softmax::{at, normalizer};
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, max3_i32, shuffle_xor, vote_any};
 use moye_device::tensor::{Fragment, StaticLayout};
@@ -48,20 +49,10 @@ impl Softmax {
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 1));
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 2));
         }
-        let mut rescale = true;
-        if LATER {
-            let grown = (max[0] - self.max[0]) * scale > slack || (max[1] - self.max[1]) * scale > slack;
-            rescale = vote_any(FULL_WARP, grown);
-            if !rescale {
-                max = self.max;
-            }
-        }
-        let (mut factors, mut shifts) = ([1.0; 2], [0.0; 2]);
-        for row in 0..2 {
-            factors[row] = ex2_approx_f32((self.max[row] - max[row]) * scale);
-            self.max[row] = max[row];
-            shifts[row] = (-max[row]).fma(scale, OFFSET as f32);
-        }
+        let Raised { factors, shifts, rescale } =
+            raise(&mut self.max, &mut max, scale, LATER.then_some(slack), |max| {
+                (-max).fma(scale, OFFSET as f32)
+            });
         let mut parts = [[0.0f32; 4]; 2];
         for column in 0..columns {
             for row in 0..2 {

@@ -17,6 +17,46 @@ pub struct Softmax {
     pub sum: [f32; 2],
 }
 
+/// What a tile's maxima change.
+pub struct Raised {
+    /// The factors of what was accumulated before.
+    pub factors: [f32; 2],
+    /// What is added to each row's scaled scores.
+    pub shifts: [f32; 2],
+    /// Whether a factor is not 1, of any row of the warp.
+    pub rescale: bool,
+}
+
+/// Raises the maxima of a thread's two rows to `max`: with a slack, only if a maximum of the warp's
+/// rows grows by more powers of two. `shift` gives the shift of a row with that maximum.
+///
+/// All lanes of the warp execute this call together.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn raise(
+    maxima: &mut [f32; 2],
+    max: &mut [f32; 2],
+    scale: f32,
+    slack: Option<f32>,
+    shift: impl Fn(f32) -> f32,
+) -> Raised {
+    let mut rescale = true;
+    if let Some(slack) = slack {
+        let grown = (max[0] - maxima[0]) * scale > slack || (max[1] - maxima[1]) * scale > slack;
+        rescale = vote_any(FULL_WARP, grown);
+        if !rescale {
+            *max = *maxima;
+        }
+    }
+    let (mut factors, mut shifts) = ([1.0; 2], [0.0; 2]);
+    for row in 0..2 {
+        factors[row] = ex2_approx_f32((maxima[row] - max[row]) * scale);
+        maxima[row] = max[row];
+        shifts[row] = shift(max[row]);
+    }
+    Raised { factors, shifts, rescale }
+}
+
 impl Softmax {
     /// Before the first tile.
     pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
@@ -48,20 +88,10 @@ impl Softmax {
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 1));
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 2));
         }
-        let mut rescale = true;
-        if LATER && slack > 0.0 {
-            let grown = (max[0] - self.max[0]) * scale > slack || (max[1] - self.max[1]) * scale > slack;
-            rescale = vote_any(FULL_WARP, grown);
-            if !rescale {
-                max = self.max;
-            }
-        }
-        let (mut factors, mut shifts, mut parts) = ([1.0; 2], [0.0; 2], [[0.0f32; 4]; 2]);
-        for row in 0..2 {
-            factors[row] = ex2_approx_f32((self.max[row] - max[row]) * scale);
-            self.max[row] = max[row];
-            shifts[row] = -max[row] * scale;
-        }
+        let slack = (LATER && slack > 0.0).then_some(slack);
+        let Raised { factors, shifts, rescale } =
+            raise(&mut self.max, &mut max, scale, slack, |max| -max * scale);
+        let mut parts = [[0.0f32; 4]; 2];
         // Both rows at a time: a warp waits for the shuffles of both maxima once.
         for column in 0..columns {
             for row in 0..2 {

@@ -44,6 +44,8 @@ pub trait WgmmaConfig: Sized + 'static {
     /// Blocks of a cluster. Their tiles of C are below each other and have B in common: each block
     /// loads its share of B by multicast.
     const CLUSTER: u32 = 1;
+    /// Blocks of a cluster that split K of one tile: see [`matmul_parts`](super::matmul_parts).
+    const PARTS: u32 = 1;
     /// 128-byte rows of shared memory that a stage has along K.
     const DEPTH: u32 = 1;
     /// Pipeline stages.

@@ -23,7 +23,7 @@ macro_rules! configuration {
     (@type SCALED) => { bool };
     (@type PIECES) => { bool };
     (@type $other:ident) => { u32 };
-    ([$operand:ty, $sum:ty, $output:ty] $atom:ty { $($constant:ident = $value:literal),+ }) => {
+    ([$operand:ty, $sum:ty, $output:ty] $atom:ty { $($constant:ident = $value:literal),+ } $(PARTS = $parts:literal)?) => {
         /// The configuration.
         pub struct Tiling;
 
@@ -33,6 +33,7 @@ macro_rules! configuration {
             type Output = $output;
             type Atom = $atom;
             $(const $constant: configuration!(@type $constant) = $value;)+
+            $(const PARTS: u32 = $parts;)?
         }
     };
 }
@@ -147,7 +148,7 @@ macro_rules! wgmma_parts {
         pub mod $name {
             use super::*;
 
-            configuration!($types $atom $constants);
+            configuration!($types $atom $constants PARTS = $parts);
 
             #[doc = concat!("`c = a * b` by `", stringify!($atom), "`: `", stringify!($constants), "`.")]
             ///
@@ -163,7 +164,7 @@ macro_rules! wgmma_parts {
             #[moye_device::kernel(
                 threads = Tiling::THREADS,
                 min_blocks = 1,
-                shared = PartsStorage<Tiling, $parts, { Tiling::STAGES }>,
+                shared = PartsStorage<Tiling, { Tiling::PARTS }, { Tiling::STAGES }>,
             )]
             pub unsafe fn $name(
                 a: TensorMap,
@@ -172,7 +173,7 @@ macro_rules! wgmma_parts {
                 arguments: ArgumentsOf<Tiling>,
                 _sharing: Sharing<<Tiling as WgmmaConfig>::Sum>,
             ) {
-                matmul_parts::<Tiling, $parts, { Tiling::STAGES }>((&a, &b), &arguments)
+                matmul_parts::<Tiling, { Tiling::PARTS }, { Tiling::STAGES }>((&a, &b), &arguments)
             }
         }
         pub use $name::$name;

@@ -21,6 +21,16 @@
 //! multiprocessor: a block with a single tile has no scheduler, and stores C from registers. Tiles
 //! of 192 x 192 have three consumer warpgroups, whose threads take registers over from the
 //! producer.
+//!
+//! The consumers' mainloop is the [`Loop`] of the other kernels. The rest is no instance of
+//! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised), for three reasons:
+//!
+//! - The blocks of a pair synchronise once, after all products, and the threads of the producer
+//!   warpgroup take part. `WarpSpecialised::init` runs before the first load, and its `finish` in
+//!   one thread.
+//! - After the exchange half of a warpgroup's threads have results. A scheduler's `fix_up` decides
+//!   for a whole warpgroup.
+//! - All threads compute their only tile, and wait for earlier kernels, before they take roles.
 
 use super::config::{ATOM_M, ArgumentsOf, Boxes, Mma, ROW, StagesA, StagesB, WARPGROUP, WgmmaConfig};
 use super::epilogue::{Part, finish};

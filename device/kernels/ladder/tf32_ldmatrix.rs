@@ -62,11 +62,11 @@ pub unsafe fn ladder_tf32_ldmatrix(
     let gB = tile!(tensor!(b, (n, k), (ldb, 1), align = 8), (8, 8), (block.y, _)); // (BLK_N, BLK_K, k)
     let gC = tile!(tensor!(c, (m, n), (1, ldc)), (16, 8), (block.x, block.y)); // (BLK_M, BLK_N)
 
-    let (loadA, loadB) = (LoadA::slice(thread), LoadB::slice(thread));
+    let (loadA, loadB) = (LoadA::get_slice(thread), LoadB::get_slice(thread));
     let (tAgA, tBgB) = (loadA.partition_s(gA), loadB.partition_s(gB)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_N, CPY_K, k)
     let (tAsA, tBsB) = (loadA.partition_d(sA), loadB.partition_d(sB)); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
 
-    let (mma, readA, readB) = (Mma::slice(thread), ReadA::slice(thread), ReadB::slice(thread));
+    let (mma, readA, readB) = (Mma::get_slice(thread), ReadA::get_slice(thread), ReadB::get_slice(thread));
     let (tXsA, tXsB) = (readA.partition_s(sA), readB.partition_s(sB)); // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K)
     let mut tCrA = mma.fragment_a(&mma.partition_a(sA)); // (MMA, MMA_M, MMA_K)
     let mut tCrB = mma.fragment_b(&mma.partition_b(sB)); // (MMA, MMA_N, MMA_K)

@@ -56,11 +56,11 @@ pub unsafe fn ladder_tf32_nn(
     let gB = tile!(tensor!(b, (n, k), (ldb, 1), align = 16), (128, 16), (block.y, _)); // (BLK_N, BLK_K, k)
     let gC = tile!(tensor!(c, (m, n), (1, ldc)), (128, 128), (block.x, block.y)); // (BLK_M, BLK_N)
 
-    let (loadA, loadB) = (LoadA::slice(thread), LoadB::slice(thread));
+    let (loadA, loadB) = (LoadA::get_slice(thread), LoadB::get_slice(thread));
     let (tAgA, tAsA) = (loadA.partition_s(gA), loadA.partition_d(sA)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_M, CPY_K, PIPE)
     let (tBgB, tBsB) = (loadB.partition_s(gB), loadB.partition_d(sB)); // (CPY, CPY_N, CPY_K, k), (CPY, CPY_N, CPY_K, PIPE)
 
-    let (mma, readB) = (Mma::slice(thread), ReadB::slice(thread));
+    let (mma, readB) = (Mma::get_slice(thread), ReadB::get_slice(thread));
     let (tCsA, tXsB) = (mma.partition_a(sA), readB.partition_s(sB)); // (MMA, MMA_M, MMA_K, PIPE), (CPY, MMA_N, MMA_K, PIPE)
     let (mut tCrA, mut tCrB) = (mma.fragment_a(&tCsA), mma.fragment_b(&mma.partition_b(sB))); // (MMA, MMA_M, MMA_K)
     let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)

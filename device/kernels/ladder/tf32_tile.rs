@@ -57,11 +57,11 @@ pub unsafe fn ladder_tf32_tile(
     let gB = tile!(tensor!(b, (n, k), (ldb, 1), align = 8), (8, 8), (block.y, _)); // (BLK_N, BLK_K, k)
     let gC = tile!(tensor!(c, (m, n), (1, ldc)), (16, 8), (block.x, block.y)); // (BLK_M, BLK_N)
 
-    let (loadA, loadB) = (LoadA::slice(thread), LoadB::slice(thread));
+    let (loadA, loadB) = (LoadA::get_slice(thread), LoadB::get_slice(thread));
     let (tAgA, tBgB) = (loadA.partition_s(gA), loadB.partition_s(gB)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_N, CPY_K, k)
     let (tAsA, tBsB) = (loadA.partition_d(sA), loadB.partition_d(sB)); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
 
-    let mma = Mma::slice(thread);
+    let mma = Mma::get_slice(thread);
     let (tCsA, tCsB) = (mma.partition_a(sA), mma.partition_b(sB)); // (MMA, MMA_M, MMA_K), (MMA, MMA_N, MMA_K)
     let (mut tCrA, mut tCrB) = (mma.fragment_a(&tCsA), mma.fragment_b(&tCsB)); // (MMA, MMA_M, MMA_K), (MMA, MMA_N, MMA_K)
     let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)

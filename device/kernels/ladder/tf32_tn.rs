@@ -53,11 +53,11 @@ pub unsafe fn ladder_tf32_tn(
     let gB = tile!(tensor!(b, (n, k), (ldb, 1), align = 16), (128, 16), (block.y, _)); // (BLK_N, BLK_K, k)
     let gC = tile!(tensor!(c, (m, n), (1, ldc)), (128, 128), (block.x, block.y)); // (BLK_M, BLK_N)
 
-    let load = Load::slice(thread);
+    let load = Load::get_slice(thread);
     let (tAgA, tBgB) = (load.partition_s(gA), load.partition_s(gB)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_N, CPY_K, k)
     let (tAsA, tBsB) = (load.partition_d(sA), load.partition_d(sB)); // (CPY, CPY_M, CPY_K, PIPE), (CPY, CPY_N, CPY_K, PIPE)
 
-    let (mma, readA, readB) = (Mma::slice(thread), ReadA::slice(thread), ReadB::slice(thread));
+    let (mma, readA, readB) = (Mma::get_slice(thread), ReadA::get_slice(thread), ReadB::get_slice(thread));
     let (tXsA, tXsB) = (readA.partition_s(sA), readB.partition_s(sB)); // (CPY, MMA_M, MMA_K, PIPE), (CPY, MMA_N, MMA_K, PIPE)
     let mut tCrA = mma.fragment_a(&mma.partition_a(sA)); // (MMA, MMA_M, MMA_K)
     let mut tCrB = mma.fragment_b(&mma.partition_b(sB)); // (MMA, MMA_N, MMA_K)

@@ -61,12 +61,12 @@ pub unsafe fn vectorized<W: Element, const BYTES: usize>(
     let gB = tile!(tensor!(b, (n, k), (1, ldb), align = BYTES), (128, 8), (block.y, _)); // (BLK_N, BLK_K, k)
     let gC = tile!(tensor!(c, (m, n), (1, ldc)), (128, 128), (block.x, block.y)); // (BLK_M, BLK_N)
 
-    let load = Load::<W>::slice(thread);
+    let load = Load::<W>::get_slice(thread);
     let (tAgA, tBgB) = (load.partition_s(gA), load.partition_s(gB)); // (CPY, CPY_M, CPY_K, k), (CPY, CPY_N, CPY_K, k)
     let (tAsA, tBsB) = (load.partition_d(sA), load.partition_d(sB)); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
     let (mut tArA, mut tBrB) = (tAsA.fragment(), tBsB.fragment()); // (CPY, CPY_M, CPY_K), (CPY, CPY_N, CPY_K)
 
-    let mma = Mma::slice(thread);
+    let mma = Mma::get_slice(thread);
     let (tCsA, tCsB) = (mma.partition_a(sA), mma.partition_b(sB)); // (MMA, MMA_M, MMA_K), (MMA, MMA_N, MMA_K)
     let tCgC = mma.partition_c(gC); // (MMA, MMA_M, MMA_N)
     let mut tCrC = mma.fragment_c(&tCgC); // (MMA, MMA_M, MMA_N)

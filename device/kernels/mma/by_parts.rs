@@ -201,7 +201,7 @@ impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastT
         };
         let tCgC =
             Direct::part_of::<G>(arguments, place).whole().renamed::<Parted<PartOfC<G>, MODE, PARTS>>(); // (MMA, MMA_M, MMA_N, PART)
-        let mma = G::Mma::slice(place.thread);
+        let mma = G::Mma::get_slice(place.thread);
         for part in 0..PARTS as u32 {
             let tCsA = tCsA.at((.., .., stage, if MODE == 1 { part } else { 0 })); // (V, CPY_K)
             let tCsB = tCsB.at((.., .., stage, if MODE == 2 { part } else { 0 })); // (V, CPY_K)

@@ -323,8 +323,8 @@ pub unsafe fn repack_transposed_u32(first: Transposed, second: Transposed) {
         (of.src.offset(i64::from(batch) * of.src_batch), of.dst.offset(i64::from(batch) * of.dst_batch));
     let mX = tensor!(src, (of.rows, of.k), (of.src_row, 1), align = 16); // (ROWS, K)
     let mY = tensor!(dst, (of.written, of.k), (1, of.dst_k), align = 16); // (WRITTEN, K)
-    let tXgX = FoursAlongK::slice(thread).partition_s(mX.local_tile::<Tile, _>(at)); // (CPY, CPY_ROWS, CPY_K)
-    let tXgY = FoursAlongRows::slice(thread).partition_d(mY.local_tile::<Tile, _>(at)); // (CPY, CPY_ROWS, CPY_K)
+    let tXgX = FoursAlongK::get_slice(thread).partition_s(mX.local_tile::<Tile, _>(at)); // (CPY, CPY_ROWS, CPY_K)
+    let tXgY = FoursAlongRows::get_slice(thread).partition_d(mY.local_tile::<Tile, _>(at)); // (CPY, CPY_ROWS, CPY_K)
     // The block's coordinates are computed before the wait for other kernels.
     overlap_launches();
     if batch >= of.batches {

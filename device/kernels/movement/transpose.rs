@@ -188,9 +188,9 @@ unsafe fn transpose_tile<W: Square<N>, const N: usize, S: Strides<Rank = Rank<2>
     let thread = thread_idx().x;
     let gX = mX.local_tile::<TileX<W, N>, _>((tile_m, tile_n)); // (BLK_M, BLK_N)
     let gY = mY.local_tile::<TileY<W, N>, _>((tile_n, tile_m)); // (BLK_N, BLK_M)
-    let tXgX = Columns::<W, N>::slice(thread).partition_s(gX); // (CPY, 1, CPY_N)
-    let tXsY = Rows::<W, N>::slice(thread).partition_d(sY); // (CPY, CPY_N, 1)
-    let lines = Lines::<W, N>::slice(thread);
+    let tXgX = Columns::<W, N>::get_slice(thread).partition_s(gX); // (CPY, 1, CPY_N)
+    let tXsY = Rows::<W, N>::get_slice(thread).partition_d(sY); // (CPY, CPY_N, 1)
+    let lines = Lines::<W, N>::get_slice(thread);
     let (tYsY, tYgY) = (lines.partition_s(sY), lines.partition_d(gY)); // (1, CPY_N, CPY_M)
     let (mut tXrX, mut tXrY, mut tYrY) = (tXgX.fragment(), tXsY.fragment(), tYgY.fragment());
     // Each element of a tile belongs to one thread, and the barrier is between the writes of the

@@ -8,7 +8,7 @@ mod find;
 
 use super::basis::NO_BASIS;
 use super::error::{LayoutError, MESSAGE};
-use super::fault::{Fault, LayoutErrorKind, Value};
+use super::fault::{Fault, LayoutErrorKind, Value, is, next_name};
 use super::int_tuple::IntTuple;
 use super::layout::Layout;
 use super::profile::MAX_NODES;
@@ -168,18 +168,15 @@ impl Place {
         let (sentence, values) = fault.sentence();
         let mut rest = sentence;
         loop {
-            let (literal, behind) = until(rest, b'{');
+            let (literal, name) = next_name(rest);
             text.str(literal);
-            if behind.is_empty() {
-                return;
-            }
-            let (name, after) = until(behind.split_at(1).1, b'}');
+            let Some((name, after)) = name else { return };
             let mut i = 0;
             while !is(values[i].0, name) {
                 i += 1;
             }
             self.write_value(text, values[i].1);
-            rest = after.split_at(1).1;
+            rest = after;
         }
     }
 
@@ -203,21 +200,4 @@ impl Place {
             }
         }
     }
-}
-
-/// What stands before the first `byte`, and the rest from there on.
-const fn until(text: &str, byte: u8) -> (&str, &str) {
-    let mut end = 0;
-    while end < text.len() && text.as_bytes()[end] != byte {
-        end += 1;
-    }
-    text.split_at(end)
-}
-
-const fn is(a: &str, b: &str) -> bool {
-    let mut i = 0;
-    while i < a.len() && i < b.len() && a.as_bytes()[i] == b.as_bytes()[i] {
-        i += 1;
-    }
-    i == a.len() && i == b.len()
 }

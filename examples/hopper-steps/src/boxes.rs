@@ -38,7 +38,7 @@ pub unsafe fn store_boxes(
     (row, column): (u32, u32),
 ) {
     let (thread, warpgroup) = (thread_idx().x % 128, thread_idx().x / 128);
-    let to_shared = ToShared::slice(thread);
+    let to_shared = ToShared::get_slice(thread);
     let rounded = tCrC.convert::<bf16>();
     // (CPY, CPY_M, boxes)
     let tBrC = rounded.view_as::<RetileOf<AccumulatorOf<TileOfWarpgroup, Boxes>, ToShared>>();

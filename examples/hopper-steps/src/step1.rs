@@ -33,7 +33,7 @@ pub unsafe fn step1(a: TmaMap<LoadAB>, b: TmaMap<LoadAB>, c: GlobalMut<bf16>, n:
     }
     sync_threads();
 
-    let (load, mma) = (LoadAB::get_slice(), Mma::slice(0));
+    let (load, mma) = (LoadAB::get_slice(), Mma::get_slice(0));
     let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K)
     let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K)
     let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
@@ -49,5 +49,5 @@ pub unsafe fn step1(a: TmaMap<LoadAB>, b: TmaMap<LoadAB>, c: GlobalMut<bf16>, n:
         mma.wait_for::<0>(&mut tCrC);
         sync_threads();
     }
-    store_tile::<Mma, TileC>(Mma::slice(thread), &tCrC, c, n, (block.x, block.y));
+    store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
 }

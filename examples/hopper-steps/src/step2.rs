@@ -38,7 +38,7 @@ pub unsafe fn step2(a: TmaMap<LoadAB>, b: TmaMap<LoadAB>, c: GlobalMut<bf16>, n:
             load.copy(gB.at((block.y, stage)), sB, &filling);
         }
     } else if thread < 128 {
-        let (mma, mut consumer) = (Mma::slice(0), pipeline.consumer());
+        let (mma, mut consumer) = (Mma::get_slice(0), pipeline.consumer());
         let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
         let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
         let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
@@ -54,6 +54,6 @@ pub unsafe fn step2(a: TmaMap<LoadAB>, b: TmaMap<LoadAB>, c: GlobalMut<bf16>, n:
             }
         }
         mma.wait_for::<0>(&mut tCrC);
-        store_tile::<Mma, TileC>(Mma::slice(thread), &tCrC, c, n, (block.x, block.y));
+        store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
     }
 }

@@ -56,7 +56,7 @@ pub unsafe fn step3(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, n: u
         }
         Role::Consumer { warpgroup } => {
             increase_registers::<232>();
-            let (mma, mut consumer) = (Mma::slice(128 * warpgroup), pipeline.consumer());
+            let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
             let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
             let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
             let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
@@ -72,7 +72,7 @@ pub unsafe fn step3(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, n: u
                 }
             }
             mma.wait_for::<0>(&mut tCrC);
-            store_tile::<Mma, TileC>(Mma::slice(thread), &tCrC, c, n, (block.x, block.y));
+            store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (block.x, block.y));
         }
     }
 }

@@ -47,7 +47,7 @@ pub unsafe fn step4(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, m: u
         }
         Role::Consumer { warpgroup } => {
             increase_registers::<232>();
-            let (mma, mut consumer) = (Mma::slice(128 * warpgroup), pipeline.consumer());
+            let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
             let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
             let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
             for (m, n_tile) in tiles {
@@ -67,7 +67,7 @@ pub unsafe fn step4(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, m: u
                 if let Some(before) = before {
                     consumer.release(before);
                 }
-                store_tile::<Mma, TileC>(Mma::slice(thread), &tCrC, c, n, (m, n_tile));
+                store_tile::<Mma, TileC>(Mma::get_slice(thread), &tCrC, c, n, (m, n_tile));
             }
         }
     }

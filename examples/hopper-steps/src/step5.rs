@@ -47,7 +47,7 @@ pub unsafe fn step5(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: TmaMap<StoreC>, m: u3
         }
         Role::Consumer { warpgroup } => {
             increase_registers::<232>();
-            let (mma, mut consumer) = (Mma::slice(128 * warpgroup), pipeline.consumer());
+            let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
             let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
             let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)
             for (m, n) in tiles {

@@ -57,12 +57,12 @@ pub unsafe fn attention<T: Half, const D: i64>(
     let gO = tile!(tensor!(o.offset(first), (s, d), (ld, 1), align = 16), (64, D), (block.x, 0)); // (BLK_M, D)
     let (sQ, sVt) = (sQ.at((.., .., 0)), sV.transposed()); // (BLK_M, D), (D, BLK_N, PIPE)
 
-    let load = Load::<T>::slice(thread);
+    let load = Load::<T>::get_slice(thread);
     let (tQgQ, tKgK, tVgV) = (load.partition_s(gQ), load.partition_s(gK), load.partition_s(gV)); // (CPY, CPY_N, CPY_D, n)
     let (tQsQ, tKsK, tVsV) = (load.partition_d(sQ), load.partition_d(sK), load.partition_d(sV)); // (CPY, CPY_N, CPY_D, PIPE)
-    let mma = Mma::<T>::slice(thread);
+    let mma = Mma::<T>::get_slice(thread);
     let (readQ, readK, readV) =
-        (ReadQ::<T>::slice(thread), ReadK::<T>::slice(thread), ReadV::<T>::slice(thread));
+        (ReadQ::<T>::get_slice(thread), ReadK::<T>::get_slice(thread), ReadV::<T>::get_slice(thread));
     let (tXsQ, tXsK, tXsV) = (readQ.partition_s(sQ), readK.partition_s(sK), readV.partition_s(sVt)); // (CPY, CPY_N, CPY_K, PIPE)
     let mut tSrQ = mma.fragment_a(&mma.partition_a(sQ)); // (MMA, MMA_M, MMA_D)
     let mut tSrK = mma.fragment_b(&mma.partition_b(sK)); // (MMA, MMA_N, MMA_D)
@@ -115,6 +115,6 @@ pub unsafe fn attention<T: Half, const D: i64>(
     tOrO.apply_rows(&sum.across_lanes(f32::add).map(math::fast::rcp), |x, by| x * by);
     copy(&tOrO, mma.partition_c(sQ));
     sync_threads();
-    let store = Store::<T>::slice(thread);
+    let store = Store::<T>::get_slice(thread);
     store.copy(store.partition_s(sQ), store.partition_d(gO));
 }

@@ -130,7 +130,7 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
         increase_registers::<232>();
     }
     let (mut queries, mut keys, mut values) = (queries.consumer(), keys.consumer(), values.consumer());
-    let (qk, pv) = (Qk::slice(0), Pv::slice(0));
+    let (qk, pv) = (Qk::get_slice(0), Pv::get_slice(0));
     let sQ = sQ.at((.., .., warpgroup)); // (64, D)
     let tSrQ = qk.fragment_a(&qk.partition_a(sQ)); // (1, MMA_M, MMA_K)
     let tSrK = qk.fragment_b(&qk.partition_b(sK)); // (1, MMA_N, MMA_K, PIPE)
@@ -145,7 +145,7 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
         #[inline(always)]
         |tSrS: &mut Fragment<f32, AccumulatorOf<TileS, Qk>>, tile: u32| {
             if (causal && (tile + 1) * BLK_N > row + 1) || (tile + 1) * BLK_N > s {
-                let at = Qk::slice(thread % 128).coordinates(&*tSrS, (row, tile * BLK_N));
+                let at = Qk::get_slice(thread % 128).coordinates(&*tSrS, (row, tile * BLK_N));
                 let masked = |row, column| column >= s || (causal && column > row);
                 tSrS.apply_at(
                     &at,
@@ -216,7 +216,7 @@ pub unsafe fn attention_hopper<const STEP: u32, const WARPGROUPS: i64, const PIP
     let inverse = sum.across_lanes(f32::add).map(math::fast::rcp);
     tOrO.apply_rows(&inverse, |x, by| x * by);
     // O goes through the warpgroup's rows of Q, which all its products have read.
-    let store = StoreO::slice(thread % 128);
+    let store = StoreO::get_slice(thread % 128);
     let tOrO = tOrO.convert::<bf16>();
     Barrier::Warpgroup.of(warpgroup).sync();
     store.store(&tOrO, store.partition_d(sQ));

@@ -20,7 +20,7 @@ pub unsafe fn rmsnorm<T: Element + Convert<f32>>(
 ) where
     f32: Convert<T>,
 {
-    let rows = Rows::<T>::slice(thread_idx().x);
+    let rows = Rows::<T>::get_slice(thread_idx().x);
     let gX = tensor!(x, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
     let gY = tensor!(y, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
     let gW = tensor!(w, (4, n), (0, 1), align = 16).local_tile::<Tile<T>, _>((0, All)); // (BLK_M, BLK_N, n), of equal rows

@@ -22,7 +22,7 @@ pub unsafe fn softmax<T: Element + Convert<f32>>(x: Global<T>, y: GlobalMut<T>, 
 where
     f32: Convert<T>,
 {
-    let rows = Rows::<T>::slice(thread_idx().x);
+    let rows = Rows::<T>::get_slice(thread_idx().x);
     let gX = tensor!(x, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
     let gY = tensor!(y, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
     let (tXgX, tXgY) = (rows.partition_s(gX), rows.partition_d(gY)); // (CPY, CPY_M, CPY_N, n)

@@ -98,7 +98,7 @@ impl Transposer {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn transpose<L: StaticLayout>(&self, distance: u32, to: SharedTensor<f32, L>) {
-        let store = FoursAlongM::slice(self.part);
+        let store = FoursAlongM::get_slice(self.part);
         let t_to = store.partition_d(to); // (CPY, CPY_M, CPY_K)
         let mut loaded: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
         for row in 0..4 {

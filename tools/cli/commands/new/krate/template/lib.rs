@@ -32,7 +32,7 @@ pub unsafe fn row_sum(x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32, ld: i64
     let (block, thread) = (block_idx().x, thread_idx().x);
     let gX = tensor!(x, (m, n), (ld, 1), align = 16); // (M, N)
     let gX = gX.local_tile::<Tile, _>((block, All)); // (BLK_M, BLK_N, n)
-    let tXgX = Rows::slice(thread).partition_s(gX); // (CPY, CPY_M, CPY_N, n)
+    let tXgX = Rows::get_slice(thread).partition_s(gX); // (CPY, CPY_M, CPY_N, n)
 
     // Each thread sums its own numbers of the row; beyond the matrix they are 0.
     let mut sum = tXgX.at((.., .., .., 0)).load_as(0.0f32).reduce_rows(f32::add); // (CPY_M)
