@@ -205,7 +205,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         Self { preference: Preference { kernel: Some(name), ..self.preference }, ..self }
     }
 
-    /// Sets the maximal number of split-K slices (default: chosen by the cost model). The small
+    /// Sets the maximal number of split-K slices (default: chosen by the estimated time). The small
     /// `wgmma` tiles on Hopper support one number only (1, or 2 where the blocks of a cluster split
     /// K); they are used if that number fits, or if the requested tile has no other kernel (64 x
     /// 128).

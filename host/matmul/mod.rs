@@ -4,7 +4,8 @@
 //!   [`element`]; [`descriptor`] checks it and brings it into the form of the kernels, with its
 //!   matrices as [`operand`] views.
 //! - **Plan**: the kernel, the operands to rearrange, the split along K, the workspace. [`plan`]
-//!   compares the kernels of [`variants`], the table of measured rates, by their [`cost`].
+//!   takes the kernel of the table of [`measured`] shapes, or compares those of [`variants`], the
+//!   table of measured rates, by their estimated [`cost`]. [`last_wave`] divides tiles along K.
 //! - **Launch**: [`launch`] runs a plan, in a [`workspace`], by tensor maps where the kernel loads
 //!   by [`tma`]. [`cache`] keeps plans and launches for calls that repeat.
 
@@ -13,7 +14,9 @@ mod cache;
 mod cost;
 mod descriptor;
 mod element;
+mod last_wave;
 mod launch;
+mod measured;
 mod operand;
 mod plan;
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! The plan of a product: the kernel, the operands to rearrange, the split along K and the
-//! workspace. It is the cheapest by the [cost](super::cost) of each choice.
+//! workspace. The kernel is the one of the table of [`measured`](super::measured) shapes, or the
+//! fastest by its estimated [cost](super::cost).
 
-use super::cost::{padding_cost, product_cost, rearrangement_cost};
+use super::cost::{self, Candidate};
 use super::descriptor::{Preference, ROW_ALIGN};
 use super::element::{Operand, Precision};
+use super::measured;
 use super::operand::{Alignment, View};
 use super::tma;
 use super::variants::{Loads, Schedule, Variant, variants};
@@ -67,8 +69,8 @@ pub(super) struct Plan<T: Operand> {
     pub cut: Cut,
     /// The clusters of a stream-K grid.
     pub clusters: u32,
-    /// The estimated cost in microseconds.
-    pub cost: f64,
+    /// The estimated time in microseconds.
+    pub microseconds: f64,
 }
 
 impl<T: Operand> Plan<T> {
@@ -185,11 +187,15 @@ pub(super) fn plan<T: Operand>(query: &Query) -> Option<Plan<T>> {
         .filter(|variant| tile.is_none_or(|(m, n)| variant.tile[..2] == [m, n]))
         .filter(|variant| kernel.is_none_or(|name| variant.kernel.name() == name))
         .collect();
-    let cheapest = allowed
-        .iter()
+    let measured = measured::fastest(query)
+        .filter_map(|name| allowed.iter().find(|variant| variant.kernel.name() == name))
         .filter_map(|variant| plan_with(query, variant))
-        .min_by(|a, b| a.cost.total_cmp(&b.cost));
-    cheapest.or_else(|| {
+        .find(|plan| plan.sources.iter().all(|source| source.leading.is_some()));
+    let fastest = || {
+        let plans = allowed.iter().filter_map(|variant| plan_with(query, variant));
+        plans.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
+    };
+    measured.or_else(fastest).or_else(|| {
         // If no kernel with this tile supports the requested number of slices, take the kernel with
         // the next smaller number.
         let slices = slices.filter(|_| kernel.is_none())?;
@@ -207,8 +213,8 @@ struct Sources {
     sources: [Source; 2],
     /// How the rows of both start in memory.
     alignment: Alignment,
-    /// The cost of rearranging.
-    cost: f64,
+    /// The time to rearrange the operands that do not fit, in microseconds.
+    rearrangement: f64,
 }
 
 impl Sources {
@@ -248,7 +254,7 @@ impl Sources {
         }
         // One launch transposes both operands.
         let launches = if rearranged == transposed { rearranged.min(1) } else { rearranged };
-        Some(Self { sources, alignment, cost: rearrangement_cost(bytes, launches) })
+        Some(Self { sources, alignment, rearrangement: cost::rearrangement(bytes, launches) })
     }
 }
 
@@ -256,7 +262,7 @@ impl Sources {
 /// requested number of slices.
 fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<Plan<T>> {
     let [m, n, k] = query.extents;
-    let Sources { sources, alignment, cost: rearrangement } = Sources::of(query, variant)?;
+    let Sources { sources, alignment, rearrangement } = Sources::of(query, variant)?;
     let (schedule, tile_k) = (variant.schedule, variant.tile[2]);
     let most = k.div_ceil(tile_k).max(1);
     let candidates = match query.preference.slices {
@@ -285,13 +291,13 @@ fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<
             true => Accumulators::Epilogue,
             false => Accumulators::Workspace,
         };
-        let (product, cut) = product_cost(query, variant, slices, k_chunk, accumulators, alignment);
+        let product = Candidate { query, variant, slices, k_chunk, accumulators, alignment }.estimate();
         let extents = padded_extents(variant, sources, accumulators, [m, n]);
         let padding = (area(extents) - area([m, n])) * f64::from(slices) * f64::from(query.batches);
         let predicated = if is_predicated(variant, extents) { PREDICATED } else { 1.0 };
-        let cost = (product + padding_cost(padding)) * predicated + rearrangement;
+        let microseconds = (product.microseconds + cost::padding(padding)) * predicated + rearrangement;
         let clusters = tma::clusters(query.multiprocessors, schedule.cluster());
-        Plan { variant, sources, slices, k_chunk, accumulators, cut, clusters, cost }
+        Plan { variant, sources, slices, k_chunk, accumulators, cut: product.cut, clusters, microseconds }
     });
-    best.min_by(|a, b| a.cost.total_cmp(&b.cost))
+    best.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
 }

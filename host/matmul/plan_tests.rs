@@ -2,9 +2,11 @@
 
 use super::descriptor::Preference;
 use super::element::{Operand, Precision};
+use super::measured::{MEASURED, Measured, fastest};
 use super::operand::View;
 use super::plan::{Accumulators, Plan, Query, plan};
-use half::f16;
+use half::{bf16, f16};
+use moye_device::layout::Major;
 use moye_device::number::F8E4M3;
 use moye_kernels::hopper::Cut;
 
@@ -142,6 +144,55 @@ fn on_hopper_each_shape_takes_the_kernel_that_was_measured_to_be_fast() {
         let name = name(on_hopper(m, n, k));
         assert!(!name.ends_with("_once"), "{m} x {n} x {k} by {name}");
     }
+}
+
+/// The product of a row of the table, if its kernel has operands `T`.
+fn query_of<T: Operand>(row: &Measured) -> Option<Query> {
+    let variant = T::VARIANTS.iter().find(|variant| variant.kernel.name() == row.kernel)?;
+    let [m, n, k] = row.extents;
+    let query = on_hopper(m, n, k).of_operands(|i, view| {
+        let extent = i64::from(row.extents[i]);
+        let (mn, k) = if variant.majors_of_operands()[i] == Major::K { (view.mn, 1) } else { (1, extent) };
+        View { mn, k, bytes: size_of::<T>() as u64, ..view }
+    });
+    Some(Query { precision: variant.precision, ..query })
+}
+
+#[test]
+fn each_row_of_measured_shapes_names_a_kernel_of_one_element_and_the_plan_takes_it_in_place() {
+    fn taken<T: Operand>(row: &Measured) -> Option<(&'static str, [bool; 2])> {
+        let plan = planned::<T>(query_of::<T>(row)?);
+        Some((plan.variant.kernel.name(), in_place(&plan)))
+    }
+    for row in MEASURED {
+        let half = [taken::<f16>(row), taken::<bf16>(row)];
+        let others = [taken::<f32>(row), taken::<i8>(row), taken::<F8E4M3>(row)];
+        let taken: Vec<_> = half.into_iter().chain(others).flatten().collect();
+        assert_eq!(taken, [(row.kernel, [true; 2])], "{row:?}");
+    }
+}
+
+#[test]
+fn a_row_of_measured_shapes_holds_for_its_extents_a_single_product_and_the_gpus_that_were_measured() {
+    for row in MEASURED {
+        let [m, n, k] = row.extents;
+        let query = on_hopper(m, n, k);
+        assert!(fastest(&query).any(|kernel| kernel == row.kernel), "{row:?}");
+        for other in [
+            on_hopper(m, n, k + 8),
+            on_hopper(m + 1, n, k),
+            Query { batches: 2, ..query },
+            Query { multiprocessors: 114, ..query },
+            query.with(None, Some(1), None),
+            query.with(None, None, Some("wgmma_f16_tn")),
+        ] {
+            assert_eq!(fastest(&other).next(), None, "{row:?}, {other:?}");
+        }
+    }
+    // Operands that the kernel does not read in place go to another.
+    let [m, n, k] = [3000, 100, 3000];
+    let odd = on_hopper(m, n, k).of_operands(|_, view| View { mn: 3001, ..view });
+    assert_ne!(name(odd), name(on_hopper(m, n, k)));
 }
 
 #[test]

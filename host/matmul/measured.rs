@@ -1,0 +1,42 @@
+//! The table of measured shapes whose fastest kernel the [estimate](super::cost) misses by more
+//! than 1 %.
+
+use super::descriptor::Preference;
+use super::plan::Query;
+
+/// A shape, and the kernel that was the fastest there.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    /// M, N and K of a product with C row-major. `moye bench` has C column-major: its M and N are
+    /// exchanged.
+    pub extents: [u32; 3],
+    /// The kernel, which exists for one element type and one pair of majors.
+    pub kernel: &'static str,
+}
+
+/// The multiprocessors of the GPUs on which shapes and the kernels' rates were measured.
+pub(super) const MULTIPROCESSORS: u32 = 132;
+
+/// On an H100, `docs/results/2026-11-27-h100-variants.csv`; the last two rows on an H200, without a
+/// results file.
+pub(super) const MEASURED: &[Measured] = &[
+    Measured { extents: [640, 640, 640], kernel: "wgmma_f16_tn_64x128" },
+    Measured { extents: [3000, 100, 3000], kernel: "wgmma_f16_tn_128x128" },
+    Measured { extents: [4096, 768, 4096], kernel: "wgmma_f16_tn_128x192" },
+    Measured { extents: [14336, 1024, 4096], kernel: "wgmma_f16_tn_256x128" },
+    Measured { extents: [1000, 1000, 1000], kernel: "wgmma_bf16_tn_128x128_once" },
+    Measured { extents: [4096, 768, 4096], kernel: "wgmma_bf16_tn_128x192" },
+    Measured { extents: [8192, 8192, 8192], kernel: "wgmma_bf16_tn_alone" },
+    Measured { extents: [64, 8192, 8192], kernel: "wgmma_f16_tn_64x64" },
+    Measured { extents: [4096, 64, 4096], kernel: "matmul_s8_tn_64x64" },
+];
+
+/// The kernels that were the fastest for exactly these extents, one for each type and pair of
+/// majors; none for a batch, another kind of GPU, or a caller with a preference.
+pub(super) fn fastest(query: &Query) -> impl Iterator<Item = &'static str> {
+    let (extents, multiprocessors) = (query.extents, query.multiprocessors);
+    let applies =
+        query.batches == 1 && multiprocessors == MULTIPROCESSORS && query.preference == Preference::default();
+    let rows = MEASURED.iter().filter(move |row| applies && row.extents == extents);
+    rows.map(|row| row.kernel)
+}
