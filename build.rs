@@ -3,8 +3,6 @@
 
 #[path = "build/driver_stub.rs"]
 mod driver_stub;
-#[path = "build/kernels.rs"]
-mod kernels;
 
 fn main() {
     if let Err(error) = driver_stub::link_without_driver() {
@@ -30,11 +28,8 @@ fn main() {
     if features.contains(&"matmul-f32") {
         features.push("matmul-tf32");
     }
-    let folder = kernels::folder().unwrap_or_else(|error| {
-        eprintln!("error: the kernels' sources: {error}");
-        std::process::exit(1)
-    });
-    let mut builder = moye_build::PtxBuilder::new(folder);
+    let mut builder =
+        moye_build::PtxBuilder::new("device/kernels").package("moye-kernels", env!("CARGO_PKG_VERSION"));
     for feature in features {
         builder = builder.feature(feature);
     }

@@ -16,14 +16,14 @@ pub fn remove_if_there(file: &Path) -> Result<(), BuildError> {
     }
 }
 
-/// Writes a file unless it already has this text, so that nothing that depends on it is built
-/// again. A concurrent reader gets the complete old or the complete new text.
-pub fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError> {
-    if fs::read_to_string(path).is_ok_and(|old| old == text) {
+/// Writes a file unless it already has these contents, so that nothing that depends on it is built
+/// again. A concurrent reader gets the complete old or the complete new contents.
+pub fn write_if_changed(path: &Path, contents: impl AsRef<[u8]>) -> Result<(), BuildError> {
+    if fs::read(path).is_ok_and(|old| old == contents.as_ref()) {
         return Ok(());
     }
     let work = beside(path);
-    let written = fs::write(&work, text).and_then(|()| fs::rename(&work, path));
+    let written = fs::write(&work, contents).and_then(|()| fs::rename(&work, path));
     if written.is_err() {
         let _ = fs::remove_file(&work);
     }

@@ -31,6 +31,7 @@ mod host_check;
 mod known;
 mod lints;
 mod nested;
+mod packaged;
 pub mod ptx;
 mod ptx_builder;
 pub mod report;

@@ -4,7 +4,9 @@ use crate::compile::{Compiled, Job, compile};
 use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
 use crate::lints::{Found, Lints};
 use crate::report::{Finding, Level, Lint, Ptxas};
-use crate::{Arch, BuildError, core_source, environment, host_check, known, ptx, settings, sysroot};
+use crate::{
+    Arch, BuildError, core_source, environment, host_check, known, packaged, ptx, settings, sysroot,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
@@ -23,6 +25,8 @@ use std::path::{Path, PathBuf};
 #[must_use = "nothing is compiled before `build` or `build_or_exit`"]
 pub struct PtxBuilder {
     krate: PathBuf,
+    /// The crate's package, name and version, where its folder is missing.
+    package: Option<(String, String)>,
     archs: Vec<String>,
     features: Vec<String>,
     default_features: bool,
@@ -98,6 +102,7 @@ impl PtxBuilder {
     pub fn new(krate: impl Into<PathBuf>) -> Self {
         Self {
             krate: krate.into(),
+            package: None,
             archs: Vec::new(),
             features: Vec::new(),
             default_features: true,
@@ -107,6 +112,23 @@ impl PtxBuilder {
             target_dir: None,
             lints: Lints::default(),
         }
+    }
+
+    /// The crate's package, for a build script whose own package is published too. A package has no
+    /// other package's folder; there the crate is taken from the package of this name and version,
+    /// which cargo unpacks beside it. It must be a dependency of exactly this version, so that the
+    /// PTX belongs to the host's code.
+    ///
+    /// ```toml
+    /// [dependencies]
+    /// my-kernels = { path = "kernels", version = "=0.1.0" }
+    /// ```
+    /// ```no_run
+    /// moye_build::PtxBuilder::new("kernels").package("my-kernels", "0.1.0").arch("sm_80").build_or_exit();
+    /// ```
+    pub fn package(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.package = Some((name.into(), version.into()));
+        self
     }
 
     /// Compiles for this architecture too: `sm_80`, `sm_86`, `sm_90a`, ...
@@ -224,7 +246,11 @@ impl PtxBuilder {
             }
             rustflags_of.push((arch, flag.clone()));
         }
-        let krate = fs::canonicalize(&self.krate).map_err(io_error(&self.krate))?;
+        let folder = match &self.package {
+            Some((name, version)) if !self.krate.exists() => packaged::beside(name, version)?,
+            _ => self.krate.clone(),
+        };
+        let krate = packaged::compiled_folder(fs::canonicalize(&folder).map_err(io_error(&folder))?)?;
         let out_dir = match &self.out_dir {
             Some(folder) => folder.clone(),
             None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(BuildError::NoOutDir)?,
@@ -484,7 +510,7 @@ fn write_include(out_dir: &Path, name: &str, files: &[PtxFile]) -> Result<PathBu
         })
         .collect();
     let path = out_dir.join(format!("{name}.rs"));
-    write_if_changed(&path, &format!("&[\n{}]\n", pairs.concat()))?;
+    write_if_changed(&path, format!("&[\n{}]\n", pairs.concat()))?;
     Ok(path)
 }
 

@@ -1,6 +1,6 @@
-//! Tests the packages as a user of the registry gets them: unpacked in a folder outside the
-//! checkout. Each is compiled there from its own files. Then a crate depends on them, and the
-//! program is installed.
+//! Tests the packages as a user of the registry gets them: cargo verifies each, in a folder outside
+//! the checkout. Then a crate depends on them, unpacked side by side, and the packaged program
+//! writes another.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};
@@ -25,8 +25,8 @@ const PACKAGES: [&str; 11] = [
     "moye-tune",
 ];
 
-/// The package of the program.
-const PROGRAM_PACKAGE: &str = "moye-cli";
+/// The folder of cargo's own files.
+const CARGO_HOME: &str = "cargo";
 
 /// Environment variables that name a CUDA toolkit. A user's machine may have none of them.
 const CUDA_VARIABLES: [&str; 7] = [
@@ -45,7 +45,7 @@ const DRIVER: &str = "tools/cli/tests/fake_driver/driver.rs";
 /// The features of the user's crate: without `cust`, so that it builds without CUDA.
 const FEATURES: &str = "\"cudarc\", \"movement\"";
 
-/// The crate that the installed program writes.
+/// The crate that the program writes.
 const NEW: &str = "row-sums";
 
 /// A program that transposes on the simulator, and slices of `cudarc` if there is a driver. It
@@ -86,49 +86,78 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 "#;
 
-/// Packages all crates, unpacks them, and builds and runs a user's crate.
+/// Verifies all packages, and builds and runs a user's crate.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("moye-packages-{}", std::process::id()));
-    let tried = packaged(checkout).and_then(|()| tried(checkout, &folder));
+    let tried = verified(checkout, &folder).and_then(|()| tried(checkout, &folder));
     // A folder that cannot be removed stays in the system's temporary folder.
     let _ = fs::remove_dir_all(&folder);
     tried
 }
 
-/// `cargo package --workspace`, without cargo's verification. That would compile each package in a
-/// separate target directory, including shared dependencies and PTX. Instead [`tried`] unpacks them
-/// into one workspace, where [`compiles`] checks each from its own files.
-fn packaged(checkout: &Checkout) -> Result<()> {
-    let mut package = checkout.cargo();
-    package.args(["package", "--workspace", "--no-verify", "--quiet", "--allow-dirty", "--offline"]);
+/// Lets cargo build each package from its own files and from the packages that it depends on: one
+/// that lacks a file, or a feature of a dependency, does not compile.
+///
+/// Without PTX (`DOCS_RS`): the library's kernels would be compiled for its own package, and again
+/// where other packages name other features, each time for minutes. A test of `moye-build` verifies
+/// packages with PTX, and the user's crate below has some of these kernels.
+///
+/// Without default features, which the library's package alone has: the packages of the tools build
+/// its kernels of products, and the user's crate builds its other features.
+fn verified(checkout: &Checkout, folder: &Path) -> Result<()> {
+    own_cargo_home(folder)?;
+    let mut package = users(checkout, folder);
+    package.current_dir(&checkout.root).env("DOCS_RS", "1");
+    package.args(["package", "--quiet", "--allow-dirty", "--offline", "--no-default-features"]);
+    package.args(PACKAGES.iter().flat_map(|name| ["--package", name]));
     quietly(&mut package).map(drop)
 }
 
+/// A folder for cargo's files, with the downloads of the usual one. Cargo unpacks the packages that
+/// it verifies to its sources of registries, and never removes them there.
+fn own_cargo_home(folder: &Path) -> Result<()> {
+    let usual = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let usual =
+        usual.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("there is no home folder")?;
+    for within in ["", "registry", "registry/src"] {
+        let (from, to) = (usual.join(within), folder.join(CARGO_HOME).join(within));
+        fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        for entry in fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            // The folders of this list, and sources of packages that were verified.
+            if name == "registry" || name == "src" || name.to_string_lossy().starts_with('-') {
+                continue;
+            }
+            link(&entry.path(), &to.join(name)).context("cannot link cargo's downloads")?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::os::unix::fs::symlink(from, to)
+}
+
+#[cfg(windows)]
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    use std::os::windows::fs::{symlink_dir, symlink_file};
+    if from.is_dir() { symlink_dir(from, to) } else { symlink_file(from, to) }
+}
+
 fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).context("cannot make a folder for the packages")?;
     let version = env!("CARGO_PKG_VERSION");
-    let (mut members, mut patches) = (String::new(), String::new());
+    let mut patches = String::new();
     for name in PACKAGES {
-        let file = checkout.target.join("package").join(format!("{name}-{version}.crate"));
+        let file = folder.join("target/package").join(format!("{name}-{version}.crate"));
         must(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(folder))?;
         let unpacked = folder.join(format!("{name}-{version}"));
         patches += &format!("{name} = {{ path = {:?} }}\n", unpacked.display().to_string());
-        members += &format!("\"{name}-{version}\", ");
     }
     // Every cargo in a folder below reads it.
     fs::create_dir_all(folder.join(".cargo"))?;
     fs::write(folder.join(".cargo/config.toml"), format!("[patch.crates-io]\n{patches}"))?;
-    // One workspace, so that shared dependencies are compiled once.
-    let manifest =
-        format!("[workspace]\nmembers = [{members}]\nexclude = [\"user\", \"{NEW}\"]\nresolver = \"3\"\n");
-    fs::write(folder.join("Cargo.toml"), manifest)?;
-    // The checkout's versions of other packages, which are already downloaded.
-    fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-    // The program is compiled where it is installed.
-    for name in PACKAGES.into_iter().filter(|&name| name != PROGRAM_PACKAGE) {
-        compiles(checkout, folder, name)?;
-    }
-
     let user = crate_of_a_user(checkout, folder, version)?;
     let said = quietly(users(checkout, folder).current_dir(&user).args(["run", "--quiet", "--offline"]))?;
     ensure!(said.contains("(2,3):(1,8)") && said.contains("<svg"), "the tools say {said}");
@@ -138,17 +167,14 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
             "nothing is launched without `cust`: {calls}"
         );
     }
-    installed(checkout, folder, version)?;
+    // The default features, except the products, which the tools' packages have built.
+    let mut rest = users(checkout, folder);
+    rest.current_dir(&user).args(["build", "--quiet", "--offline", "--features", "moye/cust,moye/ladder"]);
+    // What CUDA's toolkit has for `cust`.
+    rest.env("CUDA_LIBRARY_PATH", checkout.root.join("host/driver/stub"));
+    quietly(rest.env("DOCS_RS", "1"))?;
+    program(folder, version)?;
     new_crate(checkout, folder)
-}
-
-/// Compiles a package from its own files, with only its own features: a package that lacks a file,
-/// or a feature of a dependency, does not compile.
-fn compiles(checkout: &Checkout, folder: &Path, name: &str) -> Result<()> {
-    let mut check = users(checkout, folder);
-    check.args(["check", "--quiet", "--offline", "--package", name]);
-    // A later step compiles the kernels of one package to PTX: all of them take minutes.
-    quietly(check.env("DOCS_RS", "1")).map(drop)
 }
 
 /// A crate that depends on the packages.
@@ -174,6 +200,9 @@ fn crate_of_a_user(checkout: &Checkout, folder: &Path, version: &str) -> Result<
 fn users(checkout: &Checkout, folder: &Path) -> Command {
     let mut cargo = checkout.cargo();
     cargo.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target"));
+    cargo.env("CARGO_HOME", folder.join(CARGO_HOME));
+    // Nothing is built twice, and no debugger runs.
+    cargo.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     for variable in CUDA_VARIABLES {
         cargo.env_remove(variable);
     }
@@ -200,28 +229,29 @@ fn with_driver(checkout: &Checkout, folder: &Path) -> Result<Option<String>> {
     Ok(Some(fs::read_to_string(calls)?))
 }
 
-/// Installs the program, and runs commands that need no kernel.
-fn installed(checkout: &Checkout, folder: &Path, version: &str) -> Result<()> {
-    let mut install = users(checkout, folder);
-    install.args(["install", "--quiet", "--offline", "--debug"]);
-    install.arg("--path").arg(folder.join(format!("{PROGRAM_PACKAGE}-{version}"))).arg("--root").arg(folder);
-    quietly(install.env("DOCS_RS", "1"))?;
+/// The program that cargo built from its package.
+fn moye(folder: &Path) -> Command {
+    let mut moye = Command::new(folder.join("target/debug").join(format!("moye{EXE_SUFFIX}")));
+    moye.current_dir(folder);
+    moye
+}
+
+/// Runs commands of the program that need no kernel.
+fn program(folder: &Path, version: &str) -> Result<()> {
     for (arguments, expected) in [
         (&["eval", "complement(4:2, 24)"][..], "(2,3):(1,8)"),
         (&["draw", "--layout", "(4,8):(8,1)", "--format", "svg"], "<svg"),
         (&["--version"], version),
     ] {
-        let mut moye = Command::new(folder.join("bin").join(format!("moye{EXE_SUFFIX}")));
-        let said = quietly(moye.args(arguments).current_dir(folder))?;
-        ensure!(said.contains(expected), "the installed `moye {}` says {said}", arguments.join(" "));
+        let said = quietly(moye(folder).args(arguments))?;
+        ensure!(said.contains(expected), "the packaged `moye {}` says {said}", arguments.join(" "));
     }
     Ok(())
 }
 
-/// Lets the installed program write a crate, and runs the crate's tests on the simulator.
+/// Lets the program write a crate, and runs the crate's tests on the simulator.
 fn new_crate(checkout: &Checkout, folder: &Path) -> Result<()> {
-    let mut moye = Command::new(folder.join("bin").join(format!("moye{EXE_SUFFIX}")));
-    quietly(moye.args(["new", NEW]).current_dir(folder))?;
+    quietly(moye(folder).args(["new", NEW]))?;
     let krate = folder.join(NEW);
     // The checkout's versions of other packages, which are already downloaded.
     fs::copy(checkout.root.join("Cargo.lock"), krate.join("Cargo.lock"))?;
