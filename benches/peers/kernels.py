@@ -240,7 +240,7 @@ def several_tokens(kernels, wants):
         work += ", other keys in each call" if sets > 1 else ""
         if not wants(work):
             continue
-        sides = {f"{splits} splits": [] for splits in (chosen, other)}
+        sides = {f"{name}, {splits} splits": [] for splits in (chosen, other)}
         for _ in range(sets):
             q, k, v = random(batches, HEADS, tokens, d), *(random(batches, KV_HEADS, s, d) for _ in range(2))
             for splits, of_side in zip((chosen, other), sides.values()):

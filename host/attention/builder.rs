@@ -54,9 +54,9 @@ pub(super) struct Pages<'a> {
 /// [`softcap`](Self::softcap), [`alibi`](Self::alibi), and [`bias`](Self::bias) and
 /// [`mask`](Self::mask) whose rows are read 8 keys at a time. The kernels with `mma.sync` serve the
 /// rest: bias and mask with other strides, a scale that is not positive, smaller pages, and calls
-/// whose query tokens times query heads of a KV head are at most 16, as in decoding; of these,
-/// heads of 128 whose keys are split have a kernel with `wgmma`. [`explain`](Self::explain) names
-/// the kernel.
+/// whose query tokens times query heads of a KV head are at most 16, as in decoding. Among the
+/// last, heads of 128 whose keys are split have a kernel with `wgmma`, unless an option changes
+/// scores. [`explain`](Self::explain) names the kernel.
 ///
 /// [`F8E4M3`] is served on Hopper, for head sizes 64, 128 and 256, with masks by
 /// [`causal`](Self::causal) and [`window`](Self::window) and with [`scales`](Attention::scales);
@@ -145,13 +145,14 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
         Window { right, ..self.window }
     }
 
-    /// The factor of the scores; one over the square root of the head size by default.
+    /// The factor of the scores, from -1e8 to 1e8; one over the square root of the head size by
+    /// default.
     pub fn scale(self, scale: f32) -> Self {
         Self { scale: Some(scale), ..self }
     }
 
-    /// Replaces each scaled score `s` by `cap * tanh(s / cap)`. `cap` is positive. On Hopper the
-    /// hyperbolic tangent is `tanh.approx`, within 2^-11 of its value.
+    /// Replaces each scaled score `s` by `cap * tanh(s / cap)`, with `cap` above 0 and at most 1e8.
+    /// On Hopper the hyperbolic tangent is `tanh.approx`, within 2^-11 of its value.
     pub fn softcap(self, cap: f32) -> Self {
         Self { softcap: cap, ..self }
     }
@@ -265,8 +266,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     ///
     /// # Errors
     /// [`Error::ShapeMismatch`](crate::Error::ShapeMismatch) if shapes and options do not match,
-    /// [`Error::Unsupported`](crate::Error::Unsupported) for a head size without a kernel, or
-    /// addresses and strides that are not multiples of 16 bytes,
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for a head size without a kernel, a scale
+    /// or softcap beyond its range, or addresses and strides that are not multiples of 16 bytes,
     /// [`Error::WrongDevice`](crate::Error::WrongDevice),
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), and the errors of [`Device::launch`].
     pub fn run(&self, device: &Device, o: &mut HeadsMut<'_, T::Output>) -> Result<()> {
@@ -299,7 +300,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
 impl<'a> Attention<'a, F8E4M3> {
     /// Scale factors: the value of an element is its number times the factor of its head. Each of
     /// the three has one factor, or one for each head (query heads for `q`, KV heads for `k` and
-    /// `v`), or one for each head of each batch. Those of `q` and `k` are positive.
+    /// `v`), or one for each head of each batch. Those of `q` and `k` are positive, and their product
+    /// with the [`scale`](Attention::scale) is at most 1e8.
     ///
     /// ```
     /// use moye::number::F8E4M3;

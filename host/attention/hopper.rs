@@ -38,8 +38,8 @@ const L2_SHARE: u64 = 64;
 
 /// The launch for a call with the arguments `arguments`, and heads of these sizes, of keys and of
 /// values; `None` if another kernel must serve it: on another architecture, with an option that
-/// changes single scores, sinks or variable lengths, without keys, with tensors that TMA cannot
-/// load.
+/// changes single scores, sinks, pages or variable lengths, without keys, with tensors that TMA
+/// cannot load.
 pub fn serves<T: TmaElement>(
     variants: &[HopperVariant<T>],
     device: &Device,

@@ -49,7 +49,8 @@ const SMALLEST_SCALE: f32 = 1e-20;
 
 /// The launch that serves a call whose arguments are `arguments`; `None` where the kernels for
 /// sm_80 have to: another architecture, a scale that is not positive, bias or mask with other
-/// strides than [`CHUNK`](kernels::CHUNK) says, tensors that TMA does not load.
+/// strides than [`CHUNK`](kernels::CHUNK) says, pages smaller than a box of TMA, no keys, tensors
+/// that TMA does not load.
 pub fn serves<T: AttentionElement>(
     device: &Device,
     demand: &Demand,

@@ -116,7 +116,7 @@ impl<C: Config> Target<'_, C> {
         let mut again = [Row { lse: 0.0, again: false }; ROWS];
         let hides = !C::GENERAL && self.arguments.window != Window::ALL;
         for row in 0..ROWS {
-            // Before they are scaled or after: `ptxas` spills the results of two rows, or of four.
+            // `ptxas` spills two rows that are looked at after scaling, and four before it.
             let hit = is_hit::<_, ROWS>(results, row, hides && ROWS == 2);
             let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
             for column in 0..columns {
