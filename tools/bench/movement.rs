@@ -90,7 +90,7 @@ fn row_of<T: Element + PartialEq>(
         work: name,
         kind: format!("{bytes} bytes"),
         majors: None,
-        behind: None,
+        epilogue: None,
         by: None,
         rest_ms: measure.plan.rest.as_millis() as u64,
         m: rows,

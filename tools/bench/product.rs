@@ -307,7 +307,7 @@ fn measured<T: Member, U: Output<T> + Stored + Default>(
         work: "matmul",
         kind: kind.name().to_owned(),
         majors: Some(majors.to_string()),
-        behind: (!measure.epilogue.is_nothing()).then(|| measure.epilogue.to_string()),
+        epilogue: (!measure.epilogue.is_nothing()).then(|| measure.epilogue.to_string()),
         by: None,
         rest_ms: measure.plan.rest.as_millis() as u64,
         m: size.m,

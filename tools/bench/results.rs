@@ -40,7 +40,7 @@ pub struct Row {
     /// The majors of A and B: `tn`, ...
     pub majors: Option<String>,
     /// The epilogue of a product: `bias, relu`, ...
-    pub behind: Option<String>,
+    pub epilogue: Option<String>,
     /// The instruction of a product if the kernel is not the chosen one: `mma.sync`.
     pub by: Option<String>,
     /// The rest of the device before each batch of launches, in milliseconds.
@@ -59,7 +59,7 @@ pub struct Row {
     pub peer: Option<(&'static str, Figure)>,
     /// The reason for a missing peer.
     pub no_peer: Option<String>,
-    /// The machine's peak.
+    /// The peak rate of the kernel's instruction.
     pub limit: Option<f64>,
     /// The relative error against float64, in norm, for some elements.
     pub relative_error: Option<f64>,
@@ -102,13 +102,13 @@ impl Row {
     pub fn what(&self) -> String {
         match (self.k, &self.majors) {
             (Some(k), Some(majors)) => {
-                let behind = self.behind.as_ref().map_or(String::new(), |behind| format!(", {behind}"));
+                let epilogue = self.epilogue.as_ref().map_or(String::new(), |name| format!(", {name}"));
                 let by = match (&self.by, self.rest_ms) {
                     (None, _) => String::new(),
                     (Some(by), 0) => format!(" by {by}"),
                     (Some(by), rest) => format!(" by {by}, rests of {rest} ms"),
                 };
-                format!("{} {majors} {} x {} x {k}{by}{behind}", self.kind, self.m, self.n)
+                format!("{} {majors} {} x {} x {k}{by}{epilogue}", self.kind, self.m, self.n)
             }
             _ => format!("{} {} {} x {}", self.work, self.kind, self.m, self.n),
         }
@@ -200,7 +200,7 @@ pub fn json(conditions: &Conditions, rows: &[Row]) -> serde_json::Value {
 /// The rows as CSV (RFC 4180), one header line first.
 pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
     const HEADER: &str = "date,device,work,kind,majors,m,n,k,unit,moye,moye_least,moye_most,moye_seconds,peer,peer_median,peer_least,\
-                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,behind,by,rest_ms";
+                          peer_most,peer_seconds,ratio,limit,relative_error,kernel,sm_mhz,celsius,watts,epilogue,by,rest_ms";
     let mut text = format!("{HEADER}\r\n");
     for row in rows {
         let peer = row.peer;
@@ -231,7 +231,7 @@ pub fn csv(conditions: &Conditions, rows: &[Row]) -> String {
             maybe(row.seen.sm_mhz),
             maybe(row.seen.celsius),
             maybe(row.seen.watts),
-            row.behind.clone().unwrap_or_default(),
+            row.epilogue.clone().unwrap_or_default(),
             row.by.clone().unwrap_or_default(),
             row.rest_ms.to_string(),
         ];
@@ -289,7 +289,7 @@ pub(crate) mod tests {
             work: "matmul",
             kind: kind.to_owned(),
             majors: Some(majors.to_owned()),
-            behind: None,
+            epilogue: None,
             by: None,
             rest_ms: 0,
             m: size,
@@ -315,7 +315,7 @@ pub(crate) mod tests {
             work: "copy",
             kind: "4 bytes".to_owned(),
             majors: None,
-            behind: None,
+            epilogue: None,
             by: None,
             rest_ms: 0,
             k: None,
@@ -330,7 +330,7 @@ pub(crate) mod tests {
         rows.push(Row {
             by,
             rest_ms: 300,
-            behind: Some("bias".to_owned()),
+            epilogue: Some("bias".to_owned()),
             ..row("bf16", "tn", 8192, 533.0, Some(768.0), 645.0)
         });
         let conditions = Conditions {

@@ -63,7 +63,7 @@ fn row_of<T: AttentionElement<Output = bf16> + Scalar>(
         work: "attention",
         kind: case.to_string(),
         majors: None,
-        behind: None,
+        epilogue: None,
         by: None,
         rest_ms: measure.plan.rest.as_millis() as u64,
         m: case.queries,
