@@ -47,7 +47,7 @@ impl Device {
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        // SAFETY: the caller's contract is the same.
+        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
         unsafe { self.default_stream().launch(kernel, grid, arguments) }
     }
 }
@@ -67,7 +67,7 @@ impl Stream {
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
         let module = self.device().shipped(kernel)?;
-        // SAFETY: the caller's contract is the same.
+        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
         unsafe { launch(&module, self, kernel, grid, arguments) }
     }
 }

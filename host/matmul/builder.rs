@@ -259,7 +259,7 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
     /// # Safety
     /// As for [`matmul_on`](crate::matmul_on).
     pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, U>) -> Result<()> {
-        // SAFETY: the caller's contract is the same.
+        // SAFETY: no other stream writes the operands, or uses `c`, until the product is complete.
         unsafe { launch::run(self, stream, c) }
     }
 

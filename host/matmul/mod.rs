@@ -86,6 +86,6 @@ pub unsafe fn matmul_on<T: Operand, U: Output<T>>(
     b: &Matrix<'_, T>,
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
-    // SAFETY: the caller's contract is the same.
+    // SAFETY: no other stream writes `a` or `b`, or uses `c`, until the product is complete.
     unsafe { Matmul::new(a.clone(), b.clone()).run_on(stream, c) }
 }

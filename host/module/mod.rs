@@ -113,7 +113,7 @@ impl Module {
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        // SAFETY: the caller's contract is the same.
+        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
         unsafe { self.launch_on(&self.device.default_stream(), kernel, grid, arguments) }
     }
 
@@ -132,7 +132,7 @@ impl Module {
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        // SAFETY: the caller's contract is the same.
+        // SAFETY: the kernel's contract holds, and no other stream interferes until it completes.
         unsafe { launch(self, stream, kernel, grid, arguments) }
     }
 

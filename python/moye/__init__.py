@@ -1,7 +1,8 @@
-"""GPU kernels written in Rust, from Python: matrix products, attention, copies and CuTe's layout algebra.
+"""GPU kernels in Rust, from Python: matrix products, attention, copies, CuTe's layout algebra.
 
-The operations take any array with ``__dlpack__``. Arrays on a GPU (PyTorch, CuPy, JAX) are used where they are, on PyTorch's current
-stream; arrays on the host (NumPy, with ``ml_dtypes`` for bfloat16 and 8-bit floats) are copied to the GPU or to the simulator.
+The operations take any array with ``__dlpack__``. Arrays on a GPU (PyTorch, CuPy, JAX) are used
+where they are, on PyTorch's current stream; arrays on the host (NumPy, with ``ml_dtypes`` for
+bfloat16 and 8-bit floats) are copied to the GPU or to the simulator.
 
 >>> import moye, numpy as np
 >>> moye.matmul(np.ones((64, 32), np.float32), np.full((32, 48), 2, np.float32), device="sim")[0, 0]

@@ -1,4 +1,4 @@
-"""Which library an array is of: how it becomes an operand, and how a result is made that matches it."""
+"""The library of an array: how it becomes an operand, and how a matching result is made."""
 
 import sys
 
@@ -143,7 +143,8 @@ def operand(array, name, stream=None):
 
 
 class on_device_of:
-    """Lets PyTorch's current device be what it was: the driver's context of the calling thread becomes that of the arrays."""
+    """Makes the arrays' device PyTorch's current one within the block, and restores the previous
+    one."""
 
     def __init__(self, array):
         self.guard = None

@@ -31,47 +31,62 @@ def scaled_dot_product_attention(
     device=None,
     stream=None,
 ):
-    """Attention: ``softmax(scale * q @ k.T) @ v`` for each head, without a matrix of scores in memory.
+    """Attention, ``softmax(scale * q @ k.T) @ v`` for each head; no matrix of scores in memory.
 
-    All arrays are of one library, on one device. Columns are contiguous, and the other strides multiples of 16 bytes: ``x.transpose(1, 2)`` of
-    (batches, tokens, heads, columns) costs nothing. Heads of ``q`` may share those of ``k`` and ``v`` (GQA, MQA): their number is a
-    multiple. The last query is at the position of the last key. A query that sees no key has zeros, and a log-sum-exp of minus infinity.
+    All arrays are of one library, on one device. Columns are contiguous, and the other strides
+    multiples of 16 bytes: ``x.transpose(1, 2)`` of (batches, tokens, heads, columns) costs nothing.
+    Heads of ``q`` may share those of ``k`` and ``v`` (GQA, MQA): their number is a multiple. The
+    last query is at the position of the last key. A query that sees no key has zeros, and a
+    log-sum-exp of minus infinity.
 
     Args:
-        q: (batches, heads, queries, D) of float16 or bfloat16. D is 64, 80, 96, 128, 192 or 256. On Hopper also of float8_e4m3fn, D 64,
-            128 or 256, with masks by ``causal`` and ``window``; the result is bfloat16.
+        q: (batches, heads, queries, D) of float16 or bfloat16. D is 64, 80, 96, 128, 192 or 256. On
+            Hopper also of float8_e4m3fn, D 64, 128 or 256, with masks by ``causal`` and ``window``;
+            the result is bfloat16.
         k: (batches, KV heads, keys, D), of the same type.
         v: (batches, KV heads, keys, DV), of the same type. DV is D, or 128 where D is 192.
         causal: a query sees the keys up to its own position.
-        window: (left, right): a query sees that many keys before and after its position. None of either is no limit. With ``causal`` both hold.
+        window: (left, right): a query sees that many keys before and after its position. None of
+            either is no limit. With ``causal`` both hold.
         scale: the factor of the scores, by default ``D ** -0.5``.
         softcap: a score ``s`` becomes ``softcap * tanh(s / softcap)``.
-        bias: added to the scores, of the type of ``q``; broadcast to (batches, heads, queries, keys).
+        bias: added to the scores, of the type of ``q``; broadcast to (batches, heads, queries,
+            keys).
         mask: bool, broadcast as the bias is: False hides a key from a query.
         alibi: (heads,) or (batches, heads) of float32: the slopes of ALiBi.
         sinks: (heads,) of float32: a score without a value, which takes its share of the softmax.
-        q_scale, k_scale, v_scale: of float8_e4m3fn: the factors by which elements are multiplied, of float32: (1,), (heads,) or (batches,
-            heads), of the KV heads for ``k`` and ``v``. Those of ``q`` and ``k`` are positive.
-        q_offsets: (sequences + 1,) of int32: sequences of variable length that follow each other along the tokens of the one batch of
-            ``q``. A tensor (tokens, heads, D) becomes such a batch by ``x.transpose(0, 1)[None]``.
-        k_offsets: the same for ``k`` and ``v``; without them these have a batch for each sequence, or pages.
+        q_scale, k_scale, v_scale: of float8_e4m3fn: the factors by which elements are multiplied,
+            of float32: (1,), (heads,) or (batches, heads), of the KV heads for ``k`` and ``v``.
+            Those of ``q`` and ``k`` are positive.
+        q_offsets: (sequences + 1,) of int32: sequences of variable length that follow each other
+            along the tokens of the one batch of ``q``. A tensor (tokens, heads, D) becomes such a
+            batch by ``x.transpose(0, 1)[None]``.
+        k_offsets: the same for ``k`` and ``v``; without them these have a batch for each sequence,
+            or pages.
         longest: (queries, keys): the longest sequences, for arrays on a GPU; by default all tokens.
-        key_lengths: (batches,) of int32: the keys that each batch has, of a cache that is filled in part.
-        page_table: (batches, pages of a sequence) of int32: keys and values are in pages, ``k`` and ``v`` are (pages, KV heads, tokens of a
-            page, D). It goes with ``key_lengths``; the tokens of a page are a power of two.
-        out: where the result is written, (batches, heads, queries, DV); it shares no memory with what is read.
-        return_lse: also return the natural logarithm of each row's sum of exponentials, (batches, heads, queries) of float32.
+        key_lengths: (batches,) of int32: the keys that each batch has, of a cache that is filled in
+            part.
+        page_table: (batches, pages of a sequence) of int32: keys and values are in pages, ``k`` and
+            ``v`` are (pages, KV heads, tokens of a page, D). It requires ``key_lengths``; the
+            tokens of a page are a power of two.
+        out: where the result is written, (batches, heads, queries, DV); it shares no memory with
+            what is read.
+        return_lse: also return the natural logarithm of each row's sum of exponentials, (batches,
+            heads, queries) of float32.
         splits: the number of slices of the keys; by default it is chosen.
         device, stream: as for :func:`matmul`.
 
-    Offsets, lengths and page numbers of arrays on the host are checked. On a GPU they are not: wrong ones read and write other memory.
+    Offsets, lengths and page numbers of arrays on the host are checked. On a GPU they are not:
+    wrong ones read and write other memory.
 
     Returns:
-        ``out``, or a new array of the library and on the device of ``q``; with ``return_lse`` a tuple of it and the log-sum-exp. On a GPU
-        the call returns before the result is computed, as PyTorch's operations do.
+        ``out``, or a new array of the library and on the device of ``q``; with ``return_lse`` a
+        tuple of it and the log-sum-exp. On a GPU the call returns before the result is computed, as
+        PyTorch's operations do.
 
     Raises:
-        ValueError: shapes, strides or options that do not fit. TypeError: element types that do not match, or no array.
+        ValueError: shapes, strides or options that do not fit. TypeError: element types that do not
+            match, or no array.
         moye.DeviceError, moye.KernelFault, MemoryError: as for :func:`matmul`.
     """
     of = library(q, "q")

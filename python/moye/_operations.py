@@ -26,43 +26,53 @@ def matmul(
 ):
     """The matrix product ``activation(alpha * a @ b + beta * c + bias)``.
 
-    All arrays are of one library, on one device. Strides may be any, so ``a.T`` costs nothing; operands that no kernel reads as they are
-    are rearranged first.
+    All arrays are of one library, on one device. Strides may be any, so ``a.T`` costs nothing;
+    operands that no kernel reads as they are are rearranged first.
 
     Args:
-        a: (M, K) or (batches, M, K): float16, bfloat16, float32, float64, int8, float8_e4m3fn or float8_e5m2.
-        b: (K, N) or (batches, K, N), of the same type. One of ``a`` and ``b`` may have a single batch, or none.
+        a: (M, K) or (batches, M, K): float16, bfloat16, float32, float64, int8, float8_e4m3fn or
+            float8_e5m2.
+        b: (K, N) or (batches, K, N), of the same type. One of ``a`` and ``b`` may have a single
+            batch, or none.
         c: (M, N) or (batches, M, N), of the result's type; it may be ``out`` itself.
         bias: (N,), added to each row, or (M, 1), added to each column; of the result's type.
         alpha: the factor of the product. With 0 neither ``a`` nor ``b`` is read.
         beta: the factor of ``c``; 1 where there is a ``c``.
         activation: None, "relu", "gelu" (the form with a hyperbolic tangent) or "silu".
-        out: where the result is written, (M, N) or (batches, M, N); it shares no memory with what is read, ``c`` excepted.
-        out_dtype: the result's type: by default that of ``a``, int32 for int8 and bfloat16 for 8-bit floats; "float32" for types of 16
-            and 8 bits.
-        precision: None, "tf32" (tensor cores with 10 bits of each fraction) for float32, or "float16" (accumulators of 16 bits) for float16.
-        scale_a: factors of 8-bit floats in float32: one, one for each row of ``a``, or (batches, M).
+        out: where the result is written, (M, N) or (batches, M, N); it shares no memory with what
+            is read, ``c`` excepted.
+        out_dtype: the result's type: by default that of ``a``, int32 for int8 and bfloat16 for
+            8-bit floats; "float32" for types of 16 and 8 bits.
+        precision: None, "tf32" (tensor cores with 10 bits of each fraction) for float32, or
+            "float16" (accumulators of 16 bits) for float16.
+        scale_a: factors of 8-bit floats in float32: one, one for each row of ``a``, or (batches,
+            M).
         scale_b: one, one for each column of ``b``, or (batches, N).
-        tile: (M, N) of the kernel's tile; kernel: its name; split_k: the number of slices of K. By default they are chosen.
-        device: "auto", "gpu", "gpu:N" or "sim", for arrays on the host; by default what the environment variable MOYE_DEVICE says, or "auto".
-        stream: the handle of a CUDA stream, for arrays on a GPU; by default PyTorch's current one, and the legacy default stream for
-            other libraries.
+        tile: (M, N) of the kernel's tile; kernel: its name; split_k: the number of slices of K. By
+            default they are chosen.
+        device: "auto", "gpu", "gpu:N" or "sim", for arrays on the host; by default what the
+            environment variable MOYE_DEVICE says, or "auto".
+        stream: the handle of a CUDA stream, for arrays on a GPU; by default PyTorch's current one,
+            and the legacy default stream for other libraries.
 
     Returns:
-        ``out``, or a new array of the library and on the device of ``a``. On a GPU the call returns before the product is computed, as
-        PyTorch's operations do.
+        ``out``, or a new array of the library and on the device of ``a``. On a GPU the call returns
+        before the product is computed, as PyTorch's operations do.
 
     Raises:
-        ValueError: shapes, batches or strides that do not fit, ``out`` over an operand, a tile or kernel that there is not.
+        ValueError: shapes, batches or strides that do not fit, ``out`` over an operand, a tile or
+            kernel that there is not.
         TypeError: element types that cannot be combined, or an argument that is not an array.
-        moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed. MemoryError.
+        moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed.
+            MemoryError.
     """
     options = _options(alpha, beta, activation, precision, tile, kernel, split_k, device, False)
     return _product(a, b, c, bias, out, out_dtype, scale_a, scale_b, stream, options)[0]
 
 
 def explain(a, b, *, out=None, out_dtype=None, precision=None, tile=None, kernel=None, split_k=None, device=None):
-    """The kernel that :func:`matmul` would take: a dict with ``kernel`` (its name), ``tile`` (M, N) and ``split_k``."""
+    """The kernel of :func:`matmul`: a dict of ``kernel`` (its name), ``tile`` (M, N) and
+    ``split_k``."""
     options = _options(1.0, None, None, precision, tile, kernel, split_k, device, True)
     _, (name, tile, splits) = _product(a, b, None, None, out, out_dtype, None, None, None, options)
     return {"kernel": name, "tile": tile, "split_k": splits}
@@ -108,7 +118,7 @@ def _name(dtype):
 
 
 def transpose(x, *, out=None, device=None, stream=None):
-    """The transposed matrix, moved: (M, N) becomes (N, M), and (batches, M, N) becomes (batches, N, M).
+    """The transposed matrix, moved: (M, N) as (N, M), and (batches, M, N) as (batches, N, M).
 
     Args:
         x: of any type; strides may be any.
@@ -129,7 +139,8 @@ def copy(x, *, out=None, device=None, stream=None):
 
     Args:
         x: of any type; strides may be any.
-        out: where the elements are written, of the same shape and type; it shares no memory with ``x``.
+        out: where the elements are written, of the same shape and type; it shares no memory with
+            ``x``.
         device, stream: as for :func:`matmul`.
 
     Returns:

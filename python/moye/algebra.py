@@ -1,11 +1,14 @@
 """The layout algebra: every operation of ``moye eval``, as a function.
 
-The functions take layouts, integers, tuples of integers, ``None`` for the wildcard ``_``, and the text of any of these. Those whose first
-argument is a layout are methods of layouts, too: ``composition(a, b)`` is ``a.composition(b)`` and ``a @ b``.
+The functions take layouts, integers, tuples of integers, ``None`` for the wildcard ``_``, and the
+text of any of these. Those whose first argument is a layout are methods of layouts, too:
+``composition(a, b)`` is ``a.composition(b)`` and ``a @ b``.
 
-A tiler is a layout, a shape, or a tuple of layouts, shapes and ``None``. Strides along basis vectors are texts such as ``"1@0"``.
+A tiler is a layout, a shape, or a tuple of layouts, shapes and ``None``. Strides along basis
+vectors are texts such as ``"1@0"``.
 
-All raise :class:`moye.LayoutError`, a ``ValueError``, where an operation has no answer, with the operands and the reason.
+All raise :class:`moye.LayoutError`, a ``ValueError``, where an operation has no answer, with the
+operands and the reason.
 """
 
 import inspect as _inspect

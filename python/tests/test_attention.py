@@ -1,4 +1,5 @@
-"""Attention: beside a NumPy reference in float64 on the simulator, and beside PyTorch's on a GPU."""
+"""Attention: beside a NumPy reference in float64 on the simulator, and beside PyTorch's on a
+GPU."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,5 @@
-"""The programs on the pages run: every block of Python in a page, one after another, in one module."""
+"""The programs on the pages run: every block of Python in a page, one after another, in one
+module."""
 
 import pathlib
 import re

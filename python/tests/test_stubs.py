@@ -1,4 +1,5 @@
-"""The type stubs of the package: their names, parameters and defaults are those of the package itself."""
+"""The type stubs of the package: their names, parameters and defaults are those of the package
+itself."""
 
 import ast
 import inspect
@@ -19,7 +20,8 @@ NONE = inspect.Parameter.empty
 
 
 def of_stub(function):
-    """The parameters of a function of the stub: their names, whether they are by keyword only, and their defaults."""
+    """The parameters of a function of the stub: their names, whether they are by keyword only, and
+    their defaults."""
     arguments = function.args
     plain = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(plain) - len(arguments.defaults)) + arguments.defaults

@@ -1,4 +1,5 @@
-"""Tensors of PyTorch: on a GPU without a copy, on its current stream, beside its own results; on the host on the simulator."""
+"""Tensors of PyTorch: on a GPU without a copy, on its current stream, beside its own results; on
+the host on the simulator."""
 
 import numpy as np
 import pytest

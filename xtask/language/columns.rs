@@ -1,8 +1,8 @@
-//! The length of lines of comments and prose.
+//! The length of lines of comments, docstrings and prose.
 
 use super::Fault;
 
-/// A line that is a comment ends here.
+/// A line of a comment or of a docstring of Python ends here.
 const COMMENT: usize = 100;
 /// A line of code with a comment after it ends here: the width of code.
 const CODE: usize = 110;
@@ -15,6 +15,9 @@ pub fn check(name: &str, text: &str, faults: &mut Vec<Fault>) {
         markdown(name, text, faults);
     } else {
         comments(name, text, faults);
+        if name.starts_with("python/") && name.ends_with(".py") {
+            docstrings(name, text, faults);
+        }
     }
 }
 
@@ -42,6 +45,25 @@ fn comments(name: &str, text: &str, faults: &mut Vec<Fault>) {
                 line,
                 format!("a comment with {columns} columns; wrap it at {limit}"),
             ));
+        }
+    }
+}
+
+/// A string is a docstring if its line begins with it. Examples keep the lines of their code.
+fn docstrings(name: &str, text: &str, faults: &mut Vec<Fault>) {
+    // The string over several lines that the line is in: whether it is a docstring.
+    let mut open = None;
+    for (line, text) in (1..).zip(text.lines()) {
+        let begins = text.trim_start().trim_start_matches('r').starts_with("\"\"\"");
+        let is_docstring = open.unwrap_or(begins);
+        if text.matches("\"\"\"").count() % 2 == 1 {
+            open = open.is_none().then_some(begins);
+        }
+        let columns = text.chars().count();
+        let is_example = text.trim_start().starts_with(">>>");
+        if is_docstring && columns > COMMENT && !is_example && !is_unbreakable(text) {
+            let what = format!("a docstring with {columns} columns; wrap it at {COMMENT}");
+            faults.push(Fault::new(name, line, what));
         }
     }
 }
@@ -116,6 +138,27 @@ mod tests {
         assert_eq!(faults("a.rs", &format!("f(); // {words}\n")), [""; 0]);
         assert_eq!(faults("a.rs", &format!("f(); // {words}and more\n")).len(), 1);
         assert_eq!(faults("a.rs", &format!("let {} = 1; // (CPY, CPY_M)\n", "tA".repeat(50))), [""; 0]);
+    }
+
+    #[test]
+    fn a_docstring_of_python_ends_at_column_100() {
+        let (short, long) = ("word ".repeat(18), "word ".repeat(21));
+        assert_eq!(
+            faults("python/a.py", &format!("def f():\n    \"\"\"{short}\n\n    {short}\"\"\"\n")),
+            [""; 0]
+        );
+        let text =
+            format!("def f():\n    \"\"\"One line.\"\"\"\n\n\n\"\"\"{short}\n\n{long}\n\"\"\"\n{long}\n");
+        assert_eq!(
+            faults("python/a.py", &text),
+            ["python/a.py:7: a docstring with 105 columns; wrap it at 100"]
+        );
+        assert_eq!(
+            faults("python/a.py", &format!("class A:\n    r\"\"\"{long}\"\"\"\n    a = \"{long}\"\n")).len(),
+            1
+        );
+        assert_eq!(faults("python/a.py", &format!("a = \"\"\"\n{long}\n\"\"\"\n{long}\n")), [""; 0]);
+        assert_eq!(faults("python/a.py", &format!("\"\"\"\n>>> {long}\n\"\"\"\n")), [""; 0]);
     }
 
     #[test]

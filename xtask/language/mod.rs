@@ -2,7 +2,8 @@
 //! can check.
 //!
 //! - [`spelling`]: no misspelt word, in text or in names;
-//! - [`columns`]: comments wrapped at 100 columns, paragraphs of Markdown at 120 or on one line;
+//! - [`columns`]: comments and docstrings wrapped at 100 columns, paragraphs of Markdown at 120 or
+//!   on one line;
 //! - [`words`]: no word of the list that hides a term or an actor;
 //! - [`lengths`]: no file of a shipped kernel beyond 450 lines;
 //! - [`contracts`]: no more `unsafe` in kernels and examples, and no more comments on it without a
