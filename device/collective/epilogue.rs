@@ -45,8 +45,8 @@ pub struct Coordinate {
 
 /// An epilogue for accumulators of type `S`.
 ///
-/// Elements beyond the edges of C have results too, which are not written. An epilogue that reads
-/// memory reads none there: [`Within`] leaves them out.
+/// It is also called for elements beyond the edges of C, whose results are not written. It must not
+/// read memory out of bounds there: [`Within`] skips such elements.
 pub trait Epilogue<S = f32>: Copy {
     /// Whether each result is the value itself.
     const IS_IDENTITY: bool = false;
@@ -54,7 +54,7 @@ pub trait Epilogue<S = f32>: Copy {
     /// The result, given the value so far.
     ///
     /// # Safety
-    /// The epilogue's pointers are valid.
+    /// The epilogue's pointers are valid where it reads for `at`, which may be out of bounds of C.
     unsafe fn element(&self, value: S, at: Coordinate) -> S;
 }
 

@@ -14,6 +14,8 @@
 //! # }
 //! ```
 //!
+//! Keep a [`Product`] and pass clones: its workspaces belong to it.
+//!
 //! Tensors on a GPU (feature `candle-cuda`, which builds candle's own kernels by `nvcc`) are used
 //! where they are, on their device's stream. Tensors on the host go to the device that
 //! [`Product::on`] names, the simulator where none is.
