@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// The launches of a chain that are kept; older ones count as completed. Each keeps its accesses.
 const KEPT: usize = 8;
 
-/// What a launch knows of the launches before it on its stream, and what it tells the next.
+/// What a launch knows of the launches before it on its stream, and what the next launch inherits.
 #[derive(Default)]
 pub(crate) struct Chain {
     /// The launches that may run until this one waits, oldest first.
     early: Vec<Work>,
-    /// The launches that may run behind its wait.
+    /// The launches that may run after its `griddepcontrol.wait`.
     late: Vec<Work>,
     /// Whether a thread of this launch has waited.
     waited: AtomicBool,
-    /// Whether a block of it allows the next launch only behind a wait.
+    /// Whether a block of it allows the next launch only after its `griddepcontrol.wait`.
     waits_first: AtomicBool,
 }
 

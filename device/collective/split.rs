@@ -274,7 +274,7 @@ mod tests {
                         let is_piece = scheduler.is_piece(&tile);
                         assert!(
                             is_piece || !behind,
-                            "worker {number} has a whole tile behind a piece, {cut:?}"
+                            "worker {number} has a whole tile after a piece, {cut:?}"
                         );
                         behind = is_piece;
                     }

@@ -29,7 +29,7 @@ const _: () = assert!(INDEX_BITS as usize * MAX_BASIS_DEPTH < 31, "no path has t
 /// and so on. CuTe's `E<1>` and `E<1,0>`.
 ///
 /// Its text is CuTe's, in which the innermost index is the first: 2 times `Basis::new(&[1, 0])` is
-/// `2@0@1`. So what stands behind the last `@` is always the mode of the whole coordinate.
+/// `2@0@1`. So the index after the last `@` is always the mode of the whole coordinate.
 ///
 /// ```
 /// use moye_device::layout::{Basis, Leaf, tuple};
@@ -177,7 +177,7 @@ pub(crate) const fn outermost(code: u32) -> usize {
     (code & INDEX) as usize
 }
 
-/// The path behind its first index.
+/// The path after its first index.
 pub(crate) const fn inner(code: u32) -> u32 {
     code >> INDEX_BITS
 }
@@ -192,7 +192,7 @@ pub(crate) const fn place_of(basis: u32) -> u32 {
     if basis == NO_BASIS { WHOLE } else { basis }
 }
 
-/// The rest of the path `code` behind `start`, if it begins with that.
+/// The rest of the path `code` after `start`, if it begins with `start`.
 pub(crate) const fn below(code: u32, start: u32) -> Option<u32> {
     let bits = INDEX_BITS * depth(start) as u32;
     let begins = depth(code) >= depth(start) && (code ^ start) & ((1 << bits) - 1) == 0;
@@ -200,7 +200,7 @@ pub(crate) const fn below(code: u32, start: u32) -> Option<u32> {
 }
 
 impl<const N: usize> Text<N> {
-    /// The indices of a basis vector as they stand behind the first `@`.
+    /// The indices of a basis vector in the order of its text after the first `@`.
     pub const fn basis(&mut self, code: u32) {
         let mut level = depth(code);
         while level > 0 {

@@ -28,7 +28,7 @@ operation! {
     /// ```
     /// use moye_device::layout::{complement, layout, try_complement};
     /// assert_eq!(complement(layout!(4:2), 24), layout!((2, 3):(1, 8)));
-    /// // The rows of 72 that hold 64: the 8 behind each have room for no copy.
+    /// // The rows of 72 that hold 64: the 8 after each have room for no copy.
     /// assert_eq!(complement(layout!((64, 64):(1, 72)), 8192), layout!(2:4608));
     /// // Copies of 0, 1, 3, 4 at 0 and 6 reach neither 2 nor 11.
     /// assert!(try_complement(layout!((2, 2):(1, 3)), 12).is_err());

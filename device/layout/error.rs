@@ -22,8 +22,8 @@ pub struct LayoutError {
 }
 
 impl LayoutError {
-    /// What is said behind the operation and its operands, or behind the text that was read and the
-    /// column: which mode does not fit, and the rule. Nothing where the operands fill the message.
+    /// The message after the operation and its operands, or after the text that was read and the
+    /// column: the mode that does not fit, and the rule. Empty if the operands fill the message.
     ///
     /// ```
     /// use moye_device::layout::{layout, try_crd2idx, tuple};

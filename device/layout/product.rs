@@ -15,8 +15,8 @@ use super::tiler::Tiler;
 operation! {
     /// The layout repeated: by a layout `B`, `(block, complement(block) after B)`, where element
     /// `j` of mode 1 moves the block to its `B(j)`-th free place; by a tuple, that in each mode.
-    /// Copies never meet: where the block's gaps have fewer places than `B` needs, the others are
-    /// behind the block.
+    /// Copies never overlap. If the gaps have room for fewer than `B` needs, the rest follow the
+    /// block.
     ///
     /// ```
     /// use moye_device::layout::{layout, logical_product, tiler};

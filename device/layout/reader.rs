@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
             let end = self.at;
             return match self.composed(swizzle) {
                 Ok(composed) => Ok(Notation::Composed(composed)),
-                // Nothing stands behind it, or something else.
+                // Nothing follows it, or something else.
                 Err(Fault::Parse { .. }) => {
                     self.at = end;
                     Ok(Notation::Swizzle(swizzle))
@@ -302,7 +302,7 @@ impl<'a> Reader<'a> {
         Ok(composed)
     }
 
-    /// The rest of a composed layout behind its swizzle.
+    /// The rest of a composed layout after its swizzle.
     const fn composed(&mut self, swizzle: Swizzle) -> Result<ComposedLayout, Fault> {
         tri!(self.after());
         let place_of_offset = self.next();

@@ -13,7 +13,7 @@
 //! }
 //! type Smem = (SharedArray<f32, SmemA>, SharedArray<f32, SmemB>);
 //!
-//! // 128 + 7 * 129 elements of 4 bytes for A, and B behind it at the next multiple of 128 bytes.
+//! // 128 + 7 * 129 elements of 4 bytes for A, and B after it at the next multiple of 128 bytes.
 //! assert_eq!(Smem::BYTES, 4224 + 4 * 1031);
 //! ```
 //!

@@ -255,7 +255,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release_read(&self, full: Full, read: u32, zero: u32) {
         let barrier = self.barriers.empty(full.stage) + (read & zero);
-        // SAFETY: the caller's contract: the address is the barrier's.
+        // SAFETY: `zero` is 0, so the address is the barrier's.
         unsafe {
             if CLUSTER > 1 {
                 self.arrive(barrier);
@@ -274,7 +274,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn arrive(&self, barrier: u32) {
         // Relaxed: no thread reads what this warp wrote to the stage. If it wrote there, it has
-        // seen the readers finish, behind a fence between its writes and TMA's, so that none of its
+        // seen the readers finish, after a fence between its writes and TMA's, so that none of its
         // writes can follow the copy that fills the stage again. One lane for each block that may
         // fill the stage.
         let lane = lane_id();

@@ -280,7 +280,7 @@ fn half_product(steps: bool) {
                 .local_tile::<TileB, _>((0, 0));
             let g_c = Matrix::new(GlobalMut::<f32>::from_address(c), (16, 8), UnitStride::<0>(16))
                 .local_tile::<TileC, _>((0, 0));
-            // SAFETY: the launch has the storage; what one thread writes the others read behind a
+            // SAFETY: the launch has the storage; what one thread writes the others read after a
             // barrier.
             unsafe {
                 let (s_a, s_b) = Storage::take();

@@ -493,12 +493,12 @@ fn products_of_integer_modes_keep_every_copy() {
 fn products_beyond_the_gaps_of_a_block_continue_behind_it() {
     let block = layout!((2, 2):(3, 8));
     assert_eq!(logical_product(block, tiler!(6:1)), layout!(((2, 2), (3, 2)):((3, 8), (1, 16))));
-    // Three places are between the elements; the fourth, behind them, is not one step further.
+    // Three places are between the elements; the fourth, after them, is not one step further.
     let error = try_logical_product(block, tiler!(4:1)).unwrap_err();
     assert_eq!(error.kind(), LayoutErrorKind::Divisibility, "{error}");
     assert!(error.text().contains("(2,2):(3,8)"), "{error}");
     assert!(try_tile_to_shape(layout!((4, 4):(3, 16)), tuple!((8, 8))).is_err());
-    // A block that leaves no gap that a stride divides has its copies behind it alone.
+    // A block that leaves no gap that a stride divides has its copies after it alone.
     assert_eq!(
         logical_product(layout!((2, 2, 2):(1, 3, 11)), tiler!(2:1)),
         layout!(((2, 2, 2), 2):((1, 3, 11), 22))

@@ -201,7 +201,7 @@ where
 {
     let value = |i: usize| i as f32 * 0.5 - 3.0;
     launch(C::COPY.threads(), <(SharedArray<f32, S>, SharedArray<f32, D>)>::BYTES, |thread| {
-        // SAFETY: the launch has the shared memory; what one thread writes others read behind a
+        // SAFETY: the launch has the shared memory; what one thread writes others read after a
         // barrier.
         unsafe {
             let (mut source, destination) = <(SharedArray<f32, S>, SharedArray<f32, D>)>::take();

@@ -21,7 +21,7 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Those of a call with head sizes `(d, dv)`.
+    /// The sizes of a call with head sizes `(d, dv)`.
     pub fn of<T: Element>(arguments: &Arguments<T>, (d, dv): (usize, usize)) -> Self {
         let &Arguments { batches, heads, group, q_length: queries, k_length: keys, .. } = arguments;
         Self { batches, heads, group, queries, keys, d: d as u32, dv: dv as u32 }
@@ -45,7 +45,7 @@ pub struct Question {
     pub splits: Option<u32>,
 }
 
-/// The choice.
+/// The chosen kernel, heads of a tile and splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub decode: bool,
@@ -53,7 +53,7 @@ pub struct Plan {
     pub splits: u32,
 }
 
-/// Makes the choice.
+/// Chooses the kernel, the heads of a tile and the splits.
 #[must_use]
 pub fn plan(question: &Question) -> Plan {
     let Sizes { batches, heads, group, queries, keys, .. } = question.sizes;

@@ -17,7 +17,7 @@ pub(crate) struct Prepared {
     kernel: &'static str,
     function: CUfunction,
     extents: Extents,
-    /// The values of the parameters, each from a new line on.
+    /// The values of the parameters, each at a multiple of 64 bytes.
     _lines: Box<[Line]>,
     /// The address of each parameter in the lines.
     addresses: Box<[*mut c_void]>,
@@ -28,7 +28,7 @@ pub(crate) struct Prepared {
 #[repr(align(64))]
 struct Line(#[allow(dead_code, reason = "it is written and read by its address")] [MaybeUninit<u8>; 64]);
 
-/// Launches that a thread notes, while it does.
+/// The launches recorded on this thread; `None` if it records none.
 type Noted = Option<Vec<Prepared>>;
 
 thread_local! {

@@ -109,7 +109,7 @@ fn substituted<T: ToTokens + Parse>(piece: &T, values: &HashMap<String, TokenStr
 
 fn replaced(tokens: TokenStream, values: &HashMap<String, TokenStream>) -> TokenStream {
     let mut result = TokenStream::new();
-    // Behind `::` stands a name of something else.
+    // A name after `::` is not a generic parameter.
     let mut colons = 0;
     for token in tokens {
         let behind_path = colons >= 2;

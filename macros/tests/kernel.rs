@@ -76,7 +76,7 @@ fn a_kernel_that_declares_nothing_has_no_bounds() {
 
 #[test]
 fn a_kernel_carries_the_shared_memory_that_it_needs() {
-    // From the first element to behind the last: 31 columns 33 apart, and 32 elements of the last
+    // From the first element to past the last: 31 columns 33 apart, and 32 elements of the last
     // one.
     assert_eq!(shared.shared_bytes(), (31 * 33 + 32) * size_of::<f32>());
 }

@@ -1,4 +1,4 @@
-//! DLPack: tensors of other libraries taken over, and own ones handed out, through capsules of
+//! DLPack: imports tensors of other libraries and exports ours, both through capsules of
 //! Python.
 //!
 //! The structures are those of `dlpack.h`, version 1.1. A producer gives a `PyCapsule` named
@@ -124,7 +124,7 @@ impl Drop for Imported {
     }
 }
 
-/// What an imported tensor says of itself.
+/// Shape, strides, type, device and address of an imported tensor.
 pub struct Description {
     pub address: usize,
     pub device: Device,

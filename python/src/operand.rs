@@ -19,7 +19,7 @@ pub struct Operand {
     /// In elements.
     pub strides: Vec<isize>,
     pub is_read_only: bool,
-    /// What keeps the memory: its last owner may be the operand.
+    /// Keeps the array alive; the operand may hold its last reference.
     _owner: Owner,
 }
 
@@ -240,7 +240,7 @@ impl Operand {
         }
     }
 
-    /// The bytes that the elements reach over, first and last address.
+    /// The addresses of the elements, from the lowest byte to past the highest.
     pub fn range(&self) -> std::ops::Range<usize> {
         if self.shape.contains(&0) {
             return self.address..self.address;

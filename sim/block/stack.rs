@@ -36,7 +36,7 @@ impl ThreadStack {
 }
 
 // SAFETY: the base stays a multiple of the stack alignment (16 bytes) and above the limit, and the
-// memory between limit and base is that of `inner`, behind its guard page.
+// memory between limit and base is that of `inner`, above its guard page.
 unsafe impl Stack for ThreadStack {
     fn base(&self) -> StackPointer {
         self.base

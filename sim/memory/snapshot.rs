@@ -93,7 +93,7 @@ pub struct Nearest {
 pub enum Place {
     /// It starts this many bytes before the first byte.
     Before(u64),
-    /// It starts this many bytes behind the end (0: right at the end).
+    /// It starts this many bytes after the end (0: right at the end).
     After(u64),
     /// It starts inside and runs over the end.
     Crossing {

@@ -25,11 +25,11 @@ pub enum MmaSum {
 }
 
 impl MmaSum {
-    /// Adds the products of a row of A to a row of C. `b` has a row of the length of `sums` for
-    /// each of A's numbers. Integer results are within 32 bits.
+    /// Adds the products of a row of A to a row of C, the accumulators `sums`. `b` has a row of
+    /// their number for each of A's numbers. Integer results are within 32 bits.
     ///
-    /// Each sum adds its products in the order of k. The loop over the row is the inner one, so
-    /// that a processor overlaps the additions of neighbouring sums.
+    /// Each accumulator adds its products in the order of k. The loop over the row is the inner
+    /// one, so that a processor overlaps the additions of neighbouring accumulators.
     pub(crate) fn row(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
         // Integers are exact: the largest sum is below 2^33, far from 2^53.
         match self {
@@ -64,8 +64,8 @@ impl MmaSum {
     ///   drops what falls below the last of `kept` bits. So each of the `q + t` addends loses less
     ///   than a unit there, `2^(1 - kept)` of the largest one, which is at most the sum of all
     ///   magnitudes. `kept` is 24 for f32 accumulators, the fewest found (V100; newer chips keep
-    ///   one or two more); 14 for 8-bit floats on Hopper, whose 13 bits behind the first are the
-    ///   result's too; 53 for f64, a chain of fused multiply-adds.
+    ///   one or two more); 14 for 8-bit floats on Hopper, the leading bit and 13 fraction bits,
+    ///   which the result also keeps; 53 for f64, a chain of fused multiply-adds.
     /// - At the end of each block the sum is brought into the type of the result, by truncation to
     ///   f32 and to the nearest f16: it loses less than a unit, `2^(1 - result)` of itself. What an
     ///   f16 loses below its normal range is not in the bound: half of its least number for each
@@ -146,8 +146,8 @@ mod tests {
         assert_eq!(MmaSum::AndPopc.element(&row, &column, 10.0), 11.0);
     }
 
-    /// A block of a tensor core that keeps `kept` bits behind and with the first of the largest
-    /// addend.
+    /// A block of a tensor core that keeps `kept` bits of the largest addend, the leading one
+    /// included.
     fn truncated(addends: &[f64], kept: i32) -> f64 {
         let largest = addends.iter().fold(0_f64, |most, addend| most.max(addend.abs()));
         let unit = 2_f64.powi(largest.log2().floor() as i32 + 1 - kept);

@@ -23,7 +23,7 @@ pub(super) struct TensorInstruction {
 impl TensorInstruction {
     /// What an instruction does; `None` where it is not of tensor cores, or its name has no shape.
     ///
-    /// PTX names the types behind the shape in the order D, A, B and, for `mma`, C.
+    /// PTX names the types after the shape in the order D, A, B and, for `mma`, C.
     pub fn of(name: &'static str) -> Option<Self> {
         if Class::of(name) != Class::TensorCore {
             return None;

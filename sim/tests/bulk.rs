@@ -25,7 +25,7 @@ fn counted(memory: &GlobalMemory, count: usize) -> Words {
 
 const TILE: u32 = 128;
 
-/// The address of the tile: behind the mbarrier, at a multiple of 1,024.
+/// The address of the tile: after the mbarrier, at a multiple of 1,024.
 fn tile() -> u32 {
     shared_base() + 1024
 }

@@ -36,9 +36,9 @@ fn stage_at(stage: u32) -> u32 {
 /// When a stage is released.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Release {
-    /// Behind the wait for all products.
+    /// After the wait for all products.
     Behind,
-    /// One product later, behind the wait for all but that.
+    /// One product later, after the wait for all but that.
     OneLater,
     /// As [`Self::Behind`], by one thread for the warpgroup: a group is one of all its warps.
     ByOneThread,

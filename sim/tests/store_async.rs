@@ -19,7 +19,7 @@ fn meet() {
     cluster_wait();
 }
 
-/// Two blocks of 32 threads with 256 bytes behind the mbarriers.
+/// Two blocks of 32 threads with 256 bytes after the mbarriers.
 fn launch<'a>(memory: &GlobalMemory) -> Launch<'a> {
     Launch::new("k", 2, 32, memory).cluster(2).shared_bytes(320)
 }

@@ -28,7 +28,7 @@ impl Order {
         }
     }
 
-    /// Elements that the matrix reaches over, and a few behind it.
+    /// Elements that the matrix reaches over, and a few after it.
     fn len(self, rows: usize, cols: usize) -> usize {
         let (row_stride, col_stride) = self.strides(rows, cols);
         rows * row_stride + cols * col_stride + 5
@@ -52,7 +52,7 @@ fn filled(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<f32
     device.upload(&elements).unwrap()
 }
 
-/// Asserts that the matrix holds `expected`, and that the elements of its buffer between and behind
+/// Asserts that the matrix holds `expected`, and that the elements of its buffer between and after
 /// it are as they were.
 fn assert_matrix(
     buffer: &Buffer<f32>,

@@ -33,7 +33,7 @@ fn set<T: Scalar>(bytes: &mut [u8], i: usize, value: T) {
     bytes[i / per] = (byte & !mask | (value.low_bits() as u32) << shift) as u8;
 }
 
-/// Bytes that hold a matrix, and some behind it, a multiple of 4.
+/// Bytes that hold a matrix, and some after it, a multiple of 4.
 fn bytes<T: Scalar>((m, n): (usize, usize), (along_m, along_n): Strides) -> usize {
     let elements = m.saturating_sub(1) * along_m + n.saturating_sub(1) * along_n + 1;
     (elements * T::WIDTH).div_ceil(8).next_multiple_of(4) + 16

@@ -60,7 +60,7 @@ tests! {
     f16_quad_pair SM_80 (16, 16), 32, 1e-6;
     f16_quad_pairs_down SM_80 (16, 16), 32, 1e-6;
     f16_quad_pairs_across SM_80 (16, 16), 32, 4e-3;
-    // The hardware adds products of 8-bit floats with 13 bits behind the largest's first.
+    // The hardware adds products of 8-bit floats with 13 fraction bits of the largest.
     e4m3_ldmatrix SM_90 (64, 64), 128, 1e-3;
 }
 

@@ -23,7 +23,7 @@ pub const TRANSPOSERS: u32 = WARPGROUP / 32 - 1;
 /// The exponent of the largest probability where the maximum of its row is up to date.
 pub const OFFSET: u32 = 6;
 
-/// How far a maximum may be behind: `2^(OFFSET + SLACK)` is below 448, the largest number of e4m3.
+/// How far a maximum may lag: `2^(OFFSET + SLACK)` is below 448, the largest number of e4m3.
 const SLACK: f32 = 2.5;
 
 /// What a kernel of 8-bit floats is made for.

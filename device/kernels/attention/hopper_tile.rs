@@ -32,7 +32,7 @@ pub struct Tile<'a, C: Config> {
 }
 
 impl<'a, C: Config> Tile<'a, C> {
-    /// A scheduler's tile, which may begin behind the last row: see [`exists`](Self::exists).
+    /// A scheduler's tile, which may begin past the last row: see [`exists`](Self::exists).
     ///
     /// # Safety
     /// What `arguments` point to may be read.

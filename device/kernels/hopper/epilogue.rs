@@ -199,7 +199,7 @@ unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Sum>>(
             i += 1;
         }
     }
-    // A condition of its own: of two arms the compiler would move the additions behind them,
+    // A condition of its own: of two arms the compiler would move the additions after them,
     // with a register for the bias of each element.
     if opaque(arguments.bias_n as u32) != 0 {
         let of = |column: u32| {

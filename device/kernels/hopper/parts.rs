@@ -76,8 +76,8 @@ const OF_WARPGROUP: u32 = 2;
 /// `PARTS` > 1 the exchange with the other block; and mbarriers.
 ///
 /// Stages fill it, or stages and the exchange: 192 KB or more, so that a multiprocessor has one
-/// block. With room for two, blocks of the next launch would take the places of the first that
-/// exit, and crowd there.
+/// block. With room for two, blocks of the next launch would be scheduled in pairs on the
+/// multiprocessors whose blocks exit first.
 pub type PartsStorage<G, const PARTS: u32, const STAGES: u32> = (
     SharedArray<<G as WgmmaConfig>::Operand, StagesA<G, STAGES>>,
     SharedArray<<G as WgmmaConfig>::Operand, StagesB<G, STAGES>>,

@@ -12,7 +12,7 @@
 //! | | [`ladder_tf32_nn`], [`ladder_tf32_tn`] | the double buffer on tensor cores |
 //! | 7 | [`mma`](super::mma) | three stages and more, swizzled; C through shared memory |
 //!
-//! Each file is one kernel, with nothing behind it but the language. Its `const` states what the
+//! Each file is one kernel, written with the language alone. Its `const` states what the
 //! design relies on: whole sectors of global memory, and one word at a time of each bank of shared
 //! memory. A kernel that breaks this does not compile.
 //!

@@ -1,4 +1,4 @@
-//! Sinks: `activation(alpha * sum + beta * c + bias)` to C, or `alpha * sum`.
+//! Sinks: `activation(alpha * sum + beta * c + bias)` to C, or `alpha * accumulator`.
 //!
 //! Accumulators are staged in shared memory ([`ThroughShared`]): each warp writes its own at their
 //! place in the tile, and the block reads the tile back by rows, so that every access to global
@@ -17,7 +17,7 @@ use moye_device::collective::{Accumulators, Sink, Team, WorkTile};
 use moye_device::memory::{GlobalMut, SharedArray, SharedStorage};
 use moye_device::tensor::{Aligned, GlobalTensor, IdentityOf, Matrix, UnitStride};
 
-/// What the mainloop has to know of its sink.
+/// Constants of a sink that the mainloop reads.
 pub trait TileSink: Copy {
     /// Whether C is M-contiguous and stored in vectors of 16 bytes, at which tiles begin.
     const ALONG_M: bool = false;
@@ -56,8 +56,8 @@ impl<M: TiledLoop> Sink<M> for ThroughShared {
 }
 
 /// Stores directly from registers, for threads with 16-byte runs along M of an M-contiguous C: only
-/// `alpha * sum`. With every option of the full epilogue the code for this many runs would be long;
-/// products that need more use a second kernel.
+/// `alpha * accumulator`. With every option of the full epilogue the code for this many runs would
+/// be long; products that need more use a second kernel.
 ///
 /// The columns of C start at multiples of 16 bytes.
 #[derive(Clone, Copy, Debug, Default)]

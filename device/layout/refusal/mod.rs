@@ -15,10 +15,10 @@ use super::profile::MAX_NODES;
 use super::text::{Text, put};
 pub(crate) use find::*;
 
-/// How much of a message is kept free for the reason, behind the mode that it is about.
+/// How much of a message is kept free for the reason, after the mode that it is about.
 const REASON: usize = 250;
 
-/// How much is kept free behind the layout whose mode is spoken of.
+/// How much is kept free after the layout whose mode the message names.
 const RULE: usize = 130;
 
 /// The mode that a refused operation is about, by its name and the types of its operands.

@@ -417,7 +417,7 @@ fn proxy_fence_before_the_write(right: bool, data: u64) {
 }
 
 fn proxy_fence_of_the_reading_block(right: bool, data: u64) {
-    // The block that comes second loads what the first has left; it fences itself, behind the
+    // The block that comes second loads what the first has left; it fences itself, after the
     // atomic operation.
     if thread_idx().x != 0 {
         return;

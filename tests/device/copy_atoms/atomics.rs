@@ -126,7 +126,7 @@ fn minimum_maximum_and_bits() {
 }
 
 /// Cells of 64 threads, exchanged for `values`, all or those with `expected` in them: what is in
-/// the cells then and, behind them, what was taken out.
+/// the cells then and, after them, what was taken out.
 #[track_caller]
 fn exchanges<T: Bits + PartialEq>(
     exchange: &Exchange<T>,

@@ -8,7 +8,7 @@ use moye_device::memory::{GlobalMut, Shared, SharedArray};
 use moye_device::static_layout;
 
 static_layout! {
-    /// 64 words, and room behind them for an mbarrier.
+    /// 64 words, and room after them for an mbarrier.
     pub Words = moye_device::layout!({ 66 });
 }
 
@@ -247,7 +247,7 @@ unsafe fn stores(x: GlobalMut<u32>, fence: bool) {
 
 /// Has the first words of the tile loaded, and does not wait.
 unsafe fn loads(x: GlobalMut<u32>) {
-    // SAFETY: the words are in both, and the mbarrier behind those of the tile.
+    // SAFETY: the words are in both, and the mbarrier after those of the tile.
     unsafe {
         mbarrier_init(mbarrier(), 1);
         fence_mbarrier_init();

@@ -260,7 +260,7 @@ fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
             let span = swizzle.span().unwrap() as u32 / 4;
             let words = span * ROWS;
             let image: Vec<u32> = counted(words as usize).iter().map(|word| word ^ 0x5555).collect();
-            // The word of shared memory that is a word of a row, or behind the row within the span.
+            // The word of shared memory that is a word of a row, or after the row within the span.
             let place = |x: u32, y: u32| swizzle.apply(4 * (x + span * y)) as usize / 4;
             let inside = |x: i32, y: i32| (0..EXTENTS[0]).contains(&x) && (0..EXTENTS[1]).contains(&y);
             for start in [[4, 3], [44, 20], [48, 0], [-8, -3]] {

@@ -106,7 +106,7 @@ fn a_product_on_tensor_cores_addresses_a_row_past_2_31(#[values(0, 1, 2)] far: u
 }
 
 /// Elements of a buffer with room for one matrix whose last row or column is past 2^31, and a
-/// second one behind its first.
+/// second one after its first.
 const LEN: usize = (1 << 31) + (1 << 22);
 
 /// Where the second one starts.

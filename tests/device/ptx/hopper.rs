@@ -46,7 +46,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
         // 128 bytes of K, of one instruction or two below each other; of 16-bit numbers also the
-        // stages that K ends in behind one, two or three of them.
+        // stages that K ends in after one, two or three of them.
         let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
         let in_turn = of_8_bits && name.ends_with("_128x128");
         let two = name.ends_with("_256x128") || of_8_bits && in_turn;

@@ -95,7 +95,7 @@ fn what_is_turned_round_stays_in_registers(#[values("sm_80", "sm_90a")] arch: &s
     assert_eq!([kernel.count("st.shared"), kernel.count("ld.shared"), kernel.count("bar.sync")], [0; 3]);
 }
 
-/// Four words of 16 bytes at a time and the one behind them, the next lane's by a shuffle of each
+/// Four words of 16 bytes at a time and the one after them, the next lane's by a shuffle of each
 /// register, and the rest of the line by bytes.
 #[rstest]
 fn lines_are_realigned_by_words(#[values("sm_80", "sm_90a")] arch: &str) {

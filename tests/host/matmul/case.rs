@@ -130,7 +130,7 @@ pub struct Case {
     pub lies: [Lie; 3],
     /// Elements before each matrix.
     pub offsets: [usize; 3],
-    /// Elements behind A and behind B, in the same buffers.
+    /// Elements after A and after B, in the same buffers.
     pub behind: usize,
     pub alpha: f64,
     pub beta: f64,

@@ -217,7 +217,7 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
 }
 
 /// Whole tiles of 256 x 128 as they lie, of which the last one along K is multiplied part by part:
-/// alone, behind one that ends within it, and behind others.
+/// alone, after one that ends within it, and after others.
 #[test]
 fn of_f32_as_they_lie_take_any_k() {
     for device in devices() {

@@ -9,7 +9,7 @@ use moye::{Matmul, Matrix, MatrixMut};
 
 /// Shapes with few rows or columns: less than a stage of K, one stage more than there are parts,
 /// more than a ring of stages for each part, ragged ends, and more tiles than one. K ends within a
-/// row of a stage, within a stage behind its first row, and with a stage.
+/// row of a stage, within a stage after its first row, and with a stage.
 const SHAPES: [(usize, usize, usize); 11] = [
     (1, 128, 40),
     (9, 24, 1928),

@@ -23,7 +23,7 @@ struct Place {
 
 impl Place {
     /// Without a gap, with one that keeps lines at multiples of 16 elements, or with one that does
-    /// not; at the buffer's start, or an element behind it.
+    /// not; at the buffer's start, or an element after it.
     fn random(random: &mut StdRng, rows: usize, cols: usize) -> Self {
         let rows_first = random.random_bool(0.5);
         let line = if rows_first { rows } else { cols };

@@ -44,7 +44,7 @@ struct Realigned {
 }
 
 impl Realigned {
-    /// `[lines, bytes, batches]`, the first of which begins `shift` bytes behind a multiple of 16.
+    /// `[lines, bytes, batches]`, the first of which begins `shift` bytes after a multiple of 16.
     fn new(
         device: &Device,
         [rows, bytes, batches]: [usize; 3],
@@ -71,7 +71,7 @@ impl Realigned {
         Self { before, shift, between, src, dst, lines }
     }
 
-    /// Expects each byte where it belongs, zeros behind each line as far as is written, and poison
+    /// Expects each byte where it belongs, zeros after each line as far as is written, and poison
     /// in between.
     fn expect(&self) {
         assert_eq!(self.src.download().unwrap(), self.before, "what was read is as it was");
@@ -207,7 +207,7 @@ impl Turned {
         Self { extents: [rows, k, batches], before, src, dst, lines, between, turn }
     }
 
-    /// Expects each number where it belongs, zeros behind the last row up to a word, and poison in
+    /// Expects each number where it belongs, zeros after the last row up to a word, and poison in
     /// between.
     fn expect(&self) {
         let ([rows, k, _], [src_row, dst_k]) = (self.extents, self.lines);

@@ -197,7 +197,7 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
 
 #[test]
 fn clusters_store_c_by_tma_from_their_own_boxes_and_from_the_last_stage() {
-    // Several tiles for a cluster; K ends in a stage behind each number of instructions.
+    // Several tiles for a cluster; K ends in a stage after each number of instructions.
     for k in [16, 104, 168, 320] {
         let case = Case { mapped: true, ..Case::new((300, 520, k), 1) };
         check::<wgmma_bf16_tn::Tiling, _>(wgmma_bf16_tn, case);

@@ -17,7 +17,7 @@ fn dealt(clusters: u32, job: Job) -> HashMap<Tile, Vec<(u32, u32)>> {
         let mut behind = false;
         while let Some(tile) = job.take_next(&mut next) {
             let is_shared = job.is_piece(&tile);
-            assert!(is_shared || !behind, "cluster {cluster} has a whole tile behind a piece, {job:?}");
+            assert!(is_shared || !behind, "cluster {cluster} has a whole tile after a piece, {job:?}");
             behind = is_shared;
             let (m, n, part) = job.place(tile.number);
             let key = (m, n, part / job.splits, part % job.splits);

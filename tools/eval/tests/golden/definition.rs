@@ -50,7 +50,7 @@ pub fn gather(shape: &Value, stride: &Value, leaves: &mut Vec<(i64, i64)>) -> Op
 }
 
 /// The values that a composition or a product has, at 0, 1, 2, ...: the parts of each mode that the
-/// tiler has, first, and behind them what is left.
+/// tiler has, first, and after them what is left.
 pub fn values_of(op: &str, args: &[Value]) -> Result<Vec<i64>, String> {
     let whole = Function::of(&args[0])?;
     let modes = match &args[1] {
