@@ -300,8 +300,8 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
 impl<'a> Attention<'a, F8E4M3> {
     /// Scale factors: the value of an element is its number times the factor of its head. Each of
     /// the three has one factor, or one for each head (query heads for `q`, KV heads for `k` and
-    /// `v`), or one for each head of each batch. Those of `q` and `k` are positive, and their product
-    /// with the [`scale`](Attention::scale) is at most 1e8.
+    /// `v`), or one for each head of each batch. Those of `q` and `k` are positive, and their
+    /// product with the [`scale`](Attention::scale) is at most 1e8.
     ///
     /// ```
     /// use moye::number::F8E4M3;
