@@ -1,4 +1,5 @@
-//! Reductions and scans across the lanes of a quad or a warp, and across the warps of a block.
+//! Reductions and scans across the lanes of a quad or a warp, and across the warps of a warpgroup
+//! or a block.
 //!
 //! The operation is any function of two values; the lanes get the same result wherever it is
 //! commutative and associative, as the maximum is. Sums of floats depend on the order, which is the
@@ -260,6 +261,60 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
         let mut result = self;
         for i in 0..Self::SIZE {
             result[i] = lanes_reduce::<LANES, T>(result[i], &f);
+        }
+        result
+    }
+
+    /// Each element, combined across the four warps of the warpgroup, with `sync` as its barrier:
+    /// see [`warpgroup_reduce`].
+    ///
+    /// ```
+    /// use moye_device::prelude::*;
+    ///
+    /// static_layout! {
+    ///     Warps = layout!(4);
+    ///     Rows = layout!(2);
+    /// }
+    /// named_barriers! { enum Barrier { Warpgroup[2] = 128 } }
+    ///
+    /// /// The sums of two rows over each of two warpgroups.
+    /// ///
+    /// /// # Safety
+    /// /// `y` holds four numbers.
+    /// #[kernel(threads = 256, shared = (first: SharedArray<f32, Warps>, second: SharedArray<f32, Warps>))]
+    /// pub unsafe fn sums(y: GlobalMut<f32>) {
+    ///     let (warpgroup, thread) = (thread_idx().x / 128, thread_idx().x % 128);
+    ///     let mut rows = Fragment::<f32, Rows>::filled(1.0); // (row)
+    ///     rows[1] = thread as f32;
+    ///     let scratch = if warpgroup == 0 { first } else { second };
+    ///     let rows = rows.across_warpgroup(scratch, || Barrier::Warpgroup.of(warpgroup).sync(), f32::add);
+    ///     if thread == 0 {
+    ///         y.write((2 * warpgroup).into(), rows[0]);
+    ///         y.write((2 * warpgroup + 1).into(), rows[1]);
+    ///     }
+    /// }
+    /// # let memory = moye_sim::GlobalMemory::new();
+    /// # let y = memory.upload(&[0f32; 4], "y").unwrap();
+    /// // SAFETY: `y` holds four numbers.
+    /// unsafe { sums.simulate(&memory, 1, 256, (GlobalMut::from_address(y.address()),)) }.unwrap();
+    /// assert_eq!(y.download::<f32>(), [128.0, 8128.0, 128.0, 8128.0]);
+    /// ```
+    ///
+    /// # Safety
+    /// As [`warpgroup_reduce`].
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn across_warpgroup<LS: StaticLayout>(
+        self,
+        scratch: SharedTensor<T, LS>,
+        sync: impl Fn(),
+        f: impl Fn(T, T) -> T,
+    ) -> Self {
+        let mut result = self;
+        for i in 0..Self::SIZE {
+            // SAFETY: all threads of the warpgroup are here, and `scratch` belongs to it.
+            result[i] = unsafe { warpgroup_reduce(result[i], scratch, &sync, &f) };
         }
         result
     }

@@ -269,6 +269,19 @@ fn warpgroups_reduce_by_barriers_of_their_own() {
                 }
             };
             assert_eq!(sum, if thread < 128 { 127.0 * 64.0 } else { 128.0 * 128.0 + 127.0 * 64.0 });
+            let mut values = Fragment::<f32, Two>::filled(thread as f32);
+            values[1] = 127.0 - thread as f32;
+            // SAFETY: as above.
+            let max = unsafe {
+                let (first, second) = Storage::take();
+                if thread < 128 {
+                    values.across_warpgroup(first, || Barrier::First.sync(), f32::max)
+                } else {
+                    values.across_warpgroup(second, || Barrier::Second.sync(), f32::max)
+                }
+            };
+            let (first, last) = (thread / 128 * 128, thread / 128 * 128 + 127);
+            assert_eq!([max[0], max[1]], [last as f32, 127.0 - first as f32]);
         })
         .unwrap();
 }
