@@ -18,7 +18,7 @@
     reason = "coefficients of polynomials, and constants in two parts"
 )]
 
-use crate::arch::{Fma, sqrt_rn_f32};
+use crate::arch::{Fma, abs_f32, max_nan_f32, sqrt_rn_f32};
 
 /// The polynomial with the given coefficients, the constant first, by Horner's rule.
 macro_rules! polynomial {
@@ -167,8 +167,88 @@ pub fn erf(x: f32) -> f32 {
     }
 }
 
+/// The rectifier, `max(x, 0)`; NaN stays NaN.
+#[inline(always)]
+#[must_use]
+pub fn relu(x: f32) -> f32 {
+    if x < 0.0 { 0.0 } else { x }
+}
+
+// GELU and SiLU are `x * sigmoid(t)`, where t has the sign of x. That formula fails far below zero:
+// the sigmoid underflows where the product is a normal number, and `-inf * 0` is NaN. With
+// `e = exp(-|t|)`, which is at most 1,
+//
+//     x * sigmoid(t) = max(x, -0) - |x| * e / (1 + e)
+//
+// holds for both signs without overflow or cancellation, and gives -0, infinities and NaN
+// correctly. `e` is kept as two factors, each about its square root, so that neither underflows
+// before the result.
+
+/// `2 * sqrt(2 / pi)` and the factor of the cube in GELU's form by a hyperbolic tangent:
+/// `1 + tanh(y)` is `2 sigmoid(2 y)`.
+const GELU_FACTOR: f64 = 1.595_769_121_605_731;
+const GELU_CUBE: f64 = 0.044_715;
+
+/// The intermediate values of an activation: `-|x|`, and two factors of `e`.
+#[derive(Clone, Copy)]
+struct Gate {
+    below: f32,
+    factors: [f32; 2],
+}
+
+impl Gate {
+    /// `-|x|`, clamped to -128 (NaN too): `e` is 0 there, and must not be multiplied by an
+    /// infinity.
+    #[inline(always)]
+    fn below(x: f32) -> f32 {
+        (-abs_f32(x)).max(-128.0)
+    }
+
+    /// `1 + e`, from 1 to 2.
+    #[inline(always)]
+    fn denominator(self) -> f32 {
+        let [root, other] = self.factors;
+        root.fma(other, 1.0)
+    }
+
+    /// The activation of `x`, with the reciprocal of the denominator as a product.
+    #[inline(always)]
+    fn of(self, x: f32, reciprocal: [f32; 2]) -> f32 {
+        let [root, other] = self.factors;
+        (self.below * root).fma(other * (reciprocal[0] * reciprocal[1]), max_nan_f32(x, -0.0))
+    }
+
+    /// The activation of `x` for `e` as the square of `root`.
+    #[inline(always)]
+    fn exact(x: f32, below: f32, root: f32) -> f32 {
+        let gate = Self { below, factors: [root, root] };
+        gate.of(x, [1.0 / gate.denominator(), 1.0])
+    }
+}
+
+/// GELU by a hyperbolic tangent, `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: within
+/// `12 + 4 y` units in the last place, where `y` is twice the magnitude of the tangent's argument.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[must_use]
+pub fn gelu(x: f32) -> f32 {
+    const HALF: f64 = 0.5 * GELU_FACTOR;
+    let below = Gate::below(x);
+    Gate::exact(x, below, exp(below * (below * below).fma((HALF * GELU_CUBE) as f32, HALF as f32)))
+}
+
+/// SiLU, `x / (1 + e^-x)`, within 12 units in the last place.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[must_use]
+pub fn silu(x: f32) -> f32 {
+    let below = Gate::below(x);
+    Gate::exact(x, below, exp(0.5 * below))
+}
+
 /// Approximations by the special function unit. The error bounds are from NVIDIA's "PTX ISA".
 pub mod fast {
+    use super::{GELU_CUBE, GELU_FACTOR, Gate};
     use crate::arch::{Fma, ex2_approx_f32, rcp_approx_f32};
     pub use crate::arch::{
         ex2_approx_f32 as exp2, lg2_approx_f32 as log2, rcp_approx_f32 as rcp, rsqrt_approx_f32 as rsqrt,
@@ -194,5 +274,78 @@ pub mod fast {
         let p = t * polynomial!(t; 0.254_829_6, -0.284_496_72, 1.421_413_8, -1.453_152, 1.061_405_4);
         let tail = ex2_approx_f32(-x * x * core::f32::consts::LOG2_E);
         (-p).fma(tail, 1.0).copysign(x)
+    }
+
+    impl Gate {
+        /// `t = x`. The rounding of the exponent, up to 2^-18, is 44 units in the last place of
+        /// `e`. The second factor corrects it.
+        #[inline(always)]
+        fn silu(x: f32) -> Self {
+            use core::f32::consts::{LN_2, LOG2_E};
+            let below = Self::below(x);
+            let exponent = below * (0.5 * LOG2_E);
+            let root = ex2_approx_f32(exponent);
+            Self { below, factors: [root, root.fma(exponent.fma(-2.0 * LN_2, below), root)] }
+        }
+
+        /// `t = 1.5957691 * (x + 0.044715 * x^3)`.
+        #[inline(always)]
+        fn gelu(x: f32) -> Self {
+            const HALF: f64 = 0.5 * core::f64::consts::LOG2_E * GELU_FACTOR;
+            let below = Self::below(x);
+            let exponent = below * (below * below).fma((HALF * GELU_CUBE) as f32, HALF as f32);
+            let root = ex2_approx_f32(exponent);
+            Self { below, factors: [root, root] }
+        }
+
+        /// The activation of `x`.
+        #[inline(always)]
+        fn one(self, x: f32) -> f32 {
+            self.of(x, [rcp_approx_f32(self.denominator()), 1.0])
+        }
+
+        /// The activations of two numbers with one reciprocal: `1 / p = q / (p q)`. A reciprocal
+        /// takes the special function unit eight times as long as an FMA, and limits the
+        /// activations.
+        #[inline(always)]
+        fn two(gates: [Self; 2], [x, y]: [f32; 2]) -> [f32; 2] {
+            let [p, q] = gates.map(Self::denominator);
+            let reciprocal = rcp_approx_f32(p * q);
+            [gates[0].of(x, [q, reciprocal]), gates[1].of(y, [p, reciprocal])]
+        }
+    }
+
+    /// GELU by a hyperbolic tangent, by two instructions of the special function unit: the formula
+    /// and the error of [`math::gelu`](super::gelu).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn gelu(x: f32) -> f32 {
+        Gate::gelu(x).one(x)
+    }
+
+    /// SiLU by two instructions of the special function unit: the formula and the error of
+    /// [`math::silu`](super::silu).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn silu(x: f32) -> f32 {
+        Gate::silu(x).one(x)
+    }
+
+    /// [`gelu`] of two numbers, by three instructions of the special function unit.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn gelu_of_two(pair: [f32; 2]) -> [f32; 2] {
+        Gate::two(pair.map(Gate::gelu), pair)
+    }
+
+    /// [`silu`] of two numbers, by three instructions of the special function unit.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn silu_of_two(pair: [f32; 2]) -> [f32; 2] {
+        Gate::two(pair.map(Gate::silu), pair)
     }
 }

@@ -91,3 +91,58 @@ fn approximations_are_near_on_the_simulator_and_say_so_of_the_gpu() {
     }
     assert_eq!(math::fast::exp(0.0), 1.0);
 }
+
+/// `x * sigmoid(t)`, by factors that do not underflow before the result.
+fn gated(x: f64, t: f64) -> f64 {
+    if x < 0.0 {
+        // Finite in place of minus infinity: the exponential of -800 is 0 for both.
+        let (x, root) = (x.max(-1e9), (0.5 * t.max(-1600.0)).exp());
+        x * root * root / (1.0 + t.max(-1600.0).exp())
+    } else {
+        x / (1.0 + (-t).exp())
+    }
+}
+
+#[test]
+fn silu_and_gelu_are_right_to_a_few_units_from_infinity_to_infinity() {
+    use moye_device::math::fast;
+    // A prime step through all bit patterns; and the range where results become subnormal.
+    let all = (0..=u32::MAX).step_by(10_007).map(f32::from_bits);
+    let near = (-1_100_000..=1_100_000).map(|i| i as f32 * 1e-4);
+    for x in all.chain(near).chain([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY]) {
+        let wide = f64::from(x);
+        let silu = [
+            math::silu(x),
+            fast::silu(x),
+            fast::silu_of_two([x, -3.0])[0],
+            fast::silu_of_two([f32::NAN, x])[1],
+        ];
+        let gelu = [
+            math::gelu(x),
+            fast::gelu(x),
+            fast::gelu_of_two([x, -3.0])[0],
+            fast::gelu_of_two([f32::NAN, x])[1],
+        ];
+        let cubic = 1.595_769_121_605_731 * (wide + 0.044_715 * wide.powi(3));
+        for (which, t, got) in [("silu", wide, silu), ("gelu", cubic, gelu)] {
+            if x.is_nan() {
+                assert!(got.iter().all(|got| got.is_nan()), "{which}({x}) is {got:?}");
+                continue;
+            }
+            let want = gated(wide, t);
+            let bound = if which == "silu" { 8.0 } else { 8.0 + 4.0 * t.abs().min(200.0) };
+            for got in got {
+                // The zeros at minus infinity and at -0 have a sign.
+                let same = f64::from(got) == want && got.is_sign_negative() == want.is_sign_negative();
+                let off = units(got, want);
+                assert!(same || off <= bound, "{which}({x:e}) = {got:e}, {off} units from {want:e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn relu_is_the_greater_of_a_number_and_zero_and_keeps_nan() {
+    assert_eq!([-1.5, -0.0, 2.5, f32::INFINITY].map(math::relu), [0.0, 0.0, 2.5, f32::INFINITY]);
+    assert!(math::relu(f32::NAN).is_nan());
+}

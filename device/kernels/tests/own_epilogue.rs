@@ -12,12 +12,12 @@ use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
 use moye_device::atom::{StaticTiledMma, TiledCopy, TiledMma, make_tiled_copy_a, make_tiled_copy_b};
 use moye_device::collective::{Accumulators, Sink, Team, WorkTile, gemm};
 use moye_device::kernel::KernelParam;
+use moye_device::math;
 use moye_device::memory::{Global, GlobalMut};
 use moye_device::tensor::{Aligned, Matrix, UnitStride};
 use moye_device::{kernel, layout, swizzled_layout, tiled_copy, tiled_mma};
 use moye_kernels::mma::{
-    Arguments, Loop, MmaConfig, Scalar as _, Schedule, Storage, TileC, TileSink, Tiled, TiledLoop as _,
-    k_major,
+    Arguments, Loop, MmaConfig, Schedule, Storage, TileC, TileSink, Tiled, TiledLoop as _, k_major,
 };
 use moye_sim::GlobalMemory;
 
@@ -57,7 +57,7 @@ impl Sink<Loop<'_, Config>> for Gate {
         for i in 0..Accumulators::<Loop<'_, Config>>::SIZE {
             // SAFETY: the accumulators are complete, and each element of C is one thread's.
             unsafe {
-                let value = (arguments.alpha * tCrC.get(i)).gelu() * tCgG.get(i).to_f32();
+                let value = math::fast::gelu(arguments.alpha * tCrC.get(i)) * tCgG.get(i).to_f32();
                 tCgC.set(i, f16::from_f32(value));
             }
         }

@@ -2,12 +2,8 @@
 //! `cp.async` and `mma.sync`. [`gated_tma`](crate::gated_tma) has the same epilogue on the mainloop
 //! by TMA and `wgmma`.
 
-use moye_device::collective::{Coordinate, Epilogue};
-use moye_device::kernel::KernelParam;
 use moye_device::prelude::*;
-use moye_kernels::mma::{
-    Arguments, MmaConfig, Scalar as _, Storage, ThroughShared, Tiled, k_major, matmul_with,
-};
+use moye_kernels::mma::{Arguments, MmaConfig, Storage, ThroughShared, Tiled, k_major, matmul_with};
 
 /// The epilogue: `gelu(accumulator + bias) * gate`.
 #[repr(C)]
@@ -28,7 +24,7 @@ impl Epilogue for Gated {
         // SAFETY: C has the element, so bias and gate have one for it.
         let (bias, gate) = unsafe { (self.bias.read(column), self.gate.read(row * self.ld_gate + column)) };
         let (bias, gate): (f32, f32) = (bias.convert(), gate.convert());
-        (value + bias).gelu() * gate
+        math::fast::gelu(value + bias) * gate
     }
 }
 
