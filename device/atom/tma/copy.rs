@@ -33,6 +33,7 @@ use crate::pipeline::Filling;
 use crate::tensor::tables;
 use crate::tensor::{Divisors, Fixed, Movable, Place, StaticLayout, Tensor};
 use core::marker::PhantomData;
+use core::ops::Deref;
 
 /// The copy of a tile by TMA, as a type: elements `T` with the layout `L` in shared memory,
 /// `(BLK_0, BLK_1, ...)`, of a tensor of `R` modes, the first of which are the tile's.
@@ -430,12 +431,15 @@ impl<C> TmaMap<C> {
     pub const fn from_words(words: [u64; 16]) -> Self {
         Self { map: TensorMap::from_words(words), copy: PhantomData }
     }
+}
 
-    /// The map without its type: call it on the parameter itself, whose address it returns.
+/// The map without its type: [`pointer`](TensorMap::pointer) is that of the parameter itself.
+impl<C> Deref for TmaMap<C> {
+    type Target = TensorMap;
+
     #[inline(always)]
-    #[must_use]
-    pub fn pointer(&self) -> TensorMapPointer {
-        self.map.pointer()
+    fn deref(&self) -> &TensorMap {
+        &self.map
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::gated::Gated;
 use moye_device::prelude::*;
-use moye_kernels::hopper::{Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
+use moye_kernels::hopper::{Sharing, StagesA, StagesB, WgmmaConfig, WgmmaStorage, matmul_with};
 use moye_kernels::mma::Arguments;
 
 /// Tiles of 128 x 128, without clusters.
@@ -19,18 +19,27 @@ impl WgmmaConfig for Config {
     const SCALED: bool = false;
 }
 
+/// The copy of a stage of A, of a tensor (row, k, batch). The host makes its tensor map.
+pub type TmaA = TmaCopy<f16, OneStage<StagesA<Config, { Config::STAGES }>>, 3>;
+/// The copy of a stage of B, of a tensor (row, k, batch).
+pub type TmaB = TmaCopy<f16, OneStage<StagesB<Config, { Config::STAGES }>>, 3>;
+
 /// A persistent grid of any number of blocks.
 ///
 /// # Safety
-/// As [`matmul_with`], with maps of boxes [`WgmmaConfig::BOXES_A`] and `BOXES_B`; bias and gate
-/// have an element for each column and each element of C. `arguments.tensor_c` is 0: the rows of C
-/// are written without a map.
+/// As [`matmul_with`]; bias and gate have an element for each column and each element of C.
+/// `arguments.tensor_c` is 0: the rows of C are written without a map.
 #[kernel(
     threads = Config::THREADS,
     min_blocks = 1,
     shared = WgmmaStorage<Config, { Config::CLUSTER }, { Config::STAGES }>,
 )]
-pub unsafe fn gated_tma(a: TensorMap, b: TensorMap, arguments: Arguments<f16, f16, f32>, epilogue: Gated) {
+pub unsafe fn gated_tma(
+    a: TmaMap<TmaA>,
+    b: TmaMap<TmaB>,
+    arguments: Arguments<f16, f16, f32>,
+    epilogue: Gated,
+) {
     matmul_with::<Config, Gated, { Config::CLUSTER }, { Config::STAGES }>(
         (&a, &b, &a),
         &arguments,

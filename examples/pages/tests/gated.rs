@@ -1,13 +1,15 @@
 //! The product with an epilogue of its own, by both mainloops, against f64 accumulators on sizes
 //! that are not multiples of a tile.
 
+use moye_device::atom::tma::TmaMap;
 use moye_device::half::f16;
-use moye_device::memory::{Global, GlobalMut, TensorMap};
-use moye_kernels::hopper::{Boxes, WgmmaConfig as _};
+use moye_device::layout;
+use moye_device::memory::{Global, GlobalMut};
+use moye_kernels::hopper::WgmmaConfig as _;
 use moye_kernels::mma::Arguments;
-use moye_sim::{GlobalMemory, TensorElement, TensorSwizzle};
+use moye_sim::GlobalMemory;
 use pages::gated::{Gated, gated};
-use pages::gated_tma::{Config, gated_tma};
+use pages::gated_tma::{Config, TmaA, TmaB, gated_tma};
 
 /// Which mainloop runs.
 #[derive(Clone, Copy, Debug)]
@@ -31,22 +33,6 @@ fn numbers(count: usize, seed: u64) -> Vec<f16> {
 /// GELU by a hyperbolic tangent, in double precision.
 fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
-}
-
-/// The map of an operand of `rows` rows of `k` elements, `ld` apart.
-fn map(boxes: Boxes, address: u64, [rows, k, ld]: [usize; 3]) -> TensorMap {
-    let bytes = |elements: usize| 2 * elements as u64;
-    let [along_k, along_rows] = boxes.extents;
-    let map = moye_sim::TensorMap::new(
-        TensorElement::F16,
-        address,
-        &[k as u64, rows as u64, 1],
-        &[bytes(ld), bytes(ld * rows)],
-        &[along_k, along_rows, 1],
-    )
-    .with_swizzle(TensorSwizzle::B128);
-    map.check().unwrap();
-    TensorMap::from_words(map.encode())
 }
 
 /// The relative error of a product whose rows of C are `ldc` apart; the padding between them stays
@@ -80,13 +66,14 @@ fn relative_error(mainloop: Mainloop, (m, n, k): (usize, usize, usize), ldc: usi
             unsafe { gated.simulate(&memory, blocks, 128, (arguments, epilogue)) }.unwrap();
         }
         Mainloop::Tma => {
-            let maps = (
-                map(Config::BOXES_A, da.address(), [m, k, ld]),
-                map(Config::BOXES_B, db.address(), [n, k, ld]),
-            );
+            let [rows_a, rows_b, k, ld] = [m, n, k, ld].map(|extent| extent as i64);
+            let a =
+                TmaA::tensor_map(da.address(), &layout!((rows_a, k, 1):(ld, 1, { rows_a * ld }))).unwrap();
+            let b =
+                TmaB::tensor_map(db.address(), &layout!((rows_b, k, 1):(ld, 1, { rows_b * ld }))).unwrap();
+            let (a, b) = (TmaMap::from_words(a.encode()), TmaMap::from_words(b.encode()));
             // SAFETY: as above; the maps are of A and B.
-            unsafe { gated_tma.simulate(&memory, 2, Config::THREADS, (maps.0, maps.1, arguments, epilogue)) }
-                .unwrap();
+            unsafe { gated_tma.simulate(&memory, 2, Config::THREADS, (a, b, arguments, epilogue)) }.unwrap();
         }
     }
     let (mut error, mut norm) = (0.0, 0.0);
