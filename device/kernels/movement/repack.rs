@@ -12,7 +12,6 @@
 
 use moye_device::arch::{CachedAccess as _, LoadCache, LoadHint, Word128, overlap_launches, shuffle};
 use moye_device::collective::TransposedRegisters;
-use moye_device::kernel::KernelParam;
 use moye_device::prelude::*;
 use moye_device::tensor::IdentityOf;
 
