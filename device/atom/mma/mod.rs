@@ -22,6 +22,7 @@ mod complex;
 mod dot;
 mod halves;
 mod info;
+mod place;
 mod universal;
 
 pub use atom::{AddsInPlace, MmaAtom};
@@ -30,4 +31,5 @@ pub use complex::{SM80_8x8x4_C64C64C64C64_TN, SM80_8x8x4_GC64C64C64GC64_TN};
 pub use dot::{SM61_DP2A, SM61_DP4A};
 pub use halves::Half;
 pub use info::{MMA_ATOMS, MmaInfo, MmaOperandInfo};
+pub use place::{accumulator_column, accumulator_row};
 pub use universal::UniversalFma;

@@ -26,6 +26,7 @@ use moye_device::arch::{
     FULL_WARP, Fma, cp_async_commit, cp_async_wait, opaque, shared_base, sync_threads, sync_warp, thread_idx,
     vote_any,
 };
+use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::collective::{TileScheduler, WorkTile};
 use moye_device::memory::{Global, Shared, SharedArray, SharedStorage};
@@ -158,7 +159,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             let mut masked = first_key < core.0 || first_key + keys as i32 > core.1;
             let place = || Scores::<ROWS> {
                 rows: rows_of_thread::<C, ROWS>(opaque(thread)).map(|row| first_row + row),
-                key: tile * keys + opaque(thread) % 4 * 2,
+                key: tile * keys + accumulator_column(opaque(thread)),
                 pack,
             };
             if C::GENERAL {
@@ -259,7 +260,8 @@ fn rows_of_thread<C: Config, const ROWS: usize>(thread: u32) -> [u32; ROWS] {
     let (warp, lane) = (if C::GROUPS == 1 { thread / 32 } else { 0 }, thread % 32);
     let mut rows = [0; ROWS];
     for row in 0..ROWS {
-        rows[row] = (row as u32 / 2 * C::WARPS as u32 + warp) * 16 + row as u32 % 2 * 8 + lane / 4;
+        rows[row] =
+            (row as u32 / 2 * C::WARPS as u32 + warp) * 16 + row as u32 % 2 * 8 + accumulator_row(lane);
     }
     rows
 }

@@ -10,6 +10,7 @@ use super::config::{Config, Half};
 use super::rows::offset;
 use super::softmax::at;
 use moye_device::arch::{FULL_WARP, Fma, ballot, lane_id, opaque, shuffle};
+use moye_device::atom::mma::accumulator_column;
 use moye_device::memory::Shared;
 use moye_device::tensor::{Fragment, StaticLayout};
 
@@ -66,7 +67,7 @@ pub unsafe fn multiply_not_finite<C: Config, P: StaticLayout, O: StaticLayout, c
                 }
                 let p = shuffle(FULL_WARP, p, owner);
                 for pair in 0..const { O::LAYOUT.size() as usize / ROWS / 2 } {
-                    let word = word_at::<C>(values, key, pair as u32 * 8 + lane % 4 * 2).read(0);
+                    let word = word_at::<C>(values, key, pair as u32 * 8 + accumulator_column(lane)).read(0);
                     let v = C::Element::unpack(word);
                     for i in 0..2 {
                         let index = at(ROWS, row, 2 * pair + i);

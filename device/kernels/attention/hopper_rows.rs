@@ -9,6 +9,7 @@ use super::sequence::Visible;
 use super::softmax::at;
 use moye_device::arch::{lane_id, thread_idx};
 use moye_device::atom::AccumulatorOf;
+use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::tensor::Fragment;
 
 /// The tiles of keys that some of the rows `first .. first + rows` of a sequence sees,
@@ -66,7 +67,7 @@ impl Rows {
     #[inline(always)]
     fn first_row<C: Config>(&self) -> u32 {
         let warp = recomputed::<C>(thread_idx().x) % WARPGROUP / 32;
-        self.first + warp * 16 + recomputed::<C>(lane_id()) / 4
+        self.first + warp * 16 + accumulator_row(recomputed::<C>(lane_id()))
     }
 
     /// Hides the scores of keys that a row does not see, in a tile of keys.
@@ -89,7 +90,7 @@ impl Rows {
         tSrS: &mut Fragment<f32, AccumulatorOf<TileS<C>, C::Qk>>,
         tile: u32,
     ) {
-        let first = (tile * C::BLK_N + lane_id() % 4 * 2) as i32;
+        let first = (tile * C::BLK_N + accumulator_column(lane_id())) as i32;
         for row in 0..2 {
             // A thread's columns are compared with constants.
             // Rows beyond the last are computed like the last, and not stored.

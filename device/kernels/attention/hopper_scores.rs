@@ -19,6 +19,7 @@ use core::marker::PhantomData;
 use moye_device::arch::{
     Convert, Fma, Word, Word64x2, Word128, lane_id, prmt, rcp_approx_f32, tanh_approx_f32, transpose_quad,
 };
+use moye_device::atom::mma::accumulator_column;
 use moye_device::layout;
 use moye_device::layout::{Layout, Swizzle};
 use moye_device::memory::Global;
@@ -217,7 +218,7 @@ impl<C: Config> ChangeScores<C> for Options<'_, C> {
         if arguments.slopes.address() != 0 {
             for row in 0..2 {
                 let position = self.rows.token::<C>(row).0 as i32 + self.scores.sequence.visible.shift;
-                let first = ((tile * C::BLK_N + lane_id() % 4 * 2) as i32 - position) as f32;
+                let first = ((tile * C::BLK_N + accumulator_column(lane_id())) as i32 - position) as f32;
                 for column in 0..const { C::BLK_N as usize / 4 } {
                     let distance = (first + (column / 2 * 8 + column % 2) as f32).abs();
                     let score = at(2, row, column);

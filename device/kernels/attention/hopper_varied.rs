@@ -32,6 +32,7 @@ use moye_device::arch::{
     FULL_WARP, Word, Word64x2, cp_async_commit, cp_async_wait, fence_proxy_async_shared, lane_id, opaque,
     prefetch_tensor_map, sync_threads, sync_warp, thread_idx,
 };
+use moye_device::atom::mma::accumulator_column;
 use moye_device::atom::wgmma::pack_fragment;
 use moye_device::atom::{StaticTiledCopy, StaticTiledMma};
 use moye_device::collective::TileScheduler;
@@ -319,7 +320,7 @@ unsafe fn store_partial<C: Config>(
     for index in 0..2 {
         let row = rows.row::<C>(index);
         let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
-        let place = place.offset((lane_id() % 4 * 2).into());
+        let place = place.offset(accumulator_column(lane_id()).into());
         for pair in 0..const { C::DV as usize / 8 } {
             let bits = [0, 1].map(|i| tOrO[at(2, index, 2 * pair + i)].to_bits());
             let address = place.offset(pair as i64 * 8).address();

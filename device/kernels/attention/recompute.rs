@@ -12,6 +12,7 @@ use moye_device::arch::{
     FULL_WARP, Fma, ballot, e4m3x2_to_f16x2, ex2_approx_f32, f16_to_f32, lane_id, opaque, shuffle_xor,
     vote_any,
 };
+use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::memory::{Element, Global};
 use moye_device::number::F8E4M3;
 use moye_device::tensor::{Fragment, StaticLayout};
@@ -156,7 +157,7 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
     let shift = -row.lse * core::f32::consts::LOG2_E;
     let lane = lane_id();
     let of_warp = of_warp(index);
-    let place = of_warp + lane / 4;
+    let place = of_warp + accumulator_row(lane);
     let (q, (begin, end)) = source.query(place);
     let (from, to) = source.hull(of_warp, of_warp + 7);
     for part in 0..opaque(dv / (4 * SUMS as u32)) {
@@ -184,7 +185,7 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
         }
         if row.again {
             for pair in 0..SUMS / 2 {
-                let column = part * (4 * SUMS as u32) + 8 * pair as u32 + lane % 4 * 2;
+                let column = part * (4 * SUMS as u32) + 8 * pair as u32 + accumulator_column(lane);
                 put(place, column, [sums[2 * pair], sums[2 * pair + 1]]);
             }
         }

@@ -12,6 +12,7 @@ use super::softmax::{Softmax, at, normalizer};
 use moye_device::algorithm::copy;
 use moye_device::arch::{Word, Word64x2, Word128, ex2_approx_f32, lane_id, opaque, sync_threads, thread_idx};
 use moye_device::atom::StaticTiledMma;
+use moye_device::atom::mma::accumulator_column;
 use moye_device::memory::{Global, GlobalMut, Shared};
 use moye_device::tensor::{Fragment, SharedTensor, StaticLayout};
 
@@ -131,7 +132,7 @@ impl<C: Config> Target<'_, C> {
         }
         if self.arguments.splits > 1 {
             for row in 0..ROWS {
-                let place = self.row_of_partial(rows[row]).offset((lane_id() % 4 * 2).into());
+                let place = self.row_of_partial(rows[row]).offset(accumulator_column(lane_id()).into());
                 let exists = self.first_row + rows[row] < self.rows;
                 for pair in 0..columns / 2 {
                     let bits = [0, 1].map(|i| results[at(ROWS, row, 2 * pair + i)].to_bits());
@@ -216,7 +217,7 @@ impl<C: Config> Target<'_, C> {
             let to = place(group, rows[row]);
             for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
                 let bits = [0, 1].map(|i| (results[at(ROWS, row, 2 * pair + i)] * factor).to_bits());
-                let address = to.offset(pair as i32 * 8 + (lane % 4 * 2) as i32).address();
+                let address = to.offset(pair as i32 * 8 + accumulator_column(lane) as i32).address();
                 Word64x2::store_shared(address, Word64x2(bits));
             }
             if lane % 4 == 0 {

@@ -13,6 +13,7 @@ use super::mainloop::Loop;
 use super::sink::is_wide;
 use crate::mma::{Activation, Convertible, Scalar as _, Scales};
 use moye_device::arch::{Fma as _, opaque};
+use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::collective::{Accumulators, ByElement, Epilogue, Team, TileEpilogue, Within, WorkTile};
 use moye_device::memory::{Element, Global, GlobalPointer as _};
 
@@ -141,7 +142,7 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
         }
     }
     let (warp, lane) = (thread / 32, thread % 32);
-    let place = (part.first.0 + 16 * warp + lane / 4, part.first.1 + 2 * (lane % 4));
+    let place = (part.first.0 + 16 * warp + accumulator_row(lane), part.first.1 + accumulator_column(lane));
     if arguments.bias.address() != 0 {
         // The element types match.
         if is_wide(arguments) {
@@ -252,7 +253,7 @@ unsafe fn load_factors<G: WgmmaConfig>(
         return None;
     }
     let scales = &arguments.scales;
-    let row = part.first.0 + 16 * (thread / 32) + thread % 32 / 4;
+    let row = part.first.0 + 16 * (thread / 32) + accumulator_row(thread % 32);
     let of_a = scales.a.offset(i64::from(part.batch) * scales.batch_a);
     let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
     // Rows out of bounds of C are skipped; their results are not stored.
@@ -319,7 +320,7 @@ unsafe fn scale_rows<G: WgmmaConfig>(
     // Four registers for every eight columns: two neighbours of the row, and two of the row eight
     // below.
     if by_column(scales) {
-        let column = part.first.1 + 2 * (thread % 4);
+        let column = part.first.1 + accumulator_column(thread);
         let of_b = scales.b.offset(i64::from(part.batch) * scales.batch_b);
         let of_column = |column: u32| {
             let at = of_b.offset(i64::from(column) * scales.b_n);

@@ -17,6 +17,7 @@ use super::store::{Destination, Staging, make_room, store, wait_for_stores};
 use crate::mma::{Arguments, Place, Scalar, Staged, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::{Fma as _, Word as _, opaque};
+use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::collective::{
     Accumulators, Corner, Epilogue, Sink, Team, WorkTile, blocks_of_vectors, store_vectors,
 };
@@ -229,11 +230,11 @@ unsafe fn store_rows<G: WgmmaConfig>(
 #[inline(always)]
 pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, base: u32, thread: u32) {
     let (warp, lane) = (thread / 32, thread % 32);
-    let row = 16 * warp + lane / 4;
+    let row = 16 * warp + accumulator_row(lane);
     let mut j = 0;
     while j < 8 && chunk * COLUMNS + 8 * j < G::BLK_N {
         let at = ((chunk * COLUMNS + 8 * j) / 2) as usize;
-        let column = 8 * j + 2 * (lane % 4);
+        let column = 8 * j + accumulator_column(lane);
         let address = |row: u32| base + 4 * ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
         let pair = |at: usize| G::Sum::pair(sums[at], sums[at + 1]);
         // Each pair belongs to one thread.
