@@ -16,7 +16,7 @@
 //! The crate then calls the driver through bindings of its own. Nothing else changes.
 //!
 //! # Features
-//! `cust`, `ladder`, `matmul` and `movement` are on by default; a library enables what it needs
+//! `cust`, `matmul` and `movement` are on by default; a library enables what it needs
 //! (`default-features = false`). Without any of them there are devices, buffers, streams, modules
 //! and launches, for your own kernels, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.

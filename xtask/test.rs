@@ -52,7 +52,7 @@ const EXAMPLES: &[&str] = &[
 
 /// All packages, with the features that are off by default. Every step uses these options, so that
 /// nothing is built twice.
-pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc"];
+pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,ladder"];
 /// The targets that are built as programs.
 const PROGRAMS: &[&str] = &["--examples", "--bins"];
 
