@@ -78,6 +78,7 @@ pub fn run(checkout: &Checkout) -> Result<()> {
         contracts.add(name, &text);
         faults.extend(check(name, &text));
     }
+    eprintln!("   unsafe: {}", contracts.counts());
     faults.extend(contracts.faults());
     faults.sort();
     for fault in &faults {
