@@ -57,7 +57,7 @@ pub trait MmaConfig: Tiled {
     type LoadB: Load<Self::Operand, Self::StridesB, Self::SmemB>;
     /// How C is stored: [`ThroughShared`](super::ThroughShared), [`Direct`](super::Direct), or
     /// beside the last products, [`ByParts`](super::ByParts).
-    type Sink: TileSink + for<'a> Sink<Loop<'a, Self>>;
+    type Sink: TileSink + Sink<Loop<Self>>;
 }
 
 /// Strides of a matrix with a leading dimension.
@@ -74,7 +74,7 @@ impl<const MODE: usize, const BYTES: usize> OfLeading for Aligned<UnitStride<MOD
 }
 
 /// A block's shared memory.
-pub type Storage<G> = StorageOf<Loop<'static, G>, <G as MmaConfig>::Sink>;
+pub type Storage<G> = StorageOf<Loop<G>, <G as MmaConfig>::Sink>;
 
 /// The stages of A and of B, (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE).
 pub type Stages<G> = (

@@ -57,8 +57,8 @@ impl Place {
 }
 
 /// The mainloop of the configuration `G`.
-pub struct Loop<'a, G: MmaConfig> {
-    arguments: &'a ArgumentsOf<G>,
+pub struct Loop<G: MmaConfig> {
+    arguments: ArgumentsOf<G>,
     stages: Stages<G>,
     thread: u32,
     /// The stage of the last K tile, if the sink multiplies it.
@@ -81,25 +81,25 @@ impl<G: MmaConfig> MultistageConfig for Copies<G> {
     type Mma = G::Mma;
 }
 
-impl<'a, G: MmaConfig> Mainloop for Loop<'a, G> {
+impl<G: MmaConfig> Mainloop for Loop<G> {
     type Mma = G::Mma;
     type TileC = TileC<G>;
     type Accumulator = G::Sum;
     type Storage = (SharedArray<G::Operand, G::SmemA>, SharedArray<G::Operand, G::SmemB>);
-    type Operands = &'a ArgumentsOf<G>;
+    type Operands = ArgumentsOf<G>;
 
     const THREADS: u32 = G::Mma::THREADS;
     const TILE: (u32, u32, u32) = <Multistage<Copies<G>> as Mainloop>::TILE;
 
     #[inline(always)]
-    unsafe fn start(arguments: &'a ArgumentsOf<G>, stages: StagesOf<Self>, thread: u32, _: u32) -> Self {
+    unsafe fn start(arguments: ArgumentsOf<G>, stages: StagesOf<Self>, thread: u32, _: u32) -> Self {
         Self { arguments, stages, thread, last: None }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
-        let arguments = self.arguments;
+        let arguments = &self.arguments;
         let (first_m, first_n) = first::<G>(arguments, tile);
         let (k, k_end) = (tile.k * const { G::TILE.2 }, tile.k_end * const { G::TILE.2 });
         let batch = tile.batch / arguments.splits;
@@ -122,12 +122,12 @@ impl<'a, G: MmaConfig> Mainloop for Loop<'a, G> {
     }
 }
 
-impl<G: MmaConfig> TiledLoop for Loop<'_, G> {
+impl<G: MmaConfig> TiledLoop for Loop<G> {
     type Tiling = G;
 
     #[inline(always)]
     fn arguments(&self) -> &ArgumentsOf<G> {
-        self.arguments
+        &self.arguments
     }
 
     #[inline(always)]
@@ -142,7 +142,7 @@ impl<G: MmaConfig> TiledLoop for Loop<'_, G> {
 
     #[inline(always)]
     fn place(&self, tile: &WorkTile) -> Place {
-        Place::new(self.arguments, tile, first::<G>(self.arguments, tile), self.thread)
+        Place::new(&self.arguments, tile, first::<G>(&self.arguments, tile), self.thread)
     }
 }
 

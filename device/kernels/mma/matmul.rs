@@ -22,7 +22,7 @@ use moye_device::memory::Global;
 /// tile along x, and for each split of each batch along y.
 #[inline(always)]
 pub unsafe fn matmul<G: MmaConfig<Sink: Default>>(arguments: &ArgumentsOf<G>) {
-    gemm::<Loop<G>, _, _, _>(arguments, Schedule::new::<G>(arguments), (), G::Sink::default());
+    gemm::<Loop<G>, _, _, _>(*arguments, Schedule::new::<G>(arguments), (), G::Sink::default());
 }
 
 /// [`matmul`] with an [`Epilogue`] of your own: alpha, beta, bias and activation of the arguments
@@ -48,7 +48,7 @@ pub unsafe fn matmul_with<G: MmaConfig<Sink: Default>, E: Epilogue<G::Scalar>>(
         ..*arguments
     };
     let epilogue = Own { arguments: &plain, own };
-    gemm_by_tile::<Loop<G>, _, _, _>(&plain, Schedule::new::<G>(&plain), epilogue, G::Sink::default());
+    gemm_by_tile::<Loop<G>, _, _, _>(plain, Schedule::new::<G>(&plain), epilogue, G::Sink::default());
 }
 
 /// A caller's epilogue, for the elements in bounds of C.
@@ -58,7 +58,7 @@ struct Own<'a, A, E> {
     own: E,
 }
 
-impl<G: MmaConfig, E: Epilogue<G::Scalar>> TileEpilogue<Loop<'_, G>> for Own<'_, ArgumentsOf<G>, E> {
+impl<G: MmaConfig, E: Epilogue<G::Scalar>> TileEpilogue<Loop<G>> for Own<'_, ArgumentsOf<G>, E> {
     type Loaded = ();
 
     #[inline(always)]
@@ -66,7 +66,7 @@ impl<G: MmaConfig, E: Epilogue<G::Scalar>> TileEpilogue<Loop<'_, G>> for Own<'_,
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn apply(&self, tCrC: &mut Accumulators<Loop<'_, G>>, (): (), tile: &WorkTile, team: &Team) {
+    unsafe fn apply(&self, tCrC: &mut Accumulators<Loop<G>>, (): (), tile: &WorkTile, team: &Team) {
         let first = first::<G>(self.arguments, tile);
         let at = G::Mma::get_slice(team.thread).coordinates(tCrC, first); // (MMA, MMA_M, MMA_N)
         let (m, n) = (self.arguments.m, self.arguments.n);

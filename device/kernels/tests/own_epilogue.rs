@@ -33,16 +33,16 @@ struct Gate {
 
 impl TileSink for Gate {}
 
-impl Sink<Loop<'_, Config>> for Gate {
+impl Sink<Loop<Config>> for Gate {
     type Storage = ();
 
     unsafe fn store(
         &self,
-        tCrC: &Accumulators<Loop<'_, Config>>, // (MMA, MMA_M, MMA_N)
+        tCrC: &Accumulators<Loop<Config>>, // (MMA, MMA_M, MMA_N)
         (): &(),
         tile: &WorkTile,
         team: &Team,
-        mainloop: &mut Loop<'_, Config>,
+        mainloop: &mut Loop<Config>,
     ) {
         let (arguments, place) = (mainloop.arguments(), mainloop.place(tile));
         let (row, column) = place.first;
@@ -54,7 +54,7 @@ impl Sink<Loop<'_, Config>> for Gate {
         let mma = Mma::get_slice(team.thread);
         let mut tCgC = mma.partition_c(mC.local_tile::<TileC<Config>, _>((0, 0))); // (MMA, MMA_M, MMA_N)
         let tCgG = mma.partition_c(mG.local_tile::<TileC<Config>, _>((0, 0))); // (MMA, MMA_M, MMA_N)
-        for i in 0..Accumulators::<Loop<'_, Config>>::SIZE {
+        for i in 0..Accumulators::<Loop<Config>>::SIZE {
             // SAFETY: the accumulators are complete, and each element of C is one thread's.
             unsafe {
                 let value = math::fast::gelu(arguments.alpha * tCrC.get(i)) * tCgG.get(i).to_f32();
@@ -103,7 +103,7 @@ impl MmaConfig for Config {
 #[kernel(threads = 128, shared = Storage<Config>)]
 unsafe fn gated(arguments: Arguments<f16, f16, f32>, gate: Gate) {
     // SAFETY: `arguments` are as `matmul` requires; the gate has an element for each of C.
-    unsafe { gemm::<Loop<Config>, _, _, _>(&arguments, Schedule::new::<Config>(&arguments), (), gate) }
+    unsafe { gemm::<Loop<Config>, _, _, _>(arguments, Schedule::new::<Config>(&arguments), (), gate) }
 }
 
 /// GELU by a hyperbolic tangent, in double precision.
