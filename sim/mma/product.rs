@@ -39,8 +39,8 @@ impl MmaSum {
         self.row_of_any(a, b, sums)
     }
 
-    /// As [`row`](Self::row), with the same results: four sums at a time, and without a call for
-    /// each fused multiply-add.
+    /// As [`row`](Self::row), with the same results: four accumulators at a time, and without a
+    /// call for each fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma")]
     fn row_by_vectors(self, a: &[f64], b: &[f64], sums: &mut [f64]) {

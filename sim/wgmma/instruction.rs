@@ -126,8 +126,8 @@ impl Wgmma {
         addresses
     }
 
-    /// The lanes' registers of D after the instruction, lane by lane; `read` gives the 16 bytes at a shared
-    /// address.
+    /// The lanes' registers of D after the instruction, lane by lane; `read` gives the 16 bytes at
+    /// a shared address.
     pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<u32> {
         let (n, k) = (self.n, self.k());
         // (N, K), with N contiguous
