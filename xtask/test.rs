@@ -148,8 +148,9 @@ fn run_step(
                     // from those for tests, and would compile the kernels once more.
                     let linted = |of: &[&str]| shown(lints(of).env("DOCS_RS", "1"));
                     linted(&[ALL, &["--all-targets"]].concat())?;
-                    // The library as other crates use it, without what only the program needs.
-                    for features in [&[][..], &["--features", "cudarc"]] {
+                    // The library as other crates use it, without what only the program needs, and
+                    // with products of one type of operands.
+                    for features in [&[][..], &["--features", "cudarc"], &["--features", "matmul-bf16"]] {
                         let library = ["--package", "moye", "--lib", "--no-default-features"];
                         linted(&[&library[..], features].concat())?;
                     }

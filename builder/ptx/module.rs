@@ -153,8 +153,11 @@ pub(super) fn for_each_function(
 ) -> Result<(), ParseError> {
     let mut at = 0;
     while let Some(start) = next_function(text, at) {
-        let line = 1 + text[..start].matches('\n').count();
-        let error = |reason: &str| ParseError { line, reason: reason.to_owned() };
+        // Lines are counted for an error alone: each function would count those of all before it.
+        let error = |reason: &str| ParseError {
+            line: 1 + text[..start].matches('\n').count(),
+            reason: reason.to_owned(),
+        };
         let rest = &text[start..];
         let end = rest.find(['{', ';']).ok_or_else(|| error("this function has no body and no end"))?;
         if rest[end..].starts_with(';') {

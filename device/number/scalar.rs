@@ -38,6 +38,7 @@ pub trait Scalar: Number {
 /// that one more rounding to a type of at most 22 bits of precision is as good as one from the
 /// value itself.
 #[expect(clippy::cast_possible_truncation, reason = "the rounding is what this function is for")]
+#[inline(always)]
 pub(super) fn to_odd_f32(value: f64) -> f32 {
     let nearest = value as f32;
     let back = f64::from(nearest);
@@ -79,50 +80,82 @@ number! {
 }
 
 macro_rules! half {
-    ($($t:ty),*) => { $(
+    ($($t:ty: |$bits:ident| $value:expr;)*) => { $(
         impl Scalar for $t {
+            #[inline(always)]
             fn from_low_bits(bits: u64) -> Self {
                 Self::from_bits(bits as u16)
             }
+            #[inline(always)]
             fn low_bits(self) -> u64 {
                 u64::from(self.to_bits())
             }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
-                f64::from(self.to_f32())
+                let $bits = self.to_bits();
+                $value
             }
+            #[inline(always)]
             fn nearest(value: f64) -> Self {
                 Self::from_f32(to_odd_f32(value))
             }
         }
     )* };
 }
-half!(f16, bf16);
+half! {
+    f16: |bits| f16_to_f64(bits);
+    bf16: |bits| f64::from(f32::from_bits(u32::from(bits) << 16));
+}
+
+/// The value of an f16's bits. The simulator decodes each operand of a tensor core by it: the
+/// crate `half` takes several calls.
+#[inline(always)]
+fn f16_to_f64(bits: u16) -> f64 {
+    // The exponent's bias is 15 instead of 1023, and subnormal numbers stay such until they are
+    // scaled.
+    const SCALE: f64 = f64::from_bits((1023 + 1023 - 15) << 52);
+    let magnitude = bits & 0x7FFF;
+    let value = match magnitude {
+        0x7C00 => f64::INFINITY,
+        0x7C01.. => f64::NAN,
+        _ => f64::from_bits(u64::from(magnitude) << 42) * SCALE,
+    };
+    if bits == magnitude { value } else { -value }
+}
 
 impl Scalar for f32 {
+    #[inline(always)]
     fn from_low_bits(bits: u64) -> Self {
         Self::from_bits(bits as u32)
     }
+    #[inline(always)]
     fn low_bits(self) -> u64 {
         u64::from(self.to_bits())
     }
+    #[inline(always)]
     fn to_f64(self) -> f64 {
         f64::from(self)
     }
+    #[inline(always)]
     fn nearest(value: f64) -> Self {
         value as Self
     }
 }
 
 impl Scalar for f64 {
+    #[inline(always)]
     fn from_low_bits(bits: u64) -> Self {
         Self::from_bits(bits)
     }
+    #[inline(always)]
     fn low_bits(self) -> u64 {
         self.to_bits()
     }
+    #[inline(always)]
     fn to_f64(self) -> f64 {
         self
     }
+    #[inline(always)]
     fn nearest(value: f64) -> Self {
         value
     }
@@ -131,15 +164,19 @@ impl Scalar for f64 {
 macro_rules! integer {
     ($($t:ty as $unsigned:ty),*) => { $(
         impl Scalar for $t {
+            #[inline(always)]
             fn from_low_bits(bits: u64) -> Self {
                 bits as $unsigned as Self
             }
+            #[inline(always)]
             fn low_bits(self) -> u64 {
                 u64::from(self as $unsigned)
             }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
             }
+            #[inline(always)]
             fn nearest(value: f64) -> Self {
                 round_ties_even(value) as Self
             }
@@ -173,6 +210,20 @@ mod tests {
         assert_eq!(f16::nearest(-above).to_f64(), -1.0 - f64::powi(2.0, -10));
         assert_eq!(f16::nearest(1e9).to_f64(), f64::INFINITY);
         assert!(f16::nearest(f64::NAN).to_f64().is_nan());
+    }
+
+    #[test]
+    fn the_value_of_each_16_bit_float_is_that_of_the_crate_half() {
+        for bits in 0..=u16::MAX {
+            let (of_f16, of_bf16) = (f16::from_bits(bits), bf16::from_bits(bits));
+            for (got, want) in [
+                (Scalar::to_f64(of_f16), f64::from(of_f16.to_f32())),
+                (Scalar::to_f64(of_bf16), f64::from(of_bf16.to_f32())),
+            ] {
+                let same = if want.is_nan() { got.is_nan() } else { got.to_bits() == want.to_bits() };
+                assert!(same, "{got:e} of {bits:#x}, and {want:e}");
+            }
+        }
     }
 
     #[test]

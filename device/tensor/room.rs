@@ -117,6 +117,7 @@ impl Written {
         }
     }
 
+    #[inline(always)]
     fn has(&self, byte: usize, bytes: usize) -> bool {
         let mut all = true;
         parts(byte, bytes, |word, mask| {

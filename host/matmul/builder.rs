@@ -341,6 +341,7 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
     }
 }
 
+#[cfg(feature = "matmul-f32")]
 impl<U: Output<f32>> Matmul<'_, f32, U> {
     /// Computes on tensor cores in tf32, which reads 10 bits of each fraction: several times as
     /// fast, and as accurate as f16.

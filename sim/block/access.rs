@@ -25,8 +25,13 @@ impl BlockContext {
 
     #[inline(never)]
     fn find(&self, address: u64, bytes: u64) -> bool {
-        let Some(number) = self.global.number_of(address) else { return false };
-        let span = self.global.spans()[number];
+        // Kernels often access two allocations in turn.
+        let last = (self.found.get(), self.found_number.get());
+        let (mut span, mut number) = self.found_before.replace(last);
+        if !span.contains(address, bytes) {
+            let Some(found) = self.global.number_of(address) else { return false };
+            (span, number) = (self.global.spans()[found], found);
+        }
         self.found.set(span);
         self.found_number.set(number);
         span.contains(address, bytes)

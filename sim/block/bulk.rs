@@ -400,6 +400,8 @@ impl BlockContext {
         address: u32,
         placement: Placement,
     ) -> Result<(), FaultKind> {
+        let lanes = running().map_or(1, |block| 1 << (block.running.get() % WARP_SIZE));
+        let reader = self.async_reader(lanes);
         for (_, address) in placement.pieces(address) {
             let offset = address.wrapping_sub(SHARED_BASE) as usize;
             if offset >= self.shared.bytes()
@@ -408,10 +410,9 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(access, address, PIECE));
             }
-            let lanes = running().map_or(1, |block| 1 << (block.running.get() % WARP_SIZE));
             if let Some(kind) = self
                 .not_awaited(access, offset, PIECE)
-                .or_else(|| self.check_shared(access, lanes, offset, PIECE))
+                .or_else(|| self.check_shared(reader.as_ref(), access, offset, PIECE))
                 .or_else(|| self.unfenced(access, offset))
             {
                 return Err(kind);

@@ -114,6 +114,8 @@ pub(crate) struct BlockContext {
     pub(crate) found: Cell<Span>,
     /// Its number.
     pub(crate) found_number: Cell<usize>,
+    /// The allocation of the last lookup of another one, and its number.
+    pub(super) found_before: Cell<(Span, usize)>,
     pub(crate) shared: SharedMemory,
     pub(crate) thread_index: Cell<Dim3>,
     /// The running thread's linear index.
@@ -260,6 +262,7 @@ impl BlockContext {
             stack_floor: Cell::new(0),
             found: Cell::new(Span::EMPTY),
             found_number: Cell::new(0),
+            found_before: Cell::new((Span::EMPTY, 0)),
             shared: SharedMemory::new(shared_bytes),
             thread_index: Cell::new(Dim3::new(0, 0, 0)),
             running: Cell::new(0),

@@ -266,6 +266,11 @@ impl SharedMemory {
 
     /// Whether every byte of a range within the memory was written, and none is in flight.
     pub(crate) fn is_written(&self, offset: usize, bytes: usize) -> bool {
+        // Most are one piece.
+        if bytes == PIECE && self.fits(offset, bytes) {
+            let (both, written) = (everywhere(WRITTEN | IN_FLIGHT, bytes), everywhere(WRITTEN, bytes));
+            return self.states(offset, bytes) & both == written;
+        }
         // SAFETY: the caller checked the range.
         (offset..offset + bytes)
             .all(|at| unsafe { self.state_at::<u8>(at).read() } & (WRITTEN | IN_FLIGHT) == WRITTEN)

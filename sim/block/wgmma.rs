@@ -23,12 +23,22 @@ const MARKS: u32 = 1 << 20;
 struct Kept {
     /// The mark of the first register; the others follow it.
     mark: u32,
-    /// The lanes' registers.
-    words: Vec<Vec<u32>>,
+    /// The lanes' registers, lane by lane.
+    words: Vec<u32>,
     /// The number of the group that the instruction belongs to.
     group: u64,
     /// The lanes that have received theirs.
     taken: u32,
+}
+
+/// A lane's operands, on its stack: it is suspended while another lane computes.
+#[derive(Clone, Copy)]
+struct Operands {
+    /// The accumulators, which stay where they are.
+    registers: *const [u32],
+    a: WgmmaA,
+    b: u64,
+    adds: bool,
 }
 
 /// A warp's matrix instructions.
@@ -66,6 +76,12 @@ impl WgmmaQueue {
         self.marks += registers;
         mark
     }
+}
+
+/// The registers of a lane, of all lanes' of a warp.
+fn lane_of(words: &[u32], lane: usize) -> &[u32] {
+    let count = words.len() / LANES;
+    &words[lane * count..][..count]
 }
 
 impl BlockContext {
@@ -106,31 +122,31 @@ impl BlockContext {
         if std::thread::panicking() {
             return;
         }
-        // The accumulators stay where they are: the lanes are suspended while one of them computes.
-        let input = (std::ptr::from_mut(registers).cast_const().cast::<u32>(), registers.len(), a, b, adds);
+        let input = Operands { registers: std::ptr::from_mut(registers), a, b, adds };
         let operation = instruction.operation;
         let mask = u32::MAX;
         let mark = self.collective(
             operation,
             mask,
             ExitedLanes::Fault,
-            input,
+            std::ptr::from_ref(&input),
             |lanes| {
-                let lanes = lanes.map(|lane| lane.expect("all lanes of the mask are there"));
-                let registers = lanes.map(|(first, count, ..)| {
-                    // SAFETY: the registers of a lane that is suspended in this function, or of the
-                    // one that runs, which does not use its own reference meanwhile.
-                    unsafe { std::slice::from_raw_parts(first, count) }.to_vec()
+                let lanes = lanes.each_ref().map(|lane| {
+                    // SAFETY: the operands of a lane that is suspended in this function, or of the
+                    // one that runs.
+                    unsafe { &*lane.expect("all lanes of the mask are there") }
                 });
+                // SAFETY: as above; the lane that runs does not use its own reference meanwhile.
+                let registers = lanes.map(|lane| unsafe { &*lane.registers });
                 let uniform =
-                    |pick: fn(&WgmmaA) -> Option<u64>| lanes.iter().all(|lane| pick(&lane.2) == pick(&a));
-                if lanes.iter().any(|lane| lane.3 != b || lane.4 != adds)
+                    |pick: fn(&WgmmaA) -> Option<u64>| lanes.iter().all(|lane| pick(&lane.a) == pick(&a));
+                if lanes.iter().any(|lane| lane.b != b || lane.adds != adds)
                     || !uniform(|a| if let WgmmaA::Shared(descriptor) = a { Some(*descriptor) } else { None })
                 {
                     let reason = "the lanes of a warp give different descriptors or scales".to_owned();
                     self.raise(location, FaultKind::InvalidOperand { operation, reason });
                 }
-                let a = lanes.map(|lane| lane.2);
+                let a = lanes.map(|lane| lane.a);
                 match self.wgmma_of_warp(instruction, &registers, &a, b, adds, location) {
                     Ok(mark) => [mark; LANES],
                     Err(kind) => self.raise(location, kind),
@@ -148,7 +164,7 @@ impl BlockContext {
     fn wgmma_of_warp(
         &self,
         instruction: &Wgmma,
-        registers: &[Vec<u32>; LANES],
+        registers: &[&[u32]; LANES],
         a: &[WgmmaA; LANES],
         b: u64,
         adds: bool,
@@ -178,9 +194,8 @@ impl BlockContext {
             }
         }
         let queue = &self.wgmma[warp];
-        let found: Vec<Option<usize>> = registers.iter().map(|r| queue.borrow().find(r)).collect();
-        let kept = found[0];
-        if found.iter().any(|other| *other != kept) {
+        let kept = queue.borrow().find(registers[0]);
+        if registers.iter().any(|registers| queue.borrow().find(registers) != kept) {
             return Err(invalid(
                 "some lanes accumulate into the results of an earlier instruction, and others do not".into(),
             ));
@@ -192,30 +207,35 @@ impl BlockContext {
             ));
         }
         let before = kept.map(|at| queue.borrow_mut().kept.remove(at).words);
-        let before = before.as_deref().unwrap_or(registers);
-        let input = WarpInput { warp: warp % WARPGROUP as usize, a, b, d: adds.then_some(before) };
-        let pieces = instruction.pieces(&input);
-        for &address in &pieces {
+        let of_lane = |lane: usize| match &before {
+            Some(words) => lane_of(words, lane),
+            None => registers[lane],
+        };
+        let before = adds.then(|| std::array::from_fn(of_lane));
+        let input = WarpInput { warp: warp % WARPGROUP as usize, a, b, d: before };
+        let mut pieces = instruction.pieces(&input);
+        let reader = self.async_reader(u32::MAX);
+        let fault = |&address: &u32| {
             let offset = address.wrapping_sub(SHARED_BASE) as usize;
             if offset >= self.shared.bytes()
                 || offset + PIECE > self.shared.bytes()
                 || !self.shared.is_written(offset, PIECE)
             {
-                return Err(self.shared_fault_kind(Access::WgmmaOperand, address, PIECE));
+                return Some(self.shared_fault_kind(Access::WgmmaOperand, address, PIECE));
             }
             let access = Access::WgmmaOperand;
-            if let Some(kind) = self
-                .not_awaited(access, offset, PIECE)
-                .or_else(|| self.check_shared(access, u32::MAX, offset, PIECE))
+            self.not_awaited(access, offset, PIECE)
+                .or_else(|| self.check_shared(reader.as_ref(), access, offset, PIECE))
                 .or_else(|| self.unfenced(access, offset))
-            {
-                return Err(kind);
-            }
+        };
+        if pieces.iter().any(|address| fault(address).is_some()) {
+            // That of the lowest address.
+            pieces.sort_unstable();
+            return Err(pieces.iter().find_map(fault).expect("one of them has a fault"));
         }
         let words = instruction.compute(&input, |address| {
-            let mut bytes = [0; PIECE];
-            self.shared.copy_out((address - SHARED_BASE) as usize, &mut bytes);
-            u128::from_le_bytes(bytes)
+            // The pieces were checked.
+            u128::from_le_bytes(self.shared.peek((address - SHARED_BASE) as usize))
         });
         let mut queue = queue.borrow_mut();
         let group = queue.committed;
@@ -264,7 +284,7 @@ impl BlockContext {
         if kept.group >= complete {
             return;
         }
-        registers.copy_from_slice(&kept.words[lane]);
+        registers.copy_from_slice(lane_of(&kept.words, lane));
         kept.taken |= 1 << lane;
         if kept.taken == u32::MAX {
             queue.kept.remove(at);

@@ -31,6 +31,24 @@ impl MmaSum {
     /// Each accumulator adds its products in the order of k. The loop over the row is the inner
     /// one, so that a processor overlaps the additions of neighbouring accumulators.
     pub(crate) fn row(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            // SAFETY: the processor has these instructions.
+            return unsafe { self.row_by_vectors(a, b, sums) };
+        }
+        self.row_of_any(a, b, sums)
+    }
+
+    /// As [`row`](Self::row), with the same results: four accumulators at a time, and without a
+    /// call for each fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,fma")]
+    fn row_by_vectors(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
+        self.row_of_any(a, b, sums)
+    }
+
+    #[inline(always)]
+    fn row_of_any(self, a: &[f64], b: &[f64], sums: &mut [f64]) {
         // Integers are exact: the largest sum is below 2^33, far from 2^53.
         match self {
             Self::Float | Self::Wrap | Self::Saturate => add(a, b, sums, |sum, a, b| sum + a * b),
@@ -90,15 +108,32 @@ impl MmaSum {
     }
 }
 
-/// Adds the product of each number of A and its row of B to all sums.
+/// Adds the product of each number of A and its row of B to all sums, some of which stay in
+/// registers from product to product.
 #[inline(always)]
 fn add(a: &[f64], b: &[f64], sums: &mut [f64], step: impl Fn(f64, f64, f64) -> f64) {
-    for (&a, b) in a.iter().zip(b.chunks_exact(sums.len())) {
-        for (sum, &b) in sums.iter_mut().zip(b) {
+    let row = sums.len();
+    let (blocks, rest) = sums.as_chunks_mut::<BLOCK>();
+    for (block, sums) in blocks.iter_mut().enumerate() {
+        let mut kept = *sums;
+        for (&a, b) in a.iter().zip(b.chunks_exact(row)) {
+            let b: &[f64; BLOCK] = b[block * BLOCK..][..BLOCK].try_into().expect("as many");
+            for (sum, &b) in kept.iter_mut().zip(b) {
+                *sum = step(*sum, a, b);
+            }
+        }
+        *sums = kept;
+    }
+    let first = row - rest.len();
+    for (&a, b) in a.iter().zip(b.chunks_exact(row)) {
+        for (sum, &b) in rest.iter_mut().zip(&b[first..]) {
             *sum = step(*sum, a, b);
         }
     }
 }
+
+/// Accumulators that are kept in registers. The narrowest instructions have as many columns.
+const BLOCK: usize = 8;
 
 /// The low 32 bits of a whole number, as a signed integer.
 fn wrap(sum: f64) -> f64 {

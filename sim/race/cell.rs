@@ -37,7 +37,7 @@ const WARP: u64 = 0xFFFF_FFFF_1FFF_0000;
 const LIST: u32 = u32::MAX;
 
 impl Entry {
-    const NONE: Self = Self { who: 0, epoch: 0, lanes: 0 };
+    pub(super) const NONE: Self = Self { who: 0, epoch: 0, lanes: 0 };
 
     /// An access of a cluster of the grid, by lanes of a warp of the cluster, at a place.
     pub(crate) fn new(cluster: u32, warp: u32, place: u16, epoch: u32, lanes: u32) -> Self {

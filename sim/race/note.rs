@@ -145,24 +145,27 @@ impl BlockContext {
         RaceSpace::Shared { offset: offset as i64, rank }
     }
 
-    /// The race of an asynchronous read of this block's shared memory, which these lanes of the
-    /// running warp have issued.
-    pub(crate) fn check_shared(
-        &self,
-        access: Access,
-        lanes: u32,
-        offset: usize,
-        bytes: usize,
-    ) -> Option<FaultKind> {
+    /// Lanes of the running warp that issue an asynchronous read; only with race detection.
+    pub(crate) fn async_reader<'a>(&self, lanes: u32) -> Option<Accessor<'a>> {
         if !self.clock.is_on() {
             return None;
         }
         let by = running()?;
-        let thread = by.running.get();
-        let accessor = by.accessor(thread / WARP_SIZE, lanes);
-        let found = self.shared_shadow.with_page(offset, |page, start| page.check(start, bytes, &accessor));
+        Some(by.accessor(by.running.get() / WARP_SIZE, lanes))
+    }
+
+    /// The race of an asynchronous read of this block's shared memory, by these lanes.
+    pub(crate) fn check_shared(
+        &self,
+        by: Option<&Accessor<'_>>,
+        access: Access,
+        offset: usize,
+        bytes: usize,
+    ) -> Option<FaultKind> {
+        let accessor = by?;
+        let found = self.shared_shadow.with_page(offset, |page, start| page.check(start, bytes, accessor));
         let (byte, found) = found?;
-        let rank = (self.rank != by.rank).then_some(self.rank);
+        let rank = (self.rank != accessor.block.rank).then_some(self.rank);
         let space = RaceSpace::Shared { offset: (offset + byte) as i64, rank };
         Some(accessor.race(access, bytes, space, found))
     }

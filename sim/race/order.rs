@@ -83,6 +83,9 @@ pub(crate) struct Accessor<'a> {
     pub(super) lanes: u32,
     /// Other lanes of the same instruction whose access is already recorded, and its place.
     pub(super) together: (u32, u16),
+    /// The last entry that was found to be ordered before the access: neighbouring bytes mostly
+    /// have the same one.
+    pub(super) ordered: Cell<Entry>,
 }
 
 impl Accessor<'_> {
@@ -125,7 +128,7 @@ impl Ordering for Accessor<'_> {
 
     #[inline(never)]
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)> {
-        if self.is_same_instruction(entry) {
+        if self.ordered.get() == *entry || self.is_same_instruction(entry) {
             return None;
         }
         let is_ours = entry.cluster() == self.cluster;
@@ -169,6 +172,7 @@ impl Ordering for Accessor<'_> {
                 }
             }
         }
+        self.ordered.set(*entry);
         None
     }
 }
@@ -203,6 +207,7 @@ impl BlockContext {
             warp,
             lanes,
             together: (0, 0),
+            ordered: Cell::new(Entry::NONE),
         }
     }
 }

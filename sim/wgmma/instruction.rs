@@ -67,7 +67,7 @@ pub(crate) struct WarpInput<'a> {
     pub(crate) a: &'a [WgmmaA; LANES],
     pub(crate) b: u64,
     /// The lanes' registers of D before, unless they are not added to.
-    pub(crate) d: Option<&'a [Vec<u32>]>,
+    pub(crate) d: Option<[&'a [u32]; LANES]>,
 }
 
 impl Wgmma {
@@ -112,9 +112,9 @@ impl Wgmma {
         }
     }
 
-    /// The addresses of the 16-byte pieces that a warp reads, each once.
+    /// The addresses of the 16-byte pieces that a warp reads.
     pub(crate) fn pieces(&self, input: &WarpInput<'_>) -> Vec<u32> {
-        let mut addresses = Vec::new();
+        let mut addresses = Vec::with_capacity(2 * (self.n + ROWS));
         let mut add = |descriptor: u64, mn_major: bool, bits: usize, rows: Range<usize>| {
             self.for_each_piece(descriptor, mn_major, bits, rows, |address, _, _| addresses.push(address));
         };
@@ -123,14 +123,12 @@ impl Wgmma {
             let first = ROWS * input.warp;
             add(descriptor, self.mn_major[0], self.a.bits, first..first + ROWS);
         }
-        addresses.sort_unstable();
-        addresses.dedup();
         addresses
     }
 
-    /// The lanes' registers of D after the instruction; `read` gives the 16 bytes at a shared
-    /// address.
-    pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<Vec<u32>> {
+    /// The lanes' registers of D after the instruction, lane by lane; `read` gives the 16 bytes at
+    /// a shared address.
+    pub(crate) fn compute(&self, input: &WarpInput<'_>, read: impl Fn(u32) -> u128 + Copy) -> Vec<u32> {
         let (n, k) = (self.n, self.k());
         // (N, K), with N contiguous
         let b = self.shared_rows(1, input.b, 0..n, [1, n], read);
@@ -147,20 +145,29 @@ impl Wgmma {
             let row = lane / 4 + 8 * (value / 2 % 2);
             row * n + 2 * (lane % 4) + value % 2 + 8 * (value / 4)
         };
+        // The floats of 32 bits, without a call for each.
+        let is_f32 = self.d.bits == 32 && self.sum == MmaSum::Float;
         // (M, N), with N contiguous
         let mut sums = vec![0.0; ROWS * n];
         for (lane, words) in input.d.into_iter().flatten().enumerate() {
             for value in 0..n / 2 {
-                sums[place(lane, value)] = (self.d.decode)(extract(words, self.d.bits, value));
+                sums[place(lane, value)] = match is_f32 {
+                    true => f64::from(f32::from_bits(words[value])),
+                    false => (self.d.decode)(extract(words, self.d.bits, value)),
+                };
             }
         }
         for (a, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
             self.sum.row(a, &b, sums);
         }
-        let mut result = vec![vec![0; self.words()]; LANES];
-        for (lane, words) in result.iter_mut().enumerate() {
+        let mut result = vec![0; self.words() * LANES];
+        for (lane, words) in result.chunks_exact_mut(self.words()).enumerate() {
             for value in 0..n / 2 {
-                insert_sum(words, self.d.bits, value, self.d.encode, sums[place(lane, value)]);
+                let sum = sums[place(lane, value)];
+                match is_f32 {
+                    true if !sum.is_nan() => words[value] = (sum as f32).to_bits(),
+                    _ => insert_sum(words, self.d.bits, value, self.d.encode, sum),
+                }
             }
         }
         result

@@ -1,6 +1,7 @@
 //! Batches of C that follow each other, and such that lie between each other's rows and columns.
 
 use crate::common::devices;
+use crate::common::matrix::dot;
 use crate::shared_tiles::{has_wgmma, whole};
 use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut, Output};
@@ -21,6 +22,16 @@ fn check<U: Output<f16> + Copy + Into<f64>>(
 ) {
     let (a, b) = (whole(count * m * k, 1), whole(count * n * k, 2));
     let (device_a, device_b) = (device.upload(&a).unwrap(), device.upload(&b).unwrap());
+    let [values_a, values_b] = [&a, &b].map(|values| values.iter().map(|x| x.to_f64()).collect::<Vec<_>>());
+    let sums: Vec<f64> = (0..count * m * n)
+        .map(|i| {
+            let (batch_of, row_of, column_of) = (i / (m * n), i / n % m, i % n);
+            dot(
+                &values_a[(batch_of * m + row_of) * k..][..k],
+                &values_b[(batch_of * n + column_of) * k..][..k],
+            )
+        })
+        .collect();
     let len = (m - 1) * row + (n - 1) * column + (count - 1) * batch + 1;
     let mut c = device.alloc_uninit::<U>(len + 7).unwrap();
     let named =
@@ -45,10 +56,8 @@ fn check<U: Output<f16> + Copy + Into<f64>>(
             device.name()
         );
         let mut wanted = vec![None; len + 7];
-        for i in 0..count * m * n {
+        for (i, &sum) in sums.iter().enumerate() {
             let (batch_of, row_of, column_of) = (i / (m * n), i / n % m, i % n);
-            let (from_a, from_b) = ((batch_of * m + row_of) * k, (batch_of * n + column_of) * k);
-            let sum: f64 = (0..k).map(|l| a[from_a + l].to_f64() * b[from_b + l].to_f64()).sum();
             wanted[batch_of * batch + row_of * row + column_of * column] = Some(expected(sum));
         }
         for (at, (got, want)) in c.download().unwrap().into_iter().zip(wanted).enumerate() {

@@ -74,7 +74,13 @@ where
         for tile in tiles(&device, setup) {
             for (i, lies) in [0b000usize, 0b011, 0b101, 0b110].into_iter().enumerate() {
                 let lie = |bit: usize| if lies >> bit & 1 == 0 { Lie::Rows(16) } else { Lie::Columns(16) };
-                let shape = if i % 2 == 0 { (304, 272, 400) } else { (299, 270, 333) };
+                // A stage holds fewer of the longer elements along K.
+                let k = match size_of::<T>() {
+                    8 => [144, 117],
+                    4 => [208, 167],
+                    _ => [400, 333],
+                }[i % 2];
+                let shape = if i % 2 == 0 { (304, 272, k) } else { (299, 270, k) };
                 // The simulator has enough to do with one order of each shape.
                 if !device.is_gpu() && i > 1 {
                     continue;

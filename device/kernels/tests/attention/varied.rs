@@ -177,7 +177,7 @@ fn random_case(random: &mut Random) -> (Case, bool) {
     for planted in &mut case.planted {
         planted.1 = random.below(case.k_length);
     }
-    (case, few)
+    (case.short_if_planted(), few)
 }
 
 #[test]
@@ -231,12 +231,10 @@ fn score_options_alone_and_together_are_within_the_rounding_of_the_element_type(
     .into_iter()
     .enumerate()
     {
-        let case = with_options(name);
-        check::<bf16>(&case, false, seed as u64);
-        check::<f16>(&Case { d: 128, dv: 128, scale: 0.1, ..case.clone() }, false, seed as u64);
-        check::<bf16>(&Case { d: 80, dv: 80, scale: 0.1, ..case }, false, seed as u64);
+        check::<bf16>(&with_options(name), false, seed as u64);
     }
-    for (d, dv) in [(96, 96), (192, 192), (192, 128), (256, 256)] {
+    check::<f16>(&Case { d: 128, dv: 128, scale: 0.1, ..with_options("all") }, false, 1);
+    for (d, dv) in [(80, 80), (96, 96), (192, 192), (192, 128), (256, 256)] {
         check::<bf16>(&Case { d, dv, scale: 0.1, ..with_options("all") }, false, 1);
     }
 }
@@ -253,9 +251,12 @@ fn a_chunk_of_a_prompt_is_split_and_its_heads_share_tiles() {
 fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
     for (d, page) in [(64, 16), (80, 16), (96, 16), (128, 16), (128, 32), (192, 32), (256, 16)] {
         for few in [true, false] {
-            let mut case = Case::new(d, (2, 2, 2), (20, 333)).causal();
+            // One sequence has three tiles, the other a box and one key: the rest of a page is NaN,
+            // and what it reaches is computed again, which takes long for many keys.
+            let most = 333usize.next_multiple_of(page);
+            let mut case = Case::new(d, (2, 2, 2), (20, most)).causal();
             case.page = Some(page);
-            case.k_lengths = Some(vec![333, 17]);
+            case.k_lengths = Some(vec![most, 17]);
             check::<bf16>(&case, few, 3);
         }
     }
