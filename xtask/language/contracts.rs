@@ -17,7 +17,7 @@ struct Limit {
 }
 
 const LIMITS: [Limit; 2] = [
-    Limit { folder: "device/kernels/", blocks: 9, declarations: 169 },
+    Limit { folder: "device/kernels/", blocks: 9, declarations: 168 },
     Limit { folder: "examples/", blocks: 21, declarations: 21 },
 ];
 
