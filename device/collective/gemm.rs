@@ -115,7 +115,7 @@ pub unsafe fn gemm_warp_specialised_by_tile<M, S, E, K>(
     // SAFETY: the caller's contract. Each warpgroup takes one role as a whole.
     unsafe {
         let (stages, staging, words) = StorageOf::<M, K>::take();
-        M::init(&stages);
+        M::init(operands, &stages);
         if M::CLUSTER > 1 {
             overlap_launches();
         } else {
@@ -128,6 +128,7 @@ pub unsafe fn gemm_warp_specialised_by_tile<M, S, E, K>(
             if thread < 32 && elect(FULL_WARP) {
                 produce::<M, S>(operands, stages, scheduler);
             }
+            M::leave();
         } else {
             take_registers::<M>();
             // Shuffled again: ptxas spills the number from above in the largest kernels.

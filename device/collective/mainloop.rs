@@ -112,12 +112,13 @@ pub trait WarpSpecialised: Mainloop {
     /// The thread that fills stages.
     type Producer;
 
-    /// Prepares the stages, and touches no other memory: earlier kernels may still run.
+    /// Prepares the stages, and touches no other memory: earlier kernels may still run. The
+    /// operands are for extents that it depends on.
     ///
     /// # Safety
     /// All threads of the block call it, and of all blocks of a cluster, before any other function
     /// of the mainloop.
-    unsafe fn init(stages: &StagesOf<Self>);
+    unsafe fn init(operands: Self::Operands, stages: &StagesOf<Self>);
 
     /// The producer.
     ///
@@ -136,6 +137,11 @@ pub trait WarpSpecialised: Mainloop {
     /// # Safety
     /// After the last tile.
     unsafe fn finish(producer: Self::Producer);
+
+    /// Ends the producer's warpgroup, for a mainloop whose consumers wait for the cluster: these
+    /// warps wait too. All threads of the warpgroup call it, after [`finish`](Self::finish).
+    #[inline(always)]
+    fn leave() {}
 
     /// Passes over a tile that another consumer warpgroup computes.
     ///

@@ -153,9 +153,9 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn init(stages: &StagesOf<Self>) {
+    unsafe fn init(operands: Self::Operands, stages: &StagesOf<Self>) {
         // SAFETY: all threads of the cluster call it before anything else.
-        unsafe { M::init(stages) }
+        unsafe { M::init(operands, stages) }
     }
 
     #[inline(always)]
@@ -176,6 +176,12 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
     unsafe fn finish(producer: Self::Producer) {
         // SAFETY: called after the last tile.
         unsafe { M::finish(producer) }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn leave() {
+        M::leave();
     }
 
     #[inline(always)]

@@ -204,7 +204,7 @@ where
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn init((_, _, pipeline): &StagesOf<Self>) {
+    unsafe fn init(_: Self::Operands, (_, _, pipeline): &StagesOf<Self>) {
         if thread_idx().x == 0 {
             // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
             unsafe { pipeline.init() };

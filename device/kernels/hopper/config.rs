@@ -46,6 +46,9 @@ pub trait WgmmaConfig: Sized + 'static {
     const CLUSTER: u32 = 1;
     /// Blocks of a cluster that split K of one tile: see [`matmul_parts`](super::matmul_parts).
     const PARTS: u32 = 1;
+    /// Whether a block has one tile, or its split of a tile's K, and loads boxes that fit the
+    /// operands: see [`matmul_parts`](super::matmul_parts).
+    const ONE_TILE: bool = false;
     /// 128-byte rows of shared memory that a stage has along K.
     const DEPTH: u32 = 1;
     /// Pipeline stages.

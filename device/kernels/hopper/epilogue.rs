@@ -9,8 +9,10 @@
 //! for each accumulator is written out, and short code matters.
 
 use super::config::{ATOM_M, ArgumentsOf, WgmmaConfig};
+use super::exchange::Exchange;
 use super::mainloop::Loop;
-use super::sink::is_wide;
+use super::sink::{has_pieces, is_wide};
+use super::tile::first_of;
 use crate::mma::{Activation, Convertible, Scalar as _, Scales};
 use moye_device::arch::{Fma as _, opaque};
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
@@ -32,6 +34,10 @@ impl Part {
     /// The part of a warpgroup of the tile's.
     #[inline(always)]
     pub fn new<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile, warpgroup: u32) -> Self {
+        if G::ONE_TILE {
+            let (row, column) = first_of::<G>(arguments, tile);
+            return Self { first: (row + warpgroup * ATOM_M, column), batch: tile.batch, split: 0 };
+        }
         Self {
             first: (tile.m * G::BLK_M + warpgroup * ATOM_M, tile.n * G::BLK_N),
             batch: tile.batch / arguments.splits,
@@ -79,6 +85,19 @@ impl<G: WgmmaConfig, E: Copy> Clone for Finish<'_, G, E> {
 }
 impl<G: WgmmaConfig, E: Copy> Copy for Finish<'_, G, E> {}
 
+impl<G: WgmmaConfig, E> Finish<'_, G, E> {
+    /// Whether alpha, bias and activation are applied to a thread's registers: not if C is read,
+    /// and not if a block with one tile stages accumulators.
+    #[inline(always)]
+    fn is_finished(arguments: &ArgumentsOf<G>, thread: u32) -> bool {
+        if G::ONE_TILE {
+            has_pieces::<(), _, _, _>(arguments, arguments.n) && Exchange::<G>::keeps(thread)
+        } else {
+            arguments.beta == G::Sum::ZERO
+        }
+    }
+}
+
 impl<'a, G, E, const CLUSTER: u32, const STAGES: u32> TileEpilogue<Loop<'a, G, CLUSTER, STAGES>>
     for Finish<'_, G, E>
 where
@@ -111,7 +130,7 @@ where
         if !E::IS_IDENTITY {
             let epilogue = ByElement(Within { shape: (arguments.m, arguments.n), epilogue: self.own });
             TileEpilogue::<Loop<'a, G, CLUSTER, STAGES>>::apply(&epilogue, tCrC, (), tile, team);
-        } else if arguments.beta == G::Sum::ZERO {
+        } else if Self::is_finished(arguments, within) {
             each_instruction::<G>(
                 tCrC.values_mut(),
                 #[inline(always)]

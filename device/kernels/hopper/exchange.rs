@@ -19,8 +19,8 @@ use super::config::{ATOM_M, WARPGROUP, WgmmaConfig};
 use crate::mma::Scalar as _;
 use core::marker::PhantomData;
 use moye_device::arch::{
-    AsyncWord as _, Fma as _, Word as _, Word128, map_shared, mbarrier_arrive_expect_tx, mbarrier_init,
-    mbarrier_wait_parity_cluster,
+    AsyncWord as _, Fma as _, Word as _, Word128, cluster_rank, map_shared, mbarrier_arrive_expect_tx,
+    mbarrier_init, mbarrier_wait_parity_cluster, opaque,
 };
 use moye_device::memory::{Element as _, SharedStorage};
 
@@ -31,17 +31,17 @@ const RECEIVING: u32 = WARPGROUP / 2;
 
 /// The receive buffer of a block in its own shared memory, with an mbarrier; nothing if there is
 /// one block for a tile.
-pub struct Exchange<G, const PARTS: u32>(u32, PhantomData<G>);
+pub struct Exchange<G>(u32, PhantomData<G>);
 
-impl<G, const PARTS: u32> Clone for Exchange<G, PARTS> {
+impl<G> Clone for Exchange<G> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<G, const PARTS: u32> Copy for Exchange<G, PARTS> {}
+impl<G> Copy for Exchange<G> {}
 
-impl<G: WgmmaConfig, const PARTS: u32> SharedStorage for Exchange<G, PARTS> {
-    const BYTES: usize = if PARTS > 1 { Self::SUMS as usize + 8 } else { 0 };
+impl<G: WgmmaConfig> SharedStorage for Exchange<G> {
+    const BYTES: usize = if G::PARTS > 1 { Self::SUMS as usize + 8 } else { 0 };
     const ALIGN: usize = 16;
 
     type Tensors = Self;
@@ -52,7 +52,7 @@ impl<G: WgmmaConfig, const PARTS: u32> SharedStorage for Exchange<G, PARTS> {
     }
 }
 
-impl<G: WgmmaConfig, const PARTS: u32> Exchange<G, PARTS> {
+impl<G: WgmmaConfig> Exchange<G> {
     /// Received bytes: half of the tile's accumulators.
     const SUMS: u32 = G::BLK_M * G::BLK_N / 2 * 4;
 
@@ -83,10 +83,14 @@ impl<G: WgmmaConfig, const PARTS: u32> Exchange<G, PARTS> {
         mbarrier_arrive_expect_tx(self.barrier(), Self::SUMS);
     }
 
-    /// Whether a thread of block `rank` keeps its accumulators and receives; the others send.
+    /// Whether a thread keeps its accumulators and receives; the others send. If a block has all
+    /// of K, all threads keep theirs.
+    ///
+    /// The compiler must not know that it was asked before: it would emit one barrier for each
+    /// outcome, and `synccheck` requires a single one.
     #[inline(always)]
-    pub fn keeps(rank: u32, thread: u32) -> bool {
-        thread / RECEIVING == rank
+    pub fn keeps(thread: u32) -> bool {
+        G::PARTS == 1 || opaque(thread) / RECEIVING == cluster_rank()
     }
 
     /// Sends a thread's accumulators to the other block.
@@ -96,7 +100,8 @@ impl<G: WgmmaConfig, const PARTS: u32> Exchange<G, PARTS> {
     /// Both blocks have initialised their mbarrier, and the other block does not exit before it has
     /// received.
     #[inline(always)]
-    pub unsafe fn send(self, sums: &[G::Sum], rank: u32, consumer: u32, thread: u32) {
+    pub unsafe fn send(self, sums: &[G::Sum], consumer: u32, thread: u32) {
+        let rank = cluster_rank();
         let to = map_shared(self.words(consumer, thread), 1 - rank);
         let barrier = map_shared(self.barrier(), 1 - rank);
         let mut i = 0;

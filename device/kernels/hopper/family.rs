@@ -33,7 +33,8 @@ macro_rules! configuration {
             type Output = $output;
             type Atom = $atom;
             $(const $constant: configuration!(@type $constant) = $value;)+
-            $(const PARTS: u32 = $parts;)?
+            $(const PARTS: u32 = $parts;
+            const ONE_TILE: bool = true;)?
         }
     };
 }

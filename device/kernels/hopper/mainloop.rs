@@ -2,12 +2,18 @@
 //!
 //! It differs from the language's own [`TmaWarpSpecialised`](moye_device::collective) in two
 //! points. It keeps a tile's last stage until the sink has stored C from there, so that the sink
-//! needs no more memory of its own; and it leaves out instructions past the end of K.
+//! needs no more memory of its own; and it leaves out instructions past the end of K. A block with
+//! one tile ([`WgmmaConfig::ONE_TILE`]) does neither: it loads boxes that fit the operands, and
+//! may have a split of K (`parts.rs`).
 
 use super::config::{ArgumentsOf, Mma, StagesA, StagesB, WARPGROUP, WgmmaConfig};
+use super::exchange::Exchange;
+use super::parts::{clear, load_fitted};
 use super::store::{OWN_GROUPS, wait_for_stores};
+use super::tile::stages_of;
 use moye_device::arch::{
-    cluster_arrive_relaxed, cluster_wait, opaque, prefetch_tensor_map, sync_threads, thread_idx,
+    FULL_WARP, cluster_arrive_relaxed, cluster_wait, opaque, prefetch_tensor_map, sync_threads, sync_warp,
+    thread_idx,
 };
 use moye_device::atom::tma::TmaTensor;
 use moye_device::atom::wgmma::{
@@ -18,7 +24,7 @@ use moye_device::atom::{OfA, OfB, StaticTiledMma as _};
 use moye_device::collective::{
     Accumulators, LoadA, LoadB, Mainloop, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile, Worker,
 };
-use moye_device::memory::{SharedArray, TensorMap};
+use moye_device::memory::{SharedArray, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Consumer, Full, PipelineStorage, Producer};
 use moye_device::tensor::SharedTensor;
 
@@ -36,6 +42,8 @@ pub struct Loop<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
     sA: SharedTensor<G::Operand, StagesA<G, STAGES>>,
     /// (BLK_N, BLK_K, PIPE)
     sB: SharedTensor<G::Operand, StagesB<G, STAGES>>,
+    /// With the block that has the other part of K, if there is one.
+    exchange: Exchange<G>,
     /// Which of the tile's warpgroups this is.
     warpgroup: u32,
     /// The last stage that was issued, which is not released yet.
@@ -54,6 +62,8 @@ type OperandsOf<G, const STAGES: u32> = (
 /// The thread that has TMA load.
 pub struct Loader<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
     producer: Producer<STAGES, CLUSTER>,
+    /// The maps of `a` and `b`.
+    maps: (TensorMapPointer, TensorMapPointer),
     a: TmaTensor<CopyA<G, STAGES>, 3>,
     b: TmaTensor<CopyB<G, CLUSTER, STAGES>, 3>,
     /// (BLK_M, BLK_K, PIPE)
@@ -70,10 +80,10 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
     /// The instructions along K of a tile's last stage: fewer than a stage has if K ends in it.
     ///
     /// Always all for 8-bit elements and tf32: code for partial stages made e4m3 8192^3, which has
-    /// none, 1 % slower (record 11).
+    /// none, 1 % slower (record 11). Always all of a block's only tile.
     #[inline(always)]
     fn steps_of_last(&self, tile: &WorkTile) -> u32 {
-        if const { size_of::<G::Operand>() != 2 } {
+        if const { size_of::<G::Operand>() != 2 || G::ONE_TILE } {
             return STEPS;
         }
         let (k, end) = (opaque(self.arguments.k), tile.k_end * G::BLK_K);
@@ -91,14 +101,13 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
     }
 
     /// Waits for the next stage, a tile's first or another, and issues its first `COUNT`
-    /// instructions along K. The mainloop `LENDS` the tile's last stage to the sink, or it does
-    /// not.
+    /// instructions along K.
     ///
     /// # Safety
     /// As [`Mainloop::issue`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn issue_stage<const COUNT: u32, const LENDS: bool>(
+    unsafe fn issue_stage<const COUNT: u32>(
         &mut self,
         operands: OperandsOf<G, STAGES>,
         is_first: bool,
@@ -124,26 +133,17 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         warpgroup_wait::<1>();
         if let Some(before) = self.held.replace(full) {
             // The previous tile's last stage: boxes of C may still be read from there.
-            if LENDS && is_first {
+            if const { !G::ONE_TILE } && is_first {
                 wait_for_stores::<OWN_GROUPS>(self.thread);
             }
             self.consumer.release(before);
         }
     }
 
-    /// Issues the products of the next `stages` stages, whole ones: all of a tile's.
-    ///
-    /// # Safety
-    /// As [`Mainloop::issue`].
+    /// The shared address of the first stage.
     #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub(super) unsafe fn issue_whole(&mut self, stages: u32, tCrC: &mut Accumulators<Self>) {
-        let operands = self.operands();
-        let mut k = 0;
-        while k < stages {
-            self.issue_stage::<STEPS, false>(operands, k == 0, tCrC);
-            k += 1;
-        }
+    pub(super) fn first_stage(&self) -> u32 {
+        self.sA.pointer().address()
     }
 
     /// The shared address of the part of the tile's last stage that holds boxes of C.
@@ -167,6 +167,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
         SharedArray<G::Operand, StagesA<G, STAGES>>,
         SharedArray<G::Operand, StagesB<G, STAGES>>,
         PipelineStorage<STAGES, WarpsOf<Mma<G>>, CLUSTER>,
+        Exchange<G>,
     );
     type Operands = (&'a TensorMap, &'a TensorMap, &'a ArgumentsOf<G>);
 
@@ -186,7 +187,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
     #[inline(always)]
     unsafe fn start(
         (_, _, arguments): Self::Operands,
-        (sA, sB, pipeline): StagesOf<Self>,
+        (sA, sB, pipeline, exchange): StagesOf<Self>,
         thread: u32,
         warpgroup: u32,
     ) -> Self {
@@ -194,6 +195,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
             consumer: pipeline.consumer(),
             sA,
             sB,
+            exchange,
             warpgroup,
             held: None,
             thread: thread % WARPGROUP,
@@ -204,23 +206,26 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
-        const { assert!(G::DEPTH == 1, "a stage has 128 bytes of each row") };
+        const { assert!(G::DEPTH == 1 || G::ONE_TILE, "a stage has 128 bytes of each row") };
         let operands = self.operands();
         let steps = self.steps_of_last(tile);
-        let whole = if steps < STEPS { tile.k_end - 1 } else { tile.k_end };
-        let mut k = tile.k;
+        let (first, end) = stages_of::<G>(tile);
+        // Counted from 0, so that the compiler knows that `is_first` is uniform.
+        let (first, end) = if G::PARTS > 1 { (0, end - first) } else { (first, end) };
+        let whole = if steps < STEPS { end - 1 } else { end };
+        let mut k = first;
         while k < whole {
-            self.issue_stage::<STEPS, true>(operands, k == tile.k, tCrC);
+            self.issue_stage::<STEPS>(operands, k == first, tCrC);
             k += 1;
         }
         // Instructions past the end of K would multiply zeros. Each count is a stage with
         // straight code: with a branch in between, `ptxas` makes every instruction of the
         // kernel wait for the previous one.
-        if whole < tile.k_end {
+        if whole < end {
             match steps {
-                1 => self.issue_stage::<1, true>(operands, whole == tile.k, tCrC),
-                2 => self.issue_stage::<2, true>(operands, whole == tile.k, tCrC),
-                _ => self.issue_stage::<3, true>(operands, whole == tile.k, tCrC),
+                1 => self.issue_stage::<1>(operands, whole == first, tCrC),
+                2 => self.issue_stage::<2>(operands, whole == first, tCrC),
+                _ => self.issue_stage::<3>(operands, whole == first, tCrC),
             }
         }
     }
@@ -230,6 +235,17 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
         warpgroup_wait::<0>();
         warpgroup_fence_operand(Mma::<G>::default(), tCrC);
+        if G::PARTS > 1 {
+            self.release();
+            // Then the other block has initialised its exchange.
+            cluster_wait();
+            if !Exchange::<G>::keeps(self.thread) {
+                self.exchange.send(tCrC.values(), self.warpgroup, self.thread);
+            }
+            if Exchange::<G>::keeps(self.thread) {
+                self.exchange.receive(tCrC.values_mut(), self.warpgroup, self.thread);
+            }
+        }
     }
 
     #[inline(always)]
@@ -248,10 +264,17 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn init((_, _, pipeline): &StagesOf<Self>) {
+    unsafe fn init((_, _, arguments): Self::Operands, (sA, sB, pipeline, exchange): &StagesOf<Self>) {
         if thread_idx().x == 0 {
-            // One thread, and a barrier of the block, or of the cluster, follows.
+            // One thread, and a barrier of the block, or of the cluster, follows. The pipeline's
+            // fence is for the mbarrier of the exchange too.
+            if G::PARTS > 1 {
+                exchange.init();
+            }
             pipeline.init();
+        }
+        if G::ONE_TILE {
+            clear::<G, STAGES>(arguments, (sA.pointer().address(), sB.pointer().address()));
         }
         if CLUSTER > 1 {
             // All threads of the cluster are here. Only the mbarriers were written, and they have
@@ -261,25 +284,35 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
         } else {
             sync_threads();
         }
+        if G::PARTS > 1 {
+            // The other block needs only the mbarriers, which have their own fence. All threads
+            // wait after the products.
+            cluster_arrive_relaxed();
+        }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn producer(
         (a, b, arguments): Self::Operands,
-        (sA, sB, pipeline): StagesOf<Self>,
+        (sA, sB, pipeline, _): StagesOf<Self>,
     ) -> Self::Producer {
         // The maps are parameters of the kernel.
         prefetch_tensor_map(a.pointer());
         prefetch_tensor_map(b.pointer());
+        let maps = (a.pointer(), b.pointer());
         let (a, b) = (CopyA::<G, STAGES>::tensor(a), CopyB::<G, CLUSTER, STAGES>::tensor(b));
-        Loader { producer: pipeline.producer(), a, b, sA, sB, arguments }
+        Loader { producer: pipeline.producer(), maps, a, b, sA, sB, arguments }
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        let Loader { producer, a, b, sA, sB, arguments } = producer;
+        let Loader { producer, maps, a, b, sA, sB, arguments } = producer;
+        if G::ONE_TILE {
+            let stages = (sA.pointer().address(), sB.pointer().address());
+            return load_fitted::<G, CLUSTER, STAGES>(producer, stages, *maps, tile, arguments);
+        }
         let (load_a, load_b) = (CopyA::<G, STAGES>::get_slice(), CopyB::<G, CLUSTER, STAGES>::get_slice());
         // A batch stride of 0 means one matrix for all batches.
         let batch = tile.batch / arguments.splits;
@@ -304,6 +337,15 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
         if CLUSTER > 1 {
             // The other blocks still write to this block's memory and arrive at its mbarriers.
             producer.producer.drain();
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn leave() {
+        if G::PARTS > 1 {
+            sync_warp(FULL_WARP);
+            cluster_wait();
         }
     }
 

@@ -49,7 +49,7 @@
 //! f16 and bf16 products with few rows or columns use a kernel with small tiles, which pairs of
 //! blocks may split along K: see [`matmul_parts`]. It stores C from registers if C is not read.
 //! With large tiles it serves products of one wave (`_once`): each block computes one tile and
-//! exits.
+//! exits. Its scheduler is [`OneTile`](moye_device::collective::OneTile), its sink [`StoreShare`].
 //!
 //! f32 by FMA has a pipeline of its own, whose producer warps also transpose the operands: see
 //! [`sgemm()`].
@@ -90,7 +90,7 @@ pub use family::*;
 pub use mainloop::Loop;
 pub use matmul::{WgmmaStorage, matmul, matmul_with};
 pub use moye_device::collective::Cut;
-pub use parts::{PartsStorage, matmul_parts};
+pub use parts::{PartsStorage, StoreShare, matmul_parts};
 pub use schedule::{Job, Schedule, Share, Sharing};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
 pub use sink::{BoxStorage, Store};

@@ -18,75 +18,64 @@
 //! of 32 clusters with one block for each multiprocessor, some wait for the first ones to exit.
 //!
 //! The `_once` kernels are the same with large tiles, for products with about one tile for each
-//! multiprocessor: a block with a single tile has no scheduler, and stores C from registers. Tiles
-//! of 192 x 192 have three consumer warpgroups, whose threads take registers over from the
-//! producer.
+//! multiprocessor. Tiles of 192 x 192 have three consumer warpgroups.
 //!
-//! The consumers' mainloop is the [`Loop`] of the other kernels. The rest is no instance of
-//! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised), for three reasons:
+//! The kernels are instances of
+//! [`gemm_warp_specialised_by_tile`](moye_device::collective::gemm_warp_specialised_by_tile), as
+//! the others are, with the language's scheduler [`OneTile`]. With
+//! [`ONE_TILE`](WgmmaConfig::ONE_TILE) the mainloop differs in two points:
 //!
-//! - The blocks of a pair synchronise once, after all products, and the threads of the producer
-//!   warpgroup take part. `WarpSpecialised::init` runs before the first load, and its `finish` in
-//!   one thread.
-//! - After the exchange half of a warpgroup's threads have results. A scheduler's `fix_up` decides
-//!   for a whole warpgroup.
-//! - All threads compute their only tile, and wait for earlier kernels, before they take roles.
+//! - **Boxes.** A tile that passes C's edge is moved inside (`tile.rs`), and boxes have no more
+//!   rows than the operand ([`Boxes::fitted`]). [`TmaCopy`](moye_device::atom::tma::TmaCopy) has
+//!   the extents of its layout, which are constants, and its tiles start at multiples of them. So
+//!   the producer calls [`tensor_load`] for each box, and the rows that no box fills are zeroed
+//!   before.
+//! - **Exchange.** A block has its split of K, and `complete` adds the other block's accumulators.
+//!   The blocks of a pair synchronise once, after all products, and the producer's warpgroup takes
+//!   part ([`WarpSpecialised::leave`](moye_device::collective::WarpSpecialised::leave)).
+//!
+//! After the exchange half of a warpgroup's threads have results. The sink [`StoreShare`] stores
+//! them from registers. If C is read, or has no whole vectors, it stages accumulators where the
+//! stages were.
 
-use super::config::{ATOM_M, ArgumentsOf, Boxes, Mma, ROW, StagesA, StagesB, WARPGROUP, WgmmaConfig};
-use super::epilogue::{Part, finish};
+use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, WARPGROUP, WgmmaConfig};
+use super::epilogue::{Finish, Part};
 use super::exchange::Exchange;
 use super::mainloop::Loop;
+use super::schedule::GROUP;
 use super::sink::{COLUMNS, ChunkSums, has_pieces, leave_columns, write_finished};
-use super::tile::{Tile, part_of, tile_of};
+use super::tile::{first_of, stages_of};
 use crate::mma::{Place, Staged, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::{
-    CachePolicy, FULL_WARP, L2Evict, Word as _, Word128, cluster_arrive_relaxed, cluster_rank, cluster_wait,
-    decrease_registers, elect, fence_proxy_async_shared, increase_registers, launch_dependents, opaque,
-    prefetch_tensor_map, shuffle, sync_barrier, sync_threads, sync_warp, tensor_load, thread_idx,
-    wait_for_prior_kernels,
+    CachePolicy, L2Evict, Word as _, Word128, block_idx, cluster_rank, fence_proxy_async_shared, tensor_load,
+    thread_idx,
 };
-use moye_device::collective::{Mainloop as _, StagesOf, WarpsOf};
+use moye_device::collective::{
+    Accumulators, Mainloop as _, OneTile, Sink, StorageOf, Team, WorkTile, Worker,
+    gemm_warp_specialised_by_tile,
+};
 use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
-use moye_device::memory::{Element as _, Shared, SharedArray, SharedStorage, TensorMap, TensorMapPointer};
-use moye_device::pipeline::{PipelineStorage, Producer};
-use moye_device::tensor::{Fragment, StaticLayout, Tensor};
+use moye_device::memory::{Element as _, Shared, TensorMap, TensorMapPointer};
+use moye_device::pipeline::Producer;
+use moye_device::tensor::{StaticLayout, Tensor};
 
 /// Rows of a warpgroup's 64 that each of this many blocks reduces and stores.
 const fn rows_of_share(parts: u32) -> u32 {
     ATOM_M / parts
 }
 
-/// Registers of a producer thread and of a consumer thread with three consumer warpgroups: 128 *
-/// (32 + 3 * 160) are the 65,536 with which a block of 512 threads starts. Two consumer warpgroups
-/// have enough from the start.
-const FEW: u32 = 32;
-/// See [`FEW`].
-const MANY: u32 = 160;
-
 /// Bytes of an operand that the L2 cache may still hold at the next read: an H200's has 50 MB.
 const CACHED: u64 = 48 << 20;
 
-/// The named barrier of all consumer warpgroups, and the first of their individual ones.
-const OF_CONSUMERS: u32 = 1;
-/// See [`OF_CONSUMERS`].
-const OF_WARPGROUP: u32 = 2;
-
-/// A block's shared memory: stages of A and of B, which the accumulators replace at the end; with
-/// `PARTS` > 1 the exchange with the other block; and mbarriers.
+/// The `shared` declaration of a kernel: stages of A and of B, which the accumulators replace at
+/// the end; mbarriers; and with `PARTS` > 1 the exchange with the other block.
 ///
 /// Stages fill it, or stages and the exchange: 192 KB or more, so that a multiprocessor has one
 /// block. With room for two, blocks of the next launch would be scheduled in pairs on the
 /// multiprocessors whose blocks exit first.
-pub type PartsStorage<G, const PARTS: u32, const STAGES: u32> = (
-    SharedArray<<G as WgmmaConfig>::Operand, StagesA<G, STAGES>>,
-    SharedArray<<G as WgmmaConfig>::Operand, StagesB<G, STAGES>>,
-    PipelineStorage<STAGES, WarpsOf<Mma<G>>>,
-    Exchange<G, PARTS>,
-);
-
-/// The stages of a block, which its accumulators replace.
-type Stages<'a, G, const STAGES: u32> = StagesOf<Loop<'a, G, 1, STAGES>>;
+pub type PartsStorage<G, const PARTS: u32, const STAGES: u32> =
+    StorageOf<Loop<'static, G, 1, STAGES>, StoreShare<'static, G, PARTS>>;
 
 /// The address of a warpgroup's chunk of accumulators.
 #[inline(always)]
@@ -148,6 +137,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     const { assert!(G::CLUSTER == 1, "each block loads its whole operands") };
     const { assert!(G::MMA_M == 1, "a warpgroup has 64 rows") };
     const { assert!(PARTS == 1 || PARTS == 2, "shares start at a multiple of the swizzle's period") };
+    const { assert!(G::ONE_TILE && G::PARTS == PARTS, "the configuration's parts") };
     const {
         let stages = STAGES * (G::BYTES_A + G::BYTES_B);
         assert!(
@@ -156,96 +146,14 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
         );
         assert!(stages > 128 * 1024, "a multiprocessor has room for one block");
     };
-    let thread = thread_idx().x;
-    // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
-    let warpgroup = shuffle(FULL_WARP, thread / WARPGROUP, 0);
-    let (sA, sB, pipeline, exchange) = PartsStorage::<G, PARTS, STAGES>::take();
-    let base = sA.pointer().address();
-    let rank = if PARTS > 1 { cluster_rank() } else { 0 };
-    if thread == 0 {
-        if PARTS > 1 {
-            exchange.init();
-        }
-        pipeline.init();
-    }
-    let [boxes_a, boxes_b] = boxes::<G>(arguments);
-    let mut stage = 0;
-    while stage < STAGES {
-        clear::<G>(boxes_a, base + stage * G::BYTES_A, const { G::BYTES_A }, thread);
-        let to_b = sB.pointer().address() + stage * G::BYTES_B;
-        clear::<G>(boxes_b, to_b, const { G::BYTES_B }, thread);
-        stage += 1;
-    }
-    fence_proxy_async_shared();
-    sync_threads();
-    if PARTS > 1 {
-        // The other block needs only the mbarriers, which have their own fence.
-        cluster_arrive_relaxed();
-    }
-    // The next kernel may start.
-    launch_dependents();
-    let tile = tile_of::<G, PARTS>(arguments);
-    let piece = part_of(arguments.k.div_ceil(G::BLK_K), PARTS, rank);
-    // After this wait the kernel may read what earlier kernels wrote.
-    wait_for_prior_kernels();
-    let consumer = warpgroup.wrapping_sub(1);
-    if warpgroup == 0 {
-        if const { G::CONSUMERS == 3 } {
-            decrease_registers::<FEW>();
-        }
-        if thread < 32 && elect(FULL_WARP) {
-            load::<G, STAGES>((sA, sB, pipeline), (a.pointer(), b.pointer()), tile, piece, arguments);
-        }
-        sync_warp(FULL_WARP);
-        if PARTS > 1 {
-            cluster_wait();
-        }
-    } else {
-        if const { G::CONSUMERS == 3 } {
-            increase_registers::<MANY>();
-        }
-        let thread = thread % WARPGROUP;
-        let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
-        let mut mainloop =
-            Loop::<G, 1, STAGES>::start((a, b, arguments), (sA, sB, pipeline), thread, consumer);
-        mainloop.issue_whole(piece.1, &mut tCrC);
-        mainloop.complete(&mut tCrC);
-        mainloop.release();
-        let sums = tCrC.values_mut();
-        if PARTS > 1 {
-            cluster_wait();
-            if !Exchange::<G, PARTS>::keeps(rank, thread) {
-                exchange.send(sums, rank, consumer, thread);
-            }
-        }
-        // The compiler must not know that the condition was tested before: it would emit one
-        // barrier for each outcome, and `synccheck` requires a single one.
-        let keeps = || PARTS == 1 || Exchange::<G, PARTS>::keeps(rank, opaque(thread));
-        if PARTS > 1 && keeps() {
-            exchange.receive(sums, consumer, thread);
-        }
-        if has_pieces::<(), _, _, _>(arguments) {
-            if keeps() {
-                let first = (tile.first.0 + consumer * ATOM_M, tile.first.1);
-                let part = Part { first, batch: tile.batch, split: 0 };
-                finish::<G>(sums, arguments, part, thread);
-                write_finished::<G>(sums, arguments, part, thread);
-            }
-            return;
-        }
-        // The stages may hold accumulators when no warpgroup reads them any more and all loads
-        // have completed.
-        sync_barrier(OF_CONSUMERS, const { G::CONSUMERS * WARPGROUP });
-        if keeps() {
-            let mut chunk = 0;
-            while chunk < const { chunks::<G>() } {
-                leave_columns::<G>(sums, chunk, chunk_of::<G>(base, consumer, chunk), thread);
-                chunk += 1;
-            }
-        }
-        sync_barrier(OF_WARPGROUP + consumer, WARPGROUP);
-        write_share::<G, PARTS>(base, consumer, rank, thread, tile, arguments);
-    }
+    let tiles = Loop::<G, 1, STAGES>::tiles((arguments.m, arguments.n, arguments.k), arguments.batches);
+    let worker = Worker { number: block_idx().x / PARTS, ..Worker::block() };
+    gemm_warp_specialised_by_tile::<Loop<G, 1, STAGES>, _, _, _>(
+        (a, b, arguments),
+        OneTile::new(tiles, worker, const { GROUP / G::BLK_M }),
+        Finish::<G, ()> { arguments, own: () },
+        StoreShare::<G, PARTS> { arguments },
+    );
 }
 
 /// The boxes of a stage of A and of B. If K is contiguous they have no more rows than the matrix,
@@ -256,26 +164,40 @@ fn boxes<G: WgmmaConfig>(arguments: &ArgumentsOf<G>) -> [Boxes; 2] {
     [const { G::BOXES_A }.fitted(arguments.m, k), const { G::BOXES_B }.fitted(arguments.n, k)]
 }
 
-/// Zeroes the rows of an operand's part of a stage that no copy writes and `wgmma` reads.
+/// Zeroes the rows of all stages that no copy writes and `wgmma` reads.
 ///
 /// # Safety
-/// All threads of the block call it; the memory belongs to the block.
+/// All threads of the block call it; the stages from these addresses on belong to the block, and a
+/// barrier follows.
 #[inline(always)]
-unsafe fn clear<G: WgmmaConfig>(boxes: Boxes, to: u32, bytes: u32, thread: u32) {
+pub(super) unsafe fn clear<G: WgmmaConfig, const STAGES: u32>(
+    arguments: &ArgumentsOf<G>,
+    (to_a, to_b): (u32, u32),
+) {
     const WORD: u32 = size_of::<Word128>() as u32;
-    if boxes.bytes() == bytes {
-        return;
-    }
-    let block = bytes / boxes.depth;
-    let mut start = to;
-    while start < to + bytes {
-        let mut at = start + boxes.bytes() / boxes.depth + WORD * thread;
-        while at < start + block {
-            Word128::store_shared(at, Word128([0; 4]));
-            at += const { WORD * G::THREADS };
+    let [boxes_a, boxes_b] = boxes::<G>(arguments);
+    let of_stage = |boxes: Boxes, to: u32, bytes: u32| {
+        if boxes.bytes() == bytes {
+            return;
         }
-        start += block;
+        let block = bytes / boxes.depth;
+        let mut start = to;
+        while start < to + bytes {
+            let mut at = start + boxes.bytes() / boxes.depth + WORD * thread_idx().x;
+            while at < start + block {
+                Word128::store_shared(at, Word128([0; 4]));
+                at += const { WORD * G::THREADS };
+            }
+            start += block;
+        }
+    };
+    let mut stage = 0;
+    while stage < STAGES {
+        of_stage(boxes_a, to_a + stage * G::BYTES_A, const { G::BYTES_A });
+        of_stage(boxes_b, to_b + stage * G::BYTES_B, const { G::BYTES_B });
+        stage += 1;
     }
+    fence_proxy_async_shared();
 }
 
 /// Loads an operand's part of a stage, from element `mn` along M or N and `k` along K.
@@ -288,7 +210,6 @@ unsafe fn load_boxes(
     map: TensorMapPointer,
     [mn, k, batch]: [i32; 3],
     (to, barrier): (u32, u32),
-    multicast: Option<u16>,
     policy: Option<CachePolicy>,
 ) {
     let rows = boxes.extents[1];
@@ -299,7 +220,7 @@ unsafe fn load_boxes(
             Major::K => [k, mn, batch],
             Major::Mn => [mn, k, batch],
         };
-        tensor_load(to + i * rows * ROW, map, start, barrier, multicast, policy);
+        tensor_load(to + i * rows * ROW, map, start, barrier, None, policy);
         i += 1;
     }
 }
@@ -319,7 +240,7 @@ unsafe fn load_blocks(
     policy: Option<CachePolicy>,
 ) {
     if boxes.depth == 1 {
-        load_boxes(boxes, map, [mn, k, batch], (to, barrier), None, policy);
+        load_boxes(boxes, map, [mn, k, batch], (to, barrier), policy);
     } else if boxes.at_once > 1 {
         let block = k / boxes.extents[0] as i32;
         tensor_load(to, map, [0, mn, block, batch], barrier, None, policy);
@@ -333,19 +254,20 @@ unsafe fn load_blocks(
     }
 }
 
-/// The producer: loads the stages of the block's split of K.
+/// Loads the stages of the block's split of a tile's K.
 ///
 /// # Safety
-/// One thread calls it; the kernel's contract.
+/// As for [`WarpSpecialised::load`](moye_device::collective::WarpSpecialised::load).
 #[inline(always)]
-unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
-    (sA, sB, pipeline): Stages<'_, G, STAGES>,
+pub(super) unsafe fn load_fitted<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
+    producer: &mut Producer<STAGES, CLUSTER>,
+    (to_a, to_b): (u32, u32),
     (a, b): (TensorMapPointer, TensorMapPointer),
-    tile: Tile,
-    (first, stages): (u32, u32),
+    tile: &WorkTile,
     arguments: &ArgumentsOf<G>,
 ) {
-    let (row, column) = (tile.first.0 as i32, tile.first.1 as i32);
+    let (row, column) = first_of::<G>(arguments, tile);
+    let (row, column) = (row as i32, column as i32);
     let [boxes_a, boxes_b] = boxes::<G>(arguments);
     // A batch stride of 0 means one matrix for all batches.
     let batch_a = if arguments.batch_a == 0 { 0 } else { tile.batch as i32 };
@@ -359,15 +281,12 @@ unsafe fn load<G: WgmmaConfig, const STAGES: u32>(
     };
     let once_a = once(arguments.n > G::BLK_N, arguments.m, arguments.batch_a);
     let once_b = once(arguments.m > G::BLK_M, arguments.n, arguments.batch_b);
-    prefetch_tensor_map(a);
-    prefetch_tensor_map(b);
-    let mut producer: Producer<STAGES, 1> = pipeline.producer();
-    let mut stage = first;
-    while stage < first + stages {
+    let (mut stage, end) = stages_of::<G>(tile);
+    while stage < end {
         let k = (stage * G::BLK_K) as i32;
         let filling = producer.acquire(boxes_a.bytes() + boxes_b.bytes());
-        let to_a = sA.pointer().address() + filling.index() * G::BYTES_A;
-        let to_b = sB.pointer().address() + filling.index() * G::BYTES_B;
+        let to_a = to_a + filling.index() * G::BYTES_A;
+        let to_b = to_b + filling.index() * G::BYTES_B;
         let barrier = filling.barrier();
         load_blocks(boxes_a, a, [row, k, batch_a], (to_a, barrier), const { G::BYTES_A }, once_a);
         load_blocks(boxes_b, b, [column, k, batch_b], (to_b, barrier), const { G::BYTES_B }, once_b);
@@ -380,31 +299,69 @@ const fn chunks<G: WgmmaConfig>() -> u32 {
     G::BLK_N.div_ceil(COLUMNS)
 }
 
-/// Stores the block's share of the tile.
-///
-/// # Safety
-/// All threads of a consumer warpgroup call it, after a barrier of theirs that follows the store of
-/// the share; the kernel's contract.
-#[inline(always)]
-unsafe fn write_share<G: WgmmaConfig, const PARTS: u32>(
-    base: u32,
-    consumer: u32,
-    rank: u32,
-    thread: u32,
-    tile: Tile,
-    arguments: &ArgumentsOf<G>,
-) {
-    let row = tile.first.0 + consumer * ATOM_M + rank * rows_of_share(PARTS);
-    let offset = i64::from(tile.batch) * arguments.batch_c;
-    let mut chunk = 0;
-    while chunk < const { chunks::<G>() } {
-        let column = tile.first.1 + chunk * COLUMNS;
-        if row < arguments.m && column < arguments.n {
-            let share =
-                chunk_of::<G>(base, consumer, chunk) + rank * const { rows_of_share(PARTS) * COLUMNS * 4 };
-            let s_c = Tensor::shared(Shared::from_address(share)); // (BLK_M, BLK_N)
-            write_rows::<ShareOf<G, PARTS>>(arguments, s_c, Place { first: (row, column), offset, thread });
+/// Stores the block's share of its tile.
+pub struct StoreShare<'a, G: WgmmaConfig, const PARTS: u32> {
+    arguments: &'a ArgumentsOf<G>,
+}
+
+impl<G: WgmmaConfig, const PARTS: u32> Clone for StoreShare<'_, G, PARTS> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<G: WgmmaConfig, const PARTS: u32> Copy for StoreShare<'_, G, PARTS> {}
+
+impl<'a, G: WgmmaConfig, const PARTS: u32, const STAGES: u32> Sink<Loop<'a, G, 1, STAGES>>
+    for StoreShare<'a, G, PARTS>
+{
+    type Storage = ();
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store(
+        &self,
+        tCrC: &Accumulators<Loop<'a, G, 1, STAGES>>, // (MMA, 1, 1)
+        (): &(),
+        tile: &WorkTile,
+        team: &Team,
+        mainloop: &mut Loop<'a, G, 1, STAGES>,
+    ) {
+        let Self { arguments } = *self;
+        let (values, thread) = (tCrC.values(), team.within_warpgroup());
+        let part = Part::new::<G>(arguments, tile, team.warpgroup());
+        if has_pieces::<(), _, _, _>(arguments, arguments.n) {
+            if Exchange::<G>::keeps(thread) {
+                write_finished::<G>(values, arguments, part, thread);
+            }
+            return;
         }
-        chunk += 1;
+        let base = mainloop.first_stage();
+        // The stages may hold accumulators when no warpgroup reads them any more and all loads
+        // have completed.
+        team.sync();
+        if Exchange::<G>::keeps(thread) {
+            let mut chunk = 0;
+            while chunk < const { chunks::<G>() } {
+                leave_columns::<G>(values, chunk, chunk_of::<G>(base, team.warpgroup(), chunk), thread);
+                chunk += 1;
+            }
+        }
+        team.sync_warpgroup();
+        let above = if PARTS > 1 { cluster_rank() * rows_of_share(PARTS) } else { 0 };
+        let (row, offset) = (part.first.0 + above, i64::from(part.batch) * arguments.batch_c);
+        let mut chunk = 0;
+        while chunk < const { chunks::<G>() } {
+            let column = part.first.1 + chunk * COLUMNS;
+            if row < arguments.m && column < arguments.n {
+                let share = chunk_of::<G>(base, team.warpgroup(), chunk) + above * const { COLUMNS * 4 };
+                let sC = Tensor::shared(Shared::from_address(share)); // (BLK_M, BLK_N)
+                write_rows::<ShareOf<G, PARTS>>(
+                    arguments,
+                    sC,
+                    Place { first: (row, column), offset, thread },
+                );
+            }
+            chunk += 1;
+        }
     }
 }

@@ -20,7 +20,7 @@ use moye_device::tensor::{Fragment, StaticLayout};
 
 /// Rows of C in a group of tiles. Blocks run along a group's rows first, so that concurrent blocks
 /// share rows of A and columns of B in the L2 cache.
-const GROUP: u32 = 2048;
+pub(super) const GROUP: u32 = 2048;
 
 /// How the last tiles are shared, and where their pieces are reduced.
 #[repr(C)]

@@ -94,7 +94,8 @@ impl<G: WgmmaConfig, E: Epilogue<G::Sum>> Store<'_, G, E> {
     /// Whether C is stored from registers.
     #[inline(always)]
     fn has_pieces(&self) -> bool {
-        G::PIECES && has_pieces::<E, _, _, _>(self.arguments)
+        // Computed where it is needed: hoisted out of the loop over tiles it would take registers.
+        G::PIECES && has_pieces::<E, _, _, _>(self.arguments, opaque(self.arguments.n))
     }
 
     /// The boxes of a warpgroup.
@@ -245,15 +246,15 @@ pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, 
 }
 
 /// Whether C can be stored from registers: it is not read, as no C is with an epilogue `E` of a
-/// caller's, and its rows are whole vectors of 16 bytes that start at multiples of their size.
+/// caller's, and its rows of `n` elements are whole vectors of 16 bytes that start at multiples of
+/// their size.
 #[inline(always)]
 pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
     arguments: &Arguments<T, O, S>,
+    n: u32,
 ) -> bool {
     let bytes = if is_wide(arguments) { size_of::<S>() } else { size_of::<O>() } as u64;
-    // Computed where it is needed: hoisted out of the loop over tiles it would take registers.
-    let strides =
-        (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(opaque(arguments.n));
+    let strides = (arguments.ldc | arguments.batch_c | arguments.split_c) as u64 | u64::from(n);
     let begins = arguments.c.address() | strides.wrapping_mul(bytes);
     (!E::IS_IDENTITY || arguments.beta == S::ZERO) && begins.is_multiple_of(16)
 }

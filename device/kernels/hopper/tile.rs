@@ -1,52 +1,38 @@
-//! The tile of C that a cluster of `parts.rs` has, and a block's split of K.
+//! Where a tile of a kernel with one tile for each block (`parts.rs`) starts, and which part of its
+//! K is the block's.
 
 use super::config::{ArgumentsOf, WgmmaConfig};
-use super::schedule::Job;
-use moye_device::arch::{Fma as _, block_idx};
+use moye_device::arch::{Fma as _, cluster_rank};
 use moye_device::atom::wgmma::WgmmaAtom;
-use moye_device::collective::Cut;
+use moye_device::collective::WorkTile;
 use moye_device::layout::Major;
 use moye_device::memory::Element as _;
 
-/// The coordinates of a tile of C.
-#[derive(Clone, Copy)]
-pub(super) struct Tile {
-    /// Its first row and column.
-    pub first: (u32, u32),
-    /// Its batch.
-    pub batch: u32,
-}
-
-/// The cluster's tile. A tile that would pass C's edge is moved inside, if possible, because TMA is
-/// slowest for out of bounds rows (136 x 4096 x 4096 with tiles of 128 x 128 took 25.4 us on an
-/// H200; 256 x 4096 x 4096 took 17.1). The overlap with its neighbour is then written twice, with
-/// the same values; so C must not be read.
+/// The first row and column of a tile. A tile that would pass C's edge is moved inside, if
+/// possible, because TMA is slowest for out of bounds rows (136 x 4096 x 4096 with tiles of 128 x
+/// 128 took 25.4 us on an H200; 256 x 4096 x 4096 took 17.1). The overlap with its neighbour is
+/// then written twice, with the same values; so C must not be read.
 #[inline(always)]
-pub(super) fn tile_of<G: WgmmaConfig, const PARTS: u32>(arguments: &ArgumentsOf<G>) -> Tile {
-    let stages = arguments.k.div_ceil(G::BLK_K);
-    let (m, n, batch) = Job {
-        cluster: block_idx().x / PARTS,
-        clusters: u32::MAX,
-        extents: (arguments.m, arguments.n),
-        tile: (G::BLK_M, G::BLK_N),
-        stages: (stages, stages),
-        splits: 1,
-        batches: arguments.batches,
-        cut: Cut::NONE,
-    }
-    .place(block_idx().x / PARTS);
+pub(super) fn first_of<G: WgmmaConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile) -> (u32, u32) {
     let moves = arguments.beta == G::Sum::ZERO;
     // Boxes must start at multiples of 16 bytes along the contiguous mode; for rows of C it is
     // faster.
     let word = const { 16 / G::Operand::BYTES as u32 };
     let step_m = if matches!(G::Atom::MAJOR_A, Major::Mn) { word } else { 1 };
-    Tile {
-        first: (
-            inside(m * G::BLK_M, arguments.m, G::BLK_M, if moves { step_m } else { 0 }),
-            inside(n * G::BLK_N, arguments.n, G::BLK_N, if moves { word } else { 0 }),
-        ),
-        batch,
+    (
+        inside(tile.m * G::BLK_M, arguments.m, G::BLK_M, if moves { step_m } else { 0 }),
+        inside(tile.n * G::BLK_N, arguments.n, G::BLK_N, if moves { word } else { 0 }),
+    )
+}
+
+/// The block's stages of a tile's K: the first, and the end.
+#[inline(always)]
+pub(super) fn stages_of<G: WgmmaConfig>(tile: &WorkTile) -> (u32, u32) {
+    if G::PARTS == 1 {
+        return (tile.k, tile.k_end);
     }
+    let (first, stages) = part_of(tile.k_tiles(), G::PARTS, cluster_rank());
+    (tile.k + first, tile.k + first + stages)
 }
 
 /// The first row of a tile of `block` rows that starts at `start`: moved back so that it ends at
@@ -63,7 +49,7 @@ const fn inside(start: u32, end: u32, block: u32, step: u32) -> u32 {
 /// The first stage of a block's split of K, and its number of stages: even, with one more for the
 /// first blocks.
 #[inline(always)]
-pub(super) const fn part_of(stages: u32, parts: u32, part: u32) -> (u32, u32) {
+const fn part_of(stages: u32, parts: u32, part: u32) -> (u32, u32) {
     let (least, more) = (stages / parts, stages % parts);
     let first = part * least + if part < more { part } else { more };
     (first, least + if part < more { 1 } else { 0 })

@@ -188,9 +188,11 @@ fn small_tiles_are_loaded_by_boxes_of_a_stage_and_pairs_of_blocks_send_each_othe
             ("barrier.cluster.arrive.relaxed", arrivals),
             ("barrier.cluster.arrive", arrivals),
             ("barrier.cluster.wait", 2 * arrivals),
-            ("griddepcontrol", 2),
-            // Three consuming warpgroups have fewer registers than they need as the block begins.
-            ("setmaxnreg", if name.ends_with("_192x192_once") { 2 } else { 0 }),
+            // The producer and the consumers wait, each after they have computed the tile.
+            ("griddepcontrol.launch_dependents", 1),
+            ("griddepcontrol.wait", 2),
+            // The producer gives registers to two or three consumer warpgroups.
+            ("setmaxnreg", if name.contains("_64x") { 0 } else { 2 }),
             // Lanes exchange what becomes 16 bytes of C: of a chunk four registers at a time, four
             // times with elements of 2 bytes, and two at a time, eight times, with those of 4.
             ("shfl.sync.bfly", chunks * (4 * 4 + 8 * 2)),
