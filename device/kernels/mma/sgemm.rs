@@ -172,9 +172,9 @@ macro_rules! sgemm {
 sgemm! {
     sgemm_nt Nt: large, blocks = 1, ByParts<2, 2, 4>, Words, large::SmemA, AlongM; Words, large::SmemB, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 256 x 128";
-    sgemm_nn Nn: large, blocks = 1, ByParts<1, 4>, Words, large::SmemA, AlongM; Pairs, SmemTransposed, Transposed<6>,
+    sgemm_nn Nn: large, blocks = 1, ByParts<1, 4>, Words, large::SmemA, AlongM; Pairs, SmemTransposed, Transposed<7>,
         "M contiguous in `a` and K in `b`, which is transposed in registers, by tiles of 256 x 128";
-    sgemm_tt Tt: wide, blocks = 1, ByParts<2, 2, 4>, Pairs, SmemTransposed, Transposed<6>; Words, wide::SmemB, AlongM,
+    sgemm_tt Tt: wide, blocks = 1, ByParts<2, 2, 4>, Pairs, SmemTransposed, Transposed<7>; Words, wide::SmemB, AlongM,
         "K contiguous in `a`, which is transposed in registers, and N in `b`, by tiles of 128 x 256";
     sgemm_nt_128x128 NtSquare: square, blocks = 2, Direct, Words, square::SmemAlongM, AlongM; Words, square::SmemAlongM, AlongM,
         "M contiguous in `a` and N in `b`, by tiles of 128 x 128";
