@@ -65,6 +65,12 @@ impl<T: Element> Shared<T> {
         Self { base: self.base.wrapping_add_signed(bytes), ..self }
     }
 
+    /// The pointer moved by `bytes`.
+    #[inline(always)]
+    pub(crate) const fn moved_bytes(self, bytes: i32) -> Self {
+        Self { base: self.base.wrapping_add_signed(bytes), ..self }
+    }
+
     /// The pointer with its step moved by `elements`.
     #[inline(always)]
     pub(crate) const fn stepped(self, elements: i32) -> Self {

@@ -378,10 +378,10 @@ impl<T: Element> Sliceable for Shared<T> {
         if L::SWIZZLE.bits() == 0 {
             return SliceDigits::<L, K, PLAIN>::moved(*self, places, Self::offset);
         }
-        // Multiples of the swizzle's block move the origin. The rest is kept apart, so that a
-        // constant stays a constant after the swizzle.
-        let (outside, inside) = SliceDigits::<L, K, PLAIN>::by_block(places);
-        self.offset(outside).stepped(inside)
+        // Whole blocks of the swizzle along the last mode move the origin. The rest is kept apart,
+        // so that a constant stays a constant after the swizzle.
+        let (outside, inside) = SliceDigits::<L, K, PLAIN>::by_block(places, size_of::<T>() as i32);
+        self.moved_bytes(outside).stepped(inside)
     }
 }
 

@@ -97,6 +97,14 @@ pub(super) const fn reaches_no_further(new: Layout, old: Layout) {
 }
 
 impl<T: Element> Shared<T> {
+    /// The pointer moved to place `index` of `S`. In bytes from the start: if a sum of elements is
+    /// scaled to bytes later, the compiler finds no multiples of the swizzle's block in it, and
+    /// computes the swizzle for each stage.
+    #[inline(always)]
+    fn shifted<S: StaticLayout>(self, index: u32) -> Self {
+        self.moved_bytes(Digits::<S, PLAIN>::times(index, size_of::<T>() as i32))
+    }
+
     /// The pointer to an element of `L`.
     #[inline(always)]
     fn to<L: StaticLayout>(self, index: usize) -> Self {
@@ -122,6 +130,14 @@ impl<T: Element> Shared<T> {
         (swizzled::<T, L>(self.base()) ^ swizzled::<T, L>(stepped) ^ swizzled::<T, L>(inside))
             .wrapping_add(bytes - inside)
             .wrapping_add(step - stepped)
+    }
+}
+
+impl<T: Scalar + Storable> SharedPacked<T> {
+    /// The pointer moved to place `index` of `S`.
+    #[inline(always)]
+    fn shifted<S: StaticLayout>(self, index: u32) -> Self {
+        self.offset(Digits::<S, PLAIN>::offset(index).into())
     }
 }
 
@@ -178,7 +194,7 @@ macro_rules! pointer {
         impl<T: $($bound)+> Movable for $pointer<T> {
             #[inline(always)]
             fn shift<S: StaticLayout>(&mut self, index: u32) {
-                *self = self.offset(Digits::<S, PLAIN>::offset(index).into());
+                *self = self.shifted::<S>(index);
             }
         }
 

@@ -105,13 +105,19 @@ impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
     /// Where the layout leads from `index`, which is below its size.
     #[inline(always)]
     pub(crate) fn offset(index: u32) -> i32 {
+        Self::times(index, 1)
+    }
+
+    /// [`offset`](Self::offset) times a constant: with it each stride is one constant.
+    #[inline(always)]
+    pub(crate) fn times(index: u32, factor: i32) -> i32 {
         let mut offset = 0;
         let mut i = 0;
         while i < Self::TABLE.1 {
             let digit = Self::TABLE.0[i];
             let value = index / digit.divide;
             let value = if digit.modulo == 0 { value } else { value % digit.modulo };
-            offset += value as i32 * digit.stride;
+            offset += value as i32 * (digit.stride * factor);
             i += 1;
         }
         offset
@@ -151,7 +157,8 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
                     if stride != 0 {
                         let modulo = if leaf == leaves { 0 } else { extent as u32 };
                         let digit = Digit { divide, modulo, stride: stride as i32 };
-                        let outside = stride as u64 & inside == 0;
+                        let last = mode + 1 == L::LAYOUT.rank();
+                        let outside = last && stride as u64 & inside == 0;
                         digits[count] = SliceDigit { mode, digit, outside, first: count == before };
                         count += 1;
                     }
@@ -166,24 +173,27 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
     /// The offset of the coordinates from the origin.
     #[inline(always)]
     pub(crate) fn offset(places: [u32; MAX_PLACES]) -> i32 {
-        let (outside, inside) = Self::by_block(places);
+        let (outside, inside) = Self::by_block(places, 1);
         outside + inside
     }
 
-    /// [`offset`](Self::offset), in whole blocks of the swizzle and the rest.
+    /// [`offset`](Self::offset) in two parts: whole blocks of the swizzle along the last mode,
+    /// times `factor`, and the rest.
+    ///
+    /// The last mode is the stage, known at run time. Constants in the modes before it are added
+    /// after the swizzle, also whole blocks: so the swizzle is computed once for all of them.
     #[inline(always)]
-    pub(crate) fn by_block(places: [u32; MAX_PLACES]) -> (i32, i32) {
+    pub(crate) fn by_block(places: [u32; MAX_PLACES], factor: i32) -> (i32, i32) {
         let (mut outside, mut inside) = (0, 0);
         let mut i = 0;
         while i < Self::TABLE.1 {
             let SliceDigit { mode, digit, outside: whole, .. } = Self::TABLE.0[i];
             let value = places[mode] / digit.divide;
             let value = if digit.modulo == 0 { value } else { value % digit.modulo };
-            let step = value as i32 * digit.stride;
             if whole {
-                outside += step;
+                outside += value as i32 * (digit.stride * factor);
             } else {
-                inside += step;
+                inside += value as i32 * digit.stride;
             }
             i += 1;
         }
