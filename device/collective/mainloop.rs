@@ -139,9 +139,12 @@ pub trait WarpSpecialised: Mainloop {
     unsafe fn finish(producer: Self::Producer);
 
     /// Ends the producer's warpgroup, for a mainloop whose consumers wait for the cluster: these
-    /// warps wait too. All threads of the warpgroup call it, after [`finish`](Self::finish).
+    /// warps wait too.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup call it once, after [`finish`](Self::finish).
     #[inline(always)]
-    fn leave() {}
+    unsafe fn leave() {}
 
     /// Passes over a tile that another consumer warpgroup computes.
     ///

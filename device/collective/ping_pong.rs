@@ -180,8 +180,9 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn leave() {
-        M::leave();
+    unsafe fn leave() {
+        // SAFETY: all threads of the producer's warpgroup call it once, after `finish`.
+        unsafe { M::leave() }
     }
 
     #[inline(always)]

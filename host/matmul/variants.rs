@@ -345,7 +345,6 @@ pub const BF16: &[Variant<bf16>] = &[
     variant!(matmul_bf16_tt_64x64, MmaSync, TT, [64, 64, 64], Full, (220.0, 6.0, 3)),
     variant!(wgmma_bf16_tn_alone, StreamKOfLines, Full, (686.0, 1.8)),
     variant!(wgmma_bf16_tn_256x128, StreamKOfLines, Full, (679.0, 1.8)),
-    variant!(wgmma_bf16_tn_128x192, StreamK(2), Full, (640.0, 2.0)),
     variant!(wgmma_bf16_tn_128x128_k2, ClusterK(2), Full, (660.0, 9.0)),
     variant!(wgmma_bf16_tn_128x192_k2, ClusterK(2), Full, (650.0, 8.0)),
     variant!(wgmma_bf16_tn_64x128, ClusterK(1), Full, (560.0, 12.5)),

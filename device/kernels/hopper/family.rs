@@ -108,7 +108,6 @@ wgmma! {
     wgmma_bf16_tt_128x128: SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR> = { BLK_M = 128 };
     wgmma_bf16_tn_alone: SM90_64x256x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> = { BLK_M = 128, PIECES = true };
     wgmma_bf16_tn_256x128: SM90_64x128x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> = { BLK_M = 256, MMA_M = 2, PIECES = true };
-    wgmma_bf16_tn_128x192: SM90_64x192x16_F32BF16BF16_SS<K_MAJOR, K_MAJOR> = { BLK_M = 128, CLUSTER = 2 };
 }
 #[cfg(feature = "matmul-tf32")]
 wgmma! {

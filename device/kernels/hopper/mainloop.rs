@@ -342,7 +342,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn leave() {
+    unsafe fn leave() {
         if G::PARTS > 1 {
             sync_warp(FULL_WARP);
             cluster_wait();

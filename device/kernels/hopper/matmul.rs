@@ -45,7 +45,7 @@ pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Sum>, const CLUSTER: u3
     sharing: &Sharing<G::Sum>,
     own: E,
 ) {
-    const { assert!(!G::ONE_TILE, "blocks with one tile have `matmul_parts`") };
+    const { assert!(!G::ONE_TILE && G::PARTS == 1, "blocks with one tile, or a split of it, have `matmul_parts`") };
     let scheduler = Schedule::<G>::new(arguments, sharing);
     let epilogue = Finish::<G, E> { arguments, own };
     let sink = Store::<G, E> { map: c.pointer(), arguments, sharing, own: PhantomData };

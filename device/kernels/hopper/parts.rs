@@ -128,7 +128,7 @@ impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
 /// blocks, one for each tile of all batches. `a` and `b` are maps with the boxes
 /// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M, N and K. The matrices are
 /// in memory of the device, and `c` overlaps no other. K is not split by the grid:
-/// `arguments.splits` is 1.
+/// `arguments.splits` is 1. With `PARTS` = 2, K has at least two stages.
 #[inline(always)]
 pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     (a, b): (&TensorMap, &TensorMap),

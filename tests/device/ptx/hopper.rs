@@ -41,8 +41,8 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         }
         family.push((format!("wgmma_{t}_tn_alone"), half(t, 256), [1, 1]));
         family.push((format!("wgmma_{t}_tn_256x128"), half(t, 128), [1, 1]));
-        family.push((format!("wgmma_{t}_tn_128x192"), half(t, 192), [1, 1]));
     }
+    family.push(("wgmma_f16_tn_128x192".to_owned(), half("f16", 192), [1, 1]));
     for (name, instruction, boxes) in &family {
         let kernel = function("sm_90a", name);
         // 128 bytes of K, of one instruction or two below each other; of 16-bit numbers also the
