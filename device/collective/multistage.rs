@@ -269,7 +269,7 @@ impl<C: MultistageConfig> Multistage<C> {
             ($stage:expr, $step:expr => $to:expr) => {{
                 let (stage, step): (u32, u32) = ($stage, $step);
                 let (mut tXrA, mut tXrB) = (read_a.retile_d(&mut tCrA), read_b.retile_d(&mut tCrB)); // (CPY, CPY_M, CPY_K)
-                // The larger operand first: otherwise `ptxas` places the reads in bursts (record 7).
+                // The larger operand first: otherwise `ptxas` puts the reads in bursts (record 7).
                 let first_a = const { tile::<C>().0 >= tile::<C>().1 };
                 if first_a {
                     C::ReadA::read(&tXsA.at((.., .., step, stage)), &mut tXrA.at_mut((.., .., $to)));
