@@ -13,14 +13,19 @@ fn main() {
         let variable = format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"));
         std::env::var_os(variable).is_some()
     };
-    // All products are one feature, as `cargo xtask ptx` names them: what it compiles is then the
-    // same.
+    // All products are one feature, and all of attention, as `cargo xtask ptx` names them: what it
+    // compiles is then the same.
     let products: &[&str] = if has("matmul") {
         &["matmul"]
     } else {
         &["matmul-bf16", "matmul-f16", "matmul-f32", "matmul-f64", "matmul-f8", "matmul-i8"]
     };
-    let operations = ["attention", "ladder"].iter().chain(products).chain(&["movement"]);
+    let attention: &[&str] = if has("attention") {
+        &["attention"]
+    } else {
+        &["attention-bf16", "attention-e4m3", "attention-f16"]
+    };
+    let operations = attention.iter().chain(&["ladder"]).chain(products).chain(&["movement"]);
     let mut features: Vec<_> = operations.copied().filter(|feature| has(feature)).collect();
     if features.is_empty() {
         return;

@@ -22,7 +22,8 @@
 //! - `movement`: copies and transposes.
 //! - `matmul`: products of matrices, for all operand types; `matmul-f32`, `matmul-f16`, ... for one
 //!   type each.
-//! - `attention`: attention of f16, bf16 and, on Hopper, e4m3.
+//! - `attention`: attention of f16, bf16 and, on Hopper, e4m3; `attention-f16`, `attention-bf16`,
+//!   `attention-e4m3` for one type each.
 //! - `cust`: calls of the driver through the bindings of `cust`.
 //! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It needs no `cust`
 //!   and does not enable cuBLAS.
@@ -38,7 +39,7 @@
 // Shared by the operations: workspaces, counters.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
 
-#[cfg(feature = "attention")]
+#[cfg(feature = "attention-common")]
 mod attention;
 mod device;
 pub mod driver;
@@ -60,7 +61,7 @@ mod tensor_map;
 #[cfg(feature = "tune")]
 mod tuning;
 
-#[cfg(feature = "attention")]
+#[cfg(feature = "attention-common")]
 pub use attention::{Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
 pub use device::{
     Arch, DEVICE_VARIABLE, Device, DeviceChoice, MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS,
@@ -83,7 +84,7 @@ pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_device::number;
 /// The kernels that this crate ships, by its features.
-#[cfg(any(feature = "attention", feature = "ladder", feature = "movement"))]
+#[cfg(any(feature = "attention-common", feature = "ladder", feature = "movement"))]
 pub use moye_kernels as kernels;
 pub use moye_sim::profile;
 pub use moye_sim::{

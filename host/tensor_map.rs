@@ -159,7 +159,7 @@ impl<C> std::fmt::Debug for TensorMapOf<C> {
 
 impl<C> TensorMapOf<C> {
     /// The map with these fields, which are the copy's own.
-    #[cfg(feature = "attention")]
+    #[cfg(feature = "attention-common")]
     pub(crate) fn of_fields(device: &Device, fields: &Fields) -> Result<Self> {
         Ok(Self { map: TensorMap::new(device, fields)?, copy: PhantomData })
     }

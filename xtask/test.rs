@@ -149,8 +149,10 @@ fn run_step(
                     let linted = |of: &[&str]| shown(lints(of).env("DOCS_RS", "1"));
                     linted(&[ALL, &["--all-targets"]].concat())?;
                     // The library as other crates use it, without what only the program needs, and
-                    // with products of one type of operands.
-                    for features in [&[][..], &["--features", "cudarc"], &["--features", "matmul-bf16"]] {
+                    // with products and attention of one type of operands.
+                    for features in
+                        [&[][..], &["--features", "cudarc"], &["--features", "matmul-bf16,attention-bf16"]]
+                    {
                         let library = ["--package", "moye", "--lib", "--no-default-features"];
                         linted(&[&library[..], features].concat())?;
                     }

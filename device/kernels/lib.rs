@@ -10,9 +10,10 @@
 //! function: the accesses that depend on the order are unsafe.
 //!
 //! # Features
-//! A cargo feature for each operation, and for each operand type of a product, compiles its entry
-//! points; none is on by default. The generic functions (`mma::matmul`, `hopper::matmul`, ...) are
-//! always available. A crate that calls one in its own kernel has only that kernel in its PTX.
+//! A cargo feature for each operation, and for each operand type of a product or of attention,
+//! compiles its entry points; none is on by default. The generic functions (`mma::matmul`,
+//! `hopper::matmul`, ...) are always available. A crate that calls one in its own kernel has only
+//! that kernel in its PTX.
 //!
 //! # Architectures
 //! They are compiled for sm_80 and for sm_90a. [`hopper`] is for sm_90a only. Steps 2 to 6 of the

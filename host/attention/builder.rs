@@ -297,6 +297,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
     }
 }
 
+#[cfg(feature = "attention-e4m3")]
 impl<'a> Attention<'a, F8E4M3> {
     /// Scale factors: the value of an element is its number times the factor of its head. Each of
     /// the three has one factor, or one for each head (query heads for `q`, KV heads for `k` and

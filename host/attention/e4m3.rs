@@ -168,6 +168,7 @@ macro_rules! variants {
         pub const VARIANTS: &[HopperVariant<F8E4M3>] = &[$(variant::<$config>()),+];
     };
 }
+#[cfg(feature = "attention-e4m3")]
 variants! {
     E4m3D64 hopper_e4m3_64, E4m3D64Lse hopper_e4m3_64_lse, E4m3D128 hopper_e4m3_128,
     E4m3D128Causal hopper_e4m3_128_causal, E4m3D128Lse hopper_e4m3_128_lse, E4m3D256 hopper_e4m3_256

@@ -57,6 +57,7 @@ mod sealed {
     impl Sealed for moye_device::number::F8E4M3 {}
 }
 
+#[cfg(feature = "attention-e4m3")]
 impl AttentionElement for F8E4M3 {
     type Output = bf16;
     const VARIANTS: &'static [Variant<Self>] = &[];
@@ -67,9 +68,10 @@ impl AttentionElement for F8E4M3 {
 }
 
 macro_rules! variants {
-    ($($t:ty: $combine:ident $hopper:ident $($d:literal x $dv:literal tile $rows:literal x $keys:literal decode $decode_keys:literal:
+    ($($t:ident $feature:literal: $combine:ident $hopper:ident $($d:literal x $dv:literal tile $rows:literal x $keys:literal decode $decode_keys:literal:
         $plain:ident $general:ident $decode:ident;)+)+
     ) => { $(
+        #[cfg(feature = $feature)]
         impl AttentionElement for $t {
             type Output = Self;
             const VARIANTS: &'static [Variant<Self>] = &[$(Variant {
@@ -90,7 +92,7 @@ macro_rules! variants {
     )+ };
 }
 variants! {
-    bf16: combine_bf16 BF16
+    bf16 "attention-bf16": combine_bf16 BF16
         64 x 64 tile 128 x 128 decode 64: forward_bf16_64 forward_bf16_64_general decode_bf16_64;
         80 x 80 tile 128 x 64 decode 64: forward_bf16_80 forward_bf16_80_general decode_bf16_80;
         96 x 96 tile 128 x 64 decode 32: forward_bf16_96 forward_bf16_96_general decode_bf16_96;
@@ -98,7 +100,7 @@ variants! {
         192 x 192 tile 64 x 64 decode 32: forward_bf16_192 forward_bf16_192_general decode_bf16_192;
         192 x 128 tile 64 x 64 decode 32: forward_bf16_192x128 forward_bf16_192x128_general decode_bf16_192x128;
         256 x 256 tile 64 x 64 decode 32: forward_bf16_256 forward_bf16_256_general decode_bf16_256;
-    f16: combine_f16 F16
+    f16 "attention-f16": combine_f16 F16
         64 x 64 tile 128 x 128 decode 64: forward_f16_64 forward_f16_64_general decode_f16_64;
         80 x 80 tile 128 x 64 decode 64: forward_f16_80 forward_f16_80_general decode_f16_80;
         96 x 96 tile 128 x 64 decode 32: forward_f16_96 forward_f16_96_general decode_f16_96;

@@ -170,19 +170,21 @@ const fn variant<C: HopperKernel<T: TmaElement>>() -> HopperVariant<C::T> {
 }
 
 macro_rules! variants {
-    ($($t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
-        $(impl HopperKernel for $config {
+    ($($feature:literal $t:ident $list:ident: $($config:ident $kernel:ident),+;)+) => { $(
+        $(#[cfg(feature = $feature)]
+        impl HopperKernel for $config {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
 
+        #[cfg(feature = $feature)]
         /// The kernels of this type, those with the largest tiles of keys first.
         pub const $list: &[HopperVariant<$t>] = &[$(variant::<$config>()),+];
     )+ };
 }
 variants! {
-    bf16 BF16: Bf16D64 hopper_bf16_64, Bf16D64Causal hopper_bf16_64_causal, Bf16D128 hopper_bf16_128, Bf16D128Causal hopper_bf16_128_causal,
+    "attention-bf16" bf16 BF16: Bf16D64 hopper_bf16_64, Bf16D64Causal hopper_bf16_64_causal, Bf16D128 hopper_bf16_128, Bf16D128Causal hopper_bf16_128_causal,
         Bf16D80 hopper_bf16_80, Bf16D96 hopper_bf16_96,
         Bf16D192 hopper_bf16_192, Bf16D192x128 hopper_bf16_192x128, Bf16D256 hopper_bf16_256;
-    f16 F16: F16D64 hopper_f16_64, F16D64Causal hopper_f16_64_causal, F16D128 hopper_f16_128, F16D128Causal hopper_f16_128_causal, F16D80 hopper_f16_80, F16D96 hopper_f16_96,
+    "attention-f16" f16 F16: F16D64 hopper_f16_64, F16D64Causal hopper_f16_64_causal, F16D128 hopper_f16_128, F16D128Causal hopper_f16_128_causal, F16D80 hopper_f16_80, F16D96 hopper_f16_96,
         F16D192 hopper_f16_192, F16D192x128 hopper_f16_192x128, F16D256 hopper_f16_256;
 }

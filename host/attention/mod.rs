@@ -1,4 +1,5 @@
 //! Attention.
+#![cfg_attr(not(feature = "attention"), allow(unused, reason = "each element type uses some of it"))]
 
 mod builder;
 mod e4m3;

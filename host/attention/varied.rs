@@ -147,29 +147,31 @@ const fn variant<C: VariedKernel<T: TmaElement>>() -> HopperVariant<C::T> {
 type Kernels<T> = (&'static [HopperVariant<T>], &'static [HopperVariant<T>]);
 
 macro_rules! variants {
-    ($($t:ident $list:ident: $($config:ident $kernel:ident),+; both $($both:ident $of_both:ident),+; general $($general:ident $all:ident),+;)+) => { $(
-        variants!(@kernels $($config $kernel)+ $($both $of_both)+ $($general $all)+);
+    ($($feature:literal $t:ident $list:ident: $($config:ident $kernel:ident),+; both $($both:ident $of_both:ident),+; general $($general:ident $all:ident),+;)+) => { $(
+        variants!(@kernels $feature $($config $kernel)+ $($both $of_both)+ $($general $all)+);
 
+        #[cfg(feature = $feature)]
         /// The kernels of this type.
         pub const $list: Kernels<$t> = (
             &[$(variant::<$config>(),)+ $(variant::<$both>()),+],
             &[$(variant::<$both>(),)+ $(variant::<$general>()),+],
         );
     )+ };
-    (@kernels $($config:ident $kernel:ident)+) => {
-        $(impl VariedKernel for $config {
+    (@kernels $feature:literal $($config:ident $kernel:ident)+) => {
+        $(#[cfg(feature = $feature)]
+        impl VariedKernel for $config {
             const KERNEL: Kernel<Parameters<Self>> = kernels::$kernel;
         })+
     };
 }
 variants! {
-    bf16 BF16: Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
+    "attention-bf16" bf16 BF16: Bf16D64Varied hopper_bf16_64_varied, Bf16D64Few hopper_bf16_64_few, Bf16D128Causal hopper_bf16_128_varied,
         Bf16D128Few hopper_bf16_128_few, Bf16D256Varied hopper_bf16_256_varied, Bf16D256Few hopper_bf16_256_few;
         both Bf16D80General hopper_bf16_80_general, Bf16D96General hopper_bf16_96_general, Bf16D192General hopper_bf16_192_general,
             Bf16D192x128General hopper_bf16_192x128_general;
         general Bf16D64General hopper_bf16_64_general, Bf16D128General hopper_bf16_128_general,
             Bf16D256General hopper_bf16_256_general;
-    f16 F16: F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
+    "attention-f16" f16 F16: F16D64Varied hopper_f16_64_varied, F16D64Few hopper_f16_64_few, F16D128Causal hopper_f16_128_varied,
         F16D128Few hopper_f16_128_few, F16D256Varied hopper_f16_256_varied, F16D256Few hopper_f16_256_few;
         both F16D80General hopper_f16_80_general, F16D96General hopper_f16_96_general, F16D192General hopper_f16_192_general,
             F16D192x128General hopper_f16_192x128_general;

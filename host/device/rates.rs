@@ -4,7 +4,10 @@ use super::Arch;
 
 /// By the driver's attributes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(not(feature = "attention"), allow(dead_code, reason = "attention alone plans by all of them"))]
+#[cfg_attr(
+    not(feature = "attention-common"),
+    allow(dead_code, reason = "attention alone plans by all of them")
+)]
 pub(crate) struct Rates {
     pub arch: Arch,
     pub multiprocessors: u32,

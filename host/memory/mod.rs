@@ -5,7 +5,7 @@ mod counters;
 mod kept;
 mod raw;
 mod slice;
-#[cfg(any(feature = "attention", feature = "matmul-common"))]
+#[cfg(any(feature = "attention-common", feature = "matmul-common"))]
 mod workspace;
 
 pub use buffer::Buffer;
@@ -13,7 +13,7 @@ pub use buffer::Buffer;
 pub(crate) use counters::Counters;
 pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
-#[cfg(any(feature = "attention", feature = "matmul-common"))]
+#[cfg(any(feature = "attention-common", feature = "matmul-common"))]
 pub(crate) use workspace::Workspace;
 
 use moye_device::memory::Element;

@@ -36,6 +36,7 @@ macro_rules! entries {
         }
     )+ };
 }
+#[cfg(feature = "attention-bf16")]
 entries! {
     hopper_bf16_64 Bf16D64 bf16;
     hopper_bf16_64_causal Bf16D64Causal bf16;
@@ -46,6 +47,9 @@ entries! {
     hopper_bf16_192 Bf16D192 bf16;
     hopper_bf16_192x128 Bf16D192x128 bf16;
     hopper_bf16_256 Bf16D256 bf16;
+}
+#[cfg(feature = "attention-f16")]
+entries! {
     hopper_f16_64 F16D64 f16;
     hopper_f16_64_causal F16D64Causal f16;
     hopper_f16_128 F16D128 f16;
@@ -76,6 +80,7 @@ macro_rules! varied {
         }
     )+ };
 }
+#[cfg(feature = "attention-bf16")]
 varied! {
     hopper_bf16_64_varied Bf16D64Varied bf16;
     hopper_bf16_128_varied Bf16D128Causal bf16;
@@ -90,6 +95,9 @@ varied! {
     hopper_bf16_64_few Bf16D64Few bf16;
     hopper_bf16_128_few Bf16D128Few bf16;
     hopper_bf16_256_few Bf16D256Few bf16;
+}
+#[cfg(feature = "attention-f16")]
+varied! {
     hopper_f16_64_varied F16D64Varied f16;
     hopper_f16_128_varied F16D128Causal f16;
     hopper_f16_256_varied F16D256Varied f16;

@@ -25,14 +25,15 @@ mod config;
 pub mod e4m3;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod e4m3_config;
-#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+#[cfg(all(feature = "attention-e4m3", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 mod e4m3_entries;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod e4m3_mainloop;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod e4m3_softmax;
 // A text for sm_90a would be the same; the driver compiles that for sm_80 there.
-#[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
+#[cfg(not(target_feature = "sm_90a"))]
+#[allow(unused_imports, unused_macros, reason = "each feature has some of the kernels")]
 mod entries;
 mod forward;
 mod hidden;
@@ -40,7 +41,8 @@ mod hidden;
 pub mod hopper;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_config;
-#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+#[allow(unused_imports, unused_macros, reason = "each feature has some of the kernels")]
 mod hopper_entries;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 mod hopper_hidden;
@@ -73,12 +75,14 @@ mod softmax;
 pub use arguments::{Arguments, ScoreStrides, Strides, UNLIMITED, Window};
 pub use combine::{CombineStorage, combine, rows_of_block};
 pub use config::{Config, Half, Shape, Storage};
-#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+#[cfg(all(feature = "attention-e4m3", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub use e4m3_entries::*;
-#[cfg(all(feature = "attention", not(target_feature = "sm_90a")))]
+#[cfg(not(target_feature = "sm_90a"))]
+#[allow(unused_imports, reason = "each feature has some of the kernels")]
 pub use entries::*;
 pub use forward::forward;
-#[cfg(all(feature = "attention", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+#[allow(unused_imports, reason = "each feature has some of the kernels")]
 pub use hopper_entries::*;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub use hopper_scores::CHUNK;
