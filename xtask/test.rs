@@ -37,6 +37,7 @@ const EXAMPLES: &[&str] = &[
     "transpose",
     "matmul",
     "cudarc",
+    "ladder_plain_copy",
     "ladder_copy",
     "ladder_transpose",
     "ladder_matmul",

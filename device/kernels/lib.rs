@@ -16,11 +16,12 @@
 //! that kernel in its PTX.
 //!
 //! # Architectures
-//! They are compiled for sm_80 and for sm_90a. [`hopper`] is for sm_90a only. Steps 2 to 6 of the
-//! [`ladder`] are for sm_80 only: they use nothing of Hopper, so their PTX would be identical, and
-//! the driver compiles PTX for sm_80 on newer GPUs as well. The same holds for the [`mma`] products
-//! for which Hopper has faster kernels. The others, and the kernels that copy or transpose, are in
-//! both: compiled for sm_90a they start before the previous kernel has completed (PDL).
+//! They are compiled for sm_80 and for sm_90a. [`hopper`] is for sm_90a only. The kernels of the
+//! feature `ladder` are for sm_80 only: they use nothing of Hopper, so their PTX would be
+//! identical, and the driver compiles PTX for sm_80 on newer GPUs as well. The same holds for the
+//! [`mma`] products for which Hopper has faster kernels. The others, and the kernels that copy or
+//! transpose, are in both: compiled for sm_90a they start before the previous kernel has completed
+//! (PDL).
 #![no_std]
 #![deny(missing_docs)]
 #![allow(

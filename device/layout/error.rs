@@ -1,10 +1,20 @@
 //! The errors of layouts, in words that carry the values.
 
-use super::fault::LayoutErrorKind;
-use super::text::Text;
+use super::basis::NO_BASIS;
+use super::fault::{Fault, LayoutErrorKind, Value, is, next_name};
+use super::int_tuple::IntTuple;
+use super::layout::Layout;
+use super::text::{Text, put};
 
 /// The longest message of a [`LayoutError`], in bytes.
 pub(super) const MESSAGE: usize = 600;
+
+/// How much is kept free after the layout whose mode the message names.
+const RULE: usize = 130;
+
+/// The layout whose modes a sentence counts, after what it is called, where that is not the first
+/// operand.
+pub(super) type Within = Option<(&'static str, Layout)>;
 
 /// Why an operation on layouts has no answer: the operation, its operands, the mode, the two
 /// numbers and the rule.
@@ -13,12 +23,12 @@ pub(super) const MESSAGE: usize = 600;
 /// with its text, so in a `const` it is a compile error that carries the values.
 #[derive(Clone, Copy)]
 pub struct LayoutError {
-    pub(super) kind: LayoutErrorKind,
+    kind: LayoutErrorKind,
     /// The column in the text that was read; 0 without a text.
-    pub(super) column: u32,
+    column: u32,
     /// Where the reason begins in the text.
-    pub(super) reason: u16,
-    pub(super) text: Text<MESSAGE>,
+    reason: u16,
+    text: Text<MESSAGE>,
 }
 
 impl LayoutError {
@@ -59,6 +69,79 @@ impl LayoutError {
         match self.column {
             0 => None,
             column => Some(column as usize),
+        }
+    }
+}
+
+/// The errors that are about no mode: the algebra makes them, without the advice.
+impl LayoutError {
+    /// An error of `operation` on one tuple.
+    pub(super) const fn of_tuple(operation: &str, tuple: &IntTuple, fault: Fault) -> Self {
+        let mut text = Text::of_operands();
+        put!(text, str(operation), "(", tuple(tuple), ")");
+        Self::after(text, fault)
+    }
+
+    /// An error whose text begins with `text`, the operation and its operands.
+    pub(super) const fn after(mut text: Text<MESSAGE>, fault: Fault) -> Self {
+        let reason = begin_reason(&mut text);
+        Self::said(text, reason, fault, &None)
+    }
+
+    /// An error in text that was read, which `text` shows, of what stands at `column`.
+    pub(super) const fn at_column(mut text: Text<MESSAGE>, column: usize, fault: Fault) -> Self {
+        text.give_rest();
+        put!(text, ": column ", size(column));
+        let mut error = Self::after(text, fault);
+        if let LayoutErrorKind::Parse { .. } = error.kind {
+            error.kind = LayoutErrorKind::Parse { column };
+        }
+        error.column = if column > u32::MAX as usize { u32::MAX } else { column as u32 };
+        error
+    }
+
+    /// An error whose reason, which begins at `reason`, ends with the sentence of its fault.
+    pub(super) const fn said(mut text: Text<MESSAGE>, reason: u16, fault: Fault, within: &Within) -> Self {
+        let (mut rest, values) = fault.sentence();
+        loop {
+            let (literal, name) = next_name(rest);
+            text.str(literal);
+            let Some((name, after)) = name else { break };
+            let mut i = 0;
+            while !is(values[i].0, name) {
+                i += 1;
+            }
+            write_value(&mut text, values[i].1, within);
+            rest = after;
+        }
+        Self { kind: fault.kind(), column: 0, reason, text }
+    }
+}
+
+/// Ends the operands of a message, and returns where its reason begins.
+pub(super) const fn begin_reason(text: &mut Text<MESSAGE>) -> u16 {
+    text.give_rest();
+    text.str(": ");
+    text.len()
+}
+
+const fn write_value(text: &mut Text<MESSAGE>, value: Value, within: &Within) {
+    match value {
+        Value::Int(value) => text.int(value),
+        Value::Size(value) => text.size(value),
+        Value::Word(value) => text.str(value),
+        Value::Step((stride, along)) if stride == along => text.int(stride),
+        Value::Step((stride, along)) => put!(text, int(stride), " (", int(along), " along the mode)"),
+        Value::Stride((stride, basis)) => text.scaled(stride, basis),
+        Value::Basis(NO_BASIS) => text.str("none (an integer)"),
+        Value::Basis(basis) => put!(text, "basis vector ", basis(basis)),
+        Value::Mode(mode) => {
+            put!(text, " mode ", size(mode), " (modes coalesced)");
+            text.keep(RULE);
+            if let Some((what, layout)) = within {
+                put!(text, " of ", str(what), layout(layout));
+            }
+            text.give_rest();
         }
     }
 }

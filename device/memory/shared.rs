@@ -186,7 +186,7 @@ const fn within_start(swizzle: Swizzle, block: usize) {
         swizzle.write(&mut text);
         text.str(" repeats after ");
         text.int(block as i64);
-        text.str(": take one of fewer bits or a smaller shift, or a layout with a gap behind every few rows");
+        text.str(": take one of fewer bits or a smaller shift, or pad the layout after every few rows");
         panic!("{}", text.as_str());
     }
 }

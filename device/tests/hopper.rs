@@ -180,13 +180,13 @@ fn a_layout_without_a_descriptor_is_an_error_with_the_reason_and_the_nearest_lay
     assert_eq!(
         text,
         "the tile Sw<0,4,3> o 0 o (128,64):(64,1) of 16-bit elements, K-major, has no matrix descriptor for 64 x 16 of wgmma: \
-         element 1 along M (or N) lies 64 elements behind the first of its instruction, which looks for it at 8; Sw<3,3,3> o \
+         element 1 along M (or N) is 64 elements after the first of its instruction, which reads it at 8; Sw<3,3,3> o \
          0 o ((8,16),(64,1)):((64,512),(1,0)) has one: shared_memory_atom(Major::K, SwizzleBytes::B128, \
          16).tile_to_shape(tuple!((128, 64)))"
     );
     let text = told(plain(layout!((128, 64):(1, 128))), 16, Major::K, 64);
     assert!(
-        text.contains("elements 0 and 1 along K lie 128 apart, and 16 bytes of them must follow each other"),
+        text.contains("elements 0 and 1 along K are 128 apart, and 16 bytes of them must be contiguous"),
         "{text}"
     );
     let text = told(plain(layout!((96, 64):(64, 1))), 16, Major::K, 64);

@@ -328,6 +328,14 @@ fn evaluation_panics_with_the_text_of_crd2idx() {
 }
 
 #[test]
+fn a_transform_of_two_tuples_names_the_mode_in_which_they_nest_differently() {
+    let error = tuple!((4, (2, 3))).try_transform_with(&tuple!((1, 5)), |a, b| a * b).unwrap_err();
+    let text = "transform((4,(2,3)), (1,5)): mode 1, (2,3) beside 5: the two tuples nest differently; they need a \
+                tuple for each tuple and an integer for each integer";
+    assert_eq!(error.text(), text);
+}
+
+#[test]
 fn many_and_large_operands_leave_room_for_the_reason() {
     let wide = Layout::new(IntTuple::flat(&[1; 32]), IntTuple::flat(&[i64::MAX; 32]));
     for error in [
@@ -383,9 +391,22 @@ const ALGEBRA: [(&str, &str); 37] = sources! {
 /// The advice searches with the functions of the algebra, so they must not need it: an operation's
 /// two forms are made by `operation.rs`, which calls it.
 #[test]
-fn no_function_of_the_algebra_imports_the_advice() {
+fn no_function_of_the_algebra_imports_or_calls_the_advice() {
+    let advice = include_str!("../layout/refusal/mod.rs");
+    // An associated function of an error is called without an import.
+    let (_, added) = advice.split_once("impl LayoutError {").expect("what the advice adds to an error");
+    let (added, _) = added.split_once("\n}\n").unwrap();
+    let added: Vec<_> = added
+        .split("const fn ")
+        .skip(1)
+        .map(|function| function.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap())
+        .collect();
+    assert!(added.contains(&"at_place"), "{added:?}");
     for (name, text) in ALGEBRA {
         assert!(!text.contains("refusal"), "{name}.rs names the advice");
+        for function in &added {
+            assert!(!text.contains(&format!("::{function}(")), "{name}.rs calls {function} of the advice");
+        }
     }
     let rooms = include_str!("../layout/mod.rs")
         .lines()

@@ -2,19 +2,25 @@
 
 mod support;
 
-use moye::Grid;
 use moye::kernels::matmul_f32_nt;
-use support::{Fast, Problem, run_by};
+use moye::{Device, Grid};
+use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
-    run_by(matmul_f32_nt.name(), Fast::Mn, Fast::Mn, |device, problem: &mut Problem<f32>| {
-        let ((m, n, k), (lda, ldb)) = (problem.shape, problem.leading);
-        // A block of 256 threads for each tile of 128 x 128. This kernel takes any strides: two for
-        // each matrix.
-        let grid = Grid::new((m.div_ceil(128) as u32, n.div_ceil(128) as u32), 256);
-        let (a, b, c) = (&problem.a, &problem.b, &mut problem.c);
-        let arguments = (a, b, c, m as u32, n as u32, k as u32, 1, lda, 1, ldb, 1, m as i64);
-        // SAFETY: the buffers hold the matrices with these strides.
+    let device = Device::open()?;
+    let product = Product::<f32>::random(&device, Fast::Mn, Fast::Mn);
+    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
+    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
+    // An element that the kernel leaves out stays NaN.
+    let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+    // A block of 256 threads for each tile of 128 x 128 of C.
+    let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 256);
+    product.time(&device, matmul_f32_nt.name(), || {
+        // This kernel takes any strides: two for each matrix.
+        let arguments = (&a, &b, &mut c, m, n, k, 1, lda, 1, ldb, 1, ldc);
+        // SAFETY: the buffers hold the matrices with these extents and strides.
         unsafe { device.launch(&matmul_f32_nt, grid, arguments) }
-    })
+    })?;
+    assert!(c.download()? == product.c, "a result that differs from float64");
+    Ok(())
 }

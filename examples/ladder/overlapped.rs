@@ -5,30 +5,31 @@ mod support;
 
 use moye::kernels::ladder::ladder_overlapped;
 use moye::layout::layout;
-use moye_device::atom::copy::SM80_CP_ASYNC_CACHEALWAYS;
+use moye::{Device, Grid};
+use moye_device::atom::TiledMma;
 use moye_device::atom::mma::UniversalFma;
-use moye_device::atom::{TiledCopy, TiledMma};
-use support::{Block, Fast, run};
+use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
-    // What changes from step 3 is the copy atom: the instruction moves 8 bytes from global to
-    // shared memory.
-    const COPY: TiledCopy<SM80_CP_ASYNC_CACHEALWAYS<u64>, f32> =
-        TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
-    println!("{COPY:?}");
-
     // The operands of a whole tile are in registers. How many that is depends on how the threads
     // divide C.
     for atoms in [layout!((32, 8, 1)), layout!((16, 16, 1))] {
         let mma = TiledMma::<UniversalFma<f32>>::new(atoms);
-        let registers = |part: moye::layout::Layout| part.size();
-        println!(
-            "threads {atoms}: {} registers of A, {} of B, {} of C",
-            registers(mma.partition_a(layout!((128, 8)))),
-            registers(mma.partition_b(layout!((128, 8)))),
-            registers(mma.partition_c(layout!((128, 128))))
-        );
+        let (a, b) = (mma.partition_a(layout!((128, 8))), mma.partition_b(layout!((128, 8))));
+        println!("threads {atoms}: {} registers of A, {} of B", a.size(), b.size());
     }
 
-    run(&ladder_overlapped, Block { tile: (128, 128), threads: 256 }, Fast::Mn, Fast::Mn)
+    let device = Device::open()?;
+    let product = Product::<f32>::random(&device, Fast::Mn, Fast::Mn);
+    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
+    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
+    let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+    // A block of 256 threads for each tile of 128 x 128 of C.
+    let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 256);
+    product.time(&device, ladder_overlapped.name(), || {
+        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+        unsafe { device.launch(&ladder_overlapped, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
+    })?;
+    assert!(c.download()? == product.c, "a result that differs from float64");
+    Ok(())
 }

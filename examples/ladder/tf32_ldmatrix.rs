@@ -5,10 +5,11 @@ mod support;
 
 use moye::kernels::ladder::ladder_tf32_ldmatrix;
 use moye::layout::{ComposedLayout, Swizzle, layout};
+use moye::{Device, Grid};
 use moye_device::atom::copy::SM75_U32x4_LDSM_N;
 use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a};
-use support::{Block, Fast, run};
+use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
     // The copy is made of the product: it brings every lane what `mma.sync` wants of it.
@@ -23,5 +24,17 @@ fn main() -> moye::Result<()> {
         println!("{name}: {} words of one bank at a time", READ.access_s(tile).conflict_degree());
     }
 
-    run(&ladder_tf32_ldmatrix, Block { tile: (16, 8), threads: 32 }, Fast::K, Fast::K)
+    let device = Device::open()?;
+    let product = Product::<f32>::random(&device, Fast::K, Fast::K);
+    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
+    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
+    let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+    // A warp for each tile of 16 x 8 of C.
+    let grid = Grid::new((m.div_ceil(16), n.div_ceil(8)), 32);
+    product.time(&device, ladder_tf32_ldmatrix.name(), || {
+        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+        unsafe { device.launch(&ladder_tf32_ldmatrix, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
+    })?;
+    assert!(c.download()? == product.c, "a result that differs from float64");
+    Ok(())
 }

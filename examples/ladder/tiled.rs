@@ -5,10 +5,11 @@ mod support;
 
 use moye::kernels::ladder::ladder_tiled;
 use moye::layout::layout;
+use moye::{Device, Grid};
 use moye_device::atom::copy::UniversalCopy;
 use moye_device::atom::mma::UniversalFma;
 use moye_device::atom::{TiledCopy, TiledMma};
-use support::{Block, Fast, run};
+use support::{Fast, Product};
 
 fn main() -> moye::Result<()> {
     // 256 threads copy a tile of 128 x 8: the threads cover 32 x 8 of it, so each has 4 elements.
@@ -19,5 +20,17 @@ fn main() -> moye::Result<()> {
     const MMA: TiledMma<UniversalFma<f32>> = TiledMma::new(layout!((32, 8, 1)));
     println!("a thread's part of a tile of C, (MMA, MMA_M, MMA_N): {}", MMA.partition_c(layout!((128, 128))));
 
-    run(&ladder_tiled, Block { tile: (128, 128), threads: 256 }, Fast::Mn, Fast::Mn)
+    let device = Device::open()?;
+    let product = Product::<f32>::random(&device, Fast::Mn, Fast::Mn);
+    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
+    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
+    let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+    // A block of 256 threads for each tile of 128 x 128 of C.
+    let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 256);
+    product.time(&device, ladder_tiled.name(), || {
+        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+        unsafe { device.launch(&ladder_tiled, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
+    })?;
+    assert!(c.download()? == product.c, "a result that differs from float64");
+    Ok(())
 }

@@ -245,6 +245,33 @@ fn a_step_adds_up_a_very_long_k(
 }
 
 #[rstest]
+fn a_plain_copy_is_exact(
+    #[values((1, 1), (32, 32), (31, 33), (7, 131), (131, 7))] (m, n): (usize, usize),
+    // How far the rows and the columns of the source are apart, those of the destination are not.
+    #[values((1, 131), (131, 1), (2, 300))] (row_stride, col_stride): (usize, usize),
+) {
+    for device in devices() {
+        let mut rng = rng(&[m, n, row_stride]);
+        let src = TestMatrix::random(&device, Shape { rows: m, cols: n, row_stride, col_stride }, &mut rng);
+        let shape = Shape { rows: m, cols: n, row_stride: 1, col_stride: m + 1 };
+        let mut dst = TestMatrix::poisoned(&device, shape);
+        let grid = Grid::new((m.div_ceil(32) as u32, n.div_ceil(32) as u32), 256);
+        let strides = (row_stride as i64, col_stride as i64, m as i64 + 1);
+        let (from, to) = (src.view(), dst.view_mut());
+        let arguments = (from, to, m as u32, n as u32, strides.0, strides.1, 1, strides.2);
+        // SAFETY: both matrices are inside their buffers, which are two.
+        unsafe { device.launch(&ladder::ladder_plain_copy, grid, arguments) }.unwrap();
+        // Downloading also checks the poison between the columns.
+        let result = dst.download();
+        for j in 0..n {
+            for i in 0..m {
+                assert_eq!(result(i, j), src.at(i, j), "element ({i}, {j}) on {}", device.name());
+            }
+        }
+    }
+}
+
+#[rstest]
 fn a_leading_dimension_that_breaks_the_contract_is_found(
     #[values(
         Vectorized64,
@@ -308,7 +335,8 @@ fn hundreds_of_shapes_on_a_gpu(
 
 #[test]
 fn the_guide_shows_the_kernels_as_they_are() {
-    const SOURCES: [&str; 7] = [
+    const SOURCES: [&str; 8] = [
+        include_str!("../../device/kernels/ladder/plain_copy.rs"),
         include_str!("../../device/kernels/ladder/copy_async.rs"),
         include_str!("../../device/kernels/ladder/transpose.rs"),
         include_str!("../../device/kernels/ladder/matmul.rs"),

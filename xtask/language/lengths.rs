@@ -1,45 +1,135 @@
-//! The length of the shipped kernels' files.
+//! The length of kernels, pages and examples that promise to be short.
 
 use super::Fault;
 
-/// The most lines of a kernel, its documentation and comments included.
-const MOST: usize = 450;
-/// Where the shipped kernels are.
-const KERNELS: &str = "device/kernels/";
-/// Their tests, which have files of their own.
-const TESTS: &str = "device/kernels/tests/";
 /// The line that begins a file's tests, which are not counted.
 const OWN_TESTS: &str = "#[cfg(test)]";
 
-/// The file of a kernel that is too long.
+/// The most lines of a file, or of each Rust file of a folder and its subfolders, documentation and
+/// comments included. The first entry that a file matches is its own.
+#[rustfmt::skip] // A table.
+const MOST: &[(&str, usize)] = &[
+    // Kernels of one page.
+    ("examples/pages/src/attention.rs", 120),
+    ("examples/pages/src/softmax.rs", 50),
+    ("examples/pages/src/rmsnorm.rs", 40),
+    // The ladder: a kernel, and its host side.
+    ("device/kernels/ladder/", 100),
+    ("examples/ladder/support/", usize::MAX),
+    ("examples/ladder/", 40),
+    // The steps of the guide to Hopper.
+    ("examples/hopper-steps/src/step1.rs", 60),
+    ("examples/hopper-steps/src/step2.rs", 60),
+    ("examples/hopper-steps/src/step3.rs", 80),
+    ("examples/hopper-steps/src/step4.rs", 80),
+    ("examples/hopper-steps/src/step5.rs", 80),
+    ("examples/hopper-steps/src/step6.rs", 90),
+    ("examples/hopper-steps/src/step7.rs", 40),
+    // The shipped kernels; their tests have files of their own.
+    ("device/kernels/tests/", usize::MAX),
+    ("device/kernels/", 450),
+];
+
+/// The most lines of all Rust files of a folder together.
+const SUMS: [(&str, usize); 1] = [("device/kernels/hopper/", 3500)];
+
+/// The lines that count.
+fn lines(text: &str) -> usize {
+    text.lines().take_while(|line| *line != OWN_TESTS).count()
+}
+
+/// A file that is too long.
 pub fn check(name: &str, text: &str, faults: &mut Vec<Fault>) {
-    if !name.starts_with(KERNELS) || name.starts_with(TESTS) || !name.ends_with(".rs") {
+    let Some(&(_, most)) = MOST.iter().find(|(start, _)| name.starts_with(start) && name.ends_with(".rs"))
+    else {
         return;
+    };
+    let lines = lines(text);
+    if lines > most {
+        let what = format!("{lines} lines without tests, and {most} is the most of this file");
+        faults.push(Fault::new(name, most + 1, what));
     }
-    let lines = text.lines().take_while(|line| *line != OWN_TESTS).count();
-    if lines > MOST {
-        let what = format!("{lines} lines without tests, and {MOST} is the most of a kernel's file");
-        faults.push(Fault::new(name, MOST + 1, what));
+}
+
+/// Counts the lines of the folders in [`SUMS`].
+#[derive(Default)]
+pub struct Sums([usize; SUMS.len()]);
+
+impl Sums {
+    pub fn add(&mut self, name: &str, text: &str) {
+        for ((folder, _), sum) in SUMS.iter().zip(&mut self.0) {
+            if name.starts_with(folder) && name.ends_with(".rs") {
+                *sum += lines(text);
+            }
+        }
+    }
+
+    /// The folders that are too long.
+    pub fn faults(&self) -> Vec<Fault> {
+        let too_long = SUMS.iter().zip(self.0).filter(|((_, most), sum)| sum > most);
+        let fault = |(&(folder, most), sum): (&(&str, usize), usize)| {
+            let what = format!("{sum} lines without tests in all, and {most} is the most of this folder");
+            Fault::new(folder, 1, what)
+        };
+        too_long.map(fault).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checkout::Checkout;
+
+    /// What is said of a file of this many lines, and of what follows them.
+    fn said(name: &str, lines: usize, end: &str) -> Vec<String> {
+        let mut faults = Vec::new();
+        check(name, &("\n".repeat(lines) + end), &mut faults);
+        faults.iter().map(|fault| fault.what.clone()).collect()
+    }
 
     #[test]
     fn a_kernels_file_may_have_450_lines_and_its_tests_more() {
-        let faults = |name: &str, lines: usize, end: &str| {
-            let mut faults = Vec::new();
-            check(name, &("\n".repeat(lines) + end), &mut faults);
-            faults.iter().map(|fault| fault.what.clone()).collect::<Vec<_>>()
-        };
-        let tests = format!("{OWN_TESTS}\n{}", "\n".repeat(MOST));
-        assert!(faults("device/kernels/attention/a.rs", MOST, &tests).is_empty());
-        let more = faults("device/kernels/attention/a.rs", MOST + 1, &tests);
-        assert_eq!(more.len(), 1, "{more:?}");
-        assert!(more[0].starts_with("451 lines without tests"), "{more:?}");
-        assert!(faults("device/kernels/tests/a.rs", MOST + 1, "").is_empty());
-        assert!(faults("device/layout/a.rs", MOST + 1, "").is_empty());
+        let tests = format!("{OWN_TESTS}\n{}", "\n".repeat(450));
+        assert!(said("device/kernels/attention/a.rs", 450, &tests).is_empty());
+        let more = said("device/kernels/attention/a.rs", 451, &tests);
+        assert_eq!(more, ["451 lines without tests, and 450 is the most of this file"]);
+        assert!(said("device/kernels/tests/a.rs", 451, "").is_empty());
+        assert!(said("device/layout/a.rs", 451, "").is_empty());
+    }
+
+    #[test]
+    fn each_file_of_the_table_may_have_its_limit_and_no_line_more() {
+        for &(start, most) in MOST.iter().filter(|(_, most)| *most < usize::MAX) {
+            let name = if start.ends_with('/') { format!("{start}a.rs") } else { start.to_owned() };
+            assert!(said(&name, most, "").is_empty(), "{name}");
+            assert_eq!(said(&name, most + 1, "").len(), 1, "{name}");
+        }
+        assert!(said("examples/ladder/support/mod.rs", 41, "").is_empty());
+        assert!(said("examples/ladder/README.md", 41, "").is_empty());
+    }
+
+    #[test]
+    fn the_files_of_a_folder_count_together() {
+        let (folder, most) = SUMS[0];
+        let mut sums = Sums::default();
+        sums.add(&format!("{folder}a.rs"), &"\n".repeat(most - 1));
+        sums.add(&format!("{folder}b/c.rs"), &format!("\n{OWN_TESTS}\n\n"));
+        sums.add("device/kernels/mma/a.rs", "\n");
+        assert!(sums.faults().is_empty(), "exactly the limit");
+        sums.add(&format!("{folder}d.rs"), "\n");
+        let faults: Vec<_> = sums.faults().iter().map(ToString::to_string).collect();
+        let text = format!(
+            "{folder}:1: {} lines without tests in all, and {most} is the most of this folder",
+            most + 1
+        );
+        assert_eq!(faults, [text]);
+    }
+
+    #[test]
+    fn what_has_a_limit_is_there() {
+        let root = Checkout::find().unwrap().root;
+        for (name, _) in MOST.iter().chain(&SUMS) {
+            assert!(root.join(name).exists(), "{name}");
+        }
     }
 }

@@ -22,6 +22,7 @@ use crate::checkout::Checkout;
 use crate::steps::quietly;
 use anyhow::{Context, Result, bail};
 use contracts::Contracts;
+use lengths::Sums;
 use std::fmt::{self, Display, Formatter};
 use std::fs;
 use std::path::Path;
@@ -34,7 +35,6 @@ const ENDINGS: &[&str] = &[".rs", ".md", ".py", ".pyi", ".toml", ".sh", ".toml.i
 const EXCEPT: &[(&str, &str)] = &[
     ("xtask/language/", "has the words themselves"),
     ("tests/fixtures/data/", "recorded output"),
-    ("docs/readings.md", "quotes sentences that were rewritten"),
     ("Cargo.toml", "descriptions are checked where they are shown: in README.md"),
 ];
 
@@ -67,7 +67,7 @@ pub fn run(checkout: &Checkout) -> Result<()> {
     list.current_dir(&checkout.root);
     list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
-    let (mut faults, mut contracts) = (Vec::new(), Contracts::default());
+    let (mut faults, mut contracts, mut sums) = (Vec::new(), Contracts::default(), Sums::default());
     for name in names.split('\0').filter(|name| is_checked(name)) {
         let path = checkout.root.join(name);
         // A link's file is checked under its own name; a file that was removed is not.
@@ -76,10 +76,12 @@ pub fn run(checkout: &Checkout) -> Result<()> {
         }
         let text = read(&path)?;
         contracts.add(name, &text);
+        sums.add(name, &text);
         faults.extend(check(name, &text));
     }
     eprintln!("   unsafe: {}", contracts.counts());
     faults.extend(contracts.faults());
+    faults.extend(sums.faults());
     faults.sort();
     for fault in &faults {
         eprintln!("{fault}");

@@ -28,7 +28,7 @@ fn each_page_of_the_guide_runs_as_a_test_is_in_the_index_and_has_a_reading() {
     let mut pages = 0;
     for entry in fs::read_dir(root().join("docs/guide")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(readings.contains(&format!(": docs/guide/{name}\n")), "no reading of docs/guide/{name}");
+        assert!(readings.contains(&format!("\n| docs/guide/{name} | 20")), "no reading of docs/guide/{name}");
         if name == "README.md" {
             continue;
         }
@@ -56,7 +56,7 @@ fn each_record_and_each_readme_of_a_package_has_a_reading() {
     }
     for page in &pages {
         let name = page.strip_prefix(root()).unwrap().to_str().unwrap();
-        assert!(readings.contains(&format!(": {name}\n")), "no reading of {name}");
+        assert!(readings.contains(&format!("\n| {name} | 20")), "no reading of {name}");
     }
     assert!(pages.len() > 25, "{} pages", pages.len());
 }
@@ -295,4 +295,111 @@ fn a_page_of_a_crate_is_in_the_list_that_resolves_links_of_docs_rs() {
     listed.sort();
     pages.sort();
     assert_eq!(listed, pages);
+}
+
+/// Names of the tables that are a user's own, Rust's, or names of crates.
+const NOT_OURS: [&str; 7] = ["Copy", "Threads", "Tile", "const", "moye", "moye_draw", "println"];
+
+/// The names in a piece of code: of what is called, named by a path or a type, or alone. Others are
+/// variables.
+fn names_in(code: &str) -> Vec<&str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut names = Vec::new();
+    let mut from = 0;
+    while let Some(start) = code[from..].find(is_part).map(|at| from + at) {
+        let end = code[start..].find(|c| !is_part(c)).map_or(code.len(), |at| start + at);
+        let (name, after) = (&code[start..end], &code[end..]);
+        from = end;
+        let is_called = after.starts_with(['(', '!', '<']) || after.starts_with("::");
+        let is_type = name.starts_with(|c: char| c.is_uppercase());
+        let is_alone = name.len() == code.len();
+        // `N` and `CLUSTER` are parameters, `u128` and `f16` are numbers, `_nn` ends a name.
+        let is_parameter = !name.contains(|c: char| c.is_lowercase() || c == '_');
+        let is_number =
+            name.trim_start_matches("bf").trim_start_matches(['f', 'u', 'i']).parse::<u32>().is_ok();
+        if (is_called || is_type || is_alone || code[..start].ends_with('.') || code[..start].ends_with("::"))
+            && !(name.len() == 1
+                || is_parameter
+                || is_number
+                || name.starts_with('_')
+                || NOT_OURS.contains(&name))
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Whether a source declares a name: by a keyword, or as a line of a macro's table or of an `enum`.
+fn declares(source: &str, name: &str) -> bool {
+    const KEYWORDS: [&str; 10] = [
+        "fn ",
+        "struct ",
+        "enum ",
+        "trait ",
+        "type ",
+        "const ",
+        "mod ",
+        "as ",
+        "macro_rules! ",
+        "macro_rules! __",
+    ];
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    source.match_indices(name).any(|(at, _)| {
+        let (before, after) = (&source[..at], &source[at + name.len()..]);
+        let line = before.rsplit('\n').next().unwrap_or(before).trim_start();
+        if after.starts_with(is_part) || line.starts_with("//") {
+            return false;
+        }
+        let is_type = name.starts_with(|c: char| c.is_uppercase());
+        let is_intrinsic = after.lines().next().is_some_and(|rest| rest.contains("\"llvm."));
+        KEYWORDS.iter().any(|keyword| line.ends_with(keyword))
+            || line.is_empty() && (after.starts_with(" / try_") || after.starts_with(" \"") || is_intrinsic)
+            || line.is_empty() && is_type && after.starts_with([',', '(', ' '])
+    })
+}
+
+#[test]
+fn our_names_in_the_tables_of_names_are_in_the_sources() {
+    let mut sources = Vec::new();
+    let mut folders: Vec<_> =
+        ["device", "host", "macros", "sim", "tools/draw"].iter().map(|folder| root().join(folder)).collect();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("tests") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push(fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+    let page = fs::read_to_string(root().join("docs/guide/README.md")).unwrap();
+    let (_, tables) = page.split_once("\n## CUDA's name -> ours\n").expect("the first table of names");
+    let (mut names, mut missing) = (0, Vec::new());
+    for row in tables.lines().filter(|line| line.starts_with("| ")).skip(2) {
+        let cells: Vec<_> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        let [theirs, ours] = cells[..] else { panic!("a row of two cells: {row}") };
+        let ours = if ours.starts_with("the same") { theirs } else { ours };
+        for name in ours.split('`').skip(1).step_by(2).flat_map(names_in) {
+            names += 1;
+            if !sources.iter().any(|source| declares(source, name)) {
+                missing.push(format!("{name}: {row}"));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "no source declares\n{}", missing.join("\n"));
+    assert!(names > 200, "{names} names");
+}
+
+#[test]
+fn a_name_of_a_table_is_declared_and_not_only_used() {
+    assert_eq!(names_in("mma.gemm_into(&mut d, a, &c)"), ["gemm_into"]);
+    assert_eq!(names_in("TmaCopy<T, L, RANK>"), ["TmaCopy"]);
+    assert_eq!(names_in("arch::fence_gpu"), ["arch", "fence_gpu"]);
+    assert_eq!((names_in("filter"), names_in("_nn"), names_in("f16")), (vec!["filter"], vec![], vec![]));
+    let source = "pub const fn size(&self) {}\n    slice / try_slice(a: B) = f;\n    Zero,\n    // fn spoken()\n    used(size);\n";
+    assert!(["size", "slice", "Zero"].iter().all(|name| declares(source, name)));
+    assert!(!declares("pub fn sizes() {}", "size"));
+    assert!(!["sizes", "try_size", "spoken", "used", "One"].iter().any(|name| declares(source, name)));
 }

@@ -116,3 +116,24 @@ fn a_link_into_the_checkout_is_found() {
     let text = "![a](docs/a.svg) [b](https://docs.rs/moye) [c](../c.md)";
     assert_eq!(relative_targets(text), ["docs/a.svg", "../c.md"]);
 }
+
+/// A crate with kernels of its own depends on `moye` for devices, buffers and launches.
+#[test]
+fn the_library_without_operations_depends_on_no_shipped_kernel() {
+    let tree = |features: &[&str]| {
+        let options =
+            ["tree", "--offline", "--package", "moye", "--edges", "normal,build", "--prefix", "none"];
+        cargo(&[&options, features].concat())
+    };
+    let has_kernels = |tree: &str| tree.lines().any(|line| line.starts_with("moye-kernels "));
+    for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "cust,cudarc"]]
+    {
+        let tree = tree(features);
+        assert!(tree.starts_with("moye ") && tree.contains("\nmoye-device "), "{tree}");
+        assert!(!has_kernels(&tree), "{features:?}: {tree}");
+    }
+    assert!(
+        has_kernels(&tree(&["--no-default-features", "--features", "movement"])),
+        "an operation has kernels"
+    );
+}

@@ -30,8 +30,9 @@ fn the_table_has_a_row_for_each_kernel_and_architecture() {
     };
     assert_eq!(
         rows.len(),
-        1 + 5 * 2,
-        "copy, copy_async, copy_lines, copy_long_lines and matmul_f32_nt, for both architectures: {table}"
+        1 + 5 * 2 + 1,
+        "copy, copy_async, copy_lines, copy_long_lines and matmul_f32_nt, for both architectures; \
+         ladder_plain_copy for one: {table}"
     );
     for arch in ["sm_80", "sm_90a"] {
         // 32 columns of 33 numbers; a thread has 4 elements of each tile.

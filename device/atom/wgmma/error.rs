@@ -109,29 +109,29 @@ const fn write_reason<const N: usize>(text: &mut Text<N>, reason: Reason, bits: 
             text.int(next);
             text.str(" along ");
             text.str(mode_name(mode));
-            text.str(" lie ");
+            text.str(" are ");
             text.int(gap);
-            text.str(" apart, and 16 bytes of them must follow each other");
+            text.str(" apart, and 16 bytes of them must be contiguous");
         }
         Reason::Unaligned { mode, index, offset } => {
             text.str("element ");
             text.int(index);
             text.str(" along ");
             text.str(mode_name(mode));
-            text.str(" lies at ");
+            text.str(" is at offset ");
             text.int(offset);
-            text.str(", not a multiple of the ");
+            text.str(", not a multiple of ");
             text.int(128 / bits);
-            text.str(" that make 16 bytes");
+            text.str(", which is 16 bytes");
         }
         Reason::Place { mode, index, found, wanted } => {
             text.str("element ");
             text.int(index);
             text.str(" along ");
             text.str(mode_name(mode));
-            text.str(" lies ");
+            text.str(" is ");
             text.int(found);
-            text.str(" elements behind the first of its instruction, which looks for it at ");
+            text.str(" elements after the first of its instruction, which reads it at ");
             text.int(wanted);
         }
         Reason::RowTooLong { row, rows } => {
@@ -143,11 +143,11 @@ const fn write_reason<const N: usize>(text: &mut Text<N>, reason: Reason, bits: 
         Reason::Start { index, offset, pattern } => {
             text.str("the instruction's tile that begins at element ");
             text.int(index);
-            text.str(" lies at ");
+            text.str(" is at offset ");
             text.int(offset);
-            text.str(", within the ");
+            text.str(", inside the ");
             text.int(pattern);
-            text.str(" elements that the swizzle repeats after");
+            text.str(" elements after which the swizzle repeats");
         }
         Reason::Far { offset } => {
             text.str("an offset of ");

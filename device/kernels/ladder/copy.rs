@@ -1,4 +1,5 @@
-//! Step 1: a copy through shared memory. Each block has a tile of 32 x 32 and 32 x 8 threads.
+//! Step 1: the copy with padded columns in shared memory. Only the layout differs from the plain
+//! copy's: rows of the tile can now be read without bank conflicts, as the transpose does.
 
 use moye_device::algorithm;
 use moye_device::prelude::*;

@@ -2,7 +2,7 @@
 //!
 //! | step | kernel | what is new |
 //! | --- | --- | --- |
-//! | 1 | [`copy`](super::copy), [`copy_async`](super::copy_async), [`transpose`](super::transpose), [`matmul_f32_nt`](super::matmul_f32_nt) | tiles in shared memory, a product of fragments |
+//! | 1 | [`ladder_plain_copy`], [`copy`](super::copy), [`copy_async`](super::copy_async), [`transpose`](super::transpose), [`matmul_f32_nt`](super::matmul_f32_nt) | tiles in shared memory, a product of fragments |
 //! | 2 | [`ladder_tiled`] | tiled copy and tiled MMA; the next tile is loaded while this one is multiplied |
 //! | 3 | [`ladder_vectorized_64`], [`ladder_vectorized_128`] | copies of 64 and 128 bits |
 //! | 4 | [`ladder_overlapped`] | `cp.async` beside the product, operands in fragments |
@@ -29,7 +29,7 @@ pub(crate) mod matmul;
 #[cfg(feature = "movement")]
 pub(crate) mod transpose;
 
-/// Steps 2 to 6, for sm_80 alone: newer GPUs run the same text.
+/// The plain copy and steps 2 to 6, for sm_80 alone: newer GPUs run the same text.
 macro_rules! steps {
     ($($file:ident: $($kernel:ident),+;)+) => { $(
         #[cfg(all(feature = "ladder", not(target_feature = "sm_90a")))]
@@ -39,6 +39,7 @@ macro_rules! steps {
     )+ };
 }
 steps! {
+    plain_copy: ladder_plain_copy;
     tiled: ladder_tiled;
     vectorized: ladder_vectorized_64, ladder_vectorized_128;
     overlapped: ladder_overlapped;

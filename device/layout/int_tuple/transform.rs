@@ -7,6 +7,7 @@
 
 use super::super::error::LayoutError;
 use super::super::fault::Fault;
+use super::super::operation::refused;
 use super::super::text::Text;
 use super::{ANY, IntTuple, Leaf, NO_BASIS};
 
@@ -123,7 +124,8 @@ impl IntTuple {
             }
         }
         let Some(fault) = fault else { return Ok(*self) };
-        Err(LayoutError::of_tuples("transform", self, other, fault))
+        refused!(transform(a: IntTuple, b: IntTuple), (&a, &b));
+        Err(refused(self, other, fault))
     }
 
     const fn put(&mut self, leaf: usize, value: i64) {

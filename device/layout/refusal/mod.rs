@@ -2,13 +2,13 @@
 //!
 //! The functions of the algebra report a [`Fault`]: two numbers and the rule. An operation that is
 //! refused hands it here with its operands, and the mode is looked for after the fact. No function
-//! of the algebra imports this module: `operation!` and its like call it.
+//! of the algebra imports this module or calls what it adds to [`LayoutError`]: `operation!` and
+//! its like do. An error that is about no mode is made by the constructors in `error.rs`.
 
 mod find;
 
-use super::basis::NO_BASIS;
-use super::error::{LayoutError, MESSAGE};
-use super::fault::{Fault, LayoutErrorKind, Value, is, next_name};
+use super::error::{LayoutError, MESSAGE, Within, begin_reason};
+use super::fault::Fault;
 use super::int_tuple::IntTuple;
 use super::layout::Layout;
 use super::profile::MAX_NODES;
@@ -17,9 +17,6 @@ pub(crate) use find::*;
 
 /// How much of a message is kept free for the reason, after the mode that it is about.
 const REASON: usize = 250;
-
-/// How much is kept free after the layout whose mode the message names.
-const RULE: usize = 130;
 
 /// The mode that a refused operation is about, by its name and the types of its operands.
 macro_rules! place {
@@ -42,6 +39,7 @@ macro_rules! place {
     (tile_to_shape_ordered; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_shape $of };
     (with_shape; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_reshaped $of };
     (make_layout; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_difference $of };
+    (transform; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_difference $of };
     (inner_product; $($ty:ident)+; $of:tt) => { $crate::layout::refusal::of_difference $of };
     (idx2crd_strided; $($ty:ident)+; ($index:expr, $shape:expr, $stride:expr)) => {
         $crate::layout::refusal::of_difference($shape, $stride)
@@ -55,45 +53,11 @@ macro_rules! place {
 pub(crate) use place;
 
 impl LayoutError {
-    /// An error of `operation` on one tuple.
-    pub(crate) const fn of_tuple(operation: &str, tuple: &IntTuple, fault: Fault) -> Self {
-        let mut text = Text::of_operands();
-        put!(text, str(operation), "(", tuple(tuple), ")");
-        Self::after(text, fault)
-    }
-
-    /// An error of `operation` on two tuples, which nest differently or otherwise do not fit.
-    pub(crate) const fn of_tuples(operation: &str, a: &IntTuple, b: &IntTuple, fault: Fault) -> Self {
-        let mut text = Text::of_operands();
-        put!(text, str(operation), "(", tuple(a), ", ", tuple(b), ")");
-        Self::at_place(text, fault, &of_difference(a, b))
-    }
-
-    /// An error whose text begins with `text`, the operation and its operands.
-    pub(crate) const fn after(text: Text<MESSAGE>, fault: Fault) -> Self {
-        Self::at_place(text, fault, &Place::whole())
-    }
-
     /// [`after`](Self::after), of a fault that is about some mode.
     pub(crate) const fn at_place(mut text: Text<MESSAGE>, fault: Fault, place: &Place) -> Self {
-        text.give_rest();
-        text.str(": ");
-        let reason = text.len();
+        let reason = begin_reason(&mut text);
         place.write(&mut text);
-        place.write_fault(&mut text, &fault);
-        Self { kind: fault.kind(), column: 0, reason, text }
-    }
-
-    /// An error in text that was read, which `text` shows, of what stands at `column`.
-    pub(crate) const fn at_column(mut text: Text<MESSAGE>, column: usize, fault: Fault) -> Self {
-        text.give_rest();
-        put!(text, ": column ", size(column));
-        let mut error = Self::after(text, fault);
-        if let LayoutErrorKind::Parse { .. } = error.kind {
-            error.kind = LayoutErrorKind::Parse { column };
-        }
-        error.column = if column > u32::MAX as usize { u32::MAX } else { column as u32 };
-        error
+        Self::said(text, reason, fault, &place.within)
     }
 }
 
@@ -111,7 +75,7 @@ pub(crate) struct Place {
     /// The complement of the tile, if the fault is about that.
     rest: Option<Layout>,
     /// What the modes that a sentence counts are modes of, where that is not the first operand.
-    within: Option<(&'static str, Layout)>,
+    within: Within,
 }
 
 impl Place {
@@ -161,43 +125,5 @@ impl Place {
             put!(text, "the complement ", layout(rest), " of the tile: ");
         }
         text.give_rest();
-    }
-
-    /// The sentence of a fault at this place, with the values in place of their names.
-    const fn write_fault(&self, text: &mut Text<MESSAGE>, fault: &Fault) {
-        let (sentence, values) = fault.sentence();
-        let mut rest = sentence;
-        loop {
-            let (literal, name) = next_name(rest);
-            text.str(literal);
-            let Some((name, after)) = name else { return };
-            let mut i = 0;
-            while !is(values[i].0, name) {
-                i += 1;
-            }
-            self.write_value(text, values[i].1);
-            rest = after;
-        }
-    }
-
-    const fn write_value(&self, text: &mut Text<MESSAGE>, value: Value) {
-        match value {
-            Value::Int(value) => text.int(value),
-            Value::Size(value) => text.size(value),
-            Value::Word(value) => text.str(value),
-            Value::Step((stride, along)) if stride == along => text.int(stride),
-            Value::Step((stride, along)) => put!(text, int(stride), " (", int(along), " along the mode)"),
-            Value::Stride((stride, basis)) => text.scaled(stride, basis),
-            Value::Basis(NO_BASIS) => text.str("none (an integer)"),
-            Value::Basis(basis) => put!(text, "basis vector ", basis(basis)),
-            Value::Mode(mode) => {
-                put!(text, " mode ", size(mode), " (modes coalesced)");
-                text.keep(RULE);
-                if let Some((what, layout)) = &self.within {
-                    put!(text, " of ", str(what), layout(layout));
-                }
-                text.give_rest();
-            }
-        }
     }
 }

@@ -12,6 +12,17 @@ const F16: &str = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32";
 
 /// The steps of the ladder in `kernels::ladder`: instructions with their counts.
 pub const LADDER: &[(&str, &[(&str, usize)])] = &[
+    // As `copy`, of which there are texts for both architectures.
+    (
+        "ladder_plain_copy",
+        &[
+            ("ld.global.b32", 4),
+            ("st.shared.b32", 4),
+            ("ld.shared.b32", 4),
+            ("st.global.b32", 4),
+            ("bar.sync", 1),
+        ],
+    ),
     // A thread of 256 has 64 accumulators over 8 elements along K. 4 of A and 4 of B a thread and
     // tile, ahead of the loop and in it; 4 + 16 operands for 64 products.
     (

@@ -280,6 +280,7 @@ fn the_driver_agrees() {
         let threads = kernel.bounds().threads.unwrap();
         assert!(attributes.max_threads >= threads, "{}: {attributes:?}", kernel.name());
     }
+    check(&device, &kernels::ladder::ladder_plain_copy);
     check(&device, &kernels::copy);
     check(&device, &kernels::copy_async);
     check(&device, &kernels::transpose);

@@ -166,9 +166,12 @@ fn main() -> Result<()> {
     println!("\nGB/s, read and written\n");
     let heads = MATRICES.map(|extent| format!("{extent} x {extent} | device copy | ratio")).join(" | ");
     println!("| step | kernel | {heads} |\n| --- | --- |{}", " ---: | ---: | ---: |".repeat(MATRICES.len()));
-    for (kernel, transposes) in
-        [(kernels::copy, false), (kernels::copy_async, false), (kernels::transpose, true)]
-    {
+    for (kernel, transposes) in [
+        (ladder_plain_copy, false),
+        (kernels::copy, false),
+        (kernels::copy_async, false),
+        (kernels::transpose, true),
+    ] {
         let mut line = format!("| 1 | `{}` |", kernel.name());
         for extent in MATRICES {
             let (ours, theirs) = moved(&device, &kernel, transposes, extent)?;
