@@ -26,7 +26,6 @@ const HOST_ONLY: &[&str] = &[
     "xtask",
     "moye-compile-errors",
     "moye-launch-errors",
-    "moye-kernels-collective",
     "moye-kernels-copy",
     "moye-kernels-hopper",
     "moye-kernels-mma",

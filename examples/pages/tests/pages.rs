@@ -84,7 +84,7 @@ fn attention<T: Real>(
     let count = batches * s * heads * d;
     let (q, k, v) = (numbers::<T>(count, 1), numbers::<T>(count, 2), numbers::<T>(count, 3));
     let [dq, dk, dv] = [("q", &q), ("k", &k), ("v", &v)].map(|(name, values)| upload(&memory, name, values));
-    let o = upload(&memory, "o", &vec![T::default(); count]);
+    let o = upload(&memory, "o", &vec![T::of(f64::NAN); count]);
     let arguments = (
         Global::from_address(dq.address()),
         Global::from_address(dk.address()),

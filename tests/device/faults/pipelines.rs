@@ -33,7 +33,7 @@ enum Wrong {
     ReleasesEarly,
     /// A stage is read before the wait for it.
     ReadsBeforeTheWait,
-    /// A warp that meets the producer reads a stage, but does not wait for it.
+    /// A warp that meets the producer reads a stage that no thread waits for.
     ReadsWithoutAWait,
     /// More is announced of a stage than comes.
     AnnouncesTooMuch,
@@ -60,12 +60,13 @@ unsafe fn ring<const WARPS: u32>(x: GlobalMut<u32>, wrong: Wrong) {
         if warp == 0 && lane == 0 {
             let mut producer = pipeline.producer();
             let announced = if wrong == Wrong::AnnouncesTooMuch { BYTES + 16 } else { BYTES };
-            for _ in 0..TURNS {
+            let turns = if wrong == Wrong::ReadsWithoutAWait { STAGES } else { TURNS };
+            for _ in 0..turns {
                 let filling = producer.acquire(announced);
                 let to = stage_at(filling.index()).address();
                 bulk_load(to, x.address(), BYTES, filling.barrier(), None, None);
             }
-        } else if warp == 1 {
+        } else if warp == 1 && wrong != Wrong::ReadsWithoutAWait {
             let mut consumer = pipeline.consumer();
             for _ in 0..TURNS {
                 if wrong == Wrong::ReadsBeforeTheWait && lane == 0 {
@@ -92,6 +93,8 @@ unsafe fn ring<const WARPS: u32>(x: GlobalMut<u32>, wrong: Wrong) {
             if warp == 2 && lane == 0 {
                 x.write(0, stage_at(0).read(0));
             }
+            // The producer does not exit before the read.
+            sync_barrier(1, 64);
         }
     }
 }
@@ -163,17 +166,28 @@ fn reading_a_stage_before_its_wait_is_a_fault() {
 #[test]
 fn reading_a_stage_whose_copy_was_not_waited_for_is_a_fault() {
     let fault = fault(&reads_without_a_wait, Grid::new(1, 96));
-    // The second warp may have waited for the copy by then, or not: this thread has not.
     assert!(
         matches!(
             fault.kind,
-            FaultKind::SharedInFlight { access: Access::Read, offset: 0, .. }
-                | FaultKind::SharedNotAwaited { access: Access::Read, offset: 0, .. }
+            FaultKind::SharedInFlight {
+                access: Access::Read,
+                bytes: 4,
+                offset: 0,
+                what: "bulk copy",
+                issuer_exited: false,
+                ..
+            }
         ),
         "{fault}"
     );
     assert_eq!(fault.thread.x, 64, "{fault}");
-    check(&fault.to_string(), &["a bulk copy"]);
+    check(
+        &fault.to_string(),
+        &[
+            "read of 4 bytes of shared memory at offset 0 while a bulk copy into it is in flight: thread (0,0,0) issued it at tests/device/faults/pipelines.rs:",
+            " and has not waited for it",
+        ],
+    );
 }
 
 #[test]

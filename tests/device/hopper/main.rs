@@ -13,25 +13,11 @@ mod cluster;
 mod majors;
 mod matrix;
 mod pipeline;
+mod tiled;
 mod wgmma;
 
-use moye::{Arch, Device, Ptx};
-use std::sync::Once;
+use common::devices_of_sm_90a as devices;
+use moye::Ptx;
 
 static PTX: Ptx = Ptx::new("moye-kernels-hopper", moye_kernels_hopper::PTX);
 static WGMMA_PTX: Ptx = Ptx::new("moye-kernels-wgmma", moye_kernels_wgmma::PTX);
-
-/// The simulator, and the GPU where it is of the one architecture that has these instructions.
-fn devices() -> Vec<Device> {
-    static SAID: Once = Once::new();
-    let has = |device: &Device| {
-        let has = !device.is_gpu() || device.arch() == Arch::new(9, 0);
-        if !has {
-            let reason =
-                format!("{} is {}; sm_90a alone has these instructions", device.name(), device.arch());
-            common::say_once(&SAID, &format!("tests on a GPU are skipped: {reason}"));
-        }
-        has
-    };
-    common::devices().into_iter().filter(has).collect()
-}
