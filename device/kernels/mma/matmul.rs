@@ -6,7 +6,7 @@ use super::scalar::{Convertible as _, Scalar as _};
 use super::schedule::Schedule;
 use super::sink::TileSink as _;
 use super::{Activation, Arguments};
-use moye_device::arch::Fma as _;
+use moye_device::arch::{Convert as _, Fma as _};
 use moye_device::atom::StaticTiledMma as _;
 use moye_device::collective::{
     Accumulators, Coordinate, Epilogue, Team, TileEpilogue, WorkTile, gemm, gemm_by_tile,
@@ -74,7 +74,8 @@ impl<G: MmaConfig, E: Epilogue<G::Scalar>> TileEpilogue<Loop<G>> for Own<'_, Arg
             if row >= m || column >= n {
                 return sum;
             }
-            G::Sum::narrow(self.own.element(sum.widen(), Coordinate { row, column, batch: tile.batch }))
+            let at = Coordinate { row, column, batch: tile.batch };
+            self.own.element(sum.widen(), at).convert()
         });
     }
 }
