@@ -8,9 +8,7 @@ use super::sink::TileSink as _;
 use super::{Activation, Arguments};
 use moye_device::arch::{Convert as _, Fma as _};
 use moye_device::atom::StaticTiledMma as _;
-use moye_device::collective::{
-    Accumulators, Coordinate, Epilogue, Team, TileEpilogue, WorkTile, gemm, gemm_by_tile,
-};
+use moye_device::collective::{Accumulators, Coordinate, Epilogue, Team, TileEpilogue, WorkTile, gemm};
 use moye_device::memory::Global;
 
 /// `c = activation(alpha * a * b + beta * c + bias)`: one block's tile of C, for its batch and its
@@ -48,7 +46,7 @@ pub unsafe fn matmul_with<G: MmaConfig<Sink: Default>, E: Epilogue<G::Scalar>>(
         ..*arguments
     };
     let epilogue = Own { arguments: &plain, own };
-    gemm_by_tile::<Loop<G>, _, _, _>(plain, Schedule::new::<G>(&plain), epilogue, G::Sink::default());
+    gemm::<Loop<G>, _, _, _>(plain, Schedule::new::<G>(&plain), epilogue, G::Sink::default());
 }
 
 /// A caller's epilogue, for the elements in bounds of C.
