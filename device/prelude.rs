@@ -1,6 +1,7 @@
 //! The usual imports of a kernel: `use moye_device::prelude::*;`.
 //!
 //! ```
+//! # #![allow(non_snake_case)]
 //! use moye_device::prelude::*;
 //!
 //! static_layout! { Threads = layout!((32, 8)); } // (THR_M, THR_N)
@@ -12,10 +13,10 @@
 //! #[kernel(threads = 256)]
 //! pub unsafe fn axpy(alpha: f32, x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32) {
 //!     let (block, thread) = (block_idx(), thread_idx().x);
-//!     let g_x = tile!(tensor!(x, (m, n), (1, m)), (32, 32), (block.x, block.y)); // (BLK_M, BLK_N)
-//!     let g_y = tile!(tensor!(y, (m, n), (1, m)), (32, 32), (block.x, block.y)); // (BLK_M, BLK_N)
-//!     let (t_x, mut t_y) = (partition!(g_x, Threads, thread), partition!(g_y, Threads, thread)); // (1, 4)
-//!     axpby(alpha, &t_x, 1.0, &mut t_y);
+//!     let gX = tile!(tensor!(x, (m, n), (1, m)), (32, 32), (block.x, block.y)); // (BLK_M, BLK_N)
+//!     let gY = tile!(tensor!(y, (m, n), (1, m)), (32, 32), (block.x, block.y)); // (BLK_M, BLK_N)
+//!     let (tXgX, mut tXgY) = (partition!(gX, Threads, thread), partition!(gY, Threads, thread)); // (1, 4)
+//!     axpby(alpha, &tXgX, 1.0, &mut tXgY);
 //! }
 //! # fn main() {}
 //! ```

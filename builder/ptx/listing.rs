@@ -38,7 +38,8 @@ pub struct Instruction {
     /// The lines that it is from: that of the innermost inlined function first, that of the kernel
     /// itself last. Empty if the module has none.
     pub places: Vec<Place>,
-    /// Whether it is between a label and a branch back to that label.
+    /// Whether it is in an innermost loop: between a label and a branch back to that label, without
+    /// another loop between them. A loop that waits for an mbarrier is not counted as a loop.
     pub in_loop: bool,
     /// Instructions of the same number run one after the other: no label and no branch is between
     /// them.
@@ -132,16 +133,47 @@ fn instructions(
             }
         }
     }
-    for (at, target) in branches {
-        if let Some(&start) = labels.get(target).filter(|&&start| start <= at) {
-            all[start..=at].iter_mut().for_each(|instruction| instruction.in_loop = true);
-        }
+    for (start, end) in innermost_loops(&all, &labels, &branches) {
+        all[start..=end].iter_mut().for_each(|instruction| instruction.in_loop = true);
     }
     if let Some(function) = function {
         let end = all.len();
         add_calls(&mut all, &function.inner, (0, end), &labels, files);
     }
     all
+}
+
+/// The first and the last instruction of each loop that has no other loop in it, except loops that
+/// wait for an mbarrier.
+fn innermost_loops(
+    all: &[Instruction],
+    labels: &BTreeMap<&str, usize>,
+    branches: &[(usize, &str)],
+) -> Vec<(usize, usize)> {
+    let mut loops: Vec<(usize, usize)> = branches
+        .iter()
+        .filter_map(|&(at, target)| Some((*labels.get(target).filter(|&&start| start <= at)?, at)))
+        .collect();
+    let innermost = |loops: &[(usize, usize)]| -> Vec<(usize, usize)> {
+        let around = |&(start, end): &(usize, usize)| {
+            loops.iter().any(|&(other, last)| (other, last) != (start, end) && start <= other && last <= end)
+        };
+        loops.iter().copied().filter(|one| !around(one)).collect()
+    };
+    let waits = |&(start, end): &(usize, usize)| {
+        all[start..=end].iter().any(|instruction| {
+            ["mbarrier.try_wait", "mbarrier.test_wait"].iter().any(|name| instruction.name.starts_with(name))
+        })
+    };
+    let waiting: Vec<_> = innermost(&loops).into_iter().filter(waits).collect();
+    loops.retain(|one| !waiting.contains(one));
+    // Branches back to one label are one loop.
+    let mut merged = BTreeMap::new();
+    for (start, end) in loops {
+        let last = merged.entry(start).or_insert(end);
+        *last = end.max(*last);
+    }
+    innermost(&merged.into_iter().collect::<Vec<_>>())
 }
 
 fn place((file, line, column): (u32, u32, u32), files: &BTreeMap<u32, Arc<str>>) -> Option<Place> {
@@ -227,5 +259,30 @@ $L__func_end0:
         assert_eq!(lines(branch), [("/user/lib.rs".into(), 12)]);
         assert_eq!([first, division, branch, ret].map(|i| i.in_loop), [false, true, true, false]);
         assert!(division.block == branch.block && first.block != division.block && branch.block != ret.block);
+    }
+
+    #[test]
+    fn innermost_loops_have_no_other_loop_in_them_but_one_that_waits() {
+        let body = "\
+$L_tile:
+div.u32 a, b, c;
+$L_k:
+$L_wait:
+mbarrier.try_wait.parity.shared.b64 p, [a], b;
+@!p bra $L_wait;
+rem.u32 a, b, c;
+@q bra $L_k;
+@r bra $L_tile;
+$L_rows:
+div.s32 a, b, c;
+@s bra.uni $L_rows;
+ret;
+";
+        let text = format!(".version 8.0\n.target sm_90a\n.visible .entry k()\n{{\n{body}}}\n");
+        let listing = Listing::read(&text).unwrap();
+        let looped: Vec<_> =
+            listing.kernel("k").iter().filter(|i| i.in_loop).map(|i| i.name.to_string()).collect();
+        let wait = "mbarrier.try_wait.parity.shared.b64";
+        assert_eq!(looped, [wait, "bra", "rem.u32", "bra", "div.s32", "bra.uni"]);
     }
 }

@@ -258,6 +258,7 @@ mod tests {
             "mul.rn.f64 a, b, c;",
             "div.u32 a, b, c;",
             "div.rn.f32 a, b, c;",
+            "$L__BB0_1:\ndiv.u32 a, b, c;\n$L__BB0_2:\nmul.lo.u32 a, b, c;\n@p bra $L__BB0_2;\n@q bra $L__BB0_1;",
             "$L__BB0_1:\ndiv.full.f32 a, b, c;\nrcp.approx.ftz.f32 a, b;\n@p bra $L__BB0_1;",
             "cvt.rn.f16.f32 a, b;",
             "cvt.rn.f16.f32 a, b;\n$L__BB0_1:\ncvt.rn.f16.f32 c, d;",

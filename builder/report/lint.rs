@@ -16,7 +16,7 @@ pub enum Lint {
     /// full `f64` units.
     DoublePrecision,
     /// A division that is a sequence of 10 to 100 instructions: of 64 bits anywhere, of 32 bits or
-    /// `f32` in a loop.
+    /// `f32` in an innermost loop. A loop over tiles around the loop over K may divide.
     SlowDivision,
     /// Two `f32` are converted to 16 bits one by one where one instruction converts a pair.
     UnpackedConversion,
@@ -80,7 +80,8 @@ impl Lint {
                  use `u32` for `u64`"
             }
             Self::UnpackedConversion => {
-                "convert two at once: `arch::f32x2_to_f16x2`, `arch::f32x2_to_bf16x2`"
+                "leave it to `copy` or `transform` between fragments, or convert two at once: `arch::f32x2_to_f16x2`, \
+                 `arch::f32x2_to_bf16x2`"
             }
             Self::SerializedWgmma => {
                 "let no other instruction touch the accumulators between `wgmma` and its wait, and leave enough registers"

@@ -1,6 +1,6 @@
 //! Functions of elements: `transform`, `axpby`.
 
-use crate::arch::Fma;
+use crate::arch::{Convert, Fma};
 use crate::atom::TilingError;
 use crate::layout::Layout;
 use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor};
@@ -24,7 +24,24 @@ const fn same_size(what: &str, from: Layout, to: Layout) {
 /// Sets every element of `output` to `f` of the element of `input` at the same index, CuTe's
 /// `transform`.
 ///
-/// The element types may differ: a conversion is a transform.
+/// `f` may give another type than the output's, which is then converted: f32 to f16 or bf16 two
+/// values at a time (`cvt.rn.f16x2.f32`), so leave that conversion to `transform`.
+///
+/// ```
+/// # #![allow(non_snake_case)]
+/// use half::f16;
+/// use moye_device::algorithm::transform;
+/// use moye_device::layout::layout;
+/// use moye_device::static_layout;
+/// use moye_device::tensor::Fragment;
+///
+/// static_layout! { Values = layout!((2, 2)); } // (MMA, MMA_N)
+/// let tCrC = Fragment::<f32, Values>::filled(0.2);
+/// let mut results = Fragment::<f16, Values>::zeros();
+/// // SAFETY: both are this thread's registers.
+/// unsafe { transform(&tCrC, &mut results, |sum| 0.5 * sum) };
+/// assert_eq!(results[(1, 1)], f16::from_f32(0.1));
+/// ```
 ///
 /// # Safety
 /// The input may be read and the output written; no other thread writes elements of the input or
@@ -32,20 +49,30 @@ const fn same_size(what: &str, from: Layout, to: Layout) {
 /// the same bytes: those are written by reading their byte and writing it back.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn transform<A, LA, B, LB>(
+pub unsafe fn transform<A, LA, B, LB, R>(
     input: &Tensor<A, LA>,
     output: &mut Tensor<B, LB>,
-    mut f: impl FnMut(A::Element) -> B::Element,
+    mut f: impl FnMut(A::Element) -> R,
 ) where
     A: Access,
     B: AccessMut,
     LA: StaticLayout,
     LB: StaticLayout,
+    R: Convert<B::Element>,
 {
     const { same_size("transform", LA::LAYOUT, LB::LAYOUT) };
-    for i in 0..Tensor::<A, LA>::SIZE {
-        // SAFETY: the caller's contract; inside both.
-        unsafe { output.set(i, f(input.get(i))) };
+    let pairs = const { if R::IN_PAIRS { Tensor::<A, LA>::SIZE / 2 } else { 0 } };
+    // SAFETY: the caller's contract; inside both.
+    unsafe {
+        for pair in 0..pairs {
+            let first = 2 * pair;
+            let [low, high] = R::convert_pair([f(input.get(first)), f(input.get(first + 1))]);
+            output.set(first, low);
+            output.set(first + 1, high);
+        }
+        for i in 2 * pairs..Tensor::<A, LA>::SIZE {
+            output.set(i, f(input.get(i)).convert());
+        }
     }
 }
 

@@ -10,6 +10,7 @@
 //! and products.
 //!
 //! ```
+//! # #![allow(non_snake_case)]
 //! use moye_device::algorithm::{axpby, copy, fill, transform};
 //! use moye_device::arch::thread_idx;
 //! use moye_device::layout::layout;
@@ -27,24 +28,24 @@
 //! fn kernel(x: Global<f32>, columns: u32, y: GlobalMut<f32>) {
 //!     let thread = thread_idx().x;
 //!     let strides = Aligned::<_, 16>(UnitStride::<0>(4));
-//!     let g_x = Matrix::new(x, (4, columns), strides).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
-//!     let g_y = Matrix::new(y, (4, 32), strides).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
-//!     let t_g_x = g_x.local_partition::<Threads>(thread); // (THR_M, THR_N): a column
-//!     let mut t_g_y = g_y.local_partition::<Threads>(thread); // (THR_M, THR_N)
+//!     let gX = Matrix::new(x, (4, columns), strides).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
+//!     let gY = Matrix::new(y, (4, 32), strides).local_tile::<Tile, _>((0, 0)); // (BLK_M, BLK_N)
+//!     let tXgX = gX.local_partition::<Threads>(thread); // (THR_M, THR_N): a column
+//!     let mut tXgY = gY.local_partition::<Threads>(thread); // (THR_M, THR_N)
 //!     // SAFETY: each thread has a column to itself, and its fragments are written before they are read.
 //!     unsafe {
-//!         let (mut t_r_x, mut t_r_y) = (t_g_y.make_fragment_like(), t_g_y.make_fragment_like());
+//!         let (mut tXrX, mut tXrY) = (tXgY.make_fragment_like(), tXgY.make_fragment_like());
 //!         if thread < columns {
 //!             // Both sides allow 16 bytes: one load of four f32 each.
-//!             copy(&t_g_x, &mut t_r_x);
-//!             copy(&t_g_y, &mut t_r_y);
-//!             let mut sum = t_g_y.make_fragment_like();
-//!             transform(&t_r_x, &mut sum, |x| x + 1.0);
-//!             axpby(2.0, &sum, 3.0, &mut t_r_y);
+//!             copy(&tXgX, &mut tXrX);
+//!             copy(&tXgY, &mut tXrY);
+//!             let mut sum = tXgY.make_fragment_like();
+//!             transform(&tXrX, &mut sum, |x| x + 1.0);
+//!             axpby(2.0, &sum, 3.0, &mut tXrY);
 //!         } else {
-//!             fill(&mut t_r_y, 7.0);
+//!             fill(&mut tXrY, 7.0);
 //!         }
-//!         copy(&t_r_y, &mut t_g_y);
+//!         copy(&tXrY, &mut tXgY);
 //!     }
 //! }
 //!

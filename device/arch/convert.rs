@@ -4,6 +4,7 @@
 //! specified (GPUs and the simulator give the canonical one for results narrower than 32 bits).
 
 use super::half2::{Bf16x2, F16x2};
+use crate::memory::Storable;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::number::F8E4M3;
 use half::{bf16, f16};
@@ -223,8 +224,15 @@ integer! {
 }
 
 /// The nearest value of another number type, by one instruction, for epilogues that are generic
-/// over their types. Integers saturate; ties go to even.
+/// over their types. Integers saturate; ties go to even. Each type converts to itself.
+#[diagnostic::on_unimplemented(
+    message = "there is no conversion from `{Self}` to `{To}`",
+    label = "a `{Self}` is not stored as `{To}`"
+)]
 pub trait Convert<To> {
+    /// Whether one instruction converts two values, that of [`convert_pair`](Self::convert_pair).
+    const IN_PAIRS: bool = false;
+
     /// The nearest value of the other type.
     #[must_use]
     fn convert(self) -> To;
@@ -250,7 +258,9 @@ macro_rules! conversions {
                 $function(self)
             }
 
-            $(#[inline(always)]
+            $(const IN_PAIRS: bool = true;
+
+            #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn convert_pair([low, high]: [Self; 2]) -> [$to; 2] {
                 let pair = $pair(low, high);
@@ -268,8 +278,11 @@ conversions! {
     f32 => u32: f32_to_u32_saturating;
     f16 => f32: f16_to_f32;
     bf16 => f32: bf16_to_f32;
-    f16 => f16: core::convert::identity;
-    bf16 => bf16: core::convert::identity;
-    f32 => f32: core::convert::identity;
-    i32 => i32: core::convert::identity;
+}
+
+impl<T: Storable> Convert<T> for T {
+    #[inline(always)]
+    fn convert(self) -> T {
+        self
+    }
 }

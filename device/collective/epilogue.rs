@@ -1,6 +1,7 @@
 //! Epilogues: the result of each accumulator, by its coordinates in C.
 //!
-//! An epilogue is a value, and a tuple of epilogues is one that applies them in turn:
+//! An epilogue is a value, and a tuple of epilogues is one that applies them in turn. [`ByElement`]
+//! has one and C's shape, and is what a kernel's body takes:
 //!
 //! ```
 //! use moye_device::collective::{Coordinate, Epilogue, Map, Scale};
@@ -30,7 +31,7 @@ use super::mainloop::{Accumulators, Mainloop};
 use super::tiles::WorkTile;
 use crate::arch::{Convert, Fma};
 use crate::atom::StaticTiledMma;
-use crate::memory::{Element, Global, GlobalPointer};
+use crate::memory::{Element, Global};
 
 /// Where an element of C is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,8 +46,9 @@ pub struct Coordinate {
 
 /// An epilogue for accumulators of type `S`.
 ///
-/// It is also called for elements beyond the edges of C, whose results are not written. It must not
-/// read memory out of bounds there: [`Within`] skips such elements.
+/// It is called for elements of C only, never for one out of bounds, so that it reads the element's
+/// operands without a check. Blocks whose tiles overlap call it for the same element, so it must
+/// not have side effects.
 pub trait Epilogue<S = f32>: Copy {
     /// Whether each result is the value itself.
     const IS_IDENTITY: bool = false;
@@ -54,7 +56,7 @@ pub trait Epilogue<S = f32>: Copy {
     /// The result, given the value so far.
     ///
     /// # Safety
-    /// The epilogue's pointers are valid where it reads for `at`, which may be out of bounds of C.
+    /// `at` is an element of C, and what the epilogue's pointers have for it may be read.
     unsafe fn element(&self, value: S, at: Coordinate) -> S;
 }
 
@@ -76,7 +78,7 @@ macro_rules! tuples {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn element(&self, value: S, at: Coordinate) -> S {
                 let ($($name,)+) = self;
-                // SAFETY: the pointers of each part are valid.
+                // SAFETY: the element is one of C, and each part may read what it has for it.
                 unsafe { $(let value = $name.element(value, at);)+ value }
             }
         }
@@ -88,30 +90,6 @@ tuples! {
     A B C;
     A B C D;
     A B C D E;
-}
-
-/// An epilogue only for elements in bounds of C: out of bounds values stay as they are.
-#[derive(Clone, Copy, Debug)]
-pub struct Within<E> {
-    /// Rows and columns of C.
-    pub shape: (u32, u32),
-    /// The epilogue.
-    pub epilogue: E,
-}
-
-impl<S, E: Epilogue<S>> Epilogue<S> for Within<E> {
-    const IS_IDENTITY: bool = E::IS_IDENTITY;
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn element(&self, value: S, at: Coordinate) -> S {
-        if at.row < self.shape.0 && at.column < self.shape.1 {
-            // SAFETY: the epilogue's pointers are valid.
-            unsafe { self.epilogue.element(value, at) }
-        } else {
-            value
-        }
-    }
 }
 
 /// A function of the value only, such as an activation.
@@ -140,21 +118,19 @@ impl<S: Fma> Epilogue<S> for Scale<S> {
 #[derive(Clone, Copy, Debug)]
 struct Vector<T: Element> {
     pointer: Global<T>,
-    count: u32,
     batch: i64,
     by_row: bool,
 }
 
 impl<T: Element> Vector<T> {
     /// # Safety
-    /// The vector may be read.
+    /// The vector may be read, and has an element for the row or column.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn at(&self, at: Coordinate) -> T {
         let index = if self.by_row { at.row } else { at.column };
-        let element = self.pointer.offset(i64::from(at.batch) * self.batch + i64::from(index));
-        // SAFETY: the caller's contract; out of bounds elements are not read.
-        unsafe { element.read_if(index < self.count) }
+        // SAFETY: the vector has the element.
+        unsafe { self.pointer.read(i64::from(at.batch) * self.batch + i64::from(index)) }
     }
 }
 
@@ -165,18 +141,18 @@ macro_rules! vectors {
         pub struct $name<T: Element>(Vector<T>);
 
         impl<T: Element> $name<T> {
-            #[doc = concat!($what, " for each of C's `rows`, and the distance to those of the next matrix of the batch.")]
+            #[doc = concat!($what, " for each of C's rows, and the distance to those of the next matrix of the batch.")]
             #[inline(always)]
             #[must_use]
-            pub const fn of_rows(pointer: Global<T>, rows: u32, batch: i64) -> Self {
-                Self(Vector { pointer, count: rows, batch, by_row: true })
+            pub const fn of_rows(pointer: Global<T>, batch: i64) -> Self {
+                Self(Vector { pointer, batch, by_row: true })
             }
 
-            #[doc = concat!($what, " for each of C's `columns`, and the distance to those of the next matrix of the batch.")]
+            #[doc = concat!($what, " for each of C's columns, and the distance to those of the next matrix of the batch.")]
             #[inline(always)]
             #[must_use]
-            pub const fn of_columns(pointer: Global<T>, columns: u32, batch: i64) -> Self {
-                Self(Vector { pointer, count: columns, batch, by_row: false })
+            pub const fn of_columns(pointer: Global<T>, batch: i64) -> Self {
+                Self(Vector { pointer, batch, by_row: false })
             }
         }
 
@@ -184,7 +160,7 @@ macro_rules! vectors {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn element(&self, $value: f32, at: Coordinate) -> f32 {
-                // SAFETY: the vector may be read.
+                // SAFETY: the element is one of C, whose rows and columns the vector has.
                 let $own: f32 = unsafe { self.0.at(at) }.convert();
                 $result
             }
@@ -203,22 +179,20 @@ vectors! {
 #[derive(Clone, Copy, Debug)]
 pub struct With<T: Element, F> {
     pointer: Global<T>,
-    shape: (u32, u32),
     strides: (i64, i64),
     batch: i64,
     f: F,
 }
 
 impl<T: Element, F> With<T, F> {
-    /// The elements of matrices of `shape` (M, N) with `strides` in elements, `batch` elements
-    /// apart.
+    /// The elements of matrices (M, N) with `strides` in elements, `batch` elements apart.
     ///
     /// The matrices may be C: each element is read before its result is written, by the same
     /// thread.
     #[inline(always)]
     #[must_use]
-    pub const fn new(pointer: Global<T>, shape: (u32, u32), strides: (i64, i64), batch: i64, f: F) -> Self {
-        Self { pointer, shape, strides, batch, f }
+    pub const fn new(pointer: Global<T>, strides: (i64, i64), batch: i64, f: F) -> Self {
+        Self { pointer, strides, batch, f }
     }
 }
 
@@ -227,18 +201,16 @@ impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn element(&self, value: f32, at: Coordinate) -> f32 {
         let (row, column) = (i64::from(at.row) * self.strides.0, i64::from(at.column) * self.strides.1);
-        let element = self.pointer.offset(i64::from(at.batch) * self.batch + row + column);
-        let inside = at.row < self.shape.0 && at.column < self.shape.1;
-        // SAFETY: the caller's contract; out of bounds elements are not read.
-        (self.f)(value, unsafe { element.read_if(inside) }.convert())
+        // SAFETY: the element is one of C, whose shape the matrix has.
+        let element = unsafe { self.pointer.read(i64::from(at.batch) * self.batch + row + column) };
+        (self.f)(value, element.convert())
     }
 }
 
 /// What a mainloop's accumulators go through before they are stored: all of a thread's at once.
 ///
-/// An [`Epilogue`] is one [element by element](ByElement). Implement this trait instead for what is
-/// decided once for all elements, or is loaded while the last products of a tile run, and pass it
-/// to [`gemm_warp_specialised_by_tile`](super::gemm_warp_specialised_by_tile).
+/// `()` leaves them as they are, and [`ByElement`] is an [`Epilogue`] of each. Implement this trait
+/// for what is decided once for all elements, or is loaded while the last products of a tile run.
 pub trait TileEpilogue<M: Mainloop>: Copy {
     /// What [`load`](Self::load) has loaded.
     type Loaded;
@@ -263,9 +235,32 @@ pub trait TileEpilogue<M: Mainloop>: Copy {
     );
 }
 
-/// An [`Epilogue`] that is applied to each of a thread's accumulators.
+impl<M: Mainloop> TileEpilogue<M> for () {
+    type Loaded = ();
+
+    #[inline(always)]
+    unsafe fn load(&self, _: &WorkTile, _: &Team) {}
+
+    #[inline(always)]
+    unsafe fn apply(&self, _: &mut Accumulators<M>, (): (), _: &WorkTile, _: &Team) {}
+}
+
+/// An [`Epilogue`] that is applied to each of a thread's accumulators that is an element of C. The
+/// others are not stored.
 #[derive(Clone, Copy, Debug)]
-pub struct ByElement<E>(pub E);
+pub struct ByElement<E> {
+    shape: (u32, u32),
+    epilogue: E,
+}
+
+impl<E> ByElement<E> {
+    /// The epilogue of each element of matrices of `shape`, (M, N).
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(shape: (u32, u32), epilogue: E) -> Self {
+        Self { shape, epilogue }
+    }
+}
 
 impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> {
     type Loaded = ();
@@ -284,8 +279,11 @@ impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> 
         // No `apply_at`: faults and profiles would name its closure instead of the kernel's line.
         for i in 0..Accumulators::<M>::SIZE {
             let (row, column) = at.coordinate(i);
-            // SAFETY: the accumulators are complete, and the epilogue's pointers are valid.
-            tCrC[i] = unsafe { self.0.element(tCrC[i], Coordinate { row, column, batch: tile.batch }) };
+            if row < self.shape.0 && column < self.shape.1 {
+                let at = Coordinate { row, column, batch: tile.batch };
+                // SAFETY: C has the element, and the epilogue's pointers are valid.
+                tCrC[i] = unsafe { self.epilogue.element(tCrC[i], at) };
+            }
         }
     }
 }

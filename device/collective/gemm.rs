@@ -1,12 +1,12 @@
 //! The kernels' bodies: a scheduler, a mainloop, an epilogue and a sink make a product.
+//!
+//! They use what any crate can use, and a test copies this file into another crate: begin there for
+//! a body of your own.
 
-use super::epilogue::{ByElement, Epilogue, TileEpilogue};
-use super::mainloop::{Accumulators, Mainloop, StagesOf, WARPGROUP, WarpSpecialised};
-use super::ping_pong::{Turn, Turns};
-use super::scheduler::TileScheduler;
-use super::sink::{Sink, StagingOf};
-use super::tiles::WorkTile;
-use super::{FixUp, Team, TeamStorage};
+use super::{
+    Accumulators, FixUp, Mainloop, Sink, StagesOf, StagingOf, Team, TeamStorage, TileEpilogue, TileScheduler,
+    Turn, Turns, WARPGROUP, WarpSpecialised, WorkTile,
+};
 use crate::arch::{
     FULL_WARP, arrive_barrier, decrease_registers, elect, increase_registers, launch_dependents,
     overlap_launches, shuffle, sync_barrier, thread_idx, wait_for_prior_kernels,
@@ -22,28 +22,12 @@ pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, T
 ///
 /// # Safety
 /// The kernel declares [`StorageOf<M, K>`] and `M::THREADS` threads. Operands and epilogue point to
-/// readable memory, the sink to writable memory; C overlaps no operand. Each tile of C has one
-/// worker, or as many as the scheduler reduces.
+/// readable memory, the sink to writable memory; C overlaps no operand, and has the shape of a
+/// [`ByElement`](super::ByElement). Each tile of C has one worker, or as many as the scheduler
+/// reduces.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
-where
-    M: Mainloop<Accumulator: FixUp>,
-    S: TileScheduler,
-    E: Epilogue<M::Accumulator>,
-    K: Sink<M>,
-{
-    // SAFETY: operands, sink and storage are as `gemm` requires.
-    unsafe { gemm_by_tile::<M, S, _, K>(operands, scheduler, ByElement(epilogue), sink) }
-}
-
-/// [`gemm`] with an epilogue of all of a thread's accumulators.
-///
-/// # Safety
-/// As [`gemm`].
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm_by_tile<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
+pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
 where
     M: Mainloop<Accumulator: FixUp>,
     S: TileScheduler,
@@ -83,27 +67,6 @@ where
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn gemm_warp_specialised<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
 where
-    M: WarpSpecialised<Accumulator: FixUp>,
-    S: TileScheduler,
-    E: Epilogue<M::Accumulator>,
-    K: Sink<M>,
-{
-    // SAFETY: as `gemm`; the grid has clusters of `M::CLUSTER`.
-    unsafe { gemm_warp_specialised_by_tile::<M, S, _, K>(operands, scheduler, ByElement(epilogue), sink) }
-}
-
-/// [`gemm_warp_specialised`] with an epilogue of all of a thread's accumulators.
-///
-/// # Safety
-/// As [`gemm_warp_specialised`].
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm_warp_specialised_by_tile<M, S, E, K>(
-    operands: M::Operands,
-    scheduler: S,
-    epilogue: E,
-    sink: K,
-) where
     M: WarpSpecialised<Accumulator: FixUp>,
     S: TileScheduler,
     E: TileEpilogue<M>,

@@ -8,7 +8,7 @@ use crate::tensor::{Fragment, StaticLayout};
 use core::marker::PhantomData;
 
 /// Threads of a warpgroup.
-pub(super) const WARPGROUP: u32 = 128;
+pub const WARPGROUP: u32 = 128;
 
 /// A block's tile of C, `(BLK_M, BLK_N)`, given the stages of A and of B in shared memory, `(BLK_M,
 /// BLK_K, PIPE)` and `(BLK_N, BLK_K, PIPE)`.

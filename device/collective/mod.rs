@@ -5,7 +5,7 @@
 //! | --- | --- | --- |
 //! | which tiles a block computes, and which part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`] |
 //! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`] |
-//! | what becomes of each accumulator, by its place | [`Epilogue`], or [`TileEpilogue`] for all of a thread's | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], [`Within`], tuples of them |
+//! | what becomes of the accumulators | [`TileEpilogue`], or [`Epilogue`] of each by its place | [`ByElement`] of [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], tuples of them |
 //! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
 //!
 //! For custom parts there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
@@ -23,7 +23,7 @@
 //! use moye_device::atom::wgmma::SM90_64x256x16_F32BF16BF16_SS;
 //! use moye_device::atom::TiledMma;
 //! use moye_device::collective::{
-//!     LoadA, LoadB, Mainloop, Persistent, Scale, StorageOf, StoreC, ThroughTma, TmaWarpSpecialised, gemm_warp_specialised,
+//!     ByElement, LoadA, LoadB, Mainloop, Persistent, Scale, StorageOf, StoreC, ThroughTma, TmaWarpSpecialised, gemm_warp_specialised,
 //! };
 //! use moye_device::layout::{Major, SwizzleBytes, layout, shared_memory_atom, tuple};
 //! use moye_device::{kernel, swizzled_layout, tiled_mma};
@@ -51,7 +51,8 @@
 //!     k: u32,
 //! ) {
 //!     let scheduler = Persistent::new(Loop::tiles((m, n, k), 1), Loop::worker(), 8);
-//!     gemm_warp_specialised::<Loop, _, _, _>((a.tensor(), b.tensor()), scheduler, Scale(2.0), Store::new(c.tensor()));
+//!     let epilogue = ByElement::new((m, n), Scale(2.0));
+//!     gemm_warp_specialised::<Loop, _, _, _>((a.tensor(), b.tensor()), scheduler, epilogue, Store::new(c.tensor()));
 //! }
 //! # }
 //! ```
@@ -77,13 +78,13 @@ mod tma;
 mod tma_store;
 
 pub use cut::{Cut, Span};
-pub use epilogue::{Bias, ByElement, Coordinate, Epilogue, Map, Scale, Scales, TileEpilogue, With, Within};
+pub use epilogue::{Bias, ByElement, Coordinate, Epilogue, Map, Scale, Scales, TileEpilogue, With};
 pub use fix_up::{FixUp, Piece, Workspace};
-pub use gemm::{StorageOf, gemm, gemm_by_tile, gemm_warp_specialised, gemm_warp_specialised_by_tile};
+pub use gemm::{StorageOf, gemm, gemm_warp_specialised};
 pub use load::{Load, Loading, TilesAlongK, TransposedLoad, TransposedRegisters};
-pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WarpSpecialised};
+pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
 pub use multistage::{Multistage, MultistageConfig};
-pub use ping_pong::PingPong;
+pub use ping_pong::{PingPong, Turn, Turns};
 pub use rows::{Corner, blocks_of_vectors, fill_box, store_vectors, store_words};
 pub use scheduler::{OneTile, Persistent, TileScheduler};
 pub use sink::{Batches, Sink, StagingOf, ToGlobal};

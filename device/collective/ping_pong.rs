@@ -47,23 +47,39 @@ use crate::atom::StaticTiledMma as _;
 /// applies its epilogue and writes C. Cooperative warpgroups leave the tensor cores idle meanwhile,
 /// but share a tile twice as large.
 ///
-/// [`gemm_warp_specialised`](super::gemm_warp_specialised) passes the turn.
+/// [`gemm_warp_specialised`](super::gemm_warp_specialised) passes the turn, by [`Turns`].
 pub struct PingPong<M>(M);
 
-/// A tile of one of the two teams.
+/// A tile of one of the two teams of a [`PingPong`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Turn {
+pub struct Turn {
     /// The tile before, which is the other team's: it hands over the turn. The first tile has none.
-    pub(super) before: Option<WorkTile>,
+    ///
+    /// [Skip](WarpSpecialised::skip) its stages and wait for the turn before the tile is issued.
+    pub before: Option<WorkTile>,
     /// The tile.
-    pub(super) tile: WorkTile,
-    /// Whether the other team has the next tile, and receives the turn.
-    pub(super) precedes: bool,
+    pub tile: WorkTile,
+    /// Whether the other team has the next tile: hand over the turn once the tile is issued.
+    pub precedes: bool,
 }
 
-/// The tiles of one of two teams: every second one of the scheduler's.
+/// The tiles of one of the two teams of a [`PingPong`]: every second one of the scheduler's.
+///
+/// ```
+/// use moye_device::collective::{Persistent, Tiles, Turns, Worker};
+///
+/// let tiles = Tiles::new((3, 1, 64), (1, 1, 64), 1);
+/// let worker = Worker { number: 0, count: 1, rank: 0, cluster: 1 };
+/// let mut first = Turns::new(Persistent::new(tiles, worker, 1), 0);
+/// let turn = first.take_next().unwrap();
+/// assert_eq!((turn.before, turn.tile.m, turn.precedes), (None, 0, true));
+/// // The second tile is the other team's.
+/// let turn = first.take_next().unwrap();
+/// assert_eq!((turn.before.unwrap().m, turn.tile.m, turn.precedes), (1, 2, false));
+/// assert_eq!(first.take_next(), None);
+/// ```
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turns<S> {
+pub struct Turns<S> {
     scheduler: S,
     /// Whether the next tile is the other team's.
     others: bool,
@@ -72,22 +88,23 @@ pub(super) struct Turns<S> {
 impl<S: TileScheduler> Turns<S> {
     /// The tiles of the first team, 0, or of the second, 1.
     #[inline(always)]
-    pub(super) const fn new(scheduler: S, team: u32) -> Self {
+    #[must_use]
+    pub const fn new(scheduler: S, team: u32) -> Self {
         Self { scheduler, others: team > 0 }
     }
 
     /// The team's next tile.
     #[inline(always)]
-    pub(super) fn take_next(&mut self) -> Option<Turn> {
+    pub fn take_next(&mut self) -> Option<Turn> {
         let before = if self.others { Some(self.scheduler.next_tile()?) } else { None };
         self.others = true;
         let tile = self.scheduler.next_tile()?;
         Some(Turn { before, tile, precedes: self.scheduler.clone().next_tile().is_some() })
     }
 
-    /// The scheduler.
+    /// The scheduler, for [`place`](TileScheduler::place) and [`fix_up`](TileScheduler::fix_up).
     #[inline(always)]
-    pub(super) const fn scheduler(&self) -> &S {
+    pub const fn scheduler(&self) -> &S {
         &self.scheduler
     }
 }

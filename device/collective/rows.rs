@@ -33,6 +33,7 @@
 //! whatever its alignment, and one for each of its ends.
 
 use crate::arch::{FULL_WARP, Word as _, Word128, shuffle, shuffle_xor, stmatrix_x4};
+use crate::atom::mma::{accumulator_column, accumulator_row};
 use crate::memory::Element;
 
 /// Where the rows of a tile of C start.
@@ -88,7 +89,7 @@ pub unsafe fn store_vectors<O: Element>(
     let column = if const { O::BYTES == 2 } { 8 * (lane % 4) } else { 8 * (lane % 2) + 4 * (lane % 4 / 2) };
     let mut below = 0;
     while below < 2 {
-        let row = first + lane / 4 + 8 * below;
+        let row = first + accumulator_row(lane) + 8 * below;
         let line = corner.address.wrapping_add_signed(i64::from(row) * corner.row);
         let mut block = 0;
         while block < blocks {
@@ -163,11 +164,11 @@ pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) 
             // SAFETY: the caller's contract: the row is the warpgroup's.
             unsafe { stmatrix_x4(address, pairs) };
         } else {
-            let row = thread / 32 * 16 + lane / 4;
+            let (row, column) = (thread / 32 * 16 + accumulator_row(lane), accumulator_column(lane));
             let at = 4 * j;
-            let piece = 2 * j as u32 + lane % 4 / 2;
+            let piece = 2 * j as u32 + column / 4;
             // Eight rows below, the permutation is the same.
-            let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + lane % 2 * 8;
+            let address = base + row * ROW + ((piece ^ (row % 8)) << 4) + column % 4 * WORD;
             // SAFETY: the caller's contract; each pair belongs to one thread.
             unsafe {
                 u64::store_shared(address, pair(at));

@@ -198,6 +198,9 @@ fn conversions_and_special_functions_of_the_library_count_for_the_kernels_line()
         let halves = values.convert::<f16>(); // conversion to halves
         let _ = halves.convert::<f32>(); // conversion from halves
         let _ = moye_device::atom::wgmma::pack_fragment::<bf16, _>(&values); // packed pairs
+        let mut doubled = Fragment::<bf16, Eight>::zeros();
+        // SAFETY: both are this thread's registers.
+        unsafe { transform(&values, &mut doubled, |x| 2.0 * x) }; // transformed pairs
         let _ = math::fast::exp(lane) + math::fast::erf(lane); // approximations
         let _ = math::sqrt(lane) + math::rsqrt(lane); // roots
     });
@@ -205,6 +208,7 @@ fn conversions_and_special_functions_of_the_library_count_for_the_kernels_line()
         ("conversion to halves", "cvt.rn.f16x2.f32", 4),
         ("conversion from halves", "cvt.f32.f16", 8),
         ("packed pairs", "cvt.rn.bf16x2.f32", 4),
+        ("transformed pairs", "cvt.rn.bf16x2.f32", 4),
         ("approximations", "ex2.approx.ftz.f32", 2),
         ("roots", "sqrt.rn.f32", 2),
     ] {

@@ -102,6 +102,36 @@ fn transform_fill_and_clear_go_by_the_layout_and_not_by_the_memory() {
     assert_eq!(got, x.map(|x| 2.0 * x * x));
 }
 
+#[test]
+fn transform_rounds_results_to_the_type_of_the_output_one_by_one_or_in_pairs() {
+    static_layout! { Odd = layout!((3, 5)); }
+    let mut values = Fragment::<f32, Odd>::zeros();
+    for i in 0..15 {
+        values[i] = (i as f32 - 7.0) * 1.000_37 + 1e-5;
+    }
+    let (mut f16s, mut bf16s) = (Fragment::<f16, Odd>::zeros(), Fragment::<bf16, Odd>::zeros());
+    let (mut same, mut back) = (Fragment::<f32, Odd>::zeros(), Fragment::<f32, Odd>::zeros());
+    let mut calls = Vec::new();
+    // SAFETY: the fragments are this thread's.
+    unsafe {
+        transform(&values, &mut f16s, |x| 3.0 * x);
+        transform(&values, &mut bf16s, |x| {
+            calls.push(x);
+            x
+        });
+        transform(&values, &mut same, |x| 3.0 * x);
+        transform(&f16s, &mut back, |x| x);
+    }
+    for i in 0..15 {
+        let x = values[i];
+        assert_eq!(f16s[i].to_bits(), f16::from_f32(3.0 * x).to_bits(), "{x}");
+        assert_eq!(bf16s[i].to_bits(), bf16::from_f32(x).to_bits(), "{x}");
+        assert_eq!((same[i], back[i]), (3.0 * x, f16s[i].to_f32()), "{x}");
+        assert_eq!(calls[i], x, "elements are transformed in their order, once");
+    }
+    assert_eq!(calls.len(), 15);
+}
+
 /// Clears elements that were all `value`.
 fn cleared<T: Element + PartialEq + std::fmt::Debug>(value: T, zero: T) {
     assert_ne!(value, zero);

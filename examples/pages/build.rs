@@ -1,15 +1,12 @@
 //! Compiles the kernels of this very crate to PTX.
 
-use moye_build::{Lint, PtxBuilder};
+use moye_build::PtxBuilder;
 
 fn main() {
     let set = PtxBuilder::new(".")
         .arch("sm_80")
         .arch("sm_90a")
         .rustflag_of("sm_90a", "-Ctarget-feature=+ptx81")
-        // Findings in the mainloops that these kernels call.
-        .allow_in("gated", [Lint::UnpackedConversion])
-        .allow_in("gated_tma", [Lint::SlowDivision])
         .build_or_exit();
     // `tests/gated.rs` reads what is in them.
     println!("cargo::rustc-env=PAGES_PTX={}", set.include.display());

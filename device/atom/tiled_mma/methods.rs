@@ -197,18 +197,18 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     /// fn kernel(a: Global<f16>, b: Global<f16>, c: Global<f16>, d: GlobalMut<f32>) {
     ///     let mma = Mixed::get_slice(lane_id());
     ///     let (ab, cd) = (UnitStride::<1>(12), UnitStride::<0>(16));
-    ///     let g_a = Matrix::new(a, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_M, BLK_K)
-    ///     let g_b = Matrix::new(b, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_N, BLK_K)
-    ///     let g_c = Matrix::new(c, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
-    ///     let g_d = Matrix::new(d, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
+    ///     let gA = Matrix::new(a, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_M, BLK_K)
+    ///     let gB = Matrix::new(b, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_N, BLK_K)
+    ///     let gC = Matrix::new(c, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
+    ///     let gD = Matrix::new(d, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
     ///     // SAFETY: fragments are written before they are read; an element of D has one thread.
     ///     unsafe {
-    ///         let mut t_r_c = mma.partition_fragment_c(&g_c); // (MMA, MMA_M, MMA_N), f16
-    ///         let mut t_r_d = mma.partition_fragment_d(&g_d); // (MMA, MMA_M, MMA_N), f32
-    ///         copy(&mma.partition_c(g_c), &mut t_r_c);
+    ///         let mut tCrC = mma.partition_fragment_c(&gC); // (MMA, MMA_M, MMA_N), f16
+    ///         let mut tCrD = mma.partition_fragment_d(&gD); // (MMA, MMA_M, MMA_N), f32
+    ///         copy(&mma.partition_c(gC), &mut tCrC);
     ///         // Three steps along K.
-    ///         mma.gemm_into(&mut t_r_d, mma.partition_a(g_a), mma.partition_b(g_b), &t_r_c);
-    ///         copy(&t_r_d, &mut mma.partition_d(g_d));
+    ///         mma.gemm_into(&mut tCrD, mma.partition_a(gA), mma.partition_b(gB), &tCrC);
+    ///         copy(&tCrD, &mut mma.partition_d(gD));
     ///     }
     /// }
     /// # use moye_sim::{GlobalMemory, Launch};

@@ -3,6 +3,7 @@
 
 use super::store::Staging;
 use crate::mma::{Arguments, Convertible, Scalar};
+use moye_device::arch::Convert;
 use moye_device::arch::wgmma::Accumulators;
 use moye_device::atom::TiledMma;
 use moye_device::atom::wgmma::WgmmaAtom;
@@ -29,7 +30,12 @@ pub trait WgmmaConfig: Sized + 'static {
     /// The element type of A and B in memory. No configuration has two types (e4m3 by e5m2).
     type Operand: Element;
     /// The accumulator's type, and that of the epilogue's arithmetic.
-    type Sum: Scalar + Staging<Self::Sum> + Convertible<Self::Sum> + FixUp + Element<Bits = u32>;
+    type Sum: Scalar
+        + Staging<Self::Sum>
+        + Convertible<Self::Sum>
+        + Convert<Self::Output>
+        + FixUp
+        + Element<Bits = u32>;
     /// The element type of C.
     type Output: Staging<Self::Sum>;
     /// The instruction, with A and B in shared memory; its N is the tile's N.

@@ -16,7 +16,7 @@ use super::tile::first_of;
 use crate::mma::{Activation, Convertible, Scalar as _, Scales};
 use moye_device::arch::{Fma as _, opaque};
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
-use moye_device::collective::{Accumulators, ByElement, Epilogue, Team, TileEpilogue, Within, WorkTile};
+use moye_device::collective::{Accumulators, ByElement, Epilogue, Team, TileEpilogue, WorkTile};
 use moye_device::memory::{Element, Global, GlobalPointer as _};
 
 /// A consumer warpgroup's part of a tile of C.
@@ -128,7 +128,7 @@ where
         let within = opaque(team.within_warpgroup());
         scale::<G>(tCrC.values_mut(), arguments, factors, part, within);
         if !E::IS_IDENTITY {
-            let epilogue = ByElement(Within { shape: (arguments.m, arguments.n), epilogue: self.own });
+            let epilogue = ByElement::new((arguments.m, arguments.n), self.own);
             TileEpilogue::<Loop<'a, G, CLUSTER, STAGES>>::apply(&epilogue, tCrC, (), tile, team);
         } else if Self::is_finished(arguments, within) {
             each_instruction::<G>(

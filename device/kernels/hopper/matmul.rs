@@ -6,7 +6,7 @@ use super::mainloop::Loop;
 use super::schedule::{Schedule, Sharing};
 use super::sink::Store;
 use core::marker::PhantomData;
-use moye_device::collective::{Epilogue, StorageOf, gemm_warp_specialised_by_tile};
+use moye_device::collective::{Epilogue, StorageOf, gemm_warp_specialised};
 use moye_device::memory::TensorMap;
 
 /// The `shared` declaration of a kernel with the configuration `G`.
@@ -49,10 +49,5 @@ pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Sum>, const CLUSTER: u3
     let scheduler = Schedule::<G>::new(arguments, sharing);
     let epilogue = Finish::<G, E> { arguments, own };
     let sink = Store::<G, E> { map: c.pointer(), arguments, sharing, own: PhantomData };
-    gemm_warp_specialised_by_tile::<Loop<G, CLUSTER, STAGES>, _, _, _>(
-        (a, b, arguments),
-        scheduler,
-        epilogue,
-        sink,
-    );
+    gemm_warp_specialised::<Loop<G, CLUSTER, STAGES>, _, _, _>((a, b, arguments), scheduler, epilogue, sink);
 }

@@ -2,7 +2,7 @@
 //! there.
 //!
 //! A kernel is an instance of
-//! [`gemm_warp_specialised_by_tile`](moye_device::collective::gemm_warp_specialised_by_tile)
+//! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised)
 //! (`matmul.rs`), of four parts:
 //!
 //! | part | type | file |

@@ -21,7 +21,7 @@
 //! multiprocessor. Tiles of 192 x 192 have three consumer warpgroups.
 //!
 //! The kernels are instances of
-//! [`gemm_warp_specialised_by_tile`](moye_device::collective::gemm_warp_specialised_by_tile), as
+//! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised), as
 //! the others are, with the language's scheduler [`OneTile`]. With
 //! [`ONE_TILE`](WgmmaConfig::ONE_TILE) the mainloop differs in two points:
 //!
@@ -52,8 +52,7 @@ use moye_device::arch::{
     thread_idx,
 };
 use moye_device::collective::{
-    Accumulators, Mainloop as _, OneTile, Sink, StorageOf, Team, WorkTile, Worker,
-    gemm_warp_specialised_by_tile,
+    Accumulators, Mainloop as _, OneTile, Sink, StorageOf, Team, WorkTile, Worker, gemm_warp_specialised,
 };
 use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
 use moye_device::memory::{Element as _, Shared, TensorMap, TensorMapPointer};
@@ -148,7 +147,7 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     };
     let tiles = Loop::<G, 1, STAGES>::tiles((arguments.m, arguments.n, arguments.k), arguments.batches);
     let worker = Worker { number: block_idx().x / PARTS, ..Worker::block() };
-    gemm_warp_specialised_by_tile::<Loop<G, 1, STAGES>, _, _, _>(
+    gemm_warp_specialised::<Loop<G, 1, STAGES>, _, _, _>(
         (a, b, arguments),
         OneTile::new(tiles, worker, const { GROUP / G::BLK_M }),
         Finish::<G, ()> { arguments, own: () },

@@ -5,7 +5,7 @@ use super::mainloop::Loop;
 use super::scalar::{Convertible, Scalar};
 use super::sink::TileSink;
 use moye_device::algorithm::{AddsInPlace, SharedToRegisters};
-use moye_device::arch::Fma;
+use moye_device::arch::{Convert, Fma};
 use moye_device::atom::StaticTiledMma;
 use moye_device::atom::mma::MmaAtom;
 use moye_device::collective::{FixUp, Load, Sink, StorageOf, TileOf};
@@ -19,7 +19,7 @@ pub trait Tiled: Sized + 'static {
     /// The accumulator's type.
     type Sum: Convertible<Self::Scalar> + Fma + FixUp;
     /// The type of the epilogue's arithmetic.
-    type Scalar: Scalar + Convertible<Self::Scalar>;
+    type Scalar: Scalar + Convertible<Self::Scalar> + Convert<Self::Sum> + Convert<Self::Output>;
     /// The element type of C.
     type Output: Convertible<Self::Scalar>;
     /// A's stages in shared memory, (BLK_M, BLK_K, PIPE).

@@ -5,7 +5,7 @@ use super::scalar::{Convertible, Scalar, finish};
 use core::marker::PhantomData;
 use half::{bf16, f16};
 use moye_device::algorithm::{axpby, copy};
-use moye_device::arch::{block_idx, overlap_launches, thread_idx};
+use moye_device::arch::{Convert, block_idx, overlap_launches, thread_idx};
 use moye_device::atom::copy::AutoVectorizingCopy;
 use moye_device::atom::{PartitionS, StaticTiledCopy, TiledCopy};
 use moye_device::layout::layout;
@@ -47,7 +47,7 @@ impl<T: Element> StaticTiledCopy for Rows<T> {
 /// # Safety
 /// As the kernels below.
 #[inline(always)]
-unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S>>(arguments: Arguments<S, O, S>) {
+unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S> + Convert<O>>(arguments: Arguments<S, O, S>) {
     overlap_launches();
     let c = arguments.c.offset(i64::from(block_idx().y) * arguments.batch_c);
     let whole = (c.address() | (arguments.ldc as u64).wrapping_mul(O::BYTES as u64)).is_multiple_of(16);
@@ -63,7 +63,11 @@ unsafe fn add_up<O: Convertible<S>, S: Scalar + Convertible<S>>(arguments: Argum
 /// # Safety
 /// As [`add_up`].
 #[inline(always)]
-unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides<Rank = Rank<2>>>(
+unsafe fn add_up_of<
+    O: Convertible<S>,
+    S: Scalar + Convertible<S> + Convert<O>,
+    D: Strides<Rank = Rank<2>>,
+>(
     arguments: &Arguments<S, O, S>,
     c: GlobalMut<O>,
     strides: D,
@@ -72,27 +76,27 @@ unsafe fn add_up_of<O: Convertible<S>, S: Scalar + Convertible<S>, D: Strides<Ra
     let shape = (arguments.n, arguments.m);
     let tiles_n = arguments.n.div_ceil(128);
     let at = (block.x % tiles_n, block.x / tiles_n);
-    let t_g_c_of = Rows::<O>::get_slice(thread);
-    let mut t_g_c = t_g_c_of.partition_d(Matrix::new(c, shape, strides).local_tile::<Tile, _>(at)); // (CPY, 1, 1)
-    let m_bias = Matrix::new(arguments.bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M)
-    let t_g_bias = t_g_c_of.partition_s(m_bias.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+    let out = Rows::<O>::get_slice(thread);
+    let mut tCgC = out.partition_d(Matrix::new(c, shape, strides).local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+    let mBias = Matrix::new(arguments.bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M)
+    let tCgBias = out.partition_s(mBias.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
     let part = Rows::<S>::get_slice(thread);
     let mut from = arguments.a.offset(i64::from(block.y) * arguments.batch_a);
-    let mut results = t_g_c.make_fragment_like();
+    let mut results = tCgC.make_fragment_like();
     if arguments.beta != S::ZERO {
-        copy(&t_g_c, &mut results);
+        copy(&tCgC, &mut results);
     }
     let mut sum = Fragment::<S, FragmentLike<PartitionS<IdentityOf<Tile>, Rows<S>>>>::filled(S::ZERO);
     for _ in 0..arguments.splits {
-        let m_sums = Matrix::new(from, shape, Aligned::<_, 16>(UnitStride::<0>(arguments.lda))); // (N, M)
-        let t_g_sums = part.partition_s(m_sums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
-        let mut sums = t_g_sums.make_fragment_like();
-        copy(&t_g_sums, &mut sums);
+        let mSums = Matrix::new(from, shape, Aligned::<_, 16>(UnitStride::<0>(arguments.lda))); // (N, M)
+        let tCgSums = part.partition_s(mSums.local_tile::<Tile, _>(at)); // (CPY, 1, 1)
+        let mut sums = tCgSums.make_fragment_like();
+        copy(&tCgSums, &mut sums);
         axpby(S::ONE, &sums, S::ONE, &mut sum);
         from = from.offset(arguments.split_c);
     }
-    finish(arguments, &sum, &t_g_bias, &mut results, arguments.splits == 0);
-    copy(&results, &mut t_g_c);
+    finish(arguments, &sum, &tCgBias, &mut results, arguments.splits == 0);
+    copy(&results, &mut tCgC);
 }
 
 macro_rules! finish {

@@ -6,11 +6,9 @@ use super::scalar::{Convertible as _, Scalar as _};
 use super::schedule::Schedule;
 use super::sink::TileSink as _;
 use super::{Activation, Arguments};
-use moye_device::arch::Fma as _;
+use moye_device::arch::{Convert as _, Fma as _};
 use moye_device::atom::StaticTiledMma as _;
-use moye_device::collective::{
-    Accumulators, Coordinate, Epilogue, Team, TileEpilogue, WorkTile, gemm, gemm_by_tile,
-};
+use moye_device::collective::{Accumulators, Coordinate, Epilogue, Team, TileEpilogue, WorkTile, gemm};
 use moye_device::memory::Global;
 
 /// `c = activation(alpha * a * b + beta * c + bias)`: one block's tile of C, for its batch and its
@@ -48,7 +46,7 @@ pub unsafe fn matmul_with<G: MmaConfig<Sink: Default>, E: Epilogue<G::Scalar>>(
         ..*arguments
     };
     let epilogue = Own { arguments: &plain, own };
-    gemm_by_tile::<Loop<G>, _, _, _>(plain, Schedule::new::<G>(&plain), epilogue, G::Sink::default());
+    gemm::<Loop<G>, _, _, _>(plain, Schedule::new::<G>(&plain), epilogue, G::Sink::default());
 }
 
 /// A caller's epilogue, for the elements in bounds of C.
@@ -74,7 +72,8 @@ impl<G: MmaConfig, E: Epilogue<G::Scalar>> TileEpilogue<Loop<G>> for Own<'_, Arg
             if row >= m || column >= n {
                 return sum;
             }
-            G::Sum::narrow(self.own.element(sum.widen(), Coordinate { row, column, batch: tile.batch }))
+            let at = Coordinate { row, column, batch: tile.batch };
+            self.own.element(sum.widen(), at).convert()
         });
     }
 }

@@ -9,7 +9,7 @@ use super::scalar::{Convertible, Scalar, finish};
 use super::smem::Transposed;
 use core::marker::PhantomData;
 use moye_device::algorithm::copy;
-use moye_device::arch::Fma as _;
+use moye_device::arch::{Convert, Fma as _};
 use moye_device::atom::copy::AutoVectorizingCopy;
 use moye_device::atom::{StaticTiledCopy, TiledCopy};
 use moye_device::layout::{IntTuple, Layout};
@@ -23,7 +23,7 @@ pub trait Staged: Sized + 'static {
     /// The accumulator's type.
     type Sum: Convertible<Self::Scalar>;
     /// The type of the epilogue's arithmetic.
-    type Scalar: Scalar + Convertible<Self::Scalar>;
+    type Scalar: Scalar + Convertible<Self::Scalar> + Convert<Self::Output>;
     /// The element type of C.
     type Output: Convertible<Self::Scalar>;
     /// The tile of C, (BLK_M, BLK_N).
@@ -94,13 +94,13 @@ pub struct Place {
 #[inline(always)]
 pub unsafe fn write_rows<G: Staged>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
-    s_c: SharedTensor<G::Sum, G::Sums>,
+    sC: SharedTensor<G::Sum, G::Sums>,
     place: Place,
 ) {
     if size_of::<G::Output>() != size_of::<G::Scalar>() && arguments.wide != 0 {
-        rows::<G, G::Scalar>(arguments, s_c, arguments.c.cast(), arguments.bias.cast(), place);
+        rows::<G, G::Scalar>(arguments, sC, arguments.c.cast(), arguments.bias.cast(), place);
     } else {
-        rows::<G, G::Output>(arguments, s_c, arguments.c, arguments.bias, place);
+        rows::<G, G::Output>(arguments, sC, arguments.c, arguments.bias, place);
     }
 }
 
@@ -111,11 +111,13 @@ pub unsafe fn write_rows<G: Staged>(
 #[inline(always)]
 unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
-    s_c: SharedTensor<G::Sum, G::Sums>,
+    sC: SharedTensor<G::Sum, G::Sums>,
     c: GlobalMut<O>,
     bias: Global<O>,
     place: Place,
-) {
+) where
+    G::Scalar: Convert<O>,
+{
     let (first_m, first_n) = place.first;
     let c = c.offset(place.offset + i64::from(first_m) * arguments.ldc).offset(i64::from(first_n));
     let bias =
@@ -124,14 +126,14 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
     if whole {
         rows_of::<G, O, _, true>(
             arguments,
-            s_c,
+            sC,
             c,
             Aligned::<_, 16>(UnitStride::<0>(arguments.ldc)),
             bias,
             place,
         );
     } else {
-        rows_of::<G, O, _, false>(arguments, s_c, c, UnitStride::<0>(arguments.ldc), bias, place);
+        rows_of::<G, O, _, false>(arguments, sC, c, UnitStride::<0>(arguments.ldc), bias, place);
     }
 }
 
@@ -142,25 +144,27 @@ unsafe fn rows<G: Staged, O: Convertible<G::Scalar>>(
 #[inline(always)]
 unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides<Rank = Rank<2>>, const WHOLE: bool>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
-    s_c: SharedTensor<G::Sum, G::Sums>,
+    sC: SharedTensor<G::Sum, G::Sums>,
     c: GlobalMut<O>,
     strides: S,
     bias: Global<O>,
     place: Place,
-) {
+) where
+    G::Scalar: Convert<O>,
+{
     let Place { first: (first_m, first_n), thread, .. } = place;
     let shape = (arguments.n - first_n, arguments.m - first_m);
     let at = (0, 0);
-    let m_c = Matrix::new(c, shape, strides); // (N, M), from the tile on
-    let m_bias = Matrix::new(bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M)
-    let g_c = m_c.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
-    let g_bias = m_bias.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
-    let s_c = s_c.with_layout::<Transposed<G::Sums>>(); // (BLK_N, BLK_M)
+    let mC = Matrix::new(c, shape, strides); // (N, M), from the tile on
+    let mBias = Matrix::new(bias, shape, Dense([arguments.bias_n, arguments.bias_m])); // (N, M)
+    let gC = mC.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
+    let gBias = mBias.local_tile::<Transposed<G::TileC>, _>(at); // (BLK_N, BLK_M)
+    let sC = sC.with_layout::<Transposed<G::Sums>>(); // (BLK_N, BLK_M)
 
     let out = Rows::<O, O, G, WHOLE>::get_slice(thread);
-    let t_g_c = out.partition_d(g_c); // (CPY, CPY_N, CPY_M)
-    let t_g_bias = out.partition_s(g_bias); // (CPY, CPY_N, CPY_M)
-    let t_s_c = Rows::<G::Sum, O, G, WHOLE>::get_slice(thread).partition_s(s_c); // (CPY, CPY_N, CPY_M)
+    let tCgC = out.partition_d(gC); // (CPY, CPY_N, CPY_M)
+    let tCgBias = out.partition_s(gBias); // (CPY, CPY_N, CPY_M)
+    let tCsC = Rows::<G::Sum, O, G, WHOLE>::get_slice(thread).partition_s(sC); // (CPY, CPY_N, CPY_M)
 
     let block_m = const { G::TileC::LAYOUT.extent(0) as u32 };
     let left = arguments.m - first_m;
@@ -170,16 +174,14 @@ unsafe fn rows_of<G: Staged, O: Convertible<G::Scalar>, S: Strides<Rank = Rank<2
     // The bound is known only at run time, so that this stays a loop: its body is long and rarely
     // runs.
     while row < rows {
-        let from = t_s_c.at((.., .., i)); // (CPY, CPY_N)
-        let mut to = t_g_c.at((.., .., i)); // (CPY, CPY_N)
-        let mut sums = from.make_fragment_like();
-        copy(&from, &mut sums);
-        let mut results = to.make_fragment_like();
+        let (from, mut to) = (tCsC.at((.., .., i)), tCgC.at((.., .., i))); // (CPY, CPY_N)
+        let mut tCrC = from.make_fragment_like(); // (CPY, CPY_N)
+        copy(&from, &mut tCrC);
+        let mut results = to.make_fragment_like(); // (CPY, CPY_N)
         if arguments.beta != G::Scalar::ZERO {
             copy(&to, &mut results);
         }
-        let t_bias = t_g_bias.at((.., .., i)); // (CPY, CPY_N)
-        finish(arguments, &sums, &t_bias, &mut results, false);
+        finish(arguments, &tCrC, &tCgBias.at((.., .., i)), &mut results, false);
         copy(&results, &mut to);
         row += Rows::<O, O, G, WHOLE>::AT_ONCE;
         i += 1;

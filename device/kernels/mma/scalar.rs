@@ -4,7 +4,7 @@
 use super::arguments::{Activation, Arguments};
 use half::{bf16, f16};
 use moye_device::algorithm::transform;
-use moye_device::arch::{self, Fma};
+use moye_device::arch::{self, Convert, Fma};
 use moye_device::kernel::KernelParam;
 use moye_device::math;
 use moye_device::memory::Element;
@@ -49,9 +49,6 @@ pub trait Scalar: Fma + KernelParam + PartialEq {
 pub trait Convertible<S>: Element {
     /// The value in `S`.
     fn widen(self) -> S;
-
-    /// The element nearest to a value, ties to even.
-    fn narrow(value: S) -> Self;
 }
 
 /// Replaces `results`, which hold the previous C if `beta` is not 0, by
@@ -73,7 +70,7 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
 ) where
     T: Element,
     O: Element,
-    S: Scalar,
+    S: Scalar + Convert<B::Element>,
     A: Access + Engine<Element: Convertible<S>>,
     B: Access + Engine<Element: Convertible<S>>,
     LA: StaticLayout,
@@ -117,7 +114,7 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
         }
         _ => {}
     }
-    transform(&values, results, B::Element::narrow);
+    transform(&values, results, |value| value);
 }
 
 const RELU: u32 = Activation::Relu as u32;
@@ -234,10 +231,6 @@ macro_rules! same {
             fn widen(self) -> $t {
                 self
             }
-            #[inline(always)]
-            fn narrow(value: $t) -> $t {
-                value
-            }
         }
     )* };
 }
@@ -248,20 +241,12 @@ impl Convertible<f32> for f16 {
     fn widen(self) -> f32 {
         arch::f16_to_f32(self)
     }
-    #[inline(always)]
-    fn narrow(value: f32) -> Self {
-        arch::f32_to_f16(value)
-    }
 }
 
 impl Convertible<f32> for bf16 {
     #[inline(always)]
     fn widen(self) -> f32 {
         arch::bf16_to_f32(self)
-    }
-    #[inline(always)]
-    fn narrow(value: f32) -> Self {
-        arch::f32_to_bf16(value)
     }
 }
 
@@ -403,9 +388,9 @@ mod tests {
             // number.
             type OfType = (f32, i32, i32, fn(f32) -> f64, f64);
             let of_f16: OfType =
-                (f16::from_bits(bits).widen(), 10, -14, |x| f16::narrow(x).to_f64(), f16::MAX.to_f64());
+                (f16::from_bits(bits).widen(), 10, -14, |x| f16::from_f32(x).to_f64(), f16::MAX.to_f64());
             let of_bf16: OfType =
-                (bf16::from_bits(bits).widen(), 7, -126, |x| bf16::narrow(x).to_f64(), bf16::MAX.to_f64());
+                (bf16::from_bits(bits).widen(), 7, -126, |x| bf16::from_f32(x).to_f64(), bf16::MAX.to_f64());
             for (x, fraction, least, narrow, most) in [of_f16, of_bf16] {
                 if x.is_nan() {
                     assert!(narrow(x.silu()).is_nan() && narrow(x.gelu()).is_nan());

@@ -8,7 +8,7 @@
 use super::config::{ArgumentsOf, TileC, Tiled};
 use super::mainloop::TiledLoop;
 use super::rows::{Place, Staged, write_rows};
-use super::scalar::Convertible;
+use super::scalar::Convertible as _;
 use super::smem::SumsOf;
 use moye_device::algorithm::{copy, transform};
 use moye_device::arch::Fma as _;
@@ -87,8 +87,8 @@ impl Direct {
 
     /// The result of an accumulator.
     #[inline(always)]
-    pub(super) fn result<G: Tiled>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Output {
-        G::Output::narrow(arguments.alpha.fma(sum.widen(), G::Scalar::ZERO))
+    pub(super) fn result<G: Tiled>(arguments: &ArgumentsOf<G>, sum: G::Sum) -> G::Scalar {
+        arguments.alpha.fma(sum.widen(), G::Scalar::ZERO)
     }
 
     /// Stores a thread's part of the tile.

@@ -1,8 +1,9 @@
 //! Products by multiply-adds and by `mma.sync`: their instructions for each step, and what feeds
 //! them.
 
-use super::{FMA, ORDERS, TF32, function, kernel_text, module, text};
+use super::{FMA, ORDERS, TF32, function, kernel_text, module, names, text};
 use rstest::rstest;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[rstest]
 fn the_matmuls_are_fma_over_fragments(
@@ -129,6 +130,112 @@ fn producer_warps_load_and_transpose_beside_the_consumers(
     }
 }
 
+/// An arrival may overtake a load in flight unless its address depends on what the load brings: the
+/// producer would overwrite the stage before it is read.
+#[rstest]
+fn a_stage_that_threads_load_is_released_behind_what_the_last_loads_brought(
+    #[values("sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma")] name: &str,
+) {
+    let text = kernel_text(text("sm_90a"), name);
+    let lines: Vec<&str> = text.lines().collect();
+    // A producer's arrivals announce bytes; warps that transpose an operand arrive after they have
+    // stored what they have loaded.
+    let is_release = |line: &&str| line.contains("mbarrier.arrive") && !line.contains("expect_tx");
+    let behind_loads: Vec<(usize, BTreeSet<usize>)> = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| is_release(line))
+        .map(|(at, line)| (at, loads_behind(text, address_of(line))))
+        .filter(|(_, loads)| !loads.is_empty())
+        .collect();
+    let [(release, loads)] = behind_loads.as_slice() else {
+        panic!("one release depends on loads: {behind_loads:?}")
+    };
+    // The 16 steps of a stage load 16 rows of A and 8 of B each, four in a vector, and follow the
+    // release of the stage before. The last step's loads are the last.
+    let of_stage: Vec<usize> = (*release..lines.len())
+        .filter(|&at| lines[at].trim_start().starts_with("ld.shared.v4.b32"))
+        .take(16 * (16 + 8) / 4)
+        .collect();
+    let last: BTreeSet<usize> = of_stage.iter().rev().take((16 + 8) / 4).copied().collect();
+    assert_eq!(*loads, last, "{}", lines[*release]);
+    // The same text without the instruction that adds bits of what was loaded to the address.
+    let (_, made_by) = made_of(text, address_of(lines[*release]));
+    let masks_loads = |&at: &usize| {
+        let operands = lines[at].trim_start().strip_prefix("and.b32");
+        let written = operands.and_then(|operands| operands.split(',').next()).map(str::trim);
+        written.is_some_and(|register| !loads_behind(text, register).is_empty())
+    };
+    let masks: Vec<usize> = made_by.into_iter().filter(masks_loads).collect();
+    let [mask] = masks[..] else { panic!("one instruction masks what was loaded: {masks:?}") };
+    let without: String =
+        lines.iter().enumerate().filter(|(at, _)| *at != mask).map(|(_, line)| format!("{line}\n")).collect();
+    assert_eq!(loads_behind(&without, address_of(lines[*release])), BTreeSet::new());
+}
+
+/// The register of an instruction's address.
+fn address_of(line: &str) -> &str {
+    line.split(['[', ']', '+']).nth(1).expect("the instruction has an address")
+}
+
+/// The lines of the loads from shared memory whose results a register depends on.
+fn loads_behind(text: &str, register: &str) -> BTreeSet<usize> {
+    let (lines, made_by) = made_of(text, register);
+    made_by.into_iter().filter(|&at| lines[at].trim_start().starts_with("ld.shared")).collect()
+}
+
+/// The lines of a kernel, and the numbers of those whose instructions write a register, or one that
+/// such an instruction reads.
+fn made_of<'a>(text: &'a str, register: &'a str) -> (Vec<&'a str>, BTreeSet<usize>) {
+    let registers = |operands: &'a str| {
+        operands
+            .split(|c: char| !(c.is_alphanumeric() || "%_$".contains(c)))
+            .filter(|word| word.starts_with('%'))
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let mut makers: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    for (at, line) in lines.iter().enumerate().filter(|(_, line)| line.ends_with(';')) {
+        let Some((_, operands)) = line.trim().split_once(char::is_whitespace) else { continue };
+        // The results are the first operand, in braces if there are several. A store has none.
+        let end = if operands.trim_start().starts_with('{') { '}' } else { ',' };
+        let Some((written, read)) = operands.split_once(end).filter(|(first, _)| !first.contains('[')) else {
+            continue;
+        };
+        for register in registers(written) {
+            makers.entry(register).or_default().push((at, read));
+        }
+    }
+    let (mut made_by, mut seen, mut next) = (BTreeSet::new(), BTreeSet::new(), vec![register]);
+    while let Some(register) = next.pop() {
+        if seen.insert(register) {
+            for &(at, read) in makers.get(register).into_iter().flatten() {
+                made_by.insert(at);
+                next.extend(registers(read));
+            }
+        }
+    }
+    (lines, made_by)
+}
+
+/// Results of f32 are rounded two at a time. Rows of C that start anywhere have one element for a
+/// thread at a time.
+#[rstest]
+fn results_in_half_precision_are_rounded_in_pairs(#[values("sm_80", "sm_90a")] arch: &str) {
+    let mut seen = 0;
+    for name in names(arch) {
+        let Some(t) = ["f16", "bf16"].into_iter().find(|t| name.starts_with(&format!("matmul_{t}_"))) else {
+            continue;
+        };
+        let kernel = function(arch, name);
+        let pairs = kernel.count(&format!("cvt.rn.{t}x2.f32"));
+        let single = kernel.count(&format!("cvt.rn.{t}.f32"));
+        assert!(pairs >= 4, "{name}: {pairs} pairs, {:?}", kernel.instructions);
+        assert_eq!(single, 1, "{name}: {pairs} pairs, {:?}", kernel.instructions);
+        seen += 1;
+    }
+    assert!(seen >= 2, "there are kernels of half precision");
+}
+
 #[rstest]
 fn operands_with_k_contiguous_are_copied_number_by_number_by_the_f32_products(
     #[values("sm_80", "sm_90a")] arch: &str,
@@ -228,20 +335,22 @@ const OTHERS: &[&str] = &[
 /// Four results of a thread: accumulators are read by words of 16 bytes, in the loop over the
 /// parts, and written as one access or two.
 #[rstest]
-#[case("finish_f16", 2, ("st.global.v2.b32", 1), "cvt.rn.f16.f32")]
-#[case("finish_bf16", 2, ("st.global.v2.b32", 1), "cvt.rn.bf16.f32")]
-#[case("finish_f32", 3, ("st.global.v4.b32", 1), "fma.rn.f32")]
-#[case("finish_f64", 6, ("st.global.v4.b32", 2), "add.rn.f64")]
-#[case("finish_i32", 7, ("st.global.v4.b32", 1), "add.s32")]
+#[case("finish_f16", 2, ("st.global.v2.b32", 1), ("cvt.rn.f16x2.f32", 2))]
+#[case("finish_bf16", 2, ("st.global.v2.b32", 1), ("cvt.rn.bf16x2.f32", 2))]
+#[case("finish_f32", 3, ("st.global.v4.b32", 1), ("fma.rn.f32", 4))]
+#[case("finish_f64", 6, ("st.global.v4.b32", 2), ("add.rn.f64", 4))]
+#[case("finish_i32", 7, ("st.global.v4.b32", 1), ("add.s32", 4))]
 fn parts_of_k_are_added_up_by_words_of_16_bytes(
     #[values("sm_80", "sm_90a")] arch: &str,
     #[case] name: &str,
     #[case] loads: usize,
     #[case] (store, stores): (&str, usize),
-    #[case] adds: &str,
+    #[case] (each, times): (&str, usize),
 ) {
     let kernel = function(arch, name);
     assert_eq!(kernel.count("ld.global.v4.b32"), loads, "{name}: {:?}", kernel.instructions);
     assert_eq!(kernel.count(store), stores, "{name}: {:?}", kernel.instructions);
-    assert!(kernel.count(adds) >= 4, "{name}: {:?}", kernel.instructions);
+    assert!(kernel.count(each) >= times, "{name}: {:?}", kernel.instructions);
+    let single = kernel.count("cvt.rn.f16.f32") + kernel.count("cvt.rn.bf16.f32");
+    assert_eq!(single, 0, "{name} rounds in pairs: {:?}", kernel.instructions);
 }

@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
 use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Operand, Output};
+use moye_device::arch::Convert;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
@@ -219,7 +220,7 @@ pub fn check<T, U>(
 ) where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     let (m, n, k) = case.shape;
     let bound = bound + of_hardware::<T>(device, k);
@@ -240,7 +241,7 @@ pub fn check<T, U>(
         [0, 1].map(|i| -> Vec<T> { (0..lengths[i] + case.behind).map(|_| T::draw(&mut rng)).collect() });
     // Sums of integers that large would wrap.
     let draw =
-        |rng: &mut StdRng| if T::SMOOTH { U::draw(rng) } else { U::narrow(T::Scalar::from(rng.random())) };
+        |rng: &mut StdRng| if T::SMOOTH { U::draw(rng) } else { T::Scalar::from(rng.random()).convert() };
     let before: Vec<U> = (0..lengths[2]).map(|_| draw(&mut rng)).collect();
     let bias: Option<Vec<U>> =
         case.bias.map(|rows| (0..if rows { m } else { n }).map(|_| draw(&mut rng)).collect());

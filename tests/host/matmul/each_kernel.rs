@@ -9,6 +9,7 @@ use half::{bf16, f16};
 use moye::Output;
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
+use moye_device::arch::Convert;
 
 /// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B.
 /// Kernels of `sgemm` write columns, others rows.
@@ -24,7 +25,7 @@ fn each<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
         for kernel in asked(setup, &device, |product, device| product.kernels(device)) {
@@ -116,7 +117,7 @@ fn moved<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
         let kernels = asked(setup, &device, |product, device| product.kernels(device));
@@ -313,7 +314,7 @@ fn of_f32_take_extents_that_end_within_words() {
 fn long<T>(kernel: &'static str, bound: impl Fn(usize) -> f64, setup: Setup<T, T>)
 where
     T: Scaled + Number + Output<T>,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<T>,
 {
     for device in devices() {
         // Primes. The simulator takes seconds for the shorter one.

@@ -23,6 +23,7 @@ use common::{devices, is_watched};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
 use moye::{Device, Matmul, Output};
+use moye_device::arch::Convert;
 use rstest::rstest;
 
 /// A way of summing.
@@ -38,7 +39,7 @@ fn all_orientations<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
@@ -68,7 +69,7 @@ fn more_than_a_tile<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
@@ -100,7 +101,7 @@ fn anything<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
         let (cases, most) = if device.is_gpu() { (150, 300) } else { (12, 80) };
@@ -228,7 +229,7 @@ fn ends_within_a_piece<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
@@ -261,7 +262,7 @@ fn c_begins_anywhere<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
     U: Output<T> + Number,
-    T::Scalar: Into<f64> + From<i8>,
+    T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
