@@ -66,7 +66,7 @@ unsafe fn compute<T: Operand, U: Output<T>>(
     let workspace = Workspace::new(stream, regions.bytes as usize)?;
     let base = workspace.as_ref().map_or(0, Workspace::address);
     let launch = Launch { product, plan, regions: regions.at(base), stream };
-    // SAFETY: the matrices lie within their buffers (`Matrix::new`, `Descriptor::of`), and the
+    // SAFETY: the matrices are inside their buffers (`Matrix::new`, `Descriptor::of`), and the
     // workspace is as large as `regions` says. `c` is borrowed mutably, shares no element with the
     // other matrices, and has no element twice. The stream runs these launches in order. The caller
     // answers for other streams.
@@ -328,9 +328,9 @@ impl<T: Operand> Launch<'_, T> {
                     Code::SgemmTma(kernel, boxes) => {
                         let extents = [of_m, of_n];
                         let operands = [first, second].map(|i| (&operands[i], extents[i]));
-                        tma::launch_sgemm(stream, (kernel, *boxes), tiles, operands, arguments)?;
+                        tma::launch_sgemm(stream, (kernel, boxes), tiles, operands, arguments)?;
                     }
-                    Code::Wgmma(kernel, boxes) => {
+                    Code::Wgmma(kernel, maps) => {
                         let target = Target {
                             wide,
                             aligned: to_workspace || product.scattered || product.c_is_aligned(),
@@ -344,7 +344,7 @@ impl<T: Operand> Launch<'_, T> {
                         let operands = [&operands[0], &operands[1]];
                         tma::launch::<T, U>(
                             stream,
-                            (kernel, *boxes),
+                            (kernel, maps),
                             plan,
                             regions.pieces,
                             operands,

@@ -245,10 +245,10 @@ fn k_contiguous_f32_is_read_in_pairs_and_rearranged_where_rows_start_within_a_pa
         // For the kernel C is M-contiguous: its operand B is A here.
         let of = |row: i64, address: u64| {
             let query = query(256, 256, 100).with(None, None, Some(name)).of_f32([(1, 256); 2]);
-            let lie = |i, view: View| {
+            let order = |i, view: View| {
                 if i == k_contiguous { View { mn: row, k: 1, address, ..view } } else { view }
             };
-            leading(&planned::<f32>(query.of_operands(lie)))[k_contiguous]
+            leading(&planned::<f32>(query.of_operands(order)))[k_contiguous]
         };
         assert_eq!(of(100, 256), Some(100), "{name}");
         assert_eq!(of(102, 256 + 8), Some(102), "{name}: by pairs, not by fours");
@@ -289,15 +289,15 @@ fn tma_sgemm_kernels_write_partial_tiles_to_a_workspace_with_room_for_whole_ones
     use Accumulators::{Epilogue, Workspace};
     // Tiles have 128 rows and 256 columns. Along N, 16-byte vectors of C end; along M, TMA boxes
     // start where M is contiguous.
-    for (kernel, lie, m) in [
+    for (kernel, order, m) in [
         ("sgemm_nt_tma", [false, false], 132),
         ("sgemm_nn_tma", [true, false], 131),
         ("sgemm_tn_tma", [true, true], 131),
     ] {
-        assert_eq!(padded(kernel, lie, [1, 1]), (Workspace, [128, 256]), "{kernel}");
-        assert_eq!(padded(kernel, lie, [131, 263]), (Workspace, [m, 264]), "{kernel}");
-        assert_eq!(padded(kernel, lie, [132, 264]), (Epilogue, [132, 264]), "{kernel}");
-        assert_eq!(padded(kernel, lie, [124, 264]), (Workspace, [128, 264]), "{kernel}");
+        assert_eq!(padded(kernel, order, [1, 1]), (Workspace, [128, 256]), "{kernel}");
+        assert_eq!(padded(kernel, order, [131, 263]), (Workspace, [m, 264]), "{kernel}");
+        assert_eq!(padded(kernel, order, [132, 264]), (Epilogue, [132, 264]), "{kernel}");
+        assert_eq!(padded(kernel, order, [124, 264]), (Workspace, [128, 264]), "{kernel}");
     }
     assert_eq!(padded("sgemm_tn_tma", [true, true], [131, 264]), (Epilogue, [131, 264]), "any row of A");
 }

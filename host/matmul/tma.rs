@@ -5,22 +5,18 @@ use super::element::{Operand, Output};
 use super::operand::View;
 use super::plan::Plan;
 use super::variants::ArgumentsOf;
-use super::workspace::along_and_across;
 use crate::device::{Arch, Device};
-use crate::launch::Grid;
+use crate::launch::{Grid, KernelArg};
 use crate::memory::Counters;
 use crate::stream::Stream;
 use crate::tensor_map::TensorMap;
 use crate::{Error, Result};
+use moye_device::atom::tma::TmaTile;
 use moye_device::kernel::Kernel;
-use moye_device::layout::Major;
+use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
 use moye_device::memory::{GlobalMut, TensorMap as Map};
-use moye_kernels::hopper::{Boxes, SgemmBox, Sharing};
+use moye_kernels::hopper::{Maps, OperandMap, SgemmBox, Sharing, operand};
 use moye_sim::{TensorElement, TensorMap as Fields, TensorPromotion, TensorSwizzle};
-
-/// Rows of a box of C, and bytes of a row of any box.
-const BOX_ROWS: u32 = 64;
-const ROW: u32 = 128;
 
 /// Strides of tensor maps are multiples of this many bytes, and below [`STRIDES`].
 const ALIGN: u64 = 16;
@@ -44,70 +40,48 @@ pub(super) fn takes(view: &View, leading: i64, others: u32) -> bool {
     fits(leading, others) && (others <= 1 || leading > 0) && fits(view.batch, view.batches)
 }
 
-/// The map of a matrix: `parts` slices of `across` rows of `along` elements. Strides are in
-/// elements; the stride of an extent 1 is ignored.
+/// The map for a kernel's tile, of a tensor at an address.
 fn map(
     stream: &Stream,
+    tile: &TmaTile,
     (element, address): (TensorElement, u64),
-    [along, across, parts]: [u32; 3],
-    strides: [i64; 2],
-    [inner, outer]: [u32; 2],
+    tensor: &Layout,
+    promotion: TensorPromotion,
 ) -> Result<TensorMap> {
-    let [row, part] = bytes_of_strides(element, [along, across, parts], strides);
-    let extents = [along, across, parts].map(u64::from);
-    let fields = Fields::new(element, address, &extents, &[row, part], &[inner, outer, 1]);
-    new_map(stream, fields, TensorPromotion::B256)
+    let fields = tile.tensor_map(element, address, tensor).map_err(Error::TensorOfTile)?;
+    TensorMap::new(stream.device(), &Fields { promotion, ..fields })
 }
 
-/// The strides in bytes, valid for a map even where the extent is 1.
-fn bytes_of_strides(
-    element: TensorElement,
-    [along, across, parts]: [u32; 3],
-    [row, part]: [i64; 2],
-) -> [u64; 2] {
-    let bytes = element.bytes();
-    let stride = |stride: i64, count: u32, least: u64| {
-        if count > 1 { stride as u64 * bytes } else { least.next_multiple_of(ALIGN) }
-    };
-    let row = stride(row, across, u64::from(along) * bytes);
-    [row, stride(part, parts, row)]
+/// Batches of an operand and their stride: those with stride 0 are one batch.
+fn batches_of(view: &View, batches: u32) -> (u32, i64) {
+    if view.batch == 0 { (1, 0) } else { (batches, view.batch) }
 }
 
-/// A map with these fields, swizzled.
-fn new_map(stream: &Stream, fields: Fields, promotion: TensorPromotion) -> Result<TensorMap> {
-    let fields = Fields { promotion, ..fields };
-    TensorMap::new(stream.device(), &fields.with_swizzle(TensorSwizzle::B128))
-}
-
-/// The map of an operand that is contiguous along the mode of the boxes, with this leading
-/// dimension and `(extent, k)` elements.
-fn map_of_operand(
+/// The map of an operand with this contiguous mode, leading dimension and `(extent, k)` elements,
+/// as a kernel loads it.
+fn map_of_operand<T: Operand>(
     stream: &Stream,
-    element: TensorElement,
+    loaded: OperandMap,
     view: &View,
-    leading: i64,
-    boxes: Boxes,
+    (major, leading): (Major, i64),
     (extent, k): (u32, u32),
     batches: u32,
 ) -> Result<TensorMap> {
-    let (along, across) = along_and_across(boxes.major, extent, k);
-    // Batches with stride 0 are one batch.
-    let batches = if view.batch == 0 { 1 } else { batches };
-    let (extents, strides) = ([along, across, batches], [leading, view.batch]);
-    if boxes.depth == 1 {
-        return map(stream, (element, view.address), extents, strides, boxes.extents);
+    let (at, batches) = ((T::TENSOR_ELEMENT, view.address), batches_of(view, batches));
+    match loaded {
+        OperandMap::Tile(tile) => {
+            let tensor = operand(major, (extent, k), leading, batches);
+            map(stream, tile, at, &tensor, TensorPromotion::B256)
+        }
+        OperandMap::Fitted(boxes) => {
+            let boxes = boxes.fitted(extent, k);
+            let tensor = boxes.tensor((extent, k), leading, batches);
+            // Adjacent boxes go to the same stage. Requested separately, they would cross between
+            // the halves of the L2 cache twice.
+            let promotion = if boxes.depth > 1 { TensorPromotion::B128 } else { TensorPromotion::B256 };
+            map(stream, &boxes.tile::<T>(), at, &tensor, promotion)
+        }
     }
-    // Blocks along K are a dimension with the extent of a box; or there is one block with the
-    // extent K.
-    let [row, part] = bytes_of_strides(element, extents, strides);
-    let [inner, outer] = boxes.extents;
-    let (block, blocks) = if boxes.at_once > 1 { (inner, k / inner) } else { (k, 1) };
-    let extents = [block, across, blocks, batches].map(u64::from);
-    let strides = [row, u64::from(ROW), part];
-    let fields = Fields::new(element, view.address, &extents, &strides, &[inner, outer, boxes.at_once, 1]);
-    // Adjacent boxes go to the same stage. Requested separately, they would cross between the
-    // halves of the L2 cache twice.
-    new_map(stream, fields, TensorPromotion::B128)
 }
 
 /// How a kernel writes its output matrix, C or a workspace.
@@ -123,9 +97,11 @@ pub(super) struct Target {
     pub parts: (u32, i64),
 }
 
-/// The map of the output matrix; `None` if the kernel must write it by address.
+/// The map of the output matrix for the kernel's tile; `None` if the kernel must write it by
+/// address.
 fn map_of_target<T: Operand, U: Output<T>>(
     stream: &Stream,
+    tile: &TmaTile,
     Target { wide, aligned, padded, parts: (parts, part) }: Target,
     arguments: &ArgumentsOf<T>,
 ) -> Result<Option<TensorMap>> {
@@ -141,8 +117,9 @@ fn map_of_target<T: Operand, U: Output<T>>(
     if !aligned || !whole || too_far {
         return Ok(None);
     }
-    let boxes = [ROW / element.bytes() as u32, BOX_ROWS];
-    map(stream, (element, arguments.c.address()), [columns, m, parts], [ldc, part], boxes).map(Some)
+    let shape = IntTuple::flat(&[i64::from(m), i64::from(columns), i64::from(parts)]);
+    let tensor = Layout::new(shape, IntTuple::flat(&[ldc, 1, part]));
+    map(stream, tile, (element, arguments.c.address()), &tensor, TensorPromotion::B256).map(Some)
 }
 
 /// Launches a `wgmma` kernel for `arguments.batches` batches of a plan; `pieces` is the address of
@@ -153,7 +130,7 @@ fn map_of_target<T: Operand, U: Output<T>>(
 /// written.
 pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     stream: &Stream,
-    (kernel, boxes): (&Kernel<(Map, Map, Map, ArgumentsOf<T>, Sharing<T::Scalar>)>, [Boxes; 2]),
+    (kernel, maps): (&Kernel<(Map, Map, Map, ArgumentsOf<T>, Sharing<T::Scalar>)>, &Maps),
     plan: &Plan<T>,
     pieces: Option<u64>,
     operands: [&View; 2],
@@ -163,15 +140,17 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let ArgumentsOf::<T> { m, n, k, batches, .. } = arguments;
     let schedule = plan.variant.schedule;
     let persistent = !schedule.fixes_slices();
-    let boxes = if persistent { boxes } else { [boxes[0].fitted(m, k), boxes[1].fitted(n, k)] };
-    let element = T::TENSOR_ELEMENT;
-    let a = map_of_operand(stream, element, operands[0], arguments.lda, boxes[0], (m, k), batches)?;
-    let b = map_of_operand(stream, element, operands[1], arguments.ldb, boxes[1], (n, k), batches)?;
-    // Blocks with a share of a tile have fewer rows than a box.
-    let c = if persistent { map_of_target::<T, U>(stream, target, &arguments)? } else { None };
+    let [major_a, major_b] = plan.variant.majors;
+    let [view_a, view_b] = operands;
+    let a = map_of_operand::<T>(stream, maps.a, view_a, (major_a, arguments.lda), (m, k), batches)?;
+    let b = map_of_operand::<T>(stream, maps.b, view_b, (major_b, arguments.ldb), (n, k), batches)?;
+    let c = match maps.c {
+        Some(tiles) => map_of_target::<T, U>(stream, tiles[usize::from(target.wide)], target, &arguments)?,
+        None => None,
+    };
     arguments.tensor_c = u32::from(c.is_some());
     // Without a map the kernel reads none.
-    let c = c.unwrap_or_else(|| a.clone());
+    let c = c.as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass);
     let (cluster, [tile_m, tile_n, _]) = (schedule.cluster(), plan.variant.tile);
     let tiles = u64::from(m.div_ceil(tile_m * schedule.cluster_tiles()))
         * u64::from(n.div_ceil(tile_n))
@@ -197,7 +176,7 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
     let grid = Grid::new(clusters * cluster, threads).clusters(cluster).dependent();
     // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream, also
     // before it uses the workspace's accumulators and counters.
-    let launched = unsafe { stream.launch(kernel, grid, (&a, &b, &c, arguments, sharing)) };
+    let launched = unsafe { stream.launch(kernel, grid, (&a, &b, c, arguments, sharing)) };
     // On the simulator the launch is complete; on a GPU the counters keep their memory.
     drop(counters);
     launched
@@ -211,7 +190,7 @@ pub(super) unsafe fn launch<T: Operand, U: Output<T>>(
 /// written.
 pub(super) unsafe fn launch_sgemm<T: Operand>(
     stream: &Stream,
-    (kernel, boxes): (&Kernel<(Map, Map, ArgumentsOf<T>)>, [SgemmBox; 2]),
+    (kernel, [box_a, box_b]): (&Kernel<(Map, Map, ArgumentsOf<T>)>, &[SgemmBox; 2]),
     tiles: u32,
     operands: [(&View, u32); 2],
     arguments: ArgumentsOf<T>,
@@ -219,24 +198,29 @@ pub(super) unsafe fn launch_sgemm<T: Operand>(
     // f32 only: these kernels exist for no other type. Other element types in the tensor map would
     // round to tf32.
     debug_assert_eq!(size_of::<T>(), size_of::<T::Scalar>(), "operands of the accumulators' type");
-    let map = |(view, extent): (&View, u32), of: SgemmBox, leading: i64| {
-        let (along, across) = along_and_across(of.major, extent, arguments.k);
-        let (inner, outer) = along_and_across(of.major, of.extent, of.k);
-        let swizzle = if of.major == Major::K { TensorSwizzle::B128 } else { TensorSwizzle::None };
-        // Batches with stride 0 are one batch.
-        let batches = if view.batch == 0 { 1 } else { arguments.batches };
-        let extents = [along, across, batches];
-        let strides = bytes_of_strides(T::TENSOR_SCALAR, extents, [leading, view.batch]);
-        let extents = extents.map(u64::from);
-        let fields = Fields::new(T::TENSOR_SCALAR, view.address, &extents, &strides, &[inner, outer, 1]);
-        TensorMap::new(stream.device(), &fields.with_swizzle(swizzle))
+    let map = |(view, extent): (&View, u32), of: &SgemmBox, leading: i64| {
+        let batches = batches_of(view, arguments.batches);
+        let tensor = operand(of.major, (extent, arguments.k), leading, batches);
+        let fields =
+            of.tile.tensor_map(T::TENSOR_SCALAR, view.address, &tensor).map_err(Error::TensorOfTile)?;
+        TensorMap::new(stream.device(), &fields.with_swizzle(span_of(of.swizzle)))
     };
-    let a = map(operands[0], boxes[0], arguments.lda)?;
-    let b = map(operands[1], boxes[1], arguments.ldb)?;
+    let a = map(operands[0], box_a, arguments.lda)?;
+    let b = map(operands[1], box_b, arguments.ldb)?;
     let threads = kernel.bounds().threads.unwrap_or(THREADS);
     let grid = Grid::new((tiles, arguments.batches * arguments.splits), threads).dependent();
     // SAFETY: the caller's contract. The kernel waits for earlier kernels of the stream.
     unsafe { stream.launch(kernel, grid, (&a, &b, arguments)) }
+}
+
+/// A swizzle of 16-byte vectors in rows of 32, 64 or 128 bytes, as a tensor map names it.
+fn span_of(swizzle: Swizzle) -> TensorSwizzle {
+    match swizzle.bits() {
+        0 => TensorSwizzle::None,
+        1 => TensorSwizzle::B32,
+        2 => TensorSwizzle::B64,
+        _ => TensorSwizzle::B128,
+    }
 }
 
 /// Clusters that run at the same time.

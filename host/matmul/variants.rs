@@ -2,9 +2,10 @@
 #![cfg_attr(not(feature = "matmul"), allow(unused, reason = "each operand type uses some of it"))]
 
 use super::element::{Operand, Precision};
-use crate::kernels::hopper::{self, Boxes, SgemmBox, SgemmConfig, Sharing, WgmmaConfig};
+use crate::kernels::hopper::{self, Maps, SgemmBox, SgemmConfig, Sharing, WgmmaConfig};
 use crate::kernels::mma::{self, Arguments};
 use half::{bf16, f16};
+use moye_device::atom::wgmma::WgmmaAtom as _;
 use moye_device::kernel::Kernel;
 use moye_device::layout::Major;
 use moye_device::memory::TensorMap;
@@ -20,9 +21,9 @@ pub enum Code<T: Operand> {
     /// Operands by address.
     Address(Kernel<(ArgumentsOf<T>,)>),
     /// FMA, operands by tensor maps with these boxes.
-    SgemmTma(Kernel<(TensorMap, TensorMap, ArgumentsOf<T>)>, [SgemmBox; 2]),
-    /// `wgmma`, operands by tensor maps with these boxes.
-    Wgmma(Kernel<(TensorMap, TensorMap, TensorMap, ArgumentsOf<T>, Sharing<T::Scalar>)>, [Boxes; 2]),
+    SgemmTma(Kernel<(TensorMap, TensorMap, ArgumentsOf<T>)>, &'static [SgemmBox; 2]),
+    /// `wgmma`, operands and C by these tensor maps.
+    Wgmma(Kernel<(TensorMap, TensorMap, TensorMap, ArgumentsOf<T>, Sharing<T::Scalar>)>, &'static Maps),
 }
 
 impl<T: Operand> Code<T> {
@@ -183,14 +184,15 @@ impl<T: Operand> Variant<T> {
     /// A kernel by `wgmma` with a configuration.
     const fn wgmma<G: WgmmaConfig>(
         kernel: Kernel<(TensorMap, TensorMap, TensorMap, ArgumentsOf<T>, Sharing<T::Scalar>)>,
+        maps: &'static Maps,
         schedule: Schedule,
         precision: Precision,
         rate: Rate,
     ) -> Self {
         assert!(G::CLUSTER == schedule.cluster_tiles(), "the blocks of the kernel's clusters");
         assert!(G::PARTS == schedule.cluster_slices(), "the slices of K in the kernel's clusters");
-        let majors = [G::BOXES_A.major, G::BOXES_B.major];
-        let (kernel, tile) = (Code::Wgmma(kernel, [G::BOXES_A, G::BOXES_B]), [G::BLK_M, G::BLK_N, G::BLK_K]);
+        let majors = [G::Atom::MAJOR_A, G::Atom::MAJOR_B];
+        let (kernel, tile) = (Code::Wgmma(kernel, maps), [G::BLK_M, G::BLK_N, G::BLK_K]);
         Self { kernel, schedule, majors, tile, precision, rate }
     }
 
@@ -199,22 +201,15 @@ impl<T: Operand> Variant<T> {
         kernel: Kernel<(TensorMap, TensorMap, ArgumentsOf<T>)>,
         rate: Rate,
     ) -> Self {
-        let [a, b] = G::BOXES;
-        let vectors = if matches!(b.major, Major::K) { 1 } else { 4 };
+        let vectors = if matches!(G::MAJORS[1], Major::K) { 1 } else { 4 };
         assert!(
             G::GRANULES[0] == 4 && G::GRANULES[1] == vectors,
             "the plan rounds extents up to these (`padded_extents`)"
         );
-        let kernel = Code::SgemmTma(kernel, G::BOXES);
+        let kernel = Code::SgemmTma(kernel, const { &G::BOXES });
         let (schedule, precision) = (Schedule::Sgemm(Loads::Tma), Precision::Full);
-        Self {
-            kernel,
-            schedule,
-            majors: [a.major, b.major],
-            tile: [a.extent, b.extent, a.k],
-            precision,
-            rate,
-        }
+        let (m, n, k) = G::TILE;
+        Self { kernel, schedule, majors: G::MAJORS, tile: [m, n, k], precision, rate }
     }
 }
 
@@ -264,6 +259,7 @@ macro_rules! variant {
     ($kernel:ident, $schedule:expr, $precision:expr, ($tera:expr, $fill:expr)) => {
         Variant::wgmma::<hopper::$kernel::Tiling>(
             hopper::$kernel,
+            &hopper::$kernel::MAPS,
             $schedule,
             $precision,
             Rate { tera: $tera, fill: $fill, residents: 1 },

@@ -1,15 +1,16 @@
 //! The configuration of a Hopper product as a type, and what follows from it: the tiled MMA, stages
-//! in shared memory, TMA boxes.
+//! in shared memory, the copies by TMA and their tensor maps.
 
-use super::store::Staging;
+use super::store::{Staging, StoreC};
 use crate::mma::{Arguments, Convertible, Scalar};
 use moye_device::arch::Convert;
 use moye_device::arch::wgmma::Accumulators;
 use moye_device::atom::TiledMma;
+use moye_device::atom::tma::TmaTile;
 use moye_device::atom::wgmma::WgmmaAtom;
-use moye_device::collective::FixUp;
+use moye_device::collective::{FixUp, LoadA, LoadB};
 use moye_device::layout::{
-    ComposedLayout, IntTuple, Major, SwizzleBytes, make_col_major, shared_memory_atom,
+    ComposedLayout, IntTuple, Layout, Major, SwizzleBytes, layout, make_col_major, shared_memory_atom,
 };
 use moye_device::memory::Element;
 use moye_device::{swizzled_layout, tiled_mma};
@@ -96,11 +97,10 @@ pub trait WgmmaConfig: Sized + 'static {
     const BLK_N: u32 = Self::Atom::SHAPE_MNK[1] as u32;
     /// BLK_K: `DEPTH` rows of shared memory if K is contiguous.
     const BLK_K: u32 = Self::DEPTH * (ROW / Self::Operand::BYTES as u32);
-    /// The boxes in which TMA loads A's part of a stage.
+    /// The boxes of A's part of a stage, if boxes fit the operands ([`ONE_TILE`](Self::ONE_TILE)).
     const BOXES_A: Boxes = Boxes::new(Self::BLK_M, Self::BLK_K, Self::DEPTH, Self::Atom::MAJOR_A);
-    /// The boxes in which TMA loads a block's share of B's part of a stage.
-    const BOXES_B: Boxes =
-        Boxes::new(Self::BLK_N / Self::CLUSTER, Self::BLK_K, Self::DEPTH, Self::Atom::MAJOR_B);
+    /// The boxes of B's part.
+    const BOXES_B: Boxes = Boxes::new(Self::BLK_N, Self::BLK_K, Self::DEPTH, Self::Atom::MAJOR_B);
     /// Bytes of a stage's tile of A.
     const BYTES_A: u32 = Self::BLK_M * Self::DEPTH * ROW;
     /// Bytes of a stage's tile of B.
@@ -134,12 +134,59 @@ swizzled_layout! {
         stages::<G::Operand>(G::BLK_N, G::BLK_K, STAGES, G::Atom::MAJOR_B);
 }
 
-/// The tensor map of an operand, and the number of copies that fill a stage.
+/// How A is loaded: a stage of a tensor (M, K, batch).
+pub type CopyA<G> = LoadA<<G as WgmmaConfig>::Operand, StagesA<G, 1>, 3>;
+/// How B is loaded: a stage of a tensor (N, K, batch), a share of it by each block of a cluster.
+pub type CopyB<G, const CLUSTER: u32> = LoadB<<G as WgmmaConfig>::Operand, StagesB<G, 1>, 3, CLUSTER>;
+
+/// The tiles of a kernel's tensor maps, which are those of its copies. The host makes the maps from
+/// them, so that host and kernel agree.
 ///
-/// The map has three dimensions: the operand's contiguous mode, the other mode, and batches (1 if
-/// all batches use the same matrix). With a `depth` above 1 it has four: elements of a block along
-/// K, M or N, blocks, which are 128 bytes apart, and batches. If blocks are loaded one at a time
-/// (`at_once` is 1), there is one block, as long as K. The swizzle is 128 bytes.
+/// The parameters are untyped [`TensorMap`](moye_device::memory::TensorMap)s: with a
+/// [`TmaMap`](moye_device::atom::tma::TmaMap) each kernel would have a type of its own, and the
+/// host's table has one type for all kernels of an element type. Besides, C has one of two element
+/// types, and the extents of fitted boxes are known only at run time.
+#[derive(Clone, Copy, Debug)]
+pub struct Maps {
+    /// A.
+    pub a: OperandMap,
+    /// B, of which each block of a cluster loads a share.
+    pub b: OperandMap,
+    /// C, a tensor (M, N, batch or split), with elements of [`WgmmaConfig::Output`] and with those
+    /// of [`WgmmaConfig::Sum`]; none if C is written by its address.
+    pub c: Option<[&'static TmaTile; 2]>,
+}
+
+/// How an operand is loaded.
+#[derive(Clone, Copy, Debug)]
+pub enum OperandMap {
+    /// By a tile of an [`operand`].
+    Tile(&'static TmaTile),
+    /// By boxes that are [fitted](Boxes::fitted) to the operand.
+    Fitted(Boxes),
+}
+
+impl Maps {
+    /// The maps of the kernel of a configuration, whose clusters have `CLUSTER` blocks.
+    #[must_use]
+    pub const fn new<G: WgmmaConfig, const CLUSTER: u32>() -> Self {
+        const { assert!(CLUSTER == G::CLUSTER, "the configuration's cluster") };
+        if G::ONE_TILE {
+            return Self { a: OperandMap::Fitted(G::BOXES_A), b: OperandMap::Fitted(G::BOXES_B), c: None };
+        }
+        Self {
+            a: OperandMap::Tile(const { &CopyA::<G>::TILE }),
+            b: OperandMap::Tile(const { &CopyB::<G, CLUSTER>::TILE }),
+            c: Some(const { [&StoreC::<G::Output>::TILE, &StoreC::<G::Sum>::TILE] }),
+        }
+    }
+}
+
+/// The boxes that fill an operand's part of a stage in a kernel with
+/// [`ONE_TILE`](WgmmaConfig::ONE_TILE): rows of 128 bytes, swizzled as the stage.
+///
+/// With a `depth` above 1 the stage has several blocks along K. They are a dimension of the tensor
+/// if one copy loads all of them (`at_once`); otherwise the tensor has one block, as long as K.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Boxes {
     /// Which mode is contiguous.
@@ -193,11 +240,64 @@ impl Boxes {
         self.count * self.depth * self.extents[1] * ROW
     }
 
+    /// Copies that fill a stage.
+    #[must_use]
+    pub const fn copies(&self) -> u32 {
+        self.count * self.depth / self.at_once
+    }
+
+    /// The tile of one copy, from which the tensor map is made: (MN, K, batch), or (MN, K in a
+    /// block, block, batch) with a depth above 1.
+    #[must_use]
+    pub const fn tile<T: Element>(&self) -> TmaTile {
+        let [row, rows] = self.extents;
+        let of_copy = match self.major {
+            Major::K => stages::<T>(rows, row, self.at_once, self.major),
+            Major::Mn => stages::<T>(row, rows, 1, self.major),
+        };
+        let one = layout!((1):(0)).mode(0);
+        let tile = if self.depth == 1 { of_copy.layout } else { of_copy.layout.append(one) };
+        TmaTile::new(ComposedLayout::new(of_copy.swizzle, 0, tile), 8 * T::BYTES as i64)
+    }
+
+    /// The operand with the modes of [`tile`](Self::tile): `extent` along M or N and `k` along K,
+    /// with its leading dimension, and batches with their stride. Strides are in elements.
+    #[must_use]
+    pub const fn tensor(
+        &self,
+        (extent, k): (u32, u32),
+        leading: i64,
+        (batches, batch): (u32, i64),
+    ) -> Layout {
+        if self.depth == 1 {
+            return operand(self.major, (extent, k), leading, (batches, batch));
+        }
+        let row = self.extents[0];
+        let (row, blocks) = if self.at_once > 1 { (row, k / row) } else { (k, 1) };
+        let shape = [extent as i64, row as i64, blocks as i64, batches as i64];
+        Layout::new(IntTuple::flat(&shape), IntTuple::flat(&[leading, 1, row as i64, batch]))
+    }
+
     /// The step along M or N from one box to the next.
     #[must_use]
     pub const fn step(&self) -> u32 {
         self.extents[0]
     }
+}
+
+/// An operand (MN, K, batch) in memory, of `extent` along M or N and `k` along K, with its
+/// contiguous mode and its leading dimension, and batches with their stride. Strides are in
+/// elements.
+#[must_use]
+pub const fn operand(
+    major: Major,
+    (extent, k): (u32, u32),
+    leading: i64,
+    (batches, batch): (u32, i64),
+) -> Layout {
+    let (mn, along_k) = if matches!(major, Major::K) { (leading, 1) } else { (1, leading) };
+    let shape = [extent as i64, k as i64, batches as i64];
+    Layout::new(IntTuple::flat(&shape), IntTuple::flat(&[mn, along_k, batch]))
 }
 
 /// The arguments of a configuration's kernel. `a` and `b` are not read: the tensor maps replace
@@ -208,6 +308,38 @@ pub type ArgumentsOf<G> =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use half::bf16;
+    use moye_device::atom::wgmma::{K_MAJOR, MN_MAJOR, SM90_64x64x16_F32BF16BF16_SS};
+    use moye_sim::TensorElement;
+
+    /// Two blocks along K in a stage, and N contiguous in B.
+    struct Deep;
+
+    impl WgmmaConfig for Deep {
+        type Operand = bf16;
+        type Sum = f32;
+        type Output = bf16;
+        type Atom = SM90_64x64x16_F32BF16BF16_SS<K_MAJOR, MN_MAJOR>;
+        const BLK_M: u32 = 64;
+        const DEPTH: u32 = 2;
+        const ONE_TILE: bool = true;
+    }
+
+    #[test]
+    fn boxes_that_are_not_fitted_are_those_of_the_copy_of_a_stage() {
+        let of_copy = |tile: TmaTile, major| {
+            let tensor = operand(major, (64, 128), 1024, (1, 0));
+            tile.tensor_map(TensorElement::Bf16, 0x1000, &tensor).unwrap()
+        };
+        for (copy, boxes) in [(CopyA::<Deep>::TILE, Deep::BOXES_A), (CopyB::<Deep, 1>::TILE, Deep::BOXES_B)] {
+            let own = of_copy(copy, boxes.major);
+            let tensor = boxes.tensor((64, 128), 1024, (1, 0));
+            let map = boxes.tile::<bf16>().tensor_map(TensorElement::Bf16, 0x1000, &tensor).unwrap();
+            assert_eq!((map.box_extents, map.swizzle), (own.box_extents, own.swizzle), "{boxes:?}");
+            assert_eq!((boxes.bytes(), boxes.copies()), (copy.bytes(), copy.copies() as u32), "{boxes:?}");
+        }
+        assert!(matches!(Maps::new::<Deep, 1>().a, OperandMap::Fitted(boxes) if boxes == Deep::BOXES_A));
+    }
 
     #[test]
     fn a_box_has_no_more_rows_than_there_are_in_eights() {

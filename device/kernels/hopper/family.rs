@@ -1,6 +1,6 @@
 //! The kernels: a name, an instruction and the constants of its configuration each.
 
-use super::config::{ArgumentsOf, WgmmaConfig};
+use super::config::{ArgumentsOf, Maps, WgmmaConfig};
 use super::matmul::{WgmmaStorage, matmul};
 use super::parts::{PartsStorage, matmul_parts};
 use super::schedule::Sharing;
@@ -48,6 +48,9 @@ macro_rules! wgmma {
 
             configuration!($types $atom $constants);
 
+            /// The tiles of its tensor maps.
+            pub const MAPS: Maps = Maps::new::<Tiling, { Tiling::CLUSTER }>();
+
             #[doc = concat!("`c = a * b` by `", stringify!($atom), "`: `", stringify!($constants), "`.")]
             ///
             $(#[$doc])*
@@ -56,8 +59,8 @@ macro_rules! wgmma {
             /// `Tiling::CLUSTER` blocks.
             ///
             /// # Safety
-            /// The tensor maps are of matrices in memory of the device, with the boxes that
-            /// [`Boxes`](super::super::Boxes) gives for A, B and C; the map of C is not used if
+            /// The tensor maps are of matrices in memory of the device, made from the tiles of
+            #[doc = concat!("[`MAPS`](", stringify!($name), "::MAPS); the map of C is not used if")]
             /// `arguments.tensor_c` is 0. `c` overlaps no other. Every split has at least one
             /// element of K. Each extent is at most 2^31 - 256. The launch has the clusters above.
             /// `sharing` has memory of this launch only.
@@ -73,7 +76,7 @@ macro_rules! wgmma {
                 arguments: ArgumentsOf<Tiling>,
                 sharing: Sharing<<Tiling as WgmmaConfig>::Sum>,
             ) {
-                matmul::<Tiling, { Tiling::CLUSTER }, { Tiling::STAGES }>((&a, &b, &c), &arguments, &sharing)
+                matmul::<Tiling, { Tiling::CLUSTER }, { Tiling::STAGES }>((&a, &b, Some(&c)), &arguments, &sharing)
             }
         }
         pub use $name::$name;
@@ -150,14 +153,17 @@ macro_rules! wgmma_parts {
 
             configuration!($types $atom $constants PARTS = $parts);
 
+            /// The boxes of its tensor maps.
+            pub const MAPS: Maps = Maps::new::<Tiling, 1>();
+
             #[doc = concat!("`c = a * b` by `", stringify!($atom), "`: `", stringify!($constants), "`.")]
             ///
             /// A grid with one cluster for each tile of C of each batch. Blocks of a cluster, which
             #[doc = concat!("split K: ", $parts, ".")]
             ///
             /// # Safety
-            /// The tensor maps are of matrices in memory of the device, with the boxes that
-            /// [`Boxes`](super::super::Boxes) gives for A and B, fitted to M, N and K; the map of C
+            /// The tensor maps are of matrices in memory of the device, made from the boxes of
+            #[doc = concat!("[`MAPS`](", stringify!($name), "::MAPS), fitted to M, N and K; the map of C")]
             /// and `sharing` are not used. `c` overlaps no other. K is one chunk, and
             /// `arguments.splits` is 1. Each extent is at most 2^31 - 256. The launch has the
             /// clusters above.

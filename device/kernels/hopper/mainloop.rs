@@ -6,7 +6,7 @@
 //! one tile ([`WgmmaConfig::ONE_TILE`]) does neither: it loads boxes that fit the operands, and
 //! may have a split of K (`parts.rs`).
 
-use super::config::{ArgumentsOf, Mma, StagesA, StagesB, WARPGROUP, WgmmaConfig};
+use super::config::{ArgumentsOf, CopyA, CopyB, Mma, StagesA, StagesB, WARPGROUP, WgmmaConfig};
 use super::exchange::Exchange;
 use super::parts::{clear, load_fitted};
 use super::store::{OWN_GROUPS, wait_for_stores};
@@ -22,17 +22,11 @@ use moye_device::atom::wgmma::{
 };
 use moye_device::atom::{OfA, OfB, StaticTiledMma as _};
 use moye_device::collective::{
-    Accumulators, LoadA, LoadB, Mainloop, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile, Worker,
+    Accumulators, Mainloop, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile, Worker,
 };
 use moye_device::memory::{SharedArray, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Consumer, Full, PipelineStorage, Producer};
 use moye_device::tensor::SharedTensor;
-
-/// How A is loaded: (M, K, batch).
-type CopyA<G, const STAGES: u32> = LoadA<<G as WgmmaConfig>::Operand, StagesA<G, STAGES>, 3>;
-/// How B is loaded, a share of it by each block of a cluster: (N, K, batch).
-type CopyB<G, const CLUSTER: u32, const STAGES: u32> =
-    LoadB<<G as WgmmaConfig>::Operand, StagesB<G, STAGES>, 3, CLUSTER>;
 
 /// The mainloop of the configuration `G`, whose blocks of a cluster and stages are `CLUSTER` and
 /// `STAGES`.
@@ -64,8 +58,8 @@ pub struct Loader<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> {
     producer: Producer<STAGES, CLUSTER>,
     /// The maps of `a` and `b`.
     maps: (TensorMapPointer, TensorMapPointer),
-    a: TmaTensor<CopyA<G, STAGES>, 3>,
-    b: TmaTensor<CopyB<G, CLUSTER, STAGES>, 3>,
+    a: TmaTensor<CopyA<G>, 3>,
+    b: TmaTensor<CopyB<G, CLUSTER>, 3>,
     /// (BLK_M, BLK_K, PIPE)
     sA: SharedTensor<G::Operand, StagesA<G, STAGES>>,
     /// (BLK_N, BLK_K, PIPE)
@@ -301,7 +295,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
         prefetch_tensor_map(a.pointer());
         prefetch_tensor_map(b.pointer());
         let maps = (a.pointer(), b.pointer());
-        let (a, b) = (CopyA::<G, STAGES>::tensor(a), CopyB::<G, CLUSTER, STAGES>::tensor(b));
+        let (a, b) = (CopyA::<G>::tensor(a), CopyB::<G, CLUSTER>::tensor(b));
         Loader { producer: pipeline.producer(), maps, a, b, sA, sB, arguments }
     }
 
@@ -313,7 +307,7 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> WarpSpecialised
             let stages = (sA.pointer().address(), sB.pointer().address());
             return load_fitted::<G, CLUSTER, STAGES>(producer, stages, *maps, tile, arguments);
         }
-        let (load_a, load_b) = (CopyA::<G, STAGES>::get_slice(), CopyB::<G, CLUSTER, STAGES>::get_slice());
+        let (load_a, load_b) = (CopyA::<G>::get_slice(), CopyB::<G, CLUSTER>::get_slice());
         // A batch stride of 0 means one matrix for all batches.
         let batch = tile.batch / arguments.splits;
         let batch_a = if arguments.batch_a == 0 { 0 } else { batch };

@@ -19,13 +19,13 @@ pub type WgmmaStorage<G, const CLUSTER: u32, const STAGES: u32> =
 /// # Safety
 /// All threads of the block call it together, and the kernel declares
 /// [`WgmmaStorage<G, CLUSTER, STAGES>`] and `G::THREADS` threads. The launch has clusters of
-/// `CLUSTER` blocks, which is `G::CLUSTER`. `a` and `b` are maps with the boxes
-/// [`WgmmaConfig::BOXES_A`] and `BOXES_B`; `c`, if `arguments.tensor_c` is set, has boxes of 64
-/// rows of 128 bytes. The matrices are in memory of the device, and `c` overlaps no other.
+/// `CLUSTER` blocks, which is `G::CLUSTER`. The maps of A, B and C are made from the tiles of
+/// [`Maps`](super::Maps). That of C is needed only if `arguments.tensor_c` is set: without it C is
+/// written by its address. The matrices are in memory of the device, and `c` overlaps no other.
 /// [`Sharing`] has memory of this launch only.
 #[inline(always)]
 pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
-    maps: (&TensorMap, &TensorMap, &TensorMap),
+    maps: (&TensorMap, &TensorMap, Option<&TensorMap>),
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
 ) {
@@ -40,7 +40,7 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
 /// is 1.
 #[inline(always)]
 pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Sum>, const CLUSTER: u32, const STAGES: u32>(
-    (a, b, c): (&TensorMap, &TensorMap, &TensorMap),
+    (a, b, c): (&TensorMap, &TensorMap, Option<&TensorMap>),
     arguments: &ArgumentsOf<G>,
     sharing: &Sharing<G::Sum>,
     own: E,
@@ -48,6 +48,6 @@ pub unsafe fn matmul_with<G: WgmmaConfig, E: Epilogue<G::Sum>, const CLUSTER: u3
     const { assert!(!G::ONE_TILE && G::PARTS == 1, "blocks with one tile, or a split of it, have `matmul_parts`") };
     let scheduler = Schedule::<G>::new(arguments, sharing);
     let epilogue = Finish::<G, E> { arguments, own };
-    let sink = Store::<G, E> { map: c.pointer(), arguments, sharing, own: PhantomData };
+    let sink = Store::<G, E> { map: c, arguments, sharing, own: PhantomData };
     gemm_warp_specialised::<Loop<G, CLUSTER, STAGES>, _, _, _>((a, b, arguments), scheduler, epilogue, sink);
 }

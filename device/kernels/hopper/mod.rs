@@ -62,8 +62,8 @@
 //! registers (`epilogue.rs`). If C is read (`beta`), the whole epilogue works on rows in shared
 //! memory, as in the [`mma`](super::mma) kernels.
 //!
-//! The kernels take tensor maps as parameters (see [`Boxes`] for their requirements). With a PDL
-//! launch they start before the previous kernel has completed.
+//! The kernels take tensor maps as parameters, which the host makes from the tiles of the kernel's
+//! own copies ([`Maps`]). With a PDL launch they start before the previous kernel has completed.
 
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
@@ -82,7 +82,7 @@ mod sink;
 mod store;
 mod tile;
 
-pub use config::{Boxes, Mma, StagesA, StagesB, WgmmaConfig};
+pub use config::{Boxes, CopyA, CopyB, Maps, Mma, OperandMap, StagesA, StagesB, WgmmaConfig, operand};
 pub use epilogue::Finish;
 pub use exchange::Exchange;
 #[allow(unused_imports, reason = "each feature has some kernels")]
@@ -94,4 +94,4 @@ pub use parts::{PartsStorage, StoreShare, matmul_parts};
 pub use schedule::{Job, Schedule, Share, Sharing};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
 pub use sink::{BoxStorage, Store};
-pub use store::Staging;
+pub use store::{Staging, StoreC};

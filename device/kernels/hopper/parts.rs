@@ -26,10 +26,10 @@
 //! [`ONE_TILE`](WgmmaConfig::ONE_TILE) the mainloop differs in two points:
 //!
 //! - **Boxes.** A tile that passes C's edge is moved inside (`tile.rs`), and boxes have no more
-//!   rows than the operand ([`Boxes::fitted`]). [`TmaCopy`](moye_device::atom::tma::TmaCopy) has
-//!   the extents of its layout, which are constants, and its tiles start at multiples of them. So
-//!   the producer calls [`tensor_load`] for each box, and the rows that no box fills are zeroed
-//!   before.
+//!   rows than the operand ([`Boxes::fitted`]), which is known at run time. A
+//!   [`TmaCopy`](moye_device::atom::tma::TmaCopy) has the extents of its layout, which are
+//!   constants. So the producer calls [`tensor_load`] for each box, and the rows that no box fills
+//!   are zeroed before.
 //! - **Exchange.** A block has its split of K, and `complete` adds the other block's accumulators.
 //!   The blocks of a pair synchronise once, after all products, and the producer's warpgroup takes
 //!   part ([`WarpSpecialised::leave`](moye_device::collective::WarpSpecialised::leave)).
@@ -38,7 +38,7 @@
 //! them from registers. If C is read, or has no whole vectors, it stages accumulators where the
 //! stages were.
 
-use super::config::{ATOM_M, ArgumentsOf, Boxes, ROW, WARPGROUP, WgmmaConfig};
+use super::config::{ATOM_M, ArgumentsOf, Boxes, CopyA, CopyB, ROW, WARPGROUP, WgmmaConfig};
 use super::epilogue::{Finish, Part};
 use super::exchange::Exchange;
 use super::mainloop::Loop;
@@ -124,7 +124,7 @@ impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
 /// # Safety
 /// All threads of the block call it together, and the kernel declares
 /// [`PartsStorage<G, PARTS, STAGES>`] and `G::THREADS` threads. The launch has clusters of `PARTS`
-/// blocks, one for each tile of all batches. `a` and `b` are maps with the boxes
+/// blocks, one for each tile of all batches. `a` and `b` are maps of the [tiles](Boxes::tile) of
 /// [`WgmmaConfig::BOXES_A`] and `BOXES_B`, [fitted](Boxes::fitted) to M, N and K. The matrices are
 /// in memory of the device, and `c` overlaps no other. K is not split by the grid:
 /// `arguments.splits` is 1. With `PARTS` = 2, K has at least two stages.
@@ -137,6 +137,17 @@ pub unsafe fn matmul_parts<G: WgmmaConfig, const PARTS: u32, const STAGES: u32>(
     const { assert!(G::MMA_M == 1, "a warpgroup has 64 rows") };
     const { assert!(PARTS == 1 || PARTS == 2, "shares start at a multiple of the swizzle's period") };
     const { assert!(G::ONE_TILE && G::PARTS == PARTS, "the configuration's parts") };
+    const {
+        let (a, b) = (CopyA::<G>::TILE, CopyB::<G, 1>::TILE);
+        assert!(
+            G::BOXES_A.bytes() == a.bytes() && G::BOXES_A.copies() == a.copies() as u32,
+            "boxes that are not fitted are those of a stage of A"
+        );
+        assert!(
+            G::BOXES_B.bytes() == b.bytes() && G::BOXES_B.copies() == b.copies() as u32,
+            "boxes that are not fitted are those of a stage of B"
+        );
+    };
     const {
         let stages = STAGES * (G::BYTES_A + G::BYTES_B);
         assert!(

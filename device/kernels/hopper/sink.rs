@@ -22,7 +22,7 @@ use moye_device::collective::{
     Accumulators, Corner, Epilogue, Sink, Team, WorkTile, blocks_of_vectors, store_vectors,
 };
 use moye_device::layout::{Layout, Swizzle, layout};
-use moye_device::memory::{Element, Shared, SharedStorage, TensorMapPointer};
+use moye_device::memory::{Element, Shared, SharedStorage, TensorMap};
 use moye_device::tensor::{StaticLayout, Tensor};
 
 /// Columns of C that a warpgroup stages in shared memory at a time when it stores by rows.
@@ -75,8 +75,8 @@ impl<G: WgmmaConfig> SharedStorage for BoxStorage<G> {
 
 /// Stores C as the arguments say. `E` is the kernel's own epilogue, after which C is not read.
 pub struct Store<'a, G: WgmmaConfig, E> {
-    /// The map of C.
-    pub(super) map: TensorMapPointer,
+    /// The map of C; without one C is written by its address.
+    pub(super) map: Option<&'a TensorMap>,
     pub(super) arguments: &'a ArgumentsOf<G>,
     pub(super) sharing: &'a Sharing<G::Sum>,
     pub(super) own: PhantomData<E>,
@@ -149,9 +149,9 @@ where
         } else {
             let wide = is_wide(arguments);
             let to = Destination {
-                mapped: arguments.tensor_c != 0,
+                mapped: self.map.is_some() && arguments.tensor_c != 0,
                 map: self.map,
-                start: [part.first.1 as i32, part.first.0 as i32, tile.batch as i32],
+                start: [part.first.0 as i32, part.first.1 as i32, tile.batch as i32],
                 corner: corner(arguments, part, wide),
                 boxes: Self::boxes(staging, team),
                 spare: mainloop.boxes() + team.warpgroup() * const { G::SPARE_BOXES * BOX_C },

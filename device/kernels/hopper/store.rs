@@ -15,16 +15,28 @@
 //! boxes, since the other warpgroup uses the stages: 128 x 128 elements take two rounds, or four
 //! with 4 bytes.
 
-use super::config::{BOX_C, BOXES_C, ROW, WgmmaConfig};
+use super::config::{ATOM_M, BOX_C, BOXES_C, ROW, WgmmaConfig};
 use super::epilogue::below;
 use crate::mma::Convertible;
 use half::{bf16, f16};
 use moye_device::arch::{
     self, FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, sync_warp,
-    tensor_store,
 };
+use moye_device::atom::tma::TmaCopy;
 use moye_device::collective::{Corner, Team, fill_box, store_words};
-use moye_device::memory::{Element, TensorMapPointer};
+use moye_device::layout::{IntTuple, Major, SwizzleBytes, shared_memory_atom};
+use moye_device::memory::{Element, Shared, TensorMap};
+use moye_device::swizzled_layout;
+use moye_device::tensor::{SharedTensor, Tensor};
+
+swizzled_layout! {
+    /// A box of C in shared memory: 64 rows of 128 bytes.
+    pub BoxOf<O: Element> = shared_memory_atom(Major::K, SwizzleBytes::B128, 8 * O::BYTES as i64)
+        .tile_to_shape(IntTuple::flat(&[ATOM_M as i64, (ROW / O::BYTES as u32) as i64]));
+}
+
+/// How TMA stores a box of C with elements `O`: a tile of a tensor (M, N, batch).
+pub type StoreC<O> = TmaCopy<O, BoxOf<O>, 3>;
 
 /// An element of C, to which pairs of results are converted: 2 or 4 bytes.
 pub trait Staging<S>: Convertible<S> {
@@ -60,12 +72,12 @@ impl Staging<Self> for i32 {
 
 /// The destination of a warpgroup's part of a tile.
 #[derive(Clone, Copy)]
-pub struct Destination {
+pub struct Destination<'a> {
     /// Whether TMA stores it.
     pub mapped: bool,
-    /// With TMA, the tensor map of C: columns, rows, batches and splits.
-    pub map: TensorMapPointer,
-    /// The first column and row of the part, and its batch or split of K.
+    /// With TMA, the tensor map of C, by [`StoreC`].
+    pub map: Option<&'a TensorMap>,
+    /// The first row and column of the part, and its batch or split of K.
     pub start: [i32; 3],
     /// Without TMA, its place in memory.
     pub corner: Corner,
@@ -82,7 +94,7 @@ pub struct Destination {
     pub thread: u32,
 }
 
-impl Destination {
+impl Destination<'_> {
     /// The address of one of the boxes that are filled at once: the warpgroup's own boxes first.
     #[inline(always)]
     const fn place(&self, number: u32) -> u32 {
@@ -115,10 +127,9 @@ const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
 /// # Safety
 /// All threads of the warpgroup call it together, and none of their instructions reads the tile's
 /// last stage any more. The same holds for the other warpgroup of the team: if they have not met,
-/// they meet here. The boxes belong to them and are not read; C is writable, as [`tensor_store`]
-/// requires if it has a map.
+/// they meet here. The boxes belong to them and are not read; C is writable.
 #[inline(always)]
-pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &Destination) {
+pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &Destination<'_>) {
     let boxes = const { G::MMA_M * across::<G, O>() };
     let at_once = const {
         let at_once = BOXES_C + G::SPARE_BOXES;
@@ -183,16 +194,19 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
 /// group.
 ///
 /// # Safety
-/// One thread of the warpgroup, which has filled the boxes and synchronised since; C is writable,
-/// as [`tensor_store`] requires.
+/// One thread of the warpgroup, which has filled the boxes and synchronised since; C has a map, and
+/// is writable.
 #[inline(always)]
-unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination, first: u32, (from, end): (u32, u32)) {
+unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination<'_>, first: u32, (from, end): (u32, u32)) {
+    const { assert!(StoreC::<O>::BYTES == BOX_C, "boxes of C have 64 rows of 128 bytes") };
+    let Some(map) = to.map else { return };
+    let gC = StoreC::<O>::tensor(map).offset(to.start); // (m, n, batch)
     let mut b = from;
     while b < end {
-        let [column, row, part] = to.start;
         let (m, beside) = of_box::<G, O>(first + b);
-        let start = [column + beside as i32, row + (m * below::<G>()) as i32, part];
-        tensor_store(to.map, start, to.place(b), None);
+        let sC: SharedTensor<O, BoxOf<O>> = Tensor::shared(Shared::from_address(to.place(b))); // (64, columns)
+        let below = (m * below::<G>()) as i32;
+        StoreC::<O>::get_slice().store(sC, gC.offset([below, beside as i32, 0]));
         b += 1;
     }
     bulk_commit_group();

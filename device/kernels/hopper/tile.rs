@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tile_that_would_hang_over_the_edge_is_moved_inside_where_that_is_possible() {
+    fn a_tile_that_would_pass_the_edge_is_moved_inside_if_that_is_possible() {
         for ((start, end, block, step), first) in [
             ((64, 128, 64, 1), 64),
             ((64, 127, 64, 1), 63),

@@ -3,7 +3,7 @@
 
 use crate::gated::Gated;
 use moye_device::prelude::*;
-use moye_kernels::hopper::{Sharing, StagesA, StagesB, WgmmaConfig, WgmmaStorage, matmul_with};
+use moye_kernels::hopper::{CopyA, CopyB, Sharing, WgmmaConfig, WgmmaStorage, matmul_with};
 use moye_kernels::mma::Arguments;
 
 /// Tiles of 128 x 128, without clusters.
@@ -19,16 +19,15 @@ impl WgmmaConfig for Config {
     const SCALED: bool = false;
 }
 
-/// The copy of a stage of A, of a tensor (row, k, batch). The host makes its tensor map.
-pub type TmaA = TmaCopy<f16, OneStage<StagesA<Config, { Config::STAGES }>>, 3>;
+/// The mainloop's copy of a stage of A, of a tensor (row, k, batch). The host makes its tensor map.
+pub type TmaA = CopyA<Config>;
 /// The copy of a stage of B, of a tensor (row, k, batch).
-pub type TmaB = TmaCopy<f16, OneStage<StagesB<Config, { Config::STAGES }>>, 3>;
+pub type TmaB = CopyB<Config, { Config::CLUSTER }>;
 
 /// A persistent grid of any number of blocks.
 ///
 /// # Safety
 /// As [`matmul_with`]; bias and gate have an element for each column and each element of C.
-/// `arguments.tensor_c` is 0: the rows of C are written without a map.
 #[kernel(
     threads = Config::THREADS,
     min_blocks = 1,
@@ -41,7 +40,7 @@ pub unsafe fn gated_tma(
     epilogue: Gated,
 ) {
     matmul_with::<Config, Gated, { Config::CLUSTER }, { Config::STAGES }>(
-        (&a, &b, &a),
+        (&a, &b, None),
         &arguments,
         &Sharing::NONE,
         epilogue,

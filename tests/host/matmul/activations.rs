@@ -6,7 +6,7 @@ use crate::asked;
 use crate::case::Scaled;
 use crate::common::devices;
 use crate::common::product::Number;
-use crate::each_kernel::lies;
+use crate::each_kernel::orders;
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar, Tf32};
@@ -90,7 +90,7 @@ fn check<T, U>(
 {
     let (m, n, k) = (16, VALUES.len(), 264);
     let [of_a, of_b, of_c] =
-        lies(kernel.unwrap_or("tn"), 0).map(|lie| move |rows, cols| lie.strides(rows, cols));
+        orders(kernel.unwrap_or("tn"), 0).map(|order| move |rows, cols| order.strides(rows, cols));
     let (strides_a, strides_b, strides_c) = (of_a(m, k), of_b(k, n), of_c(m, n));
     let (mut a, mut b) = (vec![T::nearest(0.0); m * k], vec![T::nearest(0.0); k * n]);
     (0..m).for_each(|row| a[row * strides_a.0] = T::nearest(1.0));

@@ -1,4 +1,4 @@
-//! Batches of C that follow each other, and such that lie between each other's rows and columns.
+//! Batches of C that follow each other, and batches between each other's rows and columns.
 
 use crate::common::devices;
 use crate::common::matrix::dot;
@@ -10,7 +10,7 @@ use rstest::rstest;
 /// From row to row, from column to column, and from batch to batch of C, in elements.
 type Strides = (usize, usize, usize);
 
-/// A product of whole numbers whose C lies so, with all that stands between its elements poisoned,
+/// A product of whole numbers with such a C, with all that stands between its elements poisoned,
 /// in parts of K or in one, and by kernels of large and of small tiles, where the device has them.
 fn check<U: Output<f16> + Copy + Into<f64>>(
     device: &Device,

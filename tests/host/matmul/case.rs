@@ -1,4 +1,4 @@
-//! One product: how its matrices lie, what is asked of it, and what must come out.
+//! One product: the order of its matrices, its options, and the expected result.
 
 use crate::common::matrix::{dot, rng};
 use crate::common::product::Number;
@@ -10,9 +10,9 @@ use moye_device::arch::Convert;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// How a matrix lies in its buffer.
+/// The order of a matrix in its buffer, and the elements between its rows or columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lie {
+pub enum Order {
     /// Row after row, with this many elements of padding between them.
     Rows(usize),
     /// Column after column, with this many elements of padding between them.
@@ -21,7 +21,7 @@ pub enum Lie {
     Scattered,
 }
 
-impl Lie {
+impl Order {
     /// The strides of a matrix of this shape.
     pub fn strides(self, rows: usize, cols: usize) -> (usize, usize) {
         match self {
@@ -128,7 +128,7 @@ fn of_hardware<T: Scaled>(device: &Device, k: usize) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Case {
     pub shape: (usize, usize, usize),
-    pub lies: [Lie; 3],
+    pub orders: [Order; 3],
     /// Elements before each matrix.
     pub offsets: [usize; 3],
     /// Elements after A and after B, in the same buffers.
@@ -151,10 +151,10 @@ pub struct Case {
 
 impl Case {
     /// A plain product.
-    pub fn new(shape: (usize, usize, usize), lies: [Lie; 3]) -> Self {
+    pub fn new(shape: (usize, usize, usize), orders: [Order; 3]) -> Self {
         Self {
             shape,
-            lies,
+            orders,
             offsets: [0; 3],
             behind: 0,
             alpha: 1.0,
@@ -190,7 +190,7 @@ impl Case {
         let all = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
         Self {
             shape,
-            lies: std::array::from_fn(|_| Lie::any(rng)),
+            orders: std::array::from_fn(|_| Order::any(rng)),
             offsets: std::array::from_fn(|_| [0, 0, 0, 1, 16][rng.random_range(0..5)]),
             behind: 0,
             alpha: factors[rng.random_range(0..4)],
@@ -207,7 +207,7 @@ impl Case {
     }
 }
 
-/// Runs the case, and compares all of C, and what lies between its elements.
+/// Runs the case, and compares all of C, and the elements between its own.
 ///
 /// `setup` chooses the way of summing; `bound` is the largest error in norm that is let pass, 0 for
 /// an exact result, beside what hardware that keeps less than f32 makes.
@@ -227,7 +227,7 @@ pub fn check<T, U>(
     let mut rng = rng(&[m, n, k, seed as usize]);
     let extents = [(m, k), (k, n), (m, n)];
     let strides: [(usize, usize); 3] =
-        std::array::from_fn(|i| case.lies[i].strides(extents[i].0, extents[i].1));
+        std::array::from_fn(|i| case.orders[i].strides(extents[i].0, extents[i].1));
     let spans: [usize; 3] = std::array::from_fn(|i| {
         let ((rows, cols), (row, col)) = (extents[i], strides[i]);
         if rows == 0 || cols == 0 { 0 } else { (rows - 1) * row + (cols - 1) * col + 1 }

@@ -1,6 +1,6 @@
 //! Every kernel by name, also kernels that a device never chooses.
 
-use crate::case::{Case, Lie, Scaled, check};
+use crate::case::{Case, Order, Scaled, check};
 use crate::common::devices;
 use crate::common::product::Number;
 use crate::shared_tiles;
@@ -11,13 +11,13 @@ use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
 use moye_device::arch::Convert;
 
-/// How A, B and C lie for a kernel, by its name: `t` says of A that K is contiguous, `n` of B.
-/// Kernels of `sgemm` write columns, others rows.
-pub fn lies(kernel: &str, between: usize) -> [Lie; 3] {
+/// The orders of A, B and C for a kernel, by its name: `t` says of A that K is contiguous, `n` of
+/// B. Kernels of `sgemm` write columns, others rows.
+pub fn orders(kernel: &str, between: usize) -> [Order; 3] {
     let order =
         ["tn", "nt", "nn", "tt"].into_iter().find(|order| kernel.split('_').any(|part| part == *order));
-    let order = order.unwrap_or_else(|| panic!("{kernel} does not tell how its operands lie"));
-    let of = |rows: bool, between| if rows { Lie::Rows(between) } else { Lie::Columns(between) };
+    let order = order.unwrap_or_else(|| panic!("{kernel} does not name the order of its operands"));
+    let of = |rows: bool, between| if rows { Order::Rows(between) } else { Order::Columns(between) };
     [of(order.starts_with('t'), 0), of(order.ends_with('t'), 0), of(!kernel.starts_with("sgemm"), between)]
 }
 
@@ -43,7 +43,7 @@ where
                 if !of_kernel {
                     continue;
                 }
-                let plain = Case { kernel: Some(kernel), ..Case::new(shape, lies(kernel, 0)) };
+                let plain = Case { kernel: Some(kernel), ..Case::new(shape, orders(kernel, 0)) };
                 check(&device, &plain, bound, i as u64, setup);
                 let all = Case {
                     kernel: Some(kernel),
@@ -55,7 +55,7 @@ where
                     // A second one begins at no multiple of 16 bytes, so that operands must be such
                     // that can be rearranged.
                     batches: if kernel.contains("_tn") { 2 } else { 1 },
-                    ..Case::new(shape, lies(kernel, 5))
+                    ..Case::new(shape, orders(kernel, 5))
                 };
                 check(&device, &all, bound, i as u64, setup);
                 if !kernel.starts_with("wgmma") && !kernel.ends_with("_tma") {
@@ -77,7 +77,7 @@ where
                         bias: Some(bias),
                         activation,
                         batches: all.batches,
-                        ..Case::new(shape, lies(kernel, between))
+                        ..Case::new(shape, orders(kernel, between))
                     };
                     check(&device, &finished, bound, i as u64, setup);
                 }
@@ -98,7 +98,7 @@ fn wide(kernel: &'static str) {
                     beta,
                     bias,
                     activation: if bias.is_some() { Activation::Relu } else { Activation::None },
-                    ..Case::new((472, 144, 208), lies(kernel, between))
+                    ..Case::new((472, 144, 208), orders(kernel, between))
                 };
                 check::<f16, f32>(&device, &case, 2e-6, 0, |product| product);
             }
@@ -111,7 +111,7 @@ fn of_256_x_128_writes_f32_below_each_other() {
     wide("wgmma_f16_tn_256x128");
 }
 
-/// Kernels of small tiles, and those with a block for each, move a tile inside that would hang over
+/// Kernels of small tiles, and those with a block for each, move a tile inside that would pass
 /// the edge, where C is not read: the bias is then that of the rows and columns that it has.
 fn moved<T, U>(bound: f64, setup: Setup<T, U>)
 where
@@ -127,10 +127,10 @@ where
         };
         for kernel in kernels.into_iter().filter(small) {
             for (i, shape) in [(136, 200, 136), (80, 136, 136), (200, 264, 136)].into_iter().enumerate() {
-                let [a, b, _] = lies(kernel, 0);
+                let [a, b, _] = orders(kernel, 0);
                 // From registers, as rows of C are whole words of 16 bytes, and by rows.
                 for between in [8, 5] {
-                    let c = Lie::Rows(between);
+                    let c = Order::Rows(between);
                     let case = Case {
                         kernel: Some(kernel),
                         alpha: 2.0,
@@ -188,10 +188,10 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
                 // Rows of A and columns of B that begin with pairs, every second one at no multiple
                 // of 16 bytes.
                 let between = (6 - shape.2 % 4) % 4;
-                let [a, b, c] = lies(kernel, 0);
+                let [a, b, c] = orders(kernel, 0);
                 let (lies_of, turned) = match kernel {
-                    "sgemm_nn" => ([a, Lie::Columns(between), c], 1),
-                    _ => ([Lie::Rows(between), b, c], 0),
+                    "sgemm_nn" => ([a, Order::Columns(between), c], 1),
+                    _ => ([Order::Rows(between), b, c], 0),
                 };
                 let row = shape.2 + between;
                 assert!(row % 4 == 2, "rows of {row}");
@@ -210,14 +210,14 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
                 // Rows that begin at any number are rearranged first.
-                let anywhere = Case { kernel: Some(kernel), ..Case::new(shape, lies(kernel, 0)) };
+                let anywhere = Case { kernel: Some(kernel), ..Case::new(shape, orders(kernel, 0)) };
                 check::<f32, f32>(&device, &anywhere, 2e-6, i as u64, |product| product);
             }
         }
     }
 }
 
-/// Whole tiles of 256 x 128 as they lie, of which the last one along K is multiplied part by part:
+/// Whole tiles of 256 x 128, of which the last one along K is multiplied part by part:
 /// alone, after one that ends within it, and after others.
 #[test]
 fn of_f32_as_they_lie_take_any_k() {
@@ -227,7 +227,7 @@ fn of_f32_as_they_lie_take_any_k() {
                 kernel: Some("sgemm_nt"),
                 alpha: -3.0,
                 splits: if k > 60 { Some(2) } else { Some(1) },
-                ..Case::new((256, 512, k), lies("sgemm_nt", 0))
+                ..Case::new((256, 512, k), orders("sgemm_nt", 0))
             };
             check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
         }
@@ -260,13 +260,13 @@ fn of_f32_that_tma_loads_take_any_k() {
             let whole = [4_usize, 12, 16, 20, 32, 48, 64, 68, 144, 204].map(|k| (256, 128, k));
             let other =
                 [(128, 256, 48), (300, 520, 40), (100, 60, 140), (260, 256, 100), (1, 1, 1), (131, 263, 37)];
-            let [a, b, c] = lies(kernel, 0);
+            let [a, b, c] = orders(kernel, 0);
             // The same to the kernel of the transposed product: A and B change places, and with
             // them rows and columns.
-            let turned = [b, a, c].map(|lie| match lie {
-                Lie::Rows(between) => Lie::Columns(between),
-                Lie::Columns(between) => Lie::Rows(between),
-                other @ Lie::Scattered => other,
+            let turned = [b, a, c].map(|order| match order {
+                Order::Rows(between) => Order::Columns(between),
+                Order::Columns(between) => Order::Rows(between),
+                other @ Order::Scattered => other,
             });
             for (i, shape) in whole.into_iter().chain(other).enumerate() {
                 let case = Case {
@@ -280,7 +280,7 @@ fn of_f32_that_tma_loads_take_any_k() {
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
                 let (m, n, k) = shape;
-                let case = Case { shape: (n, m, k), lies: turned, ..case };
+                let case = Case { shape: (n, m, k), orders: turned, ..case };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
             }
         }
@@ -301,7 +301,7 @@ fn of_f32_take_extents_that_end_within_words() {
                     batches,
                     beta: [0.0, 3.0][i % 2],
                     bias: Some(i < 2),
-                    ..Case::new((261, 131, 70), lies(kernel, 0))
+                    ..Case::new((261, 131, 70), orders(kernel, 0))
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
             }
@@ -321,8 +321,8 @@ where
         let k: usize = if device.is_gpu() { 50_021 } else { 5003 };
         // Rows of A and columns of B are padded to whole pieces of 16 bytes.
         let between = k.next_multiple_of(8) - k;
-        let lies = [Lie::Rows(between), Lie::Columns(between), Lie::Rows(0)];
-        let case = Case { kernel: Some(kernel), splits: Some(1), ..Case::new((19, 21, k), lies) };
+        let orders = [Order::Rows(between), Order::Columns(between), Order::Rows(0)];
+        let case = Case { kernel: Some(kernel), splits: Some(1), ..Case::new((19, 21, k), orders) };
         check(&device, &case, bound(k), 0, setup);
     }
 }

@@ -1,10 +1,10 @@
 //! Sums of integers are exact in any order, so that every kernel gives the bits of the reference.
 
-use crate::case::{Lie, Scaled};
+use crate::case::{Order, Scaled};
 use crate::common::devices;
 use crate::common::matrix::rng;
 use crate::common::product::Number;
-use crate::each_kernel::lies;
+use crate::each_kernel::orders;
 use crate::{Setup, asked};
 use half::{bf16, f16};
 use moye::{Matmul, Matrix, MatrixMut, Output};
@@ -14,10 +14,10 @@ use rand::RngExt;
 fn placed<T: Copy>(
     numbers: &[i8],
     (rows, cols): (usize, usize),
-    lie: Lie,
+    order: Order,
     of: fn(f32) -> T,
 ) -> (Vec<T>, (usize, usize)) {
-    let (row, col) = lie.strides(rows, cols);
+    let (row, col) = order.strides(rows, cols);
     let mut placed = vec![of(7.0); (rows - 1) * row + (cols - 1) * col + 1];
     for (i, &number) in numbers.iter().enumerate() {
         placed[i / cols * row + i % cols * col] = of(f32::from(number));
@@ -45,10 +45,10 @@ where
         assert!(sums.iter().all(|sum| sum.abs() <= 256), "sums are not whole in bf16: draw smaller numbers");
         for device in devices() {
             for kernel in asked(setup, &device, |product, device| product.kernels(device)) {
-                let [lie_a, lie_b, lie_c] = lies(kernel, 8);
-                let (placed_a, strides_a) = placed(&a, (m, k), lie_a, of);
-                let (placed_b, strides_b) = placed(&b, (k, n), lie_b, of);
-                let strides_c @ (row, col) = lie_c.strides(m, n);
+                let [order_a, order_b, order_c] = orders(kernel, 8);
+                let (placed_a, strides_a) = placed(&a, (m, k), order_a, of);
+                let (placed_b, strides_b) = placed(&b, (k, n), order_b, of);
+                let strides_c @ (row, col) = order_c.strides(m, n);
                 let (device_a, device_b) =
                     (device.upload(&placed_a).unwrap(), device.upload(&placed_b).unwrap());
                 let mut c = device.alloc_uninit::<U>((m - 1) * row + (n - 1) * col + 1).unwrap();

@@ -3,10 +3,10 @@
 
 use crate::Setup;
 use crate::asked;
-use crate::case::{Lie, Scaled};
+use crate::case::{Order, Scaled};
 use crate::common::devices;
 use crate::common::product::Number;
-use crate::each_kernel::lies;
+use crate::each_kernel::orders;
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2, Scalar};
@@ -29,7 +29,7 @@ struct Case {
     relu: bool,
     splits: Option<u32>,
     kernel: Option<&'static str>,
-    lies: [Lie; 3],
+    orders: [Order; 3],
 }
 
 /// Runs the case; every element of C has the value and the sign of `relu(beta * c + bias)`.
@@ -41,7 +41,7 @@ where
     let Case { k, byte, alpha, beta, .. } = case;
     let (m, n) = EXTENTS;
     let extents = [(m, k), (k, n), (m, n)];
-    let strides: [_; 3] = std::array::from_fn(|i| case.lies[i].strides(extents[i].0, extents[i].1));
+    let strides: [_; 3] = std::array::from_fn(|i| case.orders[i].strides(extents[i].0, extents[i].1));
     let spans: [_; 3] = std::array::from_fn(|i| match (extents[i], strides[i]) {
         ((0, _) | (_, 0), _) => 0,
         ((rows, cols), (row, col)) => (rows - 1) * row + (cols - 1) * col + 1,
@@ -138,7 +138,7 @@ where
             relu: false,
             splits: None,
             kernel: None,
-            lies: [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)],
+            orders: [Order::Rows(0), Order::Columns(0), Order::Rows(0)],
         };
         for (i, &kernel) in kernels.iter().enumerate() {
             // The epilogue in registers, by rows, by vectors and not, and by another
@@ -154,7 +154,7 @@ where
                     relu,
                     kernel: Some(kernel),
                     byte: BYTES[i % 2],
-                    lies: lies(kernel, between),
+                    orders: orders(kernel, between),
                     ..case
                 };
                 check(&device, of_kernel, setup);
@@ -166,10 +166,10 @@ where
         // Parts of K, operands that would be rearranged first, a C that is written by way of a
         // workspace.
         for (i, splits) in [None, Some(1), Some(3)].into_iter().enumerate() {
-            for lies in [
-                [Lie::Rows(1), Lie::Columns(3), Lie::Columns(0)],
-                [Lie::Columns(1), Lie::Rows(1), Lie::Scattered],
-                [Lie::Scattered, Lie::Scattered, Lie::Rows(2)],
+            for orders in [
+                [Order::Rows(1), Order::Columns(3), Order::Columns(0)],
+                [Order::Columns(1), Order::Rows(1), Order::Scattered],
+                [Order::Scattered, Order::Scattered, Order::Rows(2)],
             ] {
                 for beta in [0.0, 1.0, -2.0] {
                     let alpha = [0.0, -0.0][i % 2];
@@ -180,7 +180,7 @@ where
                             alpha,
                             beta,
                             splits,
-                            lies,
+                            orders,
                             bias: beta != 1.0,
                             byte: BYTES[i % 2],
                             ..case
@@ -203,7 +203,7 @@ where
             continue;
         }
         for &alpha in alphas {
-            for (i, of_c) in [Lie::Rows(0), Lie::Columns(1), Lie::Scattered].into_iter().enumerate() {
+            for (i, of_c) in [Order::Rows(0), Order::Columns(1), Order::Scattered].into_iter().enumerate() {
                 for beta in [0.0, 1.0, -2.0] {
                     let case = Case {
                         k: 0,
@@ -214,7 +214,7 @@ where
                         relu: i == 2,
                         splits: [None, Some(3)][i % 2],
                         kernel: None,
-                        lies: [Lie::Rows(0), Lie::Columns(0), of_c],
+                        orders: [Order::Rows(0), Order::Columns(0), of_c],
                     };
                     check(&device, case, setup);
                 }

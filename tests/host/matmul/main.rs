@@ -16,7 +16,7 @@ mod ping_pong;
 mod scales;
 mod shared_tiles;
 
-use case::{Case, Lie, Scaled, check};
+use case::{Case, Order, Scaled, check};
 use common::matrix::rng;
 use common::product::Number;
 use common::{devices, is_watched};
@@ -29,7 +29,7 @@ use rstest::rstest;
 /// A way of summing.
 type Setup<T, U> = for<'a> fn(Matmul<'a, T, U>) -> Matmul<'a, T, U>;
 
-/// Shapes that barely exist, fill tiles, and hang over them.
+/// Shapes of single elements, of whole tiles, and of more than whole tiles.
 const SHAPES: [(usize, usize, usize); 7] =
     [(1, 1, 1), (2, 3, 5), (64, 64, 64), (17, 40, 33), (130, 70, 9), (65, 129, 100), (1, 90, 130)];
 
@@ -44,18 +44,18 @@ where
     for device in devices() {
         for tile in tiles(&device, setup) {
             for (i, shape) in SHAPES.into_iter().enumerate() {
-                for lies in 0..8usize {
+                for orders in 0..8usize {
                     // Padded by nothing, by a whole access, and by less.
-                    let pad = [0, 16, 1][(i + lies) % 3];
-                    let lie = |bit: usize| {
-                        if lies >> bit & 1 == 0 { Lie::Rows(pad) } else { Lie::Columns(pad) }
+                    let pad = [0, 16, 1][(i + orders) % 3];
+                    let order = |bit: usize| {
+                        if orders >> bit & 1 == 0 { Order::Rows(pad) } else { Order::Columns(pad) }
                     };
                     // On the simulator, not every shape in every orientation.
-                    if !device.is_gpu() && (i + lies) % 3 != 0 {
+                    if !device.is_gpu() && (i + orders) % 3 != 0 {
                         continue;
                     }
-                    let case = Case { tile: Some(tile), ..Case::new(shape, [lie(0), lie(1), lie(2)]) };
-                    check(&device, &case, bound, lies as u64, setup);
+                    let case = Case { tile: Some(tile), ..Case::new(shape, [order(0), order(1), order(2)]) };
+                    check(&device, &case, bound, orders as u64, setup);
                 }
             }
         }
@@ -73,8 +73,9 @@ where
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
-            for (i, lies) in [0b000usize, 0b011, 0b101, 0b110].into_iter().enumerate() {
-                let lie = |bit: usize| if lies >> bit & 1 == 0 { Lie::Rows(16) } else { Lie::Columns(16) };
+            for (i, orders) in [0b000usize, 0b011, 0b101, 0b110].into_iter().enumerate() {
+                let order =
+                    |bit: usize| if orders >> bit & 1 == 0 { Order::Rows(16) } else { Order::Columns(16) };
                 // A stage holds fewer of the longer elements along K.
                 let k = match size_of::<T>() {
                     8 => [144, 117],
@@ -87,8 +88,8 @@ where
                     continue;
                 }
                 for beta in [0.0, 2.0] {
-                    let lies = [lie(0), lie(1), lie(2)];
-                    let case = Case { tile: Some(tile), splits: Some(1), beta, ..Case::new(shape, lies) };
+                    let orders = [order(0), order(1), order(2)];
+                    let case = Case { tile: Some(tile), splits: Some(1), beta, ..Case::new(shape, orders) };
                     check(&device, &case, bound, i as u64, setup);
                 }
             }
@@ -179,9 +180,9 @@ types! {
 #[rstest]
 fn nothing_to_add_up_leaves_what_is_asked_of_the_sums(#[values(0, 5)] m: usize, #[values(0, 7)] n: usize) {
     for device in devices() {
-        let lies = [Lie::Rows(0), Lie::Rows(0), Lie::Columns(1)];
+        let orders = [Order::Rows(0), Order::Rows(0), Order::Columns(1)];
         for (beta, bias) in [(0.0, None), (2.0, Some(true))] {
-            let case = Case { beta, bias, ..Case::new((m, n, 0), lies) };
+            let case = Case { beta, bias, ..Case::new((m, n, 0), orders) };
             check::<f32, f32>(&device, &case, 1e-6, 0, |product| product);
             check::<f16, f16>(&device, &case, 5e-4, 0, |product| product);
         }
@@ -208,13 +209,13 @@ fn a_stage_that_k_ends_in_is_multiplied_as_far_as_k_goes(
         for (of_f16, of_bf16) in KERNELS {
             let (m, n, k) = (72, 88, before + rest);
             let end = k.next_multiple_of(16) - k;
-            let lies = if of_f16.ends_with("_nt") {
-                [Lie::Columns(0), Lie::Rows(0), Lie::Rows(0)]
+            let orders = if of_f16.ends_with("_nt") {
+                [Order::Columns(0), Order::Rows(0), Order::Rows(0)]
             } else {
-                [Lie::Rows(end), Lie::Columns(end), Lie::Rows(0)]
+                [Order::Rows(end), Order::Columns(end), Order::Rows(0)]
             };
             let case =
-                |kernel| Case { splits: Some(splits), kernel: Some(kernel), ..Case::new((m, n, k), lies) };
+                |kernel| Case { splits: Some(splits), kernel: Some(kernel), ..Case::new((m, n, k), orders) };
             check::<f16, f16>(&device, &case(of_f16), 5e-4, rest as u64, |product| product);
             if let Some(of_bf16) = of_bf16 {
                 check::<bf16, f32>(&device, &case(of_bf16), 2e-6, rest as u64, |product| product);
@@ -233,15 +234,16 @@ where
 {
     for device in devices() {
         for tile in tiles(&device, setup) {
-            for lies in 0..8usize {
+            for orders in 0..8usize {
                 // Rows of 112 elements with 99 to 107 in them.
                 let extents = [(99, 107), (107, 101), (99, 101)];
-                let lie = |i: usize| {
+                let order = |i: usize| {
                     let (rows, columns) = extents[i];
-                    if lies >> i & 1 == 0 { Lie::Rows(112 - columns) } else { Lie::Columns(112 - rows) }
+                    if orders >> i & 1 == 0 { Order::Rows(112 - columns) } else { Order::Columns(112 - rows) }
                 };
-                let case = Case { tile: Some(tile), ..Case::new((99, 101, 107), [lie(0), lie(1), lie(2)]) };
-                check(&device, &case, bound, lies as u64, setup);
+                let case =
+                    Case { tile: Some(tile), ..Case::new((99, 101, 107), [order(0), order(1), order(2)]) };
+                check(&device, &case, bound, orders as u64, setup);
             }
         }
     }
@@ -257,7 +259,7 @@ fn rows_that_end_within_sixteen_bytes() {
 }
 
 /// Rows of C that begin anywhere, more than a tile of them, each longer than what goes through
-/// shared memory at a time: what lies between them is as it was.
+/// shared memory at a time: the elements between them are unchanged.
 fn c_begins_anywhere<T, U>(bound: f64, setup: Setup<T, U>)
 where
     T: Scaled + Number,
@@ -269,16 +271,16 @@ where
             // Elements before C and between its rows: all start in the middle of a word of two, or
             // every second one does.
             for (i, (front, between)) in [(1, 1), (2, 6)].into_iter().enumerate() {
-                for lie in [Lie::Rows(between), Lie::Columns(between)] {
+                for order in [Order::Rows(between), Order::Columns(between)] {
                     // 67 rows; a tile or the second half of one has one element alone.
                     let long = [257, 129][i];
-                    let shape = if lie == Lie::Rows(between) { (67, long, 48) } else { (long, 67, 48) };
+                    let shape = if order == Order::Rows(between) { (67, long, 48) } else { (long, 67, 48) };
                     let case = Case {
                         tile: Some(tile),
                         offsets: [0, 0, front],
                         alpha: 2.0,
                         batches: 1 + i,
-                        ..Case::new(shape, [Lie::Rows(0), Lie::Columns(0), lie])
+                        ..Case::new(shape, [Order::Rows(0), Order::Columns(0), order])
                     };
                     check(&device, &case, bound, i as u64, setup);
                 }
@@ -309,13 +311,13 @@ fn operands_whose_rows_begin_at_any_byte() {
                 let case = Case {
                     offsets: [front, (5 * front) % 16, 0],
                     batches: 1 + front % 2,
-                    ..Case::new((9, 17, k), [Lie::Rows(between), Lie::Columns(between), Lie::Rows(0)])
+                    ..Case::new((9, 17, k), [Order::Rows(between), Order::Columns(between), Order::Rows(0)])
                 };
                 check::<i8, i32>(&device, &case, 0.0, front as u64, |product| product);
             }
             let case = Case {
                 offsets: [front, 0, 0],
-                ..Case::new((9, 17, 1027), [Lie::Rows(front % 5), Lie::Columns(2), Lie::Rows(0)])
+                ..Case::new((9, 17, 1027), [Order::Rows(front % 5), Order::Columns(2), Order::Rows(0)])
             };
             check::<f16, f16>(&device, &case, 5e-4, front as u64, |product| product);
             check::<f32, f32>(&device, &case, 2e-6, front as u64, |product| product.tf32());
@@ -329,15 +331,17 @@ fn a_long_k_is_cut_and_added_up() {
     for device in devices() {
         let k = if device.is_gpu() && !is_watched() { 100_003 } else { 3001 };
         for splits in [None, Some(1), Some(7), Some(32)] {
-            let case =
-                Case { splits, ..Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]) };
+            let case = Case {
+                splits,
+                ..Case::new((33, 20, k), [Order::Rows(5), Order::Columns(5), Order::Rows(0)])
+            };
             // Tensor cores truncate accumulators where they do not fit, 6,000 times in a row.
             let bound = if device.is_gpu() { 3e-4 } else { 4e-6 };
             check::<f16, f32>(&device, &case, bound, 1, |product| product);
             check::<i8, i32>(&device, &case, 0.0, 1, |product| product);
         }
         // The other ways of summing as they are planned.
-        let case = Case::new((33, 20, k), [Lie::Rows(5), Lie::Columns(5), Lie::Rows(0)]);
+        let case = Case::new((33, 20, k), [Order::Rows(5), Order::Columns(5), Order::Rows(0)]);
         let gpu = |bound: f64, otherwise: f64| if device.is_gpu() { bound } else { otherwise };
         check::<f16, f16>(&device, &case, gpu(8e-4, 5e-4), 2, |product| product);
         check::<f16, f16>(&device, &case, gpu(2e-1, 5e-2), 3, |product| product.f16_accumulators());
@@ -365,7 +369,7 @@ fn large_products_on_a_gpu() {
         (64, 1100, 4096),
         (1100, 60, 4000),
     ] {
-        let case = Case::new(shape, [Lie::Rows(0), Lie::Rows(0), Lie::Rows(0)]);
+        let case = Case::new(shape, [Order::Rows(0), Order::Rows(0), Order::Rows(0)]);
         check::<f16, f16>(&device, &case, 5e-4, 0, |product| product);
         check::<f32, f32>(&device, &case, 4e-6, 0, |product| product);
         check::<f32, f32>(&device, &case, 4e-6, 0, |product| product.tf32());

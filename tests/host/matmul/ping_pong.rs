@@ -1,7 +1,7 @@
 //! Ping-pong kernels, whose warpgroups take whole tiles in turn: any number of tiles for each, any
 //! number of stages, and every option of a product.
 
-use crate::case::{Case, Lie, Scale, check};
+use crate::case::{Case, Order, Scale, check};
 use crate::common::devices;
 use crate::shared_tiles::has_wgmma;
 use half::bf16;
@@ -16,14 +16,14 @@ const CLUSTER: u32 = 2;
 /// Tiles of 128 x 128 of 8-bit elements, two instructions below each other: of a cluster 256 x 128,
 /// K by stages of 128, of which six are in shared memory at a time.
 fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
-    let rows = [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)];
-    let of = |shape, lies| Case { kernel: Some(kernel), ..Case::new(shape, lies) };
+    let rows = [Order::Rows(0), Order::Columns(0), Order::Rows(0)];
+    let of = |shape, orders| Case { kernel: Some(kernel), ..Case::new(shape, orders) };
     let all = |shape, bias, between| Case {
         alpha: 2.0,
         beta: -1.0,
         bias: Some(bias),
         activation: Activation::Relu,
-        ..of(shape, [rows[0], rows[1], Lie::Rows(between)])
+        ..of(shape, [rows[0], rows[1], Order::Rows(between)])
     };
     vec![
         // Exactly a tile of a cluster, and the first one of its rows alone; as little as there is;
@@ -34,9 +34,9 @@ fn cases_of_8_bits(kernel: &'static str) -> Vec<Case> {
         of((257, 129, 1), rows),
         // C by columns; rows that begin anywhere, of both instructions; operands that are
         // rearranged.
-        of((257, 129, 129), [Lie::Rows(16), Lie::Columns(16), Lie::Columns(16)]),
-        of((400, 150, 272), [Lie::Rows(0), Lie::Columns(0), Lie::Rows(3)]),
-        of((200, 300, 130), [Lie::Columns(1), Lie::Rows(3), Lie::Rows(1)]),
+        of((257, 129, 129), [Order::Rows(16), Order::Columns(16), Order::Columns(16)]),
+        of((400, 150, 272), [Order::Rows(0), Order::Columns(0), Order::Rows(3)]),
+        of((200, 300, 130), [Order::Columns(1), Order::Rows(3), Order::Rows(1)]),
         // More stages than a ring has.
         of((330, 260, 1000), rows),
         of((70, 90, 0), rows),
@@ -91,7 +91,7 @@ fn more_tiles_of_8_bit_elements_than_clusters() {
             let case = Case {
                 splits: Some(1),
                 batches,
-                ..Case::new(shape, [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)])
+                ..Case::new(shape, [Order::Rows(0), Order::Columns(0), Order::Rows(0)])
             };
             let of = |kernel, scales| Case { kernel: Some(kernel), scales, ..case.clone() };
             check::<i8, i32>(&device, &of(wgmma_s8_tn_128x128.name(), [Scale::None; 2]), 0.0, 1, |product| {

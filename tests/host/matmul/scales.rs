@@ -1,7 +1,7 @@
 //! 8-bit floats with scales, whatever they are one factor for, and what is said of scales that do
 //! not fit.
 
-use crate::case::{Case, Lie, Scale, check};
+use crate::case::{Case, Order, Scale, check};
 use crate::common::devices;
 use half::bf16;
 use moye::kernels::mma::Activation;
@@ -21,7 +21,7 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
                 let number = 4 * i + j;
                 // Where C has M contiguous the transposed product is computed, and the scales
                 // change places.
-                let of_c = if number % 3 == 0 { Lie::Columns(0) } else { Lie::Rows(16) };
+                let of_c = if number % 3 == 0 { Order::Columns(0) } else { Order::Rows(16) };
                 let case = Case {
                     scales: [a, b],
                     batches: 1 + number % 3,
@@ -29,7 +29,7 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
                     // Through the rows of the epilogue, and by tensor maps.
                     bias: [None, Some(true), None, Some(false)][number % 4],
                     beta: [0.0, 0.0, 2.0][number % 3],
-                    ..Case::new((133, 47, 400), [Lie::Rows(0), Lie::Columns(0), of_c])
+                    ..Case::new((133, 47, 400), [Order::Rows(0), Order::Columns(0), of_c])
                 };
                 // By tiles of one instruction for a warpgroup, and of two below each other.
                 for [e4m3, e5m2] in
@@ -56,7 +56,7 @@ fn extents_around_tiles_and_prime_ones() {
                 scales: [Scale::Each; 2],
                 activation: [Activation::None, Activation::Silu][i % 2],
                 // Rows that a tensor map takes, and such that must be rearranged.
-                ..Case::new(shape, [Lie::Rows([0, 1][i % 2]), Lie::Columns(0), Lie::Rows(0)])
+                ..Case::new(shape, [Order::Rows([0, 1][i % 2]), Order::Columns(0), Order::Rows(0)])
             };
             check::<F8E4M3, f32>(&device, &case, 2e-6, i as u64, |product| product);
         }
@@ -69,7 +69,7 @@ fn scales_of_nothing_to_add_up_are_not_asked_for() {
         let case = Case {
             scales: [Scale::Each; 2],
             bias: Some(true),
-            ..Case::new((5, 7, 0), [Lie::Rows(0), Lie::Columns(0), Lie::Rows(0)])
+            ..Case::new((5, 7, 0), [Order::Rows(0), Order::Columns(0), Order::Rows(0)])
         };
         check::<F8E4M3, bf16>(&device, &case, 4e-3, 0, |product| product);
     }

@@ -46,10 +46,12 @@ use moye_device::arch::{
     FULL_WARP, block_idx, overlap_launches, prefetch_tensor_map, shuffle, sync_threads, thread_idx,
 };
 use moye_device::atom::StaticTiledMma;
-use moye_device::layout::Major;
+use moye_device::atom::tma::TmaTile;
+use moye_device::layout::{ComposedLayout, IntTuple, Layout, Major, Swizzle};
 use moye_device::memory::{SharedArray, SharedStorage, TensorMap};
 use moye_device::pipeline::{PipelineStorage, Readers, Warps};
-use moye_device::tensor::StaticLayout;
+use moye_device::tensor::{OneStage, StaticLayout};
+use transpose::Landing;
 
 /// Consumer warps.
 const MULTIPLY: u32 = 8;
@@ -83,26 +85,41 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     /// The part of these bytes that goes directly into a stage.
     const DIRECT: u32 =
         Self::BYTES[0] * !Self::TRANSPOSED[0] as u32 + Self::BYTES[1] * !Self::TRANSPOSED[1] as u32;
-    /// The boxes of A and of B, for the host.
+    /// The boxes of A and of B, from which the host makes the tensor maps.
     const BOXES: [SgemmBox; 2] = [
-        SgemmBox { major: Self::MAJORS[0], extent: Self::EXTENTS[0], k: Self::BLK_K },
-        SgemmBox { major: Self::MAJORS[1], extent: Self::EXTENTS[1], k: Self::BLK_K },
+        SgemmBox::new::<Self::SmemA>(Self::MAJORS[0], Self::BYTES[0]),
+        SgemmBox::new::<Self::SmemB>(Self::MAJORS[1], Self::BYTES[1]),
     ];
 }
 
-/// The tensor map of an operand.
-///
-/// The map has three dimensions: the operand's contiguous mode, the other mode, and batches (1 if
-/// all batches use the same matrix). The swizzle is 128 bytes if K is contiguous; otherwise TMA
-/// does not swizzle.
+/// The box in which TMA loads a K tile of an operand, (MN, K, batch): into its stage, or into a
+/// landing if K is contiguous. All batches may use the same matrix, of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SgemmBox {
     /// The contiguous mode.
     pub major: Major,
-    /// The extent along M or N.
-    pub extent: u32,
-    /// The extent along K.
-    pub k: u32,
+    /// The box, without its swizzle. Rows of a landing are shorter than the swizzle's span, which
+    /// no [`TmaCopy`](moye_device::atom::tma::TmaCopy) has.
+    pub tile: TmaTile,
+    /// The swizzle, of the stage or of the landing.
+    pub swizzle: Swizzle,
+}
+
+impl SgemmBox {
+    /// The box of an operand with stages `Smem`, (BLK_MN, BLK_K, PIPE), and tiles of `bytes`.
+    const fn new<Smem: StaticLayout>(major: Major, bytes: u32) -> Self {
+        let stage = OneStage::<Smem>::LAYOUT; // (BLK_MN, BLK_K)
+        let (extent, k) = (stage.extent(0), stage.extent(1));
+        let (strides, swizzle) = match major {
+            Major::Mn => ([stage.mode(0).at(1), stage.mode(1).at(1), 0], Smem::SWIZZLE),
+            Major::K => ([k, 1, 0], Landing::SWIZZLE),
+        };
+        let shape = IntTuple::flat(&[extent, k, 1]);
+        let tile = Layout::new(shape, IntTuple::flat(&strides));
+        let tile = TmaTile::new(ComposedLayout::new(Swizzle::NONE, 0, tile), 32);
+        assert!(tile.copies() == 1 && tile.bytes() == bytes, "one copy loads a K tile of an operand");
+        Self { major, tile, swizzle }
+    }
 }
 
 /// The readers and fillers of a stage: all consumer warps; the thread that issues TMA copies and
@@ -214,7 +231,7 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let loads = shuffle(FULL_WARP, thread / WARPGROUP, 0) == 32 * MULTIPLY / WARPGROUP;
-    let (s_a, s_b, landings, stages, landed) = SgemmStorage::<G, STAGES>::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    let (sA, sB, landings, stages, landed) = SgemmStorage::<G, STAGES>::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     if thread == 0 {
         prefetch_tensor_map(maps.0.pointer());
         prefetch_tensor_map(maps.1.pointer());
@@ -227,11 +244,11 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     overlap_launches();
     if loads {
         fill::registers::<G>();
-        let to = fill::Stages { a: s_a.pointer(), b: s_b.pointer(), landings };
+        let to = fill::Stages { a: sA.pointer(), b: sB.pointer(), landings };
         fill::fill::<G, STAGES>(to, (stages, landed), maps, arguments, job);
     } else {
         multiply::registers::<G>();
-        multiply::multiply::<G, STAGES>(stages.consumer(), (s_a, s_b), arguments, job, thread);
+        multiply::multiply::<G, STAGES>(stages.consumer(), (sA, sB), arguments, job, thread);
     }
 }
 
@@ -271,5 +288,24 @@ impl Job {
     fn place<G: SgemmConfig>(&self, arguments: &ArgumentsOf<G>, thread: u32) -> Place {
         let offset = i64::from(self.batch) * arguments.batch_c + i64::from(self.split) * arguments.split_c;
         Place { first: self.first, offset, thread }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use moye_sim::TensorElement;
+
+    #[test]
+    fn boxes_are_the_stage_or_the_rows_of_a_landing() {
+        let boxes = |of: SgemmBox, extent| {
+            let tensor = super::super::operand(of.major, (extent, 64), 1024, (1, 0));
+            let map = of.tile.tensor_map(TensorElement::F32, 0x1000, &tensor).unwrap();
+            (map.box_extents, of.swizzle.bits())
+        };
+        let [a, b] = sgemm_nn_tma::Tiling::BOXES;
+        assert_eq!((boxes(a, 512), boxes(b, 512)), (([256, 16, 1, 1, 1], 0), ([16, 128, 1, 1, 1], 3)));
+        let [a, b] = sgemm_tn_tma::Tiling::BOXES;
+        assert_eq!((boxes(a, 512), boxes(b, 512)), (([16, 256, 1, 1, 1], 3), ([16, 128, 1, 1, 1], 3)));
     }
 }

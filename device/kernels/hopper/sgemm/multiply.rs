@@ -27,46 +27,46 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
 #[inline(always)]
 pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     mut consumer: Consumer<STAGES, 1>,
-    (s_a, s_b): Stages<G>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    (sA, sB): Stages<G>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     arguments: &ArgumentsOf<G>,
     job: Job,
     thread: u32,
 ) {
     let mma = G::Mma::get_slice(thread);
-    let (mut t_r_a, mut t_r_b) = (
+    let (mut tCrA, mut tCrB) = (
         // (MMA, MMA_M, MMA_K)
-        mma.partition_fragment_a(&s_a.at((.., .., 0))),
+        mma.partition_fragment_a(&sA.at((.., .., 0))),
         // (MMA, MMA_N, MMA_K)
-        mma.partition_fragment_b(&s_b.at((.., .., 0))),
+        mma.partition_fragment_b(&sB.at((.., .., 0))),
     );
-    let mut t_r_c = mma.accumulator::<TileC<G>>(); // (MMA, MMA_M, MMA_N)
+    let mut tCrC = mma.accumulator::<TileC<G>>(); // (MMA, MMA_M, MMA_N)
     let (copy_a, copy_b) = (G::ReadA::get_slice(thread), G::ReadB::get_slice(thread));
-    let t_s_r_a = copy_a.partition_s(s_a); // (CPY, MMA_M, MMA_K, PIPE)
-    let t_s_r_b = copy_b.partition_s(s_b); // (CPY, MMA_N, MMA_K, PIPE)
+    let tCsA = copy_a.partition_s(sA); // (CPY, MMA_M, MMA_K, PIPE)
+    let tCsB = copy_b.partition_s(sB); // (CPY, MMA_N, MMA_K, PIPE)
     let steps = const { G::Mma::MMA.partition_a(OneStage::<G::SmemA>::LAYOUT).extent(2) as u32 };
     // Loads the fragments of a step from the stage that holds its tile, which is full, to the
     // registers of step `$to`.
     macro_rules! read {
         ($stage:expr, $step:expr => $to:expr) => {
             let (stage, step): (u32, u32) = ($stage, $step);
-            let (a, b) = (t_s_r_a.at((.., .., step, stage)), t_s_r_b.at((.., .., step, stage))); // (CPY, MMA_M), (CPY, MMA_N)
-            copy(a, copy_a.retile_d(&mut t_r_a).at_mut((.., .., $to)));
-            copy(b, copy_b.retile_d(&mut t_r_b).at_mut((.., .., $to)));
+            let (a, b) = (tCsA.at((.., .., step, stage)), tCsB.at((.., .., step, stage))); // (CPY, MMA_M), (CPY, MMA_N)
+            copy(a, copy_a.retile_d(&mut tCrA).at_mut((.., .., $to)));
+            copy(b, copy_b.retile_d(&mut tCrB).at_mut((.., .., $to)));
         };
     }
     // The fragments of a step.
     macro_rules! multiply {
         ($step:expr) => {
-            mma.gemm(&mut t_r_c, t_r_a.at((.., .., $step)), t_r_b.at((.., .., $step)))
+            mma.gemm(&mut tCrC, tCrA.at((.., .., $step)), tCrB.at((.., .., $step)))
         };
     }
     // The first tile has no previous tile, whose last step is multiplied here: it multiplies zeros.
-    clear(&mut t_r_a.at_mut((.., .., steps - 1)));
-    clear(&mut t_r_b.at_mut((.., .., steps - 1)));
+    clear(&mut tCrA.at_mut((.., .., steps - 1)));
+    clear(&mut tCrB.at_mut((.., .., steps - 1)));
     let mut before = None;
     for _ in 0..job.tiles - 1 {
         if let Some(before) = before {
-            let read = last_read(&t_r_a, &t_r_b, steps - 1);
+            let read = last_read(&tCrA, &tCrB, steps - 1);
             // Each lane loads for itself, and one lane arrives for all of them.
             sync_warp(FULL_WARP);
             consumer.release_read(before, read, arguments.reserved);
@@ -87,17 +87,17 @@ pub(super) unsafe fn multiply<G: SgemmConfig, const STAGES: u32>(
     // The sink multiplies the last K tile itself, and stores C meanwhile. No stage is filled any
     // more.
     let place = job.place::<G>(arguments, thread);
-    G::Sink::last_tile(&mut t_r_c, ((s_a, s_b), last.index()), arguments, place);
+    G::Sink::last_tile(&mut tCrC, ((sA, sB), last.index()), arguments, place);
 }
 
 /// A value that depends on a register of each vector that was loaded in a step.
 #[inline(always)]
 fn last_read<A: StaticLayout, B: StaticLayout>(
-    t_r_a: &Fragment<f32, A>, // (MMA, MMA_M, MMA_K)
-    t_r_b: &Fragment<f32, B>, // (MMA, MMA_N, MMA_K)
+    tCrA: &Fragment<f32, A>, // (MMA, MMA_M, MMA_K)
+    tCrB: &Fragment<f32, B>, // (MMA, MMA_N, MMA_K)
     step: u32,
 ) -> u32 {
-    let (a, b) = (t_r_a.at((.., .., step)), t_r_b.at((.., .., step))); // (MMA, MMA_M), (MMA, MMA_N)
+    let (a, b) = (tCrA.at((.., .., step)), tCrB.at((.., .., step))); // (MMA, MMA_M), (MMA, MMA_N)
     let (m, n) = const { (A::LAYOUT.take(0, 2).size() as usize, B::LAYOUT.take(0, 2).size() as usize) };
     let mut read = 0;
     // SAFETY: the step was loaded; vectors have four numbers.

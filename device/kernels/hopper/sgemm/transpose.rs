@@ -83,33 +83,33 @@ impl Transposer {
     #[inline(always)]
     pub fn new(landing: u32, thread: u32) -> Self {
         let part = transposed_by(thread);
-        let rows: SharedTensor<f32, Landing> = Tensor::shared(Shared::from_address(landing)); // (ROWS, BLK_K)
-        let rows = WordsAlongK::get_slice(part).partition_s(rows); // (CPY, CPY_M, CPY_K)
-        let word = |row: usize| rows.address_of(4 * row);
+        let sL: SharedTensor<f32, Landing> = Tensor::shared(Shared::from_address(landing)); // (ROWS, BLK_K)
+        let tTsL = WordsAlongK::get_slice(part).partition_s(sL); // (CPY, CPY_M, CPY_K)
+        let word = |row: usize| tTsL.address_of(4 * row);
         Self { part, words: [word(0), word(1), word(2), word(3)] }
     }
 
     /// Transposes 128 rows, which landed `distance` bytes after the first ones, to the columns
-    /// `to`.
+    /// `sT`.
     ///
     /// # Safety
-    /// The rows have landed, and no thread writes them; no other thread touches `to`. `distance` is
+    /// The rows have landed, and no thread writes them; no other thread touches `sT`. `distance` is
     /// a multiple of 1024. All 128 threads call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn transpose<L: StaticLayout>(&self, distance: u32, to: SharedTensor<f32, L>) {
+    pub unsafe fn transpose<L: StaticLayout>(&self, distance: u32, sT: SharedTensor<f32, L>) {
         let store = FoursAlongM::get_slice(self.part);
-        let t_to = store.partition_d(to); // (CPY, CPY_M, CPY_K)
-        let mut loaded: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
+        let tTsT = store.partition_d(sT); // (CPY, CPY_M, CPY_K)
+        let mut tTrL: Fragment<f32, PartOfRows> = Fragment::uninit(); // (CPY)
         for row in 0..4 {
             let word = Word128::load_shared(self.words[row] + distance);
             for k in 0..4 {
-                loaded.view_mut().set(4 * row + k, f32::from_bits(word.0[k]));
+                tTrL.view_mut().set(4 * row + k, f32::from_bits(word.0[k]));
             }
         }
-        let mut transposed = t_to.make_fragment_like(); // (CPY, CPY_M, CPY_K)
-        copy(&loaded.view_as::<TransposedRegisters<WordsAlongK, FoursAlongM, Landing>>(), &mut transposed);
-        store.copy(&transposed, t_to);
+        let mut tTrT = tTsT.make_fragment_like(); // (CPY, CPY_M, CPY_K)
+        copy(&tTrL.view_as::<TransposedRegisters<WordsAlongK, FoursAlongM, Landing>>(), &mut tTrT);
+        store.copy(&tTrT, tTsT);
     }
 }
 

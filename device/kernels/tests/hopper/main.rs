@@ -5,13 +5,15 @@
 mod lines;
 
 use half::bf16;
+use moye_device::atom::tma::TmaTile;
 use moye_device::kernel::Kernel;
+use moye_device::layout::{IntTuple, Layout, Major, layout};
 use moye_device::memory::{Element, Global, GlobalMut, TensorMap};
 use moye_device::number::F8E4M3;
 use moye_kernels::hopper::{
-    Boxes, Cut, Sharing, WgmmaConfig, wgmma_bf16_nt, wgmma_bf16_tn, wgmma_bf16_tn_64x128_k2,
-    wgmma_bf16_tn_128x128, wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_256x128, wgmma_bf16_tn_alone,
-    wgmma_e4m3_tn_128x128,
+    Cut, Maps, OperandMap, Sharing, WgmmaConfig, operand, wgmma_bf16_nt, wgmma_bf16_tn, wgmma_bf16_tn_64x64,
+    wgmma_bf16_tn_64x128_k2, wgmma_bf16_tn_128x128, wgmma_bf16_tn_128x128_once, wgmma_bf16_tn_256x128,
+    wgmma_bf16_tn_alone, wgmma_e4m3_tn_128x128,
 };
 use moye_kernels::mma::{Activation, Arguments, Scales};
 use moye_sim::profile::Profiler;
@@ -49,19 +51,31 @@ fn numbers<T: Number>(count: usize, seed: usize) -> Vec<T> {
     (0..count).map(|i| T::of(((i * 37 + seed * 101 + i / 64 * 13) % 129) as f64 / 64.0 - 1.0)).collect()
 }
 
-/// The map of `rows` x `columns` elements, columns contiguous and rows `ld` apart.
-fn map<T: Number>(address: u64, [rows, columns, ld]: [usize; 3], extents: [u32; 2]) -> TensorMap {
-    let bytes = |elements: usize| (elements * T::BYTES) as u64;
-    let map = moye_sim::TensorMap::new(
-        T::TENSOR,
-        address,
-        &[columns as u64, rows as u64, 1],
-        &[bytes(ld), bytes(ld * rows)],
-        &[extents[0], extents[1], 1],
-    )
-    .with_swizzle(TensorSwizzle::B128);
-    map.check().unwrap();
-    TensorMap::from_words(map.encode())
+/// The map for a kernel's tile, as a parameter.
+fn map<T: Number>(tile: &TmaTile, address: u64, tensor: &Layout) -> TensorMap {
+    TensorMap::from_words(tile.tensor_map(T::TENSOR, address, tensor).unwrap().encode())
+}
+
+/// The map of an operand of `extent` rows or columns as a kernel loads it, with K or the other mode
+/// contiguous and lines `ld` elements apart.
+fn map_of_operand<T: Number>(
+    loaded: OperandMap,
+    address: u64,
+    (extent, k): (usize, usize),
+    k_major: bool,
+    ld: usize,
+) -> TensorMap {
+    let extents = (extent as u32, k as u32);
+    match loaded {
+        OperandMap::Tile(tile) => {
+            let major = if k_major { Major::K } else { Major::Mn };
+            map::<T>(tile, address, &operand(major, extents, ld as i64, (1, 0)))
+        }
+        OperandMap::Fitted(boxes) => {
+            let boxes = boxes.fitted(extents.0, extents.1);
+            map::<T>(&boxes.tile::<T>(), address, &boxes.tensor(extents, ld as i64, (1, 0)))
+        }
+    }
 }
 
 /// What a product is launched with.
@@ -104,6 +118,7 @@ type Product<T> = Kernel<(TensorMap, TensorMap, TensorMap, Arguments<T, bf16, f3
 /// Runs the kernel of the configuration `G`, and compares with float64.
 fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: Pod>>(
     kernel: Product<T>,
+    maps: &Maps,
     case: Case,
 ) {
     let (what, (m, n, k), ldc) = (kernel.name(), case.shape, case.ldc);
@@ -146,15 +161,14 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
         let of = |first: usize| Global::from_address(dscales.address() + 4 * first as u64);
         arguments.scales = Scales::new((of(0), 1, 0), (of(m), 1, 0));
     }
-    let (rows_a, rows_b) = if case.k_major { ([m, k], [n, k]) } else { ([k, m], [k, n]) };
-    let fitted = |boxes: Boxes, extent: usize| match case.parts {
-        1 => boxes,
-        _ => boxes.fitted(extent as u32, k as u32),
-    };
+    let shape_c = [m, n, 1].map(|extent| extent as i64);
+    let ld_c = ldc.next_multiple_of(8) as i64;
+    let tensor_c = Layout::new(IntTuple::flat(&shape_c), IntTuple::flat(&[ld_c, 1, 0]));
+    let map_c = maps.c.map(|[tile, _]| map::<bf16>(tile, dc.address(), &tensor_c));
     let maps = (
-        map::<T>(da.address(), [rows_a[0], rows_a[1], ld_a], fitted(G::BOXES_A, m).extents),
-        map::<T>(db.address(), [rows_b[0], rows_b[1], ld_b], fitted(G::BOXES_B, n).extents),
-        map::<bf16>(dc.address(), [m, n, ldc.next_multiple_of(8)], [64, 64]),
+        map_of_operand::<T>(maps.a, da.address(), (m, k), case.k_major, ld_a),
+        map_of_operand::<T>(maps.b, db.address(), (n, k), case.k_major, ld_b),
+        map_c.unwrap_or(TensorMap::from_words([0; 16])),
     );
     let sharing = Sharing {
         sums: GlobalMut::from_address(partials.address()),
@@ -195,50 +209,105 @@ fn check<G: WgmmaConfig<Operand = T, Output = bf16, Sum = f32>, T: Number<Bits: 
     assert!(counters.download::<u32>().iter().all(|&counter| counter == 0), "{what}: counters are 0 again");
 }
 
+/// [`check`] for a kernel's name.
+macro_rules! check {
+    ($kernel:ident, $case:expr) => {
+        check::<$kernel::Tiling, _>($kernel, &$kernel::MAPS, $case)
+    };
+}
+
+#[test]
+fn tensor_maps_have_the_boxes_of_the_kernels_own_copies() {
+    /// The box of an operand of 4096 x 512 elements, and its swizzle.
+    fn boxes<T: Number>(loaded: OperandMap, major: Major, extent: u32) -> Vec<u32> {
+        let map = match loaded {
+            OperandMap::Tile(tile) => {
+                tile.tensor_map(T::TENSOR, 0x1000, &operand(major, (extent, 512), 4096, (3, 1 << 24)))
+            }
+            OperandMap::Fitted(boxes) => {
+                let boxes = boxes.fitted(extent, 512);
+                let tensor = boxes.tensor((extent, 512), 4096, (3, 1 << 24));
+                boxes.tile::<T>().tensor_map(T::TENSOR, 0x1000, &tensor)
+            }
+        }
+        .unwrap();
+        assert_eq!(
+            (map.swizzle, map.extents[map.rank - 1]),
+            (TensorSwizzle::B128, 3),
+            "batches are outermost"
+        );
+        map.box_extents[..map.rank].to_vec()
+    }
+    macro_rules! boxes {
+        ($kernel:ident, $t:ty, $major:expr, $extent:expr) => {
+            [$kernel::MAPS.a, $kernel::MAPS.b].map(|loaded| boxes::<$t>(loaded, $major, $extent))
+        };
+    }
+    // The two blocks of a cluster load half of B each.
+    assert_eq!(boxes!(wgmma_bf16_tn, bf16, Major::K, 4096), [[64, 128, 1], [64, 128, 1]]);
+    assert_eq!(boxes!(wgmma_bf16_nt, bf16, Major::Mn, 4096), [[64, 64, 1], [64, 64, 1]]);
+    assert_eq!(boxes!(wgmma_bf16_tn_256x128, bf16, Major::K, 4096), [[64, 256, 1], [64, 128, 1]]);
+    assert_eq!(boxes!(wgmma_e4m3_tn_128x128, F8E4M3, Major::K, 4096), [[128, 128, 1], [128, 64, 1]]);
+    // Fitted to 20 rows.
+    assert_eq!(boxes!(wgmma_bf16_tn_64x128_k2, bf16, Major::K, 4096), [[64, 64, 1], [64, 128, 1]]);
+    assert_eq!(boxes!(wgmma_bf16_tn_64x128_k2, bf16, Major::K, 20), [[64, 24, 1], [64, 24, 1]]);
+    // A stage has two blocks along K, which one copy loads if the tile has all its rows.
+    assert_eq!(boxes!(wgmma_bf16_tn_64x64, bf16, Major::K, 4096), [[64, 64, 2, 1], [64, 64, 2, 1]]);
+    assert_eq!(boxes!(wgmma_bf16_tn_64x64, bf16, Major::K, 20), [[64, 24, 1, 1], [64, 24, 1, 1]]);
+
+    let [narrow, wide] = wgmma_bf16_tn::MAPS.c.unwrap();
+    let c = layout!((4096, 512, 3):(512, 1, { 1 << 24 }));
+    let narrow = narrow.tensor_map(TensorElement::Bf16, 0x1000, &c).unwrap();
+    let wide = wide.tensor_map(TensorElement::F32, 0x1000, &c).unwrap();
+    assert_eq!((&narrow.box_extents[..3], narrow.swizzle), (&[64, 64, 1][..], TensorSwizzle::B128));
+    assert_eq!((&wide.box_extents[..3], wide.swizzle), (&[32, 64, 1][..], TensorSwizzle::B128));
+    assert!(wgmma_bf16_tn_64x64::MAPS.c.is_none(), "its blocks store from registers");
+}
+
 #[test]
 fn clusters_store_c_by_tma_from_their_own_boxes_and_from_the_last_stage() {
     // Several tiles for a cluster; K ends in a stage after each number of instructions.
     for k in [16, 104, 168, 320] {
         let case = Case { mapped: true, ..Case::new((300, 520, k), 1) };
-        check::<wgmma_bf16_tn::Tiling, _>(wgmma_bf16_tn, case);
+        check!(wgmma_bf16_tn, case);
     }
 }
 
 #[test]
 fn operands_with_m_and_n_contiguous_are_loaded_in_boxes_of_64() {
     let case = Case { k_major: false, mapped: true, bias: true, ..Case::new((264, 264, 136), 2) };
-    check::<wgmma_bf16_nt::Tiling, _>(wgmma_bf16_nt, case);
+    check!(wgmma_bf16_nt, case);
 }
 
 #[test]
 fn rows_of_c_at_any_address_are_stored_by_warps() {
     let case = Case { ldc: 271, ..Case::new((300, 270, 72), 1) };
-    check::<wgmma_bf16_tn_128x128::Tiling, _>(wgmma_bf16_tn_128x128, case);
-    check::<wgmma_bf16_tn_256x128::Tiling, _>(wgmma_bf16_tn_256x128, case);
-    check::<wgmma_bf16_tn_alone::Tiling, _>(wgmma_bf16_tn_alone, case);
+    check!(wgmma_bf16_tn_128x128, case);
+    check!(wgmma_bf16_tn_256x128, case);
+    check!(wgmma_bf16_tn_alone, case);
 }
 
 #[test]
 fn c_is_stored_from_registers_where_its_rows_are_whole_vectors() {
     for bias in [false, true] {
         let case = Case { bias, ..Case::new((300, 264, 72), 2) };
-        check::<wgmma_bf16_tn_256x128::Tiling, _>(wgmma_bf16_tn_256x128, case);
-        check::<wgmma_bf16_tn_alone::Tiling, _>(wgmma_bf16_tn_alone, case);
+        check!(wgmma_bf16_tn_256x128, case);
+        check!(wgmma_bf16_tn_alone, case);
     }
 }
 
 #[test]
 fn a_c_that_is_read_is_stored_by_rows() {
     let case = Case { beta: 0.75, bias: true, ..Case::new((270, 136, 72), 1) };
-    check::<wgmma_bf16_tn_128x128::Tiling, _>(wgmma_bf16_tn_128x128, case);
-    check::<wgmma_bf16_tn_256x128::Tiling, _>(wgmma_bf16_tn_256x128, case);
+    check!(wgmma_bf16_tn_128x128, case);
+    check!(wgmma_bf16_tn_256x128, case);
 }
 
 #[test]
 fn warpgroups_in_turn_scale_by_rows_and_columns() {
     for (shape, clusters) in [((256, 128, 128), 1), ((300, 390, 272), 1), ((600, 264, 144), 2)] {
         let case = Case { scaled: true, mapped: true, ..Case::new(shape, clusters) };
-        check::<wgmma_e4m3_tn_128x128::Tiling, _>(wgmma_e4m3_tn_128x128, case);
+        check!(wgmma_e4m3_tn_128x128, case);
     }
 }
 
@@ -261,12 +330,12 @@ fn tiles_that_clusters_share_along_k_are_reduced_once() {
         };
         for mapped in [false, true] {
             let case = Case { cut, mapped, ..Case::new((250, 256 * tiles - 8, 64 * stages - 24), clusters) };
-            check::<wgmma_bf16_tn::Tiling, _>(wgmma_bf16_tn, case);
+            check!(wgmma_bf16_tn, case);
         }
         let case = Case { cut, ..Case::new((120, 256 * tiles - 8, 64 * stages - 24), clusters) };
-        check::<wgmma_bf16_tn_alone::Tiling, _>(wgmma_bf16_tn_alone, case);
+        check!(wgmma_bf16_tn_alone, case);
         let case = Case { cut, ..Case::new((250, 128 * tiles - 8, 64 * stages - 24), clusters) };
-        check::<wgmma_bf16_tn_256x128::Tiling, _>(wgmma_bf16_tn_256x128, case);
+        check!(wgmma_bf16_tn_256x128, case);
     }
 }
 
@@ -274,8 +343,8 @@ fn tiles_that_clusters_share_along_k_are_reduced_once() {
 fn blocks_with_one_tile_split_k_between_two() {
     for (ldc, beta) in [(200, 0.0), (201, 0.0), (200, 0.5)] {
         let case = Case { ldc, beta, bias: true, ..Case::new((70, 200, 200), 4) };
-        check::<wgmma_bf16_tn_64x128_k2::Tiling, _>(wgmma_bf16_tn_64x128_k2, Case { parts: 2, ..case });
+        check!(wgmma_bf16_tn_64x128_k2, Case { parts: 2, ..case });
         let case = Case { ldc, beta, ..Case::new((130, 200, 200), 4) };
-        check::<wgmma_bf16_tn_128x128_once::Tiling, _>(wgmma_bf16_tn_128x128_once, case);
+        check!(wgmma_bf16_tn_128x128_once, case);
     }
 }
