@@ -91,10 +91,16 @@ macro_rules! tensor {
     };
 }
 
-/// A tile of a tensor in global memory: `tile!(m_a, (128, 8), (block.x, _))` is
-/// `(BLK_M, BLK_K, k)`, with `_` for every tile along an axis.
+/// A tile of a tensor: `tile!(m_a, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for
+/// every tile along an axis. MoYe.jl's `@tile`, CuTe's `local_tile`.
 ///
-/// MoYe.jl's `@tile`. The extents are constants; a generic one is a parameter alone, or in braces.
+/// The tile is written as its extents, which are constants (a generic one is a parameter alone, or
+/// in braces), or as the type of a layout: `tile!(m_a, TileA<T>, (block.x, _))`. Its coordinate may
+/// also be a tuple that has a name, with [`All`](crate::tensor::All) for `_`.
+///
+/// The tensor is in global memory, where a tile may cross the edges, or in shared memory, where it
+/// divides the tensor: [`GlobalArray::local_tile`](crate::tensor::GlobalArray::local_tile),
+/// [`Tensor::local_tile`](crate::tensor::Tensor::local_tile).
 ///
 /// ```
 /// use moye_device::memory::Global;
@@ -104,6 +110,30 @@ macro_rules! tensor {
 /// let m_x = tensor!(x, (3u32, 50u32, 70u32), (1, 300, 4)); // (C, H, W)
 /// let g_x = tile!(m_x, (1, 16, 16), (2, _, 1)); // (BLK_C, BLK_H, BLK_W, h)
 /// assert_eq!((g_x.tiles(), g_x.layout().to_string()), (4, "(1,16,16):(1@0,1@1,1@2)".into()));
+/// ```
+///
+/// A projection leaves out the modes marked `X`, of the tile and of its coordinate, so that the
+/// operands of a product share both: CuTe's `local_tile(mA, tile, coord, Step<_1, X, _1>)`.
+///
+/// ```
+/// use moye_device::prelude::*;
+///
+/// static_layout! { TileMnk = layout!((128, 64, 8)); } // (BLK_M, BLK_N, BLK_K)
+/// let pointer = Global::<f32>::from_address(0x1000);
+/// let (m, n, k) = (1000u32, 500u32, 64u32);
+/// let (mA, mB) = (tensor!(pointer, (m, k), (1, m)), tensor!(pointer, (n, k), (1, n))); // (M, K), (N, K)
+/// let mC = tensor!(pointer, (m, n), (1, m)); // (M, N)
+///
+/// let coordinate = (2u32, 3u32, All);
+/// let gA = tile!(mA, TileMnk, coordinate, (1, X, 1)); // (BLK_M, BLK_K, k)
+/// let gB = tile!(mB, TileMnk, coordinate, (X, 1, 1)); // (BLK_N, BLK_K, k)
+/// let gC = tile!(mC, TileMnk, coordinate, (1, 1, X)); // (BLK_M, BLK_N)
+/// assert_eq!((gA.tiles(), gA.layout().to_string()), (8, "(128,8):(1@0,1@1)".into()));
+/// assert_eq!((gB.tiles(), gB.layout().to_string()), (8, "(64,8):(1@0,1@1)".into()));
+/// assert_eq!(gC.layout().to_string(), "(128,64):(1@0,1@1)");
+/// // The same tile of A, written out.
+/// let gA = tile!(mA, (128, 64, 8), (2, 3, _), (1, X, 1)); // (BLK_M, BLK_K, k)
+/// assert_eq!(gA.tiles(), 8);
 /// ```
 #[doc(alias = "@tile")]
 #[macro_export]
@@ -122,8 +152,71 @@ macro_rules! tile {
     (@places [$($place:expr,)*] $next:expr $(, $($rest:tt)*)?) => {
         $crate::tile!(@places [$($place,)* $next,] $($($rest)*)?)
     };
-    ($tensor:expr, ($($extent:tt)+), ($($place:tt)+)) => {
-        $tensor.local_tile::<$crate::tile!(@shape $($extent)+), _>($crate::tile!(@places [] $($place)+))
+    // Of a coordinate that is written out, the places that the projection keeps.
+    (@kept [$($place:expr,)*] () ()) => { ($($place,)*) };
+    (@kept [$($place:expr,)*] (_ $(, $($rest:tt)*)?) (1 $(, $($modes:tt)*)?)) => {
+        $crate::tile!(@kept [$($place,)* $crate::tensor::All,] ($($($rest)*)?) ($($($modes)*)?))
+    };
+    (@kept [$($place:expr,)*] ($next:expr $(, $($rest:tt)*)?) (1 $(, $($modes:tt)*)?)) => {
+        $crate::tile!(@kept [$($place,)* $next,] ($($($rest)*)?) ($($($modes)*)?))
+    };
+    (@kept $places:tt (_ $(, $($rest:tt)*)?) (X $(, $($modes:tt)*)?)) => {
+        $crate::tile!(@kept $places ($($($rest)*)?) ($($($modes)*)?))
+    };
+    (@kept $places:tt ($next:expr $(, $($rest:tt)*)?) (X $(, $($modes:tt)*)?)) => {
+        $crate::tile!(@kept $places ($($($rest)*)?) ($($($modes)*)?))
+    };
+    (@kept $places:tt $rest:tt $modes:tt) => {
+        ::core::compile_error!(
+            "tile!: a projection has `1` or `X` for each place of the coordinate, as in tile!(mA, (128, 128, 8), (i, j, _), (1, X, 1))"
+        )
+    };
+    // Of a tuple that has a name: a pattern, and the places that the projection keeps.
+    (@bind $tensor:expr, $tile:ty, $coordinate:expr; [$($pattern:pat,)*] [$($kept:expr,)*] $names:tt ()) => {
+        match $coordinate {
+            ($($pattern,)*) => $tensor.local_tile::<$tile, _>(($($kept,)*)),
+        }
+    };
+    (
+        @bind $tensor:expr, $tile:ty, $coordinate:expr; [$($pattern:pat,)*] [$($kept:expr,)*]
+        ($name:ident $($names:ident)*) (1 $(, $($modes:tt)*)?)
+    ) => {
+        $crate::tile!(
+            @bind $tensor, $tile, $coordinate; [$($pattern,)* $name,] [$($kept,)* $name,] ($($names)*) ($($($modes)*)?)
+        )
+    };
+    (
+        @bind $tensor:expr, $tile:ty, $coordinate:expr; [$($pattern:pat,)*] $kept:tt
+        ($name:ident $($names:ident)*) (X $(, $($modes:tt)*)?)
+    ) => {
+        $crate::tile!(@bind $tensor, $tile, $coordinate; [$($pattern,)* _,] $kept ($($names)*) ($($($modes)*)?))
+    };
+    (@bind $($rest:tt)*) => {
+        ::core::compile_error!("tile!: a projection has `1` or `X` for each of one to five modes, as in (1, X, 1)")
+    };
+    (@of $tensor:expr, $tile:ty; ($($place:tt)+) $(,)?) => {
+        $tensor.local_tile::<$tile, _>($crate::tile!(@places [] $($place)+))
+    };
+    (@of $tensor:expr, $tile:ty; ($($place:tt)+), $projection:tt $(,)?) => {
+        $tensor.local_tile::<$crate::tensor::ProjectedTile<$tile, $crate::partition!(@step $projection)>, _>(
+            $crate::tile!(@kept [] ($($place)+) $projection)
+        )
+    };
+    (@of $tensor:expr, $tile:ty; $coordinate:expr $(,)?) => {
+        $tensor.local_tile::<$tile, _>($coordinate)
+    };
+    (@of $tensor:expr, $tile:ty; $coordinate:expr, $projection:tt $(,)?) => {
+        $crate::tile!(
+            @bind $tensor,
+            $crate::tensor::ProjectedTile<$tile, $crate::partition!(@step $projection)>,
+            $coordinate; [] [] (a b c d e) $projection
+        )
+    };
+    ($tensor:expr, ($($extent:tt)+), $($at:tt)+) => {
+        $crate::tile!(@of $tensor, $crate::tile!(@shape $($extent)+); $($at)+)
+    };
+    ($tensor:expr, $tile:ty, $($at:tt)+) => {
+        $crate::tile!(@of $tensor, $tile; $($at)+)
     };
 }
 
@@ -135,11 +228,14 @@ macro_rules! tile {
 #[doc(alias = "@parallelize")]
 #[macro_export]
 macro_rules! partition {
-    (@by $tile:expr, $threads:ty, $thread:expr, (1, X)) => {
-        $tile.local_partition_by::<$threads, $crate::tensor::Step<$crate::tensor::One, $crate::tensor::X>>($thread)
+    (@step ($($mode:tt),+ $(,)?)) => { $crate::tensor::Step<$($crate::partition!(@selector $mode)),+> };
+    (@selector 1) => { $crate::tensor::One };
+    (@selector X) => { $crate::tensor::X };
+    (@selector $other:tt) => {
+        ::core::compile_error!("a projection has `1` or `X` for each mode, as in (1, X)")
     };
-    (@by $tile:expr, $threads:ty, $thread:expr, (X, 1)) => {
-        $tile.local_partition_by::<$threads, $crate::tensor::Step<$crate::tensor::X, $crate::tensor::One>>($thread)
+    (@by $tile:expr, $threads:ty, $thread:expr, $projection:tt) => {
+        $tile.local_partition_by::<$threads, $crate::partition!(@step $projection)>($thread)
     };
     ($tile:expr, ($m:expr, $n:expr), $thread:expr) => {
         $tile.local_partition::<$crate::Shape<{ $m }, { $n }>>($thread)

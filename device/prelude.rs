@@ -51,7 +51,9 @@ pub use crate::memory::{
     Element, Global, GlobalMut, GlobalPointer, GlobalPointerMut, SharedArray, SharedStorage, Storable,
     TensorMap,
 };
-pub use crate::pipeline::{Consumer, Pipeline, PipelineStorage, Producer, Readers, Role, Warps};
+pub use crate::pipeline::{
+    Consumer, Pipeline, PipelineStorage, Producer, Readers, Role, RoleWithRegisters, Warps,
+};
 pub use crate::tensor::{
     Aligned, All, Dense, Fragment, GlobalArray, Matrix, One, OneStage, SharedTensor, StaticLayout, Step,
     Tensor, UnitStride, WholeTiles, X, identity_tensor,

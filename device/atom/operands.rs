@@ -47,6 +47,10 @@ pub trait MakeFragment<M, O, E, L> {
     /// A fragment, or a tensor of descriptors.
     type Fragment;
 
+    /// Compiles where the part has one.
+    #[doc(hidden)]
+    const CHECKED: ();
+
     /// What is made of the part.
     #[doc(hidden)]
     fn make(part: &Tensor<E, PartitionMma<L, M, O>>) -> Self::Fragment;
@@ -60,6 +64,10 @@ where
     L: StaticLayout,
 {
     type Fragment = Fragment<E::Element, StageOf<PartitionMma<L, M, O>, O>>;
+
+    const CHECKED: () = {
+        let _ = StageOf::<PartitionMma<L, M, O>, O>::LAYOUT;
+    };
 
     #[inline(always)]
     fn make(_part: &Tensor<E, PartitionMma<L, M, O>>) -> Self::Fragment {
@@ -75,6 +83,11 @@ where
     L: StaticLayout,
 {
     type Fragment = DescriptorTensor<DescriptorsOf<L, M, O>>;
+
+    const CHECKED: () = {
+        DescriptorsOf::<L, M, O>::check_stages();
+        let _ = DescriptorsOf::<L, M, O>::OPERAND;
+    };
 
     #[inline(always)]
     fn make(part: &Tensor<Shared<T>, PartitionMma<L, M, O>>) -> Self::Fragment {

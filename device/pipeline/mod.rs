@@ -52,7 +52,7 @@ mod role;
 mod stage;
 mod staged;
 
-pub use role::Role;
+pub use role::{ConsumerRegisters, ProducerRegisters, Role, RoleWithRegisters};
 pub use stage::{Consumer, Filling, Full, Producer, Writer, Writing};
 pub use staged::Staged;
 

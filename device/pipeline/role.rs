@@ -1,16 +1,22 @@
 //! The roles of the warpgroups of a warp-specialised block: consumers that multiply, and one
 //! producer that issues their copies.
 
-use crate::arch::{FULL_WARP, block_dim, shuffle, simulator_assert, thread_idx};
+use crate::arch::{
+    FULL_WARP, block_dim, decrease_registers, increase_registers, shuffle, simulator_assert, thread_idx,
+};
+use crate::tiling::TilingError;
 
 /// Threads of a warpgroup.
 const WARPGROUP: u32 = 128;
+/// Registers of a multiprocessor.
+const REGISTERS: u32 = 65_536;
 
 /// The role of a thread's warpgroup, uniform across the warp for the compiler too: a branch by the
 /// role is not divergent.
 ///
-/// The consumers are the first warpgroups of the block, and the producer is the last. Each arm of a
-/// `match` sets its registers: where both sides join before it, `ptxas` ignores `setmaxnreg`.
+/// The consumers are the first warpgroups of the block, and the producer is the last.
+/// [`with_registers`](Self::with_registers) also moves registers from the producer to the
+/// consumers.
 ///
 /// ```
 /// use moye_device::prelude::*;
@@ -21,14 +27,8 @@ const WARPGROUP: u32 = 128;
 /// pub unsafe fn roles(out: GlobalMut<u32>) {
 ///     let thread = i64::from(thread_idx().x);
 ///     match Role::of_thread(2) {
-///         Role::Producer { elected } => {
-///             decrease_registers::<40>();
-///             out.write(thread, 10 + u32::from(elected));
-///         }
-///         Role::Consumer { warpgroup } => {
-///             increase_registers::<232>();
-///             out.write(thread, warpgroup);
-///         }
+///         Role::Producer { elected } => out.write(thread, 10 + u32::from(elected)),
+///         Role::Consumer { warpgroup } => out.write(thread, warpgroup),
 ///     }
 /// }
 ///
@@ -81,5 +81,145 @@ impl Role {
         } else {
             Self::Consumer { warpgroup }
         }
+    }
+
+    /// [`of_thread`](Self::of_thread) of a block whose roles have registers of their own: the
+    /// threads of the producer keep `PRODUCER`, and those of the consumers take `CONSUMER`
+    /// (`setmaxnreg`).
+    ///
+    /// Both are multiples of 8, from 24 to 256. A block of 384 threads starts with 168 registers
+    /// each, 64,512 in all, and two consumers with 232 and a producer with 40 need as many,
+    /// `128 * (2 * 232 + 40)`. Registers that the block does not have do not compile: the consumers
+    /// would wait for them for ever. The kernel has all registers of its multiprocessor
+    /// (`min_blocks = 1`).
+    ///
+    /// Each arm of the `match` sets its registers first. A function that returned the role after it
+    /// had set them would let both sides join, and there `ptxas` ignores `setmaxnreg`.
+    ///
+    /// ```
+    /// use moye_device::prelude::*;
+    ///
+    /// /// # Safety
+    /// /// `out` has an element for each thread.
+    /// #[kernel(threads = Role::threads(2), min_blocks = 1)]
+    /// pub unsafe fn roles(out: GlobalMut<u32>) {
+    ///     let thread = i64::from(thread_idx().x);
+    ///     match Role::with_registers::<2, 40, 232>() {
+    ///         RoleWithRegisters::Producer(registers) => {
+    ///             let elected = registers.give();
+    ///             out.write(thread, 10 + u32::from(elected));
+    ///         }
+    ///         RoleWithRegisters::Consumer(registers) => {
+    ///             let warpgroup = registers.take();
+    ///             out.write(thread, warpgroup);
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// # use moye_sim::{GlobalMemory, Launch};
+    /// # let memory = GlobalMemory::new();
+    /// # let out = memory.upload(&[99u32; 384], "out").unwrap();
+    /// # let to = GlobalMut::from_address(out.address());
+    /// # Launch::new("roles", 1, 384, &memory).run(&|| unsafe { roles.call((to,)) }).unwrap();
+    /// # let got = out.download::<u32>();
+    /// assert_eq!((got[0], got[128], got[256], got[257], got[383]), (0, 1, 11, 10, 10));
+    /// ```
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn with_registers<const CONSUMERS: u32, const PRODUCER: u32, const CONSUMER: u32>()
+    -> RoleWithRegisters<PRODUCER, CONSUMER> {
+        const { registers_fit(CONSUMERS, PRODUCER, CONSUMER) };
+        match Self::of_thread(CONSUMERS) {
+            Self::Producer { elected } => RoleWithRegisters::Producer(ProducerRegisters { elected }),
+            Self::Consumer { warpgroup } => RoleWithRegisters::Consumer(ConsumerRegisters { warpgroup }),
+        }
+    }
+}
+
+/// The role of a thread's warpgroup, and the registers of its threads: see
+/// [`Role::with_registers`].
+#[derive(Debug)]
+#[must_use]
+pub enum RoleWithRegisters<const PRODUCER: u32, const CONSUMER: u32> {
+    /// The last warpgroup, which gives registers away.
+    Producer(ProducerRegisters<PRODUCER>),
+    /// A warpgroup that multiplies, which takes registers.
+    Consumer(ConsumerRegisters<CONSUMER>),
+}
+
+/// The registers that a producer's thread keeps.
+#[derive(Debug)]
+#[must_use = "a producer gives registers away, or its consumers wait for them for ever"]
+pub struct ProducerRegisters<const COUNT: u32> {
+    elected: bool,
+}
+
+impl<const COUNT: u32> ProducerRegisters<COUNT> {
+    /// Gives the others away, and returns whether this thread issues the copies: it is the
+    /// warpgroup's first.
+    ///
+    /// # Safety
+    /// All threads of the warpgroup execute it together, each warp with all its lanes.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn give(self) -> bool {
+        // SAFETY: all warps of the warpgroup execute it, with all lanes.
+        unsafe { decrease_registers::<COUNT>() };
+        self.elected
+    }
+}
+
+/// The registers that a consumer's thread takes.
+#[derive(Debug)]
+#[must_use = "a consumer takes registers, or its accumulators do not fit"]
+pub struct ConsumerRegisters<const COUNT: u32> {
+    warpgroup: u32,
+}
+
+impl<const COUNT: u32> ConsumerRegisters<COUNT> {
+    /// Takes the registers as soon as the producer has given them away, and returns the number of
+    /// the warpgroup.
+    ///
+    /// # Safety
+    /// As [`ProducerRegisters::give`].
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn take(self) -> u32 {
+        // SAFETY: all warps of the warpgroup execute it, with all lanes.
+        unsafe { increase_registers::<COUNT>() };
+        self.warpgroup
+    }
+}
+
+/// `setmaxnreg` takes these numbers, and the block has as many registers, or it does not compile.
+const fn registers_fit(consumers: u32, producer: u32, consumer: u32) {
+    let threads = Role::threads(consumers);
+    // A thread starts with as many as the launch bounds allow, and no more than it can name.
+    let (share, most) = (REGISTERS / threads / 8 * 8, 248);
+    let start = if share < most { share } else { most };
+    let (has, needs) = (start * threads, WARPGROUP * (producer + consumers * consumer));
+    let taken = producer.is_multiple_of(8) && consumer.is_multiple_of(8) && producer >= 24 && consumer <= 256;
+    if !taken || producer > start || consumer < start || needs > has {
+        TilingError::of("Role::with_registers")
+            .str("a producer with ")
+            .int(producer as i64)
+            .str(" registers for each thread and ")
+            .int(consumers as i64)
+            .str(" consumer warpgroups with ")
+            .int(consumer as i64)
+            .str(" need ")
+            .int(needs as i64)
+            .str(", and a block of ")
+            .int(threads as i64)
+            .str(" threads starts with ")
+            .int(start as i64)
+            .str(" for each, ")
+            .int(has as i64)
+            .str(" in all: take multiples of 8 that need no more, 24 to ")
+            .int(start as i64)
+            .str(" for the producer and ")
+            .int(start as i64)
+            .str(" to 256 for the consumers")
+            .raise();
     }
 }

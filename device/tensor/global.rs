@@ -1,7 +1,7 @@
 //! Tensors in global memory as a kernel receives them, their slices and their tiles: extents and
 //! strides known at run time, tiles known at compile time.
 
-use super::at::{Backwards, MAX_PLACES, PlaceKind, PlaceKinds, Places};
+use super::at::{Backwards, Fixed, Kept, MAX_PLACES, PlaceKind, PlaceKinds, Places};
 use super::rank::{MAX_RANK, More, Rank, TensorRank, all, by_axis, more_along, others_below};
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::strided::{GlobalTensor, Strided};
@@ -253,6 +253,10 @@ pub struct All;
     note = "a tile's coordinate is a tuple with an `u32` or `All` for each mode of the tensor"
 )]
 pub trait TilePlace: Copy {
+    /// Whether it fixes the axis.
+    #[doc(hidden)]
+    type Kind: PlaceKind;
+
     /// The open modes, those of the axes before being `B`.
     type Rest<const AXIS: usize, B: Rest>: Rest;
 
@@ -264,6 +268,7 @@ pub trait TilePlace: Copy {
 }
 
 impl TilePlace for u32 {
+    type Kind = Fixed;
     type Rest<const AXIS: usize, B: Rest> = B;
 
     #[inline(always)]
@@ -278,6 +283,7 @@ impl TilePlace for u32 {
 }
 
 impl TilePlace for All {
+    type Kind = Kept;
     type Rest<const AXIS: usize, B: Rest> = Along<AXIS, B>;
 
     #[inline(always)]
@@ -289,6 +295,21 @@ impl TilePlace for All {
     fn rest<const AXIS: usize, B: Rest>(before: B, extent: i32, tile: u32) -> Along<AXIS, B> {
         Along { tiles: (extent as u32).div_ceil(tile), extent: tile, before }
     }
+}
+
+/// A tile's coordinate: a tuple of one to five [`TilePlace`]s.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not name a tile",
+    label = "not a tuple of places",
+    note = "a tile's coordinate is a tuple with an `u32` or `All` for each mode of the tile"
+)]
+pub trait TilePlaces: Copy {
+    /// Which modes are fixed.
+    type Kinds: PlaceKinds;
+
+    /// The places; 0 for a mode that is kept.
+    #[doc(hidden)]
+    fn places(self) -> [u32; MAX_PLACES];
 }
 
 /// A tile's coordinate in a tensor of rank `R`: a [`TilePlace`] for each mode.
@@ -320,6 +341,17 @@ macro_rules! tile_coordinate {
         tile_coordinate!(@rest (<$name as TilePlace>::Rest<$axis, $($before)+>) $($rest)*)
     };
     ($rank:literal; $($name:ident $axis:tt)+) => {
+        impl<$($name: TilePlace),+> TilePlaces for ($($name,)+) {
+            type Kinds = ($($name::Kind,)+);
+
+            #[inline(always)]
+            fn places(self) -> [u32; MAX_PLACES] {
+                let mut places = [0; MAX_PLACES];
+                $(places[$axis] = self.$axis.place();)+
+                places
+            }
+        }
+
         impl<$($name: TilePlace),+> TileCoordinate<Rank<$rank>> for ($($name,)+) {
             type Rest = tile_coordinate!(@rest (()) $($name $axis)+);
 

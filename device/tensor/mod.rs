@@ -34,6 +34,7 @@ mod static_layout;
 mod strided;
 mod strides;
 pub(crate) mod tables;
+mod tile;
 
 pub use at::{
     Backwards, Fixed, Kept, MAX_PLACES, OneStage, Place, PlaceKind, PlaceKinds, Places, SliceOf, Sliceable,
@@ -41,10 +42,10 @@ pub use at::{
 pub use coordinates::{CoordinateTensor, Coordinates, identity_tensor};
 pub use element_index::ElementIndex;
 pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
-pub use global::{All, Along, GlobalArray, Matrix, Rest, TileCoordinate, TilePlace};
+pub use global::{All, Along, GlobalArray, Matrix, Rest, TileCoordinate, TilePlace, TilePlaces};
 pub use operand::{Input, InputElement, Output, OutputElement, View};
 pub use packed::{PackedArray, PackedTensor};
-pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, X};
+pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, Unnamed, X};
 pub use rank::{MAX_RANK, Rank, TensorCoordinate, TensorRank};
 pub(crate) use rows::same_threads;
 pub use rows::{AcrossLanes, ByRow, InRegisters, OfTile, Reduced, Reordered};
@@ -56,6 +57,7 @@ pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zero};
 pub use strided::{GlobalTensor, Strided};
 pub use strides::{Aligned, Dense, KeptStrides, Strides, UnitStride, WholeTiles};
+pub use tile::{ProjectedTile, TileOf, TilesOf};
 
 use crate::memory::Storable;
 use core::marker::PhantomData;

@@ -28,10 +28,17 @@ pub struct One;
 #[derive(Clone, Copy, Debug)]
 pub struct X;
 
-/// One of [`One`] and [`X`].
+/// A mode past those that a [`Step`] names.
+#[derive(Clone, Copy, Debug)]
+pub struct Unnamed;
+
+/// One of [`One`], [`X`] and [`Unnamed`].
 pub trait Selector: Copy + 'static {
     /// Whether the mode is kept.
     const KEPT: bool;
+
+    /// Whether the projection names the mode.
+    const NAMED: bool = true;
 }
 
 impl Selector for One {
@@ -40,19 +47,29 @@ impl Selector for One {
 impl Selector for X {
     const KEPT: bool = false;
 }
+impl Selector for Unnamed {
+    const KEPT: bool = true;
+    const NAMED: bool = false;
+}
 
-/// The modes of a rank-2 thread layout that divide the tensor, such as `Step<One, X>`.
+/// The modes of a layout that a projection keeps: those of a thread layout that divide the tensor,
+/// such as `Step<One, X>`, or those of a tile, such as `Step<One, X, One>`.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<A, B>(PhantomData<(A, B)>);
+pub struct Step<A, B = Unnamed, C = Unnamed, D = Unnamed, E = Unnamed>(PhantomData<(A, B, C, D, E)>);
 
-/// The modes of the threads' layout by which a tensor is partitioned.
+/// The modes of the threads' layout by which a tensor is partitioned, or the modes of a tile.
 pub trait Projection: Copy + 'static {
     /// Whether mode `i` is kept; modes past the end are.
     const KEPT: [bool; MAX_RANK];
+
+    /// How many modes it names.
+    const NAMED: usize;
 }
 
-impl<A: Selector, B: Selector> Projection for Step<A, B> {
-    const KEPT: [bool; MAX_RANK] = [A::KEPT, B::KEPT, true, true, true];
+impl<A: Selector, B: Selector, C: Selector, D: Selector, E: Selector> Projection for Step<A, B, C, D, E> {
+    const KEPT: [bool; MAX_RANK] = [A::KEPT, B::KEPT, C::KEPT, D::KEPT, E::KEPT];
+    const NAMED: usize =
+        A::NAMED as usize + B::NAMED as usize + C::NAMED as usize + D::NAMED as usize + E::NAMED as usize;
 }
 
 /// All modes.
@@ -61,6 +78,7 @@ pub struct Whole;
 
 impl Projection for Whole {
     const KEPT: [bool; MAX_RANK] = [true; MAX_RANK];
+    const NAMED: usize = 0;
 }
 
 /// The elements of one thread: modes `(REST_0, REST_1, ...)` of `L` divided by the threads `T`.
@@ -81,6 +99,21 @@ macro_rules! marker {
 }
 marker!(PartitionOf);
 marker!(ThreadOf);
+
+/// A projection names no more modes than the threads' layout has, or it does not compile.
+const fn names_modes_of(threads: &Layout, named: usize) {
+    if named > threads.rank() {
+        let mut text = Text::<400>::new();
+        text.str("local_partition: the projection names ");
+        text.int(named as i64);
+        text.str(" modes, and the threads ");
+        text.layout(threads);
+        text.str(" have ");
+        text.int(threads.rank() as i64);
+        text.str(": write `1` or `X` for each of these");
+        refuse(&text);
+    }
+}
 
 /// `((THR_0, ...), (REST_0, ...))`: the tile divided by the kept modes of the threads' layout.
 const fn divided(tile: Layout, threads: Layout, kept: [bool; MAX_RANK]) -> Layout {
@@ -184,7 +217,10 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
         self,
         thread: u32,
     ) -> Tensor<E, PartitionOf<L, T, P>> {
-        const { divided(L::LAYOUT, T::LAYOUT, P::KEPT) };
+        const {
+            names_modes_of(&T::LAYOUT, P::NAMED);
+            divided(L::LAYOUT, T::LAYOUT, P::KEPT)
+        };
         simulator_assert!(
             i64::from(thread) < T::LAYOUT.size(),
             "local_partition: thread {thread} of the {} of {}: launch as many, or let the others do without it",

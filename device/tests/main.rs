@@ -39,6 +39,7 @@ mod slices_checked;
 mod slices_named;
 mod static_layouts;
 mod tensors;
+mod tiles;
 mod tiling_access;
 mod tiling_edges;
 mod transpose;

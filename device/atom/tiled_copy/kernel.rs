@@ -131,6 +131,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         E: Partitioned + Engine<Element = C::Element>,
         L: StaticLayout,
     {
+        const { PartitionS::<L, C>::LAYOUT };
         let mut engine = tensor.into_engine();
         engine.shift::<ThreadS<L, C>>(self.thread);
         Tensor::from_engine(engine)
@@ -143,6 +144,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         E: Partitioned + Engine<Element = C::Element>,
         L: StaticLayout,
     {
+        const { PartitionD::<L, C>::LAYOUT };
         let mut engine = tensor.into_engine();
         engine.shift::<ThreadD<L, C>>(self.thread);
         Tensor::from_engine(engine)
@@ -156,6 +158,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         T: Storable,
         L: StaticLayout,
     {
+        const { RetileOf::<L, C>::LAYOUT };
         fragment.view_as()
     }
 
@@ -167,6 +170,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         T: Storable,
         L: StaticLayout,
     {
+        const { RetileOf::<L, C>::LAYOUT };
         fragment.view_as_mut()
     }
 }

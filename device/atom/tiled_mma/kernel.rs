@@ -152,6 +152,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfA>> {
         const { same_width::<E::Element, M::Atom, OfA>() };
+        const { PartitionMma::<L, M, OfA>::LAYOUT };
         self.part(tensor)
     }
 
@@ -162,6 +163,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfB>> {
         const { same_width::<E::Element, M::Atom, OfB>() };
+        const { PartitionMma::<L, M, OfB>::LAYOUT };
         self.part(tensor)
     }
 
@@ -171,6 +173,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self,
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfC>> {
+        const { PartitionMma::<L, M, OfC>::LAYOUT };
         self.part(tensor)
     }
 
@@ -181,6 +184,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self,
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfD>> {
+        const { PartitionMma::<L, M, OfD>::LAYOUT };
         self.part(tensor)
     }
 
@@ -210,6 +214,7 @@ macro_rules! partition_fragments {
             $of: Storable,
         {
             const { same_width::<E::Element, M::Atom, $kind>() };
+            const { FragmentOf::<L, M, $kind>::LAYOUT };
             // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }
@@ -254,6 +259,7 @@ macro_rules! fragments {
         where
             $of: Storable,
         {
+            const { FragmentOf::<L, M, $kind>::LAYOUT };
             // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }

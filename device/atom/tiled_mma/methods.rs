@@ -58,6 +58,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         M::Atom: Operands<FormA: MakeFragment<M, OfA, E, L>>,
     {
         const { same_width::<E::Element, M::Atom, OfA>() };
+        const { <M::Atom as Operands>::FormA::CHECKED };
         <M::Atom as Operands>::FormA::make(part)
     }
 
@@ -74,6 +75,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         M::Atom: Operands<FormB: MakeFragment<M, OfB, E, L>>,
     {
         const { same_width::<E::Element, M::Atom, OfB>() };
+        const { <M::Atom as Operands>::FormB::CHECKED };
         <M::Atom as Operands>::FormB::make(part)
     }
 

@@ -90,18 +90,25 @@ const fn boxes(tile: Layout, swizzle: Swizzle, bits: i64, rank: usize) -> TmaTil
     TmaTile::new(ComposedLayout::new(swizzle, 0, Layout::concat(modes.split_at(rank).0)), bits)
 }
 
-/// Mode 0 divided among the blocks of a cluster: `(part, block)`.
-const fn divided<const CLUSTER: u32>(tile: &Layout) -> Layout {
-    let extent = tile.extent(0);
-    if extent % CLUSTER as i64 != 0 {
-        TilingError::of("TmaCopy")
+/// A cluster divides mode 0 of a tile, or the copy does not compile.
+const fn cluster_divides<const CLUSTER: u32>(tile: &Layout) {
+    if tile.extent(0) % CLUSTER as i64 != 0 {
+        let error = TilingError::of("TmaCopy")
             .str("a cluster of ")
             .int(CLUSTER as i64)
             .str(" blocks divides mode 0 of the tile ")
             .layout(tile)
-            .str(": its extent must be a multiple")
-            .raise();
+            .str(", which has ")
+            .int(tile.extent(0))
+            .str(" elements: its extent must be a multiple");
+        error.raise();
     }
+}
+
+/// Mode 0 divided among the blocks of a cluster: `(part, block)`.
+const fn divided<const CLUSTER: u32>(tile: &Layout) -> Layout {
+    cluster_divides::<CLUSTER>(tile);
+    let extent = tile.extent(0);
     logical_divide(tile.mode(0), Tiler::shape(IntTuple::int(extent / CLUSTER as i64)))
 }
 
@@ -256,6 +263,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
     #[inline(always)]
     #[must_use]
     pub fn get_slice() -> ThrTma<Self> {
+        const { cluster_divides::<CLUSTER>(&L::LAYOUT) };
         let rank = if CLUSTER == 1 { 0 } else { cluster_rank() };
         ThrTma { rank, policy: None, copy: PhantomData }
     }
@@ -265,6 +273,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
     #[inline(always)]
     #[must_use]
     pub fn tensor(map: &TensorMap) -> TmaTensor<Self, R> {
+        const { cluster_divides::<CLUSTER>(&L::LAYOUT) };
         TmaTensor { map: map.pointer(), start: [0; R], copy: PhantomData }
     }
 
@@ -310,6 +319,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         self,
         tensor: Tensor<Shared<T>, N>,
     ) -> Tensor<Shared<T>, PartLayout<N, CLUSTER>> {
+        const { cluster_divides::<CLUSTER>(&N::LAYOUT) };
         let mut engine = tensor.into_engine();
         engine.shift::<BlockOf<N, CLUSTER>>(self.rank);
         Tensor::from_engine(engine)
@@ -329,6 +339,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         destination: Tensor<Shared<T>, N>,
         stage: &Filling,
     ) {
+        const { same_tile::<T, L, N, R, CLUSTER>() };
         // SAFETY: `source` is of a map of this copy, and the stage expects the bytes.
         unsafe { self.copy_to_barrier(source, destination, stage.barrier()) }
     }
@@ -406,13 +417,13 @@ const fn same_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: usize,
     let own = TmaCopy::<T, L, R, CLUSTER>::TILE;
     let given = boxes(N::LAYOUT, N::SWIZZLE, 8 * T::BYTES as i64, R);
     if !own.is_same(&given) {
-        TilingError::of("TmaCopy")
+        let error = TilingError::of("TmaCopy")
             .str("the copy is of tiles ")
             .layout(&PartLayout::<L, CLUSTER>::LAYOUT)
             .str(", and the tensor in shared memory is ")
             .layout(&N::LAYOUT)
-            .str(": slice its stages, and partition it by the copy (partition_d)")
-            .raise();
+            .str(": slice its stages, and partition it by the copy (partition_d)");
+        error.raise();
     }
 }
 
@@ -448,6 +459,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaMap<Tma
     #[inline(always)]
     #[must_use]
     pub fn tensor(&self) -> TmaTensor<TmaCopy<T, L, R, CLUSTER>, R> {
+        const { cluster_divides::<CLUSTER>(&L::LAYOUT) };
         TmaTensor { map: self.map.pointer(), start: [0; R], copy: PhantomData }
     }
 }

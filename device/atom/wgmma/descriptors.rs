@@ -84,7 +84,7 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Static
     const LAYOUT: Layout = {
         let part = PartitionMma::<L, M, O>::LAYOUT;
         let rest = part.take(1, part.rank());
-        whole_patterns(&L::LAYOUT, Self::PIECE, Self::PATTERN);
+        Self::check_stages();
         let mut modes = [layout!((1):(0)); 6];
         let mut mode = 0;
         while mode < rest.rank() {
@@ -97,7 +97,7 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Static
 
 impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> DescriptorsOf<L, M, O> {
     /// The tile's first two modes as the operand of an instruction, or no compilation.
-    const OPERAND: SharedOperand = {
+    pub(in crate::atom) const OPERAND: SharedOperand = {
         let tile = ComposedLayout::new(L::SWIZZLE, 0, L::LAYOUT.take(0, 2));
         match O::OPERAND {
             Operand::A => SharedOperand::a::<M::Atom>(tile),
@@ -116,28 +116,28 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Descri
     /// Elements that the swizzle repeats after.
     const PATTERN: i64 =
         if L::SWIZZLE.bits() == 0 { Self::PIECE } else { (8 * Self::PIECE) << L::SWIZZLE.bits() };
-}
 
-/// Stages begin where the swizzle does, or the tensor has no descriptors.
-const fn whole_patterns(tensor: &Layout, piece: i64, pattern: i64) {
-    let mut mode = 2;
-    while mode < tensor.rank() {
-        let along = tensor.mode(mode);
-        let stride = if along.size() > 1 { along.at(1) } else { 0 };
-        if stride % pattern != 0 {
-            TilingError::of("wgmma")
-                .str("stages of ")
-                .layout(tensor)
-                .str(" are ")
-                .int(stride)
-                .str(" elements apart, and the swizzle repeats after ")
-                .int(pattern)
-                .str(" (without one: 16 bytes, ")
-                .int(piece)
-                .str(" elements): make the stride a multiple")
-                .raise();
+    /// Stages begin where the swizzle does, or the tensor has no descriptors.
+    pub(in crate::atom) const fn check_stages() {
+        let mut mode = 2;
+        while mode < L::LAYOUT.rank() {
+            let along = L::LAYOUT.mode(mode);
+            let stride = if along.size() > 1 { along.at(1) } else { 0 };
+            if stride % Self::PATTERN != 0 {
+                let error = TilingError::of("wgmma")
+                    .str("stages of ")
+                    .layout(&L::LAYOUT)
+                    .str(" are ")
+                    .int(stride)
+                    .str(" elements apart, and the swizzle repeats after ")
+                    .int(Self::PATTERN)
+                    .str(" (without one: 16 bytes, ")
+                    .int(Self::PIECE)
+                    .str(" elements): make the stride a multiple");
+                error.raise();
+            }
+            mode += 1;
         }
-        mode += 1;
     }
 }
 
@@ -170,6 +170,8 @@ macro_rules! descriptors {
             self,
             part: &Tensor<Shared<T>, PartitionMma<L, M, $kind>>,
         ) -> DescriptorTensor<DescriptorsOf<L, M, $kind>> {
+            const { DescriptorsOf::<L, M, $kind>::OPERAND };
+            const { DescriptorsOf::<L, M, $kind>::check_stages() };
             descriptors_of(part)
         }
     )+ };

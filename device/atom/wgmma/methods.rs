@@ -51,37 +51,54 @@ use crate::atom::tiled_mma::{StaticTiledMma, ThrMma};
 use crate::memory::Storable;
 use crate::tensor::{Fragment, StaticLayout};
 
-macro_rules! multiplies {
-    ($($tensor:ty $(, $lifetime:lifetime)?;)+) => { $(
-        impl<$($lifetime,)? 'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for $tensor
-        where
-            M: StaticTiledMma<Atom: WgmmaAtom>,
-            A: OperandTensorA<M::Atom>,
-            LB: StaticLayout,
-            D: Storable,
-            LC: StaticLayout,
-        {
-            const CHECKED: () = {
-                let () = A::ELEMENTS;
-                same_numbers::<M, D>();
-                let sums = <M::Atom as WgmmaAtom>::C.extent(1);
-                extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, sums);
-            };
+// Written out: a check that a macro expands to would fill the first lines of its message with the
+// macro.
+impl<'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for DescriptorTensor<LB>
+where
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+    A: OperandTensorA<M::Atom>,
+    LB: StaticLayout,
+    D: Storable,
+    LC: StaticLayout,
+{
+    const CHECKED: () = {
+        let () = A::ELEMENTS;
+        same_numbers::<M, D>();
+        let sums = <M::Atom as WgmmaAtom>::C.extent(1);
+        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, sums);
+    };
 
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            unsafe fn multiply(self, a: A, c: &'c mut Fragment<D, LC>, adds: bool) {
-                warpgroup_arrive();
-                // SAFETY: the caller's contract; the registers were fenced above.
-                unsafe { warpgroup_gemm(M::default(), &a, &self, c, ScaleOut::One.unless(!adds)) };
-                warpgroup_commit_batch();
-            }
-        }
-    )+ };
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn multiply(self, a: A, c: &'c mut Fragment<D, LC>, adds: bool) {
+        warpgroup_arrive();
+        // SAFETY: the caller's contract; the registers were fenced above.
+        unsafe { warpgroup_gemm(M::default(), &a, &self, c, ScaleOut::One.unless(!adds)) };
+        warpgroup_commit_batch();
+    }
 }
-multiplies! {
-    DescriptorTensor<LB>;
-    &'t DescriptorTensor<LB>, 't;
+
+impl<'t, 'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for &'t DescriptorTensor<LB>
+where
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+    A: OperandTensorA<M::Atom>,
+    LB: StaticLayout,
+    D: Storable,
+    LC: StaticLayout,
+{
+    const CHECKED: () = {
+        let () = A::ELEMENTS;
+        same_numbers::<M, D>();
+        let sums = <M::Atom as WgmmaAtom>::C.extent(1);
+        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, sums);
+    };
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn multiply(self, a: A, c: &'c mut Fragment<D, LC>, adds: bool) {
+        // SAFETY: the caller's contract.
+        unsafe { Multiplies::<M, _, _>::multiply(*self, a, c, adds) }
+    }
 }
 
 impl<M: StaticTiledMma<Atom: WgmmaAtom>> ThrMma<M> {

@@ -29,10 +29,9 @@ pub unsafe fn step4(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, m: u
     }
     sync_threads();
 
-    match Role::of_thread(2) {
-        Role::Producer { elected } => {
-            decrease_registers::<40>();
-            if elected {
+    match Role::with_registers::<2, 40, 232>() {
+        RoleWithRegisters::Producer(registers) => {
+            if registers.give() {
                 let (load_a, load_b, mut producer) =
                     (LoadA::get_slice(), LoadB::get_slice(), pipeline.producer());
                 for (m, n) in tiles {
@@ -45,8 +44,8 @@ pub unsafe fn step4(a: TmaMap<LoadA>, b: TmaMap<LoadB>, c: GlobalMut<bf16>, m: u
                 }
             }
         }
-        Role::Consumer { warpgroup } => {
-            increase_registers::<232>();
+        RoleWithRegisters::Consumer(registers) => {
+            let warpgroup = registers.take();
             let (mma, mut consumer) = (Mma::get_slice(128 * warpgroup), pipeline.consumer());
             let tCrA = mma.fragment_a(&mma.partition_a(sA)); // (1, MMA_M, MMA_K, PIPE)
             let tCrB = mma.fragment_b(&mma.partition_b(sB)); // (1, MMA_N, MMA_K, PIPE)

@@ -21,9 +21,9 @@ pub unsafe fn rmsnorm<T: Element + Convert<f32>>(
     f32: Convert<T>,
 {
     let rows = Rows::<T>::get_slice(thread_idx().x);
-    let gX = tensor!(x, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
-    let gY = tensor!(y, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
-    let gW = tensor!(w, (4, n), (0, 1), align = 16).local_tile::<Tile<T>, _>((0, All)); // (BLK_M, BLK_N, n), of equal rows
+    let gX = tile!(tensor!(x, (m, n), (ld, 1), align = 16), Tile<T>, (block_idx().x, _)); // (BLK_M, BLK_N, n)
+    let gY = tile!(tensor!(y, (m, n), (ld, 1), align = 16), Tile<T>, (block_idx().x, _)); // (BLK_M, BLK_N, n)
+    let gW = tile!(tensor!(w, (4, n), (0, 1), align = 16), Tile<T>, (0, _)); // (BLK_M, BLK_N, n), of equal rows
     let (tXgX, tXgW, tXgY) = (rows.partition_s(gX), rows.partition_s(gW), rows.partition_d(gY)); // (CPY, CPY_M, CPY_N, n)
 
     let mut sum = tXgX.at((.., .., .., 0)).load_as(0.0f32).rows(0.0f32); // (CPY_M)

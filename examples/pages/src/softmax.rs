@@ -23,8 +23,8 @@ where
     f32: Convert<T>,
 {
     let rows = Rows::<T>::get_slice(thread_idx().x);
-    let gX = tensor!(x, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
-    let gY = tensor!(y, (m, n), (ld, 1), align = 16).local_tile::<Tile<T>, _>((block_idx().x, All)); // (BLK_M, BLK_N, n)
+    let gX = tile!(tensor!(x, (m, n), (ld, 1), align = 16), Tile<T>, (block_idx().x, _)); // (BLK_M, BLK_N, n)
+    let gY = tile!(tensor!(y, (m, n), (ld, 1), align = 16), Tile<T>, (block_idx().x, _)); // (BLK_M, BLK_N, n)
     let (tXgX, tXgY) = (rows.partition_s(gX), rows.partition_d(gY)); // (CPY, CPY_M, CPY_N, n)
 
     let first = tXgX.at((.., .., .., 0)).load_as(f32::MIN);

@@ -31,7 +31,7 @@ tiled_copy! {
 pub unsafe fn row_sum(x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32, ld: i64) {
     let (block, thread) = (block_idx().x, thread_idx().x);
     let gX = tensor!(x, (m, n), (ld, 1), align = 16); // (M, N)
-    let gX = gX.local_tile::<Tile, _>((block, All)); // (BLK_M, BLK_N, n)
+    let gX = tile!(gX, Tile, (block, _)); // (BLK_M, BLK_N, n)
     let tXgX = Rows::get_slice(thread).partition_s(gX); // (CPY, CPY_M, CPY_N, n)
 
     // Each thread sums its own numbers of the row; beyond the matrix they are 0.
