@@ -51,7 +51,7 @@
 //! With large tiles it serves products of one wave (`_once`): each block computes one tile and
 //! exits. Its scheduler is [`OneTile`](moye_device::collective::OneTile), its sink [`StoreShare`].
 //!
-//! f32 by FMA has a pipeline of its own, whose producer warps also transpose the operands: see
+//! f32 by FMA has a mainloop of its own, whose producer warps also transpose the operands: see
 //! [`sgemm()`].
 //!
 //! Accumulators of 8-bit floats are first multiplied by the scales, in registers.

@@ -59,8 +59,6 @@ pub use other::*;
 pub use rows::{Place, Staged, write_rows};
 pub use scalar::{Convertible, Scalar};
 pub use schedule::Schedule;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub(crate) use schedule::tile_of;
 pub use sgemm::*;
 pub use sink::{Direct, ThroughShared, TileSink};
 pub use smem::{k_major, mn_major};

@@ -36,7 +36,7 @@ impl TileScheduler for Schedule {
 
 /// The tile `(m, n)` of block `block`: groups of columns along N, and within a group along N first.
 #[inline(always)]
-pub fn tile_of<G: Tiled>(block: u32, m: u32, n: u32) -> (u32, u32) {
+fn tile_of<G: Tiled>(block: u32, m: u32, n: u32) -> (u32, u32) {
     let (tiles_m, tiles_n) = (m.div_ceil(const { G::TILE.0 }), n.div_ceil(const { G::TILE.1 }));
     let group = const { WIDTH / G::TILE.1 };
     // The block waits for divisions: most products need only one.

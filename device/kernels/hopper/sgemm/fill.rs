@@ -1,9 +1,10 @@
 //! The producer warps: TMA loads tiles, and the warps transpose K-contiguous ones.
 
 use super::transpose::{ROWS, RowsOfA, RowsOfB, Transposer, bytes};
-use super::{Job, LANDINGS, Landings, MULTIPLY, SgemmConfig};
+use super::{LANDINGS, Landings, MULTIPLY, SgemmConfig, first};
 use crate::mma::ArgumentsOf;
-use moye_device::arch::{FULL_WARP, decrease_registers, sync_warp, tensor_load, thread_idx};
+use moye_device::arch::{FULL_WARP, sync_warp, tensor_load, thread_idx};
+use moye_device::collective::WorkTile;
 use moye_device::layout::Major;
 use moye_device::memory::{Shared, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Pipeline, Warps};
@@ -19,18 +20,6 @@ pub(super) struct Stages<G> {
     pub landings: Landings<G>,
 }
 
-/// Gives registers away.
-///
-/// # Safety
-/// All warps of a warpgroup call it once.
-#[inline(always)]
-pub(super) unsafe fn registers<G: SgemmConfig>() {
-    match const { G::REGISTERS[0] } {
-        72 => decrease_registers::<72>(),
-        _ => decrease_registers::<56>(),
-    }
-}
-
 /// Fills a stage for each K tile.
 ///
 /// # Safety
@@ -38,20 +27,22 @@ pub(super) unsafe fn registers<G: SgemmConfig>() {
 #[inline(always)]
 pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     to: Stages<G>,
-    (stages, landed): (Pipeline<STAGES, super::StagesOf<G>>, Pipeline<LANDINGS, Warps<{ super::LOAD }>>),
+    (stages, landed): (Pipeline<STAGES, super::ReadersOf<G>>, Pipeline<LANDINGS, Warps<{ super::LOAD }>>),
     (a, b): (&TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
-    job: Job,
+    work: &WorkTile,
 ) {
+    let (row, column) = first::<G>(arguments, work);
+    let (batch, tiles) = (work.batch / arguments.splits, work.k_tiles());
     let thread = thread_idx().x - 32 * MULTIPLY;
     let maps = [a.pointer(), b.pointer()];
     let transposes = const { G::TRANSPOSED[0] || G::TRANSPOSED[1] };
     let from = |tile: u32| {
         // A batch stride of 0 means one matrix for all batches.
-        let batch = |distance: i64| if distance == 0 { 0 } else { job.batch as i32 };
+        let batch = |distance: i64| if distance == 0 { 0 } else { batch as i32 };
         Corner {
-            k: (job.from_k + tile * G::BLK_K) as i32,
-            mn: [job.first.0 as i32, job.first.1 as i32],
+            k: ((work.k + tile) * G::BLK_K) as i32,
+            mn: [row as i32, column as i32],
             batches: [batch(arguments.batch_a), batch(arguments.batch_b)],
         }
     };
@@ -74,14 +65,14 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     };
     if transposes && thread == 0 {
         let mut tile = 0;
-        while tile < LANDINGS && tile < job.tiles {
+        while tile < LANDINGS && tile < tiles {
             land(tile);
             tile += 1;
         }
     }
     let transposer = Transposer::new(to.landings.0, thread);
     let mut tile = 0;
-    while tile < job.tiles {
+    while tile < tiles {
         if G::DIRECT > 0 && thread == 0 {
             let filling = producer.acquire(G::DIRECT);
             let stage = filling.index();
@@ -121,7 +112,7 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
             writer.fill(writing);
             // The tile is in the stage after this.
             arrived.release(full);
-            if thread == 0 && tile + LANDINGS < job.tiles {
+            if thread == 0 && tile + LANDINGS < tiles {
                 land(tile + LANDINGS);
             }
         }

@@ -10,6 +10,12 @@
 //! warps 8 to 11   issue TMA copies, and transpose K-contiguous operands
 //! ```
 //!
+//! The consumer warps are an instance of the language's [`gemm`], with a mainloop of their own
+//! ([`Loop`]), and with the scheduler and the sink of the [`mma`](crate::mma) kernels. The producer
+//! warps have their own code (`fill.rs`). The producer of
+//! [`gemm_warp_specialised`](moye_device::collective::gemm_warp_specialised) does not suit: it is
+//! one thread of the first warpgroup, with a fixed number of registers.
+//!
 //! **M-contiguous (or N-contiguous) operands** are loaded into their stage by TMA directly: boxes
 //! of (BLK, BLK_K), column after column.
 //!
@@ -34,22 +40,25 @@
 
 mod family;
 mod fill;
-mod multiply;
+mod mainloop;
 mod transpose;
 
 pub use family::*;
+pub use mainloop::Loop;
 
 use super::config::WARPGROUP;
-use crate::mma::{ArgumentsOf, LastTile, Place, Tiled, moved, tile_of};
+use crate::mma::{ArgumentsOf, Schedule, TileSink, Tiled, moved};
 use core::marker::PhantomData;
 use moye_device::arch::{
-    FULL_WARP, block_idx, overlap_launches, prefetch_tensor_map, shuffle, sync_threads, thread_idx,
+    FULL_WARP, decrease_registers, increase_registers, overlap_launches, prefetch_tensor_map, shuffle,
+    sync_threads, thread_idx,
 };
 use moye_device::atom::StaticTiledMma;
 use moye_device::atom::tma::TmaTile;
+use moye_device::collective::{Sink, StorageOf, TileScheduler as _, WorkTile, gemm};
 use moye_device::layout::{ComposedLayout, IntTuple, Layout, Major, Swizzle};
-use moye_device::memory::{SharedArray, SharedStorage, TensorMap};
-use moye_device::pipeline::{PipelineStorage, Readers, Warps};
+use moye_device::memory::{SharedStorage, TensorMap};
+use moye_device::pipeline::Readers;
 use moye_device::tensor::{OneStage, StaticLayout};
 use transpose::Landing;
 
@@ -67,8 +76,8 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
     /// Registers of a producer thread and of a consumer thread: for all 384 together no more than
     /// the 64,512 with which the block starts.
     const REGISTERS: [u32; 2];
-    /// Multiplies the last K tile and stores C.
-    type Sink: LastTile<Self>;
+    /// The sink of [`Loop`]: it multiplies the last K tile and stores C.
+    type Sink: TileSink + Default;
 
     /// BLK_M or BLK_N.
     const EXTENTS: [u32; 2] = [Self::TILE.0, Self::TILE.1];
@@ -124,9 +133,9 @@ impl SgemmBox {
 
 /// The readers and fillers of a stage: all consumer warps; the thread that issues TMA copies and
 /// the warps that transpose, if they have work.
-pub struct StagesOf<G>(PhantomData<G>);
+pub struct ReadersOf<G>(PhantomData<G>);
 
-impl<G: SgemmConfig> Readers for StagesOf<G> {
+impl<G: SgemmConfig> Readers for ReadersOf<G> {
     const WARPS: u32 = MULTIPLY;
     const FILLERS: u32 = (G::DIRECT > 0) as u32 + if G::TRANSPOSED[0] || G::TRANSPOSED[1] { LOAD } else { 0 };
 }
@@ -164,27 +173,7 @@ impl<G: SgemmConfig> SharedStorage for Landings<G> {
 }
 
 /// A block's shared memory: the stages of A and of B, landings, and the mbarriers of both.
-pub type SgemmStorage<G, const STAGES: u32> = (
-    SharedArray<f32, <G as Tiled>::SmemA>,
-    SharedArray<f32, <G as Tiled>::SmemB>,
-    Landings<G>,
-    PipelineStorage<STAGES, StagesOf<G>>,
-    PipelineStorage<LANDINGS, Warps<LOAD>>,
-);
-
-/// A block's tile, and its split of K.
-#[derive(Clone, Copy)]
-struct Job {
-    /// Its first row and column.
-    first: (u32, u32),
-    /// Its batch, and the number of its split of K.
-    batch: u32,
-    split: u32,
-    /// The start of its split of K.
-    from_k: u32,
-    /// Tiles along K.
-    tiles: u32,
-}
+pub type SgemmStorage<G, const STAGES: u32> = StorageOf<Loop<'static, G, STAGES>, <G as SgemmConfig>::Sink>;
 
 /// `c = alpha * a * b`, with one block for each tile of each split of each batch.
 ///
@@ -199,13 +188,19 @@ struct Job {
 pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     maps: (&TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
-) {
+) where
+    G::Sink: for<'a> Sink<Loop<'a, G, STAGES>, Storage = ()>,
+{
     const {
         let (a, b) = (G::SmemA::LAYOUT, G::SmemB::LAYOUT);
         assert!(a.extent(2) == STAGES as i64 && b.extent(2) == STAGES as i64, "the configuration's stages");
         assert!(G::Mma::MMA.threads() as u32 == 32 * MULTIPLY, "the consumer warps, as the block has them");
         assert!(G::GRANULES[0].is_multiple_of(4), "tiles start where the sink writes vectors");
         assert!(G::BLK_K == 16, "a landing has 16 numbers of a row");
+        assert!(
+            G::Sink::TAKES_LAST_TILE && G::Sink::ALONG_M,
+            "the mainloop leaves the last K tile to the sink"
+        );
         let mut i = 0;
         while i < 2 {
             let (stage, extent) = ([a, b][i], G::EXTENTS[i] as i64);
@@ -231,7 +226,8 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let loads = shuffle(FULL_WARP, thread / WARPGROUP, 0) == 32 * MULTIPLY / WARPGROUP;
-    let (sA, sB, landings, stages, landed) = SgemmStorage::<G, STAGES>::take(); // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
+    let (storage, (), _) = StorageOf::<Loop<'_, G, STAGES>, G::Sink>::take();
+    let (sA, sB, landings, stages, landed) = storage; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     if thread == 0 {
         prefetch_tensor_map(maps.0.pointer());
         prefetch_tensor_map(maps.1.pointer());
@@ -239,37 +235,35 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
         landed.init();
     }
     sync_threads();
-    let job = job::<G>(arguments);
-    // After this wait the kernel may read what earlier kernels wrote; the next kernel may start.
-    overlap_launches();
+    let mut scheduler = Schedule::new::<G>(arguments);
     if loads {
-        fill::registers::<G>();
-        let to = fill::Stages { a: sA.pointer(), b: sB.pointer(), landings };
-        fill::fill::<G, STAGES>(to, (stages, landed), maps, arguments, job);
+        match const { G::REGISTERS[0] } {
+            72 => decrease_registers::<72>(),
+            _ => decrease_registers::<56>(),
+        }
+        if let Some(tile) = scheduler.next_tile() {
+            // The kernel may now read what earlier kernels wrote; the next kernel may start.
+            overlap_launches();
+            let to = fill::Stages { a: sA.pointer(), b: sB.pointer(), landings };
+            fill::fill::<G, STAGES>(to, (stages, landed), maps, arguments, &tile);
+        }
     } else {
-        multiply::registers::<G>();
-        multiply::multiply::<G, STAGES>(stages.consumer(), (sA, sB), arguments, job, thread);
+        match const { G::REGISTERS[1] } {
+            216 => increase_registers::<216>(),
+            _ => increase_registers::<224>(),
+        }
+        gemm::<Loop<'_, G, STAGES>, _, _, _>(arguments, scheduler, (), G::Sink::default());
     }
 }
 
-/// The block's work.
+/// The first row and column of a tile. Blocks at an edge take the last whole tile: C is not read,
+/// and both blocks write the same values.
 #[inline(always)]
-fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
-    let (block, of_grid) = (block_idx().x, block_idx().y);
-    let (tile_m, tile_n) = tile_of::<G>(block, arguments.m, arguments.n);
-    let (batch, split) = if arguments.splits == 1 {
-        (of_grid, 0)
-    } else {
-        (of_grid / arguments.splits, of_grid % arguments.splits)
-    };
-    let from_k = split * arguments.k_chunk;
-    let k = (arguments.k - from_k).min(arguments.k_chunk);
-    // Blocks at an edge take the last whole tile: C is not read, and both blocks write the same
-    // values.
+fn first<G: SgemmConfig>(arguments: &ArgumentsOf<G>, tile: &WorkTile) -> (u32, u32) {
     let [granule_m, granule_n] = const { G::GRANULES };
     let first = (
-        moved(tile_m * G::TILE.0, arguments.m, G::TILE.0, true, granule_m),
-        moved(tile_n * G::TILE.1, arguments.n, G::TILE.1, true, granule_n),
+        moved(tile.m * G::TILE.0, arguments.m, G::TILE.0, true, granule_m),
+        moved(tile.n * G::TILE.1, arguments.n, G::TILE.1, true, granule_n),
     );
     #[cfg(not(target_arch = "nvptx64"))]
     assert!(
@@ -279,16 +273,7 @@ fn job<G: SgemmConfig>(arguments: &ArgumentsOf<G>) -> Job {
         arguments.n,
         G::EXTENTS
     );
-    Job { first, batch, split, from_k, tiles: k.div_ceil(const { G::BLK_K }) }
-}
-
-impl Job {
-    /// The part of the tile of C that a thread stores.
-    #[inline(always)]
-    fn place<G: SgemmConfig>(&self, arguments: &ArgumentsOf<G>, thread: u32) -> Place {
-        let offset = i64::from(self.batch) * arguments.batch_c + i64::from(self.split) * arguments.split_c;
-        Place { first: self.first, offset, thread }
-    }
+    first
 }
 
 #[cfg(test)]
