@@ -78,7 +78,7 @@ where
     }
 }
 
-impl<'t, 'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for &'t DescriptorTensor<LB>
+impl<'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for &DescriptorTensor<LB>
 where
     M: StaticTiledMma<Atom: WgmmaAtom>,
     A: OperandTensorA<M::Atom>,
