@@ -152,7 +152,7 @@ macro_rules! tile {
     (@places [$($place:expr,)*] $next:expr $(, $($rest:tt)*)?) => {
         $crate::tile!(@places [$($place,)* $next,] $($($rest)*)?)
     };
-    // Of a coordinate that is written out, the places that the projection keeps.
+    // The places that the projection keeps, of a coordinate that is written out.
     (@kept [$($place:expr,)*] () ()) => { ($($place,)*) };
     (@kept [$($place:expr,)*] (_ $(, $($rest:tt)*)?) (1 $(, $($modes:tt)*)?)) => {
         $crate::tile!(@kept [$($place,)* $crate::tensor::All,] ($($($rest)*)?) ($($($modes)*)?))
@@ -171,7 +171,7 @@ macro_rules! tile {
             "tile!: a projection has `1` or `X` for each place of the coordinate, as in tile!(mA, (128, 128, 8), (i, j, _), (1, X, 1))"
         )
     };
-    // Of a tuple that has a name: a pattern, and the places that the projection keeps.
+    // A pattern for a tuple that has a name, and the places that the projection keeps.
     (@bind $tensor:expr, $tile:ty, $coordinate:expr; [$($pattern:pat,)*] [$($kept:expr,)*] $names:tt ()) => {
         match $coordinate {
             ($($pattern,)*) => $tensor.local_tile::<$tile, _>(($($kept,)*)),

@@ -28,7 +28,7 @@ pub struct One;
 #[derive(Clone, Copy, Debug)]
 pub struct X;
 
-/// A mode past those that a [`Step`] names.
+/// A mode that a [`Step`] does not name, past its last.
 #[derive(Clone, Copy, Debug)]
 pub struct Unnamed;
 

@@ -1,5 +1,5 @@
-//! Tiles of tensors whose layout is known: `local_tile` in shared memory and of coordinates; and the
-//! projection of a tile.
+//! Tiles of tensors whose layout is known, in shared memory and of coordinates, and the projections
+//! of tiles.
 //!
 //! In the algebra: divide the tensor's layout by the tile's shape,
 //! `(BLK_0, BLK_1, ..., REST_0, REST_1, ...)`, and take a slice at the tile's coordinate. A tensor

@@ -31,8 +31,8 @@ fn address<L: StaticLayout>(coordinate: [i64; 3]) -> u32 {
     BASE + 2 * L::SWIZZLE.apply(L::LAYOUT.at_coord(coordinate)) as u32
 }
 
-/// Each element of a tile of 16 x 32 is where the array has it: also of a slice of its stages, and of
-/// a thread's part of that.
+/// Each element of a tile of 16 x 32 is where the array has it, in each stage and in the part of
+/// each thread.
 fn lies_in_the_array<L: StaticLayout>() {
     let [m, k, stages] = [0, 1, 2].map(|mode| L::LAYOUT.extent(mode));
     for (i, j) in (0..m / 16).flat_map(|i| (0..k / 32).map(move |j| (i, j))) {

@@ -78,7 +78,7 @@ where
     }
 }
 
-impl<'t, 'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for &'t DescriptorTensor<LB>
+impl<'c, M, A, LB, D, LC> Multiplies<M, A, &'c mut Fragment<D, LC>> for &DescriptorTensor<LB>
 where
     M: StaticTiledMma<Atom: WgmmaAtom>,
     A: OperandTensorA<M::Atom>,
@@ -96,7 +96,7 @@ where
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn multiply(self, a: A, c: &'c mut Fragment<D, LC>, adds: bool) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the operands may be read, and all threads of the warpgroup execute this.
         unsafe { Multiplies::<M, _, _>::multiply(*self, a, c, adds) }
     }
 }
