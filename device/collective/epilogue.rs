@@ -31,7 +31,7 @@ use super::mainloop::{Accumulators, Mainloop};
 use super::tiles::WorkTile;
 use crate::arch::{Convert, Fma};
 use crate::atom::StaticTiledMma;
-use crate::memory::{Element, Global};
+use crate::memory::{Element, Global, GlobalPointer};
 
 /// Where an element of C is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,22 +46,28 @@ pub struct Coordinate {
 
 /// An epilogue for accumulators of type `S`.
 ///
-/// It is called for elements of C only, never for one out of bounds, so that it reads the element's
-/// operands without a check. Blocks whose tiles overlap call it for the same element, so it must
-/// not have side effects.
+/// It is called for elements of C only, so that it reads an element's operands without a check,
+/// unless it sets [`ANYWHERE`](Self::ANYWHERE). Blocks whose tiles overlap call it for the same
+/// element, so it must not have side effects.
 pub trait Epilogue<S = f32>: Copy {
     /// Whether each result is the value itself.
     const IS_IDENTITY: bool = false;
 
+    /// Whether it may also be called for an accumulator out of bounds of C, whose result is not
+    /// stored: set it for a function of the value, or where reads are predicated. Without a branch
+    /// around each call the code is shorter, and takes fewer registers.
+    const ANYWHERE: bool = false;
+
     /// The result, given the value so far.
     ///
     /// # Safety
-    /// `at` is an element of C, and what the epilogue's pointers have for it may be read.
+    /// `at` is an element of C, or `ANYWHERE` is set; the epilogue's pointers are valid for `at`.
     unsafe fn element(&self, value: S, at: Coordinate) -> S;
 }
 
 impl<S> Epilogue<S> for () {
     const IS_IDENTITY: bool = true;
+    const ANYWHERE: bool = true;
 
     #[inline(always)]
     unsafe fn element(&self, value: S, _: Coordinate) -> S {
@@ -73,12 +79,13 @@ macro_rules! tuples {
     ($($($name:ident)+;)+) => { $(
         impl<S, $($name: Epilogue<S>),+> Epilogue<S> for ($($name,)+) {
             const IS_IDENTITY: bool = $($name::IS_IDENTITY)&&+;
+            const ANYWHERE: bool = $($name::ANYWHERE)&&+;
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn element(&self, value: S, at: Coordinate) -> S {
                 let ($($name,)+) = self;
-                // SAFETY: the element is one of C, and each part may read what it has for it.
+                // SAFETY: `at` is an element of C if one of the parts is called for these only.
                 unsafe { $(let value = $name.element(value, at);)+ value }
             }
         }
@@ -97,6 +104,8 @@ tuples! {
 pub struct Map<F>(pub F);
 
 impl<S, F: Fn(S) -> S + Copy> Epilogue<S> for Map<F> {
+    const ANYWHERE: bool = true;
+
     #[inline(always)]
     unsafe fn element(&self, value: S, _: Coordinate) -> S {
         self.0(value)
@@ -108,6 +117,8 @@ impl<S, F: Fn(S) -> S + Copy> Epilogue<S> for Map<F> {
 pub struct Scale<S>(pub S);
 
 impl<S: Fma> Epilogue<S> for Scale<S> {
+    const ANYWHERE: bool = true;
+
     #[inline(always)]
     unsafe fn element(&self, value: S, _: Coordinate) -> S {
         self.0.fma(value, S::ZERO)
@@ -118,19 +129,21 @@ impl<S: Fma> Epilogue<S> for Scale<S> {
 #[derive(Clone, Copy, Debug)]
 struct Vector<T: Element> {
     pointer: Global<T>,
+    count: u32,
     batch: i64,
     by_row: bool,
 }
 
 impl<T: Element> Vector<T> {
     /// # Safety
-    /// The vector may be read, and has an element for the row or column.
+    /// The vector may be read.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn at(&self, at: Coordinate) -> T {
         let index = if self.by_row { at.row } else { at.column };
-        // SAFETY: the vector has the element.
-        unsafe { self.pointer.read(i64::from(at.batch) * self.batch + i64::from(index)) }
+        let element = self.pointer.offset(i64::from(at.batch) * self.batch + i64::from(index));
+        // SAFETY: the caller's contract; out of bounds elements are not read.
+        unsafe { element.read_if(index < self.count) }
     }
 }
 
@@ -141,26 +154,28 @@ macro_rules! vectors {
         pub struct $name<T: Element>(Vector<T>);
 
         impl<T: Element> $name<T> {
-            #[doc = concat!($what, " for each of C's rows, and the distance to those of the next matrix of the batch.")]
+            #[doc = concat!($what, " for each of C's `rows`, and the distance to those of the next matrix of the batch.")]
             #[inline(always)]
             #[must_use]
-            pub const fn of_rows(pointer: Global<T>, batch: i64) -> Self {
-                Self(Vector { pointer, batch, by_row: true })
+            pub const fn of_rows(pointer: Global<T>, rows: u32, batch: i64) -> Self {
+                Self(Vector { pointer, count: rows, batch, by_row: true })
             }
 
-            #[doc = concat!($what, " for each of C's columns, and the distance to those of the next matrix of the batch.")]
+            #[doc = concat!($what, " for each of C's `columns`, and the distance to those of the next matrix of the batch.")]
             #[inline(always)]
             #[must_use]
-            pub const fn of_columns(pointer: Global<T>, batch: i64) -> Self {
-                Self(Vector { pointer, batch, by_row: false })
+            pub const fn of_columns(pointer: Global<T>, columns: u32, batch: i64) -> Self {
+                Self(Vector { pointer, count: columns, batch, by_row: false })
             }
         }
 
         impl<T: Element + Convert<f32>> Epilogue for $name<T> {
+            const ANYWHERE: bool = true;
+
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn element(&self, $value: f32, at: Coordinate) -> f32 {
-                // SAFETY: the element is one of C, whose rows and columns the vector has.
+                // SAFETY: the vector may be read.
                 let $own: f32 = unsafe { self.0.at(at) }.convert();
                 $result
             }
@@ -179,31 +194,36 @@ vectors! {
 #[derive(Clone, Copy, Debug)]
 pub struct With<T: Element, F> {
     pointer: Global<T>,
+    shape: (u32, u32),
     strides: (i64, i64),
     batch: i64,
     f: F,
 }
 
 impl<T: Element, F> With<T, F> {
-    /// The elements of matrices (M, N) with `strides` in elements, `batch` elements apart.
+    /// The elements of matrices of `shape` (M, N) with `strides` in elements, `batch` elements
+    /// apart.
     ///
     /// The matrices may be C: each element is read before its result is written, by the same
     /// thread.
     #[inline(always)]
     #[must_use]
-    pub const fn new(pointer: Global<T>, strides: (i64, i64), batch: i64, f: F) -> Self {
-        Self { pointer, strides, batch, f }
+    pub const fn new(pointer: Global<T>, shape: (u32, u32), strides: (i64, i64), batch: i64, f: F) -> Self {
+        Self { pointer, shape, strides, batch, f }
     }
 }
 
 impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With<T, F> {
+    const ANYWHERE: bool = true;
+
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn element(&self, value: f32, at: Coordinate) -> f32 {
         let (row, column) = (i64::from(at.row) * self.strides.0, i64::from(at.column) * self.strides.1);
-        // SAFETY: the element is one of C, whose shape the matrix has.
-        let element = unsafe { self.pointer.read(i64::from(at.batch) * self.batch + row + column) };
-        (self.f)(value, element.convert())
+        let element = self.pointer.offset(i64::from(at.batch) * self.batch + row + column);
+        let inside = at.row < self.shape.0 && at.column < self.shape.1;
+        // SAFETY: the caller's contract; out of bounds elements are not read.
+        (self.f)(value, unsafe { element.read_if(inside) }.convert())
     }
 }
 
@@ -279,9 +299,9 @@ impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> 
         // No `apply_at`: faults and profiles would name its closure instead of the kernel's line.
         for i in 0..Accumulators::<M>::SIZE {
             let (row, column) = at.coordinate(i);
-            if row < self.shape.0 && column < self.shape.1 {
+            if E::ANYWHERE || row < self.shape.0 && column < self.shape.1 {
                 let at = Coordinate { row, column, batch: tile.batch };
-                // SAFETY: C has the element, and the epilogue's pointers are valid.
+                // SAFETY: C has the element, or the epilogue needs none; its pointers are valid.
                 tCrC[i] = unsafe { self.epilogue.element(tCrC[i], at) };
             }
         }

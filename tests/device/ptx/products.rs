@@ -159,14 +159,8 @@ fn a_stage_that_threads_load_is_released_behind_what_the_last_loads_brought(
         .collect();
     let last: BTreeSet<usize> = of_stage.iter().rev().take((16 + 8) / 4).copied().collect();
     assert_eq!(*loads, last, "{}", lines[*release]);
-    // The same text without the instruction that adds bits of what was loaded to the address.
-    let (_, made_by) = made_of(text, address_of(lines[*release]));
-    let masks_loads = |&at: &usize| {
-        let operands = lines[at].trim_start().strip_prefix("and.b32");
-        let written = operands.and_then(|operands| operands.split(',').next()).map(str::trim);
-        written.is_some_and(|register| !loads_behind(text, register).is_empty())
-    };
-    let masks: Vec<usize> = made_by.into_iter().filter(masks_loads).collect();
+    // The same text without the instruction that masks what was loaded.
+    let masks: Vec<usize> = masks_behind(text, address_of(lines[*release])).into_keys().collect();
     let [mask] = masks[..] else { panic!("one instruction masks what was loaded: {masks:?}") };
     let without: String =
         lines.iter().enumerate().filter(|(at, _)| *at != mask).map(|(_, line)| format!("{line}\n")).collect();
@@ -178,10 +172,23 @@ fn address_of(line: &str) -> &str {
     line.split(['[', ']', '+']).nth(1).expect("the instruction has an address")
 }
 
-/// The lines of the loads from shared memory whose results a register depends on.
+/// The lines of the loads from shared memory of whose results a register has masked bits.
 fn loads_behind(text: &str, register: &str) -> BTreeSet<usize> {
+    masks_behind(text, register).into_values().flatten().collect()
+}
+
+/// The lines that mask loaded values for a register, each with the lines of the loads. Elsewhere
+/// the compiler may use one register for a loaded value and for another one.
+fn masks_behind(text: &str, register: &str) -> BTreeMap<usize, BTreeSet<usize>> {
     let (lines, made_by) = made_of(text, register);
-    made_by.into_iter().filter(|&at| lines[at].trim_start().starts_with("ld.shared")).collect()
+    let loads_of = |at: usize| -> Option<BTreeSet<usize>> {
+        let written = lines[at].trim_start().strip_prefix("and.b32")?.split(',').next()?.trim();
+        let (_, made_by) = made_of(text, written);
+        let loads: BTreeSet<usize> =
+            made_by.into_iter().filter(|&at| lines[at].trim_start().starts_with("ld.shared")).collect();
+        (!loads.is_empty()).then_some(loads)
+    };
+    made_by.into_iter().filter_map(|at| Some((at, loads_of(at)?))).collect()
 }
 
 /// The lines of a kernel, and the numbers of those whose instructions write a register, or one that
