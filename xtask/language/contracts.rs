@@ -18,7 +18,7 @@ struct Limit {
 
 /// A file counts for the first folder that it is in.
 const LIMITS: [Limit; 4] = [
-    Limit { folder: "device/kernels/", blocks: 9, declarations: 169 },
+    Limit { folder: "device/kernels/", blocks: 10, declarations: 169 },
     Limit { folder: "examples/pages/", blocks: 9, declarations: 7 },
     Limit { folder: "examples/", blocks: 12, declarations: 14 },
     // Counted and not limited: tests of single instructions need blocks.
