@@ -49,10 +49,10 @@ shapes! {
 ///
 /// let a = Global::<f32>::from_address(0x1000);
 /// let (m, k) = (1000u32, 64u32);
-/// let m_a = tensor!(a, (m, k), (1, m), align = 16); // (M, K)
-/// let g_a = tile!(m_a, (128, 8), (2, _)); // (BLK_M, BLK_K, k)
-/// assert_eq!((g_a.tiles(), g_a.layout().to_string()), (8, "(128,8):(1@0,1@1)".into()));
-/// let t_a = partition!(g_a, (32, 8), 33); // (THR_M, THR_K, k)
+/// let mA = tensor!(a, (m, k), (1, m), align = 16); // (M, K)
+/// let gA = tile!(mA, (128, 8), (2, _)); // (BLK_M, BLK_K, k)
+/// assert_eq!((gA.tiles(), gA.layout().to_string()), (8, "(128,8):(1@0,1@1)".into()));
+/// let t_a = partition!(gA, (32, 8), 33); // (THR_M, THR_K, k)
 /// assert_eq!(t_a.layout().to_string(), "(4,1):(32@0,0)");
 /// ```
 #[macro_export]
@@ -91,11 +91,11 @@ macro_rules! tensor {
     };
 }
 
-/// A tile of a tensor: `tile!(m_a, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for
+/// A tile of a tensor: `tile!(mA, (128, 8), (block.x, _))` is `(BLK_M, BLK_K, k)`, with `_` for
 /// every tile along an axis. MoYe.jl's `@tile`, CuTe's `local_tile`.
 ///
 /// The tile is written as its extents, which are constants (a generic one is a parameter alone, or
-/// in braces), or as the type of a layout: `tile!(m_a, TileA<T>, (block.x, _))`. Its coordinate may
+/// in braces), or as the type of a layout: `tile!(mA, TileA<T>, (block.x, _))`. Its coordinate may
 /// also be a tuple that has a name, with [`All`](crate::tensor::All) for `_`.
 ///
 /// The tensor is in global memory, where a tile may cross the edges, or in shared memory, where it
@@ -107,9 +107,9 @@ macro_rules! tensor {
 /// use moye_device::{tensor, tile};
 ///
 /// let x = Global::<f32>::from_address(0x1000);
-/// let m_x = tensor!(x, (3u32, 50u32, 70u32), (1, 300, 4)); // (C, H, W)
-/// let g_x = tile!(m_x, (1, 16, 16), (2, _, 1)); // (BLK_C, BLK_H, BLK_W, h)
-/// assert_eq!((g_x.tiles(), g_x.layout().to_string()), (4, "(1,16,16):(1@0,1@1,1@2)".into()));
+/// let mX = tensor!(x, (3u32, 50u32, 70u32), (1, 300, 4)); // (C, H, W)
+/// let gX = tile!(mX, (1, 16, 16), (2, _, 1)); // (BLK_C, BLK_H, BLK_W, h)
+/// assert_eq!((gX.tiles(), gX.layout().to_string()), (4, "(1,16,16):(1@0,1@1,1@2)".into()));
 /// ```
 ///
 /// A projection leaves out the modes marked `X`, of the tile and of its coordinate, so that the
@@ -220,8 +220,8 @@ macro_rules! tile {
     };
 }
 
-/// A thread's part of a tile: `partition!(g_a, (32, 8), thread)`, or
-/// `partition!(g_a, Threads, thread)` by a type.
+/// A thread's part of a tile: `partition!(gA, (32, 8), thread)`, or
+/// `partition!(gA, Threads, thread)` by a type.
 ///
 /// A projection leaves modes of the threads' layout out: `partition!(s_a, Threads, thread, (1, X))`
 /// goes by the first alone, CuTe's `Step<_1, X>`. MoYe.jl's `@parallelize`.

@@ -84,7 +84,13 @@ pub use moye_device::layout;
 pub use moye_device::memory::{Element, Global, GlobalMut};
 pub use moye_device::number;
 /// The kernels that this crate ships, by its features.
-#[cfg(any(feature = "attention-common", feature = "ladder", feature = "movement"))]
+#[cfg(any(
+    feature = "attention-bf16",
+    feature = "attention-e4m3",
+    feature = "attention-f16",
+    feature = "ladder",
+    feature = "movement"
+))]
 pub use moye_kernels as kernels;
 pub use moye_sim::profile;
 pub use moye_sim::{

@@ -161,9 +161,9 @@ fn innermost_loops(
         loops.iter().copied().filter(|one| !around(one)).collect()
     };
     let waits = |&(start, end): &(usize, usize)| {
-        all[start..=end].iter().any(|instruction| {
-            ["mbarrier.try_wait", "mbarrier.test_wait"].iter().any(|name| instruction.name.starts_with(name))
-        })
+        let has = |names: &[&str], at: usize| names.iter().any(|name| all[at].name.starts_with(name));
+        let polls = (start..=end).any(|at| has(&["mbarrier.try_wait", "mbarrier.test_wait"], at));
+        polls && (start..=end).all(|at| has(&["mbarrier.", "setp.", "selp.", "mov.", "nanosleep", "bra"], at))
     };
     let waiting: Vec<_> = innermost(&loops).into_iter().filter(waits).collect();
     loops.retain(|one| !waiting.contains(one));
@@ -276,6 +276,10 @@ rem.u32 a, b, c;
 $L_rows:
 div.s32 a, b, c;
 @s bra.uni $L_rows;
+$L_polls:
+mbarrier.test_wait.shared.b64 p, [a], b;
+div.s32 a, b, c;
+@p bra $L_polls;
 ret;
 ";
         let text = format!(".version 8.0\n.target sm_90a\n.visible .entry k()\n{{\n{body}}}\n");
@@ -283,6 +287,8 @@ ret;
         let looped: Vec<_> =
             listing.kernel("k").iter().filter(|i| i.in_loop).map(|i| i.name.to_string()).collect();
         let wait = "mbarrier.try_wait.parity.shared.b64";
-        assert_eq!(looped, [wait, "bra", "rem.u32", "bra", "div.s32", "bra.uni"]);
+        let polls = ["mbarrier.test_wait.shared.b64", "div.s32", "bra"];
+        assert_eq!(looped[..6], [wait, "bra", "rem.u32", "bra", "div.s32", "bra.uni"]);
+        assert_eq!(looped[6..], polls, "a loop that also works");
     }
 }

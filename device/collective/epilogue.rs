@@ -61,7 +61,8 @@ pub trait Epilogue<S = f32>: Copy {
     /// The result, given the value so far.
     ///
     /// # Safety
-    /// `at` is an element of C, or `ANYWHERE` is set; the epilogue's pointers are valid for `at`.
+    /// `at` is an element of C, for which the epilogue's pointers are valid; or `ANYWHERE` is set,
+    /// and the pointers are valid where it reads.
     unsafe fn element(&self, value: S, at: Coordinate) -> S;
 }
 
@@ -204,8 +205,9 @@ impl<T: Element, F> With<T, F> {
     /// The elements of matrices of `shape` (M, N) with `strides` in elements, `batch` elements
     /// apart.
     ///
-    /// The matrices may be C: each element is read before its result is written, by the same
-    /// thread.
+    /// The matrices may be C where no tiles overlap, as with this module's mainloops: each element
+    /// is read before its result is written, by the same thread. Tiles that are moved inside C
+    /// (`moye_kernels::mma::matmul_with`) would read what another block has written.
     #[inline(always)]
     #[must_use]
     pub const fn new(pointer: Global<T>, shape: (u32, u32), strides: (i64, i64), batch: i64, f: F) -> Self {
@@ -265,8 +267,8 @@ impl<M: Mainloop> TileEpilogue<M> for () {
     unsafe fn apply(&self, _: &mut Accumulators<M>, (): (), _: &WorkTile, _: &Team) {}
 }
 
-/// An [`Epilogue`] that is applied to each of a thread's accumulators that is an element of C. The
-/// others are not stored.
+/// An [`Epilogue`] that is applied to each of a thread's accumulators that is an element of C, and
+/// to the others too if it sets [`ANYWHERE`](Epilogue::ANYWHERE); these are not stored.
 #[derive(Clone, Copy, Debug)]
 pub struct ByElement<E> {
     shape: (u32, u32),

@@ -50,7 +50,8 @@ pub trait Mainloop: Sized {
     /// A and B in global memory, as the kernel was given them.
     type Operands: Copy;
 
-    /// Threads of a block, of all roles.
+    /// Threads of the body: those of a block, of all roles, or of its consumers where the kernel
+    /// has a producer of its own.
     const THREADS: u32;
     /// A block's extents along (M, N, K).
     const TILE: (u32, u32, u32);

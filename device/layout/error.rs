@@ -14,7 +14,7 @@ const RULE: usize = 130;
 
 /// The layout whose modes a sentence counts, after what it is called, where that is not the first
 /// operand.
-pub(super) type Within = Option<(&'static str, Layout)>;
+pub(super) type CountedIn = Option<(&'static str, Layout)>;
 
 /// Why an operation on layouts has no answer: the operation, its operands, the mode, the two
 /// numbers and the rule.
@@ -101,7 +101,7 @@ impl LayoutError {
     }
 
     /// An error whose reason, which begins at `reason`, ends with the sentence of its fault.
-    pub(super) const fn said(mut text: Text<MESSAGE>, reason: u16, fault: Fault, within: &Within) -> Self {
+    pub(super) const fn said(mut text: Text<MESSAGE>, reason: u16, fault: Fault, within: &CountedIn) -> Self {
         let (mut rest, values) = fault.sentence();
         loop {
             let (literal, name) = next_name(rest);
@@ -125,7 +125,7 @@ pub(super) const fn begin_reason(text: &mut Text<MESSAGE>) -> u16 {
     text.len()
 }
 
-const fn write_value(text: &mut Text<MESSAGE>, value: Value, within: &Within) {
+const fn write_value(text: &mut Text<MESSAGE>, value: Value, within: &CountedIn) {
     match value {
         Value::Int(value) => text.int(value),
         Value::Size(value) => text.size(value),

@@ -6,10 +6,10 @@
 //! use moye_device::tensor::Fragment;
 //!
 //! static_layout! { Values = layout!((4, 2, 3)); } // (MMA, MMA_M, MMA_K)
-//! let mut t_c_r_a = Fragment::<f32, Values>::filled(0.0);
-//! t_c_r_a.at_mut((.., .., 2))[(3, 1)] = 7.0; // (MMA, MMA_M)
-//! assert_eq!(t_c_r_a.at((3, .., ..)).layout().to_string(), "(2,3):(4,8)");
-//! assert_eq!(t_c_r_a[(3, 1, 2)], 7.0);
+//! let mut tCrA = Fragment::<f32, Values>::filled(0.0);
+//! tCrA.at_mut((.., .., 2))[(3, 1)] = 7.0; // (MMA, MMA_M)
+//! assert_eq!(tCrA.at((3, .., ..)).layout().to_string(), "(2,3):(4,8)");
+//! assert_eq!(tCrA[(3, 1, 2)], 7.0);
 //! ```
 
 use super::fragment::{Registers, RegistersMut, RegistersRef};

@@ -100,9 +100,9 @@ macro_rules! marker {
 marker!(PartitionOf);
 marker!(ThreadOf);
 
-/// A projection names no more modes than the threads' layout has, or it does not compile.
+/// A projection names as many modes as the threads' layout has, or it does not compile.
 const fn names_modes_of(threads: &Layout, named: usize) {
-    if named > threads.rank() {
+    if named != 0 && named != threads.rank() {
         let mut text = Text::<400>::new();
         text.str("local_partition: the projection names ");
         text.int(named as i64);

@@ -1,5 +1,7 @@
 //! `tile!` of tensors in shared memory and of coordinates, its projections, and its tiles by type.
 
+#![allow(non_snake_case)]
+
 use moye_device::arch::FULL_WARP;
 use moye_device::memory::{Global, GlobalMut, Shared};
 use moye_device::prelude::*;
@@ -33,7 +35,7 @@ fn address<L: StaticLayout>(coordinate: [i64; 3]) -> u32 {
 
 /// Each element of a tile of 16 x 32 is where the array has it, in each stage and in the part of
 /// each thread.
-fn lies_in_the_array<L: StaticLayout>() {
+fn is_where_the_array_has_it<L: StaticLayout>() {
     let [m, k, stages] = [0, 1, 2].map(|mode| L::LAYOUT.extent(mode));
     for (i, j) in (0..m / 16).flat_map(|i| (0..k / 32).map(move |j| (i, j))) {
         let tile = tile!(array::<L>(), (16, 32), (i as u32, j as u32)); // (BLK_M, BLK_K, PIPE)
@@ -62,8 +64,8 @@ fn lies_in_the_array<L: StaticLayout>() {
 
 #[test]
 fn elements_of_a_tile_of_shared_memory_are_where_the_array_has_them() {
-    lies_in_the_array::<Rows>();
-    lies_in_the_array::<Columns>();
+    is_where_the_array_has_it::<Rows>();
+    is_where_the_array_has_it::<Columns>();
 }
 
 #[test]

@@ -191,6 +191,8 @@ impl<T: Operand> Variant<T> {
     ) -> Self {
         assert!(G::CLUSTER == schedule.cluster_tiles(), "the blocks of the kernel's clusters");
         assert!(G::PARTS == schedule.cluster_slices(), "the slices of K in the kernel's clusters");
+        let fitted = schedule.fixes_slices();
+        assert!(G::ONE_TILE == fitted && maps.c.is_none() == fitted, "the kernel's tensor maps");
         let majors = [G::Atom::MAJOR_A, G::Atom::MAJOR_B];
         let (kernel, tile) = (Code::Wgmma(kernel, maps), [G::BLK_M, G::BLK_N, G::BLK_K]);
         Self { kernel, schedule, majors, tile, precision, rate }

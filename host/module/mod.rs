@@ -21,11 +21,23 @@ use entry::EntryParams;
 use moye_device::kernel::{Kernel, Params};
 
 /// The kernels that this crate ships, by the features of its operations.
-#[cfg(any(feature = "attention-common", feature = "ladder", feature = "movement"))]
+#[cfg(any(
+    feature = "attention-bf16",
+    feature = "attention-e4m3",
+    feature = "attention-f16",
+    feature = "ladder",
+    feature = "movement"
+))]
 pub static SHIPPED_PTX: Ptx =
     Ptx::packed("moye_kernels", include!(concat!(env!("OUT_DIR"), "/moye_kernels.packed.rs")));
 /// The kernels that this crate ships: without any operation's feature there are none.
-#[cfg(not(any(feature = "attention-common", feature = "ladder", feature = "movement")))]
+#[cfg(not(any(
+    feature = "attention-bf16",
+    feature = "attention-e4m3",
+    feature = "attention-f16",
+    feature = "ladder",
+    feature = "movement"
+)))]
 pub static SHIPPED_PTX: Ptx = Ptx::new("moye_kernels", &[]);
 
 /// The package that declares the shipped kernels.

@@ -64,8 +64,8 @@ where
     const CHECKED: () = {
         let () = A::ELEMENTS;
         same_numbers::<M, D>();
-        let sums = <M::Atom as WgmmaAtom>::C.extent(1);
-        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, sums);
+        let columns = <M::Atom as WgmmaAtom>::C.extent(1);
+        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, columns);
     };
 
     #[inline(always)]
@@ -89,8 +89,8 @@ where
     const CHECKED: () = {
         let () = A::ELEMENTS;
         same_numbers::<M, D>();
-        let sums = <M::Atom as WgmmaAtom>::C.extent(1);
-        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, sums);
+        let columns = <M::Atom as WgmmaAtom>::C.extent(1);
+        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, columns);
     };
 
     #[inline(always)]

@@ -151,16 +151,16 @@ impl<C: Config> Target<'_, C> {
             });
             return;
         }
-        let s_o = s_q.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
+        let sO = s_q.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
         let mma = Mma::<C>::get_slice(thread);
-        let mut t_s_o = mma.partition_c(s_o); // (MMA, MMA_M, MMA_N)
-        let mut out = t_s_o.fragment();
+        let mut tCsO = mma.partition_c(sO); // (MMA, MMA_M, MMA_N)
+        let mut out = tCsO.fragment();
         for pair in 0..const { L::LAYOUT.size() as usize / 2 } {
             let two = C::Element::pack(results[2 * pair], results[2 * pair + 1]);
             out[2 * pair] = two[0];
             out[2 * pair + 1] = two[1];
         }
-        copy(&out, &mut t_s_o);
+        copy(&out, &mut tCsO);
         self.recompute(again, |row, column, results| {
             let place = s_q.0 + offset(C::ROWS as u32, C::DV as u32, row, column);
             u32::store_shared(place, C::Element::pack_word(results[0], results[1]));

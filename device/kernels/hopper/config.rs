@@ -1,7 +1,7 @@
 //! The configuration of a Hopper product as a type, and what follows from it: the tiled MMA, stages
 //! in shared memory, the copies by TMA and their tensor maps.
 
-use super::store::{Staging, StoreC};
+use super::store::{Staging, StoreBox};
 use crate::mma::{Arguments, Convertible, Scalar};
 use moye_device::arch::Convert;
 use moye_device::arch::wgmma::Accumulators;
@@ -177,7 +177,7 @@ impl Maps {
         Self {
             a: OperandMap::Tile(const { &CopyA::<G>::TILE }),
             b: OperandMap::Tile(const { &CopyB::<G, CLUSTER>::TILE }),
-            c: Some(const { [&StoreC::<G::Output>::TILE, &StoreC::<G::Sum>::TILE] }),
+            c: Some(const { [&StoreBox::<G::Output>::TILE, &StoreBox::<G::Sum>::TILE] }),
         }
     }
 }

@@ -33,7 +33,8 @@ pub unsafe fn matmul<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32>(
 }
 
 /// [`matmul`] with an [`Epilogue`] of your own: alpha, beta, bias and activation of the arguments
-/// are left out.
+/// are left out. It is called as by [`ByElement`](moye_device::collective::ByElement): for elements
+/// of C only, unless it sets `ANYWHERE`.
 ///
 /// # Safety
 /// As [`matmul`]; what the epilogue points to may be read. K is in one part: `arguments.splits`

@@ -51,7 +51,7 @@
 //! With large tiles it serves products of one wave (`_once`): each block computes one tile and
 //! exits. Its scheduler is [`OneTile`](moye_device::collective::OneTile), its sink [`StoreShare`].
 //!
-//! f32 by FMA has a mainloop of its own, whose producer warps also transpose the operands: see
+//! f32 by FMA has a mainloop and producer warps of its own; these also transpose the operands: see
 //! [`sgemm()`].
 //!
 //! Accumulators of 8-bit floats are first multiplied by the scales, in registers.
@@ -94,4 +94,4 @@ pub use parts::{PartsStorage, StoreShare, matmul_parts};
 pub use schedule::{Job, Schedule, Share, Sharing};
 pub use sgemm::{SgemmBox, SgemmConfig, SgemmStorage, sgemm, sgemm_nn_tma, sgemm_nt_tma, sgemm_tn_tma};
 pub use sink::{BoxStorage, Store};
-pub use store::{Staging, StoreC};
+pub use store::{Staging, StoreBox};

@@ -36,7 +36,7 @@ swizzled_layout! {
 }
 
 /// How TMA stores a box of C with elements `O`: a tile of a tensor (M, N, batch).
-pub type StoreC<O> = TmaCopy<O, BoxOf<O>, 3>;
+pub type StoreBox<O> = TmaCopy<O, BoxOf<O>, 3>;
 
 /// An element of C, to which pairs of results are converted: 2 or 4 bytes.
 pub trait Staging<S>: Convertible<S> {
@@ -75,7 +75,7 @@ impl Staging<Self> for i32 {
 pub struct Destination<'a> {
     /// Whether TMA stores it.
     pub mapped: bool,
-    /// With TMA, the tensor map of C, by [`StoreC`].
+    /// With TMA, the tensor map of C, by [`StoreBox`].
     pub map: Option<&'a TensorMap>,
     /// The first row and column of the part, and its batch or split of K.
     pub start: [i32; 3],
@@ -198,15 +198,15 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
 /// is writable.
 #[inline(always)]
 unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination<'_>, first: u32, (from, end): (u32, u32)) {
-    const { assert!(StoreC::<O>::BYTES == BOX_C, "boxes of C have 64 rows of 128 bytes") };
+    const { assert!(StoreBox::<O>::BYTES == BOX_C, "boxes of C have 64 rows of 128 bytes") };
     let Some(map) = to.map else { return };
-    let gC = StoreC::<O>::tensor(map).offset(to.start); // (m, n, batch)
+    let gC = StoreBox::<O>::tensor(map).offset(to.start); // (m, n, batch)
     let mut b = from;
     while b < end {
         let (m, beside) = of_box::<G, O>(first + b);
         let sC: SharedTensor<O, BoxOf<O>> = Tensor::shared(Shared::from_address(to.place(b))); // (64, columns)
         let below = (m * below::<G>()) as i32;
-        StoreC::<O>::get_slice().store(sC, gC.offset([below, beside as i32, 0]));
+        StoreBox::<O>::get_slice().store(sC, gC.offset([below, beside as i32, 0]));
         b += 1;
     }
     bulk_commit_group();

@@ -30,8 +30,8 @@ pub unsafe fn matmul<G: MmaConfig<Sink: Default>>(arguments: &ArgumentsOf<G>) {
 /// the same element, so the epilogue has no side effects. On Hopper `hopper::matmul_with` takes it.
 ///
 /// # Safety
-/// As [`matmul`]; what the epilogue points to may be read. K is in one part: `arguments.splits` is
-/// 1.
+/// As [`matmul`]; what the epilogue points to may be read, and is not C. K is in one part:
+/// `arguments.splits` is 1.
 #[inline(always)]
 pub unsafe fn matmul_with<G: MmaConfig<Sink: Default>, E: Epilogue<G::Scalar>>(
     arguments: &ArgumentsOf<G>,

@@ -7,7 +7,7 @@
 
 mod find;
 
-use super::error::{LayoutError, MESSAGE, Within, begin_reason};
+use super::error::{CountedIn, LayoutError, MESSAGE, begin_reason};
 use super::fault::Fault;
 use super::int_tuple::IntTuple;
 use super::layout::Layout;
@@ -75,7 +75,7 @@ pub(crate) struct Place {
     /// The complement of the tile, if the fault is about that.
     rest: Option<Layout>,
     /// What the modes that a sentence counts are modes of, where that is not the first operand.
-    within: Within,
+    within: CountedIn,
 }
 
 impl Place {

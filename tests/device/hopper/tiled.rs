@@ -12,7 +12,7 @@ use moye_kernels_hopper::{self as kernels, Line, Plane, Room, RowsFirst, Tiles};
 const UNTOUCHED: f32 = -7.0;
 
 /// Adds one tensor to another by `launch`, which is given the numbers of tiles, and compares all of
-/// the destination, also what is between and behind the tensor's elements.
+/// the destination, also what is between and after the tensor's elements.
 fn adds<L: StaticLayout, const R: usize>(
     (device, module): (&Device, &Module),
     extents: [i64; R],
@@ -33,7 +33,7 @@ fn adds<L: StaticLayout, const R: usize>(
         let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { 1 };
         (extents[mode] as u32).div_ceil(extent as u32)
     });
-    // One block, some of which each have several tiles, and more blocks than tiles.
+    // One block; three blocks, with several tiles each where there are enough; more blocks than tiles.
     for blocks in [1, 3, tiles.iter().product::<u32>() + 2] {
         let (from, to) = (device.upload(&source).unwrap(), device.upload(&before).unwrap());
         let map = |buffer| TensorMapOf::<Tiles<L, R>>::new(buffer, &tensor).unwrap();

@@ -67,7 +67,7 @@ fn the_f32_products_are_fma_over_words_of_16_bytes(
         "{:?}",
         kernel.instructions
     );
-    // The stores of a whole tile, of one that hangs over an edge, and of one written by parts.
+    // The stores of a whole tile, of one that passes an edge, and of one written by parts.
     assert_eq!(kernel.count("st.global.v4.b32"), (1 + by_alpha) * sums / 4, "{:?}", kernel.instructions);
 }
 
@@ -133,7 +133,7 @@ fn producer_warps_load_and_transpose_beside_the_consumers(
 /// An arrival may overtake a load in flight unless its address depends on what the load brings: the
 /// producer would overwrite the stage before it is read.
 #[rstest]
-fn a_stage_that_threads_load_is_released_behind_what_the_last_loads_brought(
+fn a_release_depends_on_the_last_loads_of_its_stage(
     #[values("sgemm_nt_tma", "sgemm_nn_tma", "sgemm_tn_tma")] name: &str,
 ) {
     let text = kernel_text(text("sm_90a"), name);
@@ -145,7 +145,7 @@ fn a_stage_that_threads_load_is_released_behind_what_the_last_loads_brought(
         .iter()
         .enumerate()
         .filter(|(_, line)| is_release(line))
-        .map(|(at, line)| (at, loads_behind(text, address_of(line))))
+        .map(|(at, line)| (at, loads_of(text, address_of(line))))
         .filter(|(_, loads)| !loads.is_empty())
         .collect();
     let [(release, loads)] = behind_loads.as_slice() else {
@@ -160,11 +160,11 @@ fn a_stage_that_threads_load_is_released_behind_what_the_last_loads_brought(
     let last: BTreeSet<usize> = of_stage.iter().rev().take((16 + 8) / 4).copied().collect();
     assert_eq!(*loads, last, "{}", lines[*release]);
     // The same text without the instruction that masks what was loaded.
-    let masks: Vec<usize> = masks_behind(text, address_of(lines[*release])).into_keys().collect();
+    let masks: Vec<usize> = masks_of(text, address_of(lines[*release])).into_keys().collect();
     let [mask] = masks[..] else { panic!("one instruction masks what was loaded: {masks:?}") };
     let without: String =
         lines.iter().enumerate().filter(|(at, _)| *at != mask).map(|(_, line)| format!("{line}\n")).collect();
-    assert_eq!(loads_behind(&without, address_of(lines[*release])), BTreeSet::new());
+    assert_eq!(loads_of(&without, address_of(lines[*release])), BTreeSet::new());
 }
 
 /// The register of an instruction's address.
@@ -173,13 +173,13 @@ fn address_of(line: &str) -> &str {
 }
 
 /// The lines of the loads from shared memory of whose results a register has masked bits.
-fn loads_behind(text: &str, register: &str) -> BTreeSet<usize> {
-    masks_behind(text, register).into_values().flatten().collect()
+fn loads_of(text: &str, register: &str) -> BTreeSet<usize> {
+    masks_of(text, register).into_values().flatten().collect()
 }
 
 /// The lines that mask loaded values for a register, each with the lines of the loads. Elsewhere
 /// the compiler may use one register for a loaded value and for another one.
-fn masks_behind(text: &str, register: &str) -> BTreeMap<usize, BTreeSet<usize>> {
+fn masks_of(text: &str, register: &str) -> BTreeMap<usize, BTreeSet<usize>> {
     let (lines, made_by) = made_of(text, register);
     let loads_of = |at: usize| -> Option<BTreeSet<usize>> {
         let written = lines[at].trim_start().strip_prefix("and.b32")?.split(',').next()?.trim();

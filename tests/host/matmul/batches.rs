@@ -71,7 +71,7 @@ fn check<U: Output<f16> + Copy + Into<f64>>(
 }
 
 #[test]
-fn batches_of_c_may_lie_between_its_rows() {
+fn batches_of_c_may_be_between_its_rows() {
     for device in devices() {
         for (shape, count) in [((70, 64, 136), 3), ((130, 264, 136), 2), ((33, 20, 200), 5), ((9, 7, 192), 4)]
         {

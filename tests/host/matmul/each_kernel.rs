@@ -179,7 +179,7 @@ fn of_eight_bits_is_right() {
 /// more, whole ones and others; tiles that are moved back from the edge, and tiles that pass it; in
 /// splits and batches. The padding after a row's end is not zero.
 #[test]
-fn of_f32_that_turn_an_operand_round_take_any_k() {
+fn of_f32_that_transpose_an_operand_take_any_k() {
     for device in devices() {
         for kernel in ["sgemm_nn", "sgemm_tt"] {
             let whole = [1_usize, 15, 16, 17, 32, 33, 48, 49, 64, 66].map(|k| (256, 256, k));
@@ -189,14 +189,14 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
                 // of 16 bytes.
                 let between = (6 - shape.2 % 4) % 4;
                 let [a, b, c] = orders(kernel, 0);
-                let (lies_of, turned) = match kernel {
+                let (orders_of, transposed) = match kernel {
                     "sgemm_nn" => ([a, Order::Columns(between), c], 1),
                     _ => ([Order::Rows(between), b, c], 0),
                 };
                 let row = shape.2 + between;
                 assert!(row % 4 == 2, "rows of {row}");
                 let mut offsets = [0; 3];
-                offsets[turned] = 2;
+                offsets[transposed] = 2;
                 let case = Case {
                     kernel: Some(kernel),
                     offsets,
@@ -206,7 +206,7 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
                     // begin anywhere and are rearranged.
                     batches: 1 + i % 2,
                     splits: if shape.2 > 60 { Some(2) } else { None },
-                    ..Case::new(shape, lies_of)
+                    ..Case::new(shape, orders_of)
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
                 // Rows that begin at any number are rearranged first.
@@ -220,7 +220,7 @@ fn of_f32_that_turn_an_operand_round_take_any_k() {
 /// Whole tiles of 256 x 128, of which the last one along K is multiplied part by part:
 /// alone, after one that ends within it, and after others.
 #[test]
-fn of_f32_as_they_lie_take_any_k() {
+fn of_f32_without_a_transpose_take_any_k() {
     for device in devices() {
         for (i, k) in [1_usize, 15, 16, 17, 32, 33, 48, 49, 65].into_iter().enumerate() {
             let case = Case {
@@ -263,7 +263,7 @@ fn of_f32_that_tma_loads_take_any_k() {
             let [a, b, c] = orders(kernel, 0);
             // The same to the kernel of the transposed product: A and B change places, and with
             // them rows and columns.
-            let turned = [b, a, c].map(|order| match order {
+            let transposed = [b, a, c].map(|order| match order {
                 Order::Rows(between) => Order::Columns(between),
                 Order::Columns(between) => Order::Rows(between),
                 other @ Order::Scattered => other,
@@ -280,7 +280,7 @@ fn of_f32_that_tma_loads_take_any_k() {
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
                 let (m, n, k) = shape;
-                let case = Case { shape: (n, m, k), orders: turned, ..case };
+                let case = Case { shape: (n, m, k), orders: transposed, ..case };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
             }
         }
