@@ -22,10 +22,10 @@ pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, T
 /// have further threads, which fill the mainloop's stages.
 ///
 /// # Safety
-/// The kernel declares [`StorageOf<M, K>`], and its first `M::THREADS` threads call it together. Operands and epilogue point to
-/// readable memory, the sink to writable memory; C overlaps no operand, and has the shape of a
-/// [`ByElement`](super::ByElement). Each tile of C has one worker, or as many as the scheduler
-/// reduces.
+/// The kernel declares [`StorageOf<M, K>`], and its first `M::THREADS` threads call it together.
+/// Operands and epilogue point to readable memory, the sink to writable memory; C overlaps no
+/// operand, and has the shape of a [`ByElement`](super::ByElement). Each tile of C has one worker,
+/// or as many as the scheduler reduces.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)

@@ -89,9 +89,9 @@ impl Role {
     ///
     /// Both are multiples of 8, from 24 to 256. A block of 384 threads starts with 168 registers
     /// each, 64,512 in all, and two consumers with 232 and a producer with 40 need as many,
-    /// `128 * (2 * 232 + 40)`. Registers that such a block does not have do not compile: the consumers
-    /// would wait for them for ever. The check assumes that the kernel declares `threads =
-    /// Role::threads(CONSUMERS)` and `min_blocks = 1`.
+    /// `128 * (2 * 232 + 40)`. Registers that such a block does not have do not compile: the
+    /// consumers would wait for them for ever. The check assumes that the kernel declares `threads
+    /// = Role::threads(CONSUMERS)` and `min_blocks = 1`.
     ///
     /// Each arm of the `match` sets its registers first. A function that returned the role after it
     /// had set them would let both sides join, and there `ptxas` ignores `setmaxnreg`.

@@ -33,7 +33,8 @@ fn adds<L: StaticLayout, const R: usize>(
         let extent = if mode < L::LAYOUT.rank() { L::LAYOUT.extent(mode) } else { 1 };
         (extents[mode] as u32).div_ceil(extent as u32)
     });
-    // One block; three blocks, with several tiles each where there are enough; more blocks than tiles.
+    // One block; three blocks, with several tiles each where there are enough; more blocks than
+    // tiles.
     for blocks in [1, 3, tiles.iter().product::<u32>() + 2] {
         let (from, to) = (device.upload(&source).unwrap(), device.upload(&before).unwrap());
         let map = |buffer| TensorMapOf::<Tiles<L, R>>::new(buffer, &tensor).unwrap();

@@ -102,8 +102,8 @@ pub trait SgemmConfig: Tiled<Operand = f32, Sum = f32, Scalar = f32, Output = f3
 }
 
 /// The box in which TMA loads a K tile of an operand, (MN, K, batch): into its stage, or into a
-/// landing if K is contiguous. All batches may use the same matrix, of one batch. A map that is made
-/// from `tile` also needs `swizzle`.
+/// landing if K is contiguous. All batches may use the same matrix, of one batch. A map that is
+/// made from `tile` also needs `swizzle`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SgemmBox {
     /// The contiguous mode.
