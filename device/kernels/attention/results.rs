@@ -1,5 +1,6 @@
 //! The epilogue: normalised results to memory, as elements or, for a split, as f32 for the kernel
 //! that reduces the splits.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Strides, Window};
 use super::config::{Config, ElementOf, Half, Mma, SmemO, SmemQ};
