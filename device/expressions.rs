@@ -52,8 +52,8 @@ shapes! {
 /// let mA = tensor!(a, (m, k), (1, m), align = 16); // (M, K)
 /// let gA = tile!(mA, (128, 8), (2, _)); // (BLK_M, BLK_K, k)
 /// assert_eq!((gA.tiles(), gA.layout().to_string()), (8, "(128,8):(1@0,1@1)".into()));
-/// let t_a = partition!(gA, (32, 8), 33); // (THR_M, THR_K, k)
-/// assert_eq!(t_a.layout().to_string(), "(4,1):(32@0,0)");
+/// let tAgA = partition!(gA, (32, 8), 33); // (THR_M, THR_K, k)
+/// assert_eq!(tAgA.layout().to_string(), "(4,1):(32@0,0)");
 /// ```
 #[macro_export]
 macro_rules! tensor {
@@ -223,7 +223,7 @@ macro_rules! tile {
 /// A thread's part of a tile: `partition!(gA, (32, 8), thread)`, or
 /// `partition!(gA, Threads, thread)` by a type.
 ///
-/// A projection leaves modes of the threads' layout out: `partition!(s_a, Threads, thread, (1, X))`
+/// A projection leaves modes of the threads' layout out: `partition!(sA, Threads, thread, (1, X))`
 /// goes by the first alone, CuTe's `Step<_1, X>`. MoYe.jl's `@parallelize`.
 #[doc(alias = "@parallelize")]
 #[macro_export]

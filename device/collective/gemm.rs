@@ -18,11 +18,11 @@ use crate::tensor::Fragment;
 /// The `shared` declaration of a kernel with the mainloop `M` and the sink `K`.
 pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, TeamStorage);
 
-/// The body of a kernel all of whose threads load and multiply, or of its consumers: a block may
-/// have further threads, which fill the mainloop's stages.
+/// The body of a kernel all of whose threads load and multiply, or of its consumers.
 ///
 /// # Safety
-/// The kernel declares [`StorageOf<M, K>`], and its first `M::THREADS` threads call it together.
+/// The kernel declares [`StorageOf<M, K>`], and its first `M::THREADS` threads call it together. It
+/// has no others, unless the mainloop says that a producer of the kernel fills its stages.
 /// Operands and epilogue point to readable memory, the sink to writable memory; C overlaps no
 /// operand, and has the shape of a [`ByElement`](super::ByElement). Each tile of C has one worker,
 /// or as many as the scheduler reduces.

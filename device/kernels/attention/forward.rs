@@ -8,6 +8,7 @@
 //! For few query rows a block has several groups of one warp each: all have the same rows and each
 //! has its own tiles of keys, so that no warp multiplies empty rows. Their results are reduced at
 //! the end, like those of splits.
+#![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
 use super::arguments::{Arguments, Strides};
 use super::config::{
@@ -50,24 +51,24 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
     let thread = thread_idx().x;
     // (BLK_M, D), (BLK_N, D, GROUPS), (BLK_N, DV, GROUPS) and where they are
     // The kernel declares the storage.
-    let (s_q, s_k, s_v, mut s_flags, s_softmax) = Storage::<C>::take();
+    let (sQ, sK, sV, mut s_flags, s_softmax) = Storage::<C>::take();
     let at_q = shared_base();
     let at_k = place::<SharedArray<ElementOf<C>, SmemQ<C>>, SharedArray<ElementOf<C>, SmemK<C>>>(at_q);
     let at_v = place::<SharedArray<ElementOf<C>, SmemK<C>>, SharedArray<ElementOf<C>, SmemV<C>>>(at_k);
     let (group, in_group) = if C::GROUPS == 1 { (0, thread) } else { (thread / 32, thread % 32) };
     // Computed for each tile: kept, they would take registers through the loop.
     let own = || if C::GROUPS == 1 { 0 } else { opaque(thread) / 32 };
-    let s_k = || s_k.at((.., .., own())); // (BLK_N, D)
-    let s_vt = || s_v.with_layout::<SmemVt<C>>().at((.., .., own())); // (DV, BLK_N)
+    let sK = || sK.at((.., .., own())); // (BLK_N, D)
+    let sVt = || sV.with_layout::<SmemVt<C>>().at((.., .., own())); // (DV, BLK_N)
     let at_k_tile = || at_k + own() * const { stage_bytes::<SmemK<C>>() };
     let at_v_tile = || at_v + own() * const { stage_bytes::<SmemV<C>>() };
 
     let mma = Mma::<C>::get_slice(in_group);
     // Each step's part is read before its product.
-    let (mut f_q, mut f_k, mut f_v) = (
-        mma.partition_fragment_a(&s_q),    // (MMA, MMA_M, MMA_K)
-        mma.partition_fragment_b(&s_k()),  // (MMA, MMA_N, MMA_K)
-        mma.partition_fragment_b(&s_vt()), // (MMA, MMA_N, MMA_K)
+    let (mut tSrQ, mut tSrK, mut tOrV) = (
+        mma.partition_fragment_a(&sQ),    // (MMA, MMA_M, MMA_K)
+        mma.partition_fragment_b(&sK()),  // (MMA, MMA_N, MMA_K)
+        mma.partition_fragment_b(&sVt()), // (MMA, MMA_N, MMA_K)
     );
     let keys = C::KEYS as u32;
     let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
@@ -148,12 +149,12 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             let read_q = ReadQ::<C>::get_slice(of_tile(keep, in_group));
             let read_k = ReadK::<C>::get_slice(of_tile(keep, in_group));
             // (CPY, MMA_M, MMA_K), (CPY, MMA_N, MMA_K)
-            let (r_q, r_k) = (read_q.partition_s(s_q), read_k.partition_s(s_k()));
+            let (tSsQ, tSsK) = (read_q.partition_s(sQ), read_k.partition_s(sK()));
             // Q and K have arrived for all threads of the group.
             for step in 0..steps {
-                read_q.copy(r_q.at((.., .., step)), read_q.retile_d(&mut f_q).at_mut((.., .., step)));
-                read_k.copy(r_k.at((.., .., step)), read_k.retile_d(&mut f_k).at_mut((.., .., step)));
-                mma.gemm(&mut scores, f_q.at((.., .., step)), f_k.at((.., .., step)));
+                read_q.copy(tSsQ.at((.., .., step)), read_q.retile_d(&mut tSrQ).at_mut((.., .., step)));
+                read_k.copy(tSsK.at((.., .., step)), read_k.retile_d(&mut tSrK).at_mut((.., .., step)));
+                mma.gemm(&mut scores, tSrQ.at((.., .., step)), tSrK.at((.., .., step)));
             }
             let first_key = (tile * keys) as i32;
             let mut masked = first_key < core.0 || first_key + keys as i32 > core.1;
@@ -203,11 +204,11 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
                 sync();
             }
             let read_v = ReadV::<C>::get_slice(of_tile(keep, in_group));
-            let r_v = read_v.partition_s(s_vt()); // (CPY, MMA_N, MMA_K)
+            let tOsV = read_v.partition_s(sVt()); // (CPY, MMA_N, MMA_K)
             let p = probabilities::<C, _>(&scores);
             for step in 0..const { (C::KEYS / 16) as u32 } {
-                read_v.copy(r_v.at((.., .., step)), read_v.retile_d(&mut f_v).at_mut((.., .., step)));
-                mma.gemm(&mut results, p.at((.., .., step)), f_v.at((.., .., step)));
+                read_v.copy(tOsV.at((.., .., step)), read_v.retile_d(&mut tOrV).at_mut((.., .., step)));
+                mma.gemm(&mut results, p.at((.., .., step)), tOrV.at((.., .., step)));
             }
             tile = tile.wrapping_sub(C::GROUPS as u32);
         }
@@ -242,7 +243,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
         let target = Target::<C> { arguments, work, sequence, first_row, rows, keys: (begin, end) };
         let thread_rows = rows_of_thread::<C, ROWS>(opaque(thread));
         if C::GROUPS == 1 {
-            target.write(thread, thread_rows, (at_q, s_q), &mut results, &softmax, scale_log2);
+            target.write(thread, thread_rows, (at_q, sQ), &mut results, &softmax, scale_log2);
         } else {
             const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
             target.merge(thread, thread_rows, at_k, &results, &softmax, scale_log2);

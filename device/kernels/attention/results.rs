@@ -97,11 +97,11 @@ impl<C: Config> Target<'_, C> {
         self.arguments.partial_o.offset(self.partial_row(token, head) * C::DV)
     }
 
-    /// Writes a tile of one group: through the place of the queries `s_q`, at the shared address of
+    /// Writes a tile of one group: through the place of the queries `sQ`, at the shared address of
     /// its tensor.
     ///
     /// # Safety
-    /// All threads of the block call it together, and none reads `s_q` any more; `results` is
+    /// All threads of the block call it together, and none reads `sQ` any more; `results` is
     /// written; the targets may be written, and no other block touches them.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -109,7 +109,7 @@ impl<C: Config> Target<'_, C> {
         &self,
         thread: u32,
         rows: [u32; ROWS],
-        s_q: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
+        sQ: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
         results: &mut Fragment<f32, L>,
         softmax: &Softmax<ROWS>,
         scale_log2: f32,
@@ -152,7 +152,7 @@ impl<C: Config> Target<'_, C> {
             });
             return;
         }
-        let sO = s_q.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
+        let sO = sQ.1.with_layout::<SmemO<C>>(); // (BLK_M, DV)
         let mma = Mma::<C>::get_slice(thread);
         let mut tCsO = mma.partition_c(sO); // (MMA, MMA_M, MMA_N)
         let mut out = tCsO.fragment();
@@ -163,12 +163,12 @@ impl<C: Config> Target<'_, C> {
         }
         copy(&out, &mut tCsO);
         self.recompute(again, |row, column, results| {
-            let place = s_q.0 + offset(C::ROWS as u32, C::DV as u32, row, column);
+            let place = sQ.0 + offset(C::ROWS as u32, C::DV as u32, row, column);
             u32::store_shared(place, C::Element::pack_word(results[0], results[1]));
         });
         sync_threads();
         let part = Rows::new(C::ROWS as u32, C::DV as u32, C::THREADS, opaque(thread));
-        part.store(s_q.0, |row| self.row_of_o(row));
+        part.store(sQ.0, |row| self.row_of_o(row));
     }
 
     /// Computes those rows again of which that is said; of a kernel without score options.

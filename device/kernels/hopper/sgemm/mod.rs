@@ -186,11 +186,11 @@ pub type SgemmStorage<G, const STAGES: u32> = StorageOf<Loop<'static, G, STAGES>
 /// B have less than that, the rest is zeros. Every split has at least one element of K,
 /// `arguments.reserved` is 0, and each extent is at most 2^31 - 256.
 #[inline(always)]
-pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
+pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
     maps: (&TensorMap, &TensorMap),
-    arguments: &ArgumentsOf<G>,
+    arguments: &'a ArgumentsOf<G>,
 ) where
-    G::Sink: for<'a> Sink<Loop<'a, G, STAGES>, Storage = ()>,
+    G::Sink: Sink<Loop<'a, G, STAGES>, Storage = ()>,
 {
     const {
         let (a, b) = (G::SmemA::LAYOUT, G::SmemB::LAYOUT);
@@ -227,7 +227,7 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
     let thread = thread_idx().x;
     // `warpgroup` is uniform across the warp; the shuffle tells the compiler so.
     let loads = shuffle(FULL_WARP, thread / WARPGROUP, 0) == 32 * MULTIPLY / WARPGROUP;
-    let (storage, (), _) = StorageOf::<Loop<'_, G, STAGES>, G::Sink>::take();
+    let (storage, (), _) = StorageOf::<Loop<'a, G, STAGES>, G::Sink>::take();
     let (sA, sB, landings, stages, landed) = storage; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
     if thread == 0 {
         prefetch_tensor_map(maps.0.pointer());
@@ -253,7 +253,7 @@ pub unsafe fn sgemm<G: SgemmConfig, const STAGES: u32>(
             216 => increase_registers::<216>(),
             _ => increase_registers::<224>(),
         }
-        gemm::<Loop<'_, G, STAGES>, _, _, _>(arguments, scheduler, (), G::Sink::default());
+        gemm::<Loop<'a, G, STAGES>, _, _, _>(arguments, scheduler, (), G::Sink::default());
     }
 }
 
