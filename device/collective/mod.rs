@@ -5,7 +5,8 @@
 //! | --- | --- | --- |
 //! | which tiles a block computes, and which part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`] |
 //! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`] |
-//! | what becomes of the accumulators | [`TileEpilogue`], or [`Epilogue`] of each by its place | [`ByElement`] of [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`], tuples of them |
+//! | what becomes of the accumulators | [`TileEpilogue`] | [`ByElement`] of an [`Epilogue`] |
+//! | what becomes of one of them, by its place | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`] |
 //! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
 //!
 //! For custom parts there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
@@ -23,7 +24,8 @@
 //! use moye_device::atom::wgmma::SM90_64x256x16_F32BF16BF16_SS;
 //! use moye_device::atom::TiledMma;
 //! use moye_device::collective::{
-//!     ByElement, LoadA, LoadB, Mainloop, Persistent, Scale, StorageOf, StoreC, ThroughTma, TmaWarpSpecialised, gemm_warp_specialised,
+//!     ByElement, LoadA, LoadB, Mainloop, Persistent, Scale, StorageOf, StoreC, ThroughTma,
+//!     TmaWarpSpecialised, gemm_warp_specialised,
 //! };
 //! use moye_device::layout::{Major, SwizzleBytes, layout, shared_memory_atom, tuple};
 //! use moye_device::{kernel, swizzled_layout, tiled_mma};
@@ -52,7 +54,8 @@
 //! ) {
 //!     let scheduler = Persistent::new(Loop::tiles((m, n, k), 1), Loop::worker(), 8);
 //!     let epilogue = ByElement::new((m, n), Scale(2.0));
-//!     gemm_warp_specialised::<Loop, _, _, _>((a.tensor(), b.tensor()), scheduler, epilogue, Store::new(c.tensor()));
+//!     let (operands, sink) = ((a.tensor(), b.tensor()), Store::new(c.tensor()));
+//!     gemm_warp_specialised::<Loop, _, _, _>(operands, scheduler, epilogue, sink);
 //! }
 //! # }
 //! ```

@@ -2,7 +2,8 @@
 //!
 //! | step | kernel | what is new |
 //! | --- | --- | --- |
-//! | 1 | [`ladder_plain_copy`], [`copy`](super::copy), [`copy_async`](super::copy_async), [`transpose`](super::transpose), [`matmul_f32_nt`](super::matmul_f32_nt) | tiles in shared memory, a product of fragments |
+//! | 1 | [`ladder_plain_copy`] | a tile through shared memory |
+//! | | [`copy`](super::copy), [`copy_async`](super::copy_async), [`transpose`](super::transpose), [`matmul_f32_nt`](super::matmul_f32_nt) | tiles in shared memory, a product of fragments |
 //! | 2 | [`ladder_tiled`] | tiled copy and tiled MMA; the next tile is loaded while this one is multiplied |
 //! | 3 | [`ladder_vectorized_64`], [`ladder_vectorized_128`] | copies of 64 and 128 bits |
 //! | 4 | [`ladder_overlapped`] | `cp.async` beside the product, operands in fragments |
