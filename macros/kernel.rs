@@ -7,8 +7,9 @@ use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    AngleBracketedGenericArguments, Attribute, Error, Expr, ExprLit, FnArg, Ident, Index, ItemFn, Lit, Pat,
-    PatIdent, Result, ReturnType, Signature, Token, Type, parenthesized, token,
+    AngleBracketedGenericArguments, Attribute, Error, Expr, ExprLit, FnArg, GenericArgument, Ident, Index,
+    ItemFn, Lit, Pat, PatIdent, Result, ReturnType, Signature, Token, Type, parenthesized, parse_quote,
+    token,
 };
 
 mod instances;
@@ -59,6 +60,8 @@ struct Bounds {
     min_blocks: Option<Expr>,
     shared: Option<Shared>,
     instances: Vec<Instance>,
+    /// The trait that lists the instances of each element type.
+    table: Option<Ident>,
 }
 
 /// What the kernel keeps in shared memory.
@@ -125,13 +128,86 @@ impl Parse for Array {
 /// `name<f16, 64>`
 #[derive(Clone)]
 struct Instance {
+    /// Conditions under which it is compiled.
+    cfgs: Vec<Attribute>,
     name: Ident,
     arguments: AngleBracketedGenericArguments,
 }
 
 impl Parse for Instance {
     fn parse(input: ParseStream) -> Result<Self> {
-        Ok(Self { name: input.parse()?, arguments: input.parse()? })
+        Ok(Self { cfgs: Vec::new(), name: input.parse()?, arguments: input.parse()? })
+    }
+}
+
+/// One argument of a [`Product`]: a type, or a constant.
+#[derive(Clone)]
+struct Choice {
+    /// Conditions under which instances with it are compiled.
+    cfgs: Vec<Attribute>,
+    argument: GenericArgument,
+    /// Its part of the entry point's name.
+    name: String,
+}
+
+impl Parse for Choice {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let cfgs = input.call(Attribute::parse_outer)?;
+        if let Some(other) = cfgs.iter().find(|attribute| !is_cfg(attribute)) {
+            return Err(Error::new(other.span(), "only `#[cfg(...)]` is taken here"));
+        }
+        if input.peek(Lit) {
+            let value: Lit = input.parse()?;
+            let name = value.to_token_stream().to_string();
+            return Ok(Self {
+                cfgs,
+                argument: GenericArgument::Const(Expr::Lit(ExprLit { attrs: Vec::new(), lit: value })),
+                name,
+            });
+        }
+        let ty: Type = input.parse()?;
+        let name = match &ty {
+            Type::Path(path) => path.path.segments.last().map(|last| last.ident.to_string().to_lowercase()),
+            _ => None,
+        };
+        let name = name.ok_or_else(|| Error::new(ty.span(), "expected a type with a name, or a literal"))?;
+        Ok(Self { cfgs, argument: GenericArgument::Type(ty), name })
+    }
+}
+
+/// `softmax<f32 | bf16, 32 | 128>`: an instance for each combination, the last argument fastest,
+/// named `softmax_f32_32` and so on.
+struct Product(Vec<Instance>);
+
+impl Parse for Product {
+    fn parse(input: ParseStream) -> Result<Self> {
+        let name: Ident = input.parse()?;
+        input.parse::<Token![<]>()?;
+        let mut all = vec![(name.to_string(), Vec::<Choice>::new())];
+        while !input.peek(Token![>]) {
+            let choices = Punctuated::<Choice, Token![|]>::parse_separated_nonempty(input)?;
+            let with = |(name, chosen): &(String, Vec<Choice>)| {
+                let extended = |choice: &Choice| {
+                    let chosen = chosen.iter().chain([choice]).cloned().collect();
+                    (format!("{name}_{}", choice.name), chosen)
+                };
+                choices.iter().map(extended).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(with).collect();
+            if !input.peek(Token![>]) {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        input.parse::<Token![>]>()?;
+        let instance = |(of, chosen): (String, Vec<Choice>)| {
+            let arguments = chosen.iter().map(|choice| &choice.argument);
+            Instance {
+                name: Ident::new(&of, name.span()),
+                arguments: parse_quote!(<#(#arguments),*>),
+                cfgs: chosen.into_iter().flat_map(|choice| choice.cfgs).collect(),
+            }
+        };
+        Ok(Self(all.into_iter().map(instance).collect()))
     }
 }
 
@@ -142,17 +218,18 @@ enum Argument {
     MinBlocks(Ident, Expr),
     Shared(Ident, Box<Shared>),
     Instances(Ident, Vec<Instance>),
+    Table(Ident, Ident),
 }
 
 impl Parse for Argument {
     fn parse(input: ParseStream) -> Result<Self> {
         let name: Ident = input.parse()?;
-        let known = ["threads", "max_threads", "min_blocks", "shared", "instances"];
+        let known = ["threads", "max_threads", "min_blocks", "shared", "instances", "table"];
         if !known.iter().any(|k| name == k) {
             return Err(Error::new(
                 name.span(),
                 format!(
-                    "unknown argument `{name}`; #[kernel] takes `threads = N` or `max_threads = N`, `min_blocks = N`, `shared = Type` and `instances = (name<Type>, ...)`"
+                    "unknown argument `{name}`; #[kernel] takes `threads = N` or `max_threads = N`, `min_blocks = N`, `shared = Type`, `instances = (name<Type>, ...)` or `instances = kernel<Type | Type, 1 | 2>`, and `table = Trait`"
                 ),
             ));
         }
@@ -164,6 +241,8 @@ impl Parse for Argument {
             "max_threads" => Self::MaxThreads(name, input.parse()?),
             "min_blocks" => Self::MinBlocks(name, input.parse()?),
             "shared" => Self::Shared(name, input.parse()?),
+            "table" => Self::Table(name, input.parse()?),
+            _ if input.peek(Ident) => Self::Instances(name, input.parse::<Product>()?.0),
             _ => {
                 let content;
                 parenthesized!(content in input);
@@ -204,7 +283,11 @@ impl Bounds {
                     ));
                 }
                 Argument::Instances(_, all) => bounds.instances = all,
+                Argument::Table(name, table) => set(&mut bounds.table, &name, table)?,
             }
+        }
+        if let (Some(table), true) = (&bounds.table, bounds.instances.is_empty()) {
+            return Err(Error::new(table.span(), "`table` lists instances: add `instances = ...`"));
         }
         if let (Some(min_blocks), None) = (&bounds.min_blocks, &bounds.threads) {
             return Err(Error::new(

@@ -76,6 +76,7 @@ mod fragments;
 mod gemm;
 mod gemm_tiled;
 mod lanes;
+mod row;
 mod transpose;
 
 pub use crate::atom::mma::AddsInPlace;
@@ -92,5 +93,9 @@ pub(crate) use gemm_tiled::{gemm_tiled_into, results_fit};
 pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
     warpgroup_reduce,
+};
+pub use row::{
+    AnyBlock, AnyCluster, AnyWarp, Block256, Block512, Cluster256, Cluster512, ClusterBlocks, Lanes8, OneBlock,
+    RowBlocks, RowCopy, RowScratch, RowShape, RowStride, RowTeam, RowTile, StridesOf, Warp, apply_loaded, fill_outside,
 };
 pub use transpose::transpose_paired;

@@ -13,7 +13,7 @@ pub use properties::{
     MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS, MAX_THREADS_PER_BLOCK, Properties, STATIC_SHARED_BYTES,
 };
 
-pub(crate) use rates::Rates;
+pub use rates::Rates;
 
 use crate::graph::not_captured;
 use crate::stream::Stream;
@@ -273,7 +273,7 @@ impl Device {
     }
 
     /// The rates by which operations are planned.
-    pub(crate) fn rates(&self) -> Rates {
+    pub fn rates(&self) -> Rates {
         match &self.0 {
             Backend::Gpu(gpu) => gpu.rates(),
             Backend::Sim(simulator) => simulator.rates(),

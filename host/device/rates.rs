@@ -2,22 +2,21 @@
 
 use super::Arch;
 
-/// By the driver's attributes.
+/// The rates of a device by which operations are planned, from the driver's attributes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(
-    not(feature = "attention-common"),
-    allow(dead_code, reason = "attention alone plans by all of them")
-)]
-pub(crate) struct Rates {
+pub struct Rates {
+    /// The architecture.
     pub arch: Arch,
+    /// The number of SMs.
     pub multiprocessors: u32,
     /// The highest clock of the multiprocessors, in MHz.
     pub clock: f64,
     /// Bytes that the memory transfers in a microsecond: twice its clock times the width of its
     /// bus.
     pub memory: f64,
+    /// The size of the L2 cache in bytes.
     pub l2_bytes: u64,
-    /// Shared memory of a multiprocessor.
+    /// Shared memory of an SM in bytes.
     pub shared_bytes: u32,
 }
 

@@ -6,7 +6,6 @@ mod prepared;
 
 pub use args::{KernelArg, KernelArgs};
 pub use grid::Grid;
-#[cfg(feature = "matmul-common")]
 pub(crate) use prepared::{Prepared, noting};
 
 use crate::device::{Backend, Device};

@@ -1,6 +1,5 @@
 //! Launches as the driver takes them: work that was launched before is launched again without being
 //! checked and prepared anew.
-#![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "only products repeat theirs"))]
 
 use crate::Result;
 use crate::device::gpu::Gpu;

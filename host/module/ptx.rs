@@ -26,8 +26,10 @@ impl Ptx {
         Self { name, images, packed: &[] }
     }
 
-    /// Packed images, whose kernels are looked up one by one.
-    pub(crate) const fn packed(name: &'static str, packed: &'static [PackedImage]) -> Self {
+    /// Packed images, whose kernels are loaded one by one: see
+    /// [`include_packed_ptx!`](crate::include_packed_ptx).
+    #[doc(hidden)]
+    pub const fn packed(name: &'static str, packed: &'static [PackedImage]) -> Self {
         Self { name, images: &[], packed }
     }
 
@@ -139,6 +141,19 @@ fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
 macro_rules! include_ptx {
     ($name:literal) => {
         $crate::Ptx::new($name, include!(concat!(env!("OUT_DIR"), "/", $name, ".rs")))
+    };
+}
+
+/// The [`Ptx`](crate::Ptx) that this crate's build script compiled and packed
+/// (`PtxBuilder::build_or_exit().pack()`): each kernel is loaded at its first launch, alone.
+///
+/// ```ignore
+/// static KERNELS: moye::Ptx = moye::include_packed_ptx!("my_kernels");
+/// ```
+#[macro_export]
+macro_rules! include_packed_ptx {
+    ($name:literal) => {
+        $crate::Ptx::packed($name, include!(concat!(env!("OUT_DIR"), "/", $name, ".packed.rs")))
     };
 }
 

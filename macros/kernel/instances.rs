@@ -5,7 +5,7 @@ use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
 use std::collections::HashMap;
 use syn::parse::{Parse, Parser};
-use syn::{Error, FnArg, GenericParam, ItemFn, Pat, Result, parse_quote};
+use syn::{Error, FnArg, GenericParam, Ident, ItemFn, Pat, Result, parse_quote};
 
 pub(super) fn expand(bounds: &Bounds, function: &ItemFn) -> Result<TokenStream> {
     let generic = generic(bounds, function);
@@ -14,7 +14,59 @@ pub(super) fn expand(bounds: &Bounds, function: &ItemFn) -> Result<TokenStream> 
         .iter()
         .map(|instance| entry(bounds, function, instance))
         .collect::<Result<Vec<_>>>()?;
-    Ok(quote! { #generic #(#entries)* })
+    let table = bounds.table.as_ref().map(|table| list(bounds, function, table)).transpose()?;
+    Ok(quote! { #generic #(#entries)* #table })
+}
+
+/// The trait `table`, implemented for each type that is the first argument of instances, with these
+/// instances in order.
+fn list(bounds: &Bounds, function: &ItemFn, table: &Ident) -> Result<TokenStream> {
+    let first = function.sig.generics.params.first();
+    let Some(GenericParam::Type(element)) = first else {
+        return Err(Error::new(
+            table.span(),
+            "`table` lists the instances of each type: the first generic parameter is a type",
+        ));
+    };
+    let types_for = |of: TokenStream| {
+        let values = HashMap::from([(element.ident.to_string(), of)]);
+        let types = function.sig.inputs.iter().filter_map(|input| match input {
+            FnArg::Typed(typed) => Some(substituted(&*typed.ty, &values)),
+            FnArg::Receiver(_) => None,
+        });
+        types.collect::<Result<Vec<_>>>()
+    };
+    let mut by_type: Vec<(String, TokenStream, Vec<&Ident>)> = Vec::new();
+    for instance in &bounds.instances {
+        let Some(ty) = instance.arguments.args.first().map(ToTokens::to_token_stream) else { continue };
+        match by_type.iter_mut().find(|(name, ..)| *name == ty.to_string()) {
+            Some((_, _, kernels)) => kernels.push(&instance.name),
+            None => by_type.push((ty.to_string(), ty, vec![&instance.name])),
+        }
+    }
+    let (vis, of_self) = (&function.vis, types_for(quote!(Self))?);
+    let doc = format!("The instances of [`{}`] of an element type, in order.", function.sig.ident);
+    let implementations = by_type
+        .iter()
+        .map(|(_, ty, kernels)| {
+            let types = types_for(ty.clone())?;
+            Ok(quote! {
+                #[cfg(not(target_arch = "nvptx64"))]
+                impl #table for #ty {
+                    const KERNELS: &'static [::moye_device::kernel::Kernel<(#(#types,)*)>] = &[#(#kernels),*];
+                }
+            })
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(quote! {
+        #[cfg(not(target_arch = "nvptx64"))]
+        #[doc = #doc]
+        #vis trait #table: ::moye_device::memory::Element {
+            #[doc = #doc]
+            const KERNELS: &'static [::moye_device::kernel::Kernel<(#(#of_self,)*)>];
+        }
+        #(#implementations)*
+    })
 }
 
 /// The function itself, which is given the shared tensors.
@@ -43,7 +95,7 @@ fn generic(bounds: &Bounds, function: &ItemFn) -> ItemFn {
 
 /// One entry point, which calls it.
 fn entry(bounds: &Bounds, function: &ItemFn, instance: &Instance) -> Result<TokenStream> {
-    let Instance { name, arguments } = instance;
+    let Instance { cfgs, name, arguments } = instance;
     let params: Vec<_> = function
         .sig
         .generics
@@ -70,6 +122,7 @@ fn entry(bounds: &Bounds, function: &ItemFn, instance: &Instance) -> Result<Toke
         params.into_iter().zip(arguments.args.iter().map(ToTokens::to_token_stream)).collect();
     let mut own = function.clone();
     own.attrs.retain(|attribute| attribute.path().is_ident("doc") || is_cfg(attribute));
+    own.attrs.extend(cfgs.iter().cloned());
     own.sig.ident = name.clone();
     own.sig.generics = syn::Generics::default();
     let mut passed = Vec::new();

@@ -1,0 +1,421 @@
+//! Whole rows in registers: how many threads share a row, and the reductions across them.
+//!
+//! A kernel that reduces along rows and then uses the elements again reads each of them once if the
+//! threads that share a row hold it in registers. [`RowShape`] says how many threads that are, from
+//! a few lanes to the blocks of a cluster; [`RowTile`] and [`RowCopy`] are the tile of a block and
+//! its tiled copy, and [`RowTeam`] reduces across the threads of a row. A kernel is generic over the
+//! shape, and the launch chooses an instance by the length of the rows ([`RowShape::COLUMNS`]).
+//!
+//! ```
+//! # #![allow(non_snake_case)]
+//! use moye_device::algorithm::{Block256, RowCopy, RowScratch, RowShape, RowStride, RowTeam, Warp};
+//! use moye_device::prelude::*;
+//!
+//! /// `y = x / max(|x|)` over rows of `n` elements, `ld` apart. Grid: `ceil(m / C::ROWS)`.
+//! ///
+//! /// # Safety
+//! /// `x` and `y` hold `m` rows, which start at multiples of 16 bytes; `n` is at most `C::COLUMNS`.
+//! #[kernel(threads = C::BLOCK, shared = (scratch: SharedArray<f32, RowScratch>), instances = scaled<f32 | bf16, Warp | Block256>)]
+//! pub unsafe fn scaled<T: Element + Convert<f32>, C: RowShape>(x: Global<T>, y: GlobalMut<T>, m: u32, n: u32, ld: RowStride)
+//! where
+//!     f32: Convert<T>,
+//! {
+//!     let mut team = RowTeam::<C>::new(scratch);
+//!     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
+//!     let (gX, gY) = (team.rows(x, (m, n), ld), team.rows(y, (m, n), ld)); // (BLK_M, BLK_N)
+//!     let mut tXrX = load.partition_s(gX).load_as(0.0f32); // (CPY, CPY_M, CPY_N)
+//!     let max = team.reduce(tXrX.map(f32::abs_value).reduce_rows(f32::max), f32::max); // (CPY_M)
+//!     tXrX.apply_rows(&max, |x, max| x / max);
+//!     copy(&tXrX.convert::<T>(), load.partition_d(gY));
+//! }
+//! # trait AbsValue { fn abs_value(self) -> f32; }
+//! # impl AbsValue for f32 { fn abs_value(self) -> f32 { if self < 0.0 { -self } else { self } } }
+//! # let memory = moye_sim::GlobalMemory::new();
+//! # let x = memory.upload(&(0..5 * 100).map(|i| (i % 100) as f32 - 50.0).collect::<Vec<_>>(), "x").unwrap();
+//! # let y = memory.upload(&[f32::NAN; 5 * 100], "y").unwrap();
+//! # let ld = RowStride { row: 100, element: 1 };
+//! # let arguments = (Global::from_address(x.address()), GlobalMut::from_address(y.address()), 5, 100, ld);
+//! // SAFETY: both hold 5 rows of 100 elements.
+//! # unsafe { scaled_f32_warp.simulate(&memory, 2, Warp::BLOCK, arguments) }.unwrap();
+//! # let got = y.download::<f32>();
+//! assert_eq!((got[0], got[499]), (-1.0, 0.98));
+//! ```
+
+use super::lanes_reduce;
+use crate::arch::{
+    ClusterWord as _, Convert, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait, lane_id,
+    map_shared, sync_threads, thread_idx,
+};
+use crate::atom::TiledCopy;
+use crate::atom::copy::AutoVectorizingCopy;
+use crate::kernel::KernelParam;
+use crate::layout::layout;
+use crate::memory::{Element, GlobalPointer, Shared, Storable};
+use crate::tensor::{
+    Access as _, Fragment, GlobalArray, GlobalTensor, IdentityOf, Rank, SharedTensor, StaticLayout, Strides,
+    TileCoordinate,
+};
+use crate::{static_layout, tiled_copy};
+use core::marker::PhantomData;
+
+/// How the threads of a launch share rows.
+pub trait RowShape: Copy + Default + 'static {
+    /// Threads of a block that share a row: a power of two.
+    const THREADS: u32;
+    /// Elements of a row that a thread holds.
+    const ELEMENTS: u32;
+    /// The alignment of rows in bytes: 16, or 1 where they start at any element.
+    const ALIGN: usize;
+    /// The blocks that share a row: [`OneBlock`], or those of a cluster ([`ClusterBlocks`], sm_90).
+    type Blocks: RowBlocks;
+
+    /// Threads of a block.
+    const BLOCK: u32 = if Self::THREADS < 128 { 128 } else { Self::THREADS };
+    /// Rows of a block.
+    const ROWS: u32 = Self::BLOCK / Self::THREADS;
+    /// The longest row of a block, in elements.
+    const COLUMNS: u32 = Self::THREADS * Self::ELEMENTS;
+}
+
+/// The blocks that share a row.
+pub trait RowBlocks: Copy + 'static {
+    /// Whether they are a cluster's: the launch has clusters of 1 to 8 blocks along x.
+    const CLUSTER: bool;
+
+    /// Arrives at the cluster's barrier at the kernel's start.
+    #[doc(hidden)]
+    fn start();
+
+    /// The row of the block, if each had one, and the block's number in it.
+    #[doc(hidden)]
+    fn place() -> (u32, u32);
+
+    /// Combines the blocks' values through `places`, an element for each block.
+    ///
+    /// # Safety
+    /// All threads of the blocks call it together, `first` says whether for the first time, and no
+    /// other call has the same places.
+    #[doc(hidden)]
+    unsafe fn combine(value: f32, places: Shared<f32>, first: bool, f: &impl Fn(f32, f32) -> f32) -> f32;
+}
+
+/// A row has one block at most.
+#[derive(Clone, Copy, Debug)]
+pub struct OneBlock;
+
+impl RowBlocks for OneBlock {
+    const CLUSTER: bool = false;
+
+    #[inline(always)]
+    fn start() {}
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn place() -> (u32, u32) {
+        (block_idx().x, 0)
+    }
+
+    #[inline(always)]
+    unsafe fn combine(value: f32, _: Shared<f32>, _: bool, _: &impl Fn(f32, f32) -> f32) -> f32 {
+        value
+    }
+}
+
+/// A row has the blocks of a cluster.
+#[derive(Clone, Copy, Debug)]
+pub struct ClusterBlocks;
+
+impl RowBlocks for ClusterBlocks {
+    const CLUSTER: bool = true;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn start() {
+        cluster_arrive();
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn place() -> (u32, u32) {
+        (block_idx().x / cluster_size(), cluster_rank())
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn combine(value: f32, places: Shared<f32>, first: bool, f: &impl Fn(f32, f32) -> f32) -> f32 {
+        if first {
+            // No block writes into one that has not started.
+            cluster_wait();
+        }
+        let (thread, blocks) = (thread_idx().x, cluster_size());
+        // SAFETY: each block has a place in every block's memory, which is read after the barrier.
+        unsafe {
+            if thread < blocks {
+                let place = places.offset(cluster_rank() as i32).address();
+                f32::store_shared_cluster(map_shared(place, thread), value);
+            }
+            cluster_arrive();
+            cluster_wait();
+            let mut all = places.read(0);
+            for block in 1..blocks {
+                all = f(all, places.read(block as i32));
+            }
+            all
+        }
+    }
+}
+
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident: $threads:literal threads, $elements:literal elements, align $align:literal, $blocks:ident;)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name;
+        impl RowShape for $name {
+            const THREADS: u32 = $threads;
+            const ELEMENTS: u32 = $elements;
+            const ALIGN: usize = $align;
+            type Blocks = $blocks;
+        }
+    )+ };
+}
+shapes! {
+    /// Eight lanes share a row of at most 256 elements: 16 rows a block.
+    Lanes8: 8 threads, 32 elements, align 16, OneBlock;
+    /// A warp shares a row of at most 1,024 elements: 4 rows a block.
+    Warp: 32 threads, 32 elements, align 16, OneBlock;
+    /// 256 threads share a row of at most 8,192 elements.
+    Block256: 256 threads, 32 elements, align 16, OneBlock;
+    /// 512 threads share a row of at most 32,768 elements.
+    Block512: 512 threads, 64 elements, align 16, OneBlock;
+    /// A cluster shares a row of at most 8,192 elements a block.
+    Cluster256: 256 threads, 32 elements, align 16, ClusterBlocks;
+    /// A cluster shares a row of at most 32,768 elements a block.
+    Cluster512: 512 threads, 64 elements, align 16, ClusterBlocks;
+    /// [`Warp`], of rows that start anywhere.
+    AnyWarp: 32 threads, 32 elements, align 1, OneBlock;
+    /// [`Block512`], of rows that start anywhere.
+    AnyBlock: 512 threads, 64 elements, align 1, OneBlock;
+    /// [`Cluster512`], of rows that start anywhere.
+    AnyCluster: 512 threads, 64 elements, align 1, ClusterBlocks;
+}
+
+/// The distances in elements between two rows, and between two elements of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
+#[repr(C)]
+pub struct RowStride {
+    /// Between two rows.
+    pub row: i64,
+    /// Between two elements of a row: 1 where the shape demands an alignment.
+    pub element: i64,
+}
+
+/// The strides of a matrix of rows of a shape.
+#[derive(Clone, Copy)]
+pub struct StridesOf<C>(RowStride, PhantomData<C>);
+
+impl<C: RowShape> Strides for StridesOf<C> {
+    type Rank = Rank<2>;
+    const UNIT: Option<usize> = if C::ALIGN > 1 { Some(1) } else { None };
+    const ALIGN: usize = if C::ALIGN > 1 { C::ALIGN } else { 0 };
+
+    #[inline(always)]
+    fn along(self, axis: usize) -> i64 {
+        match axis {
+            0 => self.0.row,
+            _ if C::ALIGN > 1 => 1,
+            _ => self.0.element,
+        }
+    }
+}
+
+/// Elements `T` of an access: 16 bytes, or one element where rows start anywhere.
+const fn vector<T: Storable, C: RowShape>() -> i64 {
+    if C::ALIGN == 16 { 128 / T::BITS as i64 } else { 1 }
+}
+
+static_layout! {
+    /// The rows of a block: (BLK_M, BLK_N).
+    pub RowTile<C: RowShape> = layout!((C::ROWS as i64, C::COLUMNS as i64));
+    /// Shared memory of a [`RowTeam`]: for each of up to four reductions an element for each warp
+    /// and for each block of the cluster.
+    pub RowScratch = layout!((40, 4));
+}
+tiled_copy! {
+    /// The copy of a block's rows between global memory and registers.
+    pub RowCopy<T: Storable, C: RowShape>: TiledCopy<AutoVectorizingCopy, T> = TiledCopy::new(
+        layout!((C::ROWS as i64, C::THREADS as i64):(C::THREADS as i64, 1)),
+        layout!((1, vector::<T, C>())),
+    );
+}
+
+/// The most reductions of a [`RowTeam`].
+const USES: u32 = 4;
+/// Elements of the scratch memory of a reduction: 32 warps and 8 blocks.
+const PLACES: u32 = 40;
+
+/// The threads that share a row: lanes of a warp, the threads of a block, or those of the blocks of
+/// a cluster.
+pub struct RowTeam<C> {
+    scratch: SharedTensor<f32, RowScratch>,
+    /// Reductions so far: each has its part of the scratch memory, so that none waits until another
+    /// has been read.
+    used: u32,
+    shape: PhantomData<C>,
+}
+
+impl<C: RowShape> RowTeam<C> {
+    /// The team of this thread.
+    ///
+    /// # Safety
+    /// All threads of the block make one, and `scratch` belongs to it until the kernel ends. Grid and
+    /// block are those of the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a cluster
+    /// for each row.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {
+        C::Blocks::start();
+        Self { scratch, used: 0, shape: PhantomData }
+    }
+
+    /// The block's rows of a matrix of `m` rows of `n` elements: `(BLK_M, BLK_N)`.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn rows<P: GlobalPointer>(
+        &self,
+        pointer: P,
+        shape: (u32, u32),
+        stride: RowStride,
+    ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
+    {
+        GlobalArray::new(pointer, shape, StridesOf::<C>(stride, PhantomData))
+            .local_tile::<RowTile<C>, _>(self.tile())
+    }
+
+    /// The coordinate of the block's tile of rows: `(block, 0)`, or in a cluster `(cluster, rank)`.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn tile(&self) -> (u32, u32) {
+        C::Blocks::place()
+    }
+
+    /// The row of the matrix whose results this thread may write, one value a row; `None` in the
+    /// row's other threads.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn leader(&self) -> Option<u32> {
+        let (tile, rank) = self.tile();
+        let thread = thread_idx().x;
+        (thread % C::THREADS == 0 && rank == 0).then(|| tile * C::ROWS + thread / C::THREADS)
+    }
+
+    /// Combines each row's values of all threads that share it; all of them get the result. Same bits
+    /// in every run: the order depends on the shape alone.
+    ///
+    /// # Safety
+    /// All threads of the block (of the cluster) call it together, at most four times in a kernel.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn reduce<L: StaticLayout>(
+        &mut self,
+        rows: Fragment<f32, L>,
+        f: impl Fn(f32, f32) -> f32,
+    ) -> Fragment<f32, L> {
+        let mut rows = rows;
+        for row in 0..Fragment::<f32, L>::SIZE {
+            // SAFETY: all threads of the row are here.
+            rows[row] = unsafe { self.reduce_one(rows[row], &f) };
+        }
+        rows
+    }
+
+    /// [`reduce`](Self::reduce) of one value.
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
+        let value = match C::THREADS {
+            1 => value,
+            2 => lanes_reduce::<1, f32>(value, f),
+            4 => lanes_reduce::<3, f32>(value, f),
+            8 => lanes_reduce::<7, f32>(value, f),
+            16 => lanes_reduce::<15, f32>(value, f),
+            _ => lanes_reduce::<31, f32>(value, f),
+        };
+        if C::THREADS <= 32 {
+            return value;
+        }
+        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
+        self.used += 1;
+        crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces at most {USES} times");
+        let (thread, lane) = (thread_idx().x, lane_id());
+        let warps = const { C::THREADS / 32 };
+        // SAFETY: a warp writes its own place, and reads the others' after the barrier; no later
+        // reduction has the same places. In a cluster each block has a place in every block, which
+        // is read after the cluster's barrier.
+        unsafe {
+            if lane == 0 {
+                places.write((thread / 32) as i32, value);
+            }
+            sync_threads();
+            // Each warp combines the places, which lanes read at once.
+            let value = places.read((lane % warps) as i32);
+            let value = match warps {
+                2 => lanes_reduce::<1, f32>(value, f),
+                4 => lanes_reduce::<3, f32>(value, f),
+                8 => lanes_reduce::<7, f32>(value, f),
+                16 => lanes_reduce::<15, f32>(value, f),
+                _ => lanes_reduce::<31, f32>(value, f),
+            };
+            C::Blocks::combine(value, places.offset(32), self.used == 1, f)
+        }
+    }
+}
+
+/// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the same
+/// place, loaded a vector at a time, so that few registers hold them. Out of bounds `part` is 0.
+///
+/// # Safety
+/// Same contract as [`copy`](super::copy()), for the source.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn apply_loaded<P, S, LG, L>(
+    values: &mut Fragment<f32, L>,
+    part: &GlobalTensor<P, S, LG, ()>,
+    f: impl Fn(f32, f32) -> f32,
+) where
+    P: GlobalPointer<Element: Element + Convert<f32>>,
+    S: Strides,
+    LG: StaticLayout,
+    L: StaticLayout,
+{
+    for k in 0..const { L::LAYOUT.extent(2) as u32 } {
+        // SAFETY: the source is readable.
+        let loaded = unsafe { part.at((.., .., k)).load_as(0.0f32) };
+        values.at_mut((.., .., k)).apply_with(&loaded, &f);
+    }
+}
+
+/// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has no
+/// effect on the reduction that follows.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn fill_outside<P, S, LG, R, L>(values: &mut Fragment<f32, L>, part: &GlobalTensor<P, S, LG, R>, value: f32)
+where
+    P: GlobalPointer,
+    S: Strides,
+    LG: StaticLayout,
+    L: StaticLayout,
+{
+    const { assert!(L::LAYOUT.size() == LG::LAYOUT.size(), "fill_outside: take the part that the values were loaded from") };
+    for i in 0..Fragment::<f32, L>::SIZE {
+        if !part.engine().exists::<LG>(i) {
+            values[i] = value;
+        }
+    }
+}

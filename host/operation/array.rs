@@ -1,0 +1,169 @@
+//! Arrays of any element type and number of modes, as program and Python have them.
+
+use crate::{Error, Matrix, MatrixMut, Result};
+use half::{bf16, f16};
+use moye_device::memory::Element;
+use std::fmt;
+
+/// An element type of arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dtype {
+    /// float32.
+    F32,
+    /// float16.
+    F16,
+    /// bfloat16.
+    Bf16,
+}
+
+impl Dtype {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
+
+    /// Bytes of an element.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+        }
+    }
+
+    /// The name in NumPy and PyTorch.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "float32",
+            Self::F16 => "float16",
+            Self::Bf16 => "bfloat16",
+        }
+    }
+
+    /// The type of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// Of a Rust type, if there is such a type.
+    pub fn of<T: Element>() -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| match dtype {
+            Self::F32 => T::NAME == <f32 as Element>::NAME,
+            Self::F16 => T::NAME == <f16 as Element>::NAME,
+            Self::Bf16 => T::NAME == <bf16 as Element>::NAME,
+        })
+    }
+
+    /// The value of an element from its bytes.
+    pub fn read(self, bytes: &[u8]) -> f64 {
+        match self {
+            Self::F32 => f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).into(),
+            Self::F16 => f16::from_le_bytes([bytes[0], bytes[1]]).to_f64(),
+            Self::Bf16 => bf16::from_le_bytes([bytes[0], bytes[1]]).to_f64(),
+        }
+    }
+
+    /// The bytes of the element nearest to a value.
+    pub fn write(self, value: f64, bytes: &mut [u8]) {
+        match self {
+            Self::F32 => bytes.copy_from_slice(&(value as f32).to_le_bytes()),
+            Self::F16 => bytes.copy_from_slice(&f16::from_f64(value).to_le_bytes()),
+            Self::Bf16 => bytes.copy_from_slice(&bf16::from_f64(value).to_le_bytes()),
+        }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The element type and the shape of an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayType {
+    /// The element type.
+    pub dtype: Dtype,
+    /// The extent of each mode.
+    pub shape: Vec<usize>,
+}
+
+/// An array in a device's memory.
+#[derive(Clone, Debug)]
+pub struct Array {
+    /// The element type.
+    pub dtype: Dtype,
+    /// The extent of each mode.
+    pub shape: Vec<usize>,
+    /// The distance between two elements along each mode, in elements.
+    pub strides: Vec<i64>,
+    /// The device address of the first element.
+    pub address: u64,
+}
+
+impl Array {
+    /// A row-major array at an address.
+    pub fn row_major(of: &ArrayType, address: u64) -> Self {
+        let mut strides = vec![1; of.shape.len()];
+        for mode in (1..of.shape.len()).rev() {
+            strides[mode - 1] = strides[mode] * of.shape[mode].max(1) as i64;
+        }
+        Self { dtype: of.dtype, shape: of.shape.clone(), strides, address }
+    }
+
+    /// The elements of a matrix.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the type is none of [`Dtype`].
+    pub fn of<T: Element>(operation: &'static str, matrix: &Matrix<'_, T>) -> Result<Self> {
+        let shape = vec![matrix.rows(), matrix.cols()];
+        Self::new::<T>(operation, shape, matrix.shape().strides(), matrix.data().address())
+    }
+
+    /// The elements of a matrix, to write.
+    ///
+    /// # Errors
+    /// As for [`Array::of`].
+    pub fn of_mut<T: Element>(operation: &'static str, matrix: &mut MatrixMut<'_, T>) -> Result<Self> {
+        let (shape, strides) = (vec![matrix.rows(), matrix.cols()], matrix.shape().strides());
+        Self::new::<T>(operation, shape, strides, matrix.data_mut().address())
+    }
+
+    fn new<T: Element>(
+        operation: &'static str,
+        shape: Vec<usize>,
+        (row, column): (i64, i64),
+        address: u64,
+    ) -> Result<Self> {
+        let dtype = Dtype::of::<T>().ok_or_else(|| Error::Unsupported {
+            operation,
+            detail: format!("there are no kernels for elements of {}; convert them to f32, f16 or bf16", T::NAME),
+        })?;
+        Ok(Self { dtype, shape, strides: vec![row, column], address })
+    }
+
+    /// Element type and shape.
+    pub fn ty(&self) -> ArrayType {
+        ArrayType { dtype: self.dtype, shape: self.shape.clone() }
+    }
+
+    /// The number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The mode of an axis, which counts from the end if it is negative.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the array has no such axis.
+    pub fn axis(&self, operation: &'static str, axis: i64) -> Result<usize> {
+        let rank = self.shape.len() as i64;
+        if axis < -rank || axis >= rank {
+            let detail = format!(
+                "axis is {axis}, and an array of shape {:?} takes {} to {}",
+                self.shape,
+                -rank,
+                rank - 1
+            );
+            return Err(Error::Unsupported { operation, detail });
+        }
+        Ok(axis.rem_euclid(rank) as usize)
+    }
+}

@@ -1,0 +1,231 @@
+//! An operation's declaration: its operands, options, reference and cases, as data.
+
+use super::{Array, ArrayType, Dtype};
+use crate::stream::Stream;
+use crate::{Error, Result};
+
+/// What program, Python, harness and bench know of an operation.
+pub struct Declaration {
+    /// The name: a command of the program, a function in Python.
+    pub name: &'static str,
+    /// What it computes, in one sentence.
+    pub summary: &'static str,
+    /// What it reads, then what it writes.
+    pub operands: &'static [OperandOf],
+    /// The options.
+    pub options: &'static [OptionOf],
+    /// Element type and shape of each result, for the inputs in order, `None` for those left out.
+    pub results: fn(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>>,
+    /// Computes a call on a stream.
+    ///
+    /// # Safety
+    /// The arrays of the call are in memory of the stream's device, and stay there until the work
+    /// is complete. What is written shares no elements with what is read, or is the same array.
+    pub run: unsafe fn(stream: &Stream, call: &Call<'_>) -> Result<()>,
+    /// The name of the kernel that computes a call on a device of the stream.
+    pub explain: fn(stream: &Stream, call: &Call<'_>) -> Result<&'static str>,
+    /// The results in float64, for inputs with their elements row-major.
+    pub reference: fn(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>>,
+    /// The greatest relative error (in norm) of results of a type.
+    pub tolerance: fn(Dtype) -> f64,
+    /// The cases of the test harness.
+    pub cases: &'static [Case],
+    /// The cases that are measured.
+    pub bench: &'static [Case],
+}
+
+/// What an operand is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Read.
+    Input,
+    /// Read, or left out.
+    Optional,
+    /// Written.
+    Result,
+    /// Written, or left out.
+    OptionalResult,
+}
+
+impl Role {
+    /// Whether it is read.
+    pub const fn is_input(self) -> bool {
+        matches!(self, Self::Input | Self::Optional)
+    }
+
+    /// Whether it may be left out.
+    pub const fn is_optional(self) -> bool {
+        matches!(self, Self::Optional | Self::OptionalResult)
+    }
+}
+
+/// An operand.
+#[derive(Clone, Copy, Debug)]
+pub struct OperandOf {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, with its shape.
+    pub about: &'static str,
+    /// What it is for.
+    pub role: Role,
+}
+
+/// An option, with its default.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionOf {
+    /// Its name.
+    pub name: &'static str,
+    /// What it changes.
+    pub about: &'static str,
+    /// Its value where it is not given; other values have the same type.
+    pub default: Value,
+}
+
+/// The value of an option.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Yes or no.
+    Bool(bool),
+}
+
+/// The values of all options of an operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options(Vec<(&'static str, Value)>);
+
+impl Options {
+    /// The defaults of an operation.
+    pub fn of(declaration: &Declaration) -> Self {
+        Self(declaration.options.iter().map(|option| (option.name, option.default)).collect())
+    }
+
+    /// Sets an option.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there is no such option, or if it takes values of another type. A
+    /// whole number is taken where a number is.
+    pub fn set(&mut self, operation: &'static str, name: &str, value: Value) -> Result<()> {
+        let names = || self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let unsupported = |detail| Error::Unsupported { operation, detail };
+        let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
+            return Err(unsupported(format!("there is no option {name}; there are {}", names())));
+        };
+        let known = &mut self.0[index].1;
+        *known = match (*known, value) {
+            (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
+            (Value::Int(_), Value::Int(_)) | (Value::Float(_), Value::Float(_)) | (Value::Bool(_), Value::Bool(_)) => {
+                value
+            }
+            (Value::Int(_), other) => return Err(unsupported(format!("{name} is a whole number, not {other:?}"))),
+            (Value::Float(_), other) => return Err(unsupported(format!("{name} is a number, not {other:?}"))),
+            (Value::Bool(_), other) => return Err(unsupported(format!("{name} is true or false, not {other:?}"))),
+        };
+        Ok(())
+    }
+
+    fn get(&self, name: &str) -> Value {
+        let known = self.0.iter().find(|(known, _)| *known == name);
+        known.unwrap_or_else(|| panic!("the operation declares no option `{name}`")).1
+    }
+
+    /// The value of an option that is a whole number.
+    ///
+    /// # Panics
+    /// The operation declares no such option.
+    pub fn int(&self, name: &str) -> i64 {
+        match self.get(name) {
+            Value::Int(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is a number.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn float(&self, name: &str) -> f64 {
+        match self.get(name) {
+            Value::Float(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is true or false.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn bool(&self, name: &str) -> bool {
+        match self.get(name) {
+            Value::Bool(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+}
+
+/// The operands and options of a call.
+pub struct Call<'a> {
+    /// The operands in the order of the declaration, `None` for those left out.
+    pub operands: &'a [Option<Array>],
+    /// The options.
+    pub options: &'a Options,
+}
+
+impl Call<'_> {
+    /// An operand that is not optional.
+    ///
+    /// # Panics
+    /// The caller left it out: [`Declaration::check`] refuses that.
+    pub fn operand(&self, index: usize) -> &Array {
+        self.operands[index].as_ref().expect("checked: it is not optional")
+    }
+}
+
+/// A case of the harness: shapes of the inputs, and options.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// The shape of each input, `None` for one that is left out.
+    pub inputs: &'static [Option<&'static [usize]>],
+    /// Options that differ from the default.
+    pub options: &'static [(&'static str, Value)],
+}
+
+impl Declaration {
+    /// Whether a call has the declared operands, with results of the right type and shape.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] or [`Error::Unsupported`], with the operand's name.
+    pub fn check(&self, call: &Call<'_>) -> Result<()> {
+        let operation = self.name;
+        let mismatch = |detail| Err(Error::ShapeMismatch { operation, detail });
+        if call.operands.len() != self.operands.len() {
+            return mismatch(format!("{} operands, and it takes {}", call.operands.len(), self.operands.len()));
+        }
+        for (operand, array) in self.operands.iter().zip(call.operands) {
+            if array.is_none() && !operand.role.is_optional() {
+                return mismatch(format!("{} is left out; it is not optional", operand.name));
+            }
+        }
+        let (inputs, results): (Vec<_>, Vec<_>) =
+            self.operands.iter().zip(call.operands).partition(|(operand, _)| operand.role.is_input());
+        let inputs: Vec<_> = inputs.into_iter().map(|(_, array)| array.as_ref().map(Array::ty)).collect();
+        let wanted = (self.results)(&inputs, call.options)?;
+        for ((operand, array), wanted) in results.into_iter().zip(wanted) {
+            let Some(array) = array else { continue };
+            if array.dtype != wanted.dtype || array.shape != wanted.shape {
+                return mismatch(format!(
+                    "{} has shape {:?} of {}, and must have {:?} of {}",
+                    operand.name, array.shape, array.dtype, wanted.shape, wanted.dtype
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes that a call has to move: each input read once, each result written once.
+    pub fn bytes(&self, call: &Call<'_>) -> usize {
+        call.operands.iter().flatten().map(|array| array.elements() * array.dtype.bytes()).sum()
+    }
+}

@@ -1,0 +1,253 @@
+//! The test of an operation from its declaration: each case, element type and memory layout against
+//! the float64 reference, with poisoned results, guarded memory, and the same bits in two runs.
+//!
+//! ```ignore
+//! #[test]
+//! fn softmax_is_that_of_float64() {
+//!     moye::operation::harness::check(&my_operations::SOFTMAX);
+//! }
+//! ```
+
+use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Options, Role};
+use crate::{Buffer, Device, DeviceChoice};
+
+/// A byte that no result leaves: as f32, f16 and bf16 a small number that no case computes.
+const POISON: u8 = 0xA5;
+
+/// How arrays of a case are in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Row-major, aligned to 256 bytes.
+    Dense,
+    /// Rows padded to a multiple of 16 bytes and 16 bytes more.
+    Padded,
+    /// Rows padded by one element, from the second element on: no row is aligned.
+    Unaligned,
+    /// The modes in reverse order: the last has the greatest stride.
+    Reversed,
+}
+
+impl Placement {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Dense, Self::Padded, Self::Unaligned, Self::Reversed];
+
+    /// Elements before the first, and the strides.
+    fn of(self, ty: &ArrayType) -> (usize, Vec<i64>) {
+        let vector = 16 / ty.dtype.bytes();
+        let mut shape = ty.shape.clone();
+        let last = shape.last_mut();
+        let offset = match (self, last) {
+            (Self::Padded, Some(last)) => {
+                *last = last.next_multiple_of(vector) + vector;
+                0
+            }
+            (Self::Unaligned, Some(last)) => {
+                *last = last.next_multiple_of(vector) + 1;
+                1
+            }
+            _ => 0,
+        };
+        let reversed = self == Self::Reversed;
+        if reversed {
+            shape.reverse();
+        }
+        let mut strides = Array::row_major(&ArrayType { dtype: ty.dtype, shape }, 0).strides;
+        if reversed {
+            strides.reverse();
+        }
+        (offset, strides)
+    }
+}
+
+/// The devices to test on: the simulator unless `MOYE_DEVICE` is `gpu`, and GPU 0 if there is one.
+///
+/// # Panics
+/// `MOYE_REQUIRE_GPU` is 1, and there is no GPU.
+pub fn devices() -> Vec<Device> {
+    let set = |name: &str, value: &str| std::env::var_os(name).is_some_and(|is| is == *value);
+    let mut devices = Vec::new();
+    if !set("MOYE_DEVICE", "gpu") {
+        devices.push(Device::sim());
+    }
+    match Device::choose(DeviceChoice::Gpu(0)) {
+        Ok(device) => devices.push(device),
+        Err(error) if set("MOYE_REQUIRE_GPU", "1") => panic!("{error}"),
+        Err(error) => eprintln!("skipped on a GPU: {error}"),
+    }
+    devices
+}
+
+/// Tests an operation by all of its cases on all [`devices`].
+///
+/// # Panics
+/// A result differs from the reference by more than the tolerance, memory beside a result was
+/// written, two runs differ, or a call failed; with the case.
+pub fn check(declaration: &Declaration) {
+    for device in devices() {
+        for (number, case) in declaration.cases.iter().enumerate() {
+            for dtype in Dtype::ALL {
+                // Each placement with some case of each type: all of them with the first ones.
+                for (index, placement) in Placement::ALL.into_iter().enumerate() {
+                    if number < 4 || (number + index) % 4 == 0 || device.is_gpu() {
+                        check_case(declaration, &device, case, dtype, placement, number as u64);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Deterministic random numbers (xorshift64*, Vigna 2016).
+struct Random(u64);
+
+impl Random {
+    /// In [-4, 4).
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 50) as f64 - 4.0
+    }
+}
+
+/// An array of a case: its elements row-major, and its bytes as they are in memory.
+struct Placed {
+    ty: ArrayType,
+    offset: usize,
+    strides: Vec<i64>,
+    bytes: Vec<u8>,
+}
+
+impl Placed {
+    fn new(ty: ArrayType, placement: Placement) -> Self {
+        let (offset, strides) = placement.of(&ty);
+        let reach = ty.shape.iter().zip(&strides).map(|(&extent, &stride)| extent.saturating_sub(1) * stride as usize);
+        let elements = offset + reach.sum::<usize>() + 1 + 16;
+        Self { offset, strides, bytes: vec![POISON; elements * ty.dtype.bytes()], ty }
+    }
+
+    /// The places of the elements, row-major.
+    fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        let count: usize = self.ty.shape.iter().product();
+        (0..count).map(|index| {
+            let (mut rest, mut place) = (index, self.offset);
+            for (extent, stride) in self.ty.shape.iter().zip(&self.strides).rev() {
+                place += rest % extent * *stride as usize;
+                rest /= extent;
+            }
+            place
+        })
+    }
+
+    fn values(&self, bytes: &[u8]) -> Vec<f64> {
+        let size = self.ty.dtype.bytes();
+        self.places().map(|place| self.ty.dtype.read(&bytes[place * size..][..size])).collect()
+    }
+
+    fn fill(&mut self, random: &mut Random) {
+        let (size, dtype) = (self.ty.dtype.bytes(), self.ty.dtype);
+        let places: Vec<_> = self.places().collect();
+        for place in places {
+            dtype.write(random.next(), &mut self.bytes[place * size..][..size]);
+        }
+    }
+
+    fn array(&self, buffer: &Buffer<u8>) -> Array {
+        Array {
+            dtype: self.ty.dtype,
+            shape: self.ty.shape.clone(),
+            strides: self.strides.clone(),
+            address: buffer.address() + (self.offset * self.ty.dtype.bytes()) as u64,
+        }
+    }
+}
+
+fn check_case(
+    declaration: &Declaration,
+    device: &Device,
+    case: &Case,
+    dtype: Dtype,
+    placement: Placement,
+    seed: u64,
+) {
+    let what = format!("{} of {:?} {dtype} {placement:?} {:?} on {device:?}", declaration.name, case.inputs, case.options);
+    let mut options = Options::of(declaration);
+    for (name, value) in case.options {
+        options.set(declaration.name, name, *value).unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (seed + 1).wrapping_mul(0x1000_0001));
+    let inputs: Vec<Option<Placed>> = case
+        .inputs
+        .iter()
+        .map(|shape| {
+            let mut placed = Placed::new(ArrayType { dtype, shape: (*shape)?.to_vec() }, placement);
+            placed.fill(&mut random);
+            Some(placed)
+        })
+        .collect();
+    let types: Vec<_> = inputs.iter().map(|input| input.as_ref().map(|input| input.ty.clone())).collect();
+    let results = (declaration.results)(&types, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let results: Vec<_> = results.into_iter().map(|ty| Placed::new(ty, placement)).collect();
+    let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let run = || {
+        let memory: Vec<_> = inputs.iter().flatten().chain(&results).map(|placed| upload(&placed.bytes)).collect();
+        let mut next = memory.iter();
+        let mut given = inputs.iter();
+        let mut written = results.iter();
+        let operands: Vec<_> = declaration
+            .operands
+            .iter()
+            .map(|operand| {
+                let placed = match operand.role {
+                    Role::Input | Role::Optional => given.next()?.as_ref()?,
+                    Role::Result | Role::OptionalResult => written.next()?,
+                };
+                Some(placed.array(next.next()?))
+            })
+            .collect();
+        let call = Call { operands: &operands, options: &options };
+        let stream = device.default_stream();
+        declaration.check(&call).unwrap_or_else(|error| panic!("{what}: {error}"));
+        // SAFETY: the arrays are in these buffers, which live until the results are downloaded.
+        unsafe { (declaration.run)(&stream, &call) }.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let after: Vec<_> = memory.iter().map(|buffer| buffer.download().expect("it is the device's")).collect();
+        after
+    };
+    let (first, second) = (run(), run());
+    assert_eq!(first, second, "{what}: two runs differ");
+    let values: Vec<_> = inputs
+        .iter()
+        .map(|input| input.as_ref().map(|input| (input.ty.clone(), input.values(&input.bytes))))
+        .collect();
+    let expected = (declaration.reference)(&values, &options);
+    let read = inputs.iter().flatten().count();
+    for (input, bytes) in inputs.iter().flatten().zip(&first) {
+        assert!(input.bytes == *bytes, "{what}: an input was written");
+    }
+    for ((result, bytes), expected) in results.iter().zip(&first[read..]).zip(&expected) {
+        let size = result.ty.dtype.bytes();
+        let mut guarded = bytes.clone();
+        for place in result.places() {
+            guarded[place * size..][..size].fill(POISON);
+        }
+        assert!(guarded.iter().all(|&byte| byte == POISON), "{what}: memory beside the result was written");
+        compare(&result.values(bytes), expected, (declaration.tolerance)(result.ty.dtype), &what);
+    }
+}
+
+/// Compares by relative norm; what is NaN or infinite must be the same.
+fn compare(got: &[f64], expected: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    let (mut error, mut norm) = (0.0, 0.0);
+    for (index, (&got, &expected)) in got.iter().zip(expected).enumerate() {
+        if got.is_finite() && expected.is_finite() {
+            error += (got - expected).powi(2);
+            norm += expected.powi(2);
+        } else {
+            let same = got.is_nan() && expected.is_nan() || got == expected;
+            assert!(same, "{what}: element {index} is {got}, and must be {expected}");
+        }
+    }
+    let relative = if norm > 0.0 { (error / norm).sqrt() } else { error.sqrt() };
+    assert!(relative <= tolerance, "{what}: relative error {relative:e}, more than {tolerance:e}");
+}

@@ -1,0 +1,104 @@
+//! The time of an operation on a GPU.
+
+use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Options, Role};
+use crate::{Buffer, Device, Result};
+use std::time::Duration;
+
+/// Bytes of all operand sets: several times the L2 cache, so that no run finds its data there.
+const ROTATED: usize = 512 << 20;
+/// Samples, of which the median counts.
+const SAMPLES: usize = 11;
+/// The least time of a sample.
+const SAMPLE: Duration = Duration::from_millis(4);
+
+/// A measurement.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The kernel.
+    pub kernel: &'static str,
+    /// The median time of a call, launched back to back.
+    pub time: Duration,
+    /// Bytes that a call has to move: each input read once, each result written once.
+    pub bytes: usize,
+}
+
+impl Measured {
+    /// Bytes a nanosecond: GB/s.
+    pub fn rate(&self) -> f64 {
+        self.bytes as f64 / self.time.as_secs_f64() / 1e9
+    }
+}
+
+/// Measures a case of an operation on random elements of a type, in operand sets that rotate.
+///
+/// # Errors
+/// Those of the operation, and out of memory.
+pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Measured> {
+    let mut options = Options::of(declaration);
+    for (name, value) in case.options {
+        options.set(declaration.name, name, *value)?;
+    }
+    let inputs: Vec<Option<ArrayType>> = case
+        .inputs
+        .iter()
+        .map(|shape| shape.map(|shape| ArrayType { dtype, shape: shape.to_vec() }))
+        .collect();
+    let results = (declaration.results)(&inputs, &options)?;
+    let (mut given, mut written) = (inputs.iter(), results.iter());
+    let types: Vec<Option<ArrayType>> = declaration
+        .operands
+        .iter()
+        .map(|operand| match operand.role {
+            Role::Input | Role::Optional => given.next().cloned().flatten(),
+            Role::Result => written.next().cloned(),
+            // Only where a case asks for all that is optional.
+            Role::OptionalResult => written.next().filter(|_| inputs.iter().all(Option::is_some)).cloned(),
+        })
+        .collect();
+    let size = |ty: &ArrayType| ty.shape.iter().product::<usize>() * ty.dtype.bytes();
+    let bytes: usize = types.iter().flatten().map(size).sum();
+    let sets = (ROTATED / bytes.max(1)).clamp(1, 64);
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut buffers: Vec<Buffer<u8>> = Vec::new();
+    let mut calls = Vec::new();
+    for _ in 0..sets {
+        let mut operands = Vec::new();
+        for ty in &types {
+            let Some(ty) = ty else {
+                operands.push(None);
+                continue;
+            };
+            let mut elements = vec![0u8; size(ty)];
+            for element in elements.chunks_exact_mut(ty.dtype.bytes()) {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                ty.dtype.write((random >> 40) as f64 / f64::from(1 << 22) - 2.0, element);
+            }
+            let buffer = device.upload(&elements)?;
+            operands.push(Some(Array::row_major(ty, buffer.address())));
+            buffers.push(buffer);
+        }
+        calls.push(operands);
+    }
+    let stream = device.default_stream();
+    let run = |count: usize| {
+        device.time(|stream| {
+            for operands in calls.iter().cycle().take(count) {
+                // SAFETY: the arrays are in `buffers`, which live until the measurement ends.
+                unsafe { (declaration.run)(stream, &Call { operands, options: &options })? };
+            }
+            Ok(())
+        })
+    };
+    let call = Call { operands: &calls[0], options: &options };
+    declaration.check(&call)?;
+    let kernel = (declaration.explain)(&stream, &call)?;
+    run(sets)?;
+    let once = run(sets)? / sets as u32;
+    let count = (SAMPLE.as_secs_f64() / once.as_secs_f64().max(1e-7)).ceil() as usize;
+    let count = count.clamp(1, 2000).next_multiple_of(sets);
+    let mut times = (0..SAMPLES).map(|_| run(count)).collect::<Result<Vec<_>>>()?;
+    times.sort();
+    Ok(Measured { kernel, time: times[SAMPLES / 2] / count as u32, bytes })
+}

@@ -1,0 +1,125 @@
+//! An operation: what it computes for which problem, the plans that compute it, and their launch.
+//!
+//! An operation implements [`Operation`]: the problem (all that the choice of a plan depends on), the
+//! candidates for a problem on a card, their cost, and the launch of one. What is common to all
+//! operations is written here, once: [`run`] plans, launches, and launches again without planning
+//! what a thread has computed before. A [`Declaration`] is what program, Python and the test harness
+//! know of an operation: its operands, options, reference and cases, as data.
+
+mod array;
+mod declaration;
+pub mod harness;
+mod measure;
+mod repeat;
+
+pub use array::{Array, ArrayType, Dtype};
+pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
+pub use measure::{Measured, measure};
+
+use crate::device::Rates;
+use crate::launch::{Grid, KernelArgs};
+use crate::module::{Module, Ptx};
+use crate::stream::Stream;
+use crate::{Device, Error, Result};
+use moye_device::kernel::{Kernel, Params};
+use std::hash::Hash;
+
+/// An operation whose kernels are compiled into a [`Ptx`].
+pub trait Operation: 'static {
+    /// All that the choice of a plan depends on, besides the card.
+    type Problem: Copy + Eq + Hash + 'static;
+    /// A kernel and its launch, of values that need no address.
+    type Plan: Copy + 'static;
+    /// The addresses and scalars of a call: with the problem the key of a repeated launch.
+    type Call: Copy + Eq + Hash + 'static;
+
+    /// The name in messages.
+    const NAME: &'static str;
+
+    /// The kernels.
+    fn ptx() -> &'static Ptx;
+
+    /// The plans that compute the problem on a card, none if there is no such plan.
+    fn candidates(problem: &Self::Problem, card: &Rates) -> Vec<Self::Plan>;
+
+    /// The estimated time of a plan in microseconds.
+    fn cost(plan: &Self::Plan, problem: &Self::Problem, card: &Rates) -> f64;
+
+    /// The name of the plan's kernel.
+    fn kernel(plan: &Self::Plan) -> &'static str;
+
+    /// Launches the plan.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    ///
+    /// # Safety
+    /// The addresses of the call are those of the problem's operands, on the stream's device, and
+    /// stay accessible until the work is complete.
+    unsafe fn launch(plan: &Self::Plan, problem: &Self::Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()>;
+}
+
+/// Where an operation launches its kernels.
+pub struct Launcher<'a> {
+    stream: &'a Stream,
+    module: Module,
+}
+
+impl<'a> Launcher<'a> {
+    /// The stream.
+    pub const fn stream(&self) -> &'a Stream {
+        self.stream
+    }
+
+    /// Launches a kernel of the operation's PTX on the stream.
+    ///
+    /// # Errors
+    /// As for [`Module::launch`].
+    ///
+    /// # Safety
+    /// As for [`Module::launch`].
+    pub unsafe fn launch<P: Params>(
+        &self,
+        kernel: &Kernel<P>,
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the caller keeps the kernel's contract.
+        unsafe { self.module.launch_on(self.stream, kernel, grid, arguments) }
+    }
+}
+
+/// The plan for a problem on a device: the candidate of the least cost, which a thread keeps.
+///
+/// # Errors
+/// [`Error::Unsupported`] if no candidate computes the problem.
+pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Plan> {
+    let card = device.rates();
+    repeat::planned::<O>(problem, &card, || {
+        let cost = |plan: &O::Plan| O::cost(plan, problem, &card);
+        O::candidates(problem, &card).into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))
+    })
+    .ok_or_else(|| Error::Unsupported {
+        operation: O::NAME,
+        detail: format!("no kernel for {} computes this problem", device.arch()),
+    })
+}
+
+/// Computes a problem on a stream: plans it, and launches the plan. On a GPU a thread that has
+/// computed the same call before launches the same again.
+///
+/// # Errors
+/// As for [`plan`], and those of the launches.
+///
+/// # Safety
+/// As for [`Operation::launch`].
+pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O::Call) -> Result<()> {
+    let launch = || {
+        let plan = plan::<O>(stream.device(), problem)?;
+        let module = stream.device().load(O::ptx())?;
+        // SAFETY: the caller's contract.
+        unsafe { O::launch(&plan, problem, call, &Launcher { stream, module }) }
+    };
+    // SAFETY: the caller's contract: the call's addresses are the problem's operands.
+    unsafe { repeat::repeated::<O>(stream, problem, call, launch) }
+}

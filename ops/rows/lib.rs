@@ -1,0 +1,64 @@
+//! Operations along rows: a folder and a feature each.
+//!
+//! Each folder has all of an operation: what it is and its builder (`mod.rs`), its kernel
+//! (`kernel.rs`), the way from a call to launches (`call.rs`), the float64 reference (`oracle.rs`)
+//! and its cases (`cases.rs`). The kernels are written with the row shapes of
+//! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is read
+//! once and written once.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![deny(missing_docs)]
+
+#[cfg(feature = "norm")]
+pub mod norm;
+#[cfg(not(target_arch = "nvptx64"))]
+mod plan;
+#[cfg(feature = "softmax")]
+pub mod softmax;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use moye::operation::Declaration;
+    use moye::{Device, Error, Ptx, Result, Stream};
+
+    /// The kernels of the operations that features name.
+    pub static PTX: Ptx = moye::include_packed_ptx!("moye_rows");
+
+    /// The operations that features name.
+    pub static OPERATIONS: &[&Declaration] = &[
+        #[cfg(feature = "softmax")]
+        &crate::softmax::SOFTMAX,
+        #[cfg(feature = "softmax")]
+        &crate::softmax::LOG_SOFTMAX,
+        #[cfg(feature = "norm")]
+        &crate::norm::RMS_NORM,
+    ];
+
+    /// Whether the buffers of a call are of the stream's device.
+    pub(crate) fn check_devices(operation: &'static str, stream: &Stream, buffers: &[&Device]) -> Result<()> {
+        match buffers.iter().position(|device| *device != stream.device()) {
+            None => Ok(()),
+            Some(argument) => Err(Error::WrongDevice {
+                kernel: operation,
+                argument,
+                buffer_device: format!("{:?}", buffers[argument]),
+                device: format!("{:?}", stream.device()),
+            }),
+        }
+    }
+
+    /// Calls `with` with the row-major places of each row along an axis.
+    pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
+        let axis = axis.rem_euclid(shape.len() as i64) as usize;
+        let inner: usize = shape[axis + 1..].iter().product();
+        let outer: usize = shape[..axis].iter().product();
+        for (i, j) in (0..outer).flat_map(|i| (0..inner).map(move |j| (i, j))) {
+            let row: Vec<_> = (0..shape[axis]).map(|k| (i * shape[axis] + k) * inner + j).collect();
+            with(&row);
+        }
+    }
+}
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::{OPERATIONS, PTX};
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) use host::{check_devices, each_row};

@@ -1,0 +1,63 @@
+//! RMSNorm and LayerNorm: each row is read once, into registers, and written once.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use moye_device::algorithm::*;
+use moye_device::prelude::*;
+
+/// `h = x + residual`; `y = h / sqrt(mean(h^2) + eps) * weight`, along rows; a block for each
+/// `C::ROWS` rows, or a cluster for each row. Without `residual` or `weight` their address is 0. `h`
+/// is written to `sum` unless its address is 0.
+///
+/// # Safety
+/// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `ld[0..4]` apart; `weight` holds
+/// `n`. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is at most `C::COLUMNS`, times the
+/// blocks of a cluster. What is written is the same as, or disjoint from, each of the others.
+#[kernel(
+    threads = C::BLOCK,
+    shared = (scratch: SharedArray<f32, RowScratch>),
+    instances = rms_norm<
+        f32 | f16 | bf16,
+        Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
+    >,
+    table = RmsNormKernels
+)]
+pub unsafe fn rms_norm<T: Element + Convert<f32>, C: RowShape>(
+    x: Global<T>,
+    residual: Global<T>,
+    weight: Global<T>,
+    y: GlobalMut<T>,
+    sum: GlobalMut<T>,
+    m: u32,
+    n: u32,
+    ldx: RowStride,
+    ldr: RowStride,
+    ldy: RowStride,
+    lds: RowStride,
+    eps: f32,
+) where
+    f32: Convert<T>,
+{
+    let mut team = RowTeam::<C>::new(scratch);
+    let load = RowCopy::<T, C>::get_slice(thread_idx().x);
+    let (gX, gY) = (team.rows(x, (m, n), ldx), team.rows(y, (m, n), ldy)); // (BLK_M, BLK_N)
+    let mut tXrX = load.partition_s(gX).load_as(0.0f32); // (CPY, CPY_M, CPY_N)
+    if residual.address() != 0 {
+        let gR = team.rows(residual, (m, n), ldr); // (BLK_M, BLK_N)
+        apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
+    }
+    if sum.address() != 0 {
+        let gS = team.rows(sum, (m, n), lds); // (BLK_M, BLK_N)
+        copy(&tXrX.convert::<T>(), load.partition_d(gS));
+    }
+    let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
+    let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
+    tXrX.apply_rows(&scale, |x, scale| x * scale);
+    if weight.address() != 0 {
+        let gW = team.rows(weight, (m, n), RowStride { row: 0, element: 1 }); // (BLK_M, BLK_N), of equal rows
+        apply_loaded(&mut tXrX, &load.partition_s(gW), |x, w| x * w);
+    }
+    copy(&tXrX.convert::<T>(), load.partition_d(gY));
+}

@@ -1,0 +1,189 @@
+//! The plans of operations along rows: how many threads share a row, by its length, its alignment
+//! and the card.
+
+use moye::operation::{Array, Dtype};
+use moye::{Arch, Error, Rates, Result};
+use moye_device::algorithm::{
+    AnyBlock, AnyCluster, AnyWarp, Block256, Block512, Cluster256, Cluster512, Lanes8, RowBlocks, RowShape,
+    RowStride, Warp,
+};
+
+/// What the choice depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Problem {
+    /// The number of rows.
+    pub rows: u32,
+    /// Elements of a row.
+    pub columns: u32,
+    /// The element type.
+    pub dtype: Dtype,
+    /// Whether all rows are contiguous and start at multiples of 16 bytes.
+    pub aligned: bool,
+}
+
+/// A kernel, by its number among the instances of an element type, and its launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// The number of the instance: that of the shape among [`shapes`].
+    pub instance: usize,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Rows of a block.
+    pub rows: u32,
+    /// Blocks of a row.
+    pub cluster: u32,
+}
+
+/// A shape's constants as values.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    threads: u32,
+    rows: u32,
+    columns: u32,
+    aligned: bool,
+    cluster: bool,
+}
+
+const fn shape<C: RowShape>() -> Shape {
+    Shape {
+        threads: C::BLOCK,
+        rows: C::ROWS,
+        columns: C::COLUMNS,
+        aligned: C::ALIGN > 1,
+        cluster: C::Blocks::CLUSTER,
+    }
+}
+
+/// The shapes in the order of the kernels' instances. Earlier ones are preferred.
+const SHAPES: [Shape; 9] = [
+    shape::<Lanes8>(),
+    shape::<Warp>(),
+    shape::<Block256>(),
+    shape::<Block512>(),
+    shape::<AnyWarp>(),
+    shape::<AnyBlock>(),
+    shape::<Cluster256>(),
+    shape::<Cluster512>(),
+    shape::<AnyCluster>(),
+];
+
+/// The longest row, by clusters of 8 blocks.
+pub const MAX_COLUMNS: u32 = 8 * 32_768;
+/// The first architecture with clusters.
+const CLUSTERS: Arch = Arch::new(9, 0);
+
+/// The plans that hold whole rows of a problem on a card.
+pub fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
+    let fits = |(instance, shape): (usize, &Shape)| {
+        let cluster = problem.columns.div_ceil(shape.columns).max(1).next_power_of_two();
+        let has = if shape.cluster { cluster <= 8 && card.arch >= CLUSTERS } else { cluster == 1 };
+        let aligned = problem.aligned || !shape.aligned;
+        (has && aligned).then_some(Plan { instance, threads: shape.threads, rows: shape.rows, cluster })
+    };
+    SHAPES.iter().enumerate().filter_map(fits).collect()
+}
+
+/// The estimated time in microseconds: the bytes of `passes` arrays at the card's bandwidth, divided
+/// by the share of the threads' registers that hold elements, and less for rows that start anywhere.
+pub fn cost(plan: &Plan, problem: &Problem, card: &Rates, passes: f64) -> f64 {
+    let shape = SHAPES[plan.instance];
+    let bytes = f64::from(problem.rows) * f64::from(problem.columns) * problem.dtype.bytes() as f64 * passes;
+    let held = f64::from(problem.columns) / f64::from(shape.columns * plan.cluster);
+    // Few rows a block leave SMs idle while barriers wait; a cluster's barrier takes about twice a
+    // block's.
+    let barriers = match (plan.threads / plan.rows, plan.cluster) {
+        (0..=32, _) => 1.0,
+        (_, 1) => 1.05,
+        (_, cluster) => 1.1 + 0.02 * f64::from(cluster),
+    };
+    let big = if shape.threads > 256 { 1.2 } else { 1.0 };
+    let unaligned = if shape.aligned { 1.0 } else { 2.0 };
+    2.0 + bytes / card.memory * barriers * big * unaligned * (1.0 + 0.25 * (1.0 - held))
+}
+
+/// Arrays as rows along an axis: the launches, each with the strides and the offset of every array.
+pub struct RowsOf {
+    /// Rows of a launch.
+    pub rows: u32,
+    /// Elements of a row.
+    pub columns: u32,
+    /// Strides of each array, in elements.
+    pub strides: Vec<RowStride>,
+    /// The address of each array's first element, of each launch.
+    pub launches: Vec<Vec<u64>>,
+    /// Whether all rows are contiguous and start at multiples of 16 bytes.
+    pub aligned: bool,
+}
+
+impl RowsOf {
+    /// The rows of arrays of one shape along an axis. Modes that no single stride joins are one
+    /// launch for each index.
+    ///
+    /// # Errors
+    /// More rows or columns than a launch has.
+    pub fn new(operation: &'static str, arrays: &[&Array], axis: usize) -> Result<Self> {
+        let shape = &arrays[0].shape;
+        let bytes = arrays[0].dtype.bytes() as i64;
+        let columns = shape[axis];
+        if columns > MAX_COLUMNS as usize {
+            let detail = format!("rows have {columns} elements, and the kernels take at most {MAX_COLUMNS}; split them");
+            return Err(Error::Unsupported { operation, detail });
+        }
+        // The other modes, the innermost of the first array last, without those of one element.
+        let mut modes: Vec<usize> = (0..shape.len()).filter(|&mode| mode != axis && shape[mode] != 1).collect();
+        modes.sort_by_key(|&mode| std::cmp::Reverse(arrays[0].strides[mode]));
+        // Joined from the innermost on as long as every array has one stride for all.
+        let (mut rows, mut strides) = (1usize, vec![0i64; arrays.len()]);
+        while let Some(&mode) = modes.last() {
+            let joins = rows == 1
+                || arrays.iter().zip(&strides).all(|(array, stride)| array.strides[mode] == rows as i64 * stride);
+            if !joins {
+                break;
+            }
+            if rows == 1 {
+                strides = arrays.iter().map(|array| array.strides[mode]).collect();
+            }
+            rows *= shape[mode];
+            modes.pop();
+        }
+        let too_many = |rows: usize| {
+            let detail = format!("{rows} rows, and a launch has at most {}; split the array", i32::MAX);
+            Error::Unsupported { operation, detail }
+        };
+        let mut launches: Vec<Vec<u64>> = vec![arrays.iter().map(|array| array.address).collect()];
+        for mode in modes {
+            let moved = |addresses: Vec<u64>| {
+                (0..shape[mode]).map(move |index| {
+                    let by = |array: &&Array| index as i64 * array.strides[mode] * bytes;
+                    addresses.iter().zip(arrays).map(|(address, array)| address.wrapping_add_signed(by(array))).collect()
+                })
+            };
+            launches = launches.into_iter().flat_map(moved).collect();
+        }
+        let strides: Vec<_> = arrays
+            .iter()
+            .zip(strides)
+            .map(|(array, row)| RowStride { row, element: if columns > 1 { array.strides[axis] } else { 1 } })
+            .collect();
+        let is_aligned = |(address, stride): (&u64, &RowStride)| {
+            stride.element == 1 && address.is_multiple_of(16) && (rows == 1 || (stride.row * bytes) % 16 == 0)
+        };
+        let aligned = launches.iter().all(|addresses| addresses.iter().zip(&strides).all(is_aligned));
+        let rows = u32::try_from(rows).ok().filter(|&rows| rows <= i32::MAX as u32).ok_or_else(|| too_many(rows))?;
+        Ok(Self { rows, columns: columns as u32, strides, launches, aligned })
+    }
+
+    /// The problem of each launch.
+    pub fn problem(&self, dtype: Dtype) -> Problem {
+        Problem { rows: self.rows, columns: self.columns, dtype, aligned: self.aligned }
+    }
+}
+
+impl Plan {
+    /// The grid of the plan for a problem.
+    pub fn grid(&self, problem: &Problem) -> moye::Grid {
+        let blocks = problem.rows.div_ceil(self.rows) * self.cluster;
+        let grid = moye::Grid::new(blocks, self.threads);
+        if self.cluster > 1 || SHAPES[self.instance].cluster { grid.clusters(self.cluster) } else { grid }
+    }
+}

@@ -1,0 +1,116 @@
+//! From a call to launches.
+
+use super::kernel::SoftmaxKernels;
+use crate::plan::{self, Plan, Problem, RowsOf};
+use half::{bf16, f16};
+use moye::operation::{self, Call, Dtype, Launcher, Operation};
+use moye::{Ptx, Rates, Result, Stream};
+use moye_device::algorithm::RowStride;
+use moye_device::memory::{Global, GlobalMut};
+use std::marker::PhantomData;
+
+/// Softmax of elements `T`.
+struct Softmax<T>(PhantomData<T>);
+
+/// Addresses and scalars of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments {
+    x: u64,
+    y: u64,
+    ldx: RowStride,
+    ldy: RowStride,
+    /// The bits of an f32.
+    scale: u32,
+    log: bool,
+}
+
+impl<T: SoftmaxKernels> Operation for Softmax<T> {
+    type Problem = Problem;
+    type Plan = Plan;
+    type Call = Arguments;
+    const NAME: &'static str = "softmax";
+
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
+    fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
+        plan::candidates(problem, card)
+    }
+
+    fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
+        plan::cost(plan, problem, card, 2.0)
+    }
+
+    fn kernel(plan: &Plan) -> &'static str {
+        T::KERNELS[plan.instance].name()
+    }
+
+    unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
+        let Arguments { x, y, ldx, ldy, scale, log } = *call;
+        let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
+        let arguments = (x, y, problem.rows, problem.columns, ldx, ldy, f32::from_bits(scale), log);
+        // SAFETY: the caller's contract; the plan holds whole rows of this alignment.
+        unsafe { on.launch(&T::KERNELS[plan.instance], plan.grid(problem), arguments) }
+    }
+}
+
+/// Computes a call of softmax.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn softmax(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { run("softmax", stream, call, false) }
+}
+
+/// Computes a call of log-softmax.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn log_softmax(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { run("log_softmax", stream, call, true) }
+}
+
+/// Computes a call of either.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -> Result<()> {
+    let rows = rows(name, call)?;
+    if rows.rows == 0 || rows.columns == 0 {
+        return Ok(());
+    }
+    let x = call.operand(0);
+    let scale = (call.options.float("scale") as f32).to_bits();
+    for addresses in &rows.launches {
+        let (problem, ldx, ldy) = (rows.problem(x.dtype), rows.strides[0], rows.strides[1]);
+        let arguments = Arguments { x: addresses[0], y: addresses[1], ldx, ldy, scale, log };
+        // SAFETY: the caller's contract.
+        unsafe {
+            match x.dtype {
+                Dtype::F32 => operation::run::<Softmax<f32>>(stream, &problem, &arguments)?,
+                Dtype::F16 => operation::run::<Softmax<f16>>(stream, &problem, &arguments)?,
+                Dtype::Bf16 => operation::run::<Softmax<bf16>>(stream, &problem, &arguments)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The kernel that computes a call.
+pub fn explain(name: &'static str, stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
+    let (dtype, device) = (call.operand(0).dtype, stream.device());
+    let problem = rows(name, call)?.problem(dtype);
+    Ok(match dtype {
+        Dtype::F32 => Softmax::<f32>::kernel(&operation::plan::<Softmax<f32>>(device, &problem)?),
+        Dtype::F16 => Softmax::<f16>::kernel(&operation::plan::<Softmax<f16>>(device, &problem)?),
+        Dtype::Bf16 => Softmax::<bf16>::kernel(&operation::plan::<Softmax<bf16>>(device, &problem)?),
+    })
+}
+
+fn rows(name: &'static str, call: &Call<'_>) -> Result<RowsOf> {
+    let (x, y) = (call.operand(0), call.operand(1));
+    RowsOf::new(name, &[x, y], x.axis(name, call.options.int("axis"))?)
+}

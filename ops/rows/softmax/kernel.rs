@@ -1,0 +1,59 @@
+//! Softmax and log-softmax: each row is read once, into registers, and written once.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use core::f32::consts::{LN_2, LOG2_E};
+use moye_device::algorithm::*;
+use moye_device::prelude::*;
+
+/// `y = softmax(scale x)`, or its logarithm, along rows; a block for each `C::ROWS` rows, or a
+/// cluster for each row.
+///
+/// # Safety
+/// `x` and `y`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldy` apart, aligned
+/// to `C::ALIGN` bytes; `n` is at most `C::COLUMNS`, times the blocks of a cluster.
+#[kernel(
+    threads = C::BLOCK,
+    shared = (scratch: SharedArray<f32, RowScratch>),
+    instances = softmax<
+        f32 | f16 | bf16,
+        Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
+    >,
+    table = SoftmaxKernels
+)]
+pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
+    x: Global<T>,
+    y: GlobalMut<T>,
+    m: u32,
+    n: u32,
+    ldx: RowStride,
+    ldy: RowStride,
+    scale: f32,
+    log: bool,
+) where
+    f32: Convert<T>,
+{
+    let mut team = RowTeam::<C>::new(scratch);
+    let load = RowCopy::<T, C>::get_slice(thread_idx().x);
+    let (gX, gY) = (team.rows(x, (m, n), ldx), team.rows(y, (m, n), ldy)); // (BLK_M, BLK_N)
+    let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
+    let mut tXrX = tXgX.load_as(0.0f32); // (CPY, CPY_M, CPY_N)
+
+    // Powers of two: the scale and log2(e) are one factor.
+    tXrX.apply(|x| x * (scale * LOG2_E));
+    fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
+    let max = team.reduce(tXrX.reduce_rows(f32::max), f32::max); // (CPY_M)
+    tXrX.apply_rows(&max, |x, max| x - max);
+    if log {
+        let sum = tXrX.fold_rows(&tXrX.rows(0.0), |sum, x| sum + math::fast::exp2(x));
+        let sum = team.reduce(sum, f32::add).map(math::fast::log2);
+        tXrX.apply_rows(&sum, |x, sum| (x - sum) * LN_2);
+    } else {
+        tXrX.apply(math::fast::exp2);
+        let inverse = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(math::fast::rcp);
+        tXrX.apply_rows(&inverse, |x, inverse| x * inverse);
+    }
+    copy(&tXrX.convert::<T>(), load.partition_d(gY));
+}
