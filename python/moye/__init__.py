@@ -33,7 +33,12 @@ from ._moye import (
     mma_atoms,
     why_simulated,
 )
+from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
+
+log_softmax = _FUNCTIONS["log_softmax"]
+rms_norm = _FUNCTIONS["rms_norm"]
+softmax = _FUNCTIONS["softmax"]
 
 __all__ = [
     "Array",
@@ -52,9 +57,12 @@ __all__ = [
     "draw",
     "evaluate",
     "explain",
+    "log_softmax",
     "matmul",
     "mma_atoms",
+    "rms_norm",
     "scaled_dot_product_attention",
+    "softmax",
     "transpose",
     "why_simulated",
 ]

@@ -3,7 +3,7 @@
 //! The package's Python files name the arguments, find out which library an array is of and make
 //! results of the same kind; this module checks and computes. `algebra` and `picture` have the
 //! layout algebra; `operand`, `array` and `dlpack` exchange arrays; `device`, `resident`, `tensor`,
-//! `matmul`, `attention` and `movement` compute with them.
+//! `matmul`, `attention`, `movement` and `operation` compute with them.
 
 mod algebra;
 mod array;
@@ -15,6 +15,7 @@ mod error;
 mod matmul;
 mod movement;
 mod operand;
+mod operation;
 mod picture;
 mod resident;
 mod tensor;
@@ -51,5 +52,8 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(attention::attention, module)?)?;
     module.add_function(wrap_pyfunction!(attention::attention_result, module)?)?;
     module.add_function(wrap_pyfunction!(movement::copy, module)?)?;
+    module.add_function(wrap_pyfunction!(operation::declared, module)?)?;
+    module.add_function(wrap_pyfunction!(operation::declared_results, module)?)?;
+    module.add_function(wrap_pyfunction!(operation::run_declared, module)?)?;
     Ok(())
 }

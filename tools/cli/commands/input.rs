@@ -135,6 +135,25 @@ impl NpyFile {
         Ok((self.elements(&header, data)?, shape))
     }
 
+    /// The array in the file, of any number of dimensions, with its extents and its strides in
+    /// elements. The elements must be of type `T`.
+    #[allow(clippy::type_complexity, reason = "elements, extents, strides")]
+    pub fn array<T: Stored>(&self) -> Result<(Cow<'_, [T]>, Vec<usize>, Vec<i64>)> {
+        let (header, data) = self.header_of::<T>()?;
+        let elements = self.elements(&header, data)?;
+        let mut strides = vec![1; header.shape.len()];
+        let mut next = 1;
+        let inner_first: Vec<usize> = match header.is_fortran {
+            true => (0..header.shape.len()).collect(),
+            false => (0..header.shape.len()).rev().collect(),
+        };
+        for mode in inner_first {
+            strides[mode] = next;
+            next *= header.shape[mode].max(1) as i64;
+        }
+        Ok((elements, header.shape, strides))
+    }
+
     /// The header, and the data after it.
     fn header(&self) -> Result<(Header, &[u8])> {
         Header::read(&self.bytes).map_err(|error| anyhow!("{} {error}", self.name()))

@@ -19,6 +19,7 @@ mod progress;
 mod ptx_report;
 mod reference;
 mod report;
+mod run;
 mod transfer;
 mod transpose;
 mod tune;
@@ -48,6 +49,9 @@ enum Command {
     Attention(Box<attention::Attention>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     Transpose(transpose::Transpose),
+    /// Run an operation on NumPy files of float32, float16 or bfloat16: `moye run softmax x.npy -o
+    /// y.npy --axis -1`.
+    Run(run::Run),
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
     ///
     /// Both sides run in one process, in turn, on random data, and each result is checked before it
@@ -93,6 +97,7 @@ impl Cli {
             #[cfg(feature = "attention")]
             Command::Attention(command) => command.run(),
             Command::Transpose(command) => command.run(),
+            Command::Run(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Tune(command) => command.run(),
             Command::Draw(command) => command.run(),

@@ -101,7 +101,6 @@ impl Output {
     }
 
     /// Writes an array in C order as a NumPy file.
-    #[cfg(feature = "attention")]
     pub fn write_tensor<T: Stored>(self, shape: &[usize], elements: &[T]) -> Result<()> {
         self.write(|file| {
             let bar = progress::bytes("writing", size_of_val(elements) as u64);

@@ -1,0 +1,63 @@
+"""A function for each operation that the extension module declares: signature, documentation and
+call come from the declaration."""
+
+import inspect
+
+from . import _moye
+from ._arrays import library, on_device_of, operand
+
+_INPUTS = ("input", "optional")
+
+
+def _function(name, summary, operands, options):
+    positional, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    inputs = [(of, about, role) for of, about, role in operands if role in _INPUTS]
+    results = [(of, about, role) for of, about, role in operands if role not in _INPUTS]
+    parameters = [
+        inspect.Parameter(of, positional, default=inspect.Parameter.empty if role == "input" else None)
+        for of, _, role in inputs
+    ]
+    parameters += [inspect.Parameter(of, keyword, default=default) for of, _, default in options]
+    parameters += [inspect.Parameter(of, keyword, default=None) for of, _, _ in results]
+    parameters += [inspect.Parameter(of, keyword, default=None) for of in ("device", "stream")]
+    signature = inspect.Signature(parameters)
+    input_names, option_names = [of for of, _, _ in inputs], [of for of, _, _ in options]
+    first_result, *other_results = [of for of, _, _ in results]
+
+    def function(*args, **kwargs):
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{name}(): {error}") from None
+        bound.apply_defaults()
+        given = bound.arguments
+        x = given[input_names[0]]
+        of = library(x, input_names[0])
+        stream = of.stream(x, given["stream"])
+        operands = [operand(given[name], name, stream) for name in input_names]
+        chosen = {name: given[name] for name in option_names}
+        out = given[first_result]
+        is_new = out is None
+        if is_new:
+            (shape, dtype), *_ = _moye.declared_results(name, operands, chosen)
+            out = of.empty(shape, dtype, x)
+        operands.append(operand(out, first_result, stream))
+        operands += [operand(given[name], name, stream) for name in other_results]
+        with on_device_of(x):
+            _moye.run_declared(name, operands, chosen, device=given["device"], stream=stream)
+        return of.give(out, x) if is_new else out
+
+    lines = [summary[0].upper() + summary[1:] + ".", "", "Args:"]
+    lines += [f"    {of}: {about}." for of, about, _ in inputs]
+    lines += [f"    {of}: {about}." for of, about, _ in options]
+    lines += [f"    {of}: {about}; by default {'a new array' if of == first_result else 'not kept'}." for of, about, _ in results]
+    lines += ["    device, stream: as for :func:`matmul`.", "", "Returns:"]
+    lines += [f"    ``{first_result}``, or a new array of the library and on the device of ``{input_names[0]}``."]
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "moye"
+    function.__doc__ = "\n".join(lines)
+    function.__signature__ = signature
+    return function
+
+
+FUNCTIONS = {name: _function(name, *rest) for name, *rest in _moye.declared()}

@@ -1,0 +1,201 @@
+//! Declared operations: what they are, for the functions that Python makes of them, and their call.
+
+use crate::device::Place;
+use crate::error;
+use crate::movement::target;
+use crate::operand::Operand;
+use crate::tensor::Tensor;
+use moye::Device;
+use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Role, Value};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyTuple};
+
+/// The declared operations: name, summary, operands as (name, about, role), and options as (name,
+/// about, default).
+#[pyfunction]
+pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
+    let operation = |declaration: &&Declaration| {
+        let operands: Vec<_> = declaration
+            .operands
+            .iter()
+            .map(|operand| {
+                let role = match operand.role {
+                    Role::Input => "input",
+                    Role::Optional => "optional",
+                    Role::Result => "result",
+                    Role::OptionalResult => "optional result",
+                };
+                (operand.name, operand.about, role)
+            })
+            .collect();
+        let options = declaration
+            .options
+            .iter()
+            .map(|option| {
+                let default = match option.default {
+                    Value::Int(value) => value.into_pyobject(py)?.into_any(),
+                    Value::Float(value) => value.into_pyobject(py)?.into_any(),
+                    Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+                };
+                Ok((option.name, option.about, default))
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        (declaration.name, declaration.summary, operands, options).into_pyobject(py)
+    };
+    moye_rows::OPERATIONS.iter().map(operation).collect()
+}
+
+fn named(name: &str) -> PyResult<&'static Declaration> {
+    let found = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == name);
+    found.copied().ok_or_else(|| error::value(format!("there is no operation {name}")))
+}
+
+fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = Options::of(declaration);
+    for (name, value) in given {
+        let name: String = name.extract()?;
+        let value = if value.is_instance_of::<PyBool>() {
+            Value::Bool(value.extract()?)
+        } else if let Ok(value) = value.extract::<i64>() {
+            Value::Int(value)
+        } else if let Ok(value) = value.extract::<f64>() {
+            Value::Float(value)
+        } else {
+            let is = value.get_type().name()?;
+            return Err(error::kind(format!("{name} is {is}, and must be a number, True or False")));
+        };
+        options.set(declaration.name, &name, value).map_err(error::raised)?;
+    }
+    Ok(options)
+}
+
+fn dtype(name: &str, operand: &Operand) -> PyResult<Dtype> {
+    Dtype::named(operand.dtype.name).ok_or_else(|| {
+        let is = operand.dtype.name;
+        error::kind(format!("{name} has elements of {is}, and must have float32, float16 or bfloat16; convert it"))
+    })
+}
+
+fn types(declaration: &Declaration, inputs: &[Option<PyRef<'_, Operand>>]) -> PyResult<Vec<Option<ArrayType>>> {
+    let names = declaration.operands.iter().map(|operand| operand.name);
+    names
+        .zip(inputs)
+        .map(|(name, input)| {
+            let Some(input) = input else { return Ok(None) };
+            Ok(Some(ArrayType { dtype: dtype(name, input)?, shape: input.shape.clone() }))
+        })
+        .collect()
+}
+
+/// Shape and element type of each result, for the inputs in order.
+#[pyfunction]
+pub fn declared_results(
+    name: &str,
+    inputs: Vec<Option<PyRef<'_, Operand>>>,
+    given: &Bound<'_, PyDict>,
+) -> PyResult<Vec<(Vec<usize>, &'static str)>> {
+    let declaration = named(name)?;
+    let options = options(declaration, given)?;
+    let results = (declaration.results)(&types(declaration, &inputs)?, &options).map_err(error::raised)?;
+    Ok(results.into_iter().map(|ty| (ty.shape, ty.dtype.name())).collect())
+}
+
+/// The elements of an operand: their bits, which is all that moving them needs.
+enum Elements {
+    Two(Tensor<u16>),
+    Four(Tensor<u32>),
+}
+
+impl Elements {
+    fn new(device: &Device, operand: &Operand, name: &str, is_read: bool) -> PyResult<Self> {
+        Ok(match (operand.dtype.bits, is_read) {
+            (16, true) => Self::Two(Tensor::read(device, operand, name)?),
+            (16, false) => Self::Two(Tensor::written(device, operand, name)?),
+            (_, true) => Self::Four(Tensor::read(device, operand, name)?),
+            (_, false) => Self::Four(Tensor::written(device, operand, name)?),
+        })
+    }
+
+    fn array(&self, ty: ArrayType) -> Array {
+        let (address, strides) = match self {
+            Self::Two(tensor) => (tensor.buffer.address(), &tensor.strides),
+            Self::Four(tensor) => (tensor.buffer.address(), &tensor.strides),
+        };
+        let strides = strides.iter().map(|&stride| stride as i64).collect();
+        Array { dtype: ty.dtype, shape: ty.shape, strides, address }
+    }
+
+    fn give_back(&self, operand: &Operand) -> PyResult<()> {
+        match self {
+            Self::Two(tensor) => tensor.give_back(operand),
+            Self::Four(tensor) => tensor.give_back(operand),
+        }
+    }
+}
+
+/// Computes a declared operation: its operands in order, `None` for those left out.
+#[pyfunction]
+#[pyo3(signature = (name, operands, given, *, device=None, stream=None))]
+pub fn run_declared(
+    py: Python<'_>,
+    name: &str,
+    operands: Vec<Option<PyRef<'_, Operand>>>,
+    given: &Bound<'_, PyDict>,
+    device: Option<&str>,
+    stream: Option<u64>,
+) -> PyResult<()> {
+    let declaration = named(name)?;
+    let options = options(declaration, given)?;
+    let first = operands.first().and_then(Option::as_ref);
+    let first = first.ok_or_else(|| error::value(format!("{name} takes an array")))?;
+    let first_name = declaration.operands[0].name;
+    for (of, operand) in declaration.operands.iter().zip(&operands) {
+        let Some(operand) = operand else { continue };
+        operand.expect_place(of.name, (first_name, first.place))?;
+        if of.role.is_input() {
+            continue;
+        }
+        operand.expect_writable(of.name)?;
+        if let Place::Gpu(_) = operand.place {
+            for (other_of, other) in declaration.operands.iter().zip(&operands) {
+                let Some(other) = other.as_ref().filter(|_| other_of.name != of.name) else { continue };
+                let same = other.address == operand.address
+                    && other.strides == operand.strides
+                    && other.shape == operand.shape
+                    && other_of.role.is_input();
+                if !same {
+                    operand.expect_apart(of.name, (other_of.name, other))?;
+                }
+            }
+        }
+    }
+    let (device, stream) = target(first.place, device, stream)?;
+    let mut elements = Vec::with_capacity(operands.len());
+    let mut arrays = Vec::with_capacity(operands.len());
+    for (of, operand) in declaration.operands.iter().zip(&operands) {
+        let Some(operand) = operand else {
+            elements.push(None);
+            arrays.push(None);
+            continue;
+        };
+        let ty = ArrayType { dtype: dtype(of.name, operand)?, shape: operand.shape.clone() };
+        let held = Elements::new(&device, operand, of.name, of.role.is_input())?;
+        arrays.push(Some(held.array(ty)));
+        elements.push(Some(held));
+    }
+    py.detach(|| {
+        let call = Call { operands: &arrays, options: &options };
+        declaration.check(&call)?;
+        // SAFETY: the arrays are in `elements`. On a GPU the library of all of them launches what
+        // uses them on this stream, and what is written shares no memory with what is read, or is
+        // the same array.
+        unsafe { (declaration.run)(&stream, &call) }
+    })
+    .map_err(error::raised)?;
+    for ((of, operand), held) in declaration.operands.iter().zip(&operands).zip(&elements) {
+        if let (Some(operand), Some(held), false) = (operand, held, of.role.is_input()) {
+            held.give_back(operand)?;
+        }
+    }
+    Ok(())
+}

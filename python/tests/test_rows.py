@@ -1,0 +1,83 @@
+"""Declared operations from Python: their results, and what they refuse."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import moye
+
+
+def reference_softmax(x, axis):
+    x = x.astype(np.float64)
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def error(got, expected):
+    return np.linalg.norm(got.astype(np.float64) - expected) / np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("shape, axis", [((5, 100), -1), ((2, 3, 40), 1), ((7,), 0), ((3, 1500), 1)])
+@pytest.mark.parametrize("dtype, tolerance", [(np.float32, 2e-6), (np.float16, 5e-4)])
+def test_softmax_is_that_of_float64_along_any_axis(shape, axis, dtype, tolerance):
+    x = np.random.default_rng(1).normal(size=shape).astype(dtype)
+    y = moye.softmax(x, axis=axis, device="sim")
+    assert y.dtype == dtype and error(y, reference_softmax(x, axis)) < tolerance
+    assert error(moye.log_softmax(x, axis=axis, device="sim"), np.log(reference_softmax(x, axis))) < tolerance
+
+
+def test_views_are_read_and_written_where_they_are():
+    x = np.random.default_rng(2).normal(size=(6, 64)).astype(np.float32)
+    out = np.full((6, 40), 7, np.float32)
+    assert moye.softmax(x[::2, 1:39], out=out[::2, 1:39], device="sim").base is not None
+    assert error(out[::2, 1:39], reference_softmax(x[::2, 1:39], -1)) < 2e-6
+    assert (out[1::2] == 7).all() and (out[:, 0] == 7).all() and (out[:, 39] == 7).all()
+
+
+def test_rms_norm_adds_the_residual_and_keeps_the_sum():
+    random = np.random.default_rng(3)
+    x, r = (random.normal(size=(2, 3, 576)).astype(np.float32) for _ in range(2))
+    w = random.normal(size=576).astype(np.float32)
+    kept = np.empty_like(x)
+    y = moye.rms_norm(x, w, r, eps=1e-5, sum=kept, device="sim")
+    h = x.astype(np.float64) + r
+    assert error(kept, h) < 1e-7
+    assert error(y, h / np.sqrt((h**2).mean(-1, keepdims=True) + 1e-5) * w) < 1e-6
+
+
+def test_signature_and_documentation_come_from_the_declaration():
+    assert str(inspect.signature(moye.softmax)) == "(x, *, axis=-1, scale=1.0, out=None, device=None, stream=None)"
+    assert "axis: the axis along which the results sum to 1" in moye.softmax.__doc__
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda x: moye.softmax(x, axis=2, device="sim"), ValueError, "axis is 2, and an array of shape [4, 6] takes -2 to 1"),
+        (lambda x: moye.softmax(x, axis="last", device="sim"), TypeError, "axis is str, and must be a number"),
+        (lambda x: moye.softmax(x.astype(np.float64), device="sim"), TypeError, "x has elements of float64"),
+        (lambda x: moye.rms_norm(x, x[0, :5].copy(), device="sim"), ValueError, "weight has shape [5]"),
+        (lambda x: moye.softmax(x, out=x[:2].copy(), device="sim"), ValueError, "out has shape [2, 6]"),
+        (lambda x: moye.softmax(x, dim=1), TypeError, "softmax(): got an unexpected keyword argument 'dim'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_its_name_and_values(call, kind, text):
+    with pytest.raises(kind) as caught:
+        call(np.ones((4, 6), np.float32))
+    assert text in str(caught.value)
+
+
+def test_on_a_gpu_tensors_are_those_of_pytorch():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("PyTorch has no GPU")
+    for dtype, tolerance in [(torch.float32, 2e-6), (torch.bfloat16, 6e-3), (torch.float16, 1e-3)]:
+        x = torch.randn(33, 1000, device="cuda", dtype=dtype)
+        w = torch.randn(1000, device="cuda", dtype=dtype)
+        for ours, theirs in [
+            (moye.softmax(x), torch.softmax(x.double(), -1)),
+            (moye.softmax(x, axis=0), torch.softmax(x.double(), 0)),
+            (moye.rms_norm(x, w), torch.nn.functional.rms_norm(x.double(), (1000,), w.double(), 1e-6)),
+        ]:
+            assert (ours.double() - theirs).norm() / theirs.norm() < tolerance

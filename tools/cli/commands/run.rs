@@ -1,0 +1,218 @@
+//! `moye run OPERATION`: a command for each declared operation, made from its declaration.
+
+use super::input::NpyFile;
+use super::output::Output;
+use super::{DeviceArgument, progress, transfer};
+use anyhow::{Result, anyhow};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use half::{bf16, f16};
+use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
+use moye::{Buffer, Device};
+use moye_bench::dtype::Dtype as Stored;
+use std::path::PathBuf;
+
+/// The operation and its arguments.
+pub struct Run {
+    declaration: &'static Declaration,
+    matches: ArgMatches,
+}
+
+/// The file arguments and options of an operation as a command.
+fn command(declaration: &'static Declaration) -> Command {
+    let file = |operand: &OperandOf| {
+        let name = operand.name;
+        let value = format!("{}.npy", name.to_uppercase());
+        Arg::new(name).help(format!("{name}: {}", operand.about)).value_name(value).value_parser(value_parser!(PathBuf))
+    };
+    let mut is_first = true;
+    let operands = declaration.operands.iter().map(|operand| match operand.role {
+        Role::Input => file(operand).required(true),
+        Role::Result if std::mem::take(&mut is_first) => file(operand).short('o').long("output").required(true),
+        Role::Optional | Role::OptionalResult | Role::Result => file(operand).long(operand.name),
+    });
+    let option = |option: &OptionOf| {
+        let argument = Arg::new(option.name).long(option.name).allow_hyphen_values(true);
+        match option.default {
+            Value::Int(value) => argument
+                .value_name("N")
+                .value_parser(value_parser!(i64))
+                .help(format!("{} (default: {value})", option.about)),
+            Value::Float(value) => argument
+                .value_name("NUMBER")
+                .value_parser(value_parser!(f64))
+                .help(format!("{} (default: {value})", option.about)),
+            Value::Bool(_) => argument.action(ArgAction::SetTrue).help(option.about),
+        }
+    };
+    let command = Command::new(declaration.name)
+        .about(declaration.summary)
+        .args(operands)
+        .args(declaration.options.iter().map(option))
+        .arg(Arg::new("force").long("force").action(ArgAction::SetTrue).help("Overwrite the outputs if they exist"))
+        .arg_required_else_help(true);
+    DeviceArgument::augment_args(command)
+}
+
+impl Args for Run {
+    fn augment_args(command: Command) -> Command {
+        command.subcommands(moye_rows::OPERATIONS.iter().map(|declaration| self::command(declaration))).subcommand_required(true)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Run {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let found = matches.subcommand().and_then(|(name, matches)| {
+            let declaration = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == name)?;
+            Some(Self { declaration, matches: matches.clone() })
+        });
+        found.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::MissingSubcommand))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The elements of an operand on a device.
+enum Elements {
+    F32(Buffer<f32>),
+    F16(Buffer<f16>),
+    Bf16(Buffer<bf16>),
+}
+
+impl Elements {
+    /// The elements of a file, uploaded, with their strides.
+    fn read(device: &Device, file: &NpyFile) -> Result<(Self, Dtype, Vec<usize>, Vec<i64>)> {
+        macro_rules! upload {
+            ($t:ty, $variant:ident, $dtype:ident) => {{
+                let (elements, shape, strides) = file.array::<$t>()?;
+                (Self::$variant(transfer::upload(device, &elements)?), Dtype::$dtype, shape, strides)
+            }};
+        }
+        Ok(match file.dtype(None)? {
+            Stored::F16 => upload!(f16, F16, F16),
+            Stored::Bf16 => upload!(bf16, Bf16, Bf16),
+            Stored::F32 => upload!(f32, F32, F32),
+            other => {
+                return Err(anyhow!(
+                    "{} holds {other}, and operations along rows take float32, float16 or bfloat16; {}",
+                    file.name(),
+                    file.conversion(Stored::F32)?
+                ));
+            }
+        })
+    }
+
+    fn new(device: &Device, ty: &ArrayType) -> Result<Self> {
+        let elements = ty.shape.iter().product();
+        Ok(match ty.dtype {
+            Dtype::F32 => Self::F32(device.alloc_uninit(elements)?),
+            Dtype::F16 => Self::F16(device.alloc_uninit(elements)?),
+            Dtype::Bf16 => Self::Bf16(device.alloc_uninit(elements)?),
+        })
+    }
+
+    fn address(&self) -> u64 {
+        match self {
+            Self::F32(buffer) => buffer.address(),
+            Self::F16(buffer) => buffer.address(),
+            Self::Bf16(buffer) => buffer.address(),
+        }
+    }
+
+    fn write(&self, output: Output, shape: &[usize]) -> Result<()> {
+        match self {
+            Self::F32(buffer) => output.write_tensor(shape, &transfer::download(buffer)?),
+            Self::F16(buffer) => output.write_tensor(shape, &transfer::download(buffer)?),
+            Self::Bf16(buffer) => output.write_tensor(shape, &transfer::download(buffer)?),
+        }
+    }
+}
+
+impl Run {
+    pub fn run(self) -> Result<()> {
+        let Self { declaration, matches } = self;
+        let path = |operand: &OperandOf| matches.get_one::<PathBuf>(operand.name);
+        let mut options = Options::of(declaration);
+        for option in declaration.options {
+            let value = match option.default {
+                Value::Int(_) => matches.get_one(option.name).copied().map(Value::Int),
+                Value::Float(_) => matches.get_one(option.name).copied().map(Value::Float),
+                Value::Bool(_) => Some(Value::Bool(matches.get_flag(option.name))),
+            };
+            if let Some(value) = value {
+                options.set(declaration.name, option.name, value)?;
+            }
+        }
+        // Outputs are opened first, so that a wrong path is reported at once.
+        let force = matches.get_flag("force");
+        let mut outputs = Vec::new();
+        for operand in declaration.operands.iter().filter(|operand| !operand.role.is_input()) {
+            outputs.push(path(operand).map(|path| Output::create(path, force)).transpose()?);
+        }
+        let mut report = Output::report(outputs.first().and_then(Option::as_ref));
+        let device = DeviceArgument::from_arg_matches(&matches)?.open(&mut report)?;
+        let (mut memory, mut operands, mut types) = (Vec::new(), Vec::new(), Vec::new());
+        for operand in declaration.operands.iter().filter(|operand| operand.role.is_input()) {
+            let Some(path) = path(operand) else {
+                operands.push(None);
+                types.push(None);
+                continue;
+            };
+            let (elements, dtype, shape, strides) = Elements::read(&device, &NpyFile::read(path)?)?;
+            let array = Array { dtype, shape, strides, address: elements.address() };
+            types.push(Some(array.ty()));
+            operands.push(Some(array));
+            memory.push(elements);
+        }
+        let wanted = (declaration.results)(&types, &options)?;
+        let mut results = Vec::new();
+        for (ty, output) in wanted.iter().zip(&outputs) {
+            let elements = output.as_ref().map(|_| Elements::new(&device, ty)).transpose()?;
+            operands.push(elements.as_ref().map(|elements| Array::row_major(ty, elements.address())));
+            results.push(elements);
+        }
+        let call = Call { operands: &operands, options: &options };
+        declaration.check(&call)?;
+        let stream = device.default_stream();
+        let problem: Vec<_> = declaration
+            .operands
+            .iter()
+            .zip(&operands)
+            .filter_map(|(operand, array)| {
+                let array = array.as_ref().filter(|_| operand.role.is_input())?;
+                Some(format!("{} {:?} {}", operand.name, array.shape, array.dtype))
+            })
+            .collect();
+        report.line("problem", problem.join(", "));
+        if call.operand(0).elements() > 0 {
+            report.line("kernel", (declaration.explain)(&stream, &call)?);
+        }
+        // SAFETY: the arrays are in `memory` and `results`, which live until the end of this
+        // function.
+        let run = || unsafe { (declaration.run)(&stream, &call) };
+        if device.is_gpu() {
+            // The first launch loads the kernel.
+            let loading = progress::loading(&device);
+            let loaded = run();
+            loading.finish_and_clear();
+            loaded?;
+        }
+        let bar = progress::blocks(&device);
+        let time = device.time(|_| run())?;
+        bar.finish_and_clear();
+        report.line("time", format_args!("{:.3} ms", time.as_secs_f64() * 1e3));
+        for ((elements, output), ty) in results.iter().zip(outputs).zip(&wanted) {
+            if let (Some(elements), Some(output)) = (elements, output) {
+                elements.write(output, &ty.shape)?;
+            }
+        }
+        drop(memory);
+        Ok(())
+    }
+}
