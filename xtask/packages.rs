@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages of the registry.
-const PACKAGES: [&str; 11] = [
+const PACKAGES: [&str; 12] = [
     "moye",
     "moye-bench",
     "moye-build",
@@ -21,6 +21,7 @@ const PACKAGES: [&str; 11] = [
     "moye-eval",
     "moye-kernels",
     "moye-macros",
+    "moye-rows",
     "moye-sim",
     "moye-tune",
 ];

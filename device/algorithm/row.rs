@@ -23,10 +23,10 @@
 //!     let mut team = RowTeam::<C>::new(scratch);
 //!     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
 //!     let (gX, gY) = (team.rows(x, (m, n), ld), team.rows(y, (m, n), ld)); // (BLK_M, BLK_N)
-//!     let mut tXrX = load.partition_s(gX).load_as(0.0f32); // (CPY, CPY_M, CPY_N)
+//!     let mut tXrX = team.load(&load.partition_s(gX)); // (CPY, CPY_M, CPY_N)
 //!     let max = team.reduce(tXrX.map(f32::abs_value).reduce_rows(f32::max), f32::max); // (CPY_M)
 //!     tXrX.apply_rows(&max, |x, max| x / max);
-//!     copy(&tXrX.convert::<T>(), load.partition_d(gY));
+//!     team.store(&tXrX, &load.partition_d(gY));
 //! }
 //! # trait AbsValue { fn abs_value(self) -> f32; }
 //! # impl AbsValue for f32 { fn abs_value(self) -> f32 { if self < 0.0 { -self } else { self } } }
@@ -43,18 +43,19 @@
 
 use super::lanes_reduce;
 use crate::arch::{
-    ClusterWord as _, Convert, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait, lane_id,
+    ClusterWord as _, Convert, Word as _, Word128, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait, lane_id,
     map_shared, sync_threads, thread_idx,
 };
 use crate::atom::TiledCopy;
 use crate::atom::copy::AutoVectorizingCopy;
 use crate::kernel::KernelParam;
-use crate::layout::layout;
-use crate::memory::{Element, GlobalPointer, Shared, Storable};
+use crate::layout::{Layout, layout};
+use crate::memory::{Element, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::tensor::{
-    Access as _, Fragment, GlobalArray, GlobalTensor, IdentityOf, Rank, SharedTensor, StaticLayout, Strides,
+    Access as _, AccessMut as _, Fragment, FragmentLike, GlobalArray, GlobalTensor, IdentityOf, Rank, SharedTensor, StaticLayout, Strides,
     TileCoordinate,
 };
+use crate::tiling::TilingError;
 use crate::{static_layout, tiled_copy};
 use core::marker::PhantomData;
 
@@ -62,13 +63,14 @@ use core::marker::PhantomData;
 pub trait RowShape: Copy + Default + 'static {
     /// Threads of a block that share a row: a power of two.
     const THREADS: u32;
-    /// Elements of a row that a thread holds.
-    const ELEMENTS: u32;
-    /// The alignment of rows in bytes: 16, or 1 where they start at any element.
+    /// The alignment of rows in bytes: 16, where their length is a multiple of 16 bytes too, or 1
+    /// where they start at any element.
     const ALIGN: usize;
     /// The blocks that share a row: [`OneBlock`], or those of a cluster ([`ClusterBlocks`], sm_90).
     type Blocks: RowBlocks;
 
+    /// The most elements of a row that a thread holds.
+    const ELEMENTS: u32 = 32;
     /// Threads of a block.
     const BLOCK: u32 = if Self::THREADS < 128 { 128 } else { Self::THREADS };
     /// Rows of a block.
@@ -166,13 +168,12 @@ impl RowBlocks for ClusterBlocks {
 }
 
 macro_rules! shapes {
-    ($($(#[$doc:meta])* $name:ident: $threads:literal threads, $elements:literal elements, align $align:literal, $blocks:ident;)+) => { $(
+    ($($(#[$doc:meta])* $name:ident: $threads:literal threads, align $align:literal, $blocks:ident;)+) => { $(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
         impl RowShape for $name {
             const THREADS: u32 = $threads;
-            const ELEMENTS: u32 = $elements;
             const ALIGN: usize = $align;
             type Blocks = $blocks;
         }
@@ -180,23 +181,27 @@ macro_rules! shapes {
 }
 shapes! {
     /// Eight lanes share a row of at most 256 elements: 16 rows a block.
-    Lanes8: 8 threads, 32 elements, align 16, OneBlock;
+    Lanes8: 8 threads, align 16, OneBlock;
     /// A warp shares a row of at most 1,024 elements: 4 rows a block.
-    Warp: 32 threads, 32 elements, align 16, OneBlock;
+    Warp: 32 threads, align 16, OneBlock;
+    /// 128 threads share a row of at most 4,096 elements.
+    Block128: 128 threads, align 16, OneBlock;
     /// 256 threads share a row of at most 8,192 elements.
-    Block256: 256 threads, 32 elements, align 16, OneBlock;
-    /// 512 threads share a row of at most 32,768 elements.
-    Block512: 512 threads, 64 elements, align 16, OneBlock;
+    Block256: 256 threads, align 16, OneBlock;
+    /// 1,024 threads share a row of at most 32,768 elements.
+    Block1024: 1024 threads, align 16, OneBlock;
     /// A cluster shares a row of at most 8,192 elements a block.
-    Cluster256: 256 threads, 32 elements, align 16, ClusterBlocks;
+    Cluster256: 256 threads, align 16, ClusterBlocks;
+    /// A cluster shares a row of at most 16,384 elements a block.
+    Cluster512: 512 threads, align 16, ClusterBlocks;
     /// A cluster shares a row of at most 32,768 elements a block.
-    Cluster512: 512 threads, 64 elements, align 16, ClusterBlocks;
+    Cluster1024: 1024 threads, align 16, ClusterBlocks;
     /// [`Warp`], of rows that start anywhere.
-    AnyWarp: 32 threads, 32 elements, align 1, OneBlock;
-    /// [`Block512`], of rows that start anywhere.
-    AnyBlock: 512 threads, 64 elements, align 1, OneBlock;
-    /// [`Cluster512`], of rows that start anywhere.
-    AnyCluster: 512 threads, 64 elements, align 1, ClusterBlocks;
+    AnyWarp: 32 threads, align 1, OneBlock;
+    /// [`Block1024`], of rows that start anywhere.
+    AnyBlock: 1024 threads, align 1, OneBlock;
+    /// [`Cluster1024`], of rows that start anywhere.
+    AnyCluster: 1024 threads, align 1, ClusterBlocks;
 }
 
 /// The distances in elements between two rows, and between two elements of a row.
@@ -377,45 +382,162 @@ impl<C: RowShape> RowTeam<C> {
     }
 }
 
-/// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the same
-/// place, loaded a vector at a time, so that few registers hold them. Out of bounds `part` is 0.
-///
-/// # Safety
-/// Same contract as [`copy`](super::copy()), for the source.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn apply_loaded<P, S, LG, L>(
-    values: &mut Fragment<f32, L>,
-    part: &GlobalTensor<P, S, LG, ()>,
-    f: impl Fn(f32, f32) -> f32,
-) where
-    P: GlobalPointer<Element: Element + Convert<f32>>,
-    S: Strides,
-    LG: StaticLayout,
-    L: StaticLayout,
-{
-    for k in 0..const { L::LAYOUT.extent(2) as u32 } {
+impl<C: RowShape> RowTeam<C> {
+    /// Elements of the vectors that are loaded before they are used: enough to hide the latency, and
+    /// few enough for 64 registers a thread.
+    const GROUP: usize = 16;
+
+    /// The elements `from..to` of a thread's part, each vector by one predicated load; 0 out of
+    /// bounds.
+    ///
+    /// # Safety
+    /// The source is readable.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load_vectors<P, S, L>(
+        part: &GlobalTensor<P, S, L, ()>,
+        values: &mut Fragment<P::Element, FragmentLike<L>>,
+        (from, to): (usize, usize),
+    ) where
+        P: GlobalPointer<Element: Element>,
+        S: Strides,
+        L: StaticLayout,
+    {
+        let vector = const { vector::<P::Element, C>() as usize };
+        for i in from / vector..to / vector {
+            let i = i * vector;
+            let (valid, address) = (part.engine().exists::<L>(i), part.engine().address::<L>(i));
+            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
+            // fragment's elements are compact.
+            unsafe {
+                if C::ALIGN > 1 {
+                    let word = Word128::load_global_if(valid, address);
+                    values.engine_mut().store::<FragmentLike<L>, Word128>(i, word);
+                } else {
+                    let bits = <P::Element as Element>::Bits::load_global_if(valid, address);
+                    values[i] = P::Element::from_bits(bits);
+                }
+            }
+        }
+    }
+
+    /// A thread's part of the block's rows, in f32; 0 out of bounds. Each vector is one predicated
+    /// load: vectors are in bounds or out of it, as the shape's alignment holds for the length too.
+    ///
+    /// # Safety
+    /// Same contract as [`copy`](super::copy()), for the source.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn load<P, S, L>(
+        &self,
+        part: &GlobalTensor<P, S, L, ()>,
+    ) -> Fragment<f32, FragmentLike<FragmentLike<L>>>
+    where
+        P: GlobalPointer<Element: Element + Convert<f32>>,
+        S: Strides,
+        L: StaticLayout,
+    {
+        let mut values = Fragment::<P::Element, FragmentLike<L>>::zeros();
         // SAFETY: the source is readable.
-        let loaded = unsafe { part.at((.., .., k)).load_as(0.0f32) };
-        values.at_mut((.., .., k)).apply_with(&loaded, &f);
+        unsafe { Self::load_vectors(part, &mut values, (0, const { L::LAYOUT.size() as usize })) };
+        values.convert()
+    }
+
+    /// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the same
+    /// place, 0 out of bounds; a few vectors are loaded at a time, so that few registers hold them.
+    ///
+    /// # Safety
+    /// Same contract as [`load`](Self::load).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn apply_loaded<P, S, LG, L>(
+        &self,
+        values: &mut Fragment<f32, L>,
+        part: &GlobalTensor<P, S, LG, ()>,
+        f: impl Fn(f32, f32) -> f32,
+    ) where
+        P: GlobalPointer<Element: Element + Convert<f32>>,
+        S: Strides,
+        LG: StaticLayout,
+        L: StaticLayout,
+    {
+        let size = const { same_part(&L::LAYOUT, &LG::LAYOUT) };
+        for group in 0..size.div_ceil(Self::GROUP) {
+            let (from, to) = (group * Self::GROUP, ((group + 1) * Self::GROUP).min(size));
+            let mut loaded = Fragment::<P::Element, FragmentLike<LG>>::zeros();
+            // SAFETY: the source is readable.
+            unsafe { Self::load_vectors(part, &mut loaded, (from, to)) };
+            for i in from..to {
+                values[i] = f(values[i], loaded[i].convert());
+            }
+        }
+    }
+
+    /// Stores a thread's rows, rounded to the elements of `part`, each vector by one predicated
+    /// store; nothing out of bounds.
+    ///
+    /// # Safety
+    /// Same contract as [`copy`](super::copy()), for the destination.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn store<P, S, LG, L>(&self, values: &Fragment<f32, L>, part: &GlobalTensor<P, S, LG, ()>)
+    where
+        P: GlobalPointerMut<Element: Element>,
+        f32: Convert<P::Element>,
+        S: Strides,
+        LG: StaticLayout,
+        L: StaticLayout,
+    {
+        let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
+        let rounded = values.convert::<P::Element>();
+        for i in 0..size / vector {
+            let i = i * vector;
+            let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
+            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
+            // fragment's elements are compact.
+            unsafe {
+                if C::ALIGN > 1 {
+                    let word = rounded.engine().load::<FragmentLike<L>, Word128>(i);
+                    Word128::store_global_if(valid, address, word);
+                } else {
+                    <P::Element as Element>::Bits::store_global_if(valid, address, rounded[i].to_bits());
+                }
+            }
+        }
+    }
+
+    /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has no
+    /// effect on the reduction that follows.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn fill_outside<P, S, LG, L>(&self, values: &mut Fragment<f32, L>, part: &GlobalTensor<P, S, LG, ()>, value: f32)
+    where
+        P: GlobalPointer,
+        S: Strides,
+        LG: StaticLayout,
+        L: StaticLayout,
+    {
+        let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
+        for i in 0..size {
+            // As the vector that it is in.
+            if !part.engine().exists::<LG>(i / vector * vector) {
+                values[i] = value;
+            }
+        }
     }
 }
 
-/// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has no
-/// effect on the reduction that follows.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub fn fill_outside<P, S, LG, R, L>(values: &mut Fragment<f32, L>, part: &GlobalTensor<P, S, LG, R>, value: f32)
-where
-    P: GlobalPointer,
-    S: Strides,
-    LG: StaticLayout,
-    L: StaticLayout,
-{
-    const { assert!(L::LAYOUT.size() == LG::LAYOUT.size(), "fill_outside: take the part that the values were loaded from") };
-    for i in 0..Fragment::<f32, L>::SIZE {
-        if !part.engine().exists::<LG>(i) {
-            values[i] = value;
-        }
+/// The number of elements of a thread's rows and of the part that they go with.
+const fn same_part(values: &Layout, part: &Layout) -> usize {
+    if values.size() != part.size() {
+        TilingError::of("RowTeam")
+            .str("the values are ")
+            .layout(values)
+            .str(" and the part is ")
+            .layout(part)
+            .str(": take the part of the tensor by the same RowCopy")
+            .raise();
     }
+    values.size() as usize
 }

@@ -11,12 +11,12 @@
 
 #[cfg(feature = "norm")]
 pub mod norm;
-#[cfg(not(target_arch = "nvptx64"))]
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
 mod plan;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 
-#[cfg(not(target_arch = "nvptx64"))]
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
 mod host {
     use moye::operation::Declaration;
     use moye::{Device, Error, Ptx, Result, Stream};
@@ -58,7 +58,12 @@ mod host {
         }
     }
 }
-#[cfg(not(target_arch = "nvptx64"))]
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
 pub use host::{OPERATIONS, PTX};
-#[cfg(not(target_arch = "nvptx64"))]
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
 pub(crate) use host::{check_devices, each_row};
+
+/// What a registry shows.
+#[cfg(all(doctest, feature = "softmax"))]
+#[doc = include_str!("README.md")]
+mod readme {}

@@ -4,8 +4,8 @@
 use moye::operation::{Array, Dtype};
 use moye::{Arch, Error, Rates, Result};
 use moye_device::algorithm::{
-    AnyBlock, AnyCluster, AnyWarp, Block256, Block512, Cluster256, Cluster512, Lanes8, RowBlocks, RowShape,
-    RowStride, Warp,
+    AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024, Lanes8,
+    RowBlocks, RowShape, RowStride, Warp,
 };
 
 /// What the choice depends on.
@@ -17,7 +17,7 @@ pub struct Problem {
     pub columns: u32,
     /// The element type.
     pub dtype: Dtype,
-    /// Whether all rows are contiguous and start at multiples of 16 bytes.
+    /// Whether all rows are contiguous, and start at and have the length of multiples of 16 bytes.
     pub aligned: bool,
 }
 
@@ -55,15 +55,17 @@ const fn shape<C: RowShape>() -> Shape {
 }
 
 /// The shapes in the order of the kernels' instances. Earlier ones are preferred.
-const SHAPES: [Shape; 9] = [
+const SHAPES: [Shape; 11] = [
     shape::<Lanes8>(),
     shape::<Warp>(),
+    shape::<Block128>(),
     shape::<Block256>(),
-    shape::<Block512>(),
+    shape::<Block1024>(),
     shape::<AnyWarp>(),
     shape::<AnyBlock>(),
     shape::<Cluster256>(),
     shape::<Cluster512>(),
+    shape::<Cluster1024>(),
     shape::<AnyCluster>(),
 ];
 
@@ -89,14 +91,17 @@ pub fn cost(plan: &Plan, problem: &Problem, card: &Rates, passes: f64) -> f64 {
     let shape = SHAPES[plan.instance];
     let bytes = f64::from(problem.rows) * f64::from(problem.columns) * problem.dtype.bytes() as f64 * passes;
     let held = f64::from(problem.columns) / f64::from(shape.columns * plan.cluster);
-    // Few rows a block leave SMs idle while barriers wait; a cluster's barrier takes about twice a
-    // block's.
+    // An SM waits at barriers if few blocks fit on it; a cluster's barrier takes longer than a block's.
     let barriers = match (plan.threads / plan.rows, plan.cluster) {
         (0..=32, _) => 1.0,
-        (_, 1) => 1.05,
+        (_, 1) => 1.02,
         (_, cluster) => 1.1 + 0.02 * f64::from(cluster),
     };
-    let big = if shape.threads > 256 { 1.2 } else { 1.0 };
+    let big = match shape.threads {
+        0..=256 => 1.0,
+        512 => 1.2,
+        _ => 1.4,
+    };
     let unaligned = if shape.aligned { 1.0 } else { 2.0 };
     2.0 + bytes / card.memory * barriers * big * unaligned * (1.0 + 0.25 * (1.0 - held))
 }
@@ -111,7 +116,7 @@ pub struct RowsOf {
     pub strides: Vec<RowStride>,
     /// The address of each array's first element, of each launch.
     pub launches: Vec<Vec<u64>>,
-    /// Whether all rows are contiguous and start at multiples of 16 bytes.
+    /// Whether all rows are contiguous, and start at and have the length of multiples of 16 bytes.
     pub aligned: bool,
 }
 
@@ -166,7 +171,7 @@ impl RowsOf {
             .map(|(array, row)| RowStride { row, element: if columns > 1 { array.strides[axis] } else { 1 } })
             .collect();
         let is_aligned = |(address, stride): (&u64, &RowStride)| {
-            stride.element == 1 && address.is_multiple_of(16) && (rows == 1 || (stride.row * bytes) % 16 == 0)
+            stride.element == 1 && (columns as i64 * bytes) % 16 == 0 && address.is_multiple_of(16) && (rows == 1 || (stride.row * bytes) % 16 == 0)
         };
         let aligned = launches.iter().all(|addresses| addresses.iter().zip(&strides).all(is_aligned));
         let rows = u32::try_from(rows).ok().filter(|&rows| rows <= i32::MAX as u32).ok_or_else(|| too_many(rows))?;

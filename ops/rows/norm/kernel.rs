@@ -17,9 +17,10 @@ use moye_device::prelude::*;
     shared = (scratch: SharedArray<f32, RowScratch>),
     instances = rms_norm<
         f32 | f16 | bf16,
-        Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock
+        Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
     >,
     table = RmsNormKernels
@@ -43,21 +44,21 @@ pub unsafe fn rms_norm<T: Element + Convert<f32>, C: RowShape>(
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let (gX, gY) = (team.rows(x, (m, n), ldx), team.rows(y, (m, n), ldy)); // (BLK_M, BLK_N)
-    let mut tXrX = load.partition_s(gX).load_as(0.0f32); // (CPY, CPY_M, CPY_N)
+    let mut tXrX = team.load(&load.partition_s(gX)); // (CPY, CPY_M, CPY_N)
     if residual.address() != 0 {
         let gR = team.rows(residual, (m, n), ldr); // (BLK_M, BLK_N)
-        apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
+        team.apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
     }
     if sum.address() != 0 {
         let gS = team.rows(sum, (m, n), lds); // (BLK_M, BLK_N)
-        copy(&tXrX.convert::<T>(), load.partition_d(gS));
+        team.store(&tXrX, &load.partition_d(gS));
     }
     let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
     let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
     tXrX.apply_rows(&scale, |x, scale| x * scale);
     if weight.address() != 0 {
         let gW = team.rows(weight, (m, n), RowStride { row: 0, element: 1 }); // (BLK_M, BLK_N), of equal rows
-        apply_loaded(&mut tXrX, &load.partition_s(gW), |x, w| x * w);
+        team.apply_loaded(&mut tXrX, &load.partition_s(gW), |x, w| x * w);
     }
-    copy(&tXrX.convert::<T>(), load.partition_d(gY));
+    team.store(&tXrX, &load.partition_d(gY));
 }

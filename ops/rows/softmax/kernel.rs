@@ -16,9 +16,10 @@ use moye_device::prelude::*;
     shared = (scratch: SharedArray<f32, RowScratch>),
     instances = softmax<
         f32 | f16 | bf16,
-        Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock
+        Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
     >,
     table = SoftmaxKernels
@@ -39,11 +40,11 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let (gX, gY) = (team.rows(x, (m, n), ldx), team.rows(y, (m, n), ldy)); // (BLK_M, BLK_N)
     let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
-    let mut tXrX = tXgX.load_as(0.0f32); // (CPY, CPY_M, CPY_N)
+    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
 
     // Powers of two: the scale and log2(e) are one factor.
     tXrX.apply(|x| x * (scale * LOG2_E));
-    fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
+    team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
     let max = team.reduce(tXrX.reduce_rows(f32::max), f32::max); // (CPY_M)
     tXrX.apply_rows(&max, |x, max| x - max);
     if log {
@@ -55,5 +56,5 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
         let inverse = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(math::fast::rcp);
         tXrX.apply_rows(&inverse, |x, inverse| x * inverse);
     }
-    copy(&tXrX.convert::<T>(), load.partition_d(gY));
+    team.store(&tXrX, &load.partition_d(gY));
 }
