@@ -29,17 +29,16 @@ const NO_COPIED_CALLS: &str = "-Cllvm-args=-simplifycfg-max-small-block-size=0";
 /// There is nothing to link; the program does nothing.
 const NO_LINKER: &str = "-Clinker=true";
 
-/// The profile of device code, whatever the crate's own workspace says.
+/// Options of the profile that its table `package` could set otherwise: rustc takes the last one.
+const OPTIMISED: [&str; 3] = ["-Copt-level=3", "-Cdebug-assertions=off", "-Coverflow-checks=off"];
+
+/// The profile of device code, whatever the crate's own workspace and cargo's configuration say.
 const PROFILE: &[&str] = &[
-    "profile.release.opt-level=3",
     "profile.release.lto=\"fat\"",
     // Units are optimised in parallel; fat LTO merges them into one module (record 1).
     "profile.release.codegen-units=16",
-    "profile.release.incremental=false",
     "profile.release.debug=0",
     "profile.release.strip=false",
-    "profile.release.debug-assertions=false",
-    "profile.release.overflow-checks=false",
     // A panic is a trap instruction: no message is formatted and no function is called, so a bounds
     // check in a kernel costs a comparison and a branch.
     "profile.release.panic=\"immediate-abort\"",
@@ -49,6 +48,7 @@ const PROFILE: &[&str] = &[
 /// standard output, for [`messages`].
 pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &[String]) -> Command {
     let mut flags = vec![NO_LINKER, UNROLL, LAZY, NO_COPIED_BLOCKS, NO_COPIED_CALLS];
+    flags.extend(OPTIMISED);
     flags.extend(rustflags.iter().map(String::as_str));
     let mut command = environment::clean(&environment::cargo());
     command
@@ -58,6 +58,15 @@ pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &
         // that they are tested with.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+        // Cargo's configuration files apply to the nested build too. Its variables override them.
+        // In a common build directory it would wait for the lock of the outer build, which waits
+        // for this one.
+        .env("CARGO_BUILD_BUILD_DIR", target_dir)
+        // No source is in this folder, so that cargo names all of them by their absolute paths.
+        .env("CARGO_BUILD_DEP_INFO_BASEDIR", target_dir)
+        .env("CARGO_INCREMENTAL", "0")
+        .env("RUSTC_WRAPPER", "")
+        .env("RUSTC_WORKSPACE_WRAPPER", "")
         .args(subcommand)
         .args(["--quiet", "--lib", "--release", "-Zpanic-immediate-abort", "--target", TARGET])
         .arg("--target-dir")

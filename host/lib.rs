@@ -5,18 +5,15 @@
 //!
 //! # Building without CUDA
 //! Building and starting a program needs no CUDA toolkit and no driver: the driver's library is
-//! loaded when a GPU is first used ([`driver`]). The build script of one dependency, `cust`,
-//! requires a folder with `lib64` in it, such as `/usr/local/cuda`. On a machine without one, leave
-//! the feature `cust` out:
+//! loaded when a GPU is first used ([`driver`]).
 //!
 //! ```toml
-//! moye = { version = "0.1", default-features = false, features = ["cudarc", "matmul"] }
+//! [dependencies]
+//! moye = "0.1"
 //! ```
 //!
-//! The crate then calls the driver through bindings of its own. Nothing else changes.
-//!
 //! # Features
-//! `cust`, `matmul` and `movement` are on by default; a library enables what it needs
+//! `matmul` and `movement` are on by default; a library enables what it needs
 //! (`default-features = false`). Without any of them there are devices, buffers, streams, modules
 //! and launches, for your own kernels, and no kernel of this crate is compiled.
 //! - `movement`: copies and transposes.
@@ -24,7 +21,9 @@
 //!   type each.
 //! - `attention`: attention of f16, bf16 and, on Hopper, e4m3; `attention-f16`, `attention-bf16`,
 //!   `attention-e4m3` for one type each.
-//! - `cust`: calls of the driver through the bindings of `cust`.
+//! - `cust`: calls of the driver through the bindings of `cust` in place of this crate's own. The
+//!   build script of `cust` requires a folder with `lib64` in it, such as `/usr/local/cuda`, in
+//!   `CUDA_LIBRARY_PATH`. Nothing else changes.
 //! - `cudarc`: streams and slices of `cudarc`, see [`interop::cudarc`](interop). It needs no `cust`
 //!   and does not enable cuBLAS.
 //! - `candle`: products of `candle`'s tensors on the host, see [`interop::candle`](interop);

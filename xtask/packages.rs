@@ -43,7 +43,7 @@ const CUDA_VARIABLES: [&str; 7] = [
 /// A stand-in for the driver's library, for launches without a GPU.
 const DRIVER: &str = "tools/cli/tests/fake_driver/driver.rs";
 
-/// The features of the user's crate: without `cust`, so that it builds without CUDA.
+/// The features of the user's crate, which builds without CUDA.
 const FEATURES: &str = "\"cudarc\", \"movement\"";
 
 /// The crate that the program writes.
@@ -168,7 +168,7 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
             "nothing is launched without `cust`: {calls}"
         );
     }
-    // The default features, except the products, which the tools' packages have built.
+    // Features that are off by default. The tools' packages have built the products.
     let mut rest = users(checkout, folder);
     rest.current_dir(&user).args(["build", "--quiet", "--offline", "--features", "moye/cust,moye/ladder"]);
     // What CUDA's toolkit has for `cust`.

@@ -52,8 +52,9 @@ const EXAMPLES: &[&str] = &[
 ];
 
 /// All packages, with the features that are off by default. Every step uses these options, so that
-/// nothing is built twice.
-pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,ladder"];
+/// nothing is built twice. Tests, examples and the bundle launch through `cust`; the steps
+/// `packages`, `own-kernels` and `python` launch through the library's own bindings.
+pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder"];
 /// The targets that are built as programs.
 const PROGRAMS: &[&str] = &["--examples", "--bins"];
 

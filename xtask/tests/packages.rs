@@ -117,6 +117,33 @@ fn a_link_into_the_checkout_is_found() {
     assert_eq!(relative_targets(text), ["docs/a.svg", "../c.md"]);
 }
 
+/// The build script of `cust` needs a CUDA toolkit.
+#[test]
+fn a_crate_with_the_dependencies_that_the_pages_show_builds_without_cuda() {
+    let folder = std::env::temp_dir().join(format!("moye-dependencies-{}", std::process::id()));
+    for page in ["README.md", "host/README.md", "host/lib.rs"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap().replace("//! ", "");
+        let (_, block) = text.split_once("```toml\n").unwrap_or_else(|| panic!("{page} has no dependencies"));
+        let block = block.split_once("```").unwrap().0;
+        assert!(block.starts_with("[dependencies]\nmoye = "), "{page}: {block}");
+        // The published packages are those of this checkout.
+        let path = root().display().to_string();
+        let block = block.replace("moye = \"0.1\"", "moye = { path = \"../moye\" }").replace("../moye", &path);
+        std::fs::create_dir_all(folder.join("src")).unwrap();
+        std::fs::write(folder.join("src/main.rs"), "fn main() {}\n").unwrap();
+        let package = "[workspace]\n\n[package]\nname = \"user\"\nedition = \"2024\"\n\n";
+        std::fs::write(folder.join("Cargo.toml"), package.to_owned() + &block).unwrap();
+        // The versions that are downloaded.
+        std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+        let manifest = folder.join("Cargo.toml").display().to_string();
+        let tree = ["tree", "--offline", "--edges", "normal,build", "--prefix", "none"];
+        let tree = cargo(&[&tree[..], &["--manifest-path", &manifest]].concat());
+        assert!(tree.contains("\nmoye v") && tree.contains("\nmoye-kernels v"), "{page}: {tree}");
+        assert!(!tree.contains("\ncust"), "{page}: {tree}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 /// A crate with kernels of its own depends on `moye` for devices, buffers and launches.
 #[test]
 fn the_library_without_operations_depends_on_no_shipped_kernel() {
