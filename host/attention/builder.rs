@@ -192,7 +192,7 @@ impl<'a, T: AttentionElement> Attention<'a, T> {
 
     /// Variable-length sequences, packed along the tokens of a single batch: their offsets in
     /// tokens, one more than there are sequences, the last one being the end; and the longest
-    /// sequence.
+    /// sequence. Tokens of no sequence are left as they are in the results and the log-sum-exp.
     ///
     /// # Safety
     /// The offsets ascend from 0 or more to at most the tensors' tokens, and no sequence is longer

@@ -45,7 +45,7 @@ impl<T: AttentionElement> Problem<T> {
                  v's columns"
             ));
         }
-        if kv_heads == 0 || heads % kv_heads != 0 {
+        if heads > 0 && (kv_heads == 0 || heads % kv_heads != 0) {
             return mismatch(format!(
                 "{heads} query heads and {kv_heads} KV heads: the first must be a multiple of the second"
             ));
@@ -220,7 +220,7 @@ impl<T: AttentionElement> Problem<T> {
             softcap: call.softcap,
             batches: batches as u32,
             heads: heads as u32,
-            group: (heads / kv_heads) as u32,
+            group: heads.checked_div(kv_heads).unwrap_or(0).max(1) as u32,
             q_length: queries as u32,
             k_length: keys as u32,
             // Everything here that depends on extents is replaced above.
@@ -288,6 +288,9 @@ fn is_chunked<E: Element>(tensor: &ScoreTensor<'_, E>, extents: [usize; 4]) -> b
 
 /// Rows are loaded and stored 16 bytes at a time.
 fn aligned(name: &str, address: u64, shape: Shape, bytes: usize) -> Result<()> {
+    if shape.extents.contains(&0) {
+        return Ok(());
+    }
     let counts = shape.extents[..3].iter().zip(shape.strides);
     let strides_fit =
         counts.into_iter().all(|(&extent, stride)| extent <= 1 || stride.is_multiple_of(16 / bytes));
@@ -306,7 +309,7 @@ fn aligned(name: &str, address: u64, shape: Shape, bytes: usize) -> Result<()> {
 /// The kernels read the token strides of keys and values as u32.
 fn token_stride_fits(name: &str, shape: Shape) -> Result<()> {
     let stride = shape.strides[2];
-    if shape.extents[2] <= 1 || u32::try_from(stride).is_ok() {
+    if shape.extents[2] <= 1 || shape.extents.contains(&0) || u32::try_from(stride).is_ok() {
         return Ok(());
     }
     let detail = format!(
@@ -336,5 +339,7 @@ mod tests {
         assert!(aligned("q", 32, shape(72), 2).is_ok(), "strides of one batch and head do not count");
         assert!(aligned("q", 32, shape(68), 2).is_err());
         assert!(aligned("q", 8, shape(72), 2).is_err());
+        let empty = Shape { extents: [3, 0, 2, 64], strides: [1, 2, 3] };
+        assert!(aligned("q", 8, empty, 2).is_ok(), "nothing of an empty tensor is loaded");
     }
 }

@@ -55,7 +55,7 @@ struct Launch<T: AttentionElement> {
     blocks: u64,
     /// f32 elements of the splits' partial results.
     partial_o: usize,
-    partial_lse: usize,
+    partial_sums: usize,
     dv: u32,
 }
 
@@ -75,8 +75,12 @@ impl<T: AttentionElement> Launch<T> {
                 }
                 None => (Choice::Nothing, 0),
             };
-            return Ok(Self { choice, arguments, blocks, partial_o: 0, partial_lse: 0, dv: 0 });
+            return Ok(Self { choice, arguments, blocks, partial_o: 0, partial_sums: 0, dv: 0 });
         };
+        if [arguments.batches, arguments.heads, arguments.q_length].contains(&0) {
+            let choice = Choice::Nothing;
+            return Ok(Self { choice, arguments, blocks: 0, partial_o: 0, partial_sums: 0, dv: 0 });
+        }
         let general = arguments.is_general();
         let tile = if general { variant.general_tile } else { variant.tile };
         let sizes = Sizes::of(&arguments, (variant.d, variant.dv));
@@ -126,18 +130,19 @@ impl<T: AttentionElement> Launch<T> {
         let rows_of_split = [arguments.heads, arguments.q_length]
             .iter()
             .fold(u64::from(arguments.batches), |all, &factor| all.saturating_mul(factor.into()));
-        let (mut partial_o, mut partial_lse) = (0, 0);
+        let (mut partial_o, mut partial_sums) = (0, 0);
         if splits > 1 {
             // The combine kernel has a warp for each row, and counts rows in u32.
             at_most("query rows of a call with splits", rows_of_split, MAX_ROWS)?;
-            partial_lse = rows_of_split as usize * splits as usize;
-            partial_o = partial_lse * variant.dv;
+            let rows = rows_of_split as usize * splits as usize;
+            // A maximum and a sum for each row.
+            (partial_o, partial_sums) = (rows * variant.dv, 2 * rows);
         }
-        Ok(Self { choice, arguments, blocks, partial_o, partial_lse, dv: variant.dv as u32 })
+        Ok(Self { choice, arguments, blocks, partial_o, partial_sums, dv: variant.dv as u32 })
     }
 
     fn workspace_bytes(&self) -> usize {
-        4 * (self.partial_o + self.partial_lse)
+        4 * (self.partial_o + self.partial_sums)
     }
 }
 
@@ -214,7 +219,7 @@ pub unsafe fn run<T: AttentionElement>(
     if let Some(workspace) = &workspace {
         let base = workspace.address();
         launch.arguments.partial_o = GlobalMut::from_address(base);
-        launch.arguments.partial_lse = GlobalMut::from_address(base + 4 * launch.partial_o as u64);
+        launch.arguments.partial_sums = GlobalMut::from_address(base + 4 * launch.partial_o as u64);
     }
     // SAFETY: `Problem::of` has checked bounds and alignment of all tensors. `o` and the
     // log-sum-exp are borrowed mutably and share no element with the operands; the workspace is

@@ -44,6 +44,12 @@ class Numpy:
             return numpy.empty(shape, getattr(ml_dtypes, dtype))
         return numpy.empty(shape, dtype)
 
+    @staticmethod
+    def full(shape, dtype, like, value, stream):
+        result = Numpy.empty(shape, dtype, like)
+        result.fill(value)
+        return result
+
     give = staticmethod(lambda result, like: result)
 
 
@@ -95,6 +101,16 @@ class Torch:
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
 
+    @staticmethod
+    def full(shape, dtype, like, value, stream):
+        torch = sys.modules["torch"]
+        result = Torch.empty(shape, dtype, like)
+        if not like.is_cuda or stream == torch.cuda.current_stream(like.device).cuda_stream:
+            return result.fill_(value)
+        # In the order of the stream that the work goes to.
+        with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=like.device)):
+            return result.fill_(value)
+
     give = staticmethod(lambda result, like: result)
 
 
@@ -117,6 +133,11 @@ class Other:
     def empty(shape, dtype, like):
         device, index = like.__dlpack_device__()
         return Array(shape, dtype, None if device in (1, 3) else index)
+
+    @staticmethod
+    def full(shape, dtype, like, value, stream):
+        device, index = like.__dlpack_device__()
+        return Array(shape, dtype, None if device in (1, 3) else index, value)
 
     @staticmethod
     def give(result, like):

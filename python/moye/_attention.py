@@ -57,10 +57,11 @@ def scaled_dot_product_attention(
         sinks: (heads,) of float32: a score without a value, which takes its share of the softmax.
         q_scale, k_scale, v_scale: of float8_e4m3fn: the factors by which elements are multiplied,
             of float32: (1,), (heads,) or (batches, heads), of the KV heads for ``k`` and ``v``.
-            Those of ``q`` and ``k`` are positive.
+            Those of ``q`` and ``k`` are positive, which is not checked on a GPU.
         q_offsets: (sequences + 1,) of int32: sequences of variable length that follow each other
             along the tokens of the one batch of ``q``. A tensor (tokens, heads, D) becomes such a
-            batch by ``x.transpose(0, 1)[None]``.
+            batch by ``x.transpose(0, 1)[None]``. Tokens of no sequence are left as they are in
+            ``out``; in a new array they have zeros, and a log-sum-exp of minus infinity.
         k_offsets: the same for ``k`` and ``v``; without them these have a batch for each sequence,
             or pages.
         longest: (queries, keys): the longest sequences, for arrays on a GPU; by default all tokens.
@@ -109,11 +110,17 @@ def scaled_dot_product_attention(
     }
     arrays = {name: operand(array, name, stream) for name, array in read.items()}
     shape = _moye.attention_result(arrays["q"], arrays["v"])
+
+    def new(shape, dtype, value):
+        # With offsets there may be tokens of no sequence, which are not written.
+        return of.empty(shape, dtype, q) if q_offsets is None else of.full(shape, dtype, q, value, stream)
+
     is_new = out is None
     if is_new:
         dtype = arrays["q"].dtype
-        out = of.empty(tuple(shape), "bfloat16" if dtype == "float8_e4m3fn" else dtype, q)
-    lse = of.empty(tuple(shape[:3]), "float32", q) if return_lse else None
+        dtype = "bfloat16" if dtype == "float8_e4m3fn" else dtype
+        out = new(tuple(shape), dtype, 0.0)
+    lse = new(tuple(shape[:3]), "float32", float("-inf")) if return_lse else None
     arrays["out"], arrays["lse"] = operand(out, "out", stream), operand(lse, "lse", stream)
     options = {
         "causal": causal,

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 /// A row-major array on the host or on a GPU, for other libraries to take over by `from_dlpack`.
 ///
-/// `device` is a GPU's index, or None for the host. The elements are unspecified at first.
+/// `device` is a GPU's index, or None for the host. The elements are unspecified at first, or have a
+/// `value`: 0, or any number of float32.
 #[pyclass(frozen, module = "moye")]
 pub struct Array {
     shape: Vec<usize>,
@@ -47,8 +48,8 @@ impl Memory {
 #[pymethods]
 impl Array {
     #[new]
-    #[pyo3(signature = (shape, dtype, device=None))]
-    fn new(shape: Vec<usize>, dtype: &str, device: Option<u32>) -> PyResult<Self> {
+    #[pyo3(signature = (shape, dtype, device=None, value=None))]
+    fn new(shape: Vec<usize>, dtype: &str, device: Option<u32>, value: Option<f32>) -> PyResult<Self> {
         let dtype = Dtype::named(dtype).ok_or_else(|| {
             error::kind(format!("there are no elements of type {dtype}; there are {}", Dtype::names()))
         })?;
@@ -56,14 +57,23 @@ impl Array {
         let bytes = bytes.filter(|&bytes| isize::try_from(bytes).is_ok()).ok_or_else(|| {
             error::value(format!("an array of shape {shape:?} is larger than the address space"))
         })?;
+        if let Some(value) = value.filter(|&value| value != 0.0 && dtype.name != "float32") {
+            return Err(error::value(format!("elements of {} cannot be {value} at first", dtype.name)));
+        }
+        let pattern = value.unwrap_or(0.0).to_bits().to_le_bytes();
+        let line: [u8; 256] = std::array::from_fn(|at| pattern[at % 4]);
         let (place, memory) = match device {
             None => (
                 Place::Host,
-                Memory::Host((0..bytes.div_ceil(256)).map(|_| Line(UnsafeCell::new([0; 256]))).collect()),
+                Memory::Host((0..bytes.div_ceil(256)).map(|_| Line(UnsafeCell::new(line))).collect()),
             ),
             Some(index) => {
                 let device = device::of_gpu(index, None)?;
-                (Place::Gpu(index), Memory::Gpu(device.alloc_uninit(bytes).map_err(error::raised)?))
+                let memory = match value {
+                    None => device.alloc_uninit(bytes),
+                    Some(_) => device.upload(&(0..bytes).map(|at| pattern[at % 4]).collect::<Vec<u8>>()),
+                };
+                (Place::Gpu(index), Memory::Gpu(memory.map_err(error::raised)?))
             }
         };
         Ok(Self { shape, dtype, place, memory: Arc::new(memory) })

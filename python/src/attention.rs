@@ -143,6 +143,13 @@ impl Arrays<'_> {
         if self.q.place != Place::Host {
             return Ok(());
         }
+        for (name, scales) in [("q_scale", &self.q_scale), ("k_scale", &self.k_scale)] {
+            let Some(scales) = scales else { continue };
+            let (factors, _) = gathered::<f32>(scales);
+            if let Some(factor) = factors.iter().find(|&&factor| !(factor > 0.0 && factor.is_finite())) {
+                return Err(error::value(format!("{name} has {factor}, and its factors must be positive")));
+            }
+        }
         let tokens = |name: &str, array: &Operand| four(name, array).map(|[_, _, tokens, _]| tokens);
         for (name, offsets, (of, tensor)) in
             [("q_offsets", &self.q_offsets, ("q", &self.q)), ("k_offsets", &self.k_offsets, ("k", &self.k))]
@@ -348,7 +355,12 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         Tensor::<T>::read(&device, k, "k")?,
         Tensor::<T>::read(&device, v, "v")?,
     );
-    let mut result = Tensor::<T::Output>::written(&device, out, "out")?;
+    // Tokens of no sequence keep the elements that the caller's arrays have.
+    let is_partial = arrays.q_offsets.is_some();
+    let mut result = match is_partial {
+        true => Tensor::<T::Output>::read(&device, out, "out")?,
+        false => Tensor::<T::Output>::written(&device, out, "out")?,
+    };
     let view = |name, operand: &Operand, tensor: &'_ Tensor<T>| {
         Ok::<_, PyErr>((four(name, operand)?, of_heads(name, operand, &tensor.strides)?))
     };
@@ -472,7 +484,10 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
             if lse.place != Place::Host || lse.shape != [batches, heads, tokens] {
                 contiguous::<f32>(&device, lse, "lse", &[&[batches, heads, tokens]])?;
             }
-            Tensor::<f32>::written(&device, lse, "lse")
+            match is_partial {
+                true => Tensor::<f32>::read(&device, lse, "lse"),
+                false => Tensor::<f32>::written(&device, lse, "lse"),
+            }
         })
         .transpose()?;
     if let Some(lse) = &mut lse {

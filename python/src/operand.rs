@@ -64,8 +64,8 @@ impl Operand {
             place,
             address: description.address,
             dtype: description.dtype,
+            strides: meaningful(&description.shape, description.strides),
             shape: description.shape,
-            strides: description.strides,
             is_read_only: description.is_read_only,
             _owner: Owner::Capsule(imported),
         })
@@ -86,6 +86,7 @@ impl Operand {
     ) -> PyResult<Self> {
         let dtype = Dtype::named(dtype).ok_or_else(|| unknown(dtype))?;
         let place = gpu.map_or(Place::Host, Place::Gpu);
+        let strides = meaningful(&shape, strides);
         Ok(Self { place, address, dtype, shape, strides, is_read_only: false, _owner: Owner::Array(owner) })
     }
 
@@ -104,12 +105,14 @@ impl Operand {
     ) -> PyResult<Self> {
         let dtype = Dtype::named(dtype).ok_or_else(|| unknown(dtype))?;
         let bytes = dtype.bytes() as isize;
-        if let Some(stride) = strides.iter().find(|&&stride| stride % bytes != 0) {
+        let is_used = |extent: usize| extent > 1 && !shape.contains(&0);
+        let mut used = shape.iter().zip(&strides).filter(|&(&extent, _)| is_used(extent));
+        if let Some((_, stride)) = used.find(|&(_, stride)| stride % bytes != 0) {
             return Err(error::value(format!(
                 "the array has a stride of {stride} bytes, which is not a multiple of its elements' {bytes}; copy it first"
             )));
         }
-        let strides = strides.into_iter().map(|stride| stride / bytes).collect();
+        let strides = meaningful(&shape, strides.into_iter().map(|stride| stride / bytes).collect());
         Ok(Self {
             place: Place::Host,
             address,
@@ -145,6 +148,21 @@ impl Operand {
 #[pyfunction]
 pub fn element_types() -> Vec<&'static str> {
     Dtype::all_names().collect()
+}
+
+/// Strides in which those that lead to no element, along extents of 0 or 1 or of an empty array, are
+/// those of a compact array: libraries give any numbers there.
+fn meaningful(shape: &[usize], mut strides: Vec<isize>) -> Vec<isize> {
+    let Some(compact) = dlpack::compact(shape) else { return strides };
+    if shape.contains(&0) {
+        return compact;
+    }
+    for ((stride, compact), &extent) in strides.iter_mut().zip(compact).zip(shape) {
+        if extent == 1 {
+            *stride = compact;
+        }
+    }
+    strides
 }
 
 fn unknown(dtype: &str) -> PyErr {
@@ -232,12 +250,35 @@ impl Operand {
         )))
     }
 
-    /// Refuses an array that may not be written.
+    /// Refuses an array that may not be written, or has an element at several places.
     pub fn expect_writable(&self, name: &str) -> PyResult<()> {
-        match self.is_read_only {
-            true => Err(error::value(format!("{name} is read-only; give an array that may be written"))),
-            false => Ok(()),
+        if self.is_read_only {
+            return Err(error::value(format!("{name} is read-only; give an array that may be written")));
         }
+        if !self.is_injective() {
+            return Err(error::value(format!(
+                "{name} of shape {} with strides {:?} has elements that share memory; give an array without such",
+                self.shape_text(),
+                self.strides
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether no two elements share memory: in the order of strides, each stride exceeds the reach
+    /// of all smaller ones.
+    fn is_injective(&self) -> bool {
+        let modes = self.shape.iter().zip(&self.strides).filter(|&(&extent, _)| extent > 1);
+        let mut modes: Vec<_> =
+            modes.map(|(&extent, stride)| (stride.unsigned_abs() as u128, extent as u128)).collect();
+        modes.sort_unstable();
+        let mut reach = 0;
+        self.shape.contains(&0)
+            || modes.into_iter().all(|(stride, extent)| {
+                let is_above = stride > reach;
+                reach += stride * (extent - 1);
+                is_above
+            })
     }
 
     /// The addresses of the elements, from the lowest byte to past the highest.

@@ -1,6 +1,8 @@
 //! The parameter of every attention kernel: operands, strides, lengths and options.
 
 use super::schedule::Work;
+use super::softmax::RowSum;
+use moye_device::arch::{Word, Word64x2};
 use moye_device::kernel::KernelParam;
 use moye_device::memory::{Element, Global, GlobalMut};
 
@@ -81,8 +83,9 @@ pub struct Arguments<T: Element> {
     /// Workspace: normalised results of each split, f32, `(split, batch, head, token, DV)` without
     /// gaps.
     pub partial_o: GlobalMut<f32>,
-    /// Workspace: logarithms of the sums of each split, `(split, batch, head, token)` without gaps.
-    pub partial_lse: GlobalMut<f32>,
+    /// Workspace: maximum and sum of each split's row, `(split, batch, head, token, 2)` without
+    /// gaps.
+    pub partial_sums: GlobalMut<f32>,
     /// Sequences.
     pub batches: u32,
     /// Query heads.
@@ -178,7 +181,7 @@ impl<T: Element> Arguments<T> {
             pages: Global::from_address(0),
             stride_pages: 0,
             partial_o: GlobalMut::from_address(0),
-            partial_lse: GlobalMut::from_address(0),
+            partial_sums: GlobalMut::from_address(0),
             batches,
             heads,
             group: heads / kv_heads,
@@ -209,6 +212,27 @@ impl<T: Element> Arguments<T> {
     pub fn partial_row(&self, work: &Work, head: u32, token: u32) -> i64 {
         let sequence = i64::from(work.split) * i64::from(self.batches) + i64::from(work.batch);
         (sequence * i64::from(self.heads) + i64::from(head)) * i64::from(self.q_length) + i64::from(token)
+    }
+
+    /// What a unit of the scores is that the softmax takes: the scale, unless an option has to
+    /// compute with the scaled scores.
+    #[inline(always)]
+    #[must_use]
+    pub fn unit(&self) -> f32 {
+        let scaled =
+            self.softcap != 0.0 || self.bias.address() != 0 || self.slopes.address() != 0 || self.scale <= 0.0;
+        if scaled { 1.0 } else { self.scale }
+    }
+
+    /// Writes the softmax of a split's row.
+    ///
+    /// # Safety
+    /// The workspace has the row, and no other thread touches it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn write_partial_sum(&self, row: i64, sum: RowSum) {
+        let address = self.partial_sums.offset(2 * row).address();
+        Word64x2::store_global(address, Word64x2([sum.max, sum.sum].map(f32::to_bits)));
     }
 
     /// Whether an option changes single scores.

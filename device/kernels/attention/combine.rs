@@ -7,9 +7,9 @@
 use super::arguments::Arguments;
 use super::config::Half;
 use super::sequence::Sequence;
-use super::softmax::normalizer;
+use super::softmax::RowSum;
 use moye_device::arch::{
-    FULL_WARP, Word, Word64x2, Word128, block_idx, ex2_approx_f32, shuffle, shuffle_xor, sync_threads,
+    FULL_WARP, Word, Word64x2, Word128, block_idx, shuffle, shuffle_xor, sync_threads,
     thread_idx,
 };
 use moye_device::layout;
@@ -21,7 +21,7 @@ use moye_device::tensor::StaticLayout;
 pub const THREADS: u32 = 256;
 const WARPS: u32 = THREADS / 32;
 
-/// Splits of which a lane has the logarithms; 32 lanes have those of the most splits that there
+/// Splits of which a lane has maxima and sums; 32 lanes have those of the most splits that there
 /// are, 128.
 const MOST_OF_LANE: usize = 4;
 /// Splits whose results a warp loads together.
@@ -49,8 +49,7 @@ pub const fn rows_of_block(rows: u32, splits: u32) -> u32 {
     if rows <= FEW_ROWS && splits > TOGETHER as u32 { 1 } else { WARPS }
 }
 
-/// Sums the splits' results with the weights that the logarithms of their sums give, in a fixed
-/// order.
+/// Sums the splits' results with the weights that their maxima and sums give, in a fixed order.
 ///
 /// # Safety
 /// [`forward`](super::forward()) has run with the same arguments, more than one split and both
@@ -59,7 +58,6 @@ pub const fn rows_of_block(rows: u32, splits: u32) -> u32 {
 /// `CombineStorage`.
 #[inline(always)]
 pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
-    const LOG2_E: f32 = core::f32::consts::LOG2_E;
     let splits = arguments.splits;
     let (lane, warp) = (thread_idx().x % 32, shuffle(FULL_WARP, thread_idx().x / 32, 0));
     let rows = arguments.batches * arguments.heads * arguments.q_length;
@@ -93,32 +91,36 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     };
     // All lanes shuffle; those beyond the last column read what the last ones do.
     let column_of = |first: u32| (first + 4 * lane).min(dv - 4);
-    // These loads and those of the logarithms run together.
+    // These loads and those of maxima and sums run together.
     let mut loaded = load(0, column_of(0));
-    // Each lane has the logarithms of every 32nd split.
-    let mut weights = [f32::NEG_INFINITY; MOST_OF_LANE];
+    // Each lane has those of every 32nd split.
+    let mut sums = [RowSum { max: f32::MIN, sum: 0.0 }; MOST_OF_LANE];
     for i in 0..MOST_OF_LANE {
         let split = 32 * i as u32 + lane;
         if split < splits {
             let from = i64::from(split) * i64::from(rows) + i64::from(row);
-            weights[i] = arguments.partial_lse.as_const().read(from);
+            let words = Word64x2::load_global(arguments.partial_sums.offset(2 * from).address()).0;
+            sums[i] = RowSum { max: f32::from_bits(words[0]), sum: f32::from_bits(words[1]) };
         }
     }
-    let mut max = weights[0].max(weights[1]).max(weights[2].max(weights[3]));
+    let maxima = sums.map(|sum| sum.merged_max());
+    let mut max = maxima[0].max(maxima[1]).max(maxima[2].max(maxima[3]));
     for bit in 0..5 {
         max = max.max(shuffle_xor(FULL_WARP, max, 1 << bit));
     }
-    let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
-    let weights = weights.map(|lse| ex2_approx_f32(lse * LOG2_E - shift));
+    let unit = arguments.unit();
+    let weights = sums.map(|sum| sum.relative_to(max, unit));
     let mut total = (weights[0] + weights[1]) + (weights[2] + weights[3]);
     for bit in 0..5 {
         total += shuffle_xor(FULL_WARP, total, 1 << bit);
     }
-    let (inverse, sum) = normalizer(shift, total, f32::NEG_INFINITY);
+    let sink =
+        if arguments.sinks.address() == 0 { f32::NEG_INFINITY } else { arguments.sinks.read(head.into()) };
+    let (inverse, lse) = RowSum { max, sum: total }.finish(unit, sink);
     if part == 0 && lane == 0 && arguments.lse.address() != 0 {
         let strides = &arguments.stride_lse;
         let to = sequence.q_offset(strides, head) + i64::from(token) * strides.row;
-        arguments.lse.write(to, sum);
+        arguments.lse.write(to, lse);
     }
     let strides = &arguments.stride_o;
     let to = arguments.o.offset(sequence.q_offset(strides, head) + i64::from(token) * strides.row);

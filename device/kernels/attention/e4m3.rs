@@ -28,7 +28,8 @@ use super::hopper_config::{
 use super::hopper_hidden::{TileRows, recompute};
 use super::hopper_mainloop::{Barrier, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
-use super::recompute::{Row, is_hit};
+use super::recompute::is_hit;
+use super::reference::is_far;
 use super::schedule::Work;
 use super::sequence::Visible;
 use moye_device::algorithm::transpose_paired;
@@ -307,7 +308,7 @@ unsafe fn consume<C: E4m3Config>(
         let tile_row = work.row_tile * C::WARPGROUPS * 64;
         let of_keys = key_tiles::<C>(&visible, tile_row, C::WARPGROUPS * 64, (arguments.q_length, 1));
         let rows = Rows::new::<C>(visible, tile_row + 64 * warpgroup, (arguments.q_length, 1));
-        let scale = softmax_scale(arguments, scales, &work);
+        let scale = unit(arguments, scales, &work) * core::f32::consts::LOG2_E;
         let query = queries.wait();
         let operands = Operands { tSrQ: &tSrQ, tSrK, tOrV, tOnes, keys: &mut keys, values: &mut values };
         let (mut tOrO, softmax) = attend::<C, _, _, _, _>(operands, of_keys, warpgroup, &rows, scale, || {
@@ -315,22 +316,24 @@ unsafe fn consume<C: E4m3Config>(
             queries.release(query);
         });
         let factor_v = scales.v.of(work.batch, work.kv_head);
-        let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
+        let (mut factors, mut again) = ([0.0; 2], [false; 2]);
         for row in 0..2 {
-            let (factor, lse) = softmax.finish(row, scale);
-            (factors[row], logarithms[row]) = (factor * factor_v, lse);
+            let (sum, to_max) = softmax.row(row, scale);
+            let (factor, lse) = sum.finish(unit(arguments, scales, &work), f32::NEG_INFINITY);
+            (factors[row], again[row]) = (factor * to_max * factor_v, is_far(&sum, scale));
             if !C::SUMS_BY_WGMMA {
                 store_lse(|| rows.row::<C>(row), lse, arguments, &work);
             }
         }
         scale_rows(&mut tOrO, factors);
         let hides = arguments.window != Window::ALL;
-        let again = |row: usize| Row { lse: logarithms[row], again: is_hit::<_, 2>(&tOrO, row, hides) };
-        let again = [again(0), again(1)];
+        for row in 0..2 {
+            again[row] |= is_hit::<_, 2>(&tOrO, row, hides);
+        }
         let tile = [tile_row / 64 + warpgroup, 0, work.head, work.batch];
         store::<C>(&tOrO, sO, warpgroup, maps.o, tile, |sO| {
-            let scale = || softmax_scale(arguments, scales, &work);
-            let source = TileRows { arguments, work: &work, first: tile_row + 64 * warpgroup, scale };
+            let unit = || unit(arguments, scales, &work);
+            let source = TileRows { arguments, work: &work, first: tile_row + 64 * warpgroup, unit };
             recompute::<C, _>(&source, again, |row, column, results| {
                 let rounded = C::T::pack(results[0] * factor_v, results[1] * factor_v);
                 for i in 0..2 {
@@ -343,14 +346,14 @@ unsafe fn consume<C: E4m3Config>(
     bulk_wait_group_read::<0>();
 }
 
-/// The factor of the numbers' products before the softmax, for exponentials to base 2.
+/// The unit of the scores: the factor of the numbers' products before the softmax.
 ///
 /// # Safety
 /// As [`forward_e4m3`].
 #[inline(always)]
-unsafe fn softmax_scale(arguments: &Arguments<F8E4M3>, scales: &Scales, work: &Work) -> f32 {
+unsafe fn unit(arguments: &Arguments<F8E4M3>, scales: &Scales, work: &Work) -> f32 {
     let factors = scales.q.of(work.batch, work.head) * scales.k.of(work.batch, work.kv_head);
-    arguments.scale * factors * core::f32::consts::LOG2_E
+    arguments.scale * factors
 }
 
 /// Stores a warpgroup's rows of O by way of shared memory, where `fix` may change those of its

@@ -96,7 +96,7 @@ where
     let qk = C::Qk::get_slice(0);
     let mut tOrO = Fragment::<f32, AccumulatorOf<TileO<C>, C::Pv>>::filled(0.0); // (MMA, MMA_M, MMA_N)
     let mut tSums = Fragment::<f32, AccumulatorOf<TileSums, Sums>>::filled(0.0); // (MMA, MMA_M, MMA_N)
-    let mut softmax = Softmax::NONE;
+    let mut softmax = Softmax::new(scale);
     macro_rules! multiply_p {
         ($tOrP:expr, $value:expr) => {
             warpgroup_gemm(C::Pv::default(), $tOrP, &$value.of(tOrV), &mut tOrO, ScaleOut::One);

@@ -3,12 +3,16 @@
 
 use super::e4m3_config::OFFSET;
 use super::hopper_softmax::{Raised, raise};
-use super::softmax::{at, normalizer};
+use super::reference::{Reference, lowest};
+use super::softmax::{RowSum, at};
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, max3_i32, shuffle_xor, vote_any};
 use moye_device::tensor::{Fragment, StaticLayout};
 
-/// [`Softmax::max`] before the first score. Finite, so that a difference of two is a number.
-const LOWEST: f32 = -1.0e30;
+/// What the exponents of a row with the maximum `max` are relative to.
+#[inline(always)]
+fn reference(max: f32, scale: f32) -> Reference {
+    Reference::of(false, max, scale, OFFSET as f32)
+}
 
 /// What the softmax of two rows has come to. The four threads of a quad have the same rows: they
 /// agree on the maxima, and each has its own part of the sums.
@@ -25,7 +29,11 @@ pub struct Softmax {
 
 impl Softmax {
     /// Before the first tile.
-    pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
+    #[inline(always)]
+    #[must_use]
+    pub fn new(scale: f32) -> Self {
+        Self { max: [lowest(false, scale); 2], sum: [0.0; 2] }
+    }
 
     /// Replaces a tile's scores by probabilities, `2^(scale (score - max) + OFFSET)`; a hidden
     /// score is minus infinity. Returns the factors of what was accumulated before, and whether a
@@ -49,14 +57,12 @@ impl Softmax {
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 1));
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 2));
         }
-        let Raised { factors, shifts, rescale } =
-            raise(&mut self.max, &mut max, scale, LATER.then_some(slack), |max| {
-                (-max).fma(scale, OFFSET as f32)
-            });
+        let Raised { factors, references, rescale } =
+            raise(&mut self.max, &mut max, false, scale, LATER.then_some(slack), |max| reference(max, scale));
         let mut parts = [[0.0f32; 4]; 2];
         for column in 0..columns {
             for row in 0..2 {
-                let p = ex2_approx_f32(scores[at(2, row, column)].fma(scale, shifts[row]));
+                let p = ex2_approx_f32(scores[at(2, row, column)].fma(scale, references[row].shift));
                 scores[at(2, row, column)] = p;
                 if SUMS {
                     parts[row][column % 4] += p;
@@ -118,17 +124,17 @@ impl Softmax {
         }
     }
 
-    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of
-    /// its sum of exponentials; 0 and minus infinity of a row without scores.
+    /// The largest score of row `row` and its sum of exponentials, of all four threads, and the
+    /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
-    pub fn finish(&self, row: usize, scale: f32) -> (f32, f32) {
+    pub fn row(&self, row: usize, scale: f32) -> (RowSum, f32) {
         let mut sum = self.sum[row];
         sum += shuffle_xor(FULL_WARP, sum, 1);
         sum += shuffle_xor(FULL_WARP, sum, 2);
-        normalizer(self.max[row] * scale - OFFSET as f32, sum, f32::NEG_INFINITY)
+        reference(self.max[row], scale).row(self.max[row], sum, scale)
     }
 }

@@ -71,7 +71,8 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
         mma.partition_fragment_b(&sVt()), // (MMA, MMA_N, MMA_K)
     );
     let keys = C::KEYS as u32;
-    let scale_log2 = if C::GENERAL { 1.0 } else { arguments.scale * core::f32::consts::LOG2_E };
+    let unit = if C::GENERAL { arguments.unit() } else { arguments.scale };
+    let scale_log2 = unit * core::f32::consts::LOG2_E;
     let sync = || if C::GROUPS == 1 { sync_threads() } else { sync_warp(FULL_WARP) };
 
     // Repeated if hidden values may have come through; see `hidden`. The kernels without score
@@ -107,7 +108,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             arguments,
         );
         let mut results = mma.accumulator::<TileO<C>>(); // (MMA, MMA_M, MMA_N)
-        let mut softmax = Softmax::<ROWS>::new();
+        let mut softmax = Softmax::<ROWS>::new(C::GENERAL, scale_log2);
         // The thread's own place.
         let at_softmax = || (s_softmax.pointer().address() + 16 * opaque(thread_idx().x), 16 * C::THREADS);
         if C::SPARE {
@@ -183,7 +184,7 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
             if C::SPARE {
                 softmax = Softmax::load(at_softmax());
             }
-            let factors = softmax.take_in(&mut scores, scale_log2);
+            let factors = softmax.take_in(&mut scores, C::GENERAL, scale_log2);
             if C::SPARE {
                 softmax.store(at_softmax());
             }
@@ -243,10 +244,10 @@ pub unsafe fn forward<C: Config, const ROWS: usize>(
         let target = Target::<C> { arguments, work, sequence, first_row, rows, keys: (begin, end) };
         let thread_rows = rows_of_thread::<C, ROWS>(opaque(thread));
         if C::GROUPS == 1 {
-            target.write(thread, thread_rows, (at_q, sQ), &mut results, &softmax, scale_log2);
+            target.write(thread, thread_rows, (at_q, sQ), &mut results, &softmax, unit);
         } else {
             const { assert!(C::GROUPS == 1 || merge_bytes::<C>() <= buffer_bytes::<C>()) };
-            target.merge(thread, thread_rows, at_k, &results, &softmax, scale_log2);
+            target.merge(thread, thread_rows, at_k, &results, &softmax, unit);
         }
         let Some(next) = tiles.next_tile() else { return };
         // All threads have read the results in shared memory, which the next queries overwrite.

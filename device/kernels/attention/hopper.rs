@@ -16,7 +16,8 @@ use super::hopper_hidden::{TileRows, recompute};
 use super::hopper_mainloop::{Barrier, Mainloop, ResultsOf, begin_turns, scale_rows};
 use super::hopper_rows::{Rows, key_tiles};
 use super::hopper_softmax::Softmax;
-use super::recompute::{Row, Source, is_hit};
+use super::recompute::{Source, is_hit};
+use super::reference::is_far;
 use super::schedule::Work;
 use super::sequence::Visible;
 use super::softmax::at;
@@ -262,15 +263,18 @@ impl<C: Config> Tile<C> {
         arguments: &Arguments<C::T>,
     ) {
         let scale = arguments.scale * core::f32::consts::LOG2_E;
-        let (mut factors, mut logarithms) = ([0.0; 2], [0.0; 2]);
+        let (mut factors, mut again) = ([0.0; 2], [false; 2]);
         for row in 0..2 {
-            (factors[row], logarithms[row]) = softmax.finish(row, scale, f32::NEG_INFINITY);
-            store_lse(|| self.rows.row::<C>(row), logarithms[row], arguments, &self.work);
+            let (sum, to_max) = softmax.row(row, C::GENERAL, scale);
+            let (factor, lse) = sum.finish(arguments.scale, f32::NEG_INFINITY);
+            store_lse(|| self.rows.row::<C>(row), lse, arguments, &self.work);
+            (factors[row], again[row]) = (factor * to_max, is_far(&sum, scale));
         }
         scale_rows(tOrO, factors);
         let hides = arguments.window != Window::ALL;
-        let again = |row: usize| Row { lse: logarithms[row], again: is_hit::<_, 2>(tOrO, row, hides) };
-        let again = [again(0), again(1)];
+        for row in 0..2 {
+            again[row] |= is_hit::<_, 2>(tOrO, row, hides);
+        }
         if !C::SEPARATE_O {
             self.store_words(tOrO, again, arguments);
             return;
@@ -294,8 +298,7 @@ impl<C: Config> Tile<C> {
     /// Where the warpgroup's rows and its keys are in global memory.
     #[inline(always)]
     fn source<'a>(&'a self, arguments: &'a Arguments<C::T>) -> impl Source<Element = C::T> + 'a {
-        let scale = || arguments.scale * core::f32::consts::LOG2_E;
-        TileRows { arguments, work: &self.work, first: self.first, scale }
+        TileRows { arguments, work: &self.work, first: self.first, unit: || arguments.scale }
     }
 
     /// The address of a row of O from one of its columns on.
@@ -312,7 +315,7 @@ impl<C: Config> Tile<C> {
     /// # Safety
     /// As [`forward`]; all threads of the warpgroup.
     #[inline(always)]
-    unsafe fn store_words(&self, tOrO: &ResultsOf<C>, again: [Row; 2], arguments: &Arguments<C::T>) {
+    unsafe fn store_words(&self, tOrO: &ResultsOf<C>, again: [bool; 2], arguments: &Arguments<C::T>) {
         // Rows beyond the last are not stored.
         for index in 0..2 {
             let row = self.rows.row::<C>(index);

@@ -1,10 +1,12 @@
 //! Rows that a consumer warpgroup computes again; see `recompute`.
 
 use super::arguments::{Arguments, Strides};
+use super::hopper::store_lse;
 use super::hopper_config::{Config, WARPGROUP};
-use super::recompute::{Pairs, Row, Source, recompute_row};
+use super::recompute::{Pairs, Source, recompute_row};
 use super::schedule::Work;
 use super::sequence::Visible;
+use super::softmax::RowSum;
 use moye_device::arch::{FULL_WARP, opaque, thread_idx, vote_any};
 use moye_device::memory::{Element, Global};
 
@@ -15,8 +17,8 @@ pub struct TileRows<'a, T: Element, F> {
     pub work: &'a Work,
     /// The query token of the warpgroup's first row.
     pub first: u32,
-    /// Computes [`Source::scale`].
-    pub scale: F,
+    /// Computes the unit of the scores.
+    pub unit: F,
 }
 
 impl<T: Pairs, F: Fn() -> f32> Source for TileRows<'_, T, F> {
@@ -24,7 +26,15 @@ impl<T: Pairs, F: Fn() -> f32> Source for TileRows<'_, T, F> {
 
     #[inline(always)]
     fn scale(&self) -> f32 {
-        (self.scale)()
+        (self.unit)() * core::f32::consts::LOG2_E
+    }
+
+    #[inline(always)]
+    unsafe fn finish(&self, row: u32, sum: RowSum) -> f32 {
+        let (factor, lse) = sum.finish((self.unit)(), f32::NEG_INFINITY);
+        let query = self.first + row;
+        store_lse(|| (query < self.arguments.q_length).then_some(query), lse, self.arguments, self.work);
+        factor
     }
 
     #[inline(always)]
@@ -58,22 +68,22 @@ impl<T: Pairs, F: Fn() -> f32> Source for TileRows<'_, T, F> {
 #[inline(always)]
 pub unsafe fn recompute<C: Config, S: Source>(
     source: &S,
-    rows: [Row; 2],
+    rows: [bool; 2],
     mut put: impl FnMut(u32, u32, [f32; 2]),
 ) {
-    if !vote_any(FULL_WARP, rows[0].again || rows[1].again) {
+    if !vote_any(FULL_WARP, rows[0] || rows[1]) {
         return;
     }
     let of_warp = |index: u32| opaque(thread_idx().x % WARPGROUP) / 32 * 16 + 8 * index;
     // A loop that is not unrolled: few instructions.
     for index in 0..opaque(2) {
-        let row = if index == 0 { rows[0] } else { rows[1] };
-        if vote_any(FULL_WARP, row.again) {
+        let again = if index == 0 { rows[0] } else { rows[1] };
+        if vote_any(FULL_WARP, again) {
             let columns = (C::D as u32, C::DV as u32);
             if const { C::DV % 32 == 0 } {
-                recompute_row::<S, 8>(source, row, &of_warp, index, columns, &mut put);
+                recompute_row::<S, 8>(source, again, &of_warp, index, columns, &mut put);
             } else {
-                recompute_row::<S, 4>(source, row, &of_warp, index, columns, &mut put);
+                recompute_row::<S, 4>(source, again, &of_warp, index, columns, &mut put);
             }
         }
     }

@@ -159,8 +159,8 @@ where
         self.keys.release(key);
         read();
         scores.change(&mut tSrS, tile);
-        let mut softmax = Softmax::NONE;
-        softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
+        let mut softmax = Softmax::new(C::GENERAL, self.scale);
+        softmax.take_in::<_, false>(&mut tSrS, C::GENERAL, self.scale, 0.0);
         let tOrP = accumulators_as_a::<C::Pv, _, _, TileS<C>>(&tSrS);
         State { tOrO: Fragment::filled(0.0), tOrP, softmax }
     }
@@ -181,7 +181,8 @@ where
         let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
         let value = self.issue_both(state, &mut tSrS, read);
         scores.change(&mut tSrS, tile);
-        let (factors, rescale) = state.softmax.take_in::<_, true>(&mut tSrS, self.scale, C::SLACK);
+        let (factors, rescale) =
+            state.softmax.take_in::<_, true>(&mut tSrS, C::GENERAL, self.scale, C::SLACK);
         warpgroup_wait_after::<0, 2>(state.softmax.sum);
         warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
         self.values.release(value);
@@ -209,8 +210,8 @@ where
         let mut tSrS = C::Qk::get_slice(0).accumulators::<TileS<C>>(); // (MMA, MMA_M, MMA_N)
         let value = self.issue_both(state, &mut tSrS, read);
         scores.change(&mut tSrS, tile);
-        let mut softmax = Softmax::NONE;
-        softmax.take_in::<_, false>(&mut tSrS, self.scale, 0.0);
+        let mut softmax = Softmax::new(C::GENERAL, self.scale);
+        softmax.take_in::<_, false>(&mut tSrS, C::GENERAL, self.scale, 0.0);
         warpgroup_wait_after::<0, 2>(softmax.sum);
         warpgroup_fence_operand(C::Pv::default(), &mut state.tOrO);
         self.values.release(value);

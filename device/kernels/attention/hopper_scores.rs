@@ -1,8 +1,8 @@
 //! What happens to the scores of a consumer warpgroup's tile before the softmax: hidden keys and,
 //! in the kernels for all options, soft cap, ALiBi, bias and mask.
 //!
-//! Scores stay in a unit that leaves one multiplication to the softmax: the soft cap where there is
-//! one, the scale otherwise. Bias and mask are loaded a tile of keys ahead where there are
+//! Scores that only masks change stay in the unit of the scale, which leaves the multiplication to
+//! the softmax. Bias and mask are loaded a tile of keys ahead where there are
 //! registers for them. A thread loads eight neighbouring keys at a time, and the lanes of a quad
 //! exchange them: the accumulator has two columns of each eight in a lane.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
@@ -44,7 +44,7 @@ impl<C: Config> ChangeScores<C> for Rows {
 /// The unit of the scores that the softmax takes: its factor, for exponentials to base e.
 #[inline(always)]
 pub fn unit<C: Config>(arguments: &Arguments<C::T>) -> f32 {
-    if C::GENERAL && arguments.softcap != 0.0 { arguments.softcap } else { arguments.scale }
+    if C::GENERAL { arguments.unit() } else { arguments.scale }
 }
 
 /// Keys that a thread loads at a time. Rows of bias and mask begin at multiples of as many
@@ -71,7 +71,7 @@ pub struct Options<'a, C: Config> {
     rows: Rows,
     /// The first tile of keys.
     begin: u32,
-    /// The slopes of the thread's rows, in the unit of the scores.
+    /// The slopes of the thread's rows.
     slopes: [f32; 2],
     /// Where the rows begin of the tensor that is loaded ahead: the bias, or else the mask.
     ahead: [u64; 2],
@@ -87,9 +87,8 @@ impl<'a, C: Config> Options<'a, C> {
     pub unsafe fn new(scores: TileScores<'a, C>, rows: Rows, (begin, end): (u32, u32)) -> Self {
         let mut slopes = [0.0; 2];
         if scores.arguments.slopes.address() != 0 {
-            let per_unit = rcp_approx_f32(unit::<C>(scores.arguments));
             for row in 0..2 {
-                slopes[row] = scores.slope(rows.token::<C>(row).1).read(0) * per_unit;
+                slopes[row] = scores.slope(rows.token::<C>(row).1).read(0);
             }
         }
         let ahead = scores.ahead(&rows);
@@ -156,10 +155,9 @@ impl<'a, C: Config> Options<'a, C> {
         }
     }
 
-    /// Adds the bias to the thread's rows `FIRST .. END`, where it is loaded.
+    /// Scales the thread's rows `FIRST .. END` and adds the bias, which is loaded.
     #[inline(always)]
-    fn add_bias<const FIRST: usize, const END: usize>(&self, tSrS: &mut ScoresOf<C>) {
-        let per_unit = rcp_approx_f32(unit::<C>(self.scores.arguments));
+    fn add_bias<const FIRST: usize, const END: usize>(&self, tSrS: &mut ScoresOf<C>, scale: f32) {
         for row in FIRST..END {
             for chunk in 0..const { chunks::<C>() } {
                 let words = [0, 1, 2, 3].map(|word| self.loaded[index::<C>(word, chunk, row)]);
@@ -169,7 +167,7 @@ impl<'a, C: Config> Options<'a, C> {
                     let bias = C::T::unpack(words[lane]);
                     for i in 0..2 {
                         let score = at(2, row, 8 * chunk + 2 * lane + i);
-                        tSrS[score] = bias[i].fma(per_unit, tSrS[score]);
+                        tSrS[score] = tSrS[score].fma(scale, bias[i]);
                     }
                 }
             }
@@ -209,11 +207,14 @@ impl<C: Config> ChangeScores<C> for Options<'_, C> {
     #[inline(always)]
     unsafe fn change(&mut self, tSrS: &mut ScoresOf<C>, tile: u32) {
         let arguments = self.scores.arguments;
+        // The first option that computes with scaled scores scales them.
+        let mut scale = arguments.scale;
         if arguments.softcap != 0.0 {
-            let inner = arguments.scale * rcp_approx_f32(arguments.softcap);
+            let inner = scale * rcp_approx_f32(arguments.softcap);
             for score in 0..const { C::BLK_N as usize / 2 } {
-                tSrS[score] = tanh_approx_f32(tSrS[score] * inner);
+                tSrS[score] = tanh_approx_f32(tSrS[score] * inner) * arguments.softcap;
             }
+            scale = 1.0;
         }
         if arguments.slopes.address() != 0 {
             for row in 0..2 {
@@ -222,19 +223,20 @@ impl<C: Config> ChangeScores<C> for Options<'_, C> {
                 for column in 0..const { C::BLK_N as usize / 4 } {
                     let distance = (first + (column / 2 * 8 + column % 2) as f32).abs();
                     let score = at(2, row, column);
-                    tSrS[score] = distance.fma(-self.slopes[row], tSrS[score]);
+                    tSrS[score] = distance.fma(-self.slopes[row], tSrS[score] * scale);
                 }
             }
+            scale = 1.0;
         }
         // What is not loaded ahead is loaded for one row after the other.
         if self.scores.has_bias() {
             if C::AHEAD {
-                self.add_bias::<0, 2>(tSrS);
+                self.add_bias::<0, 2>(tSrS, scale);
             } else {
                 self.load_bias::<0, 1>(tile);
-                self.add_bias::<0, 1>(tSrS);
+                self.add_bias::<0, 1>(tSrS, scale);
                 self.load_bias::<1, 2>(tile);
-                self.add_bias::<1, 2>(tSrS);
+                self.add_bias::<1, 2>(tSrS, scale);
             }
         }
         if self.scores.has_mask() {
@@ -321,19 +323,21 @@ impl<C: Config> TileScores<'_, C> {
     #[inline(always)]
     pub unsafe fn score(&self, row: (u32, u32), key: u32, dot: f32) -> f32 {
         let arguments = self.arguments;
-        let per_unit = rcp_approx_f32(unit::<C>(arguments));
         let mut score = dot;
         if arguments.softcap != 0.0 {
-            score = tanh_approx_f32(score * (arguments.scale * rcp_approx_f32(arguments.softcap)));
+            let inner = arguments.scale * rcp_approx_f32(arguments.softcap);
+            score = tanh_approx_f32(score * inner) * arguments.softcap;
+        } else if arguments.unit() != arguments.scale {
+            score *= arguments.scale;
         }
         if arguments.slopes.address() != 0 {
             let distance = key as i32 - (row.0 as i32 + self.sequence.visible.shift);
-            score = (distance.abs() as f32).fma(-self.slope(row.1).read(0) * per_unit, score);
+            score = (distance.abs() as f32).fma(-self.slope(row.1).read(0), score);
         }
         if self.has_bias() {
             let from = self.element(&arguments.stride_bias, row) + i64::from(key);
             let bias: f32 = arguments.bias.read(from).convert();
-            score = bias.fma(per_unit, score);
+            score += bias;
         }
         if self.has_mask() {
             let from = self.element(&arguments.stride_mask, row) + i64::from(key);

@@ -1,11 +1,9 @@
 //! The online softmax of the two rows that a thread has of a warpgroup's tile.
 
-use super::softmax::{at, normalizer};
+use super::reference::{Reference, lowest};
+use super::softmax::{RowSum, at};
 use moye_device::arch::{FULL_WARP, Fma, ex2_approx_f32, shuffle_xor, vote_any};
 use moye_device::tensor::{Fragment, StaticLayout};
-
-/// [`Softmax::max`] before the first score. Finite, so that a difference of two is a number.
-const LOWEST: f32 = -1.0e30;
 
 /// What the softmax of two rows has come to. The four threads of a quad have the same rows: they
 /// agree on the maxima, and each has its own part of the sums.
@@ -21,14 +19,15 @@ pub struct Softmax {
 pub struct Raised {
     /// The factors of what was accumulated before.
     pub factors: [f32; 2],
-    /// What is added to each row's scaled scores.
-    pub shifts: [f32; 2],
+    /// What each row's exponents are relative to.
+    pub references: [Reference; 2],
     /// Whether a factor is not 1, of any row of the warp.
     pub rescale: bool,
 }
 
 /// Raises the maxima of a thread's two rows to `max`: with a slack, only if a maximum of the warp's
-/// rows grows by more powers of two. `shift` gives the shift of a row with that maximum.
+/// rows grows by more powers of two. `reference` gives the reference of a maximum; `any` as in
+/// [`Reference::of`].
 ///
 /// All lanes of the warp execute this call together.
 #[inline(always)]
@@ -36,9 +35,10 @@ pub struct Raised {
 pub fn raise(
     maxima: &mut [f32; 2],
     max: &mut [f32; 2],
+    any: bool,
     scale: f32,
     slack: Option<f32>,
-    shift: impl Fn(f32) -> f32,
+    reference: impl Fn(f32) -> Reference,
 ) -> Raised {
     let mut rescale = true;
     if let Some(slack) = slack {
@@ -48,18 +48,22 @@ pub fn raise(
             *max = *maxima;
         }
     }
-    let (mut factors, mut shifts) = ([1.0; 2], [0.0; 2]);
+    let references = max.map(&reference);
+    let mut factors = [1.0; 2];
     for row in 0..2 {
-        factors[row] = ex2_approx_f32((maxima[row] - max[row]) * scale);
+        factors[row] = reference(maxima[row]).factor(&references[row], any, scale);
         maxima[row] = max[row];
-        shifts[row] = shift(max[row]);
     }
-    Raised { factors, shifts, rescale }
+    Raised { factors, references, rescale }
 }
 
 impl Softmax {
-    /// Before the first tile.
-    pub const NONE: Self = Self { max: [LOWEST; 2], sum: [0.0; 2] };
+    /// Before the first tile; `any` as in [`Reference::of`].
+    #[inline(always)]
+    #[must_use]
+    pub fn new(any: bool, scale: f32) -> Self {
+        Self { max: [lowest(any, scale); 2], sum: [0.0; 2] }
+    }
 
     /// Replaces a tile's scores by `2^(scale (score - max))` and takes them in; a hidden
     /// score is minus infinity. What was accumulated before must be multiplied by the factors that
@@ -67,12 +71,14 @@ impl Softmax {
     ///
     /// Where no maximum of the warp's rows grows by more than `slack` powers of two, the maxima
     /// stay: the probabilities are larger by as much, and so is their sum. The results are the same
-    /// up to rounding. All lanes of the warp execute this call together.
+    /// up to rounding. `any` as in [`Reference::of`]. All lanes of the warp execute this call
+    /// together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take_in<L: StaticLayout, const LATER: bool>(
         &mut self,
         scores: &mut Fragment<f32, L>,
+        any: bool,
         scale: f32,
         slack: f32,
     ) -> ([f32; 2], bool) {
@@ -89,13 +95,22 @@ impl Softmax {
             max[row] = max[row].max(shuffle_xor(FULL_WARP, max[row], 2));
         }
         let slack = (LATER && slack > 0.0).then_some(slack);
-        let Raised { factors, shifts, rescale } =
-            raise(&mut self.max, &mut max, scale, slack, |max| -max * scale);
+        let Raised { factors, references, rescale } =
+            raise(&mut self.max, &mut max, any, scale, slack, |max| Reference::of(any, max, scale, 0.0));
+        let subtracts = || references[0].subtracts() || references[1].subtracts();
+        if any && vote_any(FULL_WARP, subtracts()) {
+            for column in 0..columns {
+                for row in 0..2 {
+                    let score = scores[at(2, row, column)];
+                    scores[at(2, row, column)] = score - references[row].subtract;
+                }
+            }
+        }
         let mut parts = [[0.0f32; 4]; 2];
         // Both rows at a time: a warp waits for the shuffles of both maxima once.
         for column in 0..columns {
             for row in 0..2 {
-                let p = ex2_approx_f32(scores[at(2, row, column)].fma(scale, shifts[row]));
+                let p = ex2_approx_f32(scores[at(2, row, column)].fma(scale, references[row].shift));
                 scores[at(2, row, column)] = p;
                 parts[row][column % 4] += p;
             }
@@ -107,18 +122,17 @@ impl Softmax {
         (factors, rescale)
     }
 
-    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of
-    /// its sum of exponentials. `sink` is a score without a value, minus infinity for none. A row
-    /// without scores has 0 and minus infinity.
+    /// The largest score of row `row` and its sum of exponentials, of all four threads, and the
+    /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
-    pub fn finish(&self, row: usize, scale: f32, sink: f32) -> (f32, f32) {
+    pub fn row(&self, row: usize, any: bool, scale: f32) -> (RowSum, f32) {
         let mut sum = self.sum[row];
         sum += shuffle_xor(FULL_WARP, sum, 1);
         sum += shuffle_xor(FULL_WARP, sum, 2);
-        normalizer(self.max[row] * scale, sum, sink)
+        Reference::of(any, self.max[row], scale, 0.0).row(self.max[row], sum, scale)
     }
 }

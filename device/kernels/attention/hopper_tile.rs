@@ -10,6 +10,7 @@ use super::recompute::Source;
 use super::schedule::Work;
 use super::scores::token;
 use super::sequence::Sequence;
+use super::softmax::RowSum;
 use moye_device::arch::{lane_id, opaque};
 use moye_device::collective::WorkTile;
 use moye_device::memory::Global;
@@ -84,21 +85,33 @@ impl<'a, C: Config> Tile<'a, C> {
         self.arguments.partial_row(&self.work, head, token)
     }
 
-    /// Writes the logarithm of a row's sum: one lane of the four that have the row.
+    /// Writes the log-sum-exp of a row, or of a split maximum and sum: one lane of the four that
+    /// have the row. Returns the factor of the row's results. Splits leave the sinks out.
     ///
     /// # Safety
-    /// The place may be written, and no other thread touches it.
+    /// The place may be written, and no other thread touches it; the sinks may be read.
     #[inline(always)]
-    pub unsafe fn store_lse(&self, row: Option<u32>, lse: f32) {
-        let Some(row) = row.filter(|_| lane_id().is_multiple_of(4)) else { return };
-        if self.arguments.splits > 1 {
-            self.arguments.partial_lse.write(self.partial_row(row), lse);
-        } else if self.arguments.lse.address() != 0 {
-            let (token, head) = self.token(row);
-            let strides = &self.arguments.stride_lse;
-            let first = self.sequence.q_offset(strides, head);
-            self.arguments.lse.write(first + i64::from(token) * strides.row, lse);
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn finish(&self, row: Option<u32>, unit: f32, sum: RowSum) -> f32 {
+        let Arguments { lse: to, stride_lse: strides, sinks, splits, .. } = self.arguments;
+        let mut sink = f32::NEG_INFINITY;
+        if let Some(row) = row
+            && sinks.address() != 0
+            && *splits == 1
+        {
+            sink = sinks.read(self.token(row).1.into());
         }
+        let (factor, lse) = sum.finish(unit, sink);
+        if let Some(row) = row.filter(|_| lane_id().is_multiple_of(4)) {
+            if *splits > 1 {
+                self.arguments.write_partial_sum(self.partial_row(row), sum);
+            } else if to.address() != 0 {
+                let (token, head) = self.token(row);
+                let first = self.sequence.q_offset(strides, head);
+                to.write(first + i64::from(token) * strides.row, lse);
+            }
+        }
+        factor
     }
 }
 
@@ -133,6 +146,12 @@ impl<C: Config> Source for Varied<'_, C> {
         }
         let (token, head) = self.token(row);
         self.tile.scores().score((token, head - self.tile.work.head), key, dot)
+    }
+
+    #[inline(always)]
+    unsafe fn finish(&self, row: u32, sum: RowSum) -> f32 {
+        let row = self.first + row;
+        self.tile.finish((row < self.tile.rows).then_some(row), unit::<C>(self.tile.arguments), sum)
     }
 
     #[inline(always)]

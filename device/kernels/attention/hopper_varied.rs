@@ -24,7 +24,8 @@ use super::hopper_rows::Rows;
 use super::hopper_scores::{Options, unit};
 use super::hopper_softmax::Softmax;
 use super::hopper_tile::{Tile, Varied};
-use super::recompute::{Row, is_hit};
+use super::recompute::is_hit;
+use super::reference::is_far;
 use super::rows::Rows as Moved;
 use super::softmax::at;
 use core::marker::PhantomData;
@@ -187,7 +188,7 @@ unsafe fn consume<C: Config>(
             Barrier::Warpgroup.of(warpgroup).sync();
             let mut rows = Rows::new::<C>(tile.sequence.visible, first, (tile.rows, arguments.pack));
             let (mut tOrO, softmax) = if tile.keys.0 >= tile.keys.1 {
-                (Fragment::filled(0.0), Softmax::NONE)
+                (Fragment::filled(0.0), Softmax::new(C::GENERAL, scale))
             } else if C::GENERAL {
                 mainloop.all(tile.keys, &mut Options::new(tile.scores(), rows, tile.keys))
             } else {
@@ -210,8 +211,8 @@ unsafe fn consume<C: Config>(
     }
 }
 
-/// Divides the results by the softmax's sums and writes the logarithms of these. Returns the
-/// logarithms of the thread's two rows, and which of the rows have to be computed again.
+/// Divides the results by the softmax's sums and writes the logarithms of these. Returns which of
+/// the thread's two rows have to be computed again.
 ///
 /// # Safety
 /// As [`forward_varied`]; all lanes of the warp execute this call together.
@@ -221,25 +222,19 @@ unsafe fn normalize<C: Config>(
     rows: &Rows,
     tOrO: &mut ResultsOf<C>,
     softmax: &Softmax,
-) -> [Row; 2] {
-    let scale = unit::<C>(tile.arguments) * core::f32::consts::LOG2_E;
-    let (mut factors, mut again) = ([0.0; 2], [Row { lse: 0.0, again: false }; 2]);
+) -> [bool; 2] {
+    let unit = unit::<C>(tile.arguments);
+    let scale = unit * core::f32::consts::LOG2_E;
+    let (mut factors, mut again) = ([0.0; 2], [false; 2]);
     for index in 0..2 {
         let row = rows.row::<C>(index);
-        // A head's sink is split 0's.
-        let sink = match row {
-            Some(row) if tile.arguments.sinks.address() != 0 && tile.work.split == 0 => {
-                tile.arguments.sinks.read(tile.token(row).1.into())
-            }
-            _ => f32::NEG_INFINITY,
-        };
-        let (factor, lse) = softmax.finish(index, scale, sink);
-        tile.store_lse(row, lse);
-        (factors[index], again[index].lse) = (factor, lse);
+        let (sum, to_max) = softmax.row(index, C::GENERAL, scale);
+        factors[index] = tile.finish(row, unit, sum) * to_max;
+        again[index] = !C::GENERAL && is_far(&sum, scale);
     }
     scale_rows(tOrO, factors);
     for index in 0..2 {
-        again[index].again = is_hit::<_, 2>(tOrO, index, true);
+        again[index] |= is_hit::<_, 2>(tOrO, index, true);
     }
     again
 }
@@ -275,7 +270,7 @@ unsafe fn store<C: Config>(
     tile: &Tile<'_, C>,
     warpgroup: u32,
     tOrO: &ResultsOf<C>,
-    again: &[Row; 2],
+    again: &[bool; 2],
     first: u32,
     sO: SharedTensor<Element<C>, OwnRows<SmemO<C>>>,
 ) {
@@ -313,7 +308,7 @@ unsafe fn store_partial<C: Config>(
     tile: &Tile<'_, C>,
     rows: &Rows,
     tOrO: &ResultsOf<C>,
-    again: &[Row; 2],
+    again: &[bool; 2],
     first: u32,
 ) {
     // What a thread computes again, it has stored itself.

@@ -4,9 +4,10 @@
 //! - `arguments`: the parameter of all kernels; `sequence`: lengths, and which keys a query sees;
 //!   `schedule`: which tile a block has.
 //! - `config`: the shape of a kernel as a type; `rows`: tiles between global and shared memory.
-//! - `softmax`: the online softmax; `scores`: soft cap, ALiBi, bias, masks.
-//! - `recompute`: rows that a value has reached which a mask hides and which is not a number;
-//!   `hidden`: the same where scores have options.
+//! - `softmax`: the online softmax; `reference`: scores of any size in it; `scores`: soft cap,
+//!   ALiBi, bias, masks.
+//! - `recompute`: rows that a value has reached which a mask hides and which is not a number, and
+//!   rows whose scores are too large; `hidden`: the former where scores have options.
 //! - `hopper`: the kernel for sm_90a; `hopper_varied`: the one for pages, variable lengths, packed
 //!   heads and splits.
 //! - `hopper_mainloop`, `hopper_config`, `hopper_hidden`, `hopper_pages`, `hopper_places`,
@@ -65,6 +66,7 @@ mod hopper_tile;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod hopper_varied;
 mod recompute;
+mod reference;
 mod results;
 mod rows;
 mod schedule;
@@ -88,4 +90,4 @@ pub use hopper_entries::*;
 pub use hopper_scores::CHUNK;
 pub use schedule::{OneWork, Work};
 pub use sequence::{Sequence, Visible};
-pub use softmax::{Softmax, at, log2, normalizer};
+pub use softmax::{RowSum, Softmax, at, log2};

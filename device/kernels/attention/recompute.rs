@@ -1,12 +1,11 @@
-//! Recomputes the rows of results that a NaN or an infinity has reached through a hidden row of V:
-//! `0 * NaN` must not reach a result.
-//!
-//! Tensor cores multiply every row of a tile of V. Where a mask hides some of a tile's rows, a row
-//! of results that is not finite is computed once more, key by key from global memory, over the
-//! keys that its query sees.
+//! Recomputes single rows of results, key by key from global memory, over the keys that the query
+//! sees:
+//! - rows that a NaN or an infinity has reached through a hidden row of V: tensor cores multiply
+//!   every row of a tile of V, and `0 * NaN` must not reach a result;
+//! - rows whose scores are too large for the online softmax, see `reference`.
 
 use super::config::Half;
-use super::softmax::at;
+use super::softmax::{RowSum, at};
 use half::{bf16, f16};
 use moye_device::arch::{
     FULL_WARP, Fma, ballot, e4m3x2_to_f16x2, ex2_approx_f32, f16_to_f32, lane_id, opaque, shuffle_xor,
@@ -64,6 +63,13 @@ pub trait Source {
         dot
     }
 
+    /// Stores what the softmax of row `row` came to and returns the factor of its results. All
+    /// threads of the row's quad call it.
+    ///
+    /// # Safety
+    /// No other thread touches the place.
+    unsafe fn finish(&self, row: u32, sum: RowSum) -> f32;
+
     /// The keys that some of the rows `first ..= last` see.
     fn hull(&self, first: u32, last: u32) -> (i32, i32);
 
@@ -72,15 +78,6 @@ pub trait Source {
 
     /// A row of K and of V.
     fn key(&self, key: u32) -> (Global<Self::Element>, Global<Self::Element>);
-}
-
-/// One of a thread's rows of results, which the four threads of a quad share.
-#[derive(Clone, Copy)]
-pub struct Row {
-    /// The natural logarithm of its sum of exponentials.
-    pub lse: f32,
-    /// Whether it is to be computed again.
-    pub again: bool,
 }
 
 /// Whether a row of results has to be computed again: a mask hides keys (`hides`), and the row is
@@ -112,14 +109,14 @@ pub fn is_hit<L: StaticLayout, const ROWS: usize>(
 #[inline(always)]
 pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
     source: &S,
-    rows: [Row; ROWS],
+    rows: [bool; ROWS],
     of_warp: impl Fn(u32) -> u32,
     columns: (u32, u32),
     mut put: impl FnMut(u32, u32, [f32; 2]),
 ) {
-    let mut again = rows[0].again;
+    let mut again = rows[0];
     for row in 1..ROWS {
-        again |= rows[row].again;
+        again |= rows[row];
     }
     if !vote_any(FULL_WARP, again) {
         return;
@@ -127,24 +124,24 @@ pub unsafe fn recompute_rows<S: Source, const ROWS: usize, const SUMS: usize>(
     // A loop that is not unrolled: few instructions.
     for index in 0..opaque(ROWS as u32) {
         // A run-time index would move the rows to local memory.
-        let mut row = rows[ROWS - 1];
+        let mut again = rows[ROWS - 1];
         for i in (0..ROWS - 1).rev() {
-            row = if index == i as u32 { rows[i] } else { row };
+            again = if index == i as u32 { rows[i] } else { again };
         }
-        if vote_any(FULL_WARP, row.again) {
-            recompute_row::<S, SUMS>(source, row, &of_warp, index, columns, &mut put)
+        if vote_any(FULL_WARP, again) {
+            recompute_row::<S, SUMS>(source, again, &of_warp, index, columns, &mut put)
         }
     }
 }
 
-/// Computes the row `index` of those threads again of which `row` says so.
+/// Computes the row `index` of those threads again that say so.
 ///
 /// # Safety
 /// As [`recompute_rows`].
 #[inline(always)]
 pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
     source: &S,
-    row: Row,
+    again: bool,
     of_warp: &impl Fn(u32) -> u32,
     index: u32,
     (d, dv): (u32, u32),
@@ -153,14 +150,14 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
     // What seldom runs keeps no register alive elsewhere: it computes all that it needs of the
     // arguments.
     let scale = source.scale();
-    let sees = row.again && row.lse != f32::NEG_INFINITY;
-    let shift = -row.lse * core::f32::consts::LOG2_E;
     let lane = lane_id();
     let of_warp = of_warp(index);
     let place = of_warp + accumulator_row(lane);
     let (q, (begin, end)) = source.query(place);
     let (from, to) = source.hull(of_warp, of_warp + 7);
-    for part in 0..opaque(dv / (4 * SUMS as u32)) {
+    let (mut row, mut factor) = (RowSum { max: f32::MIN, sum: 0.0 }, 0.0);
+    // The row's maximum and sum, then its results, a part of the columns at a time.
+    for part in 0..opaque(1 + dv / (4 * SUMS as u32)) {
         let mut sums = [0.0f32; SUMS];
         for key in from..to {
             let (k, v) = source.key(key as u32);
@@ -172,10 +169,20 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
             }
             dot += shuffle_xor(FULL_WARP, dot, 1);
             dot += shuffle_xor(FULL_WARP, dot, 2);
-            let p = ex2_approx_f32(source.score(place, key as u32, dot).fma(scale, shift));
-            if sees && key >= begin && key < end && p != 0.0 {
+            let score = source.score(place, key as u32, dot);
+            if !again || key < begin || key >= end || score == f32::NEG_INFINITY {
+                continue;
+            }
+            if part == 0 {
+                let max = row.max.max(score);
+                let before = row.sum * ex2_approx_f32((row.max - max) * scale);
+                row = RowSum { max, sum: before + ex2_approx_f32((score - max) * scale) };
+                continue;
+            }
+            let p = ex2_approx_f32((score - row.max) * scale);
+            if p != 0.0 {
                 for pair in 0..SUMS / 2 {
-                    let word = part * (2 * SUMS as u32) + 4 * pair as u32 + lane % 4;
+                    let word = (part - 1) * (2 * SUMS as u32) + 4 * pair as u32 + lane % 4;
                     let v = Pairs::pair(v, word.into());
                     for i in 0..2 {
                         sums[2 * pair + i] = p.fma(v[i], sums[2 * pair + i]);
@@ -183,10 +190,12 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
                 }
             }
         }
-        if row.again {
+        if again && part == 0 {
+            factor = source.finish(place, row);
+        } else if again {
             for pair in 0..SUMS / 2 {
-                let column = part * (4 * SUMS as u32) + 8 * pair as u32 + accumulator_column(lane);
-                put(place, column, [sums[2 * pair], sums[2 * pair + 1]]);
+                let column = (part - 1) * (4 * SUMS as u32) + 8 * pair as u32 + accumulator_column(lane);
+                put(place, column, [sums[2 * pair] * factor, sums[2 * pair + 1] * factor]);
             }
         }
     }

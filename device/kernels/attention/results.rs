@@ -4,14 +4,15 @@
 
 use super::arguments::{Arguments, Strides, Window};
 use super::config::{Config, ElementOf, Half, Mma, SmemO, SmemQ};
-use super::recompute::{Row, Source, is_hit, recompute_rows};
+use super::recompute::{Source, is_hit, recompute_rows};
+use super::reference::is_far;
 use super::rows::{Rows, offset};
 use super::schedule::Work;
 use super::scores::token;
 use super::sequence::Sequence;
-use super::softmax::{Softmax, at, normalizer};
+use super::softmax::{RowSum, Softmax, at};
 use moye_device::algorithm::copy;
-use moye_device::arch::{Word, Word64x2, Word128, ex2_approx_f32, lane_id, opaque, sync_threads, thread_idx};
+use moye_device::arch::{Word, Word64x2, Word128, lane_id, opaque, sync_threads, thread_idx};
 use moye_device::atom::StaticTiledMma;
 use moye_device::atom::mma::accumulator_column;
 use moye_device::memory::{Global, GlobalMut, Shared};
@@ -42,14 +43,14 @@ impl<C: Config> Target<'_, C> {
         (token, self.work.head + head)
     }
 
-    /// The sink of a row's head in split 0, and minus infinity elsewhere.
+    /// The sink of a row's head; minus infinity for a split, whose sums leave it out.
     ///
     /// # Safety
     /// The sinks may be read.
     #[inline(always)]
     pub unsafe fn sink(&self, row: u32) -> f32 {
         let sinks = self.arguments.sinks;
-        if sinks.address() == 0 || self.work.split != 0 || self.first_row + row >= self.rows {
+        if sinks.address() == 0 || self.arguments.splits > 1 || self.first_row + row >= self.rows {
             return f32::NEG_INFINITY;
         }
         sinks.read(self.token(row).1.into())
@@ -61,18 +62,20 @@ impl<C: Config> Target<'_, C> {
         self.arguments.partial_row(&self.work, head, token)
     }
 
-    /// Writes the log-sum-exp of a row, if the row exists and the output is requested.
+    /// Writes the log-sum-exp of a row, if the row exists and the output is requested; of a split,
+    /// maximum and sum.
     ///
     /// # Safety
     /// The place may be written, and no other thread touches it.
     #[inline(always)]
-    unsafe fn write_lse(&self, row: u32, lse: f32) {
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn write_sum(&self, row: u32, sum: RowSum, lse: f32) {
         if self.first_row + row >= self.rows {
             return;
         }
         let (token, head) = self.token(row);
         if self.arguments.splits > 1 {
-            self.arguments.partial_lse.write(self.partial_row(token, head), lse);
+            self.arguments.write_partial_sum(self.partial_row(token, head), sum);
         } else if self.arguments.lse.address() != 0 {
             let strides = &self.arguments.stride_lse;
             let first = self.sequence.q_offset(strides, head);
@@ -112,24 +115,28 @@ impl<C: Config> Target<'_, C> {
         sQ: (u32, SharedTensor<ElementOf<C>, SmemQ<C>>),
         results: &mut Fragment<f32, L>,
         softmax: &Softmax<ROWS>,
-        scale_log2: f32,
+        unit: f32,
     ) {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
-        let mut again = [Row { lse: 0.0, again: false }; ROWS];
+        let scale_log2 = unit * core::f32::consts::LOG2_E;
+        let mut again = [false; ROWS];
         let hides = !C::GENERAL && self.arguments.window != Window::ALL;
         for row in 0..ROWS {
             // `ptxas` spills two rows that are looked at after scaling, and four before it.
             let hit = is_hit::<_, ROWS>(results, row, hides && ROWS == 2);
-            let (factor, lse) = softmax.finish(row, scale_log2, self.sink(rows[row]));
+            let (sum, to_max) = softmax.row(row, C::GENERAL, scale_log2);
+            let (factor, lse) = sum.finish(unit, self.sink(rows[row]));
+            let factor = factor * to_max;
+            let far = !C::GENERAL && is_far(&sum, scale_log2) && self.first_row + rows[row] < self.rows;
             for column in 0..columns {
                 let index = at(ROWS, row, column);
                 let result = results[index];
                 results[index] = result * factor;
             }
             if lane_id().is_multiple_of(4) {
-                self.write_lse(rows[row], lse);
+                self.write_sum(rows[row], sum, lse);
             }
-            again[row] = Row { lse, again: hit || is_hit::<_, ROWS>(results, row, hides && ROWS != 2) };
+            again[row] = hit || far || is_hit::<_, ROWS>(results, row, hides && ROWS != 2);
         }
         if self.arguments.splits > 1 {
             for row in 0..ROWS {
@@ -176,7 +183,7 @@ impl<C: Config> Target<'_, C> {
     /// # Safety
     /// All lanes of the warp execute this call together.
     #[inline(always)]
-    unsafe fn recompute<const ROWS: usize>(&self, again: [Row; ROWS], put: impl FnMut(u32, u32, [f32; 2])) {
+    unsafe fn recompute<const ROWS: usize>(&self, again: [bool; ROWS], put: impl FnMut(u32, u32, [f32; 2])) {
         if C::GENERAL {
             return;
         }
@@ -189,7 +196,7 @@ impl<C: Config> Target<'_, C> {
 
     /// Writes a tile of several groups, a warp each, which have it of parts of the keys: each
     /// normalises its own and leaves it in `buffer`; then the threads add them up with the weights
-    /// that the logarithms give, in the order of the groups.
+    /// that maxima and sums give, in the order of the groups.
     ///
     /// # Safety
     /// As [`write`](Self::write); `buffer` is free, see [`merge_bytes`].
@@ -202,19 +209,18 @@ impl<C: Config> Target<'_, C> {
         buffer: u32,
         results: &Fragment<f32, L>,
         softmax: &Softmax<ROWS>,
-        scale_log2: f32,
+        unit: f32,
     ) {
-        const LOG2_E: f32 = core::f32::consts::LOG2_E;
         let (groups, pitch) = (C::GROUPS as u32, C::DV as u32 + 8);
-        // (row of a group) to its DV results, then its logarithm.
+        // (row of a group) to its DV results, then its maximum and its sum.
         let place = |group: u32, row: u32| {
             Shared::<f32>::from_address(buffer).offset(((group * C::ROWS as u32 + row) * pitch) as i32)
         };
         let (group, lane) = (thread / 32, lane_id());
         // Each group has rows of its own.
         for row in 0..ROWS {
-            let sink = if group == 0 { self.sink(rows[row]) } else { f32::NEG_INFINITY };
-            let (factor, lse) = softmax.finish(row, scale_log2, sink);
+            let (sum, to_max) = softmax.row(row, C::GENERAL, unit * core::f32::consts::LOG2_E);
+            let factor = sum.finish(unit, f32::NEG_INFINITY).0 * to_max;
             let to = place(group, rows[row]);
             for pair in 0..const { L::LAYOUT.size() as usize / ROWS / 2 } {
                 let bits = [0, 1].map(|i| (results[at(ROWS, row, 2 * pair + i)] * factor).to_bits());
@@ -222,7 +228,8 @@ impl<C: Config> Target<'_, C> {
                 Word64x2::store_shared(address, Word64x2(bits));
             }
             if lane % 4 == 0 {
-                to.write(C::DV as i32, lse);
+                to.write(C::DV as i32, sum.max);
+                to.write(C::DV as i32 + 1, sum.sum);
             }
         }
         sync_threads();
@@ -230,20 +237,23 @@ impl<C: Config> Target<'_, C> {
         const { assert!(C::THREADS >= C::ROWS as u32 && C::THREADS % C::ROWS as u32 == 0) };
         let across = C::THREADS / C::ROWS as u32;
         let (row, first) = (thread / across, thread % across * 4);
-        let mut max = f32::NEG_INFINITY;
+        let of_group = |group| {
+            let [max, sum] = [0, 1].map(|i| place(group, row).read(C::DV as i32 + i));
+            RowSum { max, sum }
+        };
+        let mut max = f32::MIN;
         for group in 0..groups {
-            max = max.max(place(group, row).read(C::DV as i32));
+            max = max.max(of_group(group).merged_max());
         }
-        // No group has seen anything: all weights are 0.
-        let shift = if max == f32::NEG_INFINITY { 0.0 } else { max * LOG2_E };
-        let weight = |group| ex2_approx_f32(place(group, row).read(C::DV as i32) * LOG2_E - shift);
-        let mut total = 0.0;
+        let weight = |group| of_group(group).relative_to(max, unit);
+        let mut sum = 0.0;
         for group in 0..groups {
-            total += weight(group);
+            sum += weight(group);
         }
-        let (inverse, lse) = normalizer(shift, total, f32::NEG_INFINITY);
+        let sum = RowSum { max, sum };
+        let (inverse, lse) = sum.finish(unit, self.sink(row));
         if thread.is_multiple_of(across) {
-            self.write_lse(row, lse);
+            self.write_sum(row, sum, lse);
         }
         let (o, exists) = self.row_of_o(row);
         let mut column = first;
@@ -274,6 +284,15 @@ impl<C: Config> Source for Target<'_, C> {
     #[inline(always)]
     fn scale(&self) -> f32 {
         self.arguments.scale * core::f32::consts::LOG2_E
+    }
+
+    #[inline(always)]
+    unsafe fn finish(&self, row: u32, sum: RowSum) -> f32 {
+        let (factor, lse) = sum.finish(self.arguments.scale, self.sink(row));
+        if lane_id().is_multiple_of(4) {
+            self.write_sum(row, sum, lse);
+        }
+        factor
     }
 
     #[inline(always)]

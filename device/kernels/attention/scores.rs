@@ -50,8 +50,7 @@ impl<const ROWS: usize> Scores<ROWS> {
         }
     }
 
-    /// Scales the scores and applies the options; the results are in units of powers of two, so
-    /// that what follows scales by 1.
+    /// Applies the options; the results are in the [unit](Arguments::unit) of the scores.
     ///
     /// # Safety
     /// What `arguments` point to may be read.
@@ -67,33 +66,23 @@ impl<const ROWS: usize> Scores<ROWS> {
         L: StaticLayout,
     {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
-        // Replaces each score by `f(score, row, column)`.
-        macro_rules! each {
-            (|$score:ident, $row:ident, $column:ident| $before:block $value:expr) => {
-                for $row in 0..ROWS {
-                    $before
-                    for $column in 0..columns {
-                        let $score: f32 = scores[at(ROWS, $row, $column)];
-                            scores[at(ROWS, $row, $column)] = $value;
-                    }
-                }
-            };
-        }
-        if arguments.softcap == 0.0 {
-            each!(|score, row, column| {} score * (arguments.scale * LOG2_E));
-        } else {
-            // tanh(y) = 1 - 2 / (1 + e^2y)
-            let inner = arguments.scale * rcp_approx_f32(arguments.softcap) * (2.0 * LOG2_E);
-            let cap = arguments.softcap * LOG2_E;
-            each!(|score, row, column| {} {
-                rcp_approx_f32(1.0 + ex2_approx_f32(score * inner)).fma(-2.0 * cap, cap)
-            });
+        if arguments.softcap != 0.0 {
+            let per_cap = rcp_approx_f32(arguments.softcap).min(f32::MAX);
+            for index in 0..const { L::LAYOUT.size() as usize } {
+                let score = scores[index];
+                scores[index] = capped(score * arguments.scale, arguments.softcap, per_cap);
+            }
+        } else if arguments.unit() != arguments.scale {
+            for index in 0..const { L::LAYOUT.size() as usize } {
+                let score = scores[index];
+                scores[index] = score * arguments.scale;
+            }
         }
         if arguments.slopes.address() != 0 {
             for row in 0..ROWS {
                 let (token, head) = self.token(row);
                 let at_slope = i64::from(work.batch) * arguments.stride_slopes + i64::from(work.head + head);
-                let slope = arguments.slopes.read(at_slope) * LOG2_E;
+                let slope = arguments.slopes.read(at_slope);
                 let position = token as i32 + sequence.visible.shift;
                 for column in 0..columns {
                     let distance = (self.key(column) as i32 - position).abs() as f32;
@@ -106,7 +95,8 @@ impl<const ROWS: usize> Scores<ROWS> {
             // What does not exist is not read.
             self.each_existing::<L>(&arguments.stride_bias, sequence, work, |index, from| {
                 let bias: f32 = arguments.bias.read(from).convert();
-                scores[index] = bias.fma(LOG2_E, scores[index]);
+                let score = scores[index];
+                scores[index] = score + bias;
             });
         }
         if arguments.mask.address() != 0 {
@@ -143,9 +133,51 @@ impl<const ROWS: usize> Scores<ROWS> {
     }
 }
 
+/// `cap tanh(score / cap)` within a few units in the last place, given the cap and its reciprocal.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn capped(score: f32, cap: f32, per_cap: f32) -> f32 {
+    let y = score * per_cap;
+    // tanh(y) = 1 - 2 / (1 + e^2y), which loses the digits of a small y.
+    let tanh = rcp_approx_f32(1.0 + ex2_approx_f32(y.abs() * (2.0 * LOG2_E))).fma(-2.0, 1.0);
+    let large = (cap * tanh).copysign(y);
+    // tanh(y) / y by its series, up to y^10.
+    let s = y * y;
+    let series = s.fma(
+        s.fma(s.fma(s.fma(s.fma(-0.008_863_235, 0.021_869_488), -0.053_968_254), 0.133_333_33), -0.333_333_34),
+        1.0,
+    );
+    if y.abs() < 0.4 { score * series } else { large }
+}
+
 /// Query token and head, counted from the tile's first, of row `row` of the rows of `pack` heads.
 #[inline(always)]
 #[must_use]
 pub fn token(row: u32, pack: u32) -> (u32, u32) {
     if pack == 1 { (row, 0) } else { (row / pack, row % pack) }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+
+    #[test]
+    fn a_capped_score_is_within_a_relative_error_at_any_cap() {
+        for cap in [1e-6f32, 0.5, 3.0, 50.0, 1e5, 1e6, 1e8] {
+            let mut score = 1e-3f32;
+            while score < 1e9 {
+                for score in [score, -score] {
+                    let got = f64::from(capped(score, cap, rcp_approx_f32(cap)));
+                    let (cap, score) = (f64::from(cap), f64::from(score));
+                    let want = cap * (score / cap).tanh();
+                    assert!((got - want).abs() <= 2e-6 * want.abs(), "{got}, expected {want}; {score}, {cap}");
+                }
+                score *= 1.37;
+            }
+            assert_eq!(capped(0.0, cap, rcp_approx_f32(cap)), 0.0);
+            assert_eq!(capped(f32::INFINITY, cap, rcp_approx_f32(cap)), cap);
+            assert!(capped(f32::NAN, cap, rcp_approx_f32(cap)).is_nan());
+        }
+    }
 }

@@ -1,11 +1,10 @@
 //! The online softmax: maxima and sums of a thread's rows, tile of keys by tile of keys.
 
-use moye_device::arch::{FULL_WARP, Fma, Word, Word128, ex2_approx_f32, rcp_approx_f32, shuffle_xor};
+use super::reference::{Reference, lowest};
+use moye_device::arch::{
+    FULL_WARP, Fma, Word, Word128, ex2_approx_f32, rcp_approx_f32, shuffle_xor, vote_any,
+};
 use moye_device::tensor::{Fragment, StaticLayout};
-
-/// The maximum before the first score. Scores below count as hidden. Finite, so that a
-/// difference of two is a number.
-const LOWEST: f32 = -1.0e30;
 
 /// The index of an element of an accumulator `((2, 2), MMA_M, MMA_N)` of `mma.sync` or `wgmma`,
 /// given the thread's row (of `rows`) and column.
@@ -30,18 +29,12 @@ pub struct Softmax<const ROWS: usize> {
     sum: [f32; ROWS],
 }
 
-impl<const ROWS: usize> Default for Softmax<ROWS> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl<const ROWS: usize> Softmax<ROWS> {
-    /// Before the first tile.
+    /// Before the first tile; `any` as in [`Reference::of`].
     #[inline(always)]
     #[must_use]
-    pub const fn new() -> Self {
-        Self { max: [LOWEST; ROWS], sum: [0.0; ROWS] }
+    pub fn new(any: bool, scale_log2: f32) -> Self {
+        Self { max: [lowest(any, scale_log2); ROWS], sum: [0.0; ROWS] }
     }
 
     /// Writes four rows to shared memory: 16 bytes at the address, and as many `further` on.
@@ -69,7 +62,7 @@ impl<const ROWS: usize> Softmax<ROWS> {
     pub unsafe fn load((address, further): (u32, u32)) -> Self {
         const { assert!(ROWS <= 4) };
         let (max, sum) = (Word128::load_shared(address).0, Word128::load_shared(address + further).0);
-        let mut softmax = Self::new();
+        let mut softmax = Self { max: [0.0; ROWS], sum: [0.0; ROWS] };
         for row in 0..ROWS {
             softmax.max[row] = f32::from_bits(max[row]);
             softmax.sum[row] = f32::from_bits(sum[row]);
@@ -79,12 +72,14 @@ impl<const ROWS: usize> Softmax<ROWS> {
 
     /// Replaces a tile's scores by `2^(scale (score - max))`, where a hidden score is minus
     /// infinity, and takes them in. What was accumulated before must be multiplied by the factors
-    /// that are returned, one a row. All lanes of the warp execute this call together.
+    /// that are returned, one a row. `any` as in [`Reference::of`]. All lanes of the warp execute
+    /// this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn take_in<L: StaticLayout>(
         &mut self,
         scores: &mut Fragment<f32, L>,
+        any: bool,
         scale_log2: f32,
     ) -> [f32; ROWS] {
         let columns = const { L::LAYOUT.size() as usize / ROWS };
@@ -96,12 +91,19 @@ impl<const ROWS: usize> Softmax<ROWS> {
             }
             max = max.max(shuffle_xor(FULL_WARP, max, 1));
             max = max.max(shuffle_xor(FULL_WARP, max, 2));
-            factors[row] = ex2_approx_f32((self.max[row] - max) * scale_log2);
+            let of = |max| Reference::of(any, max, scale_log2, 0.0);
+            let (before, reference) = (of(self.max[row]), of(max));
+            factors[row] = before.factor(&reference, any, scale_log2);
             self.max[row] = max;
-            let shift = -max * scale_log2;
+            if any && vote_any(FULL_WARP, reference.subtracts()) {
+                for column in 0..columns {
+                    let score = scores[at(ROWS, row, column)];
+                    scores[at(ROWS, row, column)] = score - reference.subtract;
+                }
+            }
             let mut sum = 0.0;
             for column in 0..columns {
-                let p = ex2_approx_f32(scores[at(ROWS, row, column)].fma(scale_log2, shift));
+                let p = ex2_approx_f32(scores[at(ROWS, row, column)].fma(scale_log2, reference.shift));
                 scores[at(ROWS, row, column)] = p;
                 sum += p;
             }
@@ -110,38 +112,67 @@ impl<const ROWS: usize> Softmax<ROWS> {
         factors
     }
 
-    /// What row `row` of the accumulator is multiplied by in the end, and the natural logarithm of
-    /// the row's sum of exponentials. `sink` is a score without a value, minus infinity for none. A
-    /// row without scores has 0 and minus infinity.
+    /// The largest score of row `row` and its sum of exponentials, of all four threads, and the
+    /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
-    pub fn finish(&self, row: usize, scale_log2: f32, sink: f32) -> (f32, f32) {
+    pub fn row(&self, row: usize, any: bool, scale_log2: f32) -> (RowSum, f32) {
         let mut sum = self.sum[row];
         sum += shuffle_xor(FULL_WARP, sum, 1);
         sum += shuffle_xor(FULL_WARP, sum, 2);
-        normalizer(self.max[row] * scale_log2, sum, sink)
+        Reference::of(any, self.max[row], scale_log2, 0.0).row(self.max[row], sum, scale_log2)
     }
 }
 
-/// As [`Softmax::finish`], of the sum `sum` of `2^(x - max)`.
-#[inline(always)]
-#[must_use]
-pub fn normalizer(max: f32, sum: f32, sink: f32) -> (f32, f32) {
-    const LOG2_E: f32 = core::f32::consts::LOG2_E;
-    let sink = sink * LOG2_E;
-    // An empty sum says nothing of the scale.
-    let max = if sum == 0.0 { sink } else { max };
-    let new_max = max.max(sink);
-    let factor = if max == new_max { 1.0 } else { ex2_approx_f32(max - new_max) };
-    let sink = if sink == f32::NEG_INFINITY { 0.0 } else { ex2_approx_f32(sink - new_max) };
-    let total = sum.fma(factor, sink);
-    if total == 0.0 {
-        return (0.0, f32::NEG_INFINITY);
+/// The softmax of a row over some of its keys. Splits are merged by these: a log-sum-exp in f32
+/// beside a large score has lost the logarithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowSum {
+    /// The largest score, in the [unit](super::Arguments::unit) of the scores.
+    pub max: f32,
+    /// The sum of `exp(unit (score - max))`; 0 where the row has seen no score.
+    pub sum: f32,
+}
+
+impl RowSum {
+    /// The maximum to merge by: an empty row's is below those of all others.
+    #[inline(always)]
+    #[must_use]
+    pub fn merged_max(&self) -> f32 {
+        if self.sum == 0.0 { f32::MIN } else { self.max }
     }
-    (factor * rcp_approx_f32(total), (new_max + log2(total)) * core::f32::consts::LN_2)
+
+    /// The sum relative to `max`, at least [`merged_max`](Self::merged_max).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn relative_to(&self, max: f32, unit: f32) -> f32 {
+        let factor = ex2_approx_f32((self.merged_max() - max) * (unit * core::f32::consts::LOG2_E));
+        self.sum * factor
+    }
+
+    /// The factor that makes the sum 1 together with the share of `sink`, a score without a value
+    /// (minus infinity for none), and the natural logarithm of that sum of exponentials. A row
+    /// without scores has 0 and the sink.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn finish(&self, unit: f32, sink: f32) -> (f32, f32) {
+        const LOG2_E: f32 = core::f32::consts::LOG2_E;
+        // An empty sum says nothing of the scale.
+        let max = if self.sum == 0.0 { sink } else { self.max * unit };
+        let new_max = max.max(sink);
+        let factor = if max == new_max { 1.0 } else { ex2_approx_f32((max - new_max) * LOG2_E) };
+        let sink = if sink == f32::NEG_INFINITY { 0.0 } else { ex2_approx_f32((sink - new_max) * LOG2_E) };
+        let total = self.sum.fma(factor, sink);
+        if total == 0.0 {
+            return (0.0, f32::NEG_INFINITY);
+        }
+        (factor * rcp_approx_f32(total), log2(total).fma(core::f32::consts::LN_2, new_max))
+    }
 }
 
 /// `log2(x)` of a positive normal number within 2 units in the last place of the larger of 1 and
@@ -184,18 +215,19 @@ mod tests {
     #[test]
     fn a_sink_takes_its_share_whichever_is_larger() {
         for (max, sum, sink) in
-            [(0.0f32, 3.0f32, 0.0f32), (0.0, 3.0, 200.0), (-300.0, 3.0, 0.5), (5.0, 1.0, -400.0)]
+            [(0.0f32, 3.0f32, 0.0f32), (0.0, 3.0, 150.0), (-200.0, 3.0, 0.5), (5.0, 1.0, -300.0)]
         {
-            let (factor, lse) = normalizer(max, sum, sink);
+            let (factor, lse) = RowSum { max: 2.0 * max, sum }.finish(0.5, sink);
             // In f64, from the larger exponent on.
             let (max, sum, sink) = (f64::from(max), f64::from(sum), f64::from(sink));
-            let top = (max * core::f64::consts::LN_2).max(sink);
-            let total = sum * (max * core::f64::consts::LN_2 - top).exp() + (sink - top).exp();
-            let want = (max * core::f64::consts::LN_2 - top).exp() / total;
-            assert!((f64::from(factor) - want).abs() <= 1e-6 * want + 1e-38, "{factor} and {want}");
+            let top = max.max(sink);
+            let total = sum * (max - top).exp() + (sink - top).exp();
+            let want = (max - top).exp() / total;
+            assert!((f64::from(factor) - want).abs() <= 1e-5 * want + 1e-38, "{factor} and {want}");
             assert!((f64::from(lse) - (top + total.ln())).abs() <= 1e-6 * top.abs().max(1.0));
         }
-        assert_eq!(normalizer(LOWEST, 0.0, f32::NEG_INFINITY), (0.0, f32::NEG_INFINITY));
-        assert_eq!(normalizer(LOWEST, 0.0, 2.0).1, 2.0);
+        let empty = RowSum { max: f32::MIN, sum: 0.0 };
+        assert_eq!(empty.finish(1.0, f32::NEG_INFINITY), (0.0, f32::NEG_INFINITY));
+        assert_eq!(empty.finish(1.0, 2.0).1, 2.0);
     }
 }

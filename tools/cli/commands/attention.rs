@@ -221,14 +221,18 @@ impl Attention {
         if files.iter().all(|file| file.is_none()) {
             return Ok(None);
         }
-        let read = |file: &Option<PathBuf>| -> Result<Buffer<f32>> {
+        let read = |file: &Option<PathBuf>, positive: bool| -> Result<Buffer<f32>> {
             let factors = match file {
                 Some(path) => NpyFile::read(path)?.vector::<f32>()?.to_vec(),
                 None => vec![1.0],
             };
+            let wrong = factors.iter().find(|&&factor| !(factor > 0.0 && factor.is_finite()));
+            if let (true, Some(file), Some(factor)) = (positive, file, wrong) {
+                bail!("{} holds the factor {factor}: those of queries and keys must be positive", file.display());
+            }
             transfer::upload(device, &factors)
         };
-        Ok(Some([read(files[0])?, read(files[1])?, read(files[2])?]))
+        Ok(Some([read(files[0], true)?, read(files[1], true)?, read(files[2], false)?]))
     }
 }
 

@@ -41,6 +41,17 @@ pub struct Case {
     /// Rows of V that are NaN or infinite, `(batch, key, value)`. Those of K are as well where the
     /// value is NaN or the key is odd.
     pub planted: Vec<(usize, usize, f32)>,
+    /// Scores that are given, whatever their size, instead of random ones.
+    pub scores: Option<Scores>,
+}
+
+/// Scores of the keys, each the same for all queries and exact in f32 on the way.
+#[derive(Clone, Copy, Debug)]
+pub enum Scores {
+    /// Products of 0 and this bias.
+    Bias(fn(usize) -> f32),
+    /// A query of the first number and 1, and keys of these two, then zeros.
+    Product(f32, fn(usize) -> [f32; 2]),
 }
 
 /// Which of the kernels for sm_80 serves a case.
@@ -126,6 +137,7 @@ impl Case {
             pack: false,
             decode: false,
             planted: vec![],
+            scores: None,
         }
     }
 

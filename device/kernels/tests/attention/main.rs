@@ -10,6 +10,7 @@ mod attention {
 }
 mod case;
 mod check;
+mod large;
 mod machine;
 mod operands;
 mod random;

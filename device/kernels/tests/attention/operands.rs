@@ -1,7 +1,7 @@
 //! Operands of a case in buffers, and the arguments that name them.
 
 use crate::attention::{Arguments, Half, ScoreStrides, Strides, Window};
-use crate::case::{Broadcast, Case, Order};
+use crate::case::{Broadcast, Case, Order, Scores};
 use crate::machine::{Buffer, Machine};
 use crate::random::Random;
 use moye_device::memory::{Global, GlobalMut};
@@ -188,13 +188,24 @@ impl<T: Tested> Operands<T> {
             pages,
             pages_per_sequence,
         };
+        if let Some(Scores::Bias(of)) = case.scores {
+            // A row for all queries.
+            for (key, bias) in all.bias.iter_mut().enumerate() {
+                *bias = T::of(of(key));
+            }
+        }
         for batch in 0..batches {
             let (queries, keys) = case.lengths_of(batch);
             for head in 0..heads {
                 for token in 0..queries {
                     for column in 0..d {
                         let at = all.q_at(case, batch, token, head) + column;
-                        all.q.values[at] = T::of(random.normal());
+                        all.q.values[at] = T::of(match (case.scores, column) {
+                            (Some(Scores::Product(first, _)), 0) => first,
+                            (Some(Scores::Product(..)), 1) => 1.0,
+                            (Some(_), _) => 0.0,
+                            (None, _) => random.normal(),
+                        });
                     }
                 }
             }
@@ -207,7 +218,10 @@ impl<T: Tested> Operands<T> {
                         // the rows that see it are compared in the other columns.
                         all.k.values[at] = T::of(match planted {
                             Some(value) if column == 3 && (value.is_nan() || key % 2 == 1) => value,
-                            _ => random.normal(),
+                            _ => match case.scores {
+                                Some(Scores::Product(_, of)) => *of(key).get(column).unwrap_or(&0.0),
+                                _ => random.normal(),
+                            },
                         });
                     }
                     for column in 0..dv {
@@ -333,10 +347,10 @@ impl<B: Buffer> Buffers<B> {
         let k_lengths = upload(&ints(&case.numbers_of_keys()));
         let pages = upload(&ints(&operands.pages));
         let rows = case.batches * case.heads * case.q_length;
-        let (mut partial_o, mut partial_lse) = (0, 0);
+        let (mut partial_o, mut partial_sums) = (0, 0);
         if case.splits > 1 {
             partial_o = upload(&vec![POISON; (rows * case.dv * 4 * case.splits as usize).max(16)]);
-            partial_lse = upload(&vec![POISON; (rows * 4 * case.splits as usize).max(16)]);
+            partial_sums = upload(&vec![POISON; (rows * 8 * case.splits as usize).max(16)]);
         }
         let o = machine.upload(&vec![POISON; operands.o.values.len() * T::BYTES]);
         let lse = machine.upload(&vec![POISON; 4 * operands.lse_size(case)]);
@@ -360,7 +374,7 @@ impl<B: Buffer> Buffers<B> {
             pages: Global::from_address(pages),
             stride_pages: operands.pages_per_sequence as i64,
             partial_o: GlobalMut::from_address(partial_o),
-            partial_lse: GlobalMut::from_address(partial_lse),
+            partial_sums: GlobalMut::from_address(partial_sums),
             pack: if case.pack { case.group as u32 } else { 1 },
             window: Window { left: case.window[0], right: case.window[1] },
             page: case.page.unwrap_or(0) as u32,

@@ -23,7 +23,7 @@ pub type Parameters<C> = (
 );
 
 /// The element types with kernels for Hopper.
-trait Varied: Kernels + TmaElement {
+pub trait Varied: Kernels + TmaElement {
     /// Runs a case by the kernel for its head sizes: that for few rows, or for its score options.
     fn run(
         simulator: &Simulator,
@@ -125,7 +125,7 @@ pub fn run<C: Config<T: Kernels + TmaElement>>(
     done.unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
 }
 
-fn check<T: Varied>(case: &Case, few: bool, seed: u64) {
+pub fn check<T: Varied>(case: &Case, few: bool, seed: u64) {
     let simulator = Simulator(GlobalMemory::new());
     check_by::<T, _>(&simulator, case, seed, |arguments, operands| {
         T::run(&simulator, case, few, arguments, operands);

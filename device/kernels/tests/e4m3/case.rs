@@ -27,6 +27,8 @@ pub struct Case {
     /// Keys whose rows of K and V are NaN: (batch, key).
     pub planted: Vec<(usize, usize)>,
     pub blocks: u32,
+    /// The factors of Q are larger by this.
+    pub larger: f32,
 }
 
 impl Case {
@@ -55,6 +57,7 @@ impl Case {
             scales: random.below(3),
             planted: vec![],
             blocks: 1 + random.below(5) as u32,
+            larger: 1.0,
         };
         if random.one_in(2) {
             case.planted =
@@ -206,7 +209,8 @@ impl Case {
     /// Q, K and V.
     pub fn operands(&self, seed: u64) -> [Operand; 3] {
         let random = &mut Random::new(seed);
-        let q = Operand::new(self, self.heads, self.q_length, random);
+        let mut q = Operand::new(self, self.heads, self.q_length, random);
+        q.factors.iter_mut().for_each(|factor| *factor *= self.larger);
         let mut keys = [(); 2].map(|()| Operand::new(self, self.kv_heads(), self.k_length, random));
         for &(batch, key) in &self.planted {
             for head in 0..self.kv_heads() {

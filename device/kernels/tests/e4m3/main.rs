@@ -181,8 +181,30 @@ fn several_tiles_of_queries_and_keys_of_each_kernel_are_within_the_rounding_of_t
                 scales: 0,
                 planted: vec![],
                 blocks: 2,
+                larger: 1.0,
             };
             check(&case, seed);
         }
+    }
+}
+
+#[test]
+fn scores_beyond_the_online_softmax_give_the_value_of_the_largest() {
+    for (d, seed) in [(64, 0), (64, 1), (128, 0), (128, 1), (128, 2), (256, 0)] {
+        let case = Case {
+            d,
+            batches: 1,
+            heads: 1,
+            group: 1,
+            q_length: 9,
+            k_length: 210,
+            window: Window::ALL,
+            token_first: true,
+            scales: 0,
+            planted: vec![],
+            blocks: 1,
+            larger: 3.0e7,
+        };
+        check(&case, seed);
     }
 }
