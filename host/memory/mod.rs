@@ -1,6 +1,7 @@
 //! Memory on a device: [`Buffer`]s and ranges of them.
 
 mod buffer;
+#[cfg(feature = "matmul-common")]
 mod counters;
 mod kept;
 mod raw;
@@ -15,6 +16,8 @@ pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
 #[cfg(any(feature = "attention-common", feature = "matmul-common"))]
 pub(crate) use workspace::Workspace;
+#[cfg(feature = "matmul-common")]
+pub(crate) use workspace::Used;
 
 use moye_device::memory::Element;
 use std::mem::MaybeUninit;
