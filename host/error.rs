@@ -200,7 +200,9 @@ pub enum Error {
         call: &'static str,
     },
     /// A workspace that the caller's allocator does not return.
-    #[error("an operation needs a workspace of {bytes} bytes, which the stream's allocator does not return: {reason}")]
+    #[error(
+        "an operation needs a workspace of {bytes} bytes, which the stream's allocator does not return: {reason}"
+    )]
     Workspace {
         /// The bytes.
         bytes: usize,

@@ -88,9 +88,7 @@ impl Stream {
 
     pub(crate) fn new(device: &Device) -> Result<Self> {
         match &device.0 {
-            Backend::Sim(simulator) => {
-                Ok(Self::of_kind(device, Kind::Sim(simulator.memory().new_stream())))
-            }
+            Backend::Sim(simulator) => Ok(Self::of_kind(device, Kind::Sim(simulator.memory().new_stream()))),
             Backend::Gpu(gpu) => Self::create(device, gpu, false),
         }
     }

@@ -359,9 +359,7 @@ impl<'a> Launch<'a> {
                 let kernel = self.kernel.to_owned();
                 Err(LaunchError::Fault(Box::new(Fault { kernel, block, thread, location, kind })))
             }
-            None if self.is_interrupted() => {
-                Err(LaunchError::Interrupted { kernel: self.kernel.to_owned() })
-            }
+            None if self.is_interrupted() => Err(LaunchError::Interrupted { kernel: self.kernel.to_owned() }),
             None => Ok(Report {
                 blocks: grid.blocks,
                 threads_per_block: threads as u32,
@@ -492,8 +490,7 @@ impl Grid<'_> {
             *self.launch;
         let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.traces, limits);
         let blocks = cluster.blocks().len() as u64;
-        let mut worker =
-            Worker::new(&cluster, self.entry, stack_bytes, (self.seed, self.launch.interrupt));
+        let mut worker = Worker::new(&cluster, self.entry, stack_bytes, (self.seed, self.launch.interrupt));
         while !self.faulted() {
             let next = self.next.fetch_add(1, Relaxed);
             if next >= self.clusters.count() as u64 {

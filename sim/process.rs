@@ -41,14 +41,16 @@ impl Process {
             }
             let pool = match known_process {
                 None => None,
-                Some(_) => Some(
-                    ThreadPoolBuilder::new()
-                        .num_threads(rayon::current_num_threads())
-                        .build()
-                        .map_err(|reason| format!("the process was forked, and its threads cannot be started: {reason}"))?,
-                ),
+                Some(_) => {
+                    Some(ThreadPoolBuilder::new().num_threads(rayon::current_num_threads()).build().map_err(
+                        |reason| {
+                            format!("the process was forked, and its threads cannot be started: {reason}")
+                        },
+                    )?)
+                }
             };
-            let is_cut_off = known_process.is_some_and(|parent| parent.is_cut_off || parent.running.load(Relaxed) > 0);
+            let is_cut_off =
+                known_process.is_some_and(|parent| parent.is_cut_off || parent.running.load(Relaxed) > 0);
             let new = Box::into_raw(Box::new(Self { id, pool, running: AtomicUsize::new(0), is_cut_off }));
             if CURRENT.compare_exchange(known, new, AcqRel, Acquire).is_err() {
                 // SAFETY: made above, and seen by no other thread.
@@ -63,9 +65,11 @@ impl Process {
     /// A launch of the parent ran when it forked.
     pub(crate) fn enter(&'static self) -> Result<Running, String> {
         if self.is_cut_off {
-            return Err("the process was forked while another thread ran a launch, which this one does not have; \
+            return Err(
+                "the process was forked while another thread ran a launch, which this one does not have; \
                         start it by `spawn` or `exec`, or fork between launches"
-                .to_owned());
+                    .to_owned(),
+            );
         }
         self.running.fetch_add(1, Relaxed);
         Ok(Running(self))

@@ -14,10 +14,10 @@ pub use buffer::Buffer;
 pub(crate) use counters::Counters;
 pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
-#[cfg(any(feature = "attention-common", feature = "matmul-common"))]
-pub(crate) use workspace::Workspace;
 #[cfg(feature = "matmul-common")]
 pub(crate) use workspace::Used;
+#[cfg(any(feature = "attention-common", feature = "matmul-common"))]
+pub(crate) use workspace::Workspace;
 
 use moye_device::memory::Element;
 use std::mem::MaybeUninit;

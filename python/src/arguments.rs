@@ -65,7 +65,8 @@ pub fn taken<'py, T>(
 /// A value as Python writes it, on one line and not too long.
 fn shown(value: &Bound<'_, PyAny>) -> String {
     const MOST: usize = 60;
-    let kind = || value.get_type().name().map_or_else(|_| "another object".to_owned(), |name| name.to_string());
+    let kind =
+        || value.get_type().name().map_or_else(|_| "another object".to_owned(), |name| name.to_string());
     let text = value.repr().map_or_else(|_| kind(), |text| text.to_string());
     match text.contains('\n') || text.chars().count() > MOST {
         true => format!("a {}", kind()),

@@ -469,8 +469,7 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
     ];
     // Factors that are not given beside others are 1.
     let given = scales.iter().filter(|scale| scale.is_some()).count();
-    let one =
-        if given.is_multiple_of(3) { None } else { Some(device::one(&device)?) };
+    let one = if given.is_multiple_of(3) { None } else { Some(device::one(&device)?) };
     if let [Some(q_scale), Some(k_scale), Some(v_scale)] =
         scales.each_ref().map(|scale| scale.as_ref().or(one.as_deref()))
     {

@@ -41,7 +41,8 @@ impl Options {
             beta: given.get("beta", "None or a number", |beta| beta.extract())?,
             activation: given.get("activation", ACTIVATIONS, |name| name.extract())?,
             precision: given.get("precision", "None, \"tf32\" or \"float16\"", |name| name.extract())?,
-            tile: given.pair("tile", "None or (M, N), two integers of at least 1", |extent| extent.extract())?,
+            tile: given
+                .pair("tile", "None or (M, N), two integers of at least 1", |extent| extent.extract())?,
             kernel: given.get("kernel", "None or the name of a kernel", |name| name.extract())?,
             split_k: given.get("split_k", "None or an integer of at least 1", |slices| slices.extract())?,
             device: given.get("device", arguments::DEVICE, |device| device.extract())?,
@@ -343,9 +344,7 @@ fn activation(name: Option<&str>) -> PyResult<Activation> {
         Some("gelu") => Ok(Activation::Gelu),
         Some("gelu_tanh") => Ok(Activation::GeluTanh),
         Some("silu") => Ok(Activation::Silu),
-        Some(name) => Err(error::value(format!(
-            "there is no activation {name:?}; it is {ACTIVATIONS}"
-        ))),
+        Some(name) => Err(error::value(format!("there is no activation {name:?}; it is {ACTIVATIONS}"))),
     }
 }
 

@@ -20,11 +20,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// # Errors
 /// The handler's exception, or the error of `work`.
-pub fn run(
-    py: Python<'_>,
-    device: &Device,
-    work: impl FnOnce() -> moye::Result<()> + Send,
-) -> PyResult<()> {
+pub fn run(py: Python<'_>, device: &Device, work: impl FnOnce() -> moye::Result<()> + Send) -> PyResult<()> {
     if device.is_gpu() {
         return py.detach(work).map_err(error::raised);
     }

@@ -102,8 +102,7 @@ impl<'a> Worker<'a> {
     }
 
     fn faulted(&self) -> bool {
-        self.interrupted()
-            || self.cluster.blocks().iter().any(|context| context.fault.borrow().is_some())
+        self.interrupted() || self.cluster.blocks().iter().any(|context| context.fault.borrow().is_some())
     }
 
     /// Runs the threads of a block until none is ready, with a limit if there are other blocks.

@@ -229,29 +229,29 @@ fn gated_f64(x: f64, below: f64, exponent: f64) -> f64 {
 fn normal_tail(a: f64) -> f64 {
     #[allow(clippy::excessive_precision, reason = "coefficients as they were computed")]
     const COEFFICIENTS: [f64; 23] = [
-        0.763_230_529_028_970_203_13,
-        -0.640_257_760_252_617_300_33,
-        0.446_452_517_056_778_304_08,
-        -0.253_141_799_950_945_586_28,
-        0.111_382_596_570_205_938_57,
-        -0.033_871_326_177_859_003_894,
-        4.223_613_380_654_977_969e-3,
-        1.748_830_577_677_128_856e-3,
-        -9.177_465_095_669_084_727_1e-4,
-        6.381_076_912_484_596_465e-6,
-        1.120_427_525_386_433_064_5e-4,
-        -1.593_274_779_509_398_290_7e-5,
-        -1.423_605_832_113_647_429_9e-5,
-        3.189_261_055_788_469_512_3e-6,
-        2.142_972_931_107_297_118_7e-6,
-        -4.986_206_268_882_209_835_7e-7,
-        -3.787_734_933_053_868_417_3e-7,
-        6.022_957_829_324_871_437_4e-8,
-        6.907_785_412_696_767_166_5e-8,
-        -2.422_280_687_801_048_992_7e-9,
-        -9.747_974_538_320_730_257e-9,
-        -7.794_994_997_237_529_803_2e-10,
-        5.026_893_010_820_031_798_5e-10,
+        0.763_230_528_970_203_133,
+        -0.640_257_760_252_617_3,
+        0.446_452_517_055_678_304,
+        -0.253_141_799_950_945_586,
+        0.111_382_596_570_205_939,
+        -0.033_871_326_177_859_003_9,
+        4.223_613_380_654_977_97e-3,
+        1.748_830_577_677_128_86e-3,
+        -9.177_465_095_669_084_73e-4,
+        6.381_076_912_484_596_46e-6,
+        1.120_427_525_386_433_06e-4,
+        -1.593_274_779_509_398_29e-5,
+        -1.423_605_832_113_647_43e-5,
+        3.189_261_055_788_469_51e-6,
+        2.142_972_931_107_297_12e-6,
+        -4.986_208_268_882_209_84e-7,
+        -3.787_734_933_053_868_42e-7,
+        6.022_957_829_324_871_44e-8,
+        6.907_785_412_696_767_17e-8,
+        -2.422_280_687_801_048_99e-9,
+        -9.747_974_538_320_730_26e-9,
+        -7.794_994_997_237_529_8e-10,
+        5.026_893_010_820_031_8e-10,
     ];
     let reciprocal = 1.0 / (a + 4.5);
     let t = reciprocal.fma(-9.0, 1.0);
@@ -399,7 +399,8 @@ mod tests {
         }
         assert!(f32::NAN.relu().is_nan());
         assert!(
-            f32::silu_of_two([f32::NAN, 0.0])[0].is_nan() && f32::gelu_tanh_of_two([0.0, f32::NAN])[1].is_nan()
+            f32::silu_of_two([f32::NAN, 0.0])[0].is_nan()
+                && f32::gelu_tanh_of_two([0.0, f32::NAN])[1].is_nan()
         );
         assert_eq!((-5).relu(), 0);
     }
@@ -479,7 +480,9 @@ mod tests {
                     assert!(narrow(x.silu()).is_nan() && narrow(x.gelu_tanh()).is_nan());
                     continue;
                 }
-                for (which, t, got) in [("silu", x.into(), x.silu()), ("gelu_tanh", cubic(x.into()), x.gelu_tanh())] {
+                for (which, t, got) in
+                    [("silu", x.into(), x.silu()), ("gelu_tanh", cubic(x.into()), x.gelu_tanh())]
+                {
                     let (got, want) = (narrow(got), gated(x.into(), t));
                     if want.is_finite() && want <= most {
                         let off = units(got, want, fraction, least);
@@ -560,9 +563,10 @@ mod tests {
         for (x, want) in gelu {
             let (got, narrow) = (x.gelu(), f64::from((x as f32).gelu()));
             assert!(units(got, want, 52, -1022) <= 12.0, "gelu({x}) = {got:e}, expected {want:e}");
-            assert!(x < -13.0 || x == -0.001 || {
-                units(narrow, want, 23, -126) <= 12.0 + 2.0 * x * x
-            }, "gelu({x}) = {narrow:e} in f32, expected {want:e}");
+            assert!(
+                x < -13.0 || x == -0.001 || { units(narrow, want, 23, -126) <= 12.0 + 2.0 * x * x },
+                "gelu({x}) = {narrow:e} in f32, expected {want:e}"
+            );
         }
     }
 
@@ -598,13 +602,23 @@ mod tests {
         ];
         for (x, want) in gelu_tanh {
             let (got, narrow, t) = (x.gelu_tanh(), f64::from((x as f32).gelu_tanh()), cubic(x).abs());
-            assert!(units(got, want, 52, -1022) <= 10.0 + 4.0 * t, "gelu_tanh({x}) = {got:e}, expected {want:e}");
+            assert!(
+                units(got, want, 52, -1022) <= 10.0 + 4.0 * t,
+                "gelu_tanh({x}) = {got:e}, expected {want:e}"
+            );
             let off = units(narrow, want, 23, -126);
-            assert!(x < -10.6 || off <= 8.0 + 4.0 * t, "gelu_tanh({x}) = {narrow:e} in f32, expected {want:e}");
+            assert!(
+                x < -10.6 || off <= 8.0 + 4.0 * t,
+                "gelu_tanh({x}) = {narrow:e} in f32, expected {want:e}"
+            );
         }
         for far in [-1e300, f64::MIN, f64::NEG_INFINITY] {
-            let got =
-                [far.silu(), far.gelu_tanh(), f64::from((far as f32).silu()), f64::from((far as f32).gelu_tanh())];
+            let got = [
+                far.silu(),
+                far.gelu_tanh(),
+                f64::from((far as f32).silu()),
+                f64::from((far as f32).gelu_tanh()),
+            ];
             assert!(got.iter().all(|got| *got == 0.0 && got.is_sign_negative()), "of {far:e}: {got:?}");
         }
     }

@@ -186,13 +186,8 @@ impl Case {
         let scales =
             if T::SCALED { [(); 2].map(|()| Scale::ANY[rng.random_range(0..4)]) } else { [Scale::None; 2] };
         let factors = [1.0, 2.0, -1.0, 0.0];
-        let all = [
-            Activation::None,
-            Activation::Relu,
-            Activation::GeluTanh,
-            Activation::Silu,
-            Activation::Gelu,
-        ];
+        let all =
+            [Activation::None, Activation::Relu, Activation::GeluTanh, Activation::Silu, Activation::Gelu];
         let activations = if T::SMOOTH { all.len() } else { 2 };
         Self {
             shape,

@@ -316,10 +316,8 @@ fn multiplies_in_shared_tiles_while_another_library_captures() {
 fn check_memory_nodes(part: &str, fault: &str, counters: usize) {
     let Some(folder) = driver(&[]) else { return };
     let [file, capture] = ["calls", "captures"].map(|name| folder.path().join(name));
-    let settings = [
-        ("FAKE_DRIVER_CALLS", file.to_str().unwrap()),
-        ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap()),
-    ];
+    let settings =
+        [("FAKE_DRIVER_CALLS", file.to_str().unwrap()), ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap())];
     let calls = with_driver(folder.path(), fault, &format!("graphs::{part}"), &settings, "calls");
     let at = |line: &str| calls.iter().position(|call| call == line).unwrap();
     let (begin, end) = (at("captures"), at("has captured"));
@@ -389,10 +387,8 @@ fn multiplies_in_given_workspaces() {
 fn a_caller_gives_the_workspace_once_a_call_and_nothing_else_is_allocated() {
     let Some(folder) = driver(&[]) else { return };
     let [file, capture] = ["calls", "captures"].map(|name| folder.path().join(name));
-    let settings = [
-        ("FAKE_DRIVER_CALLS", file.to_str().unwrap()),
-        ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap()),
-    ];
+    let settings =
+        [("FAKE_DRIVER_CALLS", file.to_str().unwrap()), ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap())];
     let part = "graphs::multiplies_in_given_workspaces";
     let calls = with_driver(folder.path(), "", part, &settings, "calls");
     let bytes = calls.iter().find_map(|call| call.strip_prefix("explains ")).unwrap();
