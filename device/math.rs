@@ -174,7 +174,7 @@ pub fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
-// GELU and SiLU are `x * sigmoid(t)`, where t has the sign of x. That formula fails far below zero:
+// SiLU and GELU by a hyperbolic tangent are `x * sigmoid(t)`, where t has the sign of x. That formula fails far below zero:
 // the sigmoid underflows where the product is a normal number, and `-inf * 0` is NaN. With
 // `e = exp(-|t|)`, which is at most 1,
 //
@@ -226,12 +226,36 @@ impl Gate {
     }
 }
 
+/// GELU of `x`: of `below`, a root of `e^(-x^2 / 2)` and the reciprocal of `4 + |x|`.
+///
+/// As above, `x * Phi(x) = max(x, -0) - |x| * Phi(-|x|)` for the normal distribution `Phi`. With
+/// `a = |x|`, `(4 + a) * Phi(-a) * e^(a^2 / 2)` is smooth in `t = (a - 4) / (a + 4)`: the polynomial
+/// is a fit by Chebyshev polynomials for `a` up to 15, within 2^-25 relatively.
+#[inline(always)]
+fn gaussian(x: f32, below: f32, root: f32, reciprocal: f32) -> f32 {
+    let t = reciprocal.fma(-8.0, 1.0);
+    let p = polynomial!(t; 7.552_851_392e-1, -6.078_966_056e-1, 3.871_366_39e-1, -1.865_230_688e-1,
+        6.040_679_542e-2, -7.526_513_397e-3, -3.523_891_205e-3, 1.567_632_955e-3, 1.934_822_044e-4,
+        -1.232_906_28e-4);
+    (below * root).fma(root * (reciprocal * p), max_nan_f32(x, -0.0))
+}
+
+/// GELU, `x / 2 * (1 + erf(x / sqrt(2)))`: within `12 + 2 x^2` units in the last place. PyTorch's
+/// `gelu` is this form by default.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[must_use]
+pub fn gelu(x: f32) -> f32 {
+    let below = Gate::below(x);
+    gaussian(x, below, exp(-0.25 * (below * below)), 1.0 / (4.0 - below))
+}
+
 /// GELU by a hyperbolic tangent, `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))`: within
 /// `12 + 4 y` units in the last place, where `y` is twice the magnitude of the tangent's argument.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 #[must_use]
-pub fn gelu(x: f32) -> f32 {
+pub fn gelu_tanh(x: f32) -> f32 {
     const HALF: f64 = 0.5 * GELU_FACTOR;
     let below = Gate::below(x);
     Gate::exact(x, below, exp(below * (below * below).fma((HALF * GELU_CUBE) as f32, HALF as f32)))
@@ -248,7 +272,7 @@ pub fn silu(x: f32) -> f32 {
 
 /// Approximations by the special function unit. The error bounds are from NVIDIA's "PTX ISA".
 pub mod fast {
-    use super::{GELU_CUBE, GELU_FACTOR, Gate};
+    use super::{GELU_CUBE, GELU_FACTOR, Gate, gaussian};
     use crate::arch::{Fma, ex2_approx_f32, rcp_approx_f32};
     pub use crate::arch::{
         ex2_approx_f32 as exp2, lg2_approx_f32 as log2, rcp_approx_f32 as rcp, rsqrt_approx_f32 as rsqrt,
@@ -290,7 +314,7 @@ pub mod fast {
 
         /// `t = 1.5957691 * (x + 0.044715 * x^3)`.
         #[inline(always)]
-        fn gelu(x: f32) -> Self {
+        fn gelu_tanh(x: f32) -> Self {
             const HALF: f64 = 0.5 * core::f64::consts::LOG2_E * GELU_FACTOR;
             let below = Self::below(x);
             let exponent = below * (below * below).fma((HALF * GELU_CUBE) as f32, HALF as f32);
@@ -315,13 +339,29 @@ pub mod fast {
         }
     }
 
-    /// GELU by a hyperbolic tangent, by two instructions of the special function unit: the formula
-    /// and the error of [`math::gelu`](super::gelu).
+    /// The root of `e^(-x^2 / 2)`, of `-|x|`.
+    #[inline(always)]
+    fn gaussian_root(below: f32) -> f32 {
+        ex2_approx_f32(below * below * (-0.25 * core::f32::consts::LOG2_E))
+    }
+
+    /// GELU by two instructions of the special function unit: the formula and the error of
+    /// [`math::gelu`](super::gelu).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn gelu(x: f32) -> f32 {
-        Gate::gelu(x).one(x)
+        let below = Gate::below(x);
+        gaussian(x, below, gaussian_root(below), rcp_approx_f32(4.0 - below))
+    }
+
+    /// GELU by a hyperbolic tangent, by two instructions of the special function unit: the formula
+    /// and the error of [`math::gelu_tanh`](super::gelu_tanh).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn gelu_tanh(x: f32) -> f32 {
+        Gate::gelu_tanh(x).one(x)
     }
 
     /// SiLU by two instructions of the special function unit: the formula and the error of
@@ -338,7 +378,22 @@ pub mod fast {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn gelu_of_two(pair: [f32; 2]) -> [f32; 2] {
-        Gate::two(pair.map(Gate::gelu), pair)
+        let below = pair.map(Gate::below);
+        let [p, q] = below.map(|below| 4.0 - below);
+        let reciprocal = rcp_approx_f32(p * q);
+        let [root, other] = below.map(gaussian_root);
+        [
+            gaussian(pair[0], below[0], root, q * reciprocal),
+            gaussian(pair[1], below[1], other, p * reciprocal),
+        ]
+    }
+
+    /// [`gelu_tanh`] of two numbers, by three instructions of the special function unit.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[must_use]
+    pub fn gelu_tanh_of_two(pair: [f32; 2]) -> [f32; 2] {
+        Gate::two(pair.map(Gate::gelu_tanh), pair)
     }
 
     /// [`silu`] of two numbers, by three instructions of the special function unit.

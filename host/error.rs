@@ -199,6 +199,16 @@ pub enum Error {
         /// The call.
         call: &'static str,
     },
+    /// A workspace that the caller's allocator does not return.
+    #[error(
+        "an operation needs a workspace of {bytes} bytes, which the stream's allocator does not return: {reason}"
+    )]
+    Workspace {
+        /// The bytes.
+        bytes: usize,
+        /// The reason.
+        reason: String,
+    },
     /// A graph that cannot update another one.
     #[error("the graph cannot be updated: {reason}; instantiate the new graph instead")]
     GraphUpdate {

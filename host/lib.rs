@@ -65,7 +65,7 @@ mod tuning;
 pub use attention::{Attention, AttentionElement, AttentionExplanation, Heads, HeadsMut};
 pub use device::{
     Arch, DEVICE_VARIABLE, Device, DeviceChoice, MAX_BLOCKS, MAX_BLOCKS_PER_CLUSTER, MAX_THREADS,
-    MAX_THREADS_PER_BLOCK, Properties, Rates, STATIC_SHARED_BYTES,
+    MAX_THREADS_PER_BLOCK, Properties, Rates, STATIC_SHARED_BYTES, interruptible,
 };
 pub use error::{Error, Result};
 pub use event::Event;

@@ -19,12 +19,20 @@ use std::sync::Arc;
 ///
 /// On a GPU a stream keeps the workspaces of operations such as [`Matmul`](crate::Matmul), up to
 /// 256 MiB: after the first call of a size, a call allocates nothing and waits for nothing. The
-/// last handle frees them.
+/// last handle frees them. While another library captures the stream, workspaces are memory nodes
+/// of its graph. [`Stream::with_workspaces`] takes them from the caller instead.
 #[derive(Clone)]
 pub struct Stream {
     device: Device,
     kind: Kind,
+    workspaces: Option<Arc<Allocate>>,
 }
+
+/// Allocates a workspace of this many bytes: its device address.
+type Allocate = dyn Fn(usize) -> Result<u64> + Send + Sync;
+
+/// Alignment of a workspace in bytes, which is the driver's.
+pub(crate) const WORKSPACE_ALIGN: u64 = 256;
 
 #[derive(Clone)]
 enum Kind {
@@ -71,15 +79,16 @@ impl Drop for Shared {
 
 impl Stream {
     pub(crate) fn default_of(device: &Device) -> Self {
-        Self { device: device.clone(), kind: Kind::Default }
+        Self::of_kind(device, Kind::Default)
+    }
+
+    fn of_kind(device: &Device, kind: Kind) -> Self {
+        Self { device: device.clone(), kind, workspaces: None }
     }
 
     pub(crate) fn new(device: &Device) -> Result<Self> {
         match &device.0 {
-            Backend::Sim(simulator) => {
-                let kind = Kind::Sim(simulator.memory().new_stream());
-                Ok(Self { device: device.clone(), kind })
-            }
+            Backend::Sim(simulator) => Ok(Self::of_kind(device, Kind::Sim(simulator.memory().new_stream()))),
             Backend::Gpu(gpu) => Self::create(device, gpu, false),
         }
     }
@@ -91,7 +100,7 @@ impl Stream {
 
     /// A stream of the simulator whose launches are recorded.
     pub(crate) fn recording(device: &Device, recording: Arc<Recording>) -> Self {
-        Self { device: device.clone(), kind: Kind::Recording(recording) }
+        Self::of_kind(device, Kind::Recording(recording))
     }
 
     fn create(device: &Device, gpu: &'static Gpu, captures: bool) -> Result<Self> {
@@ -104,7 +113,7 @@ impl Stream {
         check(unsafe { sys::cuStreamCreateWithPriority(&mut raw, flags, 0) })
             .map_err(|code| gpu.error_of_code("cuStreamCreate", code))?;
         let shared = Shared { gpu, raw, is_borrowed: false, captures, kept: Kept::default() };
-        Ok(Self { device: device.clone(), kind: Kind::Gpu(Arc::new(shared)) })
+        Ok(Self::of_kind(device, Kind::Gpu(Arc::new(shared))))
     }
 
     /// A stream that another library has created, a `CUstream`; also its legacy and per-thread
@@ -142,7 +151,55 @@ impl Stream {
             return Err(Error::ForeignHandle { what: "stream", detail });
         }
         let shared = Shared { gpu, raw, is_borrowed: true, captures: false, kept: Kept::default() };
-        Ok(Self { device: device.clone(), kind: Kind::Gpu(Arc::new(shared)) })
+        Ok(Self::of_kind(device, Kind::Gpu(Arc::new(shared))))
+    }
+
+    /// A handle to the same stream whose operations take their workspaces from `allocate`: from a
+    /// framework's allocator, or from memory that the caller keeps. It is called with a number of
+    /// bytes and returns the device address of as many, aligned to 256, with any contents; its
+    /// error is the operation's. `explain` of an operation says how many bytes that is.
+    ///
+    /// ```
+    /// use moye::{Device, Error, Matmul, Matrix, MatrixMut};
+    /// let device = Device::sim();
+    /// let x = device.upload(&[1.0f32; 32 * 32])?;
+    /// let mut y = device.alloc_uninit::<f32>(32 * 32)?;
+    /// let memory = device.alloc_uninit::<u8>((1 << 20) + 255)?;
+    /// let allocate = move |bytes| match bytes <= 1 << 20 {
+    ///     true => Ok(memory.address().next_multiple_of(256)),
+    ///     false => Err(Error::Workspace { bytes, reason: "there is 1 MiB".to_owned() }),
+    /// };
+    /// // SAFETY: one stream uses the memory, which the closure keeps.
+    /// let stream = unsafe { device.new_stream()?.with_workspaces(allocate) };
+    /// let mut c = MatrixMut::row_major(&mut y, 32, 32)?;
+    /// let product = Matmul::new(Matrix::row_major(&x, 32, 32)?, Matrix::row_major(&x, 32, 32)?).split_k(2);
+    /// // SAFETY: no other stream uses the buffers.
+    /// unsafe { product.run_on(&stream, &mut c)? };
+    /// assert_eq!(y.download()?, [32.0; 32 * 32]);
+    /// # Ok::<(), Error>(())
+    /// ```
+    ///
+    /// # Safety
+    /// The address is of that much memory of the device. From the return of `allocate` to the end
+    /// of the operation's launches, and of the launches of a graph that has captured them, the
+    /// memory stays allocated and other work uses it only in the stream's order.
+    pub unsafe fn with_workspaces(
+        &self,
+        allocate: impl Fn(usize) -> Result<u64> + Send + Sync + 'static,
+    ) -> Self {
+        Self { workspaces: Some(Arc::new(allocate)), ..self.clone() }
+    }
+
+    /// The address of a workspace of the caller's; `None` if the stream has its own.
+    #[cfg(any(feature = "attention-common", feature = "matmul-common"))]
+    pub(crate) fn given_workspace(&self, bytes: usize) -> Result<Option<u64>> {
+        let Some(allocate) = &self.workspaces else { return Ok(None) };
+        let address = allocate(bytes)?;
+        if !address.is_multiple_of(WORKSPACE_ALIGN) {
+            let reason = format!("its address {address:#x} is not a multiple of {WORKSPACE_ALIGN}");
+            return Err(Error::Workspace { bytes, reason });
+        }
+        Ok(Some(address))
     }
 
     /// The device that it belongs to.
@@ -169,6 +226,20 @@ impl Stream {
     /// Whether it was created for the capture of a graph on a GPU.
     pub(crate) fn captures(&self) -> bool {
         matches!(&self.kind, Kind::Gpu(shared) if shared.captures)
+    }
+
+    /// Whether another library captures it in a graph, on a GPU, whose context is current. Launches
+    /// of that graph run on any stream, so they must not use memory that this stream keeps.
+    pub(crate) fn is_captured_elsewhere(&self, gpu: &'static Gpu) -> Result<bool> {
+        if self.captures() {
+            return Ok(false);
+        }
+        let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream is alive and belongs to the current context; the pointer to the result
+        // is writable.
+        check(unsafe { sys::cuStreamIsCapturing(self.raw(gpu), &mut status) })
+            .map_err(|code| gpu.error_of_code("cuStreamIsCapturing", code))?;
+        Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
     /// The stream of `simulator`, the one that this stream belongs to.

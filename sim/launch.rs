@@ -8,10 +8,11 @@ use crate::block::{
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
+use crate::process::Process;
 use crate::profile::Profiler;
 use crate::race::GlobalRaces;
 use crate::stream::{Stream, lock};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,8 @@ pub const MAX_SHARED_BYTES: usize = 227 * 1024;
 /// assert!((1..=12).contains(&moye_sim::blocks_at_once(1024)));
 /// ```
 pub fn blocks_at_once(threads_per_block: u32) -> usize {
+    // A process that is forked from this one starts threads of its own.
+    let _ = Process::current();
     (MAX_STACKS / threads_per_block.max(1) as usize).min(rayon::current_num_threads()).max(1)
 }
 
@@ -66,6 +69,7 @@ pub struct Launch<'a> {
     races: Option<bool>,
     same_values: Option<SameValues<'a>>,
     order: Option<u64>,
+    interrupt: Option<&'a AtomicBool>,
     overlaps: bool,
     /// By its number in the memory; `None` is one of another memory.
     stream: Option<usize>,
@@ -113,6 +117,7 @@ impl<'a> Launch<'a> {
             races: None,
             same_values: None,
             order: None,
+            interrupt: None,
             overlaps: false,
             stream: Some(0),
         }
@@ -248,6 +253,34 @@ impl<'a> Launch<'a> {
         self
     }
 
+    /// Ends the launch soon after another thread has set this: [`LaunchError::Interrupted`].
+    ///
+    /// ```
+    /// use moye_sim::{GlobalMemory, Launch, LaunchError, intrinsics::*};
+    /// use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    /// use std::time::Duration;
+    ///
+    /// let memory = GlobalMemory::new();
+    /// let word = memory.alloc(4, "word")?;
+    /// word.fill(0, 4, 0)?;
+    /// let address = word.address();
+    /// let stop = AtomicBool::new(false);
+    /// let ended = std::thread::scope(|scope| {
+    ///     let poll = || while load_global::<u32>(address) == 0 {};
+    ///     let launch = scope.spawn(|| Launch::new("poll", 1, 32, &GlobalMemory::clone(&memory)).interrupt(&stop).run(&poll));
+    ///     std::thread::sleep(Duration::from_millis(20));
+    ///     stop.store(true, Relaxed);
+    ///     launch.join().unwrap()
+    /// });
+    /// assert!(matches!(ended, Err(LaunchError::Interrupted { .. })), "{ended:?}");
+    /// # Ok::<(), moye_sim::MemoryError>(())
+    /// ```
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: &'a AtomicBool) -> Self {
+        self.interrupt = Some(interrupt);
+        self
+    }
+
     /// Takes a profile of the launch, also of one that ends with a fault.
     #[must_use]
     pub fn profiler(mut self, profiler: &Profiler) -> Self {
@@ -262,14 +295,18 @@ impl<'a> Launch<'a> {
     /// [`blocks_at_once`] of them.
     ///
     /// # Errors
-    /// [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, or if a
-    /// simulated thread calls it. [`LaunchError::Fault`] if the kernel did something wrong; of
+    /// [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, if a
+    /// simulated thread calls it, or in a process that was forked while another thread ran a launch.
+    /// [`LaunchError::Interrupted`] if the caller ends it. [`LaunchError::Fault`] if the kernel did something wrong; of
     /// several blocks with faults it is that of the first in the grid, so the same launch tells the
     /// same fault.
     pub fn run(&self, entry: &(dyn Fn() + Sync)) -> Result<Report, LaunchError> {
         if let Some(reason) = self.misuse() {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
         }
+        let invalid = |reason| LaunchError::Invalid { kernel: self.kernel.to_owned(), reason };
+        let process = Process::current().map_err(invalid)?;
+        let _running = process.enter().map_err(invalid)?;
         let stream = self.stream.expect("`misuse` has seen that it is of this memory");
         install_hook();
         install_guard();
@@ -305,7 +342,7 @@ impl<'a> Launch<'a> {
         let per_cluster = threads * self.cluster.count() as usize;
         let workers = blocks_at_once(per_cluster as u32)
             .min((grid.clusters.count() as u64).try_into().unwrap_or(usize::MAX));
-        rayon::scope(|scope| {
+        process.scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|_| grid.work());
             }
@@ -322,6 +359,7 @@ impl<'a> Launch<'a> {
                 let kernel = self.kernel.to_owned();
                 Err(LaunchError::Fault(Box::new(Fault { kernel, block, thread, location, kind })))
             }
+            None if self.is_interrupted() => Err(LaunchError::Interrupted { kernel: self.kernel.to_owned() }),
             None => Ok(Report {
                 blocks: grid.blocks,
                 threads_per_block: threads as u32,
@@ -340,6 +378,10 @@ impl<'a> Launch<'a> {
                 None => eprintln!("warning: two threads write the same value: {fault}"),
             }
         }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|interrupt| interrupt.load(Relaxed))
     }
 
     /// The extents of the grid in clusters.
@@ -439,7 +481,7 @@ struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Runs clusters until none is left or one has faulted.
+    /// Runs clusters until none is left, one has faulted, or the launch is interrupted.
     ///
     /// They start in ascending order, if none is drawn, and one that has started is completed; so
     /// all below a faulted one are, and the lowest fault is always the same.
@@ -448,7 +490,7 @@ impl Grid<'_> {
             *self.launch;
         let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.traces, limits);
         let blocks = cluster.blocks().len() as u64;
-        let mut worker = Worker::new(&cluster, self.entry, stack_bytes, self.seed);
+        let mut worker = Worker::new(&cluster, self.entry, stack_bytes, (self.seed, self.launch.interrupt));
         while !self.faulted() {
             let next = self.next.fetch_add(1, Relaxed);
             if next >= self.clusters.count() as u64 {
@@ -474,6 +516,7 @@ impl Grid<'_> {
     }
 
     fn faulted(&self) -> bool {
-        self.first_fault.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.launch.is_interrupted()
+            || self.first_fault.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }

@@ -101,6 +101,7 @@ mod launch;
 pub mod memory;
 mod mma;
 mod pod;
+mod process;
 pub mod profile;
 mod race;
 mod stream;

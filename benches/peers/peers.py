@@ -168,7 +168,7 @@ def linear(dtype, m, n, k, gelu=True):
         work=f"{NAMES[dtype]} linear with bias{' and GELU' if gelu else ''} {m} x {n} x {k}",
         amount=2e-12 * m * n * k,
         unit="TFLOP/s",
-        ours=lambda: moye.matmul(x, weight.T, bias=bias, activation="gelu" if gelu else None, out=out),
+        ours=lambda: moye.matmul(x, weight.T, bias=bias, activation="gelu_tanh" if gelu else None, out=out),
         peers=peers,
         tolerance=1e-2,
         reference=lambda: after(x.double() @ weight.double().T + bias.double()),

@@ -21,6 +21,7 @@ use crate::{Error, Result};
 use gpu::Gpu;
 use moye_sim::profile::{Card, Profile};
 use simulator::Simulator;
+pub use simulator::interruptible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

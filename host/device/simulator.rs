@@ -7,11 +7,48 @@ use crate::{Error, Result};
 use moye_sim::Launch;
 use moye_sim::memory::GlobalMemory;
 use moye_sim::profile::{Card, Profile, Profiler};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Receives the numbers of finished and of all blocks.
 pub(crate) type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+thread_local! {
+    /// What ends the launches of this thread.
+    static INTERRUPT: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+}
+
+/// Runs `work`, whose launches on the simulator end soon after another thread has set `interrupt`,
+/// with an error. The buffers that a launch writes are then partly written; everything else may be
+/// used as before. Launches on a GPU are not ended.
+///
+/// ```
+/// use moye::{Device, Matrix, MatrixMut, interruptible};
+/// use std::sync::{Arc, atomic::AtomicBool};
+/// # #[cfg(feature = "movement")] {
+/// let device = Device::sim();
+/// let x = device.upload(&[1.0f32; 4])?;
+/// let mut y = device.alloc_zeroed::<f32>(4)?;
+/// let (x, mut y) = (Matrix::row_major(&x, 2, 2)?, MatrixMut::row_major(&mut y, 2, 2)?);
+/// let stop = Arc::new(AtomicBool::new(true));
+/// let error = interruptible(&stop, || moye::transpose(&device, &x, &mut y)).unwrap_err();
+/// assert!(error.to_string().ends_with("was interrupted"), "{error}");
+/// moye::transpose(&device, &x, &mut y)?;
+/// # }
+/// # Ok::<(), moye::Error>(())
+/// ```
+pub fn interruptible<R>(interrupt: &Arc<AtomicBool>, work: impl FnOnce() -> R) -> R {
+    /// Restores the outer one, also where `work` panics.
+    struct Outer(Option<Arc<AtomicBool>>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            INTERRUPT.set(self.0.take());
+        }
+    }
+    let _outer = Outer(INTERRUPT.replace(Some(interrupt.clone())));
+    work()
+}
 
 /// The architecture whose limits the simulator has.
 const ARCH: Arch = Arch::new(9, 0);
@@ -151,6 +188,10 @@ impl Simulator {
         let profiler = self.profiler.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(profiler) = &profiler {
             launch = launch.profiler(profiler);
+        }
+        let interrupt = INTERRUPT.with_borrow(Clone::clone);
+        if let Some(interrupt) = &interrupt {
+            launch = launch.interrupt(interrupt);
         }
         launch.run(thread).map(|_| ()).map_err(Error::Simulator)
     }

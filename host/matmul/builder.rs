@@ -157,9 +157,15 @@ impl<'a, T: Operand, U: Output<T>> Matmul<'a, T, U> {
         self.activation(Activation::Relu)
     }
 
-    /// Applies GELU to the result, in its form with a hyperbolic tangent: see [`Activation::Gelu`].
+    /// Applies GELU to the result, `x / 2 * (1 + erf(x / sqrt(2)))`: see [`Activation::Gelu`].
     pub fn gelu(self) -> Self {
         self.activation(Activation::Gelu)
+    }
+
+    /// Applies GELU in its form with a hyperbolic tangent to the result, as cuBLASLt's epilogue
+    /// does: see [`Activation::GeluTanh`].
+    pub fn gelu_tanh(self) -> Self {
+        self.activation(Activation::GeluTanh)
     }
 
     /// Applies SiLU, `x * sigmoid(x)`, to the result.
@@ -343,8 +349,11 @@ impl<'a, T: Float8, U: Output<T>> Matmul<'a, T, U> {
 
 #[cfg(feature = "matmul-f32")]
 impl<U: Output<f32>> Matmul<'_, f32, U> {
-    /// Computes on tensor cores in tf32, which reads 10 bits of each fraction: several times as
-    /// fast, and as accurate as f16.
+    /// Computes on tensor cores in tf32: several times as fast, and as accurate as f16.
+    ///
+    /// They read 10 bits of each operand's fraction and drop the other 13, as in cuBLAS. Dropped
+    /// bits make a number smaller, so that products of positive numbers are about 6.5e-4 too small,
+    /// all in one direction. Round the operands to 10 bits first where that matters.
     pub fn tf32(self) -> Self {
         Self { precision: Precision::Tf32, ..self }
     }

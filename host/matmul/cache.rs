@@ -14,7 +14,7 @@ use super::plan::{self, Plan, Query};
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::launch::Prepared;
-use crate::memory::Workspace;
+use crate::memory::{Used, Workspace};
 use crate::mix::{BuildMix, place};
 use crate::stream::Stream;
 use std::any::{Any, TypeId};
@@ -89,56 +89,71 @@ impl<S> Key<S> {
 struct Repeated<S> {
     key: Key<S>,
     launches: Vec<Prepared>,
-    /// The address and the bytes of its workspace.
-    workspace: (u64, usize),
+    /// Its workspace.
+    workspace: Used,
     /// The address of the stream's counters.
     counters: Option<u64>,
 }
 
-/// Launches a product again; `None` if it was not computed before, or if the stream's memory is
-/// another one since.
+/// What [`launch`] has done.
+pub(super) enum Replay<'a> {
+    /// The launches.
+    Launched,
+    /// Nothing: the product was not computed before, or the memory of its launches is another one.
+    /// The workspace for it, if its size is known.
+    New(Option<Workspace<'a>>),
+}
+
+/// Launches a product again.
 ///
 /// # Safety
 /// As for [`super::launch::run`]; `key` is that of the product, whose buffers are on the stream's
 /// device, which is `gpu`. The stream captures no graph of its own.
-pub(super) unsafe fn launch<S: PartialEq + 'static>(
+pub(super) unsafe fn launch<'a, S: PartialEq + 'static>(
     key: &Key<S>,
     gpu: &'static Gpu,
-    stream: &Stream,
-) -> Option<Result<()>> {
-    REPEATED.with_borrow(|kept| {
-        let known = kept[key.place()].as_ref()?.downcast_ref::<Repeated<S>>()?;
-        if known.key != *key {
-            return None;
-        }
-        let (address, bytes) = known.workspace;
-        // Held until all has been launched.
-        let workspace = match Workspace::new(stream, bytes) {
-            Ok(workspace) => workspace,
-            Err(error) => return Some(Err(error)),
-        };
-        let same = workspace.as_ref().map_or(0, Workspace::address) == address;
-        if !same || stream.kept(gpu).known_counters() != known.counters {
+    stream: &'a Stream,
+) -> Result<Replay<'a>> {
+    let bytes = with_known(key, |known| known.workspace.bytes);
+    // Held until all has been launched. A caller's allocator may compute products, so it is called
+    // between two looks at the kept ones.
+    let workspace = bytes.map(|bytes| Workspace::new(stream, bytes)).transpose()?.flatten();
+    let launched = with_known(key, |known| {
+        let used = workspace.as_ref().map(Workspace::used).unwrap_or_default();
+        if used != known.workspace || stream.kept(gpu).known_counters() != known.counters {
             return None;
         }
         let raw = stream.raw(gpu);
-        let launched = gpu.bind().and_then(|()| {
+        // The context is current if there is a workspace.
+        let bound = if workspace.is_some() { Ok(()) } else { gpu.bind() };
+        Some(bound.and_then(|()| {
             // SAFETY: the caller's contract: the launches were made for the same product, on this
             // stream, with the same workspace and counters.
             known.launches.iter().try_for_each(|launch| unsafe { launch.launch(gpu, raw) })
-        });
-        Some(launched)
+        }))
+    });
+    match launched.flatten() {
+        Some(launched) => launched.map(|()| Replay::Launched),
+        None => Ok(Replay::New(workspace)),
+    }
+}
+
+/// The result of `f` of the kept product of this key.
+fn with_known<S: PartialEq + 'static, R>(key: &Key<S>, f: impl FnOnce(&Repeated<S>) -> R) -> Option<R> {
+    REPEATED.with_borrow(|kept| {
+        let known = kept[key.place()].as_ref()?.downcast_ref::<Repeated<S>>()?;
+        (known.key == *key).then(|| f(known))
     })
 }
 
-/// Keeps the launches of a product.
+/// Keeps the launches of a product, unless a graph uses their memory.
 pub(super) fn keep<S: 'static>(
     key: Key<S>,
     launches: Vec<Prepared>,
-    workspace: (u64, usize),
+    workspace: Used,
     (gpu, stream): (&'static Gpu, &Stream),
 ) {
-    if launches.len() <= MOST_LAUNCHES && Workspace::is_kept(workspace.1) {
+    if launches.len() <= MOST_LAUNCHES && Workspace::is_kept(workspace.bytes) && !workspace.is_captured {
         let counters = stream.kept(gpu).known_counters();
         let place = key.place();
         let repeated = Box::new(Repeated { key, launches, workspace, counters });
@@ -241,6 +256,7 @@ mod tests {
             key([&a, &b], &mut c, cube, |product| product.bias_rows(of(16))),
             key([&a, &b], &mut c, cube, |product| product.relu()),
             key([&a, &b], &mut c, cube, |product| product.gelu()),
+            key([&a, &b], &mut c, cube, |product| product.gelu_tanh()),
             key([&a, &b], &mut c, cube, |product| product.tf32()),
             key([&a, &b], &mut c, cube, |product| product.batch(2, [256, 256, 256])),
             key([&a, &b], &mut c, cube, |product| product.batch(3, [256, 256, 256])),

@@ -88,7 +88,11 @@ impl<S: Fma + PartialEq> Descriptor<S> {
         c: &mut MatrixMut<'_, U>,
     ) -> Result<Option<Self>> {
         let (a, b, activation) = (&product.a, &product.b, product.activation);
-        if !T::SMOOTH && matches!(activation, Activation::Gelu | Activation::Silu) {
+        if product.preference.slices == Some(0) {
+            let detail = "0 split-K slices: there is at least 1".to_owned();
+            return Err(Error::Unsupported { operation: OPERATION, detail });
+        }
+        if !T::SMOOTH && !matches!(activation, Activation::None | Activation::Relu) {
             let detail = format!(
                 "{activation:?} is not defined for integers; use `relu`, or convert the result to floats first"
             );

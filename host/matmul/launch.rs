@@ -1,7 +1,7 @@
 //! Runs a plan: rearranges operands if necessary, multiplies, applies the epilogue.
 
 use super::builder::Matmul;
-use super::cache;
+use super::cache::{self, Replay};
 use super::descriptor::{Descriptor, Epilogue, Numbers, OPERATION};
 use super::element::{Operand, Output};
 use super::operand::View;
@@ -13,7 +13,7 @@ use crate::device::{Backend, Device};
 use crate::kernels::mma::{Activation, Arguments, Scalar, Scales};
 use crate::launch::{Grid, noting};
 use crate::matrix::MatrixMut;
-use crate::memory::Workspace;
+use crate::memory::{Used, Workspace};
 use crate::movement::rearrange::{Rearrangement, RowEnd, rearrange_operands};
 use crate::movement::repack::grid_blocks;
 use crate::stream::Stream;
@@ -37,41 +37,47 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
         Backend::Gpu(gpu) if !stream.captures() => *gpu,
         // SAFETY: until the product is complete, no other stream writes the operands or touches
         // `c`: the caller's contract.
-        _ => return unsafe { compute::<T, U>(&product, stream) }.map(drop),
+        _ => return unsafe { compute::<T, U>(&product, stream, None) }.map(drop),
     };
     let key = cache::Key::of::<T, U>(&product, gpu, stream);
     // SAFETY: other streams leave the operands and `c` alone until the product is complete, by the
     // caller's contract; all buffers are on this device.
-    if let Some(launched) = unsafe { cache::launch(&key, gpu, stream) } {
-        return launched;
-    }
+    let workspace = match unsafe { cache::launch(&key, gpu, stream)? } {
+        Replay::Launched => return Ok(()),
+        Replay::New(workspace) => workspace,
+    };
     // SAFETY: other streams leave the operands and `c` alone until the product is complete, by the
     // caller's contract.
-    let (computed, launches) = noting(|| unsafe { compute::<T, U>(&product, stream) });
+    let (computed, launches) = noting(|| unsafe { compute::<T, U>(&product, stream, workspace) });
     cache::keep(key, launches, computed?, (gpu, stream));
     Ok(())
 }
 
-/// Plans a product and launches it. Gives the address and the bytes of its workspace.
+/// Plans a product and launches it, with this workspace if it is large enough. Returns the
+/// workspace that it used.
 ///
 /// # Safety
 /// As for [`run`].
 unsafe fn compute<T: Operand, U: Output<T>>(
     product: &Descriptor<T::Scalar>,
     stream: &Stream,
-) -> Result<(u64, usize)> {
+    workspace: Option<Workspace<'_>>,
+) -> Result<Used> {
     let plan = planned::<T>(product, stream.device())?;
     let product = product.without_a_product_times_zero();
     let regions = Regions::of::<T, U>(&product, &plan)?;
-    let workspace = Workspace::new(stream, regions.bytes as usize)?;
-    let base = workspace.as_ref().map_or(0, Workspace::address);
-    let launch = Launch { product, plan, regions: regions.at(base), stream };
+    let workspace = match workspace.filter(|given| given.used().bytes >= regions.bytes as usize) {
+        Some(workspace) => Some(workspace),
+        None => Workspace::new(stream, regions.bytes as usize)?,
+    };
+    let used = workspace.as_ref().map(Workspace::used).unwrap_or_default();
+    let launch = Launch { product, plan, regions: regions.at(used.address), stream };
     // SAFETY: the matrices are inside their buffers (`Matrix::new`, `Descriptor::of`), and the
     // workspace is as large as `regions` says. `c` is borrowed mutably, shares no element with the
     // other matrices, and has no element twice. The stream runs these launches in order. The caller
     // answers for other streams.
     unsafe { launch.all::<U>()? };
-    Ok((base, regions.bytes as usize))
+    Ok(used)
 }
 
 /// The plan of [`run`].

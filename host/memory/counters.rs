@@ -2,24 +2,27 @@
 
 use crate::Result;
 use crate::device::Backend;
-use crate::memory::Buffer;
+use crate::driver::{check, sys};
+use crate::memory::{Buffer, Workspace};
 use crate::stream::Stream;
 
 /// Counters of a stream: 32 bits each, all 0 between its launches.
-pub(crate) enum Counters {
+pub(crate) enum Counters<'a> {
     /// New counters: the simulator's launches have completed when they return.
     Sim(Buffer<u32>),
     /// The counters of the stream, or of a graph.
     Kept(u64),
+    /// In a capture of another library, memory of its graph, which the graph sets to 0.
+    Captured(Workspace<'a>),
 }
 
-impl Counters {
+impl<'a> Counters<'a> {
     /// The number of counters.
     pub const COUNT: u32 = 4096;
 
     /// The counters of a stream. On a GPU a launch uses them after earlier launches of the stream
     /// have completed.
-    pub fn of(stream: &Stream) -> Result<Self> {
+    pub fn of(stream: &'a Stream) -> Result<Self> {
         let (device, count) = (stream.device(), Self::COUNT as usize);
         match (&device.0, stream.recorded()) {
             (Backend::Sim(_), None) => Ok(Self::Sim(device.alloc_zeroed(count)?)),
@@ -27,7 +30,19 @@ impl Counters {
             (Backend::Sim(simulator), Some(recording)) => {
                 Ok(Self::Kept(recording.alloc_zeroed(simulator, 4 * count)?))
             }
-            (Backend::Gpu(gpu), _) => Ok(Self::Kept(stream.kept(gpu).counters(device, gpu, stream, count)?)),
+            (Backend::Gpu(gpu), _) => {
+                gpu.bind()?;
+                if stream.is_captured_elsewhere(gpu)?
+                    && let Some(memory) = Workspace::new(stream, 4 * count)?
+                {
+                    // SAFETY: this many words are there; the stream is alive and belongs to the
+                    // current context.
+                    check(unsafe { sys::cuMemsetD32Async(memory.address(), 0, count, stream.raw(gpu)) })
+                        .map_err(|code| gpu.error_of_code("cuMemsetD32Async", code))?;
+                    return Ok(Self::Captured(memory));
+                }
+                Ok(Self::Kept(stream.kept(gpu).counters(device, gpu, stream, count)?))
+            }
         }
     }
 
@@ -36,6 +51,7 @@ impl Counters {
         match self {
             Self::Sim(buffer) => buffer.address(),
             Self::Kept(address) => *address,
+            Self::Captured(memory) => memory.address(),
         }
     }
 }

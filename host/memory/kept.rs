@@ -1,10 +1,10 @@
 //! Memory of a stream on a GPU: counters and a workspace.
 
+use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
 use crate::driver::{check, sys};
 use crate::stream::Stream;
-use crate::{Error, Result};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The stream's memory, from the first launch on that needs it.
@@ -110,7 +110,7 @@ impl Kept {
     }
 }
 
-/// Allocates for the work of a stream.
+/// Allocates for the work of a stream, which no other library captures.
 fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> Result<u64> {
     gpu.bind()?;
     let mut address = 0;
@@ -121,18 +121,9 @@ fn alloc(device: &Device, gpu: &'static Gpu, stream: &Stream, bytes: usize) -> R
             .map_err(|code| gpu.out_of_memory_or(device, "cuMemAlloc", code, bytes))?;
         return Ok(address);
     }
-    let raw = stream.raw(gpu);
-    let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
-    // SAFETY: the stream is alive and belongs to the current context; the pointer to the result is
-    // writable.
-    check(unsafe { sys::cuStreamIsCapturing(raw, &mut status) })
-        .map_err(|code| gpu.error_of_code("cuStreamIsCapturing", code))?;
-    if status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
-        return Err(Error::Captured { call: "the first allocation of a workspace of this size" });
-    }
     keep_freed_memory(device, gpu.index())?;
-    // SAFETY: as above.
-    check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, raw) })
+    // SAFETY: as above; the stream is alive and belongs to the current context.
+    check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu)) })
         .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
     Ok(address)
 }

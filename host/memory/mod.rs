@@ -1,6 +1,7 @@
 //! Memory on a device: [`Buffer`]s and ranges of them.
 
 mod buffer;
+#[cfg(feature = "matmul-common")]
 mod counters;
 mod kept;
 mod raw;
@@ -13,6 +14,8 @@ pub use buffer::Buffer;
 pub(crate) use counters::Counters;
 pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
+#[cfg(feature = "matmul-common")]
+pub(crate) use workspace::Used;
 #[cfg(any(feature = "attention-common", feature = "matmul-common"))]
 pub(crate) use workspace::Workspace;
 

@@ -5,12 +5,26 @@ use crate::Result;
 use crate::device::Backend;
 use crate::driver::{check, sys};
 use crate::memory::Buffer;
-use crate::stream::Stream;
+use crate::stream::{Stream, WORKSPACE_ALIGN};
 use std::sync::MutexGuard;
 
 /// Bytes for the launches of a call, aligned to 256. Until it is dropped no call of another thread
 /// gets the same stream's workspace.
-pub(crate) struct Workspace<'a>(Memory<'a>);
+pub(crate) struct Workspace<'a> {
+    memory: Memory<'a>,
+    bytes: usize,
+    is_captured: bool,
+}
+
+/// The memory that launches use; [`Default`] is none.
+#[cfg(feature = "matmul-common")]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Used {
+    pub address: u64,
+    pub bytes: usize,
+    /// Whether another library captures the stream, so that a graph uses it.
+    pub is_captured: bool,
+}
 
 enum Memory<'a> {
     /// The simulator's launches have completed when they return.
@@ -19,38 +33,29 @@ enum Memory<'a> {
     Recorded(u64),
     /// The stream's workspace.
     Kept(MutexGuard<'a, Bytes>),
-    /// Freed when earlier launches have completed, without waiting for them.
+    /// Freed when earlier launches have completed, without waiting for them; in a capture of
+    /// another library two memory nodes of its graph.
     Once { stream: &'a Stream, address: u64 },
+    /// The caller's.
+    Given(u64),
 }
 
 impl<'a> Workspace<'a> {
     /// `bytes` bytes for the work of `stream`; no memory if that is 0.
     pub fn new(stream: &'a Stream, bytes: usize) -> Result<Option<Self>> {
-        if bytes == 0 {
-            return Ok(None);
-        }
-        let device = stream.device();
-        let gpu = match &device.0 {
-            Backend::Gpu(gpu) => *gpu,
-            Backend::Sim(simulator) => {
-                return Ok(Some(Self(match stream.recorded() {
-                    None => Memory::Sim(device.alloc_uninit::<u8>(bytes + ALIGN)?),
-                    Some(recording) => Memory::Recorded(recording.alloc(simulator, bytes + ALIGN)?),
-                })));
+        Ok(match bytes {
+            0 => None,
+            _ => {
+                let (memory, is_captured) = Memory::new(stream, bytes)?;
+                Some(Self { memory, bytes, is_captured })
             }
-        };
-        // A graph owns its workspaces, whatever their size.
-        if bytes <= MOST_KEPT || stream.captures() {
-            return Ok(Some(Self(Memory::Kept(stream.kept(gpu).workspace(device, gpu, stream, bytes)?))));
-        }
-        gpu.bind()?;
-        keep_freed_memory(device, gpu.index())?;
-        let mut address = 0;
-        // SAFETY: the pointer to the address is writable, and the stream is alive and belongs to
-        // the current context.
-        check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu)) })
-            .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
-        Ok(Some(Self(Memory::Once { stream, address })))
+        })
+    }
+
+    /// What its launches use.
+    #[cfg(feature = "matmul-common")]
+    pub fn used(&self) -> Used {
+        Used { address: self.address(), bytes: self.bytes, is_captured: self.is_captured }
     }
 
     /// Whether the stream keeps a workspace of this size for the next call.
@@ -61,21 +66,58 @@ impl<'a> Workspace<'a> {
 
     /// The device address of the first byte.
     pub fn address(&self) -> u64 {
-        match &self.0 {
-            Memory::Sim(buffer) => buffer.address().next_multiple_of(ALIGN as u64),
-            Memory::Recorded(address) => address.next_multiple_of(ALIGN as u64),
+        match &self.memory {
+            Memory::Sim(buffer) => buffer.address().next_multiple_of(WORKSPACE_ALIGN),
+            Memory::Recorded(address) => address.next_multiple_of(WORKSPACE_ALIGN),
             Memory::Kept(kept) => kept.address,
-            Memory::Once { address, .. } => *address,
+            Memory::Once { address, .. } | Memory::Given(address) => *address,
         }
     }
 }
 
-/// The driver's alignment.
-const ALIGN: usize = 256;
+impl<'a> Memory<'a> {
+    /// The memory, and whether another library captures the stream. The context of a GPU is current
+    /// when it returns.
+    fn new(stream: &'a Stream, bytes: usize) -> Result<(Self, bool)> {
+        let given = stream.given_workspace(bytes)?.map(Self::Given);
+        let device = stream.device();
+        let gpu = match &device.0 {
+            Backend::Gpu(gpu) => *gpu,
+            Backend::Sim(simulator) => {
+                let bytes = bytes + WORKSPACE_ALIGN as usize;
+                let memory = match (given, stream.recorded()) {
+                    (Some(given), _) => given,
+                    (None, None) => Self::Sim(device.alloc_uninit::<u8>(bytes)?),
+                    (None, Some(recording)) => Self::Recorded(recording.alloc(simulator, bytes)?),
+                };
+                return Ok((memory, false));
+            }
+        };
+        gpu.bind()?;
+        let is_captured = stream.is_captured_elsewhere(gpu)?;
+        if let Some(given) = given {
+            return Ok((given, is_captured));
+        }
+        // A graph that is captured here owns its workspaces, whatever their size.
+        if !is_captured && (bytes <= MOST_KEPT || stream.captures()) {
+            let kept = stream.kept(gpu).workspace(device, gpu, stream, bytes)?;
+            return Ok((Self::Kept(kept), false));
+        }
+        if !is_captured {
+            keep_freed_memory(device, gpu.index())?;
+        }
+        let mut address = 0;
+        // SAFETY: the pointer to the address is writable, and the stream is alive and belongs to
+        // the current context.
+        check(unsafe { sys::cuMemAllocAsync(&mut address, bytes, stream.raw(gpu)) })
+            .map_err(|code| gpu.out_of_memory_or(device, "cuMemAllocAsync", code, bytes))?;
+        Ok((Self::Once { stream, address }, is_captured))
+    }
+}
 
-impl Drop for Workspace<'_> {
+impl Drop for Memory<'_> {
     fn drop(&mut self) {
-        if let Memory::Once { stream, address } = &self.0
+        if let Self::Once { stream, address } = self
             && let Backend::Gpu(gpu) = &stream.device().0
             && gpu.bind().is_ok()
         {

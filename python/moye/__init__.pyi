@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
 
 from typing_extensions import Unpack
@@ -142,13 +143,13 @@ def matmul(
     bias: A | None = None,
     alpha: float = 1.0,
     beta: float | None = None,
-    activation: Literal["relu", "gelu", "silu"] | None = None,
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] | None = None,
     out: A | None = None,
     out_dtype: Any = None,
     precision: Literal["tf32", "float16"] | None = None,
     scale_a: A | None = None,
     scale_b: A | None = None,
-    tile: tuple[int, int] | None = None,
+    tile: Sequence[int] | None = None,
     kernel: str | None = None,
     split_k: int | None = None,
     device: str | None = None,
@@ -161,14 +162,14 @@ def explain(
     out: A | None = None,
     out_dtype: Any = None,
     precision: Literal["tf32", "float16"] | None = None,
-    tile: tuple[int, int] | None = None,
+    tile: Sequence[int] | None = None,
     kernel: str | None = None,
     split_k: int | None = None,
     device: str | None = None,
 ) -> dict[str, Any]: ...
 class _AttentionOptions(TypedDict, Generic[A], total=False):
     causal: bool
-    window: tuple[int | None, int | None] | None
+    window: Sequence[int | None] | None
     scale: float | None
     softcap: float | None
     bias: A | None
@@ -180,7 +181,7 @@ class _AttentionOptions(TypedDict, Generic[A], total=False):
     v_scale: A | None
     q_offsets: A | None
     k_offsets: A | None
-    longest: tuple[int, int] | None
+    longest: Sequence[int] | None
     key_lengths: A | None
     page_table: A | None
     out: A | None

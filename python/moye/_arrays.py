@@ -8,6 +8,15 @@ from ._moye import Array, Operand
 # What `ml_dtypes` has and NumPy's own interfaces refuse.
 _ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
+# The types by whose size elements are moved, whatever they mean.
+_WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
+
+
+def _word(name, dtype, size):
+    if size not in _WORDS:
+        raise TypeError(f"{name} has elements of {dtype}, of {size} bytes; elements of 1, 2, 4, 8 or 16 bytes are moved")
+    return _WORDS[size]
+
 
 def _numpy(array):
     numpy = sys.modules.get("numpy")
@@ -26,19 +35,34 @@ class Numpy:
     def operand(array, name, stream):
         if not array.dtype.isnative:
             raise TypeError(f"{name} has elements of {array.dtype.str}, in the other byte order; convert it")
-        fields = array.__array_interface__
-        address, read_only = fields["data"]
-        return Operand.from_host(array, address, read_only, array.dtype.name, array.shape, array.strides)
+        return Numpy._operand(array, array.dtype.name)
+
+    @staticmethod
+    def moved(array, name, stream):
+        """The array as an operand that is copied by its bytes, and its type."""
+        dtype = array.dtype
+        if dtype.hasobject:
+            raise TypeError(f"{name} has elements of {dtype}, references to objects of Python; convert it")
+        return Numpy._operand(array, _word(name, dtype, dtype.itemsize)), dtype
+
+    @staticmethod
+    def _operand(array, dtype):
+        address, read_only = array.__array_interface__["data"]
+        return Operand.from_host(array, address, read_only, dtype, array.shape, array.strides)
 
     @staticmethod
     def stream(array, stream):
         return stream
 
     @staticmethod
+    def allocator(array, stream):
+        return None
+
+    @staticmethod
     def empty(shape, dtype, like):
         import numpy
 
-        if dtype in _ML_DTYPES:
+        if isinstance(dtype, str) and dtype in _ML_DTYPES:
             import ml_dtypes
 
             return numpy.empty(shape, getattr(ml_dtypes, dtype))
@@ -61,17 +85,26 @@ class Torch:
 
     @staticmethod
     def operand(array, name, stream):
+        names = Torch.names or Torch._names(sys.modules["torch"])
+        return Torch._operand(array, name, names.get(array.dtype))
+
+    @staticmethod
+    def moved(array, name, stream):
+        """The tensor as an operand that is copied by its bytes, and its type."""
+        word = None if array.is_quantized else _word(name, array.dtype, array.element_size())
+        return Torch._operand(array, name, word), array.dtype
+
+    @staticmethod
+    def _operand(array, name, dtype):
         torch = sys.modules["torch"]
         if array.requires_grad and torch.is_grad_enabled():
             raise TypeError(
                 f"{name} requires a gradient, which this operation does not have; pass {name}.detach(), or call it under torch.no_grad()"
             )
-        names = Torch.names or Torch._names(torch)
-        dtype = names.get(array.dtype)
         is_plain = type(array) in (torch.Tensor, torch.nn.Parameter) and array.layout is torch.strided
         if array.is_neg():
             raise TypeError(f"{name} is a negated view, whose elements have the other sign in memory; pass {name}.resolve_neg()")
-        is_conjugate = dtype in ("complex64", "complex128") and array.is_conj()
+        is_conjugate = array.is_complex() and array.is_conj()
         if dtype is None or not is_plain or is_conjugate or not (array.is_cuda or array.is_cpu):
             # DLPack says what cannot be taken. -1: no synchronisation, as the work goes to the
             # tensor's own stream. On the host there are no streams.
@@ -97,9 +130,18 @@ class Torch:
         return stream
 
     @staticmethod
+    def allocator(array, stream):
+        """Allocates workspaces on the current stream, in whose order PyTorch frees them."""
+        if stream is not None or not array.is_cuda:
+            return None
+        torch = sys.modules["torch"]
+        return lambda size: torch.empty(size, dtype=torch.uint8, device=array.device)
+
+    @staticmethod
     def empty(shape, dtype, like):
         torch = sys.modules["torch"]
-        return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
+        dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+        return torch.empty(shape, dtype=dtype, device=like.device)
 
     @staticmethod
     def full(shape, dtype, like, value, stream):
@@ -126,8 +168,18 @@ class Other:
         return Operand.from_dlpack(array, wait)
 
     @staticmethod
+    def moved(array, name, stream):
+        """The array as an operand, and its type."""
+        taken = Other.operand(array, name, stream)
+        return taken, taken.dtype
+
+    @staticmethod
     def stream(array, stream):
         return stream
+
+    @staticmethod
+    def allocator(array, stream):
+        return None
 
     @staticmethod
     def empty(shape, dtype, like):

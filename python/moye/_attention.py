@@ -46,8 +46,8 @@ def scaled_dot_product_attention(
         k: (batches, KV heads, keys, D), of the same type.
         v: (batches, KV heads, keys, DV), of the same type. DV is D, or 128 where D is 192.
         causal: a query sees the keys up to its own position.
-        window: (left, right): a query sees that many keys before and after its position. None of
-            either is no limit. With ``causal`` both hold.
+        window: (left, right): a query sees that many keys before and after its position. None or
+            -1 of either is no limit. With ``causal`` both hold.
         scale: the factor of the scores, by default ``D ** -0.5``.
         softcap: a score ``s`` becomes ``softcap * tanh(s / softcap)``.
         bias: added to the scores, of the type of ``q``; broadcast to (batches, heads, queries,
@@ -91,6 +91,7 @@ def scaled_dot_product_attention(
         moye.DeviceError, moye.KernelFault, MemoryError: as for :func:`matmul`.
     """
     of = library(q, "q")
+    allocate = of.allocator(q, stream)
     stream = of.stream(q, stream)
     read = {
         "q": q,
@@ -131,6 +132,7 @@ def scaled_dot_product_attention(
         "splits": splits,
         "device": device,
         "stream": stream,
+        "allocate": allocate,
     }
     with on_device_of(q):
         _moye.attention(arrays, options)

@@ -38,18 +38,21 @@ def matmul(
         bias: (N,), added to each row, or (M, 1), added to each column; of the result's type.
         alpha: the factor of the product. With 0 neither ``a`` nor ``b`` is read.
         beta: the factor of ``c``; 1 where there is a ``c``.
-        activation: None, "relu", "gelu" (the form with a hyperbolic tangent) or "silu".
+        activation: None, "relu", "gelu" (``x / 2 * (1 + erf(x / sqrt(2)))``, PyTorch's default),
+            "gelu_tanh" (its form with a hyperbolic tangent, PyTorch's ``approximate="tanh"`` and
+            cuBLASLt's GELU) or "silu".
         out: where the result is written, (M, N) or (batches, M, N); it shares no memory with what
             is read, ``c`` excepted.
         out_dtype: the result's type: by default that of ``a``, int32 for int8 and bfloat16 for
             8-bit floats; "float32" for types of 16 and 8 bits.
-        precision: None, "tf32" (tensor cores with 10 bits of each fraction) for float32, or
-            "float16" (accumulators of 16 bits) for float16.
+        precision: None, "tf32" (tensor cores, which drop all but 10 bits of each fraction:
+            products of positive numbers are about 6.5e-4 too small) for float32, or "float16"
+            (accumulators of 16 bits) for float16.
         scale_a: factors of 8-bit floats in float32: one, one for each row of ``a``, or (batches,
             M).
         scale_b: one, one for each column of ``b``, or (batches, N).
-        tile: (M, N) of the kernel's tile; kernel: its name; split_k: the number of slices of K. By
-            default they are chosen.
+        tile: (M, N) of the kernel's tile; kernel: its name; split_k: the number of slices of K, at
+            least 1. By default they are chosen.
         device: "auto", "gpu", "gpu:N" or "sim", for arrays on the host; by default what the
             environment variable MOYE_DEVICE says, or "auto".
         stream: the handle of a CUDA stream, for arrays on a GPU; by default PyTorch's current one,
@@ -62,7 +65,7 @@ def matmul(
     Raises:
         ValueError: shapes, batches or strides that do not fit, ``out`` over an operand, a tile or
             kernel that there is not.
-        TypeError: element types that cannot be combined, or an argument that is not an array.
+        TypeError: element types that cannot be combined, or an argument of another type.
         moye.DeviceError: a GPU that cannot be used. moye.KernelFault: a kernel that failed.
             MemoryError.
     """
@@ -94,6 +97,7 @@ def _options(alpha, beta, activation, precision, tile, kernel, split_k, device, 
 
 def _product(a, b, c, bias, out, out_dtype, scale_a, scale_b, stream, options):
     of = library(a, "a")
+    options["allocate"] = of.allocator(a, stream)
     stream = options["stream"] = of.stream(a, stream)
     in_a, in_b = operand(a, "a", stream), operand(b, "b", stream)
     shape, dtype = _moye.matmul_result(in_a, in_b, None if out_dtype is None else _name(out_dtype))
@@ -121,7 +125,7 @@ def transpose(x, *, out=None, device=None, stream=None):
     """The transposed matrix, moved: (M, N) as (N, M), and (batches, M, N) as (batches, N, M).
 
     Args:
-        x: of any type; strides may be any.
+        x: of any type of 1, 2, 4, 8 or 16 bytes; strides may be any.
         out: where the result is written; it shares no memory with ``x``.
         device, stream: as for :func:`matmul`.
 
@@ -138,7 +142,7 @@ def copy(x, *, out=None, device=None, stream=None):
     """A copy of ``x``: (N,), (M, N) or (batches, M, N).
 
     Args:
-        x: of any type; strides may be any.
+        x: of any type of 1, 2, 4, 8 or 16 bytes; strides may be any.
         out: where the elements are written, of the same shape and type; it shares no memory with
             ``x``.
         device, stream: as for :func:`matmul`.
@@ -155,11 +159,14 @@ def copy(x, *, out=None, device=None, stream=None):
 def _moved(x, out, device, stream, transposed):
     of = library(x, "x")
     stream = of.stream(x, stream)
-    source = operand(x, "x", stream)
+    source, dtype = of.moved(x, "x", stream)
     shape = source.shape
     is_new = out is None
     if is_new:
-        out = of.empty((*shape[:-2], *shape[:-3:-1]) if transposed else shape, source.dtype, x)
+        out = of.empty((*shape[:-2], *shape[:-3:-1]) if transposed else shape, dtype, x)
+    into, of_out = library(out, "out").moved(out, "out", stream)
+    if _name(of_out) != _name(dtype):
+        raise TypeError(f"out has elements of {_name(of_out)}, and must have {_name(dtype)}; convert it")
     with on_device_of(x):
-        _moye.copy(source, operand(out, "out", stream), transposed=transposed, device=device, stream=stream)
+        _moye.copy(source, into, transposed=transposed, device=device, stream=stream)
     return of.give(out, x) if is_new else out

@@ -1,19 +1,20 @@
 //! Attention over arrays.
 
-use crate::device::Place;
-use crate::error;
+use crate::arguments::{self, Given};
+use crate::device::{self, Place};
+use crate::lent::Lent;
 use crate::movement::target;
 use crate::operand::{Operand, shape_text};
 use crate::tensor::{Tensor, gathered};
+use crate::{error, work};
 use half::{bf16, f16};
 use moye::number::F8E4M3;
 use moye::{Attention, AttentionElement, Buffer, Device, Heads, HeadsMut};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// What may be asked of attention beside its arrays.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub struct Options {
+struct Options {
     causal: bool,
     window: Option<(Option<u32>, Option<u32>)>,
     scale: Option<f32>,
@@ -22,6 +23,41 @@ pub struct Options {
     splits: Option<u32>,
     device: Option<String>,
     stream: Option<u64>,
+    /// PyTorch's allocator.
+    allocate: Option<Py<PyAny>>,
+}
+
+impl Options {
+    fn of(options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let given = Given(options);
+        Ok(Self {
+            causal: given.get("causal", "True or False", |causal| causal.extract())?,
+            window: given.pair(
+                "window",
+                "None or (left, right), each an integer of at least 0, or None or -1 for no limit",
+                limit,
+            )?,
+            scale: given.get("scale", "None or a number", |scale| scale.extract())?,
+            softcap: given.get("softcap", "None or a positive number", |cap| cap.extract())?,
+            longest: given.pair(
+                "longest",
+                "None or (queries, keys), two integers of at least 0",
+                |longest| longest.extract(),
+            )?,
+            splits: given.get("splits", "None or an integer of at least 1", |splits| splits.extract())?,
+            device: given.get("device", arguments::DEVICE, |device| device.extract())?,
+            stream: given.get("stream", arguments::STREAM, |stream| stream.extract())?,
+            allocate: given.get("allocate", "None or a function", |allocate| allocate.extract())?,
+        })
+    }
+}
+
+/// A side of a window; -1 is no limit, as in FlashAttention.
+fn limit(side: &Bound<'_, PyAny>) -> PyResult<Option<u32>> {
+    match side.extract::<Option<i64>>()? {
+        None | Some(-1) => Ok(None),
+        Some(side) => Ok(Some(u32::try_from(side).map_err(|_| error::value("it is out of range"))?)),
+    }
 }
 
 /// The arrays of a call.
@@ -55,7 +91,8 @@ pub fn attention_result(q: &Operand, v: &Operand) -> PyResult<Vec<usize>> {
 
 /// Computes attention into `out`.
 #[pyfunction]
-pub fn attention(py: Python<'_>, arrays: Arrays<'_>, options: Options) -> PyResult<()> {
+pub fn attention(py: Python<'_>, arrays: Arrays<'_>, options: &Bound<'_, PyDict>) -> PyResult<()> {
+    let options = Options::of(options)?;
     arrays.check()?;
     match arrays.q.dtype.name {
         "float16" => attend::<f16>(py, &arrays, &options),
@@ -349,6 +386,8 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         )));
     }
     let (device, stream) = target(q.place, options.device.as_deref(), options.stream)?;
+    let lent = Lent::default();
+    let stream = lent.on(stream, options.allocate.as_ref().map(|allocate| allocate.clone_ref(py)));
     let [batches, heads, tokens, _] = shape_q;
     let (in_q, in_k, in_v) = (
         Tensor::<T>::read(&device, q, "q")?,
@@ -442,10 +481,9 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
     ];
     // Factors that are not given beside others are 1.
     let given = scales.iter().filter(|scale| scale.is_some()).count();
-    let one =
-        if given.is_multiple_of(3) { None } else { Some(device.upload(&[1.0f32]).map_err(error::raised)?) };
+    let one = if given.is_multiple_of(3) { None } else { Some(device::one(&device)?) };
     if let [Some(q_scale), Some(k_scale), Some(v_scale)] =
-        scales.each_ref().map(|scale| scale.as_ref().or(one.as_ref()))
+        scales.each_ref().map(|scale| scale.as_ref().or(one.as_deref()))
     {
         let scales = [q_scale, k_scale, v_scale];
         call = T::scaled(call, scales).ok_or_else(|| {
@@ -500,7 +538,8 @@ fn attend<T: Attended>(py: Python<'_>, arrays: &Arrays<'_>, options: &Options) -
         // SAFETY: what is written shares no memory with what is read. On a GPU the library of the
         // arrays launches what uses them on this stream; from the host the default stream has its
         // work in order.
-        py.detach(|| unsafe { call.run_on(&stream, &mut o) }).map_err(error::raised)?;
+        let ran = work::run(py, &device, || unsafe { call.run_on(&stream, &mut o) });
+        ran.map_err(|error| lent.error().unwrap_or(error))?;
     }
     drop(call);
     result.give_back(out)?;

@@ -1,11 +1,11 @@
 //! Which device computes, and on which stream.
 
 use crate::error;
-use moye::{Device, DeviceChoice, Stream};
+use moye::{Buffer, Device, DeviceChoice, Stream};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, ThreadId};
 
 /// Where an array is stored.
@@ -90,6 +90,19 @@ pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Strea
     let stream = unsafe { Stream::from_raw_handle(device, raw) }.map_err(error::raised)?;
     known.insert(key, stream.clone());
     Ok(stream)
+}
+
+/// A 1 in the device's memory, for factors that are not given. It is uploaded once, as an upload
+/// cannot be captured in a graph.
+pub fn one(device: &Device) -> PyResult<Arc<Buffer<f32>>> {
+    static ONES: Mutex<Vec<Arc<Buffer<f32>>>> = Mutex::new(Vec::new());
+    let mut ones = ONES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(one) = ones.iter().find(|one| one.device() == device) {
+        return Ok(one.clone());
+    }
+    let one = Arc::new(device.upload(&[1.0]).map_err(error::raised)?);
+    ones.push(one.clone());
+    Ok(one)
 }
 
 /// The name of a device: a GPU's, or `simulator`.

@@ -2,16 +2,19 @@
 //!
 //! The package's Python files name the arguments, find out which library an array is of and make
 //! results of the same kind; this module checks and computes. `algebra` and `picture` have the
-//! layout algebra; `operand`, `array` and `dlpack` exchange arrays; `device`, `resident`, `tensor`,
-//! `matmul`, `attention`, `movement` and `operation` compute with them.
+//! layout algebra; `operand`, `array` and `dlpack` exchange arrays, `arguments` takes the other
+//! values; `device`, `lent`, `work`, `resident`, `tensor`, `matmul`, `attention`, `movement`
+//! and `operation` compute with them.
 
 mod algebra;
+mod arguments;
 mod array;
 mod attention;
 mod device;
 mod dlpack;
 mod element;
 mod error;
+mod lent;
 mod matmul;
 mod movement;
 mod operand;
@@ -19,6 +22,7 @@ mod operation;
 mod picture;
 mod resident;
 mod tensor;
+mod work;
 
 use pyo3::prelude::*;
 

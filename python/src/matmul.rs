@@ -1,23 +1,24 @@
 //! Matrix products of arrays.
 
+use crate::arguments::{self, Given};
 use crate::device::Place;
-use crate::error;
+use crate::lent::Lent;
 use crate::movement::target;
 use crate::operand::{Batched, Operand, shape_text};
 use crate::resident::Resident;
+use crate::{error, work};
 use half::{bf16, f16};
 use moye::kernels::mma::Activation;
 use moye::number::{F8E4M3, F8E5M2};
 use moye::{Buffer, Device, Element, Matmul, Output, Stream};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// The requested kernel, tile and split-K slices.
 type Explained = Option<(Option<&'static str>, (u32, u32), u32)>;
 
 /// What may be asked of a product beside its operands.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub struct Options {
+struct Options {
     alpha: f64,
     beta: Option<f64>,
     activation: Option<String>,
@@ -27,8 +28,33 @@ pub struct Options {
     split_k: Option<u32>,
     device: Option<String>,
     stream: Option<u64>,
+    /// PyTorch's allocator.
+    allocate: Option<Py<PyAny>>,
     explain: bool,
 }
+
+impl Options {
+    fn of(options: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let given = Given(options);
+        Ok(Self {
+            alpha: given.get("alpha", "a number", |alpha| alpha.extract())?,
+            beta: given.get("beta", "None or a number", |beta| beta.extract())?,
+            activation: given.get("activation", ACTIVATIONS, |name| name.extract())?,
+            precision: given.get("precision", "None, \"tf32\" or \"float16\"", |name| name.extract())?,
+            tile: given
+                .pair("tile", "None or (M, N), two integers of at least 1", |extent| extent.extract())?,
+            kernel: given.get("kernel", "None or the name of a kernel", |name| name.extract())?,
+            split_k: given.get("split_k", "None or an integer of at least 1", |slices| slices.extract())?,
+            device: given.get("device", arguments::DEVICE, |device| device.extract())?,
+            stream: given.get("stream", arguments::STREAM, |stream| stream.extract())?,
+            allocate: given.get("allocate", "None or a function", |allocate| allocate.extract())?,
+            explain: given.get("explain", "True or False", |explain| explain.extract())?,
+        })
+    }
+}
+
+/// What an activation may be.
+const ACTIVATIONS: &str = "None, \"relu\", \"gelu\", \"gelu_tanh\" or \"silu\"";
 
 /// The arrays of a product.
 struct Operands<'a> {
@@ -80,24 +106,25 @@ pub fn matmul(
     bias: Option<PyRef<'_, Operand>>,
     scale_a: Option<PyRef<'_, Operand>>,
     scale_b: Option<PyRef<'_, Operand>>,
-    options: Options,
+    options: &Bound<'_, PyDict>,
 ) -> PyResult<Explained> {
+    let options = Options::of(options)?;
     let scales = [scale_a.as_deref(), scale_b.as_deref()];
     let operands = Operands { a, b, out, c: c.as_deref(), bias: bias.as_deref(), scales };
     operands.check()?;
-    let work = (&operands, &options);
+    let call = (&operands, &options);
     match (a.dtype.name, out.dtype.name) {
-        ("float16", "float16") => product::<f16, f16>(py, work),
-        ("float16", "float32") => product::<f16, f32>(py, work),
-        ("bfloat16", "bfloat16") => product::<bf16, bf16>(py, work),
-        ("bfloat16", "float32") => product::<bf16, f32>(py, work),
-        ("float32", "float32") => product::<f32, f32>(py, work),
-        ("float64", "float64") => product::<f64, f64>(py, work),
-        ("int8", "int32") => product::<i8, i32>(py, work),
-        ("float8_e4m3fn", "bfloat16") => product::<F8E4M3, bf16>(py, work),
-        ("float8_e4m3fn", "float32") => product::<F8E4M3, f32>(py, work),
-        ("float8_e5m2", "bfloat16") => product::<F8E5M2, bf16>(py, work),
-        ("float8_e5m2", "float32") => product::<F8E5M2, f32>(py, work),
+        ("float16", "float16") => product::<f16, f16>(py, call),
+        ("float16", "float32") => product::<f16, f32>(py, call),
+        ("bfloat16", "bfloat16") => product::<bf16, bf16>(py, call),
+        ("bfloat16", "float32") => product::<bf16, f32>(py, call),
+        ("float32", "float32") => product::<f32, f32>(py, call),
+        ("float64", "float64") => product::<f64, f64>(py, call),
+        ("int8", "int32") => product::<i8, i32>(py, call),
+        ("float8_e4m3fn", "bfloat16") => product::<F8E4M3, bf16>(py, call),
+        ("float8_e4m3fn", "float32") => product::<F8E4M3, f32>(py, call),
+        ("float8_e5m2", "bfloat16") => product::<F8E5M2, bf16>(py, call),
+        ("float8_e5m2", "float32") => product::<F8E5M2, f32>(py, call),
         (from, to) => Err(error::kind(format!(
             "out has elements of {to}, which the product of {from} is not written as"
         ))),
@@ -315,10 +342,9 @@ fn activation(name: Option<&str>) -> PyResult<Activation> {
         None => Ok(Activation::None),
         Some("relu") => Ok(Activation::Relu),
         Some("gelu") => Ok(Activation::Gelu),
+        Some("gelu_tanh") => Ok(Activation::GeluTanh),
         Some("silu") => Ok(Activation::Silu),
-        Some(name) => Err(error::value(format!(
-            "there is no activation {name:?}; there are \"relu\", \"gelu\" and \"silu\""
-        ))),
+        Some(name) => Err(error::value(format!("there is no activation {name:?}; it is {ACTIVATIONS}"))),
     }
 }
 
@@ -328,6 +354,8 @@ fn product<T: Special, U: Output<T>>(
 ) -> PyResult<Explained> {
     let Operands { a, b, out, c, bias, scales } = *operands;
     let (device, stream) = target(a.place, options.device.as_deref(), options.stream)?;
+    let lent = Lent::default();
+    let stream = lent.on(stream, options.allocate.as_ref().map(|allocate| allocate.clone_ref(py)));
     let [shape_a, shape_b, _] = shapes(a, b)?;
     let batched =
         |operand: &Operand, name, shape| operand.matrices(name, "").map(|view| Batched { shape, ..view });
@@ -402,7 +430,8 @@ fn product<T: Special, U: Output<T>>(
                 // SAFETY: `out` shares no memory with what is read. On a GPU the library of the
                 // arrays launches what uses them on this stream; from the host the default stream
                 // has its work in order.
-                py.detach(|| unsafe { product.run_on(&stream, &mut c) }).map_err(error::raised)?;
+                let ran = work::run(py, &device, || unsafe { product.run_on(&stream, &mut c) });
+                ran.map_err(|error| lent.error().unwrap_or(error))?;
                 None
             }
         }

@@ -1,24 +1,27 @@
 //! Copies and transposes of arrays.
 
+use crate::arguments::{self, taken};
 use crate::device::{self, Place};
-use crate::error;
 use crate::operand::{Batched, Operand, shape_text};
 use crate::resident::Resident;
+use crate::{error, work};
 use moye::{Device, Element, Stream};
 use pyo3::prelude::*;
 
 /// Writes `x` to `out`, of the same shape; with `transposed`, the last two modes of `x` in reverse
-/// order.
+/// order. Elements are moved by their bytes: Python's side compares the types.
 #[pyfunction]
-#[pyo3(signature = (x, out, *, transposed, device=None, stream=None))]
+#[pyo3(signature = (x, out, *, transposed, device, stream))]
 pub fn copy(
     py: Python<'_>,
     x: &Operand,
     out: &Operand,
     transposed: bool,
-    device: Option<&str>,
-    stream: Option<u64>,
+    device: &Bound<'_, PyAny>,
+    stream: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
+    let device: Option<String> = taken(device, "device", arguments::DEVICE, |device| device.extract())?;
+    let stream = taken(stream, "stream", arguments::STREAM, |stream| stream.extract())?;
     let (from, to) = (modes("x", x, transposed)?, modes("out", out, transposed)?);
     let wanted = if transposed { from.t().shape } else { from.shape };
     if to.shape != wanted || x.shape.len() != out.shape.len() {
@@ -29,20 +32,22 @@ pub fn copy(
             out.shape_text()
         )));
     }
-    out.expect_dtype("out", x.dtype.name)?;
     out.expect_place("out", ("x", x.place))?;
     out.expect_writable("out")?;
     if let Place::Gpu(_) = x.place {
         out.expect_apart("out", ("x", x))?;
     }
-    let (device, stream) = target(x.place, device, stream)?;
-    let work = (&device, &stream, [x, out], [from, to], transposed);
+    if out.dtype.bits != x.dtype.bits {
+        out.expect_dtype("out", x.dtype.name)?;
+    }
+    let (device, stream) = target(x.place, device.as_deref(), stream)?;
+    let call = (&device, &stream, [x, out], [from, to], transposed);
     match x.dtype.bits {
-        8 => moved::<u8>(py, work),
-        16 => moved::<u16>(py, work),
-        32 => moved::<u32>(py, work),
-        64 => moved::<u64>(py, work),
-        _ => moved::<u128>(py, work),
+        8 => moved::<u8>(py, call),
+        16 => moved::<u16>(py, call),
+        32 => moved::<u32>(py, call),
+        64 => moved::<u64>(py, call),
+        _ => moved::<u128>(py, call),
     }
 }
 
@@ -79,15 +84,15 @@ fn modes(name: &str, operand: &Operand, transposed: bool) -> PyResult<Batched> {
     }
 }
 
-type Work<'a> = (&'a Device, &'a Stream, [&'a Operand; 2], [Batched; 2], bool);
+type Call<'a> = (&'a Device, &'a Stream, [&'a Operand; 2], [Batched; 2], bool);
 
 fn moved<T: Element>(
     py: Python<'_>,
-    (device, stream, [x, out], [from, to], transposed): Work<'_>,
+    (device, stream, [x, out], [from, to], transposed): Call<'_>,
 ) -> PyResult<()> {
     let source = Resident::<T>::read(device, x, from, "x")?;
     let mut result = Resident::<T>::written(device, out, to, "out")?;
-    py.detach(|| {
+    work::run(py, device, || {
         for batch in 0..source.batch().0 {
             let (source, result) = (source.matrix(batch)?, &mut result.matrix_mut(batch)?);
             // SAFETY: `out` shares no memory with `x`. On a GPU the library of both launches what
@@ -100,7 +105,6 @@ fn moved<T: Element>(
             }
         }
         Ok(())
-    })
-    .map_err(error::raised)?;
+    })?;
     result.give_back(out, to)
 }

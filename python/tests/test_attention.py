@@ -208,3 +208,34 @@ def test_scales_are_refused_where_they_do_not_fit():
     half = heads((1, 2, 4, 64), "float16", 0)
     with pytest.raises(ValueError, match="are for float8_e4m3fn"):
         attend(half, half, half, v_scale=np.float32([1]), device="sim")
+
+
+@pytest.mark.parametrize(
+    "kind, text, change",
+    [
+        (TypeError, "causal is 'yes', and must be True or False", {"causal": "yes"}),
+        (TypeError, "window is 3, and must be None or (left, right)", {"window": 3}),
+        (ValueError, "window is (1, 2, 3), and must be None or (left, right)", {"window": (1, 2, 3)}),
+        (ValueError, "window is (-2, 0), and must be None or (left, right)", {"window": (-2, 0)}),
+        (TypeError, "scale is 'half', and must be None or a number", {"scale": "half"}),
+        (TypeError, "softcap is [1.0], and must be None or a positive number", {"softcap": [1.0]}),
+        (TypeError, "longest is 5, and must be None or (queries, keys)", {"longest": 5}),
+        (ValueError, "splits is -1, and must be None or an integer of at least 1", {"splits": -1}),
+        (TypeError, 'device is 0, and must be None, "auto"', {"device": 0}),
+        (TypeError, "stream is 'main', and must be None, or the handle", {"stream": "main"}),
+    ],
+)
+def test_an_option_of_another_type_is_named_with_what_is_taken(kind, text, change):
+    q, k, v = qkv((1, 4, 5, 64), (1, 2, 7, 64))
+    with pytest.raises(kind) as raised:
+        attend(**{"q": q, "k": k, "v": v, "device": "sim", **change})
+    assert text in str(raised.value)
+
+
+def test_a_window_without_limits_is_none_or_minus_one_in_a_tuple_or_a_list():
+    q, k, v = qkv((1, 4, 5, 64), (1, 2, 7, 64))
+    of = lambda window: attend(q, k, v, window=window, device="sim")  # noqa: E731
+    for same in [(-1, -1), [None, -1], [-1, None]]:
+        np.testing.assert_array_equal(of(same), of(None))
+    np.testing.assert_array_equal(of([2, -1]), of((2, None)))
+    assert (of((2, -1)) != of(None)).any()

@@ -1,5 +1,7 @@
 """Products on the simulator, beside float64."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -75,9 +77,20 @@ def test_the_whole_formula_is_computed():
         assert_close(result, np.maximum(sums + bias, 0))
     x = reference(a, b)
     assert_close(moye.matmul(a, b, activation="silu"), x / (1 + np.exp(-x)))
-    gelu = 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-    assert_close(moye.matmul(a, b, activation="gelu"), gelu, 1e-5)
     assert_close(moye.matmul(a, b, c=c), x + c)
+
+
+@pytest.mark.parametrize("name, tolerance", [("float64", 1e-14), ("float32", 1e-6), ("float16", 1e-3)])
+def test_gelu_is_exact_and_its_form_with_a_hyperbolic_tangent_has_its_own_name(name, tolerance):
+    # One sum in each element, so that only the activation rounds.
+    x = np.linspace(-6, 6, 400).astype(name).reshape(20, 20)
+    one = np.eye(20, dtype=name)
+    wide = x.astype(np.float64)
+    exact = wide / 2 * np.vectorize(math.erfc)(-wide / math.sqrt(2))
+    tanh = 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+    assert np.linalg.norm(exact - tanh) > 1e-4 * np.linalg.norm(exact), "they differ"
+    assert_close(moye.matmul(x, one, activation="gelu"), exact, tolerance)
+    assert_close(moye.matmul(x, one, activation="gelu_tanh"), tanh, tolerance)
 
 
 def test_out_is_written_in_place_and_returned():
@@ -139,12 +152,27 @@ ONE = np.ones((2, 3), np.float32)
         (ValueError, "out is read-only", lambda: moye.matmul(ONE, ONE.T, out=np.broadcast_to(np.float32(1), (2, 2)))),
         (ValueError, "beta is 2, and there is no c", lambda: moye.matmul(ONE, ONE.T, beta=2)),
         (ValueError, "alpha is 1e39", lambda: moye.matmul(ONE, ONE.T, alpha=1e39)),
-        (ValueError, 'no activation "tanh"', lambda: moye.matmul(ONE, ONE.T, activation="tanh")),
+        (ValueError, 'no activation "tanh"; it is None, "relu", "gelu", "gelu_tanh" or "silu"', lambda: moye.matmul(ONE, ONE.T, activation="tanh")),
         (ValueError, 'no precision "tf32"', lambda: moye.matmul(ONE.astype("d"), ONE.T.astype("d"), precision="tf32")),
         (ValueError, 'no kernel "nothing"', lambda: moye.matmul(ONE, ONE.T, kernel="nothing")),
         (ValueError, "`card` is not a device", lambda: moye.matmul(ONE, ONE.T, device="card")),
         (ValueError, "stream goes with arrays on a GPU", lambda: moye.matmul(ONE, ONE.T, stream=1)),
         (ValueError, "bias", lambda: moye.matmul(ONE, ONE.T, bias=np.ones(3, "f"))),
+        (TypeError, "alpha is 'one', and must be a number", lambda: moye.matmul(ONE, ONE.T, alpha="one")),
+        (TypeError, "beta is 'one', and must be None or a number", lambda: moye.matmul(ONE, ONE.T, beta="one")),
+        (TypeError, "activation is 3, and must be None, \"relu\"", lambda: moye.matmul(ONE, ONE.T, activation=3)),
+        (TypeError, "precision is 32, and must be None, \"tf32\"", lambda: moye.matmul(ONE, ONE.T, precision=32)),
+        (TypeError, "tile is 64, and must be None or (M, N)", lambda: moye.matmul(ONE, ONE.T, tile=64)),
+        (ValueError, "tile is (64, 64, 8), and must be None or (M, N)", lambda: moye.matmul(ONE, ONE.T, tile=(64, 64, 8))),
+        (ValueError, "tile is [-1, 64], and must be None or (M, N)", lambda: moye.matmul(ONE, ONE.T, tile=[-1, 64])),
+        (TypeError, "kernel is 1, and must be None or the name", lambda: moye.matmul(ONE, ONE.T, kernel=1)),
+        (TypeError, "split_k is 1.5, and must be None or an integer", lambda: moye.matmul(ONE, ONE.T, split_k=1.5)),
+        (ValueError, "split_k is -2, and must be None or an integer", lambda: moye.matmul(ONE, ONE.T, split_k=-2)),
+        (ValueError, "0 split-K slices: there is at least 1", lambda: moye.matmul(ONE, ONE.T, split_k=0)),
+        (TypeError, "device is 0, and must be None, \"auto\"", lambda: moye.matmul(ONE, ONE.T, device=0)),
+        (TypeError, "stream is 'main', and must be None, or the handle", lambda: moye.matmul(ONE, ONE.T, stream="main")),
+        (TypeError, "device is 0, and must be None, \"auto\"", lambda: moye.copy(ONE, device=0)),
+        (TypeError, "stream is a ndarray, and must be None", lambda: moye.transpose(ONE, stream=ONE)),
         (TypeError, "b has elements of float64", lambda: moye.matmul(ONE, ONE.T.astype("d"))),
         (TypeError, "a has elements of int64", lambda: moye.matmul(ONE.astype("l"), ONE.T.astype("l"))),
         (TypeError, "a is list", lambda: moye.matmul([[1.0]], ONE)),
@@ -158,6 +186,11 @@ def test_wrong_arguments_are_exceptions_with_the_values(kind, text, call):
     with pytest.raises(kind) as raised:
         call()
     assert text in str(raised.value)
+
+
+def test_a_list_is_taken_where_a_tuple_is():
+    a, b = operand((100, 80), "float16"), operand((80, 60), "float16", 1)
+    assert_close(moye.matmul(a, b, tile=[64, 64]), reference(a, b))
 
 
 def test_without_a_gpu_the_reason_is_told():

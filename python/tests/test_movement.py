@@ -27,6 +27,20 @@ def test_elements_of_every_size_are_transposed_and_copied(name):
     np.testing.assert_array_equal(moye.transpose(batches), batches.transpose(0, 2, 1))
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    ["datetime64[ns]", "timedelta64[s]", "S1", "S4", "S16", "U1", "V8", ">f4", "<i2", [("a", "<i4"), ("b", "<f4")]],
+)
+def test_elements_of_any_type_are_moved_by_their_bytes(dtype):
+    dtype = np.dtype(dtype)
+    random = np.random.default_rng(0)
+    x = np.frombuffer(random.bytes(20 * 30 * dtype.itemsize), dtype).reshape(20, 30)
+    for moved, expected in [(moye.transpose(x), x.T), (moye.copy(x[::-1, 1::2]), x[::-1, 1::2])]:
+        assert moved.dtype == dtype and moved.tobytes() == expected.tobytes()
+    out = np.zeros((30, 20), dtype)
+    assert moye.transpose(x, out=out) is out and out.tobytes() == x.T.tobytes()
+
+
 def test_out_takes_the_elements_wherever_it_lies():
     x = operand((5, 7), "float64")
     out = np.zeros((7, 10))
@@ -42,6 +56,9 @@ def test_out_takes_the_elements_wherever_it_lies():
         (ValueError, "x has shape (2,)", lambda x: moye.transpose(x[:, 0])),
         (ValueError, "x has shape (1, 1, 2, 3)", lambda x: moye.copy(x[None, None])),
         (TypeError, "out has elements of float64", lambda x: moye.copy(x, out=np.zeros((2, 3)))),
+        (TypeError, "out has elements of int32", lambda x: moye.copy(x, out=np.zeros((2, 3), np.int32))),
+        (TypeError, "x has elements of |S3, of 3 bytes", lambda x: moye.copy(x.astype("S3"))),
+        (TypeError, "x has elements of object, references", lambda x: moye.copy(x.astype(object))),
         (TypeError, "x is int", lambda x: moye.copy(3)),
     ],
 )

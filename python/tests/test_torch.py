@@ -42,6 +42,18 @@ def test_a_tensor_that_requires_a_gradient_is_refused():
         assert moye.matmul(a, a, device="sim").tolist() == [[2, 2], [2, 2]]
 
 
+@pytest.mark.parametrize("name", ["float8_e5m2fnuz", "complex32", "bool", "int16"])
+def test_tensors_of_any_type_are_moved_by_their_bytes(name):
+    dtype = getattr(torch, name, None)
+    if dtype is None:
+        pytest.skip(f"PyTorch has no {name}")
+    size = torch.empty(0, dtype=dtype).element_size()
+    x = torch.randint(0, 2, (6, 5 * size), dtype=torch.uint8).view(dtype)
+    moved = moye.transpose(x, device="sim")
+    assert moved.dtype == dtype
+    assert torch.equal(moved.view(torch.uint8).reshape(5, 6, size), x.view(torch.uint8).reshape(6, 5, size).transpose(0, 1))
+
+
 def test_views_and_parameters_are_read_with_their_strides_and_offsets():
     x = random(12, 20, device="cpu")
     for view in (x.T, x[3:, 2:17:3], x.as_strided((4, 5), (0, 2), 3), torch.nn.Parameter(x, requires_grad=False)):
@@ -102,6 +114,10 @@ def test_the_whole_formula_is_that_of_torch():
     bias = random(90, seed=3)
     reference = torch.relu(0.5 * (a.double() @ b.double()) - 2 * c.double() + bias.double())
     assert error(moye.matmul(a, b, c=c, bias=bias, alpha=0.5, beta=-2, activation="relu"), reference) < 1e-5
+    product = a.double() @ b.double()
+    for name, form in [("gelu", "none"), ("gelu_tanh", "tanh")]:
+        theirs = torch.nn.functional.gelu(product, approximate=form)
+        assert error(moye.matmul(a, b, activation=name), theirs) < 1e-5
     batched = moye.matmul(random(4, 130, 70), b)
     assert error(batched, random(4, 130, 70).double() @ b.double()) < 1e-5
     whole = torch.zeros(140, 100, device="cuda")
@@ -156,20 +172,125 @@ def test_memory_is_not_copied_and_nothing_is_left_behind():
     assert free - torch.cuda.mem_get_info()[0] < 4 * 2**20
 
 
+def with_workspaces():
+    """The operations that have a workspace, by name: their operands, a call, and its result in
+    float64."""
+
+    def product(**options):
+        return lambda a, b: (moye.matmul(a, b, **options), a.double() @ b.double())
+
+    def decode(splits):
+        def call(q, k, v):
+            result = moye.scaled_dot_product_attention(q, k, v, splits=splits)
+            return result, torch.nn.functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
+
+        return call
+
+    half, narrow = torch.float16, torch.bfloat16
+    odd = lambda seed: random(1001, 1003, dtype=half, seed=seed)  # noqa: E731
+    return {
+        # Rows at no multiple of 16 bytes.
+        "rearranged operands": (lambda seed: (odd(seed), odd(seed + 1).T), product()),
+        "every other column": (lambda seed: (random(256, 512, seed=seed)[:, ::2], random(256, 256, seed=seed + 1)), product()),
+        "split-K": (lambda seed: (random(64, 4096, seed=seed), random(4096, 64, seed=seed + 1)), product(split_k=8)),
+        "split-K of float64": (
+            lambda seed: (random(64, 4096, dtype=torch.float64, seed=seed), random(4096, 64, dtype=torch.float64, seed=seed + 1)),
+            product(split_k=4),
+        ),
+        # Blocks share the last tiles, which they count.
+        "stream-K": (lambda seed: (random(1152, 2048, dtype=half, seed=seed), random(2048, 2048, dtype=half, seed=seed + 1).T), product()),
+        "decode in splits": (lambda seed: tuple(random(2, 8, n, 128, dtype=narrow, seed=seed + i) for i, n in enumerate((1, 2048, 2048))), decode(16)),
+        "decode in chosen splits": (lambda seed: tuple(random(1, 2, n, 64, dtype=half, seed=seed + i) for i, n in enumerate((1, 8192, 8192))), decode(None)),
+    }
+
+
 @gpu
-def test_a_product_is_captured_in_a_graph_of_cuda():
-    a, b, out = random(256, 256), random(256, 256, seed=1), torch.zeros(256, 256, device="cuda")
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        moye.matmul(a, b, out=out)
+@pytest.mark.parametrize("explicit", [False, True], ids=["current stream", "named stream"])
+@pytest.mark.parametrize("name", with_workspaces())
+def test_an_operation_with_a_workspace_is_captured_as_pytorch_captures(name, explicit):
+    make, call = with_workspaces()[name]
+    operands, others = make(0), make(10)
+    bound = 2e-2
+    # Warm up on a side stream; the capture has a stream of its own.
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call(*operands)
+    torch.cuda.current_stream().wait_stream(side)
+
+    def captured():
+        if not explicit:
+            return call(*operands)
+        # With a stream that is named the workspace is a memory node.
+        stream = torch.cuda.current_stream().cuda_stream
+        with pytest.MonkeyPatch.context() as patch:
+            for function in ("matmul", "scaled_dot_product_attention"):
+                plain = getattr(moye, function)
+                patch.setattr(moye, function, lambda *a, plain=plain, **k: plain(*a, stream=stream, **k))
+            return call(*operands)
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result, exact = captured()
+    for step in range(3):
+        for operand, other in zip(operands, make(20 + 10 * step)):
+            operand.copy_(other)
+        result.zero_()
+        graph.replay()
+        # Eager calls between, in the memory that the allocator has then.
+        eager, wanted = call(*others)
+        torch.cuda.synchronize()
+        assert error(result, exact) < bound, step
+        assert error(eager, wanted) < bound, step
+    # A replay on another stream beside eager calls on this one: they share no memory.
+    for _ in range(10):
+        with torch.cuda.stream(side):
+            graph.replay()
+        eager, wanted = call(*others)
+        torch.cuda.synchronize()
+        assert error(result, exact) < bound and error(eager, wanted) < bound
+    del graph
+    eager, wanted = call(*others)
+    assert error(eager, wanted) < bound
+
+
+@gpu
+def test_scales_that_are_left_out_are_captured():
+    if torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("attention of 8-bit floats is for Hopper alone")
+    q, k, v = (random(1, 2, 256, 64, seed=i).to(torch.float8_e4m3fn) for i in range(3))
+    factor = torch.full((1,), 2.0, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        eager = moye.scaled_dot_product_attention(q, k, v, v_scale=factor)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        moye.matmul(a, b, out=out)
-    a.copy_(random(256, 256, seed=2))
+    with torch.cuda.graph(graph):
+        result = moye.scaled_dot_product_attention(q, k, v, v_scale=factor)
     graph.replay()
     torch.cuda.synchronize()
-    assert error(out, random(256, 256, seed=2).double() @ b.double()) < 1e-5
+    assert torch.equal(result, eager)
+
+
+@gpu
+def test_a_workspace_that_pytorch_cannot_allocate_is_its_own_error():
+    a, b = random(256, 512)[:, ::2], random(256, 256, seed=1)
+    moye.matmul(a, b)
+    out = torch.empty(256, 256, device="cuda")
+    with pytest.MonkeyPatch.context() as patch:
+        real = torch.empty
+
+        def empty(*shape, **options):
+            if options.get("dtype") == torch.uint8:
+                raise torch.cuda.OutOfMemoryError("none is left")
+            return real(*shape, **options)
+
+        patch.setattr(torch, "empty", empty)
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="none is left"):
+            moye.matmul(a, b, out=out)
+    assert error(moye.matmul(a, b, out=out), a.double() @ b.double()) < 1e-5
 
 
 @gpu

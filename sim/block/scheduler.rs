@@ -11,6 +11,8 @@ use crate::fault::{FaultKind, WaitPlace, WaitingThreads};
 use corosensei::stack::Stack as _;
 use corosensei::{Coroutine, CoroutineResult};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 type Thread = Coroutine<Resume, (), (), ThreadStack>;
 
@@ -25,6 +27,8 @@ pub(crate) struct Worker<'a> {
     /// cluster.
     seed: Option<u64>,
     draw: Option<Draw>,
+    /// Set by the caller to end the launch.
+    interrupt: Option<&'a AtomicBool>,
     /// Whether the threads that wait for conditions were woken in this cluster because no other
     /// could run.
     asked: bool,
@@ -47,7 +51,7 @@ impl<'a> Worker<'a> {
         cluster: &'a Cluster,
         entry: &'a (dyn Fn() + Sync),
         stack_bytes: usize,
-        seed: Option<u64>,
+        (seed, interrupt): (Option<u64>, Option<&'a AtomicBool>),
     ) -> Self {
         let threads: usize = cluster.blocks().iter().map(|block| block.count() as usize).sum();
         let block = |block: &BlockContext| Block {
@@ -61,12 +65,13 @@ impl<'a> Worker<'a> {
             blocks: cluster.blocks().iter().map(block).collect(),
             seed,
             draw: None,
+            interrupt,
             asked: false,
         }
     }
 
-    /// Runs one cluster to its end or its first fault, which it returns with the index of the
-    /// block.
+    /// Runs one cluster to its end, to an interrupt, or to its first fault, which it returns with
+    /// the index of the block.
     pub(crate) fn run(&mut self, index: Dim3) -> Result<(), (Dim3, RawFault)> {
         self.cluster.start(index);
         self.asked = false;
@@ -86,13 +91,18 @@ impl<'a> Worker<'a> {
         }
         let fault =
             contexts.iter().find_map(|context| Some((context.block_index.get(), context.fault.take()?)));
-        let Some(fault) = fault else { return Ok(()) };
-        self.unwind_all();
-        Err(fault)
+        if fault.is_some() || self.interrupted() {
+            self.unwind_all();
+        }
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|interrupt| interrupt.load(Relaxed))
     }
 
     fn faulted(&self) -> bool {
-        self.cluster.blocks().iter().any(|context| context.fault.borrow().is_some())
+        self.interrupted() || self.cluster.blocks().iter().any(|context| context.fault.borrow().is_some())
     }
 
     /// Runs the threads of a block until none is ready, with a limit if there are other blocks.

@@ -55,6 +55,12 @@ pub enum LaunchError {
     /// The kernel made a fault.
     #[error(transparent)]
     Fault(Box<Fault>),
+    /// The caller ended it ([`Launch::interrupt`](crate::Launch::interrupt)).
+    #[error("kernel `{kernel}` was interrupted")]
+    Interrupted {
+        /// The kernel's name.
+        kernel: String,
+    },
 }
 
 impl fmt::Debug for LaunchError {
@@ -68,7 +74,7 @@ impl LaunchError {
     pub fn fault(&self) -> Option<&Fault> {
         match self {
             Self::Fault(fault) => Some(fault),
-            Self::Invalid { .. } => None,
+            Self::Invalid { .. } | Self::Interrupted { .. } => None,
         }
     }
 }

@@ -6,6 +6,8 @@ mod common;
 use common::{PTX, SCALE, devices, one_thread};
 use half::f16;
 use moye::{Buffer, Device, GraphExec, Matmul, Matrix, MatrixMut, Operand, Stream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// Small whole numbers, whose products are exact in f32 and in f16.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {
@@ -215,5 +217,102 @@ fn a_graph_is_launched_on_streams_of_its_device_alone_and_is_no_part_of_another(
         assert!(error.contains("GraphExec::launch cannot be captured in a graph"), "{error}");
         launch(&mut inner);
         assert_eq!(y.download().unwrap(), [2.0, 4.0, 6.0, 8.0], "{device:?}");
+    }
+}
+
+#[test]
+fn a_caller_gives_the_workspace_of_every_kind_of_product_in_calls_and_in_captures() {
+    let [m, n, k] = [40, 48, 300];
+    for device in devices() {
+        let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+        let expected = product(&a, &b, [m, n, k]);
+        // Twice as far apart, so that no kernel reads A, or writes C, as it is.
+        let spread = |values: &[f32]| values.iter().flat_map(|&x| [x, f32::NAN]).collect::<Vec<_>>();
+        let (plain, apart, on_b) =
+            (device.upload(&a).unwrap(), device.upload(&spread(&a)).unwrap(), device.upload(&b).unwrap());
+        let plain = Matrix::row_major(&plain, m, k).unwrap();
+        let apart = Matrix::new(&apart, m, k, (2 * k, 2)).unwrap();
+        for (what, a, step, splits) in [
+            ("slices", &plain, 1, 3),
+            ("a rearranged operand", &apart, 1, 1),
+            ("a scattered result", &plain, 2, 1),
+            ("all of them", &apart, 2, 4),
+        ] {
+            // NaN, in which a call is given the first multiple of 256.
+            let mut memory = device.alloc_uninit::<u8>(1 << 20).unwrap();
+            memory.fill_bytes(0xFF).unwrap();
+            let skipped = memory.address().next_multiple_of(256) - memory.address();
+            let address = memory.address() + skipped;
+            let last = Arc::new(AtomicUsize::new(0));
+            let allocate = || {
+                let last = last.clone();
+                move |bytes| {
+                    last.store(bytes, Relaxed);
+                    Ok(address)
+                }
+            };
+            let mut c = device.upload(&vec![7.0f32; step * m * n]).unwrap();
+            let call = |stream: &Stream, c: &mut Buffer<f32>| {
+                let b = Matrix::row_major(&on_b, k, n).unwrap();
+                let mut c = MatrixMut::new(c, m, n, (step * n, step)).unwrap();
+                let product = Matmul::new(a.clone(), b).split_k(splits);
+                let bytes = product.explain(&device, &mut c)?.workspace_bytes;
+                // SAFETY: no other stream uses the buffers.
+                unsafe { product.run_on(stream, &mut c)? };
+                assert_eq!(last.load(Relaxed), bytes, "{device:?}, {what}");
+                assert!(bytes > 0, "{device:?}, {what}");
+                Ok(())
+            };
+            let check = |c: &mut Buffer<f32>, memory: &mut Buffer<u8>, how: &str| {
+                let got: Vec<_> = c.download().unwrap().into_iter().step_by(step).collect();
+                assert_eq!(got, expected, "{device:?}, {what}, {how}");
+                let (used, end) = (memory.download().unwrap(), skipped as usize + last.load(Relaxed));
+                assert!(
+                    used[..end].iter().any(|&byte| byte != 0xFF),
+                    "{device:?}, {what}, {how}: it is used"
+                );
+                assert!(
+                    used[end..].iter().all(|&byte| byte == 0xFF),
+                    "{device:?}, {what}, {how}: no byte more"
+                );
+                c.fill_bytes(0).unwrap();
+                memory.fill_bytes(0xFF).unwrap();
+            };
+            let stream = device.new_stream().unwrap();
+            // SAFETY: one launch at a time uses the memory, which the test keeps.
+            let stream = unsafe { stream.with_workspaces(allocate()) };
+            call(&stream, &mut c).unwrap();
+            stream.synchronize().unwrap();
+            check(&mut c, &mut memory, "called");
+            // SAFETY: as above.
+            let capture =
+                device.capture(|stream| call(&unsafe { stream.with_workspaces(allocate()) }, &mut c));
+            let mut graph = capture.unwrap().instantiate().unwrap();
+            for _ in 0..2 {
+                launch(&mut graph);
+                check(&mut c, &mut memory, "replayed");
+                call(&stream, &mut c).unwrap();
+                stream.synchronize().unwrap();
+                check(&mut c, &mut memory, "called after a replay");
+            }
+        }
+        // One that is too small.
+        let stream = device.new_stream().unwrap();
+        let refuse = |bytes| Err(moye::Error::Workspace { bytes, reason: "there is none".to_owned() });
+        let mut c = device.alloc_uninit::<f32>(m * n).unwrap();
+        let (b, mut c) =
+            (Matrix::row_major(&on_b, k, n).unwrap(), MatrixMut::row_major(&mut c, m, n).unwrap());
+        // SAFETY: nothing is launched.
+        let error = unsafe {
+            Matmul::new(plain.clone(), b)
+                .split_k(3)
+                .run_on(&stream.with_workspaces(refuse), &mut c)
+                .unwrap_err()
+        };
+        let text = error.to_string();
+        assert!(
+            text.starts_with("an operation needs a workspace of ") && text.ends_with("there is none"),
+            "{text}"
+        );
     }
 }

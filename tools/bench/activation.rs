@@ -8,8 +8,11 @@ use moye::kernels::mma::Activation;
 pub enum Function {
     /// max(x, 0)
     Relu,
-    /// 0.5 x (1 + tanh(0.7979 (x + 0.044715 x^3)))
+    /// 0.5 x (1 + erf(x / sqrt(2)))
     Gelu,
+    /// 0.5 x (1 + tanh(0.7979 (x + 0.044715 x^3)))
+    #[value(name = "gelu_tanh")]
+    GeluTanh,
     /// x / (1 + exp(-x))
     Silu,
 }
@@ -19,6 +22,7 @@ impl From<Function> for Activation {
         match function {
             Function::Relu => Self::Relu,
             Function::Gelu => Self::Gelu,
+            Function::GeluTanh => Self::GeluTanh,
             Function::Silu => Self::Silu,
         }
     }
@@ -30,9 +34,10 @@ pub fn activated(activation: Activation, x: f64) -> f64 {
         Activation::None => x,
         Activation::Relu if x < 0.0 => 0.0,
         Activation::Relu => x,
-        // Both are x over 1 plus a power of e; their limit at minus infinity is 0.
-        Activation::Gelu | Activation::Silu if x == f64::NEG_INFINITY => 0.0,
-        Activation::Gelu => {
+        // A product of x and a factor that goes to 0.
+        Activation::Gelu | Activation::GeluTanh | Activation::Silu if x == f64::NEG_INFINITY => 0.0,
+        Activation::Gelu => 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
+        Activation::GeluTanh => {
             let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3));
             // (1 + tanh(y)) / 2, which far below 0 is the difference of two close numbers.
             x / (1.0 + (-2.0 * y).exp())
@@ -48,12 +53,13 @@ mod tests {
     #[test]
     fn activations_have_their_limits() {
         for x in [f64::NEG_INFINITY, -1e300, -1e10] {
-            for activation in [Activation::Gelu, Activation::Silu, Activation::Relu] {
+            for activation in [Activation::Gelu, Activation::GeluTanh, Activation::Silu, Activation::Relu] {
                 assert_eq!(activated(activation, x), 0.0, "{activation:?} of {x}");
             }
         }
         assert_eq!(activated(Activation::Gelu, f64::INFINITY), f64::INFINITY);
         assert_eq!(activated(Activation::Silu, 1e300), 1e300);
-        assert!((activated(Activation::Gelu, 1.0) - 0.841_191_990_608_3).abs() < 1e-9);
+        assert!((activated(Activation::GeluTanh, 1.0) - 0.841_191_990_608_3).abs() < 1e-9);
+        assert!((activated(Activation::Gelu, 1.0) - 0.841_344_746_068_5).abs() < 1e-12);
     }
 }

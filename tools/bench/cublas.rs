@@ -299,8 +299,10 @@ fn epilogue(gemm: &Gemm) -> Result<Option<cublaslt::sys::cublasLtEpilogue_t>> {
         (Activation::None, true) => Some(CUBLASLT_EPILOGUE_BIAS),
         (Activation::Relu, false) => Some(CUBLASLT_EPILOGUE_RELU),
         (Activation::Relu, true) => Some(CUBLASLT_EPILOGUE_RELU_BIAS),
-        (Activation::Gelu, false) => Some(CUBLASLT_EPILOGUE_GELU),
-        (Activation::Gelu, true) => Some(CUBLASLT_EPILOGUE_GELU_BIAS),
+        // By a hyperbolic tangent.
+        (Activation::GeluTanh, false) => Some(CUBLASLT_EPILOGUE_GELU),
+        (Activation::GeluTanh, true) => Some(CUBLASLT_EPILOGUE_GELU_BIAS),
+        (Activation::Gelu, _) => bail!("it has no GELU but that by a hyperbolic tangent, gelu_tanh"),
         (Activation::Silu, _) => bail!("it has no SiLU"),
     })
 }

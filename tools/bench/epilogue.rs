@@ -37,6 +37,7 @@ impl fmt::Display for Epilogue {
             Activation::None => None,
             Activation::Relu => Some("relu"),
             Activation::Gelu => Some("gelu"),
+            Activation::GeluTanh => Some("gelu_tanh"),
             Activation::Silu => Some("silu"),
         };
         let parts: Vec<_> = self.bias.then_some("bias").into_iter().chain(activation).collect();

@@ -173,6 +173,7 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     match arguments.activation {
         RELU => in_pairs::<G>(values, |pair| pair.map(G::Sum::relu)),
         GELU => in_pairs::<G>(values, G::Sum::gelu_of_two),
+        GELU_TANH => in_pairs::<G>(values, G::Sum::gelu_tanh_of_two),
         SILU => in_pairs::<G>(values, G::Sum::silu_of_two),
         _ => {}
     }
@@ -180,6 +181,7 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
 
 const RELU: u32 = Activation::Relu as u32;
 const GELU: u32 = Activation::Gelu as u32;
+const GELU_TANH: u32 = Activation::GeluTanh as u32;
 const SILU: u32 = Activation::Silu as u32;
 
 /// Applies a function to pairs of neighbours in a row.

@@ -142,8 +142,9 @@ impl<T: Element, O: Element, S: Scalar> Arguments<T, O, S> {
 /// The activation of the epilogue. Far below zero GELU and SiLU underflow gradually to -0, which is
 /// also their value at minus infinity. NaN stays NaN.
 ///
-/// SiLU is within 12 units in the last place of its type. GELU raises e to the power `t`, a cubic
-/// of x (about `0.07 x^3` far below zero), and is within `4 |t| + 12` units.
+/// SiLU is within 12 units in the last place of its type, and so is GELU of f64. GELU of f32 raises
+/// e to the power `t = x^2 / 2`, and GELU by a hyperbolic tangent to a cubic of x (about `0.07 x^3`
+/// far below zero): they are within `4 |t| + 12` units.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Activation {
@@ -154,7 +155,9 @@ pub enum Activation {
     Relu = 1,
     /// `x * sigmoid(1.5957691 * (x + 0.044715 * x^3))`, the form of GELU by a hyperbolic tangent
     /// (Hendrycks and Gimpel, "Gaussian Error Linear Units", section 2).
-    Gelu = 2,
+    GeluTanh = 2,
     /// `x * sigmoid(x)`, also called swish.
     Silu = 3,
+    /// `x / 2 * (1 + erf(x / sqrt(2)))`, which is GELU itself.
+    Gelu = 4,
 }

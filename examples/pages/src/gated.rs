@@ -1,11 +1,11 @@
-//! A product with an epilogue of your own, `c = gelu(a b + bias) * gate`, on the mainloop by
+//! A product with an epilogue of your own, `c = gelu_tanh(a b + bias) * gate`, on the mainloop by
 //! `cp.async` and `mma.sync`. [`gated_tma`](crate::gated_tma) has the same epilogue on the mainloop
 //! by TMA and `wgmma`.
 
 use moye_device::prelude::*;
 use moye_kernels::mma::{Arguments, MmaConfig, Storage, ThroughShared, Tiled, k_major, matmul_with};
 
-/// The epilogue: `gelu(accumulator + bias) * gate`.
+/// The epilogue: `gelu_tanh(accumulator + bias) * gate`.
 #[repr(C)]
 #[derive(Clone, Copy, KernelParam)]
 pub struct Gated {
@@ -24,7 +24,7 @@ impl Epilogue for Gated {
         // SAFETY: C has the element, so bias and gate have one for it.
         let (bias, gate) = unsafe { (self.bias.read(column), self.gate.read(row * self.ld_gate + column)) };
         let (bias, gate): (f32, f32) = (bias.convert(), gate.convert());
-        math::fast::gelu(value + bias) * gate
+        math::fast::gelu_tanh(value + bias) * gate
     }
 }
 

@@ -186,8 +186,9 @@ impl Case {
         let scales =
             if T::SCALED { [(); 2].map(|()| Scale::ANY[rng.random_range(0..4)]) } else { [Scale::None; 2] };
         let factors = [1.0, 2.0, -1.0, 0.0];
-        let activations = if T::SMOOTH { 4 } else { 2 };
-        let all = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
+        let all =
+            [Activation::None, Activation::Relu, Activation::GeluTanh, Activation::Silu, Activation::Gelu];
+        let activations = if T::SMOOTH { all.len() } else { 2 };
         Self {
             shape,
             orders: std::array::from_fn(|_| Order::any(rng)),
@@ -361,7 +362,8 @@ fn activated(activation: Activation, x: f64) -> f64 {
     match activation {
         Activation::None => x,
         Activation::Relu => x.max(0.0),
-        Activation::Gelu => {
+        Activation::Gelu => 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
+        Activation::GeluTanh => {
             0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())
         }
         Activation::Silu => x / (1.0 + (-x).exp()),

@@ -325,10 +325,10 @@ impl Bench {
                 "--bias and --activation are for products, and none is named: add `matmul`, or leave them out"
             );
         }
-        if matches!(self.activation, Some(Function::Gelu | Function::Silu)) && self.types.contains(&Kind::I8)
-        {
+        let is_smooth = matches!(self.activation, Some(function) if !matches!(function, Function::Relu));
+        if is_smooth && self.types.contains(&Kind::I8) {
             bail!(
-                "--activation gelu and silu are for floats, and the product of i8 is int32; use relu, or other types"
+                "--activation gelu, gelu_tanh and silu are for floats, and the product of i8 is int32; use relu, or other types"
             );
         }
         if !moves && !self.element_bytes.is_empty() {

@@ -316,8 +316,8 @@ impl Matmul {
 
     fn activation(&self, dtype: Dtype) -> Result<Activation> {
         match self.activation {
-            Some(Function::Gelu | Function::Silu) if dtype.is_whole() => bail!(
-                "--activation gelu and silu are for floats, and the product of {dtype} is int32; use relu, or convert the matrices"
+            Some(Function::Gelu | Function::GeluTanh | Function::Silu) if dtype.is_whole() => bail!(
+                "--activation gelu, gelu_tanh and silu are for floats, and the product of {dtype} is int32; use relu, or convert the matrices"
             ),
             function => Ok(function.map_or(Activation::None, Activation::from)),
         }

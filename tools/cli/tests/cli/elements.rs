@@ -241,7 +241,8 @@ fn each_option_of_the_epilogue_is_applied() {
     let product = a.dot(&b);
     let column = rows.clone().into_shape_with_order((20, 1)).unwrap();
     let silu = |x: f64| x / (1.0 + (-x).exp());
-    let gelu =
+    let gelu = |x: f64| 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
+    let gelu_tanh =
         |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
     for (options, expected) in [
         (&["--alpha", "-0.5"][..], -0.5 * &product),
@@ -250,6 +251,7 @@ fn each_option_of_the_epilogue_is_applied() {
         (&["--bias", "columns.npy"], &product + &columns),
         (&["--bias-rows", "rows.npy", "--activation", "relu"], (&product + &column).mapv(|x| x.max(0.0))),
         (&["--alpha", "0.01", "--activation", "gelu"], (0.01 * &product).mapv(gelu)),
+        (&["--alpha", "0.01", "--activation", "gelu_tanh"], (0.01 * &product).mapv(gelu_tanh)),
         (&["--alpha", "0.01", "--activation", "silu", "--split-k", "2"], (0.01 * &product).mapv(silu)),
     ] {
         let arguments = [&["matmul", "a.npy", "b.npy", "-o", "c.npy", "--force"], options].concat();

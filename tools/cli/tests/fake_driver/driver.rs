@@ -174,7 +174,7 @@ driver! {
     fn cuStreamDestroy_v2(stream: usize) = call("cuStreamDestroy", &[stream]);
     fn cuStreamSynchronize(stream: usize) = call("cuStreamSynchronize", &[stream]);
     fn cuStreamWaitEvent(stream: usize, event: usize, flags: c_uint) = call("cuStreamWaitEvent", &[stream, event]);
-    fn cuMemsetD32Async(address: u64, value: c_uint, count: usize, stream: usize) = 0;
+    fn cuMemsetD32Async(address: u64, value: c_uint, count: usize, stream: usize) = call("cuMemsetD32Async", &[stream]);
     fn cuCtxSynchronize() = unless("kernel fault", 700);
     fn cuStreamCreateWithPriority(stream: *mut usize, flags: c_uint, priority: c_int) = put(stream, 2);
     fn cuMemAlloc_v2(address: *mut u64, bytes: usize) = if fault("memory") { 2 } else { put(address, 1 << 40) };
@@ -187,7 +187,9 @@ driver! {
     };
     fn cuMemFreeAsync(address: u64, stream: usize) = call("cuMemFreeAsync", &[stream]);
     fn cuMemsetD32_v2(address: u64, value: c_uint, count: usize) = 0;
-    fn cuStreamIsCapturing(stream: usize, status: *mut c_int) = put(status, c_int::from(fault("capturing")));
+    // Another library begins and ends a capture by `FAKE_DRIVER_CAPTURES`, a file.
+    fn cuStreamIsCapturing(stream: usize, status: *mut c_int) = put(status, c_int::from(
+        std::env::var_os("FAKE_DRIVER_CAPTURES").is_some_and(|file| std::path::Path::new(&file).exists())));
     fn cuStreamBeginCapture_v2(stream: usize, mode: c_int) = call("cuStreamBeginCapture", &[stream, mode as usize]);
     fn cuStreamEndCapture(stream: usize, graph: *mut usize) = {
         call("cuStreamEndCapture", &[stream]);

@@ -1,6 +1,5 @@
 //! Graphs and workspaces, by the calls that the stand-in for the driver notes.
 
-use crate::common::{PTX, SCALE, one_thread};
 use crate::{driver, with_driver};
 use moye::{Device, Matmul, Matrix, MatrixMut, transpose_on};
 
@@ -234,9 +233,30 @@ fn a_graph_is_captured_on_a_stream_of_its_own_and_what_was_made_is_destroyed() {
     }
 }
 
+/// Calls `work` before, while and after another library captures the stream, with notes between.
+fn while_another_library_captures(mut work: impl FnMut()) {
+    let capture = std::env::var_os("FAKE_DRIVER_CAPTURES").unwrap();
+    work();
+    note("captures");
+    std::fs::write(&capture, "").unwrap();
+    work();
+    work();
+    std::fs::remove_file(&capture).unwrap();
+    note("has captured");
+    work();
+    note("ends");
+}
+
+/// Adds a line to the calls that the stand-in notes.
+fn note(line: &str) {
+    use std::io::Write;
+    let file = std::env::var_os("FAKE_DRIVER_CALLS").unwrap();
+    writeln!(std::fs::OpenOptions::new().append(true).open(file).unwrap(), "{line}").unwrap();
+}
+
 #[test]
 #[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
-fn launches_while_another_library_captures() {
+fn multiplies_while_another_library_captures() {
     if !has_driver() {
         return;
     }
@@ -245,22 +265,135 @@ fn launches_while_another_library_captures() {
     let mut y = device.alloc_uninit::<f32>(4096).unwrap();
     let stream = device.new_stream().unwrap();
     let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
-    let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
-    // SAFETY: the stand-in computes nothing.
-    let error = unsafe { Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c) }.unwrap_err();
-    let expected = "the first allocation of a workspace of this size cannot be captured in a graph";
-    assert!(error.to_string().contains(expected), "{error}");
-    let z = device.alloc_uninit::<f32>(4).unwrap();
-    let mut w = device.alloc_uninit::<f32>(4).unwrap();
-    // SAFETY: as above.
-    unsafe {
-        device.load(&PTX).unwrap().launch_on(&stream, &SCALE, one_thread(), (&z, &mut w, 2.0, 4)).unwrap()
+    while_another_library_captures(|| {
+        let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
+        // SAFETY: the stand-in computes nothing.
+        unsafe { Matmul::new(matrix(), matrix()).split_k(2).run_on(&stream, &mut c).unwrap() };
+    });
+}
+
+#[cfg(feature = "attention")]
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn attends_while_another_library_captures() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<half::f16>(8192).unwrap();
+    let mut y = device.alloc_uninit::<half::f16>(4096).unwrap();
+    let stream = device.new_stream().unwrap();
+    while_another_library_captures(|| {
+        // SAFETY: the stand-in computes nothing.
+        unsafe { crate::attend_in_splits(&stream, &x, &mut y).unwrap() };
+    });
+}
+
+/// A product whose blocks share tiles, which they count.
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn multiplies_in_shared_tiles_while_another_library_captures() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    // SAFETY: the stand-in touches no memory.
+    let buffer = |number: u64| unsafe {
+        moye::Buffer::<half::f16>::from_raw_parts((1 << 42) + (number << 32), 1 << 28, &device).unwrap()
     };
+    let (a, b, mut c) = (buffer(0), buffer(1), buffer(2));
+    let (a, b) = (Matrix::row_major(&a, 1152, 2048).unwrap(), Matrix::col_major(&b, 2048, 2048).unwrap());
+    let mut c = MatrixMut::row_major(&mut c, 1152, 2048).unwrap();
+    let product = Matmul::new(a, b);
+    assert!(product.explain(&device, &mut c).unwrap().shared_tiles > 0);
+    let stream = device.new_stream().unwrap();
+    // SAFETY: the stand-in computes nothing.
+    while_another_library_captures(|| unsafe { product.run_on(&stream, &mut c).unwrap() });
+}
+
+/// The graph of another library has the workspaces as memory nodes: what the stream keeps belongs
+/// to the calls outside the capture.
+fn check_memory_nodes(part: &str, fault: &str, counters: usize) {
+    let Some(folder) = driver(&[]) else { return };
+    let [file, capture] = ["calls", "captures"].map(|name| folder.path().join(name));
+    let settings =
+        [("FAKE_DRIVER_CALLS", file.to_str().unwrap()), ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap())];
+    let calls = with_driver(folder.path(), fault, &format!("graphs::{part}"), &settings, "calls");
+    let at = |line: &str| calls.iter().position(|call| call == line).unwrap();
+    let (begin, end) = (at("captures"), at("has captured"));
+    let count = |range: std::ops::Range<usize>, name| count(&calls[range], name);
+    assert_eq!(count(0..begin, "cuMemAllocAsync"), 1 + counters, "kept by the stream: {calls:?}");
+    // In each of the two calls; freed as soon as the launches that use it have been captured.
+    for name in ["cuMemAllocAsync", "cuMemFreeAsync"] {
+        assert_eq!(count(begin..end, name), 2 * (1 + counters), "{name}: {calls:?}");
+    }
+    assert_eq!(count(begin..end, "cuMemsetD32Async"), 2 * counters, "{calls:?}");
+    let launched = launches(&calls[..begin]);
+    assert_eq!(launches(&calls[begin..end]), 2 * launched, "{calls:?}");
+    assert_eq!(launches(&calls[end..at("ends")]), launched, "{calls:?}");
+    assert_eq!(count(end..at("ends"), "cuMemAllocAsync"), 0, "what the stream has kept: {calls:?}");
+    assert_eq!(count(end..at("ends"), "cuMemFreeAsync"), 0, "{calls:?}");
 }
 
 #[test]
-fn a_workspace_is_not_allocated_in_the_capture_of_another_library() {
-    let Some(calls) = calls("launches_while_another_library_captures", "capturing") else { return };
+fn a_product_in_the_capture_of_another_library_has_its_workspace_in_that_graph() {
+    check_memory_nodes("multiplies_while_another_library_captures", "", 0);
+}
+
+#[test]
+fn a_product_of_shared_tiles_in_the_capture_of_another_library_has_its_counters_in_that_graph() {
+    check_memory_nodes("multiplies_in_shared_tiles_while_another_library_captures", "h100", 1);
+}
+
+#[cfg(feature = "attention")]
+#[test]
+fn attention_in_the_capture_of_another_library_has_its_workspace_in_that_graph() {
+    check_memory_nodes("attends_while_another_library_captures", "", 0);
+}
+
+#[test]
+#[ignore = "a part of the test below, which starts it with a stand-in for the driver"]
+fn multiplies_in_given_workspaces() {
+    if !has_driver() {
+        return;
+    }
+    let device = Device::gpu(0).unwrap();
+    let x = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut y = device.alloc_uninit::<f32>(4096).unwrap();
+    let mut c = MatrixMut::row_major(&mut y, 64, 64).unwrap();
+    let matrix = || Matrix::row_major(&x, 64, 64).unwrap();
+    let allocate = |bytes| {
+        note(&format!("allocates {bytes}"));
+        Ok(1 << 43)
+    };
+    // SAFETY: the stand-in computes nothing.
+    let stream = unsafe { device.new_stream().unwrap().with_workspaces(allocate) };
+    let product = Matmul::new(matrix(), matrix()).split_k(2);
+    let bytes = product.explain(&device, &mut c).unwrap().workspace_bytes;
+    note(&format!("explains {bytes}"));
+    while_another_library_captures(|| {
+        // SAFETY: as above.
+        unsafe { product.run_on(&stream, &mut c).unwrap() };
+    });
+    // SAFETY: as above.
+    let error = unsafe {
+        let stream = stream.with_workspaces(|_| Ok((1 << 43) + 16));
+        product.run_on(&stream, &mut c).unwrap_err().to_string()
+    };
+    assert!(error.contains("its address 0x80000000010 is not a multiple of 256"), "{error}");
+}
+
+#[test]
+fn a_caller_gives_the_workspace_once_a_call_and_nothing_else_is_allocated() {
+    let Some(folder) = driver(&[]) else { return };
+    let [file, capture] = ["calls", "captures"].map(|name| folder.path().join(name));
+    let settings =
+        [("FAKE_DRIVER_CALLS", file.to_str().unwrap()), ("FAKE_DRIVER_CAPTURES", capture.to_str().unwrap())];
+    let part = "graphs::multiplies_in_given_workspaces";
+    let calls = with_driver(folder.path(), "", part, &settings, "calls");
+    let bytes = calls.iter().find_map(|call| call.strip_prefix("explains ")).unwrap();
+    let allocated: Vec<_> = calls.iter().filter(|call| call.starts_with("allocates")).collect();
+    assert_eq!(allocated, vec![&format!("allocates {bytes}"); 4], "{calls:?}");
     assert_eq!(count(&calls, "cuMemAllocAsync"), 0, "{calls:?}");
-    assert_eq!(count(&calls, "cuLaunchKernel"), 1, "what needs no workspace is captured: {calls:?}");
+    assert_eq!(launches(&calls) % 4, 0, "{calls:?}");
 }
