@@ -557,7 +557,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
         #[allow(non_upper_case_globals, clippy::unnecessary_cast)]
         #vis const #name: ::moye_device::kernel::Kernel<(#(#types,)*)> = {
             #(#of_body)*
-            #[allow(clippy::too_many_arguments, unused_unsafe)]
+            #[allow(clippy::too_many_arguments, dead_code, unused_unsafe)]
             #unsafety #fn_token #name(#(#patterns: #types),*) {
                 #taken
                 // SAFETY: the body is under the kernel's contract.
@@ -566,7 +566,7 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
 
             unsafe fn __moye_entry(__moye_arguments: (#(#types,)*)) {
                 // SAFETY: the kernel's own contract, passed on to the caller.
-                unsafe { #name(#(#passed),*) }
+                ::moye_device::__simulated!(#name_text, __moye_arguments, unsafe { #name(#(#passed),*) })
             }
 
             ::moye_device::kernel::Kernel::new(

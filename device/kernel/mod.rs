@@ -11,6 +11,33 @@ pub use param::{KernelParam, ParamType, Scalar};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use typed::{Kernel, LaunchBounds, Params};
 
+/// Whether kernels are compiled for the simulator too: the crate's feature `simulator`.
+pub const SIMULATED: bool = cfg!(feature = "simulator");
+
+/// The body of a kernel for the simulator; `#[kernel]` writes a call of it.
+#[cfg(feature = "simulator")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated {
+    ($name:expr, $arguments:ident, $call:expr) => {
+        $call
+    };
+}
+
+/// Without the simulator the body is checked, but not compiled.
+#[cfg(not(feature = "simulator"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __simulated {
+    ($name:expr, $arguments:ident, $call:expr) => {{
+        let _ = $arguments;
+        ::core::panic!(
+            "the kernel `{}` was compiled without its code for the simulator: enable the feature `simulator` of moye-device",
+            $name
+        )
+    }};
+}
+
 /// Compiles only where every kernel parameter type is allowed; `#[kernel]` writes a call of it per
 /// parameter.
 #[doc(hidden)]

@@ -99,6 +99,12 @@ pub(crate) unsafe fn launch<P: Params>(
     let parameters = arguments.pass(&mut |argument, buffer| check_device(name, argument, buffer, device))?;
     match &device.0 {
         Backend::Sim(simulator) => {
+            if !moye_device::kernel::SIMULATED {
+                let detail = "this program has no code of kernels for the simulator; enable the feature `simulator` \
+                              of moye, or run it on a GPU"
+                    .to_owned();
+                return Err(Error::Unsupported { operation: name, detail });
+            }
             module.check_declared(kernel)?;
             if let Some(recording) = stream.recorded() {
                 // SAFETY: a launch in the graph has the same contract as this one.

@@ -1,10 +1,11 @@
 //! Declared operations: what they are, for the functions that Python makes of them, and their call.
 
+use crate::arguments::{self, taken};
 use crate::device::Place;
-use crate::error;
 use crate::movement::target;
 use crate::operand::Operand;
 use crate::tensor::Tensor;
+use crate::{error, work};
 use moye::Device;
 use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Role, Value};
 use pyo3::prelude::*;
@@ -135,15 +136,17 @@ impl Elements {
 
 /// Computes a declared operation: its operands in order, `None` for those left out.
 #[pyfunction]
-#[pyo3(signature = (name, operands, given, *, device=None, stream=None))]
+#[pyo3(signature = (name, operands, given, *, device, stream))]
 pub fn run_declared(
     py: Python<'_>,
     name: &str,
     operands: Vec<Option<PyRef<'_, Operand>>>,
     given: &Bound<'_, PyDict>,
-    device: Option<&str>,
-    stream: Option<u64>,
+    device: &Bound<'_, PyAny>,
+    stream: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
+    let device: Option<String> = taken(device, "device", arguments::DEVICE, |device| device.extract())?;
+    let stream = taken(stream, "stream", arguments::STREAM, |stream| stream.extract())?;
     let declaration = named(name)?;
     let options = options(declaration, given)?;
     let first = operands.first().and_then(Option::as_ref);
@@ -169,7 +172,7 @@ pub fn run_declared(
             }
         }
     }
-    let (device, stream) = target(first.place, device, stream)?;
+    let (device, stream) = target(first.place, device.as_deref(), stream)?;
     let mut elements = Vec::with_capacity(operands.len());
     let mut arrays = Vec::with_capacity(operands.len());
     for (of, operand) in declaration.operands.iter().zip(&operands) {
@@ -183,15 +186,14 @@ pub fn run_declared(
         arrays.push(Some(held.array(ty)));
         elements.push(Some(held));
     }
-    py.detach(|| {
+    work::run(py, &device, || {
         let call = Call { operands: &arrays, options: &options };
         declaration.check(&call)?;
         // SAFETY: the arrays are in `elements`. On a GPU the library of all of them launches what
         // uses them on this stream, and what is written shares no memory with what is read, or is
         // the same array.
         unsafe { (declaration.run)(&stream, &call) }
-    })
-    .map_err(error::raised)?;
+    })?;
     for ((of, operand), held) in declaration.operands.iter().zip(&operands).zip(&elements) {
         if let (Some(operand), Some(held), false) = (operand, held, of.role.is_input()) {
             held.give_back(operand)?;
