@@ -61,8 +61,7 @@ fn tokens_of_no_sequence_keep_what_results_had(
     let shape = [1, 1, TOKENS, D];
     let tokens = || Heads::head_first(&q, shape).unwrap();
     // SAFETY: the offsets ascend to at most the tokens.
-    let call =
-        unsafe { Attention::new(tokens(), tokens(), tokens()).variable_length(&all, &all, [65, 65]) };
+    let call = unsafe { Attention::new(tokens(), tokens(), tokens()).variable_length(&all, &all, [65, 65]) };
     call.lse(&mut lse).run(&device, &mut HeadsMut::head_first(&mut o, shape).unwrap()).unwrap();
     let (o, lse) = (o.download().unwrap(), lse.download().unwrap());
     let written = offsets[0] as usize..offsets[offsets.len() - 1] as usize;
