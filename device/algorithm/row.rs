@@ -200,8 +200,8 @@ shapes! {
     AnyWarp: 32 threads, align 1, OneBlock;
     /// [`Block1024`], of rows that start anywhere.
     AnyBlock: 1024 threads, align 1, OneBlock;
-    /// [`Cluster1024`], of rows that start anywhere.
-    AnyCluster: 1024 threads, align 1, ClusterBlocks;
+    /// [`Cluster512`], of rows that start anywhere.
+    AnyCluster: 512 threads, align 1, ClusterBlocks;
 }
 
 /// The distances in elements between two rows, and between two elements of a row.

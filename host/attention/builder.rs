@@ -41,7 +41,8 @@ pub(super) struct Pages<'a> {
 /// that of `k` and `v`. Head sizes are 64, 80, 96, 128, 192 and 256, or 192 with values of 128. The
 /// last query token is at the position of the last key, so that a causal mask is aligned to the
 /// lower right. A query that sees no key has zeros, and minus infinity as its log-sum-exp.
-/// Accumulators are f32, and results are deterministic.
+/// Accumulators are f32, and results are deterministic. A score of any size counts as f32 rounds
+/// it: only minus infinity hides a key.
 ///
 /// Columns are contiguous, as [`Heads`] has no stride of columns. Tensors begin at a multiple of 16
 /// bytes, and so do rows, heads and batches: strides are multiples of 8 elements of f16 and bf16,

@@ -2,7 +2,7 @@
 //! and the card.
 
 use moye::operation::{Array, Dtype};
-use moye::{Arch, Error, Rates, Result};
+use moye::{Arch, Device, Error, Rates, Result};
 use moye_device::algorithm::{
     AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024, Lanes8,
     RowBlocks, RowShape, RowStride, Warp,
@@ -69,16 +69,37 @@ const SHAPES: [Shape; 11] = [
     shape::<AnyCluster>(),
 ];
 
-/// The longest row, by clusters of 8 blocks.
-pub const MAX_COLUMNS: u32 = 8 * 32_768;
+/// Blocks of the largest cluster.
+const MAX_CLUSTER: u32 = 8;
 /// The first architecture with clusters.
 const CLUSTERS: Arch = Arch::new(9, 0);
+
+/// The longest row of a problem on a card, in elements.
+fn max_columns(problem: &Problem, card: &Rates) -> u32 {
+    let usable = |shape: &&Shape| (problem.aligned || !shape.aligned) && (!shape.cluster || card.arch >= CLUSTERS);
+    let longest = |shape: &Shape| shape.columns * if shape.cluster { MAX_CLUSTER } else { 1 };
+    SHAPES.iter().filter(usable).map(longest).max().unwrap_or(0)
+}
+
+/// Whether there is a plan for a problem on a card.
+///
+/// # Errors
+/// Rows that are longer than the kernels hold, with the limit.
+pub fn check(operation: &'static str, problem: &Problem, card: &Rates) -> Result<()> {
+    let (columns, limit) = (problem.columns, max_columns(problem, card));
+    if columns <= limit {
+        return Ok(());
+    }
+    let rows = if problem.aligned { "rows" } else { "rows that do not start at and end with multiples of 16 bytes" };
+    let detail = format!("{rows} have {columns} elements, and on {} they may have {limit}; split them", card.arch);
+    Err(Error::Unsupported { operation, detail })
+}
 
 /// The plans that hold whole rows of a problem on a card.
 pub fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
     let fits = |(instance, shape): (usize, &Shape)| {
         let cluster = problem.columns.div_ceil(shape.columns).max(1).next_power_of_two();
-        let has = if shape.cluster { cluster <= 8 && card.arch >= CLUSTERS } else { cluster == 1 };
+        let has = if shape.cluster { cluster <= MAX_CLUSTER && card.arch >= CLUSTERS } else { cluster == 1 };
         let aligned = problem.aligned || !shape.aligned;
         (has && aligned).then_some(Plan { instance, threads: shape.threads, rows: shape.rows, cluster })
     };
@@ -130,8 +151,8 @@ impl RowsOf {
         let shape = &arrays[0].shape;
         let bytes = arrays[0].dtype.bytes() as i64;
         let columns = shape[axis];
-        if columns > MAX_COLUMNS as usize {
-            let detail = format!("rows have {columns} elements, and the kernels take at most {MAX_COLUMNS}; split them");
+        if columns > i32::MAX as usize {
+            let detail = format!("rows have {columns} elements, and may have {}; split them", i32::MAX);
             return Err(Error::Unsupported { operation, detail });
         }
         // The other modes, the innermost of the first array last, without those of one element.
@@ -178,9 +199,14 @@ impl RowsOf {
         Ok(Self { rows, columns: columns as u32, strides, launches, aligned })
     }
 
-    /// The problem of each launch.
-    pub fn problem(&self, dtype: Dtype) -> Problem {
-        Problem { rows: self.rows, columns: self.columns, dtype, aligned: self.aligned }
+    /// The problem of each launch on a device.
+    ///
+    /// # Errors
+    /// As for [`check`].
+    pub fn problem(&self, operation: &'static str, dtype: Dtype, device: &Device) -> Result<Problem> {
+        let problem = Problem { rows: self.rows, columns: self.columns, dtype, aligned: self.aligned };
+        check(operation, &problem, &device.rates())?;
+        Ok(problem)
     }
 }
 
@@ -190,5 +216,54 @@ impl Plan {
         let blocks = problem.rows.div_ceil(self.rows) * self.cluster;
         let grid = moye::Grid::new(blocks, self.threads);
         if self.cluster > 1 || SHAPES[self.instance].cluster { grid.clusters(self.cluster) } else { grid }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn columns(problem: &Problem, card: &Rates) -> u32 {
+        let plans = candidates(problem, card);
+        let cheapest = plans.iter().min_by(|a, b| cost(a, problem, card, 2.0).total_cmp(&cost(b, problem, card, 2.0)));
+        cheapest.map_or(0, |plan| SHAPES[plan.instance].columns * plan.cluster)
+    }
+
+    #[test]
+    fn every_row_up_to_the_limit_has_a_plan_that_holds_it_and_none_beyond_is_taken() {
+        let (hopper, ampere) = (Rates::H100, Rates { arch: Arch::new(8, 0), ..Rates::H100 });
+        for (card, aligned, limit) in
+            [(hopper, true, 262_144), (hopper, false, 131_072), (ampere, true, 32_768), (ampere, false, 32_768)]
+        {
+            let problem = |columns| Problem { rows: 7, columns, dtype: Dtype::Bf16, aligned };
+            for length in (0..=limit).step_by(127).chain([1, 256, 257, 1024, 4096, 8192, 8193, 16_385, limit]) {
+                assert!(check("softmax", &problem(length), &card).is_ok(), "{length}");
+                assert!(columns(&problem(length), &card) >= length, "{length} on {}", card.arch);
+            }
+            let refused = check("softmax", &problem(limit + 1), &card).unwrap_err().to_string();
+            assert!(refused.contains(&format!("they may have {limit}; split them")), "{refused}");
+            assert!(candidates(&problem(limit + 1), &card).is_empty());
+        }
+    }
+
+    #[test]
+    fn modes_are_joined_where_one_stride_leads_through_all_arrays() {
+        let array = |shape: &[usize], strides: &[i64]| Array {
+            dtype: Dtype::F32,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            address: 4096,
+        };
+        let dense = array(&[2, 3, 8], &[24, 8, 1]);
+        let rows = RowsOf::new("softmax", &[&dense, &dense], 2).unwrap();
+        assert_eq!((rows.rows, rows.columns, rows.launches.len(), rows.aligned), (6, 8, 1, true));
+        // The second array has gaps between its matrices: a launch for each.
+        let gaps = array(&[2, 3, 8], &[32, 8, 1]);
+        let rows = RowsOf::new("softmax", &[&dense, &gaps], 2).unwrap();
+        assert_eq!(rows.launches, [[4096, 4096], [4096 + 96, 4096 + 128]]);
+        assert_eq!((rows.rows, rows.strides[1]), (3, RowStride { row: 8, element: 1 }));
+        // Along the middle mode elements are 8 apart, and rows 1: joined within a matrix.
+        let rows = RowsOf::new("softmax", &[&dense, &dense], 1).unwrap();
+        assert_eq!((rows.rows, rows.columns, rows.launches.len(), rows.aligned), (8, 3, 2, false));
     }
 }

@@ -37,7 +37,7 @@ def scaled_dot_product_attention(
     multiples of 16 bytes: ``x.transpose(1, 2)`` of (batches, tokens, heads, columns) costs nothing.
     Heads of ``q`` may share those of ``k`` and ``v`` (GQA, MQA): their number is a multiple. The
     last query is at the position of the last key. A query that sees no key has zeros, and a
-    log-sum-exp of minus infinity.
+    log-sum-exp of minus infinity. Only minus infinity hides a key: every finite score counts.
 
     Args:
         q: (batches, heads, queries, D) of float16 or bfloat16. D is 64, 80, 96, 128, 192 or 256. On

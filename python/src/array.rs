@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 /// A row-major array on the host or on a GPU, for other libraries to take over by `from_dlpack`.
 ///
-/// `device` is a GPU's index, or None for the host. The elements are unspecified at first, or have a
-/// `value`: 0, or any number of float32.
+/// `device` is a GPU's index, or None for the host. The elements are unspecified at first, or have
+/// a `value`: 0, or any number of float32.
 #[pyclass(frozen, module = "moye")]
 pub struct Array {
     shape: Vec<usize>,

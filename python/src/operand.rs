@@ -150,8 +150,8 @@ pub fn element_types() -> Vec<&'static str> {
     Dtype::all_names().collect()
 }
 
-/// Strides in which those that lead to no element, along extents of 0 or 1 or of an empty array, are
-/// those of a compact array: libraries give any numbers there.
+/// Replaces the strides that lead to no element, along extents of 1 and of an empty array, by those
+/// of a compact array: libraries give any numbers there.
 fn meaningful(shape: &[usize], mut strides: Vec<isize>) -> Vec<isize> {
     let Some(compact) = dlpack::compact(shape) else { return strides };
     if shape.contains(&0) {

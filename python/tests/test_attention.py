@@ -210,6 +210,7 @@ def test_scales_are_refused_where_they_do_not_fit():
         attend(half, half, half, v_scale=np.float32([1]), device="sim")
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize(
     "kind, text, change",
     [
@@ -239,3 +240,67 @@ def test_a_window_without_limits_is_none_or_minus_one_in_a_tuple_or_a_list():
         np.testing.assert_array_equal(of(same), of(None))
     np.testing.assert_array_equal(of([2, -1]), of((2, None)))
     assert (of((2, -1)) != of(None)).any()
+=======
+@pytest.mark.parametrize("offsets", [[2, 5, 12], [4]])
+def test_tokens_of_no_sequence_keep_what_out_had_and_are_zeros_in_a_new_array(offsets):
+    q, k, v = qkv((1, 2, 20, 64), (1, 2, 20, 64))
+    offsets = np.int32(offsets)
+    inside = (np.arange(20) >= offsets[0]) & (np.arange(20) < offsets[-1])
+    new, lse = attend(q, k, v, q_offsets=offsets, k_offsets=offsets, return_lse=True, device="sim")
+    assert (new[:, :, ~inside] == 0).all() and (lse[:, :, ~inside] == -np.inf).all()
+    out = np.full_like(new, 7)
+    attend(q, k, v, q_offsets=offsets, k_offsets=offsets, out=out, device="sim")
+    assert (out[:, :, ~inside] == 7).all()
+    for a, b in zip(offsets, offsets[1:]):
+        alone = reference(*(x[:, :, a:b] for x in (q, k, v)))[0]
+        assert_close(new[:, :, a:b], alone)
+        assert_close(out[:, :, a:b], alone)
+
+
+@pytest.mark.parametrize("shape, keys", [((2, 4, 5), 0), ((2, 4, 0), 7), ((2, 0, 5), 7), ((0, 4, 5), 7)])
+def test_empty_arrays_give_an_empty_result_or_zeros(shape, keys):
+    batches, kv_heads = shape[0], shape[1] // 2
+    q, k = np.ones((*shape, 64), np.float16), np.ones((batches, kv_heads, keys, 64), np.float16)
+    out, lse = attend(q, k, k, return_lse=True, device="sim")
+    assert out.shape == q.shape and lse.shape == shape
+    assert (out == 0).all() and (lse == -np.inf).all()
+
+
+def test_strides_along_extents_of_0_and_1_may_be_any():
+    as_strided = np.lib.stride_tricks.as_strided
+    q, k, v = qkv((1, 1, 5, 64), (1, 1, 7, 64))
+    odd = [as_strided(x, x.shape, (3, 1, *x.strides[2:])) for x in (q, k, v)]
+    np.testing.assert_array_equal(attend(*odd, device="sim"), attend(q, k, v, device="sim"))
+    x = np.ones((1, 3), np.float32)
+    np.testing.assert_array_equal(moye.copy(as_strided(x, (1, 3), (5, 4)), device="sim"), x)
+    assert moye.copy(as_strided(x, (0, 3), (5, 3)), device="sim").shape == (0, 3)
+
+
+def test_a_result_whose_elements_share_memory_is_refused():
+    q, k, v = qkv((2, 1, 5, 64), (2, 1, 7, 64))
+    out = np.lib.stride_tricks.as_strided(np.zeros((1, 1, 5, 64), np.float16), (2, 1, 5, 64), (0, 640, 128, 2))
+    with pytest.raises(ValueError, match="out of shape .* has elements that share memory"):
+        attend(q, k, v, out=out, device="sim")
+    flat = np.zeros(3, np.float32)
+    with pytest.raises(ValueError, match="out of shape .* has elements that share memory"):
+        moye.copy(np.ones((2, 3), np.float32), out=np.lib.stride_tricks.as_strided(flat, (2, 3), (0, 4)), device="sim")
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf])
+def test_scales_of_queries_and_keys_that_are_not_positive_are_refused(factor):
+    q = heads((1, 2, 4, 64), "float8_e4m3fn", 0)
+    for name in ("q_scale", "k_scale"):
+        with pytest.raises(ValueError, match=f"{name} has .*, and its factors must be positive"):
+            attend(q, q, q, **{name: np.float32([1, factor])}, device="sim")
+    assert (attend(q, q, q, v_scale=np.float32([0]), device="sim") == 0).all()
+
+
+@pytest.mark.parametrize("name, bias", [("bfloat16", -1e10), ("bfloat16", -3.3e38), ("float16", -65504.0)])
+def test_equally_low_biases_give_the_mean(name, bias):
+    q, k, v = qkv((1, 2, 20, 64), (1, 2, 37, 64), name)
+    bias = np.full((20, 37), bias, dtype(name))
+    for splits in (1, 3):
+        out, lse = attend(q * 0, k, v, bias=bias, splits=splits, return_lse=True, device="sim")
+        assert_close(out, np.broadcast_to(v.astype(np.float64).mean(2, keepdims=True), out.shape), name)
+        assert np.isfinite(lse).all()
+>>>>>>> ccf2600ea89e84ab47bc3eaaff8d15232d09d625

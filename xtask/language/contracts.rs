@@ -18,7 +18,7 @@ struct Limit {
 
 /// A file counts for the first folder that it is in.
 const LIMITS: [Limit; 5] = [
-    Limit { folder: "device/kernels/", blocks: 10, declarations: 170 },
+    Limit { folder: "device/kernels/", blocks: 10, declarations: 175 },
     Limit { folder: "examples/pages/", blocks: 9, declarations: 7 },
     // A launch for each example.
     Limit { folder: "examples/ladder/", blocks: 12, declarations: 0 },

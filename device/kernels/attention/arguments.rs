@@ -219,8 +219,10 @@ impl<T: Element> Arguments<T> {
     #[inline(always)]
     #[must_use]
     pub fn unit(&self) -> f32 {
-        let scaled =
-            self.softcap != 0.0 || self.bias.address() != 0 || self.slopes.address() != 0 || self.scale <= 0.0;
+        let scaled = self.softcap != 0.0
+            || self.bias.address() != 0
+            || self.slopes.address() != 0
+            || self.scale <= 0.0;
         if scaled { 1.0 } else { self.scale }
     }
 

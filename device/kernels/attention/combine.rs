@@ -9,8 +9,7 @@ use super::config::Half;
 use super::sequence::Sequence;
 use super::softmax::RowSum;
 use moye_device::arch::{
-    FULL_WARP, Word, Word64x2, Word128, block_idx, shuffle, shuffle_xor, sync_threads,
-    thread_idx,
+    FULL_WARP, Word, Word64x2, Word128, block_idx, shuffle, shuffle_xor, sync_threads, thread_idx,
 };
 use moye_device::layout;
 use moye_device::layout::{Layout, Swizzle};

@@ -144,7 +144,10 @@ fn capped(score: f32, cap: f32, per_cap: f32) -> f32 {
     // tanh(y) / y by its series, up to y^10.
     let s = y * y;
     let series = s.fma(
-        s.fma(s.fma(s.fma(s.fma(-0.008_863_235, 0.021_869_488), -0.053_968_254), 0.133_333_33), -0.333_333_34),
+        s.fma(
+            s.fma(s.fma(s.fma(-0.008_863_235, 0.021_869_488), -0.053_968_254), 0.133_333_33),
+            -0.333_333_34,
+        ),
         1.0,
     );
     if y.abs() < 0.4 { score * series } else { large }
@@ -171,7 +174,10 @@ mod tests {
                     let got = f64::from(capped(score, cap, rcp_approx_f32(cap)));
                     let (cap, score) = (f64::from(cap), f64::from(score));
                     let want = cap * (score / cap).tanh();
-                    assert!((got - want).abs() <= 2e-6 * want.abs(), "{got}, expected {want}; {score}, {cap}");
+                    assert!(
+                        (got - want).abs() <= 2e-6 * want.abs(),
+                        "{got}, expected {want}; {score}, {cap}"
+                    );
                 }
                 score *= 1.37;
             }

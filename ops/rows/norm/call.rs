@@ -123,6 +123,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     }
     let x = call.operand(0);
     let eps = (call.options.float("eps") as f32).to_bits();
+    let problem = rows.problem(NAME, x.dtype, stream.device())?;
     for launch in &rows.launches {
         let mut given = launch.iter().zip(&rows.strides);
         let mut arguments = Arguments {
@@ -138,7 +139,6 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
                 (arguments.addresses[place], arguments.strides[place]) = (*address, *stride);
             }
         }
-        let problem = rows.problem(x.dtype);
         // SAFETY: the caller's contract.
         unsafe {
             match x.dtype {
@@ -154,7 +154,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// The kernel that computes a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let (dtype, device) = (call.operand(0).dtype, stream.device());
-    let problem = rows(call)?.0.problem(dtype);
+    let problem = rows(call)?.0.problem(NAME, dtype, device)?;
     Ok(match dtype {
         Dtype::F32 => RmsNorm::<f32>::kernel(&operation::plan::<RmsNorm<f32>>(device, &problem)?),
         Dtype::F16 => RmsNorm::<f16>::kernel(&operation::plan::<RmsNorm<f16>>(device, &problem)?),

@@ -84,8 +84,9 @@ unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -
     }
     let x = call.operand(0);
     let scale = (call.options.float("scale") as f32).to_bits();
+    let problem = rows.problem(name, x.dtype, stream.device())?;
     for addresses in &rows.launches {
-        let (problem, ldx, ldy) = (rows.problem(x.dtype), rows.strides[0], rows.strides[1]);
+        let (ldx, ldy) = (rows.strides[0], rows.strides[1]);
         let arguments = Arguments { x: addresses[0], y: addresses[1], ldx, ldy, scale, log };
         // SAFETY: the caller's contract.
         unsafe {
@@ -102,7 +103,7 @@ unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -
 /// The kernel that computes a call.
 pub fn explain(name: &'static str, stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let (dtype, device) = (call.operand(0).dtype, stream.device());
-    let problem = rows(name, call)?.problem(dtype);
+    let problem = rows(name, call)?.problem(name, dtype, device)?;
     Ok(match dtype {
         Dtype::F32 => Softmax::<f32>::kernel(&operation::plan::<Softmax<f32>>(device, &problem)?),
         Dtype::F16 => Softmax::<f16>::kernel(&operation::plan::<Softmax<f16>>(device, &problem)?),

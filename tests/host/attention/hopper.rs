@@ -2,7 +2,7 @@
 //! float64 on the simulator and a GPU.
 
 use crate::bytes::bytes;
-use crate::case::{Broadcast, Case, HEADS, Order};
+use crate::case::{Broadcast, Case, HEADS, Order, Scores};
 use crate::check::Kernels;
 use crate::common::{self, On};
 use crate::operands::{Laid, Operands};
@@ -375,6 +375,47 @@ fn hidden_values_that_are_no_numbers_do_not_come_through() {
         let mut case = Case::new(d, (1, 1, 1), (length, length)).causal();
         case.planted = vec![(0, length / 2, value), (0, length - 5, value)];
         check::<bf16>(&device, &case, 3);
+    }
+}
+
+/// Products of about 2^27, 2^21, 2^18 and -2^113, and low tiles beside others.
+fn scores_of_any_size(device: &Device) {
+    let of_f16 = [
+        Scores::Product(32768.0, |_| [32768.0, 0.0]),
+        Scores::Product(32768.0, |key| [512.0, (8 * (key / 24 % 4)) as f32]),
+        Scores::Product(32768.0, |key| [64.0, (8 * (key / 24 % 4)) as f32]),
+        Scores::Product(32768.0, |key| [if key / 64 == 1 { 0.0 } else { -32768.0 }, 0.0]),
+    ];
+    let of_bf16 = [
+        Scores::Product(2f32.powi(66), |_| [-2f32.powi(50), 0.0]),
+        Scores::Product(2f32.powi(66), |key| [if key == 3 { 0.0 } else { -2f32.powi(50) }, 0.0]),
+    ];
+    let case = |d, scores| {
+        let mut case = Case::new(d, (1, 1, 1), (65, 170));
+        (case.scale, case.scores, case.splits) = (0.125, Some(scores), 1);
+        case
+    };
+    for d in [64, 128, 256] {
+        for scores in of_f16 {
+            check::<f16>(device, &case(d, scores), 1);
+        }
+        for scores in of_bf16 {
+            check::<bf16>(device, &case(d, scores), 1);
+        }
+    }
+}
+
+#[test]
+fn scores_of_any_size_have_their_softmax_on_the_simulator() {
+    let Some(device) = On::Sim.device() else { return };
+    scores_of_any_size(&device);
+}
+
+#[test]
+fn scores_of_any_size_have_their_softmax_on_a_gpu() {
+    let Some(device) = common::gpu() else { return };
+    if device.arch() == Arch::new(9, 0) {
+        scores_of_any_size(&device);
     }
 }
 

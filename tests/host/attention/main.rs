@@ -18,6 +18,7 @@ mod e4m3;
 #[allow(dead_code, reason = "the tests of the kernels use all of it")]
 #[path = "../../../device/kernels/tests/e4m3/case.rs"]
 mod e4m3_case;
+mod edges;
 mod hopper;
 mod machine;
 #[path = "../../../device/kernels/tests/attention/operands.rs"]

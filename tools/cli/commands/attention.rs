@@ -228,7 +228,10 @@ impl Attention {
             };
             let wrong = factors.iter().find(|&&factor| !(factor > 0.0 && factor.is_finite()));
             if let (true, Some(file), Some(factor)) = (positive, file, wrong) {
-                bail!("{} holds the factor {factor}: those of queries and keys must be positive", file.display());
+                bail!(
+                    "{} holds the factor {factor}: those of queries and keys must be positive",
+                    file.display()
+                );
             }
             transfer::upload(device, &factors)
         };

@@ -129,7 +129,8 @@ impl NpyFile {
                 self.name()
             );
         };
-        if header.is_fortran && !shape.contains(&0) && shape.iter().filter(|&&extent| extent > 1).count() > 1 {
+        if header.is_fortran && !shape.contains(&0) && shape.iter().filter(|&&extent| extent > 1).count() > 1
+        {
             bail!("{} is in Fortran order; save numpy.ascontiguousarray(a)", self.name());
         }
         Ok((self.elements(&header, data)?, shape))

@@ -12,7 +12,8 @@ fn each_kernel(scores: Scores, mut check: impl FnMut(&Case, bool)) {
         let mut case = Case::new(d, (1, 1, 1), (queries, 200));
         (case.scale, case.decode, case.splits, case.scores) = (0.125, decode, splits, Some(scores));
         if let Scores::Bias(_) = scores {
-            case.bias = Some(Broadcast { batch: true, head: true, row: true, transposed: false, padded: true });
+            case.bias =
+                Some(Broadcast { batch: true, head: true, row: true, transposed: false, padded: true });
         }
         check(&case, decode);
     }
