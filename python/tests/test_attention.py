@@ -210,7 +210,6 @@ def test_scales_are_refused_where_they_do_not_fit():
         attend(half, half, half, v_scale=np.float32([1]), device="sim")
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize(
     "kind, text, change",
     [
@@ -240,7 +239,8 @@ def test_a_window_without_limits_is_none_or_minus_one_in_a_tuple_or_a_list():
         np.testing.assert_array_equal(of(same), of(None))
     np.testing.assert_array_equal(of([2, -1]), of((2, None)))
     assert (of((2, -1)) != of(None)).any()
-=======
+
+
 @pytest.mark.parametrize("offsets", [[2, 5, 12], [4]])
 def test_tokens_of_no_sequence_keep_what_out_had_and_are_zeros_in_a_new_array(offsets):
     q, k, v = qkv((1, 2, 20, 64), (1, 2, 20, 64))
@@ -303,4 +303,3 @@ def test_equally_low_biases_give_the_mean(name, bias):
         out, lse = attend(q * 0, k, v, bias=bias, splits=splits, return_lse=True, device="sim")
         assert_close(out, np.broadcast_to(v.astype(np.float64).mean(2, keepdims=True), out.shape), name)
         assert np.isfinite(lse).all()
->>>>>>> ccf2600ea89e84ab47bc3eaaff8d15232d09d625

@@ -21,8 +21,7 @@ pub struct Run {
 fn command(declaration: &'static Declaration) -> Command {
     let file = |operand: &OperandOf| {
         let name = operand.name;
-        let value = format!("{}.npy", name.to_uppercase());
-        Arg::new(name).help(format!("{name}: {}", operand.about)).value_name(value).value_parser(value_parser!(PathBuf))
+        Arg::new(name).help(format!("{name}: {}", operand.about)).value_name("FILE").value_parser(value_parser!(PathBuf))
     };
     let mut is_first = true;
     let operands = declaration.operands.iter().map(|operand| match operand.role {
