@@ -11,12 +11,12 @@
 
 #[cfg(feature = "norm")]
 pub mod norm;
-#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod plan;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 
-#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
     use moye::operation::Declaration;
     use moye::{Device, Error, Ptx, Result, Stream};
@@ -58,9 +58,9 @@ mod host {
         }
     }
 }
-#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
-#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub(crate) use host::{check_devices, each_row};
 
 /// What a registry shows.
