@@ -136,7 +136,8 @@ impl<C: Config> Target<'_, C> {
             if lane_id().is_multiple_of(4) {
                 self.write_sum(rows[row], sum, lse);
             }
-            again[row] = hit || far || is_hit::<_, ROWS>(results, row, hides && ROWS != 2);
+            // All lanes vote, whatever they have found.
+            again[row] = hit | far | is_hit::<_, ROWS>(results, row, hides && ROWS != 2);
         }
         if self.arguments.splits > 1 {
             for row in 0..ROWS {
