@@ -47,7 +47,7 @@ impl Options {
             splits: given.get("splits", "None or an integer of at least 1", |splits| splits.extract())?,
             device: given.get("device", arguments::DEVICE, |device| device.extract())?,
             stream: given.get("stream", arguments::STREAM, |stream| stream.extract())?,
-            allocate: given.get("allocate", "None or a function", |allocate| allocate.extract())?,
+            allocate: given.get("allocate", "None or a function", |x| x.extract().map_err(PyErr::from))?,
         })
     }
 }

@@ -47,7 +47,7 @@ impl Options {
             split_k: given.get("split_k", "None or an integer of at least 1", |slices| slices.extract())?,
             device: given.get("device", arguments::DEVICE, |device| device.extract())?,
             stream: given.get("stream", arguments::STREAM, |stream| stream.extract())?,
-            allocate: given.get("allocate", "None or a function", |allocate| allocate.extract())?,
+            allocate: given.get("allocate", "None or a function", |x| x.extract().map_err(PyErr::from))?,
             explain: given.get("explain", "True or False", |explain| explain.extract())?,
         })
     }

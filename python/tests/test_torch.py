@@ -198,7 +198,7 @@ def with_workspaces():
             product(split_k=4),
         ),
         # Blocks share the last tiles, which they count.
-        "stream-K": (lambda seed: (random(1152, 2048, dtype=half, seed=seed), random(2048, 2048, dtype=half, seed=seed + 1).T), product()),
+        "stream-K": (lambda seed: (random(8192, 8192, dtype=half, seed=seed), random(8192, 8192, dtype=half, seed=seed + 1).T), product()),
         "decode in splits": (lambda seed: tuple(random(2, 8, n, 128, dtype=narrow, seed=seed + i) for i, n in enumerate((1, 2048, 2048))), decode(16)),
         "decode in chosen splits": (lambda seed: tuple(random(1, 2, n, 64, dtype=half, seed=seed + i) for i, n in enumerate((1, 8192, 8192))), decode(None)),
     }

@@ -251,7 +251,7 @@ fn while_another_library_captures(mut work: impl FnMut()) {
 fn note(line: &str) {
     use std::io::Write;
     let file = std::env::var_os("FAKE_DRIVER_CALLS").unwrap();
-    writeln!(std::fs::OpenOptions::new().append(true).open(file).unwrap(), "{line}").unwrap();
+    writeln!(std::fs::OpenOptions::new().create(true).append(true).open(file).unwrap(), "{line}").unwrap();
 }
 
 #[test]
@@ -302,8 +302,9 @@ fn multiplies_in_shared_tiles_while_another_library_captures() {
         moye::Buffer::<half::f16>::from_raw_parts((1 << 42) + (number << 32), 1 << 28, &device).unwrap()
     };
     let (a, b, mut c) = (buffer(0), buffer(1), buffer(2));
-    let (a, b) = (Matrix::row_major(&a, 1152, 2048).unwrap(), Matrix::col_major(&b, 2048, 2048).unwrap());
-    let mut c = MatrixMut::row_major(&mut c, 1152, 2048).unwrap();
+    let n = 8192;
+    let (a, b) = (Matrix::row_major(&a, n, n).unwrap(), Matrix::col_major(&b, n, n).unwrap());
+    let mut c = MatrixMut::row_major(&mut c, n, n).unwrap();
     let product = Matmul::new(a, b);
     assert!(product.explain(&device, &mut c).unwrap().shared_tiles > 0);
     let stream = device.new_stream().unwrap();
