@@ -235,7 +235,7 @@ impl<C: RowShape> Strides for StridesOf<C> {
 
 /// Elements `T` of an access: 16 bytes, or one element where rows start anywhere.
 const fn vector<T: Storable, C: RowShape>() -> i64 {
-    if C::ALIGN == 16 { 128 / T::BITS as i64 } else { 1 }
+    if C::ALIGN == 16 { 128 / T::BITS } else { 1 }
 }
 
 static_layout! {
@@ -313,7 +313,7 @@ impl<C: RowShape> RowTeam<C> {
     pub fn leader(&self) -> Option<u32> {
         let (tile, rank) = self.tile();
         let thread = thread_idx().x;
-        (thread % C::THREADS == 0 && rank == 0).then(|| tile * C::ROWS + thread / C::THREADS)
+        (thread.is_multiple_of(C::THREADS) && rank == 0).then(|| tile * C::ROWS + thread / C::THREADS)
     }
 
     /// Combines each row's values of all threads that share it; all of them get the result. Same bits
