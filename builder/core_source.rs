@@ -52,6 +52,30 @@ pub fn find(crate_dir: &Path) -> Result<CoreSource, BuildError> {
     find_in(&sysroot, named, &starts, &compiler_version()?)
 }
 
+/// The message where there is none.
+pub(crate) fn missing(version: &str, looked_in: &[PathBuf]) -> String {
+    let places: Vec<_> = looked_in.iter().map(|path| path.display().to_string()).collect();
+    format!(
+        "the source of Rust's `core` for rustc {version} is missing; kernels cannot be compiled without it.\n\
+         Install it with one of\n    \
+             rustup component add rust-src\n    \
+             cargo xtask setup    (in a checkout of moye; keeps it inside the checkout)\n\
+         or set {VARIABLE} to the folder `library` of that version's source.\n\
+         Looked in: {}",
+        places.join(", ")
+    )
+}
+
+/// The message where it is not the compiler's own.
+pub(crate) fn unusable(path: &Path, found: &str, version: &str) -> String {
+    format!(
+        "{} cannot be the source of Rust's `core` for rustc {version}: it is {found}.\n\
+         Fix or unset {VARIABLE}, or install the source with `rustup component add rust-src` or, in a checkout of moye, \
+         `cargo xtask setup`.",
+        path.display()
+    )
+}
+
 fn find_in(
     sysroot: &Path,
     named: Option<PathBuf>,

@@ -1,7 +1,7 @@
 //! The errors of compiling a crate with kernels to PTX.
 
 use crate::report::Finding;
-use crate::{Arch, Diagnostic};
+use crate::{Arch, Diagnostic, core_source};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -146,25 +146,11 @@ impl fmt::Display for BuildError {
                 "OUT_DIR is not set, so this is not a build script; name a folder with PtxBuilder::out_dir",
             ),
             Self::CoreSourceMissing { version, looked_in } => {
-                let places: Vec<_> = looked_in.iter().map(|path| path.display().to_string()).collect();
-                write!(
-                    f,
-                    "the source of Rust's `core` for rustc {version} is missing; kernels cannot be compiled without it.\n\
-                     Install it with one of\n    \
-                         rustup component add rust-src\n    \
-                         cargo xtask setup    (in a checkout of moye; keeps it inside the checkout)\n\
-                     or set MOYE_RUST_SRC to the folder `library` of that version's source.\n\
-                     Looked in: {}",
-                    places.join(", ")
-                )
+                f.write_str(&core_source::missing(version, looked_in))
             }
-            Self::CoreSourceUnusable { path, found, version } => write!(
-                f,
-                "{} cannot be the source of Rust's `core` for rustc {version}: it is {found}.\n\
-                 Fix or unset MOYE_RUST_SRC, or install the source with `rustup component add rust-src` or, in a \
-                 checkout of moye, `cargo xtask setup`.",
-                path.display()
-            ),
+            Self::CoreSourceUnusable { path, found, version } => {
+                f.write_str(&core_source::unusable(path, found, version))
+            }
             Self::Core { library, output } => write!(
                 f,
                 "{output}\nerror: Rust's `core` in {} does not compile for the GPU. If its source is damaged, or not the compiler's own: fix or \
