@@ -158,6 +158,7 @@ fn run_step(
                         let library = ["--package", "moye", "--lib", "--no-default-features"];
                         linted(&[&library[..], features].concat())?;
                     }
+                    linted(&["--package", "moye-cli", "--no-default-features"])?;
                     for krate in [PAGES, python::FOLDER] {
                         let mut lints = lints(&["--all-targets", "--all-features"]);
                         lints.current_dir(checkout.root.join(krate));

@@ -128,7 +128,8 @@ fn a_crate_with_the_dependencies_that_the_pages_show_builds_without_cuda() {
         assert!(block.starts_with("[dependencies]\nmoye = "), "{page}: {block}");
         // The published packages are those of this checkout.
         let path = root().display().to_string();
-        let block = block.replace("moye = \"0.1\"", "moye = { path = \"../moye\" }").replace("../moye", &path);
+        let block =
+            block.replace("moye = \"0.1\"", "moye = { path = \"../moye\" }").replace("../moye", &path);
         std::fs::create_dir_all(folder.join("src")).unwrap();
         std::fs::write(folder.join("src/main.rs"), "fn main() {}\n").unwrap();
         let package = "[workspace]\n\n[package]\nname = \"user\"\nedition = \"2024\"\n\n";
@@ -163,4 +164,22 @@ fn the_library_without_operations_depends_on_no_shipped_kernel() {
         has_kernels(&tree(&["--no-default-features", "--features", "movement"])),
         "an operation has kernels"
     );
+}
+
+/// `moye new`, `doctor`, `report`, `draw` and `eval` are built without the minutes of PTX.
+#[test]
+fn the_program_without_operations_depends_on_no_shipped_kernel() {
+    let tree = |features: &[&str]| {
+        let options =
+            ["tree", "--offline", "--package", "moye-cli", "--edges", "normal,build", "--prefix", "none"];
+        cargo(&[&options, features].concat())
+    };
+    let small = tree(&["--no-default-features"]);
+    for needed in ["moye v", "moye-build v", "moye-draw v", "moye-eval v"] {
+        assert!(small.contains(needed), "{needed}: {small}");
+    }
+    for heavy in ["moye-kernels v", "moye-bench v", "moye-tune v"] {
+        assert!(!small.contains(heavy), "{heavy}: {small}");
+        assert!(tree(&[]).contains(heavy), "{heavy} belongs to the operations");
+    }
 }

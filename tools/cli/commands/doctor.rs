@@ -5,7 +5,7 @@ use super::report::Report;
 use anyhow::{Result, bail};
 use clap::Args;
 use moye::driver::DriverCode;
-use moye::{Device, Error, driver, kernels};
+use moye::{Device, Error, driver};
 use moye_build::core_source::CoreSource;
 use moye_build::report::Ptxas;
 use moye_build::{BuildError, core_source};
@@ -144,6 +144,15 @@ fn driver() -> Finding {
     }
 }
 
+/// Compiles a small kernel, since only that shows whether the driver accepts the kernels' PTX. A
+/// program without operations has no kernel.
+fn accepts_ptx(device: &Device) -> moye::Result<()> {
+    #[cfg(feature = "operations")]
+    device.attributes(&moye::kernels::copy)?;
+    let _ = device;
+    Ok(())
+}
+
 /// Reports on every GPU.
 fn gpus(report: &mut Report) {
     let missing = |error: &Error| {
@@ -179,9 +188,7 @@ fn gpus(report: &mut Report) {
         }
     };
     for index in 0..count {
-        // Compiles a small kernel, since only that shows whether the driver accepts the kernels'
-        // PTX.
-        let device = Device::gpu(index).and_then(|device| device.attributes(&kernels::copy).map(|_| device));
+        let device = Device::gpu(index).and_then(|device| accepts_ptx(&device).map(|()| device));
         let finding = match device {
             Err(error) => missing(&error),
             Ok(device) => {

@@ -3,35 +3,54 @@
 mod atoms;
 #[cfg(feature = "attention")]
 mod attention;
+#[cfg(feature = "operations")]
 mod bench;
 mod doctor;
 mod draw;
 mod eval;
+#[cfg(feature = "operations")]
 mod input;
 mod interrupt;
+#[cfg(feature = "operations")]
 mod matmul;
 mod new;
+#[cfg(feature = "operations")]
 mod npy;
 mod output;
+#[cfg(feature = "operations")]
 mod product;
+#[cfg(feature = "operations")]
 mod profile;
+#[cfg(feature = "operations")]
 mod progress;
 mod ptx_report;
+#[cfg(feature = "operations")]
 mod reference;
 mod report;
+#[cfg(feature = "operations")]
 mod transfer;
+#[cfg(feature = "operations")]
 mod transpose;
+#[cfg(feature = "operations")]
 mod tune;
 
 use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+#[cfg(feature = "operations")]
+use clap::Args;
+use clap::{Parser, Subcommand};
+#[cfg(feature = "operations")]
 use moye::{Device, DeviceChoice};
+#[cfg(feature = "operations")]
 use report::Report;
 use std::path::Path;
 
 /// Matrix kernels written in Rust, on a GPU or on the CPU simulator of one.
 #[derive(Parser)]
 #[command(name = "moye", version, arg_required_else_help = true)]
+#[cfg_attr(
+    not(feature = "operations"),
+    command(after_help = "This program was built without the feature `operations`: it runs no operation.")
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -41,12 +60,14 @@ pub struct Cli {
 enum Command {
     /// Multiply two matrices: NumPy's `a @ b` for two-dimensional files of float16, bfloat16,
     /// float32, float64, int8, float8_e4m3fn or float8_e5m2.
+    #[cfg(feature = "operations")]
     Matmul(Box<matmul::Matmul>),
     /// Attention of queries, keys and values in float16 or bfloat16 NumPy files of shape (batch,
     /// head, token, column).
     #[cfg(feature = "attention")]
     Attention(Box<attention::Attention>),
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
+    #[cfg(feature = "operations")]
     Transpose(transpose::Transpose),
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.
     ///
@@ -56,12 +77,14 @@ enum Command {
     /// cuBLAS is loaded when the command starts: from LD_LIBRARY_PATH and the system's folders, or
     /// from MOYE_CUBLAS, which names libcublas.so.13 (or .12) or its folder. Without it, only our
     /// side is measured.
+    #[cfg(feature = "operations")]
     Bench(Box<bench::Bench>),
     /// Try every tile and every number of split-K slices for products on a GPU, and store the
     /// fastest in a file.
     ///
     /// Each result is checked before it is timed. Only `moye matmul --tuning FILE`,
     /// `moye bench --tuning FILE` and the library's `Matmul::tuned` use the file.
+    #[cfg(feature = "operations")]
     Tune(Box<tune::Tune>),
     /// Draw a layout, a thread-value layout, a tiled copy, a matrix instruction, a swizzle or
     /// shared memory by bank.
@@ -76,6 +99,7 @@ enum Command {
     /// Profile an operation without a GPU: the simulator counts sectors, bank conflicts,
     /// instructions and tensor-core operations by source line, with occupancy and a roofline for a
     /// named card.
+    #[cfg(feature = "operations")]
     Profile(profile::Profile),
     /// Write a new crate with a kernel, its test on the simulator, and a program:
     /// `moye new my-kernels`.
@@ -89,16 +113,21 @@ impl Cli {
     pub fn run(self) -> Result<()> {
         interrupt::outlive_the_limit_of_files();
         match self.command {
+            #[cfg(feature = "operations")]
             Command::Matmul(command) => command.run(),
             #[cfg(feature = "attention")]
             Command::Attention(command) => command.run(),
+            #[cfg(feature = "operations")]
             Command::Transpose(command) => command.run(),
+            #[cfg(feature = "operations")]
             Command::Bench(command) => command.run(),
+            #[cfg(feature = "operations")]
             Command::Tune(command) => command.run(),
             Command::Draw(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Atoms(command) => command.run(),
             Command::Report(command) => command.run(),
+            #[cfg(feature = "operations")]
             Command::Profile(command) => command.run(),
             Command::New(command) => command.run(),
             Command::Doctor(command) => command.run(),
@@ -115,6 +144,7 @@ fn built_in() -> &'static Path {
 }
 
 /// The device of a command.
+#[cfg(feature = "operations")]
 #[derive(Args)]
 struct DeviceArgument {
     /// Device: `auto`, `gpu`, `gpu:N` or `sim` (default: the environment variable MOYE_DEVICE;
@@ -123,6 +153,7 @@ struct DeviceArgument {
     device: Option<DeviceChoice>,
 }
 
+#[cfg(feature = "operations")]
 impl DeviceArgument {
     /// Opens the device and reports which one it is.
     fn open(&self, report: &mut Report) -> Result<Device> {

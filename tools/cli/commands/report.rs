@@ -13,6 +13,7 @@ pub enum Report {
     /// On standard output.
     Stdout,
     /// On standard error.
+    #[cfg(feature = "operations")]
     Stderr,
 }
 
@@ -23,6 +24,7 @@ impl Report {
     }
 
     /// On standard error, if a result may be written to standard output.
+    #[cfg(feature = "operations")]
     pub fn to_stderr() -> Self {
         Self::Stderr
     }
@@ -32,6 +34,7 @@ impl Report {
         match self {
             Self::Stdout => keep(writeln!(io::stdout(), "{name:<8} {text}")),
             // There is no stream left to report a failure.
+            #[cfg(feature = "operations")]
             Self::Stderr => drop(writeln!(io::stderr(), "{name:<8} {text}")),
         }
     }

@@ -1,8 +1,9 @@
-//! The header of a NumPy file, read as NumPy reads it.
+//! NumPy files: their header, read as NumPy reads it, and whole files, written.
 //!
 //! - `literal`: Python literals, the language of the header
 //! - `descriptor`: `descr`, the type of the elements
 //! - `header`: the rest: version, key words, shape, order
+//! - `write`: files of matrices and tensors
 //!
 //! The format is that of `numpy.lib.format`. NumPy evaluates the header as a Python literal, and so
 //! reads more than it writes: the `3L` of Python 2, comments, names of types. Other writers use all
@@ -12,6 +13,7 @@
 mod descriptor;
 mod header;
 mod literal;
+mod write;
 
 pub use descriptor::Kind;
 pub use header::{Header, MAGIC};
