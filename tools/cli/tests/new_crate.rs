@@ -14,6 +14,18 @@ fn moye_new(folder: &Path, arguments: &[&str]) -> Output {
 /// Cargo in the new crate. It shares the target directory of this test, so that what is built is
 /// not built again.
 fn cargo(krate: &Path, arguments: &[&str]) -> String {
+    let output = ran(krate, arguments);
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "cargo {}: {}",
+        arguments.join(" "),
+        text(&output.stderr) + &text(&output.stdout)
+    );
+    text(&output.stdout)
+}
+
+fn ran(krate: &Path, arguments: &[&str]) -> Output {
     let own = std::env::current_exe().unwrap();
     let target = own.ancestors().find(|folder| folder.join("CACHEDIR.TAG").is_file()).unwrap();
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -24,15 +36,7 @@ fn cargo(krate: &Path, arguments: &[&str]) -> String {
             cargo.env_remove(&*name);
         }
     }
-    let output = cargo.args(arguments).current_dir(krate).env("CARGO_TARGET_DIR", target).output().unwrap();
-    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-    assert!(
-        output.status.success(),
-        "cargo {}: {}",
-        arguments.join(" "),
-        text(&output.stderr) + &text(&output.stdout)
-    );
-    text(&output.stdout)
+    cargo.args(arguments).current_dir(krate).env("CARGO_TARGET_DIR", target).output().unwrap()
 }
 
 /// All files below a folder.
@@ -51,7 +55,7 @@ fn a_new_crate_passes_its_tests_and_its_program_runs_with_no_gpu_and_no_network(
     let output = moye_new(folder.path(), &["row-sums"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).unwrap();
-    for part in ["row-sums is written", "cargo test", "cargo run", "--features gpu"] {
+    for part in ["row-sums is written", "cargo test", "cargo kernels", "cargo run", "--features gpu"] {
         assert!(said.contains(part), "`{part}` is missing: {said}");
     }
     let krate = folder.path().join("row-sums");
@@ -70,6 +74,28 @@ fn a_new_crate_passes_its_tests_and_its_program_runs_with_no_gpu_and_no_network(
     // A user needs no folder of a CUDA toolkit for the GPU either.
     let tree = cargo(&krate, &["tree", "--offline", "--prefix", "none", "--features", "gpu"]);
     assert!(tree.contains("moye v") && !tree.contains("cust "), "{tree}");
+}
+
+#[test]
+fn a_mistake_in_a_layout_is_a_short_error_at_its_line_in_the_editor_and_by_cargo_kernels() {
+    let folder = TempDir::new().unwrap();
+    assert!(moye_new(folder.path(), &["mistaken-rows"]).status.success());
+    let krate = folder.path().join("mistaken-rows");
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    fs::copy(lock, krate.join("Cargo.lock")).unwrap();
+    let source = fs::read_to_string(krate.join("src/lib.rs")).unwrap();
+    // 32 threads with 4 numbers each do not divide a row of 100.
+    fs::write(krate.join("src/lib.rs"), source.replace("layout!((4, 128))", "layout!((4, 100))")).unwrap();
+    let output = ran(&krate, &["kernels", "--offline", "--quiet", "--color=never"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success(), "{said}");
+    let line = source.lines().position(|line| line.contains("partition_s(gX)")).unwrap() + 1;
+    assert!(said.contains("100") && said.contains("128"), "{said}");
+    assert!(said.lines().take(8).any(|text| text.contains(&format!("src/lib.rs:{line}:"))), "{said}");
+    assert!(said.lines().count() <= 30, "{said}");
+    // The editor's settings name the same feature.
+    let editor = fs::read_to_string(krate.join("rust-analyzer.toml")).unwrap();
+    assert!(editor.contains("[cargo]\nfeatures = [\"gpu\"]"), "{editor}");
 }
 
 #[test]
@@ -103,6 +129,8 @@ fn a_taken_folder_or_a_name_that_cargo_refuses_is_an_error_and_nothing_is_writte
         (&["taken"][..], "taken exists already and is not empty; name another folder"),
         (&["taken/file", "--name", "kernels"], "exists already and is no folder"),
         (&["2d"], "`2d` is not a valid crate name: it does not start with a letter"),
+        (&["Self"], "`Self` has an upper-case letter"),
+        (&["panic_unwind"], "`panic_unwind` is the name of another crate or folder that the build uses"),
         (&["kernels", "--path", "."], ". is not a checkout of moye"),
     ] {
         let output = moye_new(folder.path(), arguments);

@@ -24,6 +24,7 @@ const FILES: &[(&str, &str)] = &[
     (".cargo/config.toml", include_str!("template/cargo_config.toml")),
     (".github/workflows/ci.yml", include_str!("template/ci.yml")),
     (".gitignore", include_str!("template/gitignore")),
+    ("rust-analyzer.toml", include_str!("template/rust-analyzer.toml")),
 ];
 
 /// What is to be written.
@@ -56,6 +57,7 @@ impl New {
         Ok(format!(
             "{} is written: a kernel in src/lib.rs, its tests in tests/simulator.rs. In that folder\n  \
              cargo test                  runs the kernel on the simulator\n  \
+             cargo kernels               checks the kernels, their layouts too, as an editor does\n  \
              cargo run                   runs the program on the simulator\n  \
              cargo run --features gpu    compiles the kernel to PTX and runs it on GPU 0, where there is one\n",
             self.folder.display()
@@ -65,8 +67,10 @@ impl New {
 
 /// A file of the template for this crate.
 fn filled(text: &str, name: &str, dependencies: &Dependencies) -> String {
-    let text = text.replace(NAME, name).replace(&NAME.replace('-', "_"), &name.replace('-', "_"));
-    dependencies.fill(&text)
+    // Each place once: a name may have the template's in it, with - or with _.
+    let (of_crate, krate) = (NAME.replace('-', "_"), name.replace('-', "_"));
+    let parts: Vec<_> = text.split(NAME).map(|part| part.replace(&of_crate, &krate)).collect();
+    dependencies.fill(&parts.join(name))
 }
 
 /// Refuses a place where something is.
@@ -96,6 +100,18 @@ mod tests {
         let own = folders.find(|file| file.is_file()).unwrap();
         let (_, template) = FILES.iter().find(|(file, _)| *file == "rust-toolchain.toml").unwrap();
         assert_eq!(fs::read_to_string(own).unwrap(), *template);
+    }
+
+    #[test]
+    fn a_name_that_has_the_templates_in_it_is_written_once() {
+        let text = "new-kernels new_kernels";
+        for (name, written) in [
+            ("my-new_kernels", "my-new_kernels my_new_kernels"),
+            ("new-kernels-2", "new-kernels-2 new_kernels_2"),
+            ("new_kernels-new-kernels", "new_kernels-new-kernels new_kernels_new_kernels"),
+        ] {
+            assert_eq!(filled(text, name, &Dependencies::Published), written);
+        }
     }
 
     #[test]

@@ -3,23 +3,45 @@
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 
-/// Names that cargo refuses, or that would hide a crate which the template uses.
+/// Names that cargo refuses, or that would hide a crate which the template, rustc or cargo uses.
 const TAKEN: &[&str] = &[
-    "alloc",
-    "core",
     "moye",
     "moye-build",
     "moye-device",
     "moye-kernels",
     "moye-macros",
     "moye-sim",
+    // The crates of the toolchain, some of which rustc finds by their names alone.
+    "alloc",
+    "compiler-builtins",
+    "core",
+    "panic-abort",
+    "panic-unwind",
     "proc-macro",
+    "profiler-builtins",
+    "rustc-std-workspace-alloc",
+    "rustc-std-workspace-core",
+    "rustc-std-workspace-std",
     "std",
+    "std-detect",
+    "sysroot",
     "test",
+    "unwind",
+    // Folders of a target directory, and cargo's name of a build script.
     "build",
+    "build-script-build",
     "deps",
+    "doc",
     "examples",
     "incremental",
+    "package",
+    "tmp",
+];
+
+/// Types that a crate of the same name would hide in the template's program and tests.
+const TYPES: &[&str] = &[
+    "bool", "char", "f128", "f16", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "str", "u128",
+    "u16", "u32", "u64", "u8", "usize",
 ];
 
 /// Rust's keywords, which cannot be names of crates.
@@ -50,8 +72,18 @@ pub fn check(name: &str) -> Result<()> {
             "`{name}` is not a valid crate name: it has a {wrong:?}, and only letters, digits, - and _ are allowed; {way_out}"
         );
     }
+    if name.contains(|c: char| c.is_ascii_uppercase()) {
+        bail!("`{name}` has an upper-case letter, and rustc warns of crates that have one; {way_out}");
+    }
+    let krate = name.replace('-', "_");
+    if krate.contains("__") {
+        bail!("`{name}` has two of - and _ in a row, and rustc warns of crates that do; {way_out}");
+    }
     if KEYWORDS.contains(&name) {
         bail!("`{name}` is not a valid crate name: it is a keyword of Rust; {way_out}");
+    }
+    if TYPES.contains(&name) {
+        bail!("`{name}` is a type of Rust, which a crate of this name would hide; {way_out}");
     }
     if TAKEN.contains(&name.replace('_', "-").as_str()) {
         bail!("`{name}` is the name of another crate or folder that the build uses; {way_out}");
@@ -65,7 +97,7 @@ mod tests {
 
     #[test]
     fn names_that_cargo_refuses_are_refused_with_a_way_out() {
-        for name in ["my-kernels", "a", "k2_x"] {
+        for name in ["my-kernels", "a", "k2_x", "my-new_kernels", "kernels-2", "half", "union"] {
             check(name).unwrap();
         }
         for (name, why) in [
@@ -76,6 +108,12 @@ mod tests {
             ("größe", "it has a 'ö'"),
             ("fn", "a keyword"),
             ("moye_sim", "another crate"),
+            ("panic_unwind", "another crate"),
+            ("compiler-builtins", "another crate"),
+            ("Self", "an upper-case letter"),
+            ("Kernels", "an upper-case letter"),
+            ("a-_b", "two of - and _ in a row"),
+            ("f32", "a type of Rust"),
         ] {
             let error = check(name).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("`my-kernels`"), "{name}: {error}");
