@@ -35,6 +35,8 @@
 //! The program `moye` is the package `moye-cli`. Pictures of layouts are the crate `moye-draw`, the
 //! layout algebra by name is `moye-eval`; `moye-bench` and `moye-tune` measure.
 #![deny(missing_docs)]
+// The kernels of README and guide, copied into a program, cause no warning of names.
+#![doc(test(attr(deny(non_snake_case))))]
 // Shared by the operations: workspaces, counters.
 #![cfg_attr(not(feature = "matmul-common"), allow(dead_code, reason = "some operation needs it"))]
 

@@ -426,7 +426,7 @@ fn gpu_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenSt
         #[cfg(target_arch = "nvptx64")]
         #(#attrs)*
         #[unsafe(no_mangle)]
-        #[allow(clippy::too_many_arguments, unused_unsafe)]
+        #[allow(non_snake_case, clippy::too_many_arguments, unused_unsafe)]
         #vis #unsafety extern "ptx-kernel" #fn_token #name(#(#names: #passed),*) {
             #(#received)*
             #taken
@@ -474,7 +474,8 @@ fn host_side(function: &ItemFn, bounds: &Bounds, params: &[Param<'_>]) -> TokenS
         #[allow(non_upper_case_globals, clippy::unnecessary_cast)]
         #vis const #name: ::moye_device::kernel::Kernel<(#(#types,)*)> = {
             #(#of_body)*
-            #[allow(clippy::too_many_arguments, unused_unsafe)]
+            // CuTe's names, `tAgA`, are the usual ones in a kernel.
+            #[allow(non_snake_case, clippy::too_many_arguments, unused_unsafe)]
             #unsafety #fn_token #name(#(#patterns: #types),*) {
                 #taken
                 // SAFETY: the body is under the kernel's contract.
