@@ -4,13 +4,23 @@ use crate::BuildError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A GPU architecture that PTX is compiled for: `sm_80` and everything after it, or `sm_90a` and
-/// nothing else.
+/// A GPU architecture that PTX is compiled for: `sm_80` and everything after it, `sm_120f` and
+/// everything after it in its family, or `sm_90a` and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Arch {
     major: u32,
     minor: u32,
-    specific: bool,
+    scope: Scope,
+}
+
+/// Where code for an architecture runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Scope {
+    Later,
+    /// The `f` of `sm_120f`.
+    Family,
+    /// The `a` of `sm_90a`.
+    Specific,
 }
 
 impl Arch {
@@ -22,13 +32,18 @@ impl Arch {
     /// Whether the code runs on exactly this architecture (the `a` of `sm_90a`) and not on later
     /// ones.
     pub const fn is_specific(self) -> bool {
-        self.specific
+        matches!(self.scope, Scope::Specific)
     }
 }
 
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "sm_{}{}{}", self.major, self.minor, if self.specific { "a" } else { "" })
+        let suffix = match self.scope {
+            Scope::Later => "",
+            Scope::Family => "f",
+            Scope::Specific => "a",
+        };
+        write!(f, "sm_{}{}{suffix}", self.major, self.minor)
     }
 }
 
@@ -38,14 +53,15 @@ impl FromStr for Arch {
     fn from_str(name: &str) -> Result<Self, BuildError> {
         let parse = || {
             let digits = name.strip_prefix("sm_")?;
-            let (digits, specific) = match digits.strip_suffix('a') {
-                Some(digits) => (digits, true),
-                None => (digits, false),
+            let (digits, scope) = match digits.strip_suffix(['a', 'f']) {
+                Some(before) if digits.ends_with('a') => (before, Scope::Specific),
+                Some(before) => (before, Scope::Family),
+                None => (digits, Scope::Later),
             };
             // The last digit is the minor version, all before it the major one: sm_120 is 12.0.
             let all_digits = digits.len() >= 2 && digits.bytes().all(|b| b.is_ascii_digit());
             let (major, minor) = all_digits.then(|| digits.split_at(digits.len() - 1))?;
-            Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()?, specific })
+            Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()?, scope })
         };
         parse().ok_or_else(|| BuildError::Arch { name: name.to_owned() })
     }
@@ -57,9 +73,12 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written_alike() {
-        for (name, capability, specific) in
-            [("sm_80", (8, 0), false), ("sm_90a", (9, 0), true), ("sm_120", (12, 0), false)]
-        {
+        for (name, capability, specific) in [
+            ("sm_80", (8, 0), false),
+            ("sm_90a", (9, 0), true),
+            ("sm_120", (12, 0), false),
+            ("sm_120f", (12, 0), false),
+        ] {
             let arch: Arch = name.parse().unwrap();
             assert_eq!((arch.capability(), arch.is_specific()), (capability, specific), "{name}");
             assert_eq!(arch.to_string(), name);

@@ -6,7 +6,7 @@
 
 use super::ParseError;
 use super::debug_info::{self, Scope};
-use super::module::{for_each_function, function_name};
+use super::module::{Source, for_each_function, function_name};
 use super::text::{Item, instruction, items, without_comments};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -61,8 +61,8 @@ impl Listing {
         let text = &without_comments(text);
         let (files, scopes) = (files(text), debug_info::functions(text));
         let mut kernels = BTreeMap::new();
-        for_each_function(text, |header, body| {
-            if header.contains(".entry") {
+        for_each_function(text, |Source { header, body, .. }| {
+            if header.starts_with(".entry") {
                 let name = function_name(header).ok_or("this function has no name")?;
                 kernels.insert(name, instructions(body, &files, &scopes));
             }

@@ -9,6 +9,7 @@ mod module;
 mod packed;
 mod split;
 mod text;
+mod variables;
 
 pub use bounds::{Bounds, apply_bounds};
 pub use listing::{Instruction, Listing, Place};

@@ -3,7 +3,8 @@
 
 use super::bounds::{Bounds, entry_name};
 use super::text::{block, instruction, statements, without_comments};
-use std::collections::BTreeMap;
+use super::variables::{self, Variable, bytes_of, shared_outside, variables};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// A module of PTX, read.
@@ -32,7 +33,8 @@ pub struct Function {
     pub instructions: BTreeMap<String, usize>,
     /// Bytes of local memory that it declares: an array that is not in registers.
     pub local_bytes: usize,
-    /// Bytes of shared memory that it declares itself, beside what the launch provides.
+    /// Bytes of shared memory that it takes beside what the launch provides: what it and the
+    /// functions that it calls declare, and what they use of the module's.
     pub shared_bytes: usize,
 }
 
@@ -93,8 +95,9 @@ impl Module {
         let shared = declared_shared(text);
         let text = &without_comments(text);
         let header = |name: &str| {
-            text.lines()
-                .find_map(|line| line.trim_start().strip_prefix(name)?.split_whitespace().next())
+            text.match_indices(name)
+                .find(|&(at, _)| is_word(&text[at..], name))
+                .and_then(|(at, _)| text[at + name.len()..].split_whitespace().next())
                 .ok_or_else(|| ParseError { line: 1, reason: format!("there is no `{name}`") })
         };
         let version_text = header(".version")?;
@@ -102,19 +105,29 @@ impl Module {
             .split_once('.')
             .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
             .ok_or_else(|| ParseError { line: 1, reason: format!("`{version_text}` is not a version") })?;
-        let target = header(".target")?.trim_end_matches(',').to_owned();
+        let target = header(".target")?.split(',').next().unwrap_or_default().to_owned();
 
         let mut module = Self { version, target, kernels: Vec::new(), functions: Vec::new() };
-        for_each_function(text, |header, body| {
+        let (mut outside, mut bodies, mut called) = (Vec::new(), Vec::new(), BTreeMap::new());
+        for_each_function(text, |Source { before, header, body }| {
             let mut function = Function::parse(header, body).ok_or("this function has no name")?;
-            if header.contains(".entry") {
+            outside.extend(shared_outside(before));
+            if header.starts_with(".entry") {
                 function.bounds.shared = shared.get(&function.name).copied();
                 module.kernels.push(function);
+                bodies.push(body);
             } else {
+                called.insert(function.name.clone(), body);
                 module.functions.push(function);
             }
             Ok(())
         })?;
+        for (kernel, body) in module.kernels.iter_mut().zip(bodies) {
+            kernel.shared_bytes = shared_bytes(body, &called, &outside);
+        }
+        for function in &mut module.functions {
+            function.shared_bytes = shared_bytes(called[&function.name], &called, &outside);
+        }
         Ok(module)
     }
 
@@ -127,17 +140,12 @@ impl Module {
 impl Function {
     fn parse(header: &str, body: &str) -> Option<Self> {
         let mut function = Self { name: function_name(header)?, params: params(header), ..Self::default() };
-        function.bounds.threads = directive(header, ".maxntid");
-        function.bounds.min_blocks = directive(header, ".minnctapersm");
+        // A block has at most, or exactly, the product of the extents.
+        let threads = |name| directive(header, name)?.try_fold(1_u32, u32::checked_mul);
+        function.bounds.threads = threads(".maxntid").or_else(|| threads(".reqntid"));
+        function.bounds.min_blocks = directive(header, ".minnctapersm").and_then(|mut all| all.next());
+        function.local_bytes = bytes_of(&declared(body, ".local"));
         for statement in statements(body) {
-            if statement.starts_with('.') {
-                if statement.starts_with(".local") {
-                    function.local_bytes += declared_bytes(statement);
-                } else if statement.starts_with(".shared") {
-                    function.shared_bytes += declared_bytes(statement);
-                }
-                continue;
-            }
             if let Some(name) = instruction(statement).and_then(|text| text.split_whitespace().next()) {
                 *function.instructions.entry(name.to_owned()).or_default() += 1;
             }
@@ -146,12 +154,21 @@ impl Function {
     }
 }
 
-/// Calls `each` with header and body of every entry and function of a module without comments.
-pub(super) fn for_each_function(
-    text: &str,
-    mut each: impl FnMut(&str, &str) -> Result<(), &'static str>,
+/// An entry or a function of a module.
+pub(super) struct Source<'a> {
+    /// The text behind the function before it.
+    pub before: &'a str,
+    /// From `.entry` or `.func` to the body.
+    pub header: &'a str,
+    pub body: &'a str,
+}
+
+/// Calls `each` with every entry and function of a module without comments.
+pub(super) fn for_each_function<'a>(
+    text: &'a str,
+    mut each: impl FnMut(Source<'a>) -> Result<(), &'static str>,
 ) -> Result<(), ParseError> {
-    let mut at = 0;
+    let (mut at, mut end_of_last) = (0, 0);
     while let Some(start) = next_function(text, at) {
         // Lines are counted for an error alone: each function would count those of all before it.
         let error = |reason: &str| ParseError {
@@ -167,23 +184,54 @@ pub(super) fn for_each_function(
         }
         let (body, after) = block(&rest[end..]).ok_or_else(|| error("this function's body does not end"))?;
         at = text.len() - after.len();
-        each(&rest[..end], body).map_err(error)?;
+        each(Source { before: &text[end_of_last..start], header: &rest[..end], body }).map_err(error)?;
+        end_of_last = at;
     }
     Ok(())
 }
 
-/// Where the next line begins that starts a function.
+/// Where the next `.entry` or `.func` begins.
 fn next_function(text: &str, from: usize) -> Option<usize> {
-    let mut at = from;
-    for line in text[from..].split_inclusive('\n') {
-        let mut words =
-            line.split_whitespace().skip_while(|w| matches!(*w, ".visible" | ".weak" | ".extern"));
-        if matches!(words.next(), Some(".entry" | ".func")) {
-            return Some(at);
+    let mut dots = text[from..].match_indices('.').map(|(at, _)| from + at);
+    dots.find(|&at| is_word(&text[at..], ".entry") || is_word(&text[at..], ".func"))
+}
+
+/// Whether a text begins with this directive.
+fn is_word(text: &str, word: &str) -> bool {
+    text.strip_prefix(word).is_some_and(|rest| rest.starts_with(|c: char| c.is_whitespace() || c == '('))
+}
+
+/// The variables that a body declares in a space.
+fn declared<'a>(body: &'a str, space: &str) -> Vec<Variable<'a>> {
+    statements(body).filter(|statement| statement.starts_with(space)).flat_map(variables).collect()
+}
+
+/// The shared memory that a body takes: its own variables, those of the `functions` that it calls,
+/// and the variables `outside` that they name.
+fn shared_bytes(body: &str, functions: &BTreeMap<String, &str>, outside: &[Variable]) -> usize {
+    let mut own = Vec::new();
+    let (mut seen, mut to_read) = (BTreeSet::new(), vec![body]);
+    let mut is_used = vec![false; outside.len()];
+    while let Some(body) = to_read.pop() {
+        if !seen.insert(body.as_ptr()) {
+            continue;
         }
-        at += line.len();
+        let inside = declared(body, ".shared");
+        // Generated modules have neither, and megabytes of text.
+        let words = if outside.is_empty() && functions.is_empty() { "" } else { body };
+        for word in words.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%'))) {
+            if let Some(called) = functions.get(word) {
+                to_read.push(called);
+            } else if !inside.iter().any(|variable| variable.name == word)
+                && let Some(at) = outside.iter().position(|variable| variable.name == word)
+            {
+                is_used[at] = true;
+            }
+        }
+        own.extend(inside);
     }
-    None
+    let used = outside.iter().zip(is_used).filter_map(|(variable, is_used)| is_used.then_some(variable));
+    bytes_of(used.chain(&own))
 }
 
 /// `NAME` of `.visible .entry NAME(...)` or of `.func (.param .b32 r) NAME(...)`.
@@ -209,24 +257,11 @@ fn params(header: &str) -> Vec<String> {
         .collect()
 }
 
-/// The first number after a directive.
-fn directive(header: &str, name: &str) -> Option<u32> {
-    let rest = header.split_once(name)?.1;
-    rest.split(|c: char| c.is_whitespace() || c == ',').find(|word| !word.is_empty())?.parse().ok()
-}
-
-/// The size of `.local .align 8 .b8 name[64]` in bytes.
-fn declared_bytes(declaration: &str) -> usize {
-    let bits = declaration
-        .split_whitespace()
-        .filter_map(|word| word.strip_prefix(['.'])?.strip_prefix(['b', 'u', 's', 'f']))
-        .find_map(|bits| bits.parse::<usize>().ok())
-        .unwrap_or(8);
-    let lengths = declaration
-        .split('[')
-        .skip(1)
-        .filter_map(|part| part.split_once(']')?.0.trim().parse::<usize>().ok());
-    bits / 8 * lengths.product::<usize>()
+/// The numbers after a directive: 32, 4 and 1 of `.reqntid 32, 4, 1`.
+fn directive<'a>(header: &'a str, name: &str) -> Option<impl Iterator<Item = u32> + 'a> {
+    let (_, rest) = header.split_once(name)?;
+    let rest = rest.split('.').next().unwrap_or_default();
+    Some(rest.split(',').map_while(variables::number))
 }
 
 /// `// shared BYTES` of each entry, as [`super::apply_bounds`] leaves it.

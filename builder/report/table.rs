@@ -64,7 +64,9 @@ fn row(arch: &str, kernel: &KernelReport) -> Vec<String> {
         widths if widths.is_empty() => "0".to_owned(),
         widths => widths.iter().rev().map(|(bits, n)| format!("{n}x{bits}")).collect::<Vec<_>>().join(" "),
     };
-    let shared = ptx.shared_bytes + ptx.bounds.shared.map_or(0, |bytes| bytes as usize);
+    // The assembler's number where it is known.
+    let declared = kernel.usage.map_or(ptx.shared_bytes, |usage| usage.shared);
+    let shared = declared + ptx.bounds.shared.map_or(0, |bytes| bytes as usize);
     vec![
         ptx.name.clone(),
         arch.to_owned(),

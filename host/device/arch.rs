@@ -23,33 +23,46 @@ impl Arch {
         (self.major, self.minor)
     }
 
-    /// The architecture of the PTX target `target` (`sm_80`, `sm_90a`, ...), and whether the PTX
-    /// runs on it only (`sm_90a`).
-    pub(crate) fn of_target(target: &str) -> Option<(Self, bool)> {
+    /// The architecture of the PTX target `target` (`sm_80`, `sm_120f`, `sm_90a`, ...), and where
+    /// the PTX runs.
+    pub(crate) fn of_target(target: &str) -> Option<(Self, Scope)> {
         let digits = target.strip_prefix("sm_")?;
-        let (digits, specific) = match digits.strip_suffix('a') {
-            Some(digits) => (digits, true),
-            None => (digits, false),
+        let (digits, scope) = match digits.strip_suffix(['a', 'f']) {
+            Some(before) if digits.ends_with('a') => (before, Scope::Specific),
+            Some(before) => (before, Scope::Family),
+            None => (digits, Scope::Later),
         };
         let (major, minor) = digits.split_at_checked(digits.len().checked_sub(1)?)?;
-        Some((Self::new(major.parse().ok()?, minor.parse().ok()?), specific))
+        Some((Self::new(major.parse().ok()?, minor.parse().ok()?), scope))
     }
 
     /// Whether PTX for `target` runs on this architecture, and how well it fits: a higher value is
     /// closer.
     ///
-    /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNa` on exactly
-    /// that one.
-    pub(crate) fn fit(self, target: &str) -> Option<(Self, bool)> {
-        let (compiled, specific) = Self::of_target(target)?;
-        let runs = if specific { compiled == self } else { compiled <= self };
-        runs.then_some((compiled, specific))
+    /// PTX for `sm_NN` runs on that architecture and all later ones, PTX for `sm_NNf` on those of
+    /// the same major version, PTX for `sm_NNa` on exactly that one.
+    pub(crate) fn fit(self, target: &str) -> Option<(Self, Scope)> {
+        let (compiled, scope) = Self::of_target(target)?;
+        let runs = match scope {
+            Scope::Later => compiled <= self,
+            Scope::Family => compiled <= self && compiled.major == self.major,
+            Scope::Specific => compiled == self,
+        };
+        runs.then_some((compiled, scope))
     }
 
     /// Whether its kernels can wait for earlier ones (PDL): `griddepcontrol` exists from sm_90 on.
     pub(crate) fn can_wait(self) -> bool {
         self >= Self::new(9, 0)
     }
+}
+
+/// Where PTX for an architecture runs, the narrower the better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    Later,
+    Family,
+    Specific,
 }
 
 impl fmt::Display for Arch {
@@ -81,6 +94,7 @@ mod tests {
         }
         assert_eq!(best(Arch::new(9, 0), &["sm_90", "sm_90a", "sm_86"]), Some("sm_90a"));
         assert_eq!(best(Arch::new(12, 1), &["sm_80", "sm_120", "sm_103a"]), Some("sm_120"));
+        assert_eq!(best(Arch::new(12, 1), &["sm_120", "sm_120f", "sm_100f"]), Some("sm_120f"));
     }
 
     #[test]
