@@ -27,8 +27,8 @@ impl<'a> Counters<'a> {
         match (&device.0, stream.recorded()) {
             (Backend::Sim(_), None) => Ok(Self::Sim(device.alloc_zeroed(count)?)),
             // Launches run in order and reset them to 0.
-            (Backend::Sim(simulator), Some(recording)) => {
-                Ok(Self::Kept(recording.alloc_zeroed(simulator, 4 * count)?))
+            (Backend::Sim(simulator), Some(capture)) => {
+                Ok(Self::Kept(capture.alloc_zeroed(simulator, 4 * count)?))
             }
             (Backend::Gpu(gpu), _) => {
                 gpu.bind()?;

@@ -88,7 +88,7 @@ impl<'a> Memory<'a> {
                 let memory = match (given, stream.recorded()) {
                     (Some(given), _) => given,
                     (None, None) => Self::Sim(device.alloc_uninit::<u8>(bytes)?),
-                    (None, Some(recording)) => Self::Recorded(recording.alloc(simulator, bytes)?),
+                    (None, Some(capture)) => Self::Recorded(capture.alloc(simulator, bytes)?),
                 };
                 return Ok((memory, false));
             }
