@@ -6,8 +6,8 @@ use crate::atom::TilingError;
 use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{
-    Access, AccessMut, Engine, Input, InputElement, OneTile, Output, OutputElement, SharedTensor, StaticLayout,
-    Strided, Strides, Tensor, run_of, tables,
+    Access, AccessMut, Engine, Input, InputElement, OneTile, Output, OutputElement, SharedTensor,
+    StaticLayout, Strided, Strides, Tensor, run_of, tables,
 };
 
 /// The elements of one access: the largest number that both runs allow, in at most this many bits.

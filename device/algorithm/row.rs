@@ -43,8 +43,8 @@
 
 use super::lanes_reduce;
 use crate::arch::{
-    ClusterWord as _, Convert, Word as _, Word128, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait, lane_id,
-    map_shared, sync_threads, thread_idx,
+    ClusterWord as _, Convert, Word as _, Word128, block_idx, cluster_arrive, cluster_rank, cluster_size,
+    cluster_wait, lane_id, map_shared, sync_threads, thread_idx,
 };
 use crate::atom::TiledCopy;
 use crate::atom::copy::AutoVectorizingCopy;
@@ -52,8 +52,8 @@ use crate::kernel::KernelParam;
 use crate::layout::{Layout, layout};
 use crate::memory::{Element, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::tensor::{
-    Access as _, AccessMut as _, Fragment, FragmentLike, GlobalArray, GlobalTensor, IdentityOf, Rank, SharedTensor, StaticLayout, Strides,
-    TileCoordinate,
+    Access as _, AccessMut as _, Fragment, FragmentLike, GlobalArray, GlobalTensor, IdentityOf, Rank,
+    SharedTensor, StaticLayout, Strides, TileCoordinate,
 };
 use crate::tiling::TilingError;
 use crate::{static_layout, tiled_copy};
@@ -489,7 +489,8 @@ impl<C: RowShape> RowTeam<C> {
         LG: StaticLayout,
         L: StaticLayout,
     {
-        let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
+        let (size, vector) =
+            const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
         let rounded = values.convert::<P::Element>();
         for i in 0..size / vector {
             let i = i * vector;
@@ -511,14 +512,19 @@ impl<C: RowShape> RowTeam<C> {
     /// effect on the reduction that follows.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn fill_outside<P, S, LG, L>(&self, values: &mut Fragment<f32, L>, part: &GlobalTensor<P, S, LG, ()>, value: f32)
-    where
+    pub fn fill_outside<P, S, LG, L>(
+        &self,
+        values: &mut Fragment<f32, L>,
+        part: &GlobalTensor<P, S, LG, ()>,
+        value: f32,
+    ) where
         P: GlobalPointer,
         S: Strides,
         LG: StaticLayout,
         L: StaticLayout,
     {
-        let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
+        let (size, vector) =
+            const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
         for i in 0..size {
             // As the vector that it is in.
             if !part.engine().exists::<LG>(i / vector * vector) {

@@ -141,8 +141,8 @@ impl<T: Storable, R: TensorRank, O: Rest> Sliceable for Coordinates<T, R, O> {
         let mut slice =
             self.moved([SliceDigits::<L, K, 0>::offset(places), SliceDigits::<L, K, 1>::offset(places)]);
         if const { R::RANK > 2 } {
-            slice = slice
-                .moved_more(by_axis!(more R::RANK, AXIS => SliceDigits::<L, K, AXIS>::offset(places)));
+            slice =
+                slice.moved_more(by_axis!(more R::RANK, AXIS => SliceDigits::<L, K, AXIS>::offset(places)));
         }
         if const { fixes_open::<K>(O::OPEN) } {
             let last = const { K::COUNT - 1 };

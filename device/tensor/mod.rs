@@ -43,7 +43,9 @@ pub use at::{
 pub use coordinates::{CoordinateTensor, Coordinates, identity_tensor};
 pub use element_index::ElementIndex;
 pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
-pub use global::{All, Along, FirstCoordinate, GlobalArray, Matrix, OneTile, Rest, TileCoordinate, TilePlace, TilePlaces};
+pub use global::{
+    All, Along, FirstCoordinate, GlobalArray, Matrix, OneTile, Rest, TileCoordinate, TilePlace, TilePlaces,
+};
 pub use groups::{Groups, GroupsOf, Once};
 pub use operand::{Input, InputElement, Output, OutputElement, View};
 pub use packed::{PackedArray, PackedTensor};

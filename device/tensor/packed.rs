@@ -5,10 +5,10 @@
 //! element. In global memory the same elements are a [`Matrix`](super::Matrix) over
 //! [`GlobalPacked`](crate::memory::GlobalPacked).
 
-use super::{ElementIndex, Tensor};
 use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{Offsets, PLAIN};
+use super::{ElementIndex, Tensor};
 use crate::layout::{Swizzle, Text};
 use crate::memory::{Shared, SharedPacked, SharedStorage, Storable};
 use crate::number::Scalar;

@@ -287,7 +287,9 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: OneTile> AccessMut for Strided<P
     }
 }
 
-impl<T: Scalar + Storable, S: Strides, R: OneTile, L: StaticLayout> GlobalTensor<GlobalPackedMut<T>, S, L, R> {
+impl<T: Scalar + Storable, S: Strides, R: OneTile, L: StaticLayout>
+    GlobalTensor<GlobalPackedMut<T>, S, L, R>
+{
     /// Writes one element smaller than a byte where other threads may write others of its byte, by
     /// two atomic operations; one that does not exist is left out. [`set`](Tensor::set) takes one
     /// load and one store, and wants the byte for itself.

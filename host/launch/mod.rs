@@ -100,9 +100,10 @@ pub(crate) unsafe fn launch<P: Params>(
     match &device.0 {
         Backend::Sim(simulator) => {
             if !moye_device::kernel::SIMULATED {
-                let detail = "this program has no code of kernels for the simulator; enable the feature `simulator` \
+                let detail =
+                    "this program has no code of kernels for the simulator; enable the feature `simulator` \
                               of moye, or run it on a GPU"
-                    .to_owned();
+                        .to_owned();
                 return Err(Error::Unsupported { operation: name, detail });
             }
             module.check_declared(kernel)?;

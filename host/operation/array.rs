@@ -134,7 +134,10 @@ impl Array {
     ) -> Result<Self> {
         let dtype = Dtype::of::<T>().ok_or_else(|| Error::Unsupported {
             operation,
-            detail: format!("there are no kernels for elements of {}; convert them to f32, f16 or bf16", T::NAME),
+            detail: format!(
+                "there are no kernels for elements of {}; convert them to f32, f16 or bf16",
+                T::NAME
+            ),
         })?;
         Ok(Self { dtype, shape, strides: vec![row, column], address })
     }

@@ -116,12 +116,18 @@ impl Options {
         let known = &mut self.0[index].1;
         *known = match (*known, value) {
             (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
-            (Value::Int(_), Value::Int(_)) | (Value::Float(_), Value::Float(_)) | (Value::Bool(_), Value::Bool(_)) => {
-                value
+            (Value::Int(_), Value::Int(_))
+            | (Value::Float(_), Value::Float(_))
+            | (Value::Bool(_), Value::Bool(_)) => value,
+            (Value::Int(_), other) => {
+                return Err(unsupported(format!("{name} is a whole number, not {other:?}")));
             }
-            (Value::Int(_), other) => return Err(unsupported(format!("{name} is a whole number, not {other:?}"))),
-            (Value::Float(_), other) => return Err(unsupported(format!("{name} is a number, not {other:?}"))),
-            (Value::Bool(_), other) => return Err(unsupported(format!("{name} is true or false, not {other:?}"))),
+            (Value::Float(_), other) => {
+                return Err(unsupported(format!("{name} is a number, not {other:?}")));
+            }
+            (Value::Bool(_), other) => {
+                return Err(unsupported(format!("{name} is true or false, not {other:?}")));
+            }
         };
         Ok(())
     }
@@ -201,7 +207,11 @@ impl Declaration {
         let operation = self.name;
         let mismatch = |detail| Err(Error::ShapeMismatch { operation, detail });
         if call.operands.len() != self.operands.len() {
-            return mismatch(format!("{} operands, and it takes {}", call.operands.len(), self.operands.len()));
+            return mismatch(format!(
+                "{} operands, and it takes {}",
+                call.operands.len(),
+                self.operands.len()
+            ));
         }
         for (operand, array) in self.operands.iter().zip(call.operands) {
             if array.is_none() && !operand.role.is_optional() {

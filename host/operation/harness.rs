@@ -121,7 +121,11 @@ struct Placed {
 impl Placed {
     fn new(ty: ArrayType, placement: Placement) -> Self {
         let (offset, strides) = placement.of(&ty);
-        let reach = ty.shape.iter().zip(&strides).map(|(&extent, &stride)| extent.saturating_sub(1) * stride as usize);
+        let reach = ty
+            .shape
+            .iter()
+            .zip(&strides)
+            .map(|(&extent, &stride)| extent.saturating_sub(1) * stride as usize);
         let elements = offset + reach.sum::<usize>() + 1 + 16;
         Self { offset, strides, bytes: vec![POISON; elements * ty.dtype.bytes()], ty }
     }
@@ -170,7 +174,10 @@ fn check_case(
     placement: Placement,
     seed: u64,
 ) {
-    let what = format!("{} of {:?} {dtype} {placement:?} {:?} on {device:?}", declaration.name, case.inputs, case.options);
+    let what = format!(
+        "{} of {:?} {dtype} {placement:?} {:?} on {device:?}",
+        declaration.name, case.inputs, case.options
+    );
     let mut options = Options::of(declaration);
     for (name, value) in case.options {
         options.set(declaration.name, name, *value).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -190,7 +197,8 @@ fn check_case(
     let results: Vec<_> = results.into_iter().map(|ty| Placed::new(ty, placement)).collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     let run = || {
-        let memory: Vec<_> = inputs.iter().flatten().chain(&results).map(|placed| upload(&placed.bytes)).collect();
+        let memory: Vec<_> =
+            inputs.iter().flatten().chain(&results).map(|placed| upload(&placed.bytes)).collect();
         let mut next = memory.iter();
         let mut given = inputs.iter();
         let mut written = results.iter();
@@ -210,7 +218,8 @@ fn check_case(
         declaration.check(&call).unwrap_or_else(|error| panic!("{what}: {error}"));
         // SAFETY: the arrays are in these buffers, which live until the results are downloaded.
         unsafe { (declaration.run)(&stream, &call) }.unwrap_or_else(|error| panic!("{what}: {error}"));
-        let after: Vec<_> = memory.iter().map(|buffer| buffer.download().expect("it is the device's")).collect();
+        let after: Vec<_> =
+            memory.iter().map(|buffer| buffer.download().expect("it is the device's")).collect();
         after
     };
     let (first, second) = (run(), run());

@@ -56,7 +56,12 @@ pub trait Operation: 'static {
     /// # Safety
     /// The addresses of the call are those of the problem's operands, on the stream's device, and
     /// stay accessible until the work is complete.
-    unsafe fn launch(plan: &Self::Plan, problem: &Self::Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()>;
+    unsafe fn launch(
+        plan: &Self::Plan,
+        problem: &Self::Problem,
+        call: &Self::Call,
+        on: &Launcher<'_>,
+    ) -> Result<()>;
 }
 
 /// Where an operation launches its kernels.

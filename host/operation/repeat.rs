@@ -2,11 +2,11 @@
 //! driver takes them.
 
 use super::Operation;
+use crate::Result;
 use crate::device::{Arch, Backend, Rates};
 use crate::launch::{Prepared, noting};
 use crate::mix::Mix;
 use crate::stream::Stream;
-use crate::Result;
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -18,7 +18,11 @@ const MOST_PLANS: usize = 1024;
 const PLACES: usize = 256;
 
 /// Plans by problem and card, of one operation.
-type Plans<O> = HashMap<(<O as Operation>::Problem, (Arch, u32)), Option<<O as Operation>::Plan>, BuildHasherDefault<Mix>>;
+type Plans<O> = HashMap<
+    (<O as Operation>::Problem, (Arch, u32)),
+    Option<<O as Operation>::Plan>,
+    BuildHasherDefault<Mix>,
+>;
 
 /// A call that was made, and its launches.
 struct Repeated<O: Operation> {

@@ -4,8 +4,8 @@
 use moye::operation::{Array, Dtype};
 use moye::{Arch, Device, Error, Rates, Result};
 use moye_device::algorithm::{
-    AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024, Lanes8,
-    RowBlocks, RowShape, RowStride, Warp,
+    AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024,
+    Lanes8, RowBlocks, RowShape, RowStride, Warp,
 };
 
 /// What the choice depends on.
@@ -76,7 +76,8 @@ const CLUSTERS: Arch = Arch::new(9, 0);
 
 /// The longest row of a problem on a card, in elements.
 fn max_columns(problem: &Problem, card: &Rates) -> u32 {
-    let usable = |shape: &&Shape| (problem.aligned || !shape.aligned) && (!shape.cluster || card.arch >= CLUSTERS);
+    let usable =
+        |shape: &&Shape| (problem.aligned || !shape.aligned) && (!shape.cluster || card.arch >= CLUSTERS);
     let longest = |shape: &Shape| shape.columns * if shape.cluster { MAX_CLUSTER } else { 1 };
     SHAPES.iter().filter(usable).map(longest).max().unwrap_or(0)
 }
@@ -90,8 +91,10 @@ pub fn check(operation: &'static str, problem: &Problem, card: &Rates) -> Result
     if columns <= limit {
         return Ok(());
     }
-    let rows = if problem.aligned { "rows" } else { "rows that do not start at and end with multiples of 16 bytes" };
-    let detail = format!("{rows} have {columns} elements, and on {} they may have {limit}; split them", card.arch);
+    let rows =
+        if problem.aligned { "rows" } else { "rows that do not start at and end with multiples of 16 bytes" };
+    let detail =
+        format!("{rows} have {columns} elements, and on {} they may have {limit}; split them", card.arch);
     Err(Error::Unsupported { operation, detail })
 }
 
@@ -156,13 +159,17 @@ impl RowsOf {
             return Err(Error::Unsupported { operation, detail });
         }
         // The other modes, the innermost of the first array last, without those of one element.
-        let mut modes: Vec<usize> = (0..shape.len()).filter(|&mode| mode != axis && shape[mode] != 1).collect();
+        let mut modes: Vec<usize> =
+            (0..shape.len()).filter(|&mode| mode != axis && shape[mode] != 1).collect();
         modes.sort_by_key(|&mode| std::cmp::Reverse(arrays[0].strides[mode]));
         // Joined from the innermost on as long as every array has one stride for all.
         let (mut rows, mut strides) = (1usize, vec![0i64; arrays.len()]);
         while let Some(&mode) = modes.last() {
             let joins = rows == 1
-                || arrays.iter().zip(&strides).all(|(array, stride)| array.strides[mode] == rows as i64 * stride);
+                || arrays
+                    .iter()
+                    .zip(&strides)
+                    .all(|(array, stride)| array.strides[mode] == rows as i64 * stride);
             if !joins {
                 break;
             }
@@ -181,7 +188,11 @@ impl RowsOf {
             let moved = |addresses: Vec<u64>| {
                 (0..shape[mode]).map(move |index| {
                     let by = |array: &&Array| index as i64 * array.strides[mode] * bytes;
-                    addresses.iter().zip(arrays).map(|(address, array)| address.wrapping_add_signed(by(array))).collect()
+                    addresses
+                        .iter()
+                        .zip(arrays)
+                        .map(|(address, array)| address.wrapping_add_signed(by(array)))
+                        .collect()
                 })
             };
             launches = launches.into_iter().flat_map(moved).collect();
@@ -192,10 +203,14 @@ impl RowsOf {
             .map(|(array, row)| RowStride { row, element: if columns > 1 { array.strides[axis] } else { 1 } })
             .collect();
         let is_aligned = |(address, stride): (&u64, &RowStride)| {
-            stride.element == 1 && (columns as i64 * bytes) % 16 == 0 && address.is_multiple_of(16) && (rows == 1 || (stride.row * bytes) % 16 == 0)
+            stride.element == 1
+                && (columns as i64 * bytes) % 16 == 0
+                && address.is_multiple_of(16)
+                && (rows == 1 || (stride.row * bytes) % 16 == 0)
         };
         let aligned = launches.iter().all(|addresses| addresses.iter().zip(&strides).all(is_aligned));
-        let rows = u32::try_from(rows).ok().filter(|&rows| rows <= i32::MAX as u32).ok_or_else(|| too_many(rows))?;
+        let rows =
+            u32::try_from(rows).ok().filter(|&rows| rows <= i32::MAX as u32).ok_or_else(|| too_many(rows))?;
         Ok(Self { rows, columns: columns as u32, strides, launches, aligned })
     }
 
@@ -225,18 +240,23 @@ mod tests {
 
     fn columns(problem: &Problem, card: &Rates) -> u32 {
         let plans = candidates(problem, card);
-        let cheapest = plans.iter().min_by(|a, b| cost(a, problem, card, 2.0).total_cmp(&cost(b, problem, card, 2.0)));
+        let cheapest =
+            plans.iter().min_by(|a, b| cost(a, problem, card, 2.0).total_cmp(&cost(b, problem, card, 2.0)));
         cheapest.map_or(0, |plan| SHAPES[plan.instance].columns * plan.cluster)
     }
 
     #[test]
     fn every_row_up_to_the_limit_has_a_plan_that_holds_it_and_none_beyond_is_taken() {
         let (hopper, ampere) = (Rates::H100, Rates { arch: Arch::new(8, 0), ..Rates::H100 });
-        for (card, aligned, limit) in
-            [(hopper, true, 262_144), (hopper, false, 131_072), (ampere, true, 32_768), (ampere, false, 32_768)]
-        {
+        for (card, aligned, limit) in [
+            (hopper, true, 262_144),
+            (hopper, false, 131_072),
+            (ampere, true, 32_768),
+            (ampere, false, 32_768),
+        ] {
             let problem = |columns| Problem { rows: 7, columns, dtype: Dtype::Bf16, aligned };
-            for length in (0..=limit).step_by(127).chain([1, 256, 257, 1024, 4096, 8192, 8193, 16_385, limit]) {
+            for length in (0..=limit).step_by(127).chain([1, 256, 257, 1024, 4096, 8192, 8193, 16_385, limit])
+            {
                 assert!(check("softmax", &problem(length), &card).is_ok(), "{length}");
                 assert!(columns(&problem(length), &card) >= length, "{length} on {}", card.arch);
             }

@@ -73,11 +73,16 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
 fn dtype(name: &str, operand: &Operand) -> PyResult<Dtype> {
     Dtype::named(operand.dtype.name).ok_or_else(|| {
         let is = operand.dtype.name;
-        error::kind(format!("{name} has elements of {is}, and must have float32, float16 or bfloat16; convert it"))
+        error::kind(format!(
+            "{name} has elements of {is}, and must have float32, float16 or bfloat16; convert it"
+        ))
     })
 }
 
-fn types(declaration: &Declaration, inputs: &[Option<PyRef<'_, Operand>>]) -> PyResult<Vec<Option<ArrayType>>> {
+fn types(
+    declaration: &Declaration,
+    inputs: &[Option<PyRef<'_, Operand>>],
+) -> PyResult<Vec<Option<ArrayType>>> {
     let names = declaration.operands.iter().map(|operand| operand.name);
     names
         .zip(inputs)

@@ -120,7 +120,10 @@ fn a_thread_that_exits_without_waiting_leaves_its_copies_in_flight_for_good() {
         }
         load_shared::<u32>(shared_base());
     });
-    assert!(error.to_string().contains("and exited without waiting for it\ncall `cp_async_commit`"), "{error}");
+    assert!(
+        error.to_string().contains("and exited without waiting for it\ncall `cp_async_commit`"),
+        "{error}"
+    );
 }
 
 #[test]

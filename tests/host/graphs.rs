@@ -6,8 +6,8 @@ mod common;
 use common::{PTX, SCALE, devices, one_thread};
 use half::f16;
 use moye::{Buffer, Device, GraphExec, Matmul, Matrix, MatrixMut, Operand, Stream};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Small whole numbers, whose products are exact in f32 and in f16.
 fn numbers(count: usize, seed: usize) -> Vec<f32> {

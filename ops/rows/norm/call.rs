@@ -99,7 +99,8 @@ pub fn results(inputs: &[Option<ArrayType>], _: &Options) -> Result<Vec<ArrayTyp
 /// The rows of a call; their strides and addresses are those of the arrays that are there.
 fn rows(call: &Call<'_>) -> Result<(RowsOf, Option<u64>)> {
     let x = call.operand(0);
-    let arrays: Vec<&Array> = [0, 2, 3, 4].into_iter().filter_map(|index| call.operands[index].as_ref()).collect();
+    let arrays: Vec<&Array> =
+        [0, 2, 3, 4].into_iter().filter_map(|index| call.operands[index].as_ref()).collect();
     let mut rows = RowsOf::new(NAME, &arrays, x.axis(NAME, -1)?)?;
     let weight = call.operands[1].as_ref();
     if let Some(weight) = weight {

@@ -18,7 +18,10 @@ pub const CASES: &[Case] = &[
     case(&[Some(&[3, 0])]),
     case(&[Some(&[2, 8200])]),
     case(&[Some(&[1, 50257])]),
-    Case { inputs: &[Some(&[3, 40, 7])], options: &[("axis", Value::Int(1)), ("scale", Value::Float(0.125))] },
+    Case {
+        inputs: &[Some(&[3, 40, 7])],
+        options: &[("axis", Value::Int(1)), ("scale", Value::Float(0.125))],
+    },
     Case { inputs: &[Some(&[33, 6])], options: &[("axis", Value::Int(0))] },
     Case { inputs: &[Some(&[300])], options: &[("scale", Value::Float(-2.0))] },
 ];

@@ -23,11 +23,19 @@ mod host {
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     const OPERANDS: &[OperandOf] = &[
-        OperandOf { name: "x", about: "float32, float16 or bfloat16, of any shape and strides", role: Role::Input },
+        OperandOf {
+            name: "x",
+            about: "float32, float16 or bfloat16, of any shape and strides",
+            role: Role::Input,
+        },
         OperandOf { name: "out", about: "the result, of the shape and type of x", role: Role::Result },
     ];
     const OPTIONS: &[OptionOf] = &[
-        OptionOf { name: "axis", about: "the axis along which the results sum to 1", default: Value::Int(-1) },
+        OptionOf {
+            name: "axis",
+            about: "the axis along which the results sum to 1",
+            default: Value::Int(-1),
+        },
         OptionOf { name: "scale", about: "a factor of x", default: Value::Float(1.0) },
     ];
 

@@ -6,7 +6,9 @@ use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use half::{bf16, f16};
-use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
+use moye::operation::{
+    Array, ArrayType, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value,
+};
 use moye::{Buffer, Device};
 use moye_bench::dtype::Dtype as Stored;
 use std::path::PathBuf;
@@ -21,12 +23,17 @@ pub struct Run {
 fn command(declaration: &'static Declaration) -> Command {
     let file = |operand: &OperandOf| {
         let name = operand.name;
-        Arg::new(name).help(format!("{name}: {}", operand.about)).value_name("FILE").value_parser(value_parser!(PathBuf))
+        Arg::new(name)
+            .help(format!("{name}: {}", operand.about))
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
     };
     let mut is_first = true;
     let operands = declaration.operands.iter().map(|operand| match operand.role {
         Role::Input => file(operand).required(true),
-        Role::Result if std::mem::take(&mut is_first) => file(operand).short('o').long("output").required(true),
+        Role::Result if std::mem::take(&mut is_first) => {
+            file(operand).short('o').long("output").required(true)
+        }
         Role::Optional | Role::OptionalResult | Role::Result => file(operand).long(operand.name),
     });
     let option = |option: &OptionOf| {
@@ -47,14 +54,21 @@ fn command(declaration: &'static Declaration) -> Command {
         .about(declaration.summary)
         .args(operands)
         .args(declaration.options.iter().map(option))
-        .arg(Arg::new("force").long("force").action(ArgAction::SetTrue).help("Overwrite the outputs if they exist"))
+        .arg(
+            Arg::new("force")
+                .long("force")
+                .action(ArgAction::SetTrue)
+                .help("Overwrite the outputs if they exist"),
+        )
         .arg_required_else_help(true);
     DeviceArgument::augment_args(command)
 }
 
 impl Args for Run {
     fn augment_args(command: Command) -> Command {
-        command.subcommands(moye_rows::OPERATIONS.iter().map(|declaration| self::command(declaration))).subcommand_required(true)
+        command
+            .subcommands(moye_rows::OPERATIONS.iter().map(|declaration| self::command(declaration)))
+            .subcommand_required(true)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
