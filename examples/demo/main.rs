@@ -24,7 +24,7 @@ fn main() -> Result<()> {
     let a = Matrix::row_major(&a_buffer, m, k)?;
     let b = Matrix::row_major(&b_buffer, n, k)?.t();
     let mut c = MatrixMut::row_major(&mut c_buffer, m, n)?;
-    let plan = Matmul::new(&a, &b).explain(&device, &mut c)?;
+    let plan = Matmul::new(a.clone(), b.clone()).explain(&device, &mut c)?;
     let run = if device.is_gpu() {
         matmul(&device, &a, &b, &mut c)?; // The first launch also compiles the PTX for this GPU.
         let time = device.time(|_| matmul(&device, &a, &b, &mut c))?;

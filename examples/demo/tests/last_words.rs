@@ -9,12 +9,15 @@ fn the_demonstration_says_what_it_computed_checked_and_watched_and_what_to_type_
     let said = String::from_utf8(output.stdout).unwrap();
     let lines: Vec<_> = said.lines().collect();
     let [_, computed, compared, watched, next] = lines[..] else { panic!("{said}") };
-    assert!(computed.contains("(200 x 100) * (100 x 300), by a kernel written in Rust: sgemm"), "{said}");
+    let (_, kernel) =
+        computed.split_once("(200 x 100) * (100 x 300), by a kernel written in Rust: ").unwrap();
+    assert!(!kernel.is_empty() && kernel != "none", "{said}");
     assert!(compared.starts_with("all 60000 elements are right"), "{said}");
     let numbers: Vec<u64> = watched.split_whitespace().flat_map(str::parse).collect();
-    // Each element of A, B and C is accessed once at least, and a thread computes several of C.
+    // Each element of A, B and C is accessed once at least, up to four by one access, and a thread
+    // computes several of C.
     let [threads, accesses] = numbers[..] else { panic!("{said}") };
-    assert!((32..60_000).contains(&threads) && accesses > 20_000 + 30_000 + 60_000, "{said}");
+    assert!((32..60_000).contains(&threads) && 4 * accesses >= 20_000 + 30_000 + 60_000, "{said}");
     assert!(watched.contains("all are in bounds"), "{said}");
     assert_eq!(watched.contains("no two of them race"), cfg!(debug_assertions), "{said}");
     assert!(next.ends_with("cargo xtask new ../my-kernels"), "{said}");
