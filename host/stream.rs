@@ -160,6 +160,7 @@ impl Stream {
     /// error is the operation's. `explain` of an operation says how many bytes that is.
     ///
     /// ```
+    /// # #[cfg(feature = "matmul-f32")] {
     /// use moye::{Device, Error, Matmul, Matrix, MatrixMut};
     /// let device = Device::sim();
     /// let x = device.upload(&[1.0f32; 32 * 32])?;
@@ -177,7 +178,8 @@ impl Stream {
     /// // SAFETY: no other stream uses the buffers.
     /// unsafe { product.run_on(&stream, &mut c)? };
     /// assert_eq!(y.download()?, [32.0; 32 * 32]);
-    /// # Ok::<(), Error>(())
+    /// # }
+    /// # Ok::<(), moye::Error>(())
     /// ```
     ///
     /// # Safety

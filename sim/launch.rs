@@ -276,7 +276,7 @@ impl<'a> Launch<'a> {
     ///     launch.join().unwrap()
     /// });
     /// assert!(matches!(ended, Err(LaunchError::Interrupted { .. })), "{ended:?}");
-    /// # Ok::<(), moye_sim::MemoryError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn interrupt(mut self, interrupt: &'a AtomicBool) -> Self {
