@@ -174,9 +174,9 @@ pub fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
-// SiLU and GELU by a hyperbolic tangent are `x * sigmoid(t)`, where t has the sign of x. That formula fails far below zero:
-// the sigmoid underflows where the product is a normal number, and `-inf * 0` is NaN. With
-// `e = exp(-|t|)`, which is at most 1,
+// SiLU and GELU by a hyperbolic tangent are `x * sigmoid(t)`, where t has the sign of x. That
+// formula fails far below zero: the sigmoid underflows where the product is a normal number, and
+// `-inf * 0` is NaN. With `e = exp(-|t|)`, which is at most 1,
 //
 //     x * sigmoid(t) = max(x, -0) - |x| * e / (1 + e)
 //
@@ -229,8 +229,8 @@ impl Gate {
 /// GELU of `x`: of `below`, a root of `e^(-x^2 / 2)` and the reciprocal of `4 + |x|`.
 ///
 /// As above, `x * Phi(x) = max(x, -0) - |x| * Phi(-|x|)` for the normal distribution `Phi`. With
-/// `a = |x|`, `(4 + a) * Phi(-a) * e^(a^2 / 2)` is smooth in `t = (a - 4) / (a + 4)`: the polynomial
-/// is a fit by Chebyshev polynomials for `a` up to 15, within 2^-25 relatively.
+/// `a = |x|`, `(4 + a) * Phi(-a) * e^(a^2 / 2)` is smooth in `t = (a - 4) / (a + 4)`. The
+/// polynomial is a fit by Chebyshev polynomials for `a` up to 15, within 2^-25 relatively.
 #[inline(always)]
 fn gaussian(x: f32, below: f32, root: f32, reciprocal: f32) -> f32 {
     let t = reciprocal.fma(-8.0, 1.0);

@@ -160,6 +160,7 @@ impl Stream {
     /// error is the operation's. `explain` of an operation says how many bytes that is.
     ///
     /// ```
+    /// # #[cfg(feature = "matmul-f32")] {
     /// use moye::{Device, Error, Matmul, Matrix, MatrixMut};
     /// let device = Device::sim();
     /// let x = device.upload(&[1.0f32; 32 * 32])?;
@@ -172,11 +173,13 @@ impl Stream {
     /// // SAFETY: one stream uses the memory, which the closure keeps.
     /// let stream = unsafe { device.new_stream()?.with_workspaces(allocate) };
     /// let mut c = MatrixMut::row_major(&mut y, 32, 32)?;
-    /// let product = Matmul::new(Matrix::row_major(&x, 32, 32)?, Matrix::row_major(&x, 32, 32)?).split_k(2);
+    /// let [a, b] = [Matrix::row_major(&x, 32, 32)?, Matrix::row_major(&x, 32, 32)?];
+    /// let product = Matmul::new(a, b).split_k(2);
     /// // SAFETY: no other stream uses the buffers.
     /// unsafe { product.run_on(&stream, &mut c)? };
     /// assert_eq!(y.download()?, [32.0; 32 * 32]);
-    /// # Ok::<(), Error>(())
+    /// # }
+    /// # Ok::<(), moye::Error>(())
     /// ```
     ///
     /// # Safety

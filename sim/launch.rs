@@ -265,15 +265,18 @@ impl<'a> Launch<'a> {
     /// word.fill(0, 4, 0)?;
     /// let address = word.address();
     /// let stop = AtomicBool::new(false);
+    /// let poll = || while load_global::<u32>(address) == 0 {};
     /// let ended = std::thread::scope(|scope| {
-    ///     let poll = || while load_global::<u32>(address) == 0 {};
-    ///     let launch = scope.spawn(|| Launch::new("poll", 1, 32, &GlobalMemory::clone(&memory)).interrupt(&stop).run(&poll));
+    ///     let launch = scope.spawn(|| {
+    ///         let launch = Launch::new("poll", 1, 32, &memory).interrupt(&stop);
+    ///         launch.run(&poll)
+    ///     });
     ///     std::thread::sleep(Duration::from_millis(20));
     ///     stop.store(true, Relaxed);
     ///     launch.join().unwrap()
     /// });
     /// assert!(matches!(ended, Err(LaunchError::Interrupted { .. })), "{ended:?}");
-    /// # Ok::<(), moye_sim::MemoryError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn interrupt(mut self, interrupt: &'a AtomicBool) -> Self {
@@ -295,11 +298,12 @@ impl<'a> Launch<'a> {
     /// [`blocks_at_once`] of them.
     ///
     /// # Errors
-    /// [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, if a
-    /// simulated thread calls it, or in a process that was forked while another thread ran a launch.
-    /// [`LaunchError::Interrupted`] if the caller ends it. [`LaunchError::Fault`] if the kernel did something wrong; of
-    /// several blocks with faults it is that of the first in the grid, so the same launch tells the
-    /// same fault.
+    /// - [`LaunchError::Invalid`] if the grid, the block or its shared memory exceed a limit, if a
+    ///   simulated thread calls it, or in a process that was forked while another thread ran a
+    ///   launch.
+    /// - [`LaunchError::Interrupted`] if the caller ends it.
+    /// - [`LaunchError::Fault`] if the kernel did something wrong; of several blocks with faults it
+    ///   is that of the first in the grid, so the same launch tells the same fault.
     pub fn run(&self, entry: &(dyn Fn() + Sync)) -> Result<Report, LaunchError> {
         if let Some(reason) = self.misuse() {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });

@@ -80,7 +80,7 @@ def test_the_whole_formula_is_computed():
     assert_close(moye.matmul(a, b, c=c), x + c)
 
 
-@pytest.mark.parametrize("name, tolerance", [("float64", 1e-14), ("float32", 1e-6), ("float16", 1e-3)])
+@pytest.mark.parametrize("name, tolerance", [("float64", 1e-14), ("float32", 1e-6)])
 def test_gelu_is_exact_and_its_form_with_a_hyperbolic_tangent_has_its_own_name(name, tolerance):
     # One sum in each element, so that only the activation rounds.
     x = np.linspace(-6, 6, 400).astype(name).reshape(20, 20)
@@ -88,7 +88,7 @@ def test_gelu_is_exact_and_its_form_with_a_hyperbolic_tangent_has_its_own_name(n
     wide = x.astype(np.float64)
     exact = wide / 2 * np.vectorize(math.erfc)(-wide / math.sqrt(2))
     tanh = 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
-    assert np.linalg.norm(exact - tanh) > 1e-4 * np.linalg.norm(exact), "they differ"
+    assert np.linalg.norm(exact - tanh) > 10 * tolerance * np.linalg.norm(exact), "they differ"
     assert_close(moye.matmul(x, one, activation="gelu"), exact, tolerance)
     assert_close(moye.matmul(x, one, activation="gelu_tanh"), tanh, tolerance)
 

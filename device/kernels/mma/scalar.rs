@@ -222,8 +222,8 @@ fn gated_f64(x: f64, below: f64, exponent: f64) -> f64 {
     (below * root).fma(other / root.fma(other, 1.0), above)
 }
 
-/// `Phi(-a) * e^(a^2 / 2)` of the normal distribution `Phi`, for `a` from 0 to 40: times `a + 9 / 2`
-/// a polynomial of `(a - 9 / 2) / (a + 9 / 2)`, a fit by Chebyshev polynomials within 2^-55
+/// `Phi(-a) * e^(a^2 / 2)` of the normal distribution `Phi`, for `a` from 0 to 40. Times `a + 4.5`
+/// it is a polynomial of `(a - 4.5) / (a + 4.5)`: a fit by Chebyshev polynomials within 2^-55
 /// relatively.
 #[inline(always)]
 fn normal_tail(a: f64) -> f64 {

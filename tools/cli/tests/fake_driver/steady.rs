@@ -1,6 +1,6 @@
 //! What a product or a transpose costs the host when the same one was computed before: no
-//! allocation, and of the driver's calls only the context, the launch and, with a workspace, whether
-//! the stream is captured.
+//! allocation, and of the driver's calls only the context, the launch and, with a workspace,
+//! whether the stream is captured.
 
 use crate::{driver, with_driver};
 use half::{bf16, f16};
