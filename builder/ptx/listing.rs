@@ -7,8 +7,9 @@
 use super::ParseError;
 use super::debug_info::{self, Scope};
 use super::module::{Source, for_each_function, function_name};
+use super::tables::{Addresses, arrays};
 use super::text::{Item, instruction, items, without_comments};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,6 +45,9 @@ pub struct Instruction {
     /// Instructions of the same number run one after the other: no label and no branch is between
     /// them.
     pub block: usize,
+    /// The array of the module, in global or constant memory, that it loads from at an index that
+    /// is known at run time only.
+    pub table: Option<Box<str>>,
 }
 
 /// The instructions of all entries of a module.
@@ -60,11 +64,12 @@ impl Listing {
     pub fn read(text: &str) -> Result<Self, ParseError> {
         let text = &without_comments(text);
         let (files, scopes) = (files(text), debug_info::functions(text));
-        let mut kernels = BTreeMap::new();
-        for_each_function(text, |Source { header, body, .. }| {
+        let (mut kernels, mut tables) = (BTreeMap::new(), BTreeSet::new());
+        for_each_function(text, |Source { before, header, body }| {
+            tables.extend(arrays(before));
             if header.starts_with(".entry") {
                 let name = function_name(header).ok_or("this function has no name")?;
-                kernels.insert(name, instructions(body, &files, &scopes));
+                kernels.insert(name, instructions(body, &files, &scopes, &tables));
             }
             Ok(())
         })?;
@@ -94,16 +99,17 @@ struct Inlined<'a> {
     scope: &'a Scope,
 }
 
-fn instructions(
-    body: &str,
+fn instructions<'a>(
+    body: &'a str,
     files: &BTreeMap<u32, Arc<str>>,
     scopes: &BTreeMap<Arc<str>, Scope>,
+    tables: &BTreeSet<&'a str>,
 ) -> Vec<Instruction> {
     let mut all: Vec<Instruction> = Vec::new();
     let mut labels: BTreeMap<&str, usize> = BTreeMap::new();
     let mut branches = Vec::new();
     let (mut position, mut function) = (None, None);
-    let mut block = 0;
+    let (mut block, mut addresses) = (0, Addresses::default());
     for item in items(body) {
         match item {
             Item::Label(name) => {
@@ -128,7 +134,9 @@ fn instructions(
                 }
                 let place = position.and_then(|position| place(position, files));
                 let places = place.into_iter().collect();
-                all.push(Instruction { name: name.into(), places, in_loop: false, block });
+                let table =
+                    if tables.is_empty() { None } else { addresses.follow(text, tables).map(Into::into) };
+                all.push(Instruction { name: name.into(), places, in_loop: false, block, table });
                 block += usize::from(name.starts_with("bra"));
             }
         }

@@ -8,6 +8,7 @@ mod listing;
 mod module;
 mod packed;
 mod split;
+mod tables;
 mod text;
 mod variables;
 

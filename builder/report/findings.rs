@@ -4,6 +4,7 @@ use super::{KernelReport, Lint, Report};
 use crate::Arch;
 use crate::ptx::{Instruction, Listing, Place};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
@@ -82,6 +83,7 @@ impl Report {
                 slow_division(code),
                 unpacked_conversion(code),
                 self.serialized_wgmma(kernel, code),
+                global_table(code),
             ];
             let finding = |(lint, found): (Lint, Option<Found>)| {
                 let Found { message, places } = found?;
@@ -158,6 +160,17 @@ fn spills(kernel: &KernelReport) -> Option<Found> {
     Some(Found { message, places: Vec::new() })
 }
 
+fn global_table(code: &[Instruction]) -> Option<Found> {
+    let loads = || code.iter().filter(|instruction| instruction.table.is_some());
+    let arrays: BTreeSet<_> = loads().filter_map(|load| load.table.as_deref()).collect();
+    let message = format!(
+        "{} loads from {} arrays in global memory, at an index that is known at run time only",
+        loads().count(),
+        arrays.len()
+    );
+    (!arrays.is_empty()).then(|| Found::at(message, loads()))
+}
+
 fn double_precision(code: &[Instruction]) -> Option<Found> {
     let converted = || code.iter().filter(|instruction| instruction.name.starts_with("cvt.f64.f32"));
     let arithmetic = code.iter().filter(|i| super::Class::of(&i.name) == super::Class::Double).count();
@@ -215,7 +228,9 @@ mod tests {
     use crate::PtxFile;
 
     fn findings(body: &str) -> Vec<(Lint, String)> {
-        let text = format!(".version 7.0\n.target sm_80\n.visible .entry k()\n{{\n{body}\nret;\n}}\n");
+        let text = format!(
+            ".version 7.0\n.target sm_80\n.global .b8 table[8];\n.visible .entry k()\n{{\n{body}\nret;\n}}\n"
+        );
         let file = PtxFile { arch: "sm_80".parse().unwrap(), path: "k.ptx".into(), text };
         let report = Report::of(&file, None).unwrap();
         let all = report.findings(&Listing::read(&file.text).unwrap());
@@ -247,6 +262,11 @@ mod tests {
                 Lint::UnpackedConversion,
                 "2 conversions of `f32` to 16 bits that are not packed",
             ),
+            (
+                "mov.b64 %rd1, table;\nadd.s64 %rd2, %rd1, %rd3;\nld.global.nc.b32 a, [%rd2];",
+                Lint::GlobalTable,
+                "1 loads from 1 arrays in global memory, at an index that is known at run time only",
+            ),
         ] {
             assert_eq!(findings(body), [(lint, message.to_owned())], "{body}");
         }
@@ -261,6 +281,7 @@ mod tests {
             "$L__BB0_1:\ndiv.u32 a, b, c;\n$L__BB0_2:\nmul.lo.u32 a, b, c;\n@p bra $L__BB0_2;\n@q bra $L__BB0_1;",
             "$L__BB0_1:\ndiv.full.f32 a, b, c;\nrcp.approx.ftz.f32 a, b;\n@p bra $L__BB0_1;",
             "cvt.rn.f16.f32 a, b;",
+            "mov.b64 %rd1, table;\nld.global.b32 a, [%rd1+4];\nst.global.b32 [%rd1], a;",
             "cvt.rn.f16.f32 a, b;\n$L__BB0_1:\ncvt.rn.f16.f32 c, d;",
             "cvt.rn.f16x2.f32 a, b, c;\ncvt.rn.f16x2.f32 a, b, c;",
         ] {

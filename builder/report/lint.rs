@@ -22,6 +22,9 @@ pub enum Lint {
     UnpackedConversion,
     /// `ptxas` makes each `wgmma` wait for the previous one. Reported if `ptxas` is found.
     SerializedWgmma,
+    /// An array of constants that is indexed at run time lies in global memory: each access is a
+    /// load.
+    GlobalTable,
 }
 
 /// The reaction of a build to a finding.
@@ -38,13 +41,14 @@ pub enum Level {
 
 impl Lint {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::LocalMemory,
         Self::Spills,
         Self::DoublePrecision,
         Self::SlowDivision,
         Self::UnpackedConversion,
         Self::SerializedWgmma,
+        Self::GlobalTable,
     ];
 
     /// Its name: `local_memory`.
@@ -56,6 +60,7 @@ impl Lint {
             Self::SlowDivision => "slow_division",
             Self::UnpackedConversion => "unpacked_conversion",
             Self::SerializedWgmma => "serialized_wgmma",
+            Self::GlobalTable => "global_table",
         }
     }
 
@@ -85,6 +90,9 @@ impl Lint {
             }
             Self::SerializedWgmma => {
                 "let no other instruction touch the accumulators between `wgmma` and its wait, and leave enough registers"
+            }
+            Self::GlobalTable => {
+                "compute the element, index the array by constants only, or keep the array in shared memory"
             }
         }
     }

@@ -31,8 +31,8 @@ pub struct PtxReport {
     #[arg(long, value_name = "PART")]
     kernel: Vec<String>,
     /// Fail if a kernel has slow code of this kind: local_memory, spills, double_precision,
-    /// slow_division, unpacked_conversion, serialized_wgmma, or all. Spills and serialized_wgmma
-    /// need ptxas.
+    /// slow_division, unpacked_conversion, serialized_wgmma, global_table, or all. Spills and
+    /// serialized_wgmma need ptxas.
     #[arg(long, value_name = "KIND")]
     deny: Vec<String>,
     /// Print JSON.
