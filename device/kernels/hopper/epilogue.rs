@@ -170,12 +170,20 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
             add_bias::<G, G::Output>(values, arguments.bias, arguments, place);
         }
     }
-    match arguments.activation {
-        RELU => in_pairs::<G>(values, |pair| pair.map(G::Sum::relu)),
-        GELU => in_pairs::<G>(values, G::Sum::gelu_of_two),
-        GELU_TANH => in_pairs::<G>(values, G::Sum::gelu_tanh_of_two),
-        SILU => in_pairs::<G>(values, G::Sum::silu_of_two),
-        _ => {}
+    // In groups, each a branch of its own: the compiler schedules what is between two branches at
+    // once, in time that grows with the square of its length.
+    let mut from = 0;
+    while from < values.len() {
+        let to = if from + GROUP < values.len() { from + GROUP } else { values.len() };
+        let group = &mut values[from..to];
+        match opaque(arguments.activation) {
+            RELU => in_pairs::<G>(group, |pair| pair.map(G::Sum::relu)),
+            GELU => in_pairs::<G>(group, G::Sum::gelu_of_two),
+            GELU_TANH => in_pairs::<G>(group, G::Sum::gelu_tanh_of_two),
+            SILU => in_pairs::<G>(group, G::Sum::silu_of_two),
+            _ => {}
+        }
+        from = to;
     }
 }
 
@@ -183,6 +191,9 @@ const RELU: u32 = Activation::Relu as u32;
 const GELU: u32 = Activation::Gelu as u32;
 const GELU_TANH: u32 = Activation::GeluTanh as u32;
 const SILU: u32 = Activation::Silu as u32;
+
+/// Elements whose activation is computed between two branches.
+const GROUP: usize = 16;
 
 /// Applies a function to pairs of neighbours in a row.
 #[inline(always)]

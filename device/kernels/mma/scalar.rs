@@ -4,11 +4,12 @@
 use super::arguments::{Activation, Arguments};
 use half::{bf16, f16};
 use moye_device::algorithm::transform;
-use moye_device::arch::{self, Convert, Fma};
+use moye_device::arch::{self, Convert, Fma, opaque};
 use moye_device::kernel::KernelParam;
 use moye_device::math;
 use moye_device::memory::Element;
 use moye_device::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
+use moye_device::unroll;
 
 /// The type of `alpha`, `beta`, the bias and the activation's arithmetic.
 pub trait Scalar: Fma + KernelParam + PartialEq {
@@ -106,32 +107,40 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
             values.set(e, S::ONE.fma(bias.get(e).widen(), values.get(e)));
         }
     }
-    // One loop for each case, so that the condition is not tested for each element.
-    match arguments.activation {
-        RELU => {
-            for e in 0..count {
-                values.set(e, values.get(e).relu());
+    // In groups, each a branch of its own: the condition is not tested for each element, and the
+    // compiler schedules what is between two branches at once, in time that grows with the square
+    // of its length.
+    unroll!(for group in 0..({ (LR::LAYOUT.size() as usize).div_ceil(GROUP) }) {
+        let group = group * GROUP..((group + 1) * GROUP).min(count);
+        match opaque(arguments.activation) {
+            RELU => {
+                for e in group {
+                    values.set(e, values.get(e).relu());
+                }
             }
-        }
-        GELU => {
-            for e in 0..count {
-                values.set(e, values.get(e).gelu());
+            GELU => {
+                for e in group {
+                    values.set(e, values.get(e).gelu());
+                }
             }
-        }
-        GELU_TANH => {
-            for e in 0..count {
-                values.set(e, values.get(e).gelu_tanh());
+            GELU_TANH => {
+                for e in group {
+                    values.set(e, values.get(e).gelu_tanh());
+                }
             }
-        }
-        SILU => {
-            for e in 0..count {
-                values.set(e, values.get(e).silu());
+            SILU => {
+                for e in group {
+                    values.set(e, values.get(e).silu());
+                }
             }
+            _ => {}
         }
-        _ => {}
-    }
+    });
     transform(&values, results, |value| value);
 }
+
+/// Elements whose activation is computed between two branches.
+const GROUP: usize = 16;
 
 const RELU: u32 = Activation::Relu as u32;
 const GELU: u32 = Activation::Gelu as u32;
