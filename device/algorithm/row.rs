@@ -233,6 +233,25 @@ impl<C: RowShape> Strides for StridesOf<C> {
     }
 }
 
+/// The shape is one that the team's reductions and accesses know, or the kernel does not compile.
+const fn allowed<C: RowShape>() {
+    let threads = C::THREADS as i64;
+    if !C::THREADS.is_power_of_two() || threads > 1024 || (threads <= 32 && C::Blocks::CLUSTER) {
+        TilingError::of("RowShape")
+            .str("THREADS is ")
+            .int(threads)
+            .str(": a row has a power of two of threads, 1,024 at most, and with the blocks of a cluster 64 or more")
+            .raise();
+    }
+    if C::ALIGN != 1 && C::ALIGN != 16 {
+        TilingError::of("RowShape")
+            .str("ALIGN is ")
+            .int(C::ALIGN as i64)
+            .str(": it is 16, or 1 for rows that start anywhere")
+            .raise();
+    }
+}
+
 /// Elements `T` of an access: 16 bytes, or one element where rows start anywhere.
 const fn vector<T: Storable, C: RowShape>() -> i64 {
     if C::ALIGN == 16 { 128 / T::BITS } else { 1 }
@@ -278,6 +297,7 @@ impl<C: RowShape> RowTeam<C> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {
+        const { allowed::<C>() };
         C::Blocks::start();
         Self { scratch, used: 0, shape: PhantomData }
     }

@@ -32,9 +32,8 @@ impl<'a> Counters<'a> {
             }
             (Backend::Gpu(gpu), _) => {
                 gpu.bind()?;
-                if stream.is_captured_elsewhere(gpu)?
-                    && let Some(memory) = Workspace::new(stream, 4 * count)?
-                {
+                if stream.is_captured_elsewhere(gpu)? {
+                    let memory = Workspace::of_graph(stream, 4 * count)?;
                     // SAFETY: this many words are there; the stream is alive and belongs to the
                     // current context.
                     check(unsafe { sys::cuMemsetD32Async(memory.address(), 0, count, stream.raw(gpu)) })

@@ -46,10 +46,17 @@ impl<'a> Workspace<'a> {
         Ok(match bytes {
             0 => None,
             _ => {
-                let (memory, is_captured) = Memory::new(stream, bytes)?;
+                let given = stream.given_workspace(bytes)?.map(Memory::Given);
+                let (memory, is_captured) = Memory::new(stream, bytes, given)?;
                 Some(Self { memory, bytes, is_captured })
             }
         })
+    }
+
+    /// [`new`](Self::new), but never the caller's memory, which a call is given once.
+    pub fn of_graph(stream: &'a Stream, bytes: usize) -> Result<Self> {
+        let (memory, is_captured) = Memory::new(stream, bytes, None)?;
+        Ok(Self { memory, bytes, is_captured })
     }
 
     /// What its launches use.
@@ -78,8 +85,7 @@ impl<'a> Workspace<'a> {
 impl<'a> Memory<'a> {
     /// The memory, and whether another library captures the stream. The context of a GPU is current
     /// when it returns.
-    fn new(stream: &'a Stream, bytes: usize) -> Result<(Self, bool)> {
-        let given = stream.given_workspace(bytes)?.map(Self::Given);
+    fn new(stream: &'a Stream, bytes: usize, given: Option<Self>) -> Result<(Self, bool)> {
         let device = stream.device();
         let gpu = match &device.0 {
             Backend::Gpu(gpu) => *gpu,

@@ -158,6 +158,10 @@ impl Array {
     /// [`Error::Unsupported`] if the array has no such axis.
     pub fn axis(&self, operation: &'static str, axis: i64) -> Result<usize> {
         let rank = self.shape.len() as i64;
+        if rank == 0 {
+            let detail = "the array has no axes; give one of one or more modes".to_owned();
+            return Err(Error::Unsupported { operation, detail });
+        }
         if axis < -rank || axis >= rank {
             let detail = format!(
                 "axis is {axis}, and an array of shape {:?} takes {} to {}",

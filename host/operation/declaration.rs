@@ -3,6 +3,7 @@
 use super::{Array, ArrayType, Dtype};
 use crate::stream::Stream;
 use crate::{Error, Result};
+use std::fmt;
 
 /// What program, Python, harness and bench know of an operation.
 pub struct Declaration {
@@ -92,6 +93,16 @@ pub enum Value {
     Bool(bool),
 }
 
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Bool(value) => write!(f, "{value}"),
+        }
+    }
+}
+
 /// The values of all options of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options(Vec<(&'static str, Value)>);
@@ -120,13 +131,13 @@ impl Options {
             | (Value::Float(_), Value::Float(_))
             | (Value::Bool(_), Value::Bool(_)) => value,
             (Value::Int(_), other) => {
-                return Err(unsupported(format!("{name} is a whole number, not {other:?}")));
+                return Err(unsupported(format!("{name} is a whole number, not {other}")));
             }
             (Value::Float(_), other) => {
-                return Err(unsupported(format!("{name} is a number, not {other:?}")));
+                return Err(unsupported(format!("{name} is a number, not {other}")));
             }
             (Value::Bool(_), other) => {
-                return Err(unsupported(format!("{name} is true or false, not {other:?}")));
+                return Err(unsupported(format!("{name} is true or false, not {other}")));
             }
         };
         Ok(())

@@ -63,11 +63,22 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
             Value::Float(value)
         } else {
             let is = value.get_type().name()?;
-            return Err(error::kind(format!("{name} is {is}, and must be a number, True or False")));
+            return Err(error::kind(format!("{name} is {is}, and must be {}", takes(declaration, &name))));
         };
         options.set(declaration.name, &name, value).map_err(error::raised)?;
     }
     Ok(options)
+}
+
+/// What an option takes, for messages.
+fn takes(declaration: &Declaration, name: &str) -> &'static str {
+    let option = declaration.options.iter().find(|option| option.name == name);
+    match option.map(|option| option.default) {
+        Some(Value::Int(_)) => "an integer",
+        Some(Value::Float(_)) => "a number",
+        Some(Value::Bool(_)) => "True or False",
+        None => "an option of the operation",
+    }
 }
 
 fn dtype(name: &str, operand: &Operand) -> PyResult<Dtype> {

@@ -145,6 +145,7 @@ mod host {
             });
             let mut devices = vec![self.x.device(), y.device()];
             devices.extend([&self.weight, &self.residual].into_iter().flatten().map(Matrix::device));
+            devices.extend(sum.as_ref().map(|sum| sum.device()));
             crate::check_devices("rms_norm", stream, &devices)?;
             let operands = [
                 Some(array(&self.x)?),

@@ -24,6 +24,7 @@ pub const CASES: &[Case] = &[
     },
     Case { inputs: &[Some(&[33, 6])], options: &[("axis", Value::Int(0))] },
     Case { inputs: &[Some(&[300])], options: &[("scale", Value::Float(-2.0))] },
+    Case { inputs: &[Some(&[4, 130])], options: &[("scale", Value::Float(0.0))] },
 ];
 
 /// 64 MB and more of bf16, from rows of a head to rows of a vocabulary.

@@ -42,11 +42,17 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
     let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
     let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
 
-    // Powers of two: the scale and log2(e) are one factor.
-    tXrX.apply(|x| x * (scale * LOG2_E));
+    // The greatest is taken off before the scale, which would magnify its rounding error or overflow.
+    // For a negative scale that is the least element.
+    let sign = if scale < 0.0 { -1.0 } else { 1.0 };
+    tXrX.apply(|x| x * sign);
     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
     let max = team.reduce(tXrX.reduce_rows(f32::max), f32::max); // (CPY_M)
-    tXrX.apply_rows(&max, |x, max| x - max);
+    tXrX.apply_rows(&max, |x, max| (x - max) * (scale * sign * LOG2_E));
+    if scale == 0.0 {
+        // What is outside became NaN.
+        team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
+    }
     if log {
         let sum = tXrX.fold_rows(&tXrX.rows(0.0), |sum, x| sum + math::fast::exp2(x));
         let sum = team.reduce(sum, f32::add).map(math::fast::log2);
