@@ -54,10 +54,15 @@ impl<T: Pairs, F: Fn() -> f32> Source for TileRows<'_, T, F> {
     }
 
     #[inline(always)]
-    fn key(&self, key: u32) -> (Global<T>, Global<T>) {
-        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
-        let (batch, head) = (self.work.batch, self.work.kv_head);
-        (row_of(*k, stride_k, batch, head, key), row_of(*v, stride_v, batch, head, key))
+    fn key(&self, key: u32) -> Global<T> {
+        let Arguments { k, stride_k, .. } = self.arguments;
+        row_of(*k, stride_k, self.work.batch, self.work.kv_head, key)
+    }
+
+    #[inline(always)]
+    fn value(&self, key: u32) -> Global<T> {
+        let Arguments { v, stride_v, .. } = self.arguments;
+        row_of(*v, stride_v, self.work.batch, self.work.kv_head, key)
     }
 }
 

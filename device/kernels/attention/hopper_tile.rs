@@ -1,7 +1,7 @@
 //! A block's tile in the kernel for variable lengths and pages: its rows among those of its
 //! sequence, its split of the keys, and where both are in global memory.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Strides};
 use super::hopper_config::Config;
 use super::hopper_places::Places;
 use super::hopper_rows::key_tiles;
@@ -129,6 +129,13 @@ impl<C: Config> Varied<'_, C> {
     fn token(&self, row: u32) -> (u32, u32) {
         self.tile.token((self.first + row).min(opaque(self.tile.rows) - 1))
     }
+
+    /// Where a key's row begins in K or V.
+    #[inline(always)]
+    fn place(&self, strides: &Strides, key: u32) -> i64 {
+        let [row, batch] = Places::new(self.tile.arguments, &self.tile.sequence).of(key).map(i64::from);
+        batch * strides.batch + i64::from(self.tile.work.kv_head) * strides.head + row * strides.row
+    }
 }
 
 impl<C: Config> Source for Varied<'_, C> {
@@ -171,13 +178,12 @@ impl<C: Config> Source for Varied<'_, C> {
     }
 
     #[inline(always)]
-    fn key(&self, key: u32) -> (Global<C::T>, Global<C::T>) {
-        let Arguments { k, v, stride_k, stride_v, .. } = self.tile.arguments;
-        let [row, batch] = Places::new(self.tile.arguments, &self.tile.sequence).of(key).map(i64::from);
-        let head = i64::from(self.tile.work.kv_head);
-        let place = |strides: &super::arguments::Strides| {
-            batch * strides.batch + head * strides.head + row * strides.row
-        };
-        (k.offset(place(stride_k)), v.offset(place(stride_v)))
+    fn key(&self, key: u32) -> Global<C::T> {
+        self.tile.arguments.k.offset(self.place(&self.tile.arguments.stride_k, key))
+    }
+
+    #[inline(always)]
+    fn value(&self, key: u32) -> Global<C::T> {
+        self.tile.arguments.v.offset(self.place(&self.tile.arguments.stride_v, key))
     }
 }

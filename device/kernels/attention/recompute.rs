@@ -76,8 +76,11 @@ pub trait Source {
     /// A row of Q, and the keys that it sees.
     fn query(&self, row: u32) -> (Global<Self::Element>, (i32, i32));
 
-    /// A row of K and of V.
-    fn key(&self, key: u32) -> (Global<Self::Element>, Global<Self::Element>);
+    /// A row of K.
+    fn key(&self, key: u32) -> Global<Self::Element>;
+
+    /// A row of V.
+    fn value(&self, key: u32) -> Global<Self::Element>;
 }
 
 /// Whether a row of results has to be computed again: a mask hides keys (`hides`), and the row is
@@ -155,12 +158,12 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
     let place = of_warp + accumulator_row(lane);
     let (q, (begin, end)) = source.query(place);
     let (from, to) = source.hull(of_warp, of_warp + 7);
-    let (mut row, mut factor) = (RowSum { max: f32::MIN, sum: 0.0 }, 0.0);
-    // The row's maximum and sum, then its results, a part of the columns at a time.
+    let mut max = f32::MIN;
+    // The row's maximum, then its sum and results, a part of the columns at a time.
     for part in 0..opaque(1 + dv / (4 * SUMS as u32)) {
-        let mut sums = [0.0f32; SUMS];
+        let (mut sum, mut sums) = (0.0, [0.0f32; SUMS]);
         for key in from..to {
-            let (k, v) = source.key(key as u32);
+            let k = source.key(key as u32);
             let mut dot = 0.0f32;
             for pair in 0..opaque(d / 8) {
                 let word = i64::from(4 * pair + lane % 4);
@@ -174,13 +177,13 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
                 continue;
             }
             if part == 0 {
-                let max = row.max.max(score);
-                let before = row.sum * ex2_approx_f32((row.max - max) * scale);
-                row = RowSum { max, sum: before + ex2_approx_f32((score - max) * scale) };
+                max = max.max(score);
                 continue;
             }
-            let p = ex2_approx_f32((score - row.max) * scale);
+            let p = ex2_approx_f32((score - max) * scale);
+            sum += p;
             if p != 0.0 {
+                let v = source.value(key as u32);
                 for pair in 0..SUMS / 2 {
                     let word = (part - 1) * (2 * SUMS as u32) + 4 * pair as u32 + lane % 4;
                     let v = Pairs::pair(v, word.into());
@@ -190,9 +193,8 @@ pub unsafe fn recompute_row<S: Source, const SUMS: usize>(
                 }
             }
         }
-        if again && part == 0 {
-            factor = source.finish(place, row);
-        } else if again {
+        if again && part > 0 {
+            let factor = source.finish(place, RowSum { max, sum });
             for pair in 0..SUMS / 2 {
                 let column = (part - 1) * (4 * SUMS as u32) + 8 * pair as u32 + accumulator_column(lane);
                 put(place, column, [sums[2 * pair] * factor, sums[2 * pair + 1] * factor]);

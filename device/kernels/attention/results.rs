@@ -314,12 +314,17 @@ impl<C: Config> Source for Target<'_, C> {
     }
 
     #[inline(always)]
-    fn key(&self, key: u32) -> (Global<ElementOf<C>>, Global<ElementOf<C>>) {
-        let Arguments { k, v, stride_k, stride_v, .. } = self.arguments;
-        let place = |strides: &Strides| {
-            self.sequence.k_offset(strides, self.work.kv_head, false) + i64::from(key) * strides.row
-        };
-        (k.offset(place(stride_k)), v.offset(place(stride_v)))
+    fn key(&self, key: u32) -> Global<ElementOf<C>> {
+        let Arguments { k, stride_k, .. } = self.arguments;
+        let head = self.sequence.k_offset(stride_k, self.work.kv_head, false);
+        k.offset(head + i64::from(key) * stride_k.row)
+    }
+
+    #[inline(always)]
+    fn value(&self, key: u32) -> Global<ElementOf<C>> {
+        let Arguments { v, stride_v, .. } = self.arguments;
+        let head = self.sequence.k_offset(stride_v, self.work.kv_head, false);
+        v.offset(head + i64::from(key) * stride_v.row)
     }
 }
 
