@@ -199,6 +199,14 @@ pub enum Error {
         /// The call.
         call: &'static str,
     },
+    /// A stream or an event that is used as a capture does not allow.
+    #[error("the capture of a graph is refused: {reason}\n{way_out}")]
+    Capture {
+        /// What is wrong.
+        reason: &'static str,
+        /// The way out.
+        way_out: &'static str,
+    },
     /// A graph that cannot update another one.
     #[error("the graph cannot be updated: {reason}; instantiate the new graph instead")]
     GraphUpdate {
@@ -476,6 +484,9 @@ pub enum Error {
 impl Error {
     /// The error for a failed raw call of the driver.
     pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Self {
+        if let Some(error) = crate::graph::of_code(call, code) {
+            return error;
+        }
         match (code, driver::missing_function()) {
             (DriverCode::NO_DEVICE, _) => Self::NoGpu,
             (DriverCode::SYMBOL_NOT_FOUND, Some(function)) => Self::DriverTooOld { function },

@@ -4,7 +4,7 @@ use crate::device::gpu::Gpu;
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
 use crate::driver::{check, sys};
-use crate::graph::not_captured;
+use crate::graph::{Recorded, not_captured, of_wait};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use std::ffi::c_void;
@@ -20,7 +20,9 @@ enum Kind {
     /// Launches on the simulator have completed when they return: the host's time.
     Sim {
         time: Instant,
-        event: moye_sim::Event,
+        event: Recorded,
+        /// The simulator's number.
+        of: u64,
     },
 }
 
@@ -38,7 +40,7 @@ unsafe impl Sync for OnGpu {}
 impl Event {
     pub(crate) fn record(stream: &Stream) -> Result<Self> {
         let gpu = match &stream.device().0 {
-            Backend::Sim(simulator) => return Ok(Self(Kind::recorded(simulator, stream))),
+            Backend::Sim(simulator) => return Ok(Self(Kind::recorded(simulator, stream)?)),
             Backend::Gpu(gpu) => *gpu,
         };
         gpu.bind()?;
@@ -84,7 +86,7 @@ impl Event {
     pub fn record_again(&mut self, stream: &Stream) -> Result<()> {
         match (&mut self.0, &stream.device().0) {
             (kind @ Kind::Sim { .. }, Backend::Sim(simulator)) if kind.is_of(simulator) => {
-                *kind = Kind::recorded(simulator, stream);
+                *kind = Kind::recorded(simulator, stream)?;
                 Ok(())
             }
             (Kind::Gpu(on), Backend::Gpu(gpu)) if std::ptr::eq(on.gpu, *gpu) => on.record(stream),
@@ -96,14 +98,13 @@ impl Event {
     pub(crate) fn hold(&self, stream: &Stream) -> Result<()> {
         match (&self.0, &stream.device().0) {
             (kind @ Kind::Sim { event, .. }, Backend::Sim(simulator)) if kind.is_of(simulator) => {
-                stream.simulated(simulator).wait(event);
-                Ok(())
+                stream.simulated(simulator).wait(event)
             }
             (Kind::Gpu(on), Backend::Gpu(gpu)) if std::ptr::eq(on.gpu, *gpu) => {
                 gpu.bind()?;
                 // SAFETY: both are alive and belong to the current context.
                 check(unsafe { sys::cuStreamWaitEvent(stream.raw(gpu), on.raw, 0) })
-                    .map_err(|code| gpu.error_of_code("cuStreamWaitEvent", code))
+                    .map_err(|code| of_wait(gpu, "cuStreamWaitEvent", code))
             }
             _ => Err(Error::EventsOfTwoDevices),
         }
@@ -116,15 +117,12 @@ impl Event {
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for an event")?;
         match &self.0 {
-            Kind::Sim { event, .. } => {
-                event.synchronize();
-                Ok(())
-            }
+            Kind::Sim { event, .. } => event.synchronize(),
             Kind::Gpu(on) => {
                 on.gpu.bind()?;
                 // SAFETY: the event is alive, and its context is current.
                 check(unsafe { sys::cuEventSynchronize(on.raw) })
-                    .map_err(|code| on.gpu.error_of_code("cuEventSynchronize", code))
+                    .map_err(|code| of_wait(on.gpu, "cuEventSynchronize", code))
             }
         }
     }
@@ -137,7 +135,9 @@ impl Event {
     /// of the driver.
     pub fn elapsed_since(&self, start: &Self) -> Result<Duration> {
         match (&self.0, &start.0) {
-            (Kind::Sim { time: end, .. }, Kind::Sim { time: start, .. }) => {
+            (Kind::Sim { time: end, event, .. }, Kind::Sim { time: start, event: from, .. }) => {
+                from.happened()?;
+                event.happened()?;
                 Ok(end.saturating_duration_since(*start))
             }
             (Kind::Gpu(end), Kind::Gpu(from)) if std::ptr::eq(end.gpu, from.gpu) => {
@@ -156,13 +156,14 @@ impl Event {
 
 impl Kind {
     /// An event of the simulator.
-    fn recorded(simulator: &Simulator, stream: &Stream) -> Self {
-        Self::Sim { time: Instant::now(), event: stream.simulated(simulator).record() }
+    fn recorded(simulator: &Simulator, stream: &Stream) -> Result<Self> {
+        let event = stream.simulated(simulator).record()?;
+        Ok(Self::Sim { time: Instant::now(), event, of: simulator.number() })
     }
 
     /// Whether it is one of this simulator.
     fn is_of(&self, simulator: &Simulator) -> bool {
-        matches!(self, Self::Sim { event, .. } if event.is_of(simulator.memory()))
+        matches!(self, Self::Sim { of, .. } if *of == simulator.number())
     }
 }
 

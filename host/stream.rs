@@ -5,7 +5,7 @@ use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
 use crate::driver::{check, sys};
 use crate::event::Event;
-use crate::graph::{Recording, not_captured};
+use crate::graph::{Capture, Simulated, not_captured};
 use crate::memory::Kept;
 use crate::{Error, Result};
 use std::fmt;
@@ -31,11 +31,9 @@ enum Kind {
     /// The default stream of a device.
     Default,
     /// A stream of the simulator.
-    Sim(moye_sim::Stream),
+    Sim(Arc<Simulated>),
     /// A stream of the driver.
     Gpu(Arc<Shared>),
-    /// A stream of the simulator on which a graph is captured.
-    Recording(Arc<Recording>),
 }
 
 /// A stream of the driver. If it was created here, the last handle destroys it.
@@ -77,8 +75,7 @@ impl Stream {
     pub(crate) fn new(device: &Device) -> Result<Self> {
         match &device.0 {
             Backend::Sim(simulator) => {
-                let kind = Kind::Sim(simulator.memory().new_stream());
-                Ok(Self { device: device.clone(), kind })
+                Ok(Self::simulating(device, Arc::new(Simulated::new(simulator.memory().new_stream()))))
             }
             Backend::Gpu(gpu) => Self::create(device, gpu, false),
         }
@@ -89,9 +86,9 @@ impl Stream {
         Self::create(device, gpu, true)
     }
 
-    /// A stream of the simulator whose launches are recorded.
-    pub(crate) fn recording(device: &Device, recording: Arc<Recording>) -> Self {
-        Self { device: device.clone(), kind: Kind::Recording(recording) }
+    /// A stream of the simulator.
+    pub(crate) fn simulating(device: &Device, stream: Arc<Simulated>) -> Self {
+        Self { device: device.clone(), kind: Kind::Sim(stream) }
     }
 
     fn create(device: &Device, gpu: &'static Gpu, captures: bool) -> Result<Self> {
@@ -172,18 +169,18 @@ impl Stream {
     }
 
     /// The stream of `simulator`, the one that this stream belongs to.
-    pub(crate) fn simulated(&self, simulator: &Simulator) -> moye_sim::Stream {
+    pub(crate) fn simulated<'a>(&'a self, simulator: &'a Simulator) -> &'a Simulated {
         match &self.kind {
-            Kind::Sim(stream) => stream.clone(),
-            _ => simulator.memory().default_stream(),
+            Kind::Sim(stream) => stream,
+            _ => simulator.default_stream(),
         }
     }
 
-    /// The recording of its launches, on the simulator.
-    pub(crate) fn recorded(&self) -> Option<&Recording> {
-        match &self.kind {
-            Kind::Recording(recording) => Some(recording),
-            _ => None,
+    /// The capture that it takes part in, on the simulator.
+    pub(crate) fn recorded(&self) -> Option<Arc<Capture>> {
+        match &self.device.0 {
+            Backend::Sim(simulator) => self.simulated(simulator).capture(),
+            Backend::Gpu(_) => None,
         }
     }
 
@@ -211,10 +208,7 @@ impl Stream {
     pub fn synchronize(&self) -> Result<()> {
         not_captured("a wait for a stream")?;
         match &self.device.0 {
-            Backend::Sim(simulator) => {
-                self.simulated(simulator).synchronize();
-                Ok(())
-            }
+            Backend::Sim(simulator) => self.simulated(simulator).synchronize(),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
                 // SAFETY: the stream is alive, and its context is current.
@@ -232,10 +226,13 @@ impl Stream {
         Event::record(self)
     }
 
-    /// Makes later launches on this stream wait for an event, which may be of another stream.
+    /// Makes later launches on this stream wait for an event, which may be of another stream. By an
+    /// event of a [capture](Device::capture) this stream joins the capture.
     ///
     /// # Errors
-    /// [`Error::EventsOfTwoDevices`] for an event of another device, or an error of the driver.
+    /// [`Error::EventsOfTwoDevices`] for an event of another device, [`Error::Capture`] where the
+    /// stream or the event takes part in a capture and the other one does not, or an error of the
+    /// driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.hold(self)
     }
@@ -245,7 +242,6 @@ impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
             Kind::Default => "default",
-            Kind::Recording(_) => "capture",
             Kind::Gpu(shared) if shared.captures => "capture",
             Kind::Gpu(shared) if shared.is_borrowed => "borrowed",
             Kind::Gpu(_) | Kind::Sim(_) => "own",

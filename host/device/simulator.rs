@@ -1,6 +1,7 @@
 //! The simulator as a device.
 
 use super::{Arch, Properties, Rates};
+use crate::graph::Simulated;
 use crate::launch::Grid;
 use crate::module::Ptx;
 use crate::{Error, Result};
@@ -28,6 +29,7 @@ const PLANNED_MULTIPROCESSORS: u32 = 132;
 pub(crate) struct Simulator {
     number: u64,
     memory: GlobalMemory,
+    default_stream: Simulated,
     properties: Properties,
     rates: Rates,
     /// The reason why no GPU is used.
@@ -72,9 +74,11 @@ impl Simulator {
 
     fn with(properties: Properties, rates: Rates, reason: Option<Error>) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
+        let memory = GlobalMemory::new();
         Self {
             number: COUNT.fetch_add(1, Ordering::Relaxed),
-            memory: GlobalMemory::new(),
+            default_stream: Simulated::new(memory.default_stream()),
+            memory,
             properties,
             rates,
             reason,
@@ -90,6 +94,11 @@ impl Simulator {
 
     pub fn memory(&self) -> &GlobalMemory {
         &self.memory
+    }
+
+    /// The stream of launches that name none.
+    pub fn default_stream(&self) -> &Simulated {
+        &self.default_stream
     }
 
     pub fn properties(&self) -> &Properties {

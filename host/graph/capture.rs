@@ -1,7 +1,7 @@
 //! The capture of a graph.
 
 use super::executable::Graph;
-use super::recording::Recording;
+use super::simulated::Simulated;
 use crate::device::gpu::Gpu;
 use crate::device::{Backend, Device};
 use crate::driver::{self, check, sys};
@@ -90,13 +90,28 @@ impl Drop for Running {
     }
 }
 
+/// A capture of the simulator, which ends even if the work panics.
+struct Recorder<'a>(&'a Simulated);
+
+impl Drop for Recorder<'_> {
+    fn drop(&mut self) {
+        // After `end_capture` there is none left to end.
+        let _ = self.0.end_capture();
+    }
+}
+
 impl Device {
     /// Captures the launches of `work` on the given stream in a graph, and runs none of them.
     ///
-    /// The stream is new, for this capture. Another stream takes part if it [waits](Stream::wait)
-    /// for an event of this one, and this one later waits for an event of the other. Operations of
-    /// this crate such as [`Matmul`](crate::Matmul) run on the given stream; the graph owns their
-    /// workspaces. Kernels that were not launched before are loaded during the capture.
+    /// The stream is new, for this capture. Another stream joins the capture when it
+    /// [waits](Stream::wait) for an event of this one: its launches are captured too until the
+    /// capture ends, and this one must wait for an event after the last of them. Launches that no
+    /// event orders may run at the same time. After the capture, clones of the given stream are
+    /// streams without work, and its events never happen.
+    ///
+    /// Operations of this crate such as [`Matmul`](crate::Matmul) run on the given stream; the
+    /// graph owns their workspaces. Kernels that were not launched before are loaded during the
+    /// capture.
     ///
     /// Transfers, waits of the host and [`fill_bytes`](crate::Buffer::fill_bytes) are synchronous
     /// and cannot be captured: they are errors. Allocations are allowed; a buffer that `work` drops
@@ -125,15 +140,19 @@ impl Device {
     /// ```
     ///
     /// # Errors
-    /// The errors of `work`, [`Error::Captured`] for a call that cannot be captured, or an error of
-    /// the driver.
+    /// The errors of `work`, [`Error::Captured`] for a call that cannot be captured,
+    /// [`Error::Capture`] for work of another stream that this one does not wait for and for events
+    /// that do not belong to the capture, or an error of the driver.
     pub fn capture(&self, work: impl FnOnce(&Stream) -> Result<()>) -> Result<Graph> {
         match &self.0 {
-            Backend::Sim(_) => {
-                let recording = Arc::new(Recording::default());
+            Backend::Sim(simulator) => {
+                let stream = Arc::new(Simulated::capturing(simulator.memory()));
+                let running = Recorder(&stream);
                 let counted = Counted::new();
-                work(&Stream::recording(self, recording.clone()))?;
+                // If it fails or panics, `running` ends the capture.
+                work(&Stream::simulating(self, stream.clone()))?;
                 drop(counted);
+                let recording = running.0.end_capture()?;
                 Ok(Graph::of_recording(self, recording))
             }
             Backend::Gpu(gpu) => {

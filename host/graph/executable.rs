@@ -31,8 +31,8 @@ enum Captured {
 unsafe impl Send for Graph {}
 
 impl Graph {
-    pub(super) fn of_recording(device: &Device, recording: Arc<Recording>) -> Self {
-        Self { device: device.clone(), kind: Captured::Sim(recording) }
+    pub(super) fn of_recording(device: &Device, recording: Recording) -> Self {
+        Self { device: device.clone(), kind: Captured::Sim(Arc::new(recording)) }
     }
 
     /// `raw` is a graph from the driver, captured on `stream`.
@@ -135,7 +135,12 @@ impl GraphExec {
                     .map_err(|code| gpu.error_of_code("cuGraphLaunch", code))
             }
             (Executable::Sim(recording), Backend::Sim(simulator)) => {
-                recording.run(simulator, &stream.simulated(simulator))
+                let stream = stream.simulated(simulator);
+                // Another thread may capture on it.
+                if stream.capture().is_some() {
+                    return Err(Error::Captured { call: "GraphExec::launch" });
+                }
+                recording.run(simulator, stream.stream())
             }
             (Executable::Sim(_), Backend::Gpu(_)) => unreachable!("a recording is of a simulator"),
         }

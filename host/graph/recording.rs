@@ -5,93 +5,101 @@ use crate::launch::Grid;
 use crate::{Error, Result};
 use moye_device::kernel::{Kernel, Params};
 use moye_sim::memory::Allocation;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The launches of a graph in order, and the workspaces of its operations.
+/// The launches of a graph, and the workspaces of its operations.
 #[derive(Default)]
 pub(crate) struct Recording {
-    launches: Mutex<Vec<Arc<Launch>>>,
-    memory: Mutex<Vec<Allocation>>,
+    /// Each after the launches that it depends on.
+    pub(super) launches: Vec<Launch>,
+    pub(super) memory: Vec<Allocation>,
     /// The end of its last run.
     ended: Mutex<Option<moye_sim::Event>>,
 }
 
 /// A launch with its arguments.
-struct Launch {
+pub(super) struct Launch {
     kernel: &'static str,
     run: Box<Run>,
+    /// The stream that it was captured on, 0 for the one that the capture began with.
+    stream: usize,
+    /// The launches that it depends on directly.
+    pub(super) after: Vec<usize>,
 }
 
 type Run = dyn Fn(&Simulator, &moye_sim::Stream) -> Result<()> + Send + Sync;
 
-impl Recording {
-    /// Records a launch.
+impl Launch {
+    /// A launch on a stream, after others.
     ///
     /// # Safety
-    /// The kernel's contract holds whenever the launch is [run](Self::run).
-    pub unsafe fn add<P: Params>(&self, kernel: &Kernel<P>, grid: Grid, parameters: P) {
+    /// The kernel's contract holds whenever the recording is [run](Recording::run).
+    pub unsafe fn new<P: Params>(
+        (kernel, grid, parameters): (&Kernel<P>, Grid, P),
+        stream: usize,
+        after: Vec<usize>,
+    ) -> Self {
         let kernel = *kernel;
         let run = move |simulator: &Simulator, stream: &moye_sim::Stream| {
             simulator.run(stream, kernel.name(), grid, kernel.shared_bytes(), &|| {
                 // SAFETY: this runs inside a simulated thread; the kernel's contract is that of
-                // `add`.
+                // `new`.
                 unsafe { kernel.call(parameters) }
             })
         };
-        lock(&self.launches).push(Arc::new(Launch { kernel: kernel.name(), run: Box::new(run) }));
+        Self { kernel: kernel.name(), run: Box::new(run), stream, after }
     }
+}
 
-    /// Memory that lives as long as the recording: the device address of its first byte.
-    pub fn alloc(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
-        Ok(self.keep(simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?))
-    }
-
-    /// The same, zeroed.
-    pub fn alloc_zeroed(&self, simulator: &Simulator, bytes: usize) -> Result<u64> {
-        let allocation = simulator.memory().alloc(bytes, format!("a graph's {bytes} bytes"))?;
-        allocation.fill(0, bytes, 0)?;
-        Ok(self.keep(allocation))
-    }
-
-    fn keep(&self, allocation: Allocation) -> u64 {
-        let address = allocation.address();
-        lock(&self.memory).push(allocation);
-        address
-    }
-
-    /// Runs all launches on a stream; the first one that fails ends it.
+impl Recording {
+    /// Runs all launches behind the work of a stream; the first one that fails ends it. Launches
+    /// that were captured on several streams race as on those streams.
     pub fn run(&self, simulator: &Simulator, stream: &moye_sim::Stream) -> Result<()> {
         // Launches of one graph run one after the other, whatever the streams.
         if let Some(before) = &*lock(&self.ended) {
             stream.wait(before);
         }
-        // Without the lock: another thread may run the same graph.
-        let launches = lock(&self.launches).clone();
-        let ran = launches.iter().try_for_each(|launch| (launch.run)(simulator, stream));
+        let last = self.launches.iter().map(|launch| launch.stream).max().unwrap_or(0);
+        let mut streams = vec![stream.clone()];
+        streams.resize_with(last + 1, || simulator.memory().new_stream());
+        let start = stream.record();
+        streams[1..].iter().for_each(|other| _ = other.wait(&start));
+        let mut done = Vec::with_capacity(self.launches.len());
+        let ran = self.launches.iter().try_for_each(|launch| {
+            let on = &streams[launch.stream];
+            launch.after.iter().for_each(|&before| _ = on.wait(&done[before]));
+            (launch.run)(simulator, on)?;
+            done.push(on.record());
+            Ok(())
+        });
+        streams[1..].iter().for_each(|other| _ = stream.wait(&other.record()));
         *lock(&self.ended) = Some(stream.record());
         ran
     }
 
     /// Refuses a recording that this one cannot replace.
     pub fn check_replaces(&self, old: &Self) -> Result<()> {
-        let names = |of: &Self| lock(&of.launches).iter().map(|launch| launch.kernel).collect::<Vec<_>>();
-        let (new, old) = (names(self), names(old));
-        if new.len() != old.len() {
+        // Like the driver, which only replaces arguments and grids.
+        if self.edges().ne(old.edges()) {
             return Err(Error::GraphUpdate { reason: "it has other launches" });
         }
-        // Like the driver, which only replaces arguments and grids.
-        if new != old {
+        let names = |of: &Self| of.launches.iter().map(|launch| launch.kernel).collect::<Vec<_>>();
+        if names(self) != names(old) {
             return Err(Error::GraphUpdate { reason: "one of its launches is of another kernel" });
         }
         Ok(())
     }
 
+    fn edges(&self) -> impl Iterator<Item = &[usize]> {
+        self.launches.iter().map(|launch| &*launch.after)
+    }
+
     /// The number of launches.
     pub fn len(&self) -> usize {
-        lock(&self.launches).len()
+        self.launches.len()
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -101,12 +101,12 @@ pub(crate) unsafe fn launch<P: Params>(
     match &device.0 {
         Backend::Sim(simulator) => {
             module.check_declared(kernel)?;
-            if let Some(recording) = stream.recorded() {
-                // SAFETY: a launch in the graph has the same contract as this one.
-                unsafe { recording.add(kernel, grid, parameters) };
+            let stream = stream.simulated(simulator);
+            // SAFETY: a launch in the graph has the same contract as this one.
+            if unsafe { stream.add(kernel, grid, parameters) }? {
                 return Ok(());
             }
-            simulator.run(&stream.simulated(simulator), name, grid, kernel.shared_bytes(), &|| {
+            simulator.run(stream.stream(), name, grid, kernel.shared_bytes(), &|| {
                 // SAFETY: this runs inside a simulated thread, and the caller keeps the kernel's
                 // contract.
                 unsafe { kernel.call(parameters) }

@@ -24,8 +24,8 @@ impl Counters {
         match (&device.0, stream.recorded()) {
             (Backend::Sim(_), None) => Ok(Self::Sim(device.alloc_zeroed(count)?)),
             // Launches run in order and reset them to 0.
-            (Backend::Sim(simulator), Some(recording)) => {
-                Ok(Self::Kept(recording.alloc_zeroed(simulator, 4 * count)?))
+            (Backend::Sim(simulator), Some(capture)) => {
+                Ok(Self::Kept(capture.alloc_zeroed(simulator, 4 * count)?))
             }
             (Backend::Gpu(gpu), _) => Ok(Self::Kept(stream.kept(gpu).counters(device, gpu, stream, count)?)),
         }

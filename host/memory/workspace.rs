@@ -35,7 +35,7 @@ impl<'a> Workspace<'a> {
             Backend::Sim(simulator) => {
                 return Ok(Some(Self(match stream.recorded() {
                     None => Memory::Sim(device.alloc_uninit::<u8>(bytes + ALIGN)?),
-                    Some(recording) => Memory::Recorded(recording.alloc(simulator, bytes + ALIGN)?),
+                    Some(capture) => Memory::Recorded(capture.alloc(simulator, bytes + ALIGN)?),
                 })));
             }
         };

@@ -217,3 +217,248 @@ fn a_graph_is_launched_on_streams_of_its_device_alone_and_is_no_part_of_another(
         assert_eq!(y.download().unwrap(), [2.0, 4.0, 6.0, 8.0], "{device:?}");
     }
 }
+
+/// Three buffers of four numbers on a device: the first holds 1 to 4, the others zeros.
+struct Chain {
+    device: Device,
+    module: moye::Module,
+    buffers: [Buffer<f32>; 3],
+}
+
+impl Chain {
+    fn new(device: Device) -> Self {
+        let module = device.load(&PTX).unwrap();
+        let values = [[1.0f32, 2.0, 3.0, 4.0], [0.0; 4], [0.0; 4]];
+        let buffers = values.map(|values| device.upload(&values).unwrap());
+        Self { device, module, buffers }
+    }
+
+    /// Writes buffer `to` as `factor` times buffer `from`, which is an earlier one.
+    fn scale(&mut self, stream: &Stream, from: usize, to: usize, factor: f32) -> moye::Result<()> {
+        let (before, after) = self.buffers.split_at_mut(to);
+        let arguments = (&before[from], &mut after[0], factor, 4);
+        // SAFETY: both hold four numbers; the tests order the launches.
+        unsafe { self.module.launch_on(stream, &SCALE, one_thread(), arguments) }
+    }
+
+    fn read(&self, at: usize) -> Vec<f32> {
+        self.buffers[at].download().unwrap()
+    }
+
+    fn new_stream(&self) -> Stream {
+        self.device.new_stream().unwrap()
+    }
+}
+
+#[test]
+fn a_stream_that_waits_for_a_captured_event_is_captured_too() {
+    for device in devices() {
+        let mut chain = Chain::new(device);
+        let (device, other) = (chain.device.clone(), chain.new_stream());
+        let graph = device.capture(|stream| {
+            chain.scale(stream, 0, 1, 2.0)?;
+            other.wait(&stream.record()?)?;
+            chain.scale(&other, 1, 2, 5.0)?;
+            stream.wait(&other.record()?)
+        });
+        let mut graph = graph.unwrap().instantiate().unwrap();
+        device.synchronize().unwrap();
+        assert_eq!(chain.read(2), [0.0; 4], "{device:?}: nothing runs at the capture");
+        for first in [1.0f32, 7.0] {
+            chain.buffers[0].upload_from(&[first; 4]).unwrap();
+            launch(&mut graph);
+            assert_eq!(chain.read(2), [10.0 * first; 4], "{device:?}");
+        }
+        // Both streams are ordinary ones again, in the order of events.
+        chain.scale(&other, 0, 1, 3.0).unwrap();
+        let stream = chain.new_stream();
+        stream.wait(&other.record().unwrap()).unwrap();
+        chain.scale(&stream, 1, 2, 1.0).unwrap();
+        assert_eq!(chain.read(2), [21.0; 4], "{device:?}");
+    }
+}
+
+#[test]
+fn the_default_stream_and_a_third_one_join_a_capture_too() {
+    for device in devices() {
+        let mut chain = Chain::new(device);
+        let (device, third) = (chain.device.clone(), chain.new_stream());
+        let default = device.default_stream();
+        let graph = device.capture(|stream| {
+            // From a captured stream without work, through a stream that is dropped.
+            default.wait(&stream.record()?)?;
+            chain.scale(&device.default_stream(), 0, 1, 2.0)?;
+            let between = chain.new_stream();
+            between.wait(&default.record()?)?;
+            third.wait(&between.record()?)?;
+            drop(between);
+            chain.scale(&third, 1, 2, 4.0)?;
+            stream.wait(&third.record()?)
+        });
+        launch(&mut graph.unwrap().instantiate().unwrap());
+        assert_eq!(chain.read(2), [8.0, 16.0, 24.0, 32.0], "{device:?}");
+    }
+}
+
+#[test]
+fn a_clone_of_the_captured_stream_runs_its_work_after_the_capture() {
+    for device in devices() {
+        let mut chain = Chain::new(device);
+        let device = chain.device.clone();
+        let mut clone = None;
+        let graph = device.capture(|stream| {
+            clone = Some(stream.clone());
+            chain.scale(stream, 0, 1, 2.0)
+        });
+        let (graph, clone) = (graph.unwrap(), clone.unwrap());
+        let executable = graph.instantiate().unwrap();
+        chain.scale(&clone, 0, 2, 3.0).unwrap();
+        clone.synchronize().unwrap();
+        assert_eq!(chain.read(2), [3.0, 6.0, 9.0, 12.0], "{device:?}: it runs at once");
+        chain.buffers[2].fill_bytes(0).unwrap();
+        for mut executable in [executable, graph.instantiate().unwrap()] {
+            launch(&mut executable);
+        }
+        assert_eq!(chain.read(1), [2.0, 4.0, 6.0, 8.0], "{device:?}");
+        assert_eq!(chain.read(2), [0.0; 4], "{device:?}: and is in no graph");
+    }
+}
+
+#[test]
+fn uses_of_streams_and_events_that_cuda_refuses_during_a_capture_are_errors() {
+    type Work = fn(&mut Chain, &Stream, &Stream, &moye::Event) -> moye::Result<()>;
+    let cases: [(&str, Option<&str>, Work); 8] = [
+        ("a fork that is not joined", Some("does not wait"), |chain, stream, other, _| {
+            other.wait(&stream.record()?)?;
+            chain.scale(other, 0, 1, 2.0)
+        }),
+        ("a fork that is dropped", Some("does not wait"), |chain, stream, _, _| {
+            let third = chain.new_stream();
+            third.wait(&stream.record()?)?;
+            chain.scale(&third, 0, 1, 2.0)
+        }),
+        ("work after the join", Some("does not wait"), |chain, stream, other, _| {
+            other.wait(&stream.record()?)?;
+            chain.scale(other, 0, 1, 2.0)?;
+            stream.wait(&other.record()?)?;
+            chain.scale(other, 1, 2, 2.0)
+        }),
+        ("a fork without work", None, |_, stream, other, _| other.wait(&stream.record()?)),
+        ("an event from outside", Some("outside the capture"), |_, stream, _, outside| stream.wait(outside)),
+        (
+            "an event from outside on a joined stream",
+            Some("outside the capture"),
+            |_, stream, other, outside| {
+                other.wait(&stream.record()?)?;
+                other.wait(outside)
+            },
+        ),
+        ("an error that is dropped", Some("an earlier call"), |_, stream, _, outside| {
+            let _ = stream.wait(outside);
+            Ok(())
+        }),
+        ("an event of another capture", Some("another capture"), |chain, stream, _, _| {
+            let event = stream.record()?;
+            chain.device.capture(|inner| inner.wait(&event)).map(drop)
+        }),
+    ];
+    for device in devices() {
+        for (what, expected, work) in cases {
+            let mut chain = Chain::new(device.clone());
+            let other = chain.new_stream();
+            let outside = other.record().unwrap();
+            let captured = device.capture(|stream| work(&mut chain, stream, &other, &outside));
+            match (captured, expected) {
+                (Ok(_), None) => {}
+                (Err(error), Some(expected)) => {
+                    let error = error.to_string();
+                    assert!(
+                        error.starts_with("the capture of a graph is refused"),
+                        "{device:?}, {what}: {error}"
+                    );
+                    assert!(error.contains(expected), "{device:?}, {what}: {error}");
+                }
+                (captured, _) => panic!("{device:?}, {what}: {captured:?}"),
+            }
+            // The other stream is an ordinary one again.
+            chain.scale(&other, 0, 1, 2.0).unwrap();
+            other.synchronize().unwrap();
+            assert_eq!(chain.read(1), [2.0, 4.0, 6.0, 8.0], "{device:?}, {what}");
+        }
+    }
+}
+
+#[test]
+fn an_event_of_a_capture_that_has_ended_never_happens_until_it_is_recorded_again() {
+    for device in devices() {
+        let mut chain = Chain::new(device.clone());
+        let mut event = None;
+        let graph = device.capture(|stream| {
+            chain.scale(stream, 0, 1, 2.0)?;
+            event = Some(stream.record()?);
+            Ok(())
+        });
+        let (graph, mut event) = (graph.unwrap(), event.unwrap());
+        let stream = chain.new_stream();
+        let elapsed = |event: &moye::Event| event.elapsed_since(event).map(drop);
+        let refused = [stream.wait(&event), event.synchronize(), elapsed(&event)];
+        for error in refused.into_iter().chain([device.capture(|new| new.wait(&event)).map(drop)]) {
+            let error = error.expect_err("it never happens").to_string();
+            assert!(error.contains("recorded in a capture that has ended"), "{device:?}: {error}");
+        }
+        event.record_again(&stream).unwrap();
+        stream.wait(&event).unwrap();
+        event.synchronize().unwrap();
+        launch(&mut graph.instantiate().unwrap());
+        assert_eq!(chain.read(1), [2.0, 4.0, 6.0, 8.0], "{device:?}");
+    }
+}
+
+#[test]
+fn streams_of_a_graph_race_on_the_simulator_unless_events_order_them() {
+    for is_ordered in [true, false] {
+        let device = Device::sim();
+        let [x, mut y] = [(); 2].map(|()| device.upload(&[1_u32; 32]).unwrap());
+        let other = device.new_stream().unwrap();
+        let add = |stream: &Stream, y: &mut Buffer<u32>| {
+            // SAFETY: both hold 32 words; what races is a fault.
+            unsafe { stream.launch(&ADD, moye::Grid::new(1, 32), (&x, y)) }
+        };
+        let graph = device.capture(|stream| {
+            other.wait(&stream.record()?)?;
+            add(stream, &mut y)?;
+            if is_ordered {
+                other.wait(&stream.record()?)?;
+            }
+            add(&other, &mut y)?;
+            stream.wait(&other.record()?)
+        });
+        let mut graph = graph.unwrap().instantiate().unwrap();
+        for round in 1..=3 {
+            // SAFETY: the buffers are alive; what races is a fault.
+            let ran = unsafe { graph.launch(&device.default_stream()) };
+            if is_ordered {
+                ran.unwrap();
+                assert_eq!(y.download().unwrap(), [1 + 2 * round; 32]);
+            } else {
+                let fault = ran.unwrap_err().to_string();
+                assert!(fault.contains("race") && fault.contains("of kernel `add`"), "{fault}");
+                break;
+            }
+        }
+    }
+}
+
+/// Each thread adds a word of `x` to one of `y`.
+const ADD: moye::Kernel<(moye::Global<u32>, moye::GlobalMut<u32>)> = moye::Kernel::new(
+    "add",
+    "moye-tests",
+    moye::LaunchBounds { threads: Some(32), exact: true, min_blocks: None },
+    0,
+    |(x, y)| {
+        use moye_sim::intrinsics::{load_global, store_global, thread_idx};
+        let at = 4 * u64::from(thread_idx().x);
+        let sum = load_global::<u32>(x.address() + at) + load_global::<u32>(y.address() + at);
+        store_global(y.address() + at, sum);
+    },
+);
