@@ -162,6 +162,8 @@ pub(crate) struct BlockContext {
     /// block on which they complete.
     pub(crate) copies: RefCell<HashMap<u32, (u32, u32)>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
+    /// A race of two lanes of a warp that is not reported yet.
+    pub(super) deferred: RefCell<Option<RawFault>>,
     pub(crate) unwinding: Cell<bool>,
     /// Whether a thread's condition was true since this was last cleared.
     pub(crate) condition_met: Cell<bool>,
@@ -294,6 +296,7 @@ impl BlockContext {
             parked: RefCell::default(),
             copies: RefCell::default(),
             fault: RefCell::new(None),
+            deferred: RefCell::new(None),
             unwinding: Cell::new(false),
             condition_met: Cell::new(false),
             late_arrivals: Cell::new(0),
@@ -345,6 +348,7 @@ impl BlockContext {
             self.set_ready(linear as u32);
         }
         *self.fault.borrow_mut() = None;
+        self.deferred.take();
         self.unwinding.set(false);
         self.turns_left.set(0);
         self.accesses.set(0);
@@ -540,6 +544,7 @@ impl BlockContext {
 
     /// Records a fault, unless the block has one already.
     pub(crate) fn record(&self, fault: RawFault) {
+        let fault = self.widest(fault);
         self.fault.borrow_mut().get_or_insert(fault);
     }
 

@@ -16,6 +16,7 @@ mod cluster;
 mod collective;
 mod context;
 mod cp_async;
+mod deferred;
 mod knowledge;
 mod mbarrier;
 mod order;

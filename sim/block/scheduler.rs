@@ -84,6 +84,7 @@ impl<'a> Worker<'a> {
                 break;
             }
         }
+        contexts.iter().for_each(BlockContext::settle_deferred);
         let fault =
             contexts.iter().find_map(|context| Some((context.block_index.get(), context.fault.take()?)));
         let Some(fault) = fault else { return Ok(()) };

@@ -147,9 +147,14 @@ pub enum FaultKind {
     },
     /// An access to shared memory that an asynchronous copy is still writing.
     #[error(
-        "{access} of {bytes} bytes of shared memory at offset {offset} while a {what} into it is in flight: thread {issuer} issued it at {}:{} and {}",
+        "{access} of {bytes} bytes of shared memory at offset {offset} while a {what} into it is in flight: thread {issuer} issued it at {}:{} and {}\n{}",
         issued_at.file(), issued_at.line(),
-        if *issuer_exited { "exited without waiting for it" } else { "has not waited for it" }
+        if *issuer_exited { "exited without waiting for it" } else { "has not waited for it" },
+        if *what == "cp.async" {
+            "call `cp_async_commit` and `cp_async_wait` in the thread that copies, then `sync_threads`, before the access"
+        } else {
+            "wait on the mbarrier at which it completes before the access"
+        }
     )]
     SharedInFlight {
         /// The kind of access.
@@ -170,7 +175,7 @@ pub enum FaultKind {
     /// A read of shared memory that a bulk copy or an asynchronous store has written, by a thread
     /// that has not waited on the mbarrier itself. Another thread has.
     #[error(
-        "{access} of {bytes} bytes of shared memory at offset {offset}, written by a {what} that completes on the mbarrier at offset {mbarrier}; this thread has not waited on it, nor synchronised with a thread that has"
+        "{access} of {bytes} bytes of shared memory at offset {offset}, written by a {what} that completes on the mbarrier at offset {mbarrier}; this thread has not waited on it, nor synchronised with a thread that has\nwait on that mbarrier in this thread, or in a thread that it meets at a barrier before the access"
     )]
     SharedNotAwaited {
         /// The kind of access.

@@ -150,6 +150,7 @@ impl BlockContext {
         if !self.clock.is_on() {
             return;
         }
+        self.settle_deferred();
         let own = self.threads.iter().map(|thread| thread.clock.own.get());
         let whole = self.clock.whole.iter().map(|whole| whole.get().0);
         let epoch = own.chain(whole).max().unwrap_or(0);

@@ -1,8 +1,9 @@
 //! Records the accesses of a block's threads in the memory's shadow, and reports races.
 
 use super::cell::{Entry, Found, Kind, PAGE};
-use super::order::Accessor;
+use super::order::{Accessor, BeyondWarp};
 use super::place::place;
+use crate::Dim3;
 use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
 use crate::fault::{Access, FaultKind, Race, RaceAccess, RaceSpace, RaceThreads};
 use crate::memory::words;
@@ -129,7 +130,15 @@ impl BlockContext {
             page.access((start, bytes, shift), noted.kind, entry, accessor, same)
         });
         if let Some((byte, found)) = race {
-            accessor.raise(noted, bytes, self.shared_space(accessor, offset + byte), found);
+            if accessor.raise(noted, bytes, self.shared_space(accessor, offset + byte), found) {
+                let order = BeyondWarp(accessor);
+                let wider = self.shared_shadow.with_page(offset, |page, start| {
+                    page.access((start, bytes, shift), noted.kind, entry, &order, same)
+                });
+                if let Some((byte, found)) = wider {
+                    accessor.raise(noted, bytes, self.shared_space(accessor, offset + byte), found);
+                }
+            }
         } else if accessor.block.clock.tells_values
             && let Some(found) = accessor.block.clock.same.take()
         {
@@ -230,20 +239,26 @@ impl BlockContext {
         let mut at = 0;
         while at < bytes {
             let start = address + at as u64;
-            let race = self.races().with_page(allocation, start, |page, offset| {
+            let races = self.races().with_page(allocation, start, |page, offset| {
                 let noted = act();
                 let part = (bytes - at).min(PAGE - offset);
                 let shift = shift_of(offset, part);
                 let first = at;
                 let same = |byte: usize, bytes: usize| noted.keeps(first + byte, bytes);
                 at += part;
-                page.access((offset, part, shift), noted.kind, entry, &accessor, same)
+                let group = (offset, part, shift);
+                let race = page.access(group, noted.kind, entry, &accessor, same);
+                let wider = race
+                    .filter(|(_, (other, ..))| accessor.is_of_warp(other))
+                    .and_then(|_| page.access(group, noted.kind, entry, &BeyondWarp(&accessor), same));
+                [race, wider]
             });
-            if let Some((byte, found)) = race {
+            for (byte, found) in races.into_iter().flatten() {
                 let address = start + byte as u64;
                 let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
-                accessor.raise(noted, bytes, space, found);
-                return;
+                if !accessor.raise(noted, bytes, space, found) {
+                    return;
+                }
             }
             if self.clock.tells_values
                 && let Some(found) = self.clock.same.take()
@@ -320,20 +335,36 @@ impl BlockContext {
 }
 
 impl Accessor<'_> {
-    /// Faults for a race. Returns only in a thread that already unwinds.
+    /// Faults for a race, or returns true where the thread goes on after it. Otherwise it returns
+    /// only in a thread that already unwinds.
     #[cold]
     #[inline(never)]
-    fn raise(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
-        if !std::thread::panicking() {
-            self.fault(found.2, noted.location, self.race(noted.access, bytes, space, found));
+    fn raise(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) -> bool {
+        if std::thread::panicking() {
+            return false;
         }
+        let thread = self.thread(found.2);
+        let kind = self.race(noted.access, bytes, space, found);
+        let fault = RawFault { thread, location: Some(noted.location), kind };
+        match self.block.defer(fault) {
+            Ok(()) => true,
+            Err(fault) => {
+                self.fault(found.2, noted.location, fault.kind);
+                false
+            }
+        }
+    }
+
+    /// The thread of a lane.
+    fn thread(&self, lane: u32) -> Dim3 {
+        self.block.threads[(self.warp * WARP_SIZE + lane) as usize].index
     }
 
     /// Adds a warning that two threads write the same value, which the end of the launch reports.
     #[cold]
     #[inline(never)]
     fn warn(&self, noted: Noted, bytes: usize, space: RaceSpace, found: Found) {
-        let thread = self.block.threads[(self.warp * WARP_SIZE + found.2) as usize].index;
+        let thread = self.thread(found.2);
         let kind = self.race(noted.access, bytes, space, found);
         let warning = RawFault { thread, location: Some(noted.location), kind };
         self.block.races().warn(self.block.block_index.get(), warning);
@@ -346,7 +377,7 @@ impl Accessor<'_> {
         if std::thread::panicking() {
             return;
         }
-        let thread = self.block.threads[(self.warp * WARP_SIZE + lane) as usize].index;
+        let thread = self.thread(lane);
         // A thread that has returned cannot unwind.
         if running().is_none() {
             return self.block.record(RawFault { thread, location: Some(location), kind });

@@ -95,9 +95,13 @@ impl Accessor<'_> {
         lanes != 0
             && entry.lanes & !lanes == 0
             && entry.place() == place
-            && entry.cluster() == self.cluster
-            && entry.warp() == self.first_warp + self.warp
+            && self.is_of_warp(entry)
             && entry.epoch == self.clock(entry.lanes.trailing_zeros()).own.get()
+    }
+
+    /// Whether the entry is of the accessing warp.
+    pub(super) fn is_of_warp(&self, entry: &Entry) -> bool {
+        entry.cluster() == self.cluster && entry.warp() == self.first_warp + self.warp
     }
 
     fn clock(&self, lane: u32) -> &ThreadClock {
@@ -150,7 +154,7 @@ impl Ordering for Accessor<'_> {
                 }
                 return Some((others.trailing_zeros(), lane));
             }
-            if is_ours && entry.warp() == self.first_warp + self.warp {
+            if self.is_of_warp(entry) {
                 others &= !(1 << lane);
                 if entry.epoch <= clock.warp.get() {
                     continue;
@@ -174,6 +178,24 @@ impl Ordering for Accessor<'_> {
         }
         self.ordered.set(*entry);
         None
+    }
+}
+
+/// The order in which lanes of the accessing warp count as ordered: what is left are races with
+/// other warps.
+pub(super) struct BeyondWarp<'a>(pub(super) &'a Accessor<'a>);
+
+impl Ordering for BeyondWarp<'_> {
+    fn is_known_to_all(&self, entry: &Entry) -> bool {
+        self.0.is_known_to_all(entry)
+    }
+
+    fn is_of_block(&self, entry: &Entry) -> bool {
+        self.0.is_of_block(entry)
+    }
+
+    fn unordered(&self, entry: &Entry) -> Option<(u32, u32)> {
+        if self.0.is_of_warp(entry) { None } else { self.0.unordered(entry) }
     }
 }
 

@@ -53,7 +53,7 @@ fn reading_before_the_wait_faults_with_issuer_and_line() {
         load_shared::<u32>(shared_base() + 4);
     });
     let expected = format!(
-        "read of 4 bytes of shared memory at offset 4 while a cp.async into it is in flight: thread (9,0,0) issued it at {}:{line} and has not waited for it",
+        "read of 4 bytes of shared memory at offset 4 while a cp.async into it is in flight: thread (9,0,0) issued it at {}:{line} and has not waited for it\ncall `cp_async_commit` and `cp_async_wait` in the thread that copies, then `sync_threads`, before the access",
         file!()
     );
     assert!(error.to_string().ends_with(&expected), "{error}");
@@ -120,7 +120,10 @@ fn a_thread_that_exits_without_waiting_leaves_its_copies_in_flight_for_good() {
         }
         load_shared::<u32>(shared_base());
     });
-    assert!(error.to_string().ends_with("and exited without waiting for it"), "{error}");
+    assert!(
+        error.to_string().contains("and exited without waiting for it\ncall `cp_async_commit`"),
+        "{error}"
+    );
 }
 
 #[test]

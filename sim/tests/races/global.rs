@@ -20,6 +20,17 @@ fn neighbour_of_the_block(right: bool, data: u64) {
     load_global::<u32>(word(data, (t + 32) % 64)); // neighbour_of_the_block
 }
 
+/// The first pair that races is of one warp, others are not.
+fn one_thread_for_all_global(right: bool, data: u64) {
+    if thread_idx().x == 5 {
+        store_global(word(data, 0), 9_u32); // one_thread_for_all_global
+    }
+    if right {
+        sync_threads();
+    }
+    load_global::<u32>(word(data, 0)); // one_thread_for_all_global
+}
+
 fn stencil_in_place(right: bool, data: u64) {
     // A thread reads what the first thread of the next block writes.
     let i = number();
@@ -472,6 +483,7 @@ const fn unfenced(name: &'static str, kernel: fn(bool, u64)) -> Case {
 
 pub const CASES: &[Case] = &[
     Case::race("neighbour_of_the_block", neighbour_of_the_block, Block, [Write, Read]),
+    Case::race("one_thread_for_all_global", one_thread_for_all_global, Block, [Write, Read]),
     Case::race("stencil_in_place", stencil_in_place, Grid, [Read, Write]).blocks(4),
     Case::race("blocks_write_one_word", blocks_write_one_word, Grid, [Write, Write]).blocks(4),
     Case::race("sum_without_atomics", sum_without_atomics, Grid, [Write, Write]).blocks(2),

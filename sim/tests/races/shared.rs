@@ -21,6 +21,35 @@ fn reversal(right: bool, _: u64) {
     load_shared::<u32>(at(63 - t)); // reversal
 }
 
+/// The first pair that races is of one warp, others are not: only a barrier of the block orders all.
+fn transposed_tile(right: bool, _: u64) {
+    let (row, column) = (thread_idx().x / 32, thread_idx().x % 32);
+    for rows in (0..32).step_by(8) {
+        store_shared(at(33 * (rows + row) + column), column); // transposed_tile
+    }
+    if right {
+        sync_threads();
+    }
+    for rows in (0..32).step_by(8) {
+        load_shared::<u32>(at(33 * column + rows + row)); // transposed_tile
+    }
+}
+
+fn one_thread_for_all(right: bool, _: u64) {
+    if thread_idx().x == 5 {
+        store_shared(at(0), 9_u32); // one_thread_for_all
+    }
+    if right {
+        sync_threads();
+    }
+    load_shared::<u32>(at(0)); // one_thread_for_all
+}
+
+fn all_write_one_word(right: bool, _: u64) {
+    let t = thread_idx().x;
+    store_shared(at(if right { t } else { 0 }), t); // all_write_one_word
+}
+
 fn tile_refilled(right: bool, data: u64) {
     let t = thread_idx().x;
     store_shared(at(t), t);
@@ -280,6 +309,9 @@ fn transpose_in_place(right: bool, _: u64) {
 
 pub const CASES: &[Case] = &[
     Case::race("reversal", reversal, Block, [Write, Read]),
+    Case::race("transposed_tile", transposed_tile, Block, [Write, Read]).threads(256),
+    Case::race("one_thread_for_all", one_thread_for_all, Block, [Write, Read]),
+    Case::race("all_write_one_word", all_write_one_word, Block, [Write, Write]).threads(96),
     Case::race("tile_refilled", tile_refilled, Block, [Read, Write]),
     Case::race("loop_without_second_barrier", loop_without_second_barrier, Block, [Read, Write]),
     Case::race("two_warps_write_one_word", two_warps_write_one_word, Block, [Write, Write]),

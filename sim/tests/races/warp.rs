@@ -32,6 +32,17 @@ fn shuffle(right: bool, _: u64) {
     );
 }
 
+/// Every pair that races is of one warp, in a block of two.
+fn pairs_of_two_warps(right: bool, _: u64) {
+    let t = thread_idx().x;
+    store_shared(at(t), t); // pairs_of_two_warps
+    if right {
+        sync_warp(FULL);
+    }
+    load_shared::<u32>(at(t ^ 1)); // pairs_of_two_warps
+    sync_threads();
+}
+
 fn vote(right: bool, _: u64) {
     exchange(
         right,
@@ -135,6 +146,7 @@ fn butterfly(right: bool, data: u64) {
 
 pub const CASES: &[Case] = &[
     Case::race("shuffle", shuffle, Warp, [Write, Read]).threads(32),
+    Case::race("pairs_of_two_warps", pairs_of_two_warps, Warp, [Write, Read]),
     Case::race("vote", vote, Warp, [Write, Read]).threads(32),
     Case::race("matches", matches, Warp, [Write, Read]).threads(32),
     Case::race("reduction", reduction, Warp, [Write, Read]).threads(32),
