@@ -230,6 +230,24 @@ impl Profile {
         }
     }
 
+    /// Gives the text of a source file under the name that the profile has for it. Other files are
+    /// read from the disk when the profile is printed, where they are found.
+    ///
+    /// ```
+    /// # use moye_sim::profile::Profiler;
+    /// # use moye_sim::{GlobalMemory, Launch, intrinsics::sync_threads};
+    /// let profiler = Profiler::new();
+    /// Launch::new("k", 1, 32, &GlobalMemory::new()).profiler(&profiler).run(&sync_threads)?;
+    /// let mut profile = profiler.take();
+    /// let (file, line) = profile.kernels[0].lines.keys().next().unwrap().clone();
+    /// profile.add_source(&file, &format!("{}bar.sync", "\n".repeat(line as usize - 1)));
+    /// assert!(profile.to_text(None).contains(&format!("{file}:{line}: bar.sync")));
+    /// # Ok::<(), moye_sim::LaunchError>(())
+    /// ```
+    pub fn add_source(&mut self, file: &str, text: &str) {
+        self.sources.set(file, text);
+    }
+
     /// Counts the plain arithmetic of the kernels in the text of a PTX module: the instructions of
     /// the program, not how often they are executed. Kernels that are not in it stay as they are.
     ///

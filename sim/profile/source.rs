@@ -20,6 +20,12 @@ impl Sources {
         self.with(file, |lines| Some(lines.to_vec())).unwrap_or_default()
     }
 
+    /// Sets the text of a file, which is not read then.
+    pub fn set(&self, file: &str, text: &str) {
+        let lines = text.lines().map(str::to_owned).collect();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(file.to_owned(), Some(lines));
+    }
+
     fn with<T>(&self, file: &str, look: impl FnOnce(&[String]) -> Option<T>) -> Option<T> {
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = files.entry(file.to_owned()).or_insert_with(|| {

@@ -85,17 +85,18 @@ pub(super) fn arithmetic(kernel: &KernelProfile) -> String {
 
 pub(super) fn heading(profiled: &KernelProfile) -> String {
     let KernelProfile { kernel, grid, block, shared_bytes, launches, .. } = profiled;
+    let launches = if *launches == 1 { "1 launch".to_owned() } else { format!("{launches} launches") };
     let sample = match profiled.sector_sample {
         1 => String::new(),
         sample => format!(" (about, by a sample of one in {sample})"),
     };
     let KernelProfile { sectors_read, sectors_written, .. } = profiled;
     format!(
-        "kernel `{kernel}`: {launches} launches, grid {grid}, block {block}, {shared_bytes} bytes of shared memory, {sectors_read} sectors read and {sectors_written} written{sample}\n"
+        "kernel `{kernel}`: {launches}, grid {grid}, block {block}, {shared_bytes} bytes of shared memory, {sectors_read} sectors read and {sectors_written} written{sample}\n"
     )
 }
 
-/// What a card makes of a kernel, by name.
+/// What a card makes of a kernel, by name. Without its registers, occupancy is an upper bound.
 pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str, String)> {
     let mut facts = vec![("card", format!("{} ({})", card.name, card.arch()))];
     if let Some((instruction, arch)) = card.lacks(kernel) {
@@ -103,12 +104,15 @@ pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str,
         return facts;
     }
     let occupancy = kernel.occupancy(card);
-    let registers =
-        kernel.registers.map_or("registers are not known".to_owned(), |n| format!("{n} registers"));
+    // Registers may allow fewer blocks.
+    let (at_most, registers) = match kernel.registers {
+        Some(registers) => ("", format!("{registers} registers")),
+        None => ("at most ", "registers are not known".to_owned()),
+    };
     facts.push((
         "occupancy",
         format!(
-            "{:.0}%, {} of {} warps: {} blocks on a multiprocessor by {} ({registers})",
+            "{at_most}{:.0}%, {} of {} warps: {} blocks on a multiprocessor by {} ({registers})",
             100.0 * occupancy.fraction(),
             occupancy.warps,
             occupancy.most_warps,
@@ -121,7 +125,7 @@ pub(super) fn on_card(kernel: &KernelProfile, card: &Card) -> Vec<(&'static str,
     let bound = format!("at least {} a launch by {}", micro(roofline.seconds()), roofline.limit());
     let times: Vec<_> =
         roofline.times.iter().map(|(unit, seconds)| format!("{unit} {}", micro(*seconds))).collect();
-    facts.push(("roofline", format!("{bound} ({})", times.join(", "))));
+    facts.push(("roofline", format!("{bound} ({}), plain arithmetic not counted", times.join(", "))));
     if !roofline.no_rate.is_empty() {
         let types: Vec<_> = roofline.no_rate.iter().map(String::as_str).collect();
         let types = types.join(", ");

@@ -138,7 +138,7 @@ fn text_json_and_html_hold_the_lines_with_their_figures_and_what_limits_the_kern
     let (text, json, html) =
         (profile.to_text(Some(&card)), profile.to_json(Some(&card)), profile.to_html(Some(&card)));
     for part in [
-        "kernel `k`: 1 launches",
+        "kernel `k`: 1 launch, grid",
         "12.5%",
         "// a column of \"quotes\" & <tags>",
         "card: H100 (sm_90)",
@@ -323,15 +323,15 @@ fn registers_limit_the_blocks_that_fit_and_the_text_says_where_they_are_from() {
     let card = Card::named("H100").unwrap();
     let before = profile.kernel("k").unwrap().occupancy(&card);
     assert_eq!((before.blocks, before.limit), (6, "shared memory"));
-    assert!(profile.to_text(Some(&card)).contains("registers are not known"));
+    let text = profile.to_text(Some(&card));
+    let bound = "occupancy: at most 75%, 48 of 64 warps: 6 blocks on a multiprocessor by shared memory (registers are not known)";
+    assert!(text.contains(bound) && text.contains("plain arithmetic not counted"), "{text}");
     profile.set_registers("k", 128);
     let after = profile.kernel("k").unwrap().occupancy(&card);
     assert_eq!((after.blocks, after.limit, after.fraction()), (2, "registers", 0.25));
-    assert!(
-        profile
-            .to_text(Some(&card))
-            .contains("25%, 16 of 64 warps: 2 blocks on a multiprocessor by registers (128 registers")
-    );
+    assert!(profile.to_text(Some(&card)).contains(
+        "occupancy: 25%, 16 of 64 warps: 2 blocks on a multiprocessor by registers (128 registers"
+    ));
     assert!(profile.to_json(Some(&card)).contains("\"registers\":128"));
 }
 
@@ -494,4 +494,46 @@ fn a_type_without_a_rate_is_named_and_left_out_of_the_roofline() {
     let f16_to_f32 = time("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "RTX 4090");
     assert!((fp8 / f16 - 1.0).abs() < 1e-3, "twice the operations at twice the rate");
     assert!((f16_to_f32 / f16 - 2.0).abs() < 1e-3, "half the rate on a GeForce");
+}
+
+#[test]
+fn a_page_has_the_sum_under_its_columns_lines_shaded_by_share_and_the_limit_in_the_head() {
+    let data = GlobalMemory::new();
+    let all = filled(&data);
+    let from = all.address();
+    let profiler = Profiler::new();
+    let kernel = || {
+        let t = u64::from(thread_idx().x);
+        load_global::<u32>(from + 4 * t); // one row
+        load_global::<u32>(from + 128 * t); // one column
+    };
+    Launch::new("k", 1, 32, &data).profiler(&profiler).run(&kernel).unwrap();
+    let mut profile = profiler.take();
+    let h100 = Card::named("H100").unwrap();
+    let kernel = profile.kernel("k").unwrap();
+    let limit = h100.roofline(kernel).limit();
+    let page = profile.to_html(Some(&h100));
+    assert!(page.contains("<h2>kernel `k`: 1 launch, grid"), "{page}");
+    let head = page.split("<table").next().unwrap();
+    assert!(head.contains(&format!("<p>Limited by <b>{limit}</b> on H100.</p>")), "{head}");
+    // The figures are one table: as many cells in each row, the sum last.
+    let table = page.split("<table>").nth(1).unwrap().split("</table>").next().unwrap();
+    assert_eq!(page.matches("<table>").count(), 1, "{page}");
+    let rows: Vec<_> =
+        table.lines().filter(|row| row.starts_with("<tr") && !row.contains("colspan")).collect();
+    let cells = |row: &str| row.matches("<td").count() + row.matches("<th").count();
+    assert!(rows.iter().all(|row| cells(row) == cells(rows[0])), "{table}");
+    assert!(rows.last().unwrap().contains("<td>all lines</td>"), "{table}");
+    // 4 of 36 sectors, and 32.
+    let share = |comment: &str| {
+        let row = rows.iter().find(|row| row.contains(comment)).unwrap_or_else(|| panic!("{table}"));
+        let (_, rest) = row.split_once(" title=\"").unwrap_or_else(|| panic!("not shaded: {row}"));
+        rest.split_once('%').unwrap().0.parse::<u32>().unwrap()
+    };
+    assert_eq!((share("// one row"), share("// one column")), (11, 89), "of {limit}: {table}");
+    // Where the sources are not found, the given text is shown.
+    let (file, _) = profile.kernels[0].lines.keys().next().unwrap().clone();
+    profile.add_source(&file, &"    embedded();\n".repeat(1000));
+    assert!(profile.to_html(None).contains("</span>    embedded();"), "{}", profile.to_html(None));
+    assert!(profile.to_html(None).contains("shaded by its share of instruction issue"));
 }

@@ -11,6 +11,7 @@ use moye_bench::dtype::{Member, Stored};
 use moye_bench::{Majors, Size};
 use moye_build::PtxFile;
 use moye_build::report::{Ptxas, Report};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
@@ -123,6 +124,7 @@ impl Profile {
             },
         };
         set_registers(&mut profile, device.arch())?;
+        add_sources(&mut profile);
         if let Some(path) = &self.html {
             return fs::write(path, profile.to_html(Some(&card)))
                 .with_context(|| format!("cannot write {}", path.display()));
@@ -237,6 +239,19 @@ fn set_registers(profile: &mut Counted, arch: Arch) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Sources of the kernels by their names in a profile, from the build of this program: it may run
+/// where they are not.
+const SOURCES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/sources.rs"));
+
+/// Adds the sources of the lines of a profile.
+fn add_sources(profile: &mut Counted) {
+    let lines = profile.kernels.iter().flat_map(|kernel| kernel.lines.keys());
+    let files: BTreeSet<String> = lines.map(|(file, _)| file.clone()).collect();
+    for (file, text) in SOURCES.iter().filter(|(file, _)| files.contains(*file)) {
+        profile.add_source(file, text);
+    }
 }
 
 #[cfg(test)]

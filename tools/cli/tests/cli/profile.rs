@@ -38,6 +38,8 @@ fn a_product_is_profiled_as_text_json_and_html() {
     assert_eq!(profile(&["--html", "profile.html"]), "");
     let page = fs::read_to_string(folder.path().join("profile.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("<h3>device/kernels/"), "{page}");
+    // The folder is no checkout.
+    assert!(page.contains("</span>    "), "the sources are in it: {page}");
 }
 
 #[test]
