@@ -138,7 +138,7 @@ fn text_json_and_html_hold_the_lines_with_their_figures_and_what_limits_the_kern
     let (text, json, html) =
         (profile.to_text(Some(&card)), profile.to_json(Some(&card)), profile.to_html(Some(&card)));
     for part in [
-        "kernel `k`: 1 launches",
+        "kernel `k`: 1 launch, grid",
         "12.5%",
         "// a column of \"quotes\" & <tags>",
         "card: H100 (sm_90)",
