@@ -2,7 +2,7 @@
 //! that reduces the splits.
 #![allow(non_snake_case, reason = "tensors have CuTe's names")]
 
-use super::arguments::{Arguments, Strides, Window};
+use super::arguments::{Arguments, Window};
 use super::config::{Config, ElementOf, Half, Mma, SmemO, SmemQ};
 use super::recompute::{Source, is_hit, recompute_rows};
 use super::reference::is_far;

@@ -9,7 +9,6 @@ use moye_device::kernel::KernelParam;
 use moye_device::math;
 use moye_device::memory::Element;
 use moye_device::tensor::{Access, Engine, Fragment, StaticLayout, Tensor};
-use moye_device::unroll;
 
 /// The type of `alpha`, `beta`, the bias and the activation's arithmetic.
 pub trait Scalar: Fma + KernelParam + PartialEq {
@@ -110,7 +109,7 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
     // In groups, each a branch of its own: the condition is not tested for each element, and the
     // compiler schedules what is between two branches at once, in time that grows with the square
     // of its length.
-    unroll!(for group in 0..({ (LR::LAYOUT.size() as usize).div_ceil(GROUP) }) {
+    for group in 0..count.div_ceil(GROUP) {
         let group = group * GROUP..((group + 1) * GROUP).min(count);
         match opaque(arguments.activation) {
             RELU => {
@@ -135,7 +134,7 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
             }
             _ => {}
         }
-    });
+    }
     transform(&values, results, |value| value);
 }
 
