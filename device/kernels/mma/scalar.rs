@@ -146,6 +146,8 @@ const GELU: u32 = Activation::Gelu as u32;
 const GELU_TANH: u32 = Activation::GeluTanh as u32;
 const SILU: u32 = Activation::Silu as u32;
 
+// The activations are functions of their own on the host: inlined into each kernel they would be
+// most of the time that a build of the kernels takes for the simulator.
 impl Scalar for f32 {
     const ONE: Self = 1.0;
     const NOTHING: Self = -0.0;
@@ -154,27 +156,33 @@ impl Scalar for f32 {
     fn relu(self) -> Self {
         math::relu(self)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu(self) -> Self {
         math::fast::gelu(self)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu_tanh(self) -> Self {
         math::fast::gelu_tanh(self)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn silu(self) -> Self {
         math::fast::silu(self)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu_of_two(pair: [Self; 2]) -> [Self; 2] {
         math::fast::gelu_of_two(pair)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu_tanh_of_two(pair: [Self; 2]) -> [Self; 2] {
         math::fast::gelu_tanh_of_two(pair)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn silu_of_two(pair: [Self; 2]) -> [Self; 2] {
         math::fast::silu_of_two(pair)
     }
@@ -196,7 +204,8 @@ impl Scalar for f64 {
     fn relu(self) -> Self {
         if self < 0.0 { 0.0 } else { self }
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu(self) -> Self {
         // The exponential of `-40^2 / 2` is 0.
         let below = (-self.abs()).max(-40.0);
@@ -208,13 +217,15 @@ impl Scalar for f64 {
         let above = if self < 0.0 { -0.0 } else { self };
         (below * root).fma(other * tail.fma(-0.5 * rounded, tail), above)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu_tanh(self) -> Self {
         let below = (-self.abs()).max(LEAST_F64);
         let inner = below * (below * below).fma(GELU_FACTOR * GELU_CUBE, GELU_FACTOR);
         gated_f64(self, below, inner.max(LEAST_F64))
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn silu(self) -> Self {
         let below = (-self.abs()).max(LEAST_F64);
         gated_f64(self, below, below)
@@ -301,15 +312,18 @@ impl Scalar for i32 {
     fn relu(self) -> Self {
         if self < 0 { 0 } else { self }
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu(self) -> Self {
         self
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn gelu_tanh(self) -> Self {
         self
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never))]
     fn silu(self) -> Self {
         self
     }
