@@ -285,8 +285,10 @@ macro_rules! unroll {
     };
     (@each $name:ident $body:block; $($value:expr,)*) => {{ $($crate::unroll!(@one $name $value, $body);)* }};
     (@below $end:tt $name:ident $body:block; $($value:literal)*) => {{
+        // An iteration that never runs is compiled too: with the number 0, so that its arithmetic
+        // is within the range.
         $(if const { $value < $end } {
-            $crate::unroll!(@one $name $value, $body);
+            $crate::unroll!(@one $name const { if $value < $end { $value } else { 0 } }, $body);
         })*
     }};
     (@one $name:ident $value:expr, $body:block) => {{
