@@ -73,6 +73,16 @@ fn one(kind: Kind, declaration: &Declaration) -> Result<TokenStream> {
     let (impl_generics, _, where_clause) = bounds.split_for_impl();
     let (_, arguments, _) = generics.split_for_impl();
     let declared = structure(kind, declaration);
+    // Inherent, so that a launch can name it without the trait.
+    let threads = |of: TokenStream| {
+        quote! {
+            #[allow(dead_code, reason = "a kernel may have its threads from elsewhere")]
+            impl #impl_generics #name #arguments #where_clause {
+                /// The threads that take part.
+                pub const THREADS: u32 = <Self as #of>::THREADS;
+            }
+        }
+    };
     let implemented = match kind {
         Kind::StaticLayout => {
             no_type(ty.as_ref(), "static_layout")?;
@@ -99,21 +109,25 @@ fn one(kind: Kind, declaration: &Declaration) -> Result<TokenStream> {
         }
         Kind::TiledMma => {
             let [atom] = type_arguments(name, ty.as_ref(), "TiledMma", "TiledMma<Atom>")?;
+            let threads = threads(quote!(::moye_device::atom::StaticTiledMma));
             quote! {
                 impl #impl_generics ::moye_device::atom::StaticTiledMma for #name #arguments #where_clause {
                     type Atom = #atom;
                     const MMA: ::moye_device::atom::TiledMma<#atom> = #value;
                 }
+                #threads
             }
         }
         Kind::TiledCopy => {
             let [atom, element] = type_arguments(name, ty.as_ref(), "TiledCopy", "TiledCopy<Atom, Element>")?;
+            let threads = threads(quote!(::moye_device::atom::StaticTiledCopy));
             quote! {
                 impl #impl_generics ::moye_device::atom::StaticTiledCopy for #name #arguments #where_clause {
                     type Atom = #atom;
                     type Element = #element;
                     const COPY: ::moye_device::atom::TiledCopy<#atom, #element> = #value;
                 }
+                #threads
             }
         }
     };
