@@ -229,7 +229,7 @@ unsafe fn normalize<C: Config>(
         // A head's sink is split 0's.
         let sink = match row {
             Some(row) if tile.arguments.sinks.address() != 0 && tile.work.split == 0 => {
-                tile.arguments.sinks.read(tile.token(row).1.into())
+                tile.arguments.sinks.read(tile.token(row).1)
             }
             _ => f32::NEG_INFINITY,
         };
