@@ -28,8 +28,8 @@
 //!   and does not enable cuBLAS.
 //! - `candle`: products of `candle`'s tensors on the host, see [`interop::candle`](interop);
 //!   `candle-cuda`: also of those on a GPU, for which candle compiles its kernels by `nvcc`.
-//! - `simulator` (on by default): the code by which [`Device::sim`] runs kernels. It is most of a build;
-//!   a program that computes on GPUs alone leaves it out.
+//! - `simulator` (on by default): the code by which [`Device::sim`] runs kernels. It is most of a
+//!   build; a program that computes on GPUs alone leaves it out.
 //! - `ladder`: the kernels of the guide's steps.
 //! - `tune`: `Tuning`, which reads and writes the tiles and split-K slices that `moye tune` has
 //!   measured, for `Matmul::tuned`.

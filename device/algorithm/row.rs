@@ -3,8 +3,8 @@
 //! A kernel that reduces along rows and then uses the elements again reads each of them once if the
 //! threads that share a row hold it in registers. [`RowShape`] says how many threads that are, from
 //! a few lanes to the blocks of a cluster; [`RowTile`] and [`RowCopy`] are the tile of a block and
-//! its tiled copy, and [`RowTeam`] reduces across the threads of a row. A kernel is generic over the
-//! shape, and the launch chooses an instance by the length of the rows ([`RowShape::COLUMNS`]).
+//! its tiled copy, and [`RowTeam`] reduces across the threads of a row. A kernel is generic over
+//! the shape, and the launch chooses an instance by the length of the rows ([`RowShape::COLUMNS`]).
 //!
 //! ```
 //! # #![allow(non_snake_case)]
@@ -291,9 +291,9 @@ impl<C: RowShape> RowTeam<C> {
     /// The team of this thread.
     ///
     /// # Safety
-    /// All threads of the block make one, and `scratch` belongs to it until the kernel ends. Grid and
-    /// block are those of the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a cluster
-    /// for each row.
+    /// All threads of the block make one, and `scratch` belongs to it until the kernel ends. Grid
+    /// and block are those of the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a
+    /// cluster for each row.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {
@@ -336,8 +336,8 @@ impl<C: RowShape> RowTeam<C> {
         (thread.is_multiple_of(C::THREADS) && rank == 0).then(|| tile * C::ROWS + thread / C::THREADS)
     }
 
-    /// Combines each row's values of all threads that share it; all of them get the result. Same bits
-    /// in every run: the order depends on the shape alone.
+    /// Combines each row's values of all threads that share it; all of them get the result. Same
+    /// bits in every run: the order depends on the shape alone.
     ///
     /// # Safety
     /// All threads of the block (of the cluster) call it together, at most four times in a kernel.
@@ -403,8 +403,8 @@ impl<C: RowShape> RowTeam<C> {
 }
 
 impl<C: RowShape> RowTeam<C> {
-    /// Elements of the vectors that are loaded before they are used: enough to hide the latency, and
-    /// few enough for 64 registers a thread.
+    /// Elements of the vectors that are loaded before they are used: enough to hide the latency,
+    /// and few enough for 64 registers a thread.
     const GROUP: usize = 16;
 
     /// The elements `from..to` of a thread's part, each vector by one predicated load; 0 out of
@@ -464,8 +464,9 @@ impl<C: RowShape> RowTeam<C> {
         values.convert()
     }
 
-    /// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the same
-    /// place, 0 out of bounds; a few vectors are loaded at a time, so that few registers hold them.
+    /// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the
+    /// same place, 0 out of bounds; a few vectors are loaded at a time, so that few registers hold
+    /// them.
     ///
     /// # Safety
     /// Same contract as [`load`](Self::load).
@@ -528,8 +529,8 @@ impl<C: RowShape> RowTeam<C> {
         }
     }
 
-    /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has no
-    /// effect on the reduction that follows.
+    /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has
+    /// no effect on the reduction that follows.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fill_outside<P, S, LG, L>(

@@ -25,7 +25,7 @@ pub(super) const ENDED: Error = Error::Capture {
     way_out: "record it again on the stream that launches the graph",
 };
 
-/// The error for a code of the driver's function `call` that tells of a capture.
+/// The error for a code of the driver's function `call` that is about a capture.
 pub(crate) fn of_code(call: &'static str, code: DriverCode) -> Option<Error> {
     Some(match code.number() {
         // CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_ERROR_CAPTURED_EVENT

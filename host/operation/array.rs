@@ -42,7 +42,7 @@ impl Dtype {
         Self::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// Of a Rust type, if there is such a type.
+    /// The one that is a Rust type, if there is one.
     pub fn of<T: Element>() -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| match dtype {
             Self::F32 => T::NAME == <f32 as Element>::NAME,

@@ -51,7 +51,7 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
         .map(|operand| match operand.role {
             Role::Input | Role::Optional => given.next().cloned().flatten(),
             Role::Result => written.next().cloned(),
-            // Only where a case asks for all that is optional.
+            // Only where a case has all that is optional.
             Role::OptionalResult => written.next().filter(|_| inputs.iter().all(Option::is_some)).cloned(),
         })
         .collect();

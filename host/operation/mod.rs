@@ -1,10 +1,10 @@
 //! An operation: what it computes for which problem, the plans that compute it, and their launch.
 //!
-//! An operation implements [`Operation`]: the problem (all that the choice of a plan depends on), the
-//! candidates for a problem on a card, their cost, and the launch of one. What is common to all
+//! An operation implements [`Operation`]: the problem (all that the choice of a plan depends on),
+//! the candidates for a problem on a card, their cost, and the launch of one. What is common to all
 //! operations is written here, once: [`run`] plans, launches, and launches again without planning
-//! what a thread has computed before. A [`Declaration`] is what program, Python and the test harness
-//! know of an operation: its operands, options, reference and cases, as data.
+//! what a thread has computed before. A [`Declaration`] is what program, Python and the test
+//! harness know of an operation: its operands, options, reference and cases, as data.
 
 mod array;
 mod declaration;
@@ -122,7 +122,7 @@ pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O:
     let launch = || {
         let plan = plan::<O>(stream.device(), problem)?;
         let module = stream.device().load(O::ptx())?;
-        // SAFETY: the caller's contract.
+        // SAFETY: the call's addresses are the problem's operands, on the stream's device.
         unsafe { O::launch(&plan, problem, call, &Launcher { stream, module }) }
     };
     // SAFETY: the caller's contract: the call's addresses are the problem's operands.

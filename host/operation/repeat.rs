@@ -1,5 +1,5 @@
-//! What a thread keeps of operations that repeat: plans by problem, and the launches of calls as the
-//! driver takes them.
+//! What a thread keeps of operations that repeat: plans by problem, and the launches of calls as
+//! the driver takes them.
 
 use super::Operation;
 use crate::Result;

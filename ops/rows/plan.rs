@@ -109,13 +109,15 @@ pub fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
     SHAPES.iter().enumerate().filter_map(fits).collect()
 }
 
-/// The estimated time in microseconds: the bytes of `passes` arrays at the card's bandwidth, divided
-/// by the share of the threads' registers that hold elements, and less for rows that start anywhere.
+/// The estimated time in microseconds: the bytes of `passes` arrays at the card's bandwidth,
+/// divided by the share of the threads' registers that hold elements, and less for rows that start
+/// anywhere.
 pub fn cost(plan: &Plan, problem: &Problem, card: &Rates, passes: f64) -> f64 {
     let shape = SHAPES[plan.instance];
     let bytes = f64::from(problem.rows) * f64::from(problem.columns) * problem.dtype.bytes() as f64 * passes;
     let held = f64::from(problem.columns) / f64::from(shape.columns * plan.cluster);
-    // An SM waits at barriers if few blocks fit on it; a cluster's barrier takes longer than a block's.
+    // An SM waits at barriers if few blocks fit on it; a cluster's barrier takes longer than a
+    // block's.
     let barriers = match (plan.threads / plan.rows, plan.cluster) {
         (0..=32, _) => 1.0,
         (_, 1) => 1.02,

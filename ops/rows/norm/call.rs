@@ -140,7 +140,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
                 (arguments.addresses[place], arguments.strides[place]) = (*address, *stride);
             }
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the call's arrays are on the stream's device until the work is complete.
         unsafe {
             match x.dtype {
                 Dtype::F32 => operation::run::<RmsNorm<f32>>(stream, &problem, &arguments)?,

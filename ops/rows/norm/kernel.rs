@@ -5,13 +5,13 @@ use moye_device::algorithm::*;
 use moye_device::prelude::*;
 
 /// `h = x + residual`; `y = h / sqrt(mean(h^2) + eps) * weight`, along rows; a block for each
-/// `C::ROWS` rows, or a cluster for each row. Without `residual` or `weight` their address is 0. `h`
-/// is written to `sum` unless its address is 0.
+/// `C::ROWS` rows, or a cluster for each row. Without `residual` or `weight` their address is 0.
+/// `h` is written to `sum` unless its address is 0.
 ///
 /// # Safety
 /// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `ld[0..4]` apart; `weight` holds
-/// `n`. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is at most `C::COLUMNS`, times the
-/// blocks of a cluster. What is written is the same as, or disjoint from, each of the others.
+/// `n`. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is at most `C::COLUMNS`, times
+/// the blocks of a cluster. What is written is the same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
     shared = (scratch: SharedArray<f32, RowScratch>),

@@ -1,6 +1,6 @@
 //! RMSNorm along the last axis: `h = x + residual`, `y = h / sqrt(mean(h^2) + eps) * weight`.
 //!
-//! Elements are f32, f16 or bf16, computed in f32. The sum `h` is kept where it is asked for.
+//! Elements are f32, f16 or bf16, computed in f32. The sum `h` is kept in `sum`, if a call has it.
 
 pub mod kernel;
 
@@ -124,8 +124,8 @@ mod host {
         /// As for [`RmsNorm::run`].
         ///
         /// # Safety
-        /// Until the work is complete, no other stream writes the elements of what is read, or reads
-        /// or writes those of `y` and `sum`.
+        /// Until the work is complete, no other stream writes the elements of what is read, or
+        /// reads or writes those of `y` and `sum`.
         pub unsafe fn run_on(
             &self,
             stream: &Stream,

@@ -60,7 +60,7 @@ impl<T: SoftmaxKernels> Operation for Softmax<T> {
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn softmax(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
     unsafe { run("softmax", stream, call, false) }
 }
 
@@ -69,7 +69,7 @@ pub unsafe fn softmax(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn log_softmax(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
     unsafe { run("log_softmax", stream, call, true) }
 }
 
@@ -88,7 +88,7 @@ unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -
     for addresses in &rows.launches {
         let (ldx, ldy) = (rows.strides[0], rows.strides[1]);
         let arguments = Arguments { x: addresses[0], y: addresses[1], ldx, ldy, scale, log };
-        // SAFETY: the caller's contract.
+        // SAFETY: the call's arrays are on the stream's device until the work is complete.
         unsafe {
             match x.dtype {
                 Dtype::F32 => operation::run::<Softmax<f32>>(stream, &problem, &arguments)?,

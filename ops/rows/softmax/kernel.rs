@@ -42,8 +42,8 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
     let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
     let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
 
-    // The greatest is taken off before the scale, which would magnify its rounding error or overflow.
-    // For a negative scale that is the least element.
+    // The greatest is taken off before the scale, which would magnify its rounding error or
+    // overflow. For a negative scale that is the least element.
     let sign = if scale < 0.0 { -1.0 } else { 1.0 };
     tXrX.apply(|x| x * sign);
     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);

@@ -21,7 +21,8 @@ fn reversal(right: bool, _: u64) {
     load_shared::<u32>(at(63 - t)); // reversal
 }
 
-/// The first pair that races is of one warp, others are not: only a barrier of the block orders all.
+/// The first pair that races is of one warp, others are not: only a barrier of the block orders
+/// all.
 fn transposed_tile(right: bool, _: u64) {
     let (row, column) = (thread_idx().x / 32, thread_idx().x % 32);
     for rows in (0..32).step_by(8) {
