@@ -166,7 +166,7 @@ impl Simulated {
     pub unsafe fn add<P: Params>(&self, kernel: &Kernel<P>, grid: Grid, parameters: P) -> Result<bool> {
         self.with_joined(|joined| {
             let Some(Joined { number, at }) = joined else { return Ok(false) };
-            // SAFETY: the kernel's contract holds whenever the graph runs, as the caller has promised.
+            // SAFETY: the kernel's contract holds whenever the graph is launched.
             let launch = unsafe { Launch::new((kernel, grid, parameters), *number, at.after.clone()) };
             at.after = at.capture.valid(|state| {
                 state.recording.launches.push(launch);
