@@ -15,9 +15,18 @@
 //! ///
 //! /// # Safety
 //! /// `x` and `y` hold `m` rows, which start at multiples of 16 bytes; `n` is at most `C::COLUMNS`.
-//! #[kernel(threads = C::BLOCK, shared = (scratch: SharedArray<f32, RowScratch>), instances = scaled<f32 | bf16, Warp | Block256>)]
-//! pub unsafe fn scaled<T: Element + Convert<f32>, C: RowShape>(x: Global<T>, y: GlobalMut<T>, m: u32, n: u32, ld: RowStride)
-//! where
+//! #[kernel(
+//!     threads = C::BLOCK,
+//!     shared = (scratch: SharedArray<f32, RowScratch>),
+//!     instances = scaled<f32 | bf16, Warp | Block256>
+//! )]
+//! pub unsafe fn scaled<T: Element + Convert<f32>, C: RowShape>(
+//!     x: Global<T>,
+//!     y: GlobalMut<T>,
+//!     m: u32,
+//!     n: u32,
+//!     ld: RowStride,
+//! ) where
 //!     f32: Convert<T>,
 //! {
 //!     let mut team = RowTeam::<C>::new(scratch);

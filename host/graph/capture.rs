@@ -95,7 +95,7 @@ struct Recorder<'a>(&'a Simulated);
 
 impl Drop for Recorder<'_> {
     fn drop(&mut self) {
-        // After `end_capture` there is none left to end.
+        // After `end_capture` no capture is left to end.
         let _ = self.0.end_capture();
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Workspace<'a> {
     is_captured: bool,
 }
 
-/// The memory that launches use; [`Default`] is none.
+/// The memory that launches use; [`Default`] is no memory.
 #[cfg(feature = "matmul-common")]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Used {

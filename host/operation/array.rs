@@ -111,7 +111,7 @@ impl Array {
     /// The elements of a matrix.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the type is none of [`Dtype`].
+    /// [`Error::Unsupported`] if [`Dtype`] has no such type.
     pub fn of<T: Element>(operation: &'static str, matrix: &Matrix<'_, T>) -> Result<Self> {
         let shape = vec![matrix.rows(), matrix.cols()];
         Self::new::<T>(operation, shape, matrix.shape().strides(), matrix.data().address())

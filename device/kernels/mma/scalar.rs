@@ -106,9 +106,9 @@ pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
             values.set(e, S::ONE.fma(bias.get(e).widen(), values.get(e)));
         }
     }
-    // In groups, each a branch of its own: the condition is not tested for each element, and the
-    // compiler schedules what is between two branches at once, in time that grows with the square
-    // of its length.
+    // A branch for each group: the kernel does not test the condition for each element, and the
+    // compiler schedules the instructions between two branches at once, in time that grows with the
+    // square of their number.
     for group in 0..count.div_ceil(GROUP) {
         let group = group * GROUP..((group + 1) * GROUP).min(count);
         match opaque(arguments.activation) {

@@ -71,7 +71,8 @@ mod host {
     /// let device = Device::sim();
     /// let x = device.upload(&[3.0f32, -3.0, 0.5, 0.5])?;
     /// let mut y = device.alloc_uninit::<f32>(4)?;
-    /// RmsNorm::new(Matrix::row_major(&x, 2, 2)?).eps(0.0).run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
+    /// let norm = RmsNorm::new(Matrix::row_major(&x, 2, 2)?).eps(0.0);
+    /// norm.run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
     /// assert_eq!(y.download()?, [1.0, -1.0, 1.0, 1.0]);
     /// # Ok::<(), moye::Error>(())
     /// ```
