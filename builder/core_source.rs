@@ -52,7 +52,7 @@ pub fn find(crate_dir: &Path) -> Result<CoreSource, BuildError> {
     find_in(&sysroot, named, &starts, &compiler_version()?)
 }
 
-/// The message where there is none.
+/// The message of a machine that lacks the source of `core`.
 pub(crate) fn missing(version: &str, looked_in: &[PathBuf]) -> String {
     let places: Vec<_> = looked_in.iter().map(|path| path.display().to_string()).collect();
     format!(
