@@ -99,7 +99,7 @@ mod tests {
             // The register holds another address by then.
             (&["add.s64 %rd2, table, %rd9", "mov.b64 %rd2, %rd7", "ld.global.b32 %r1, [%rd2]"], 0),
             (&["mov.b64 %rd1, counter", "add.s64 %rd2, %rd1, %rd9", "ld.global.b32 %r1, [%rd2]"], 0),
-            // A difference of addresses is not an address of an array.
+            // A comparison of addresses loads nothing.
             (&["mov.b64 %rd1, table", "setp.eq.s64 %p1, %rd1, %rd9", "ld.param.b64 %rd2, [k_param_0]"], 0),
         ] {
             let mut addresses = Addresses::default();

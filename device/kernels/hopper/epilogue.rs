@@ -170,8 +170,8 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
             add_bias::<G, G::Output>(values, arguments.bias, arguments, place);
         }
     }
-    // A branch for each group: the compiler schedules the instructions between two branches at once,
-    // in time that grows with the square of their number.
+    // A branch for each group: the compiler schedules the instructions between two branches at
+    // once, in time that grows with the square of their number.
     let mut from = 0;
     while from < values.len() {
         let to = if from + GROUP < values.len() { from + GROUP } else { values.len() };
