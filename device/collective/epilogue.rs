@@ -82,8 +82,8 @@ macro_rules! tuples {
             const IS_IDENTITY: bool = $($name::IS_IDENTITY)&&+;
             const ANYWHERE: bool = $($name::ANYWHERE)&&+;
 
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            #[cfg_attr(target_arch = "nvptx64", inline(always))]
+            #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
             unsafe fn element(&self, value: S, at: Coordinate) -> S {
                 let ($($name,)+) = self;
                 // SAFETY: `at` is an element of C if one of the parts is called for these only.
@@ -138,8 +138,8 @@ struct Vector<T: Element> {
 impl<T: Element> Vector<T> {
     /// # Safety
     /// The vector may be read.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn at(&self, at: Coordinate) -> T {
         let index = if self.by_row { at.row } else { at.column };
         let element = self.pointer.offset(i64::from(at.batch) * self.batch + i64::from(index));
@@ -173,8 +173,8 @@ macro_rules! vectors {
         impl<T: Element + Convert<f32>> Epilogue for $name<T> {
             const ANYWHERE: bool = true;
 
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            #[cfg_attr(target_arch = "nvptx64", inline(always))]
+            #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
             unsafe fn element(&self, $value: f32, at: Coordinate) -> f32 {
                 // SAFETY: the vector may be read.
                 let $own: f32 = unsafe { self.0.at(at) }.convert();
@@ -218,8 +218,8 @@ impl<T: Element, F> With<T, F> {
 impl<T: Element + Convert<f32>, F: Fn(f32, f32) -> f32 + Copy> Epilogue for With<T, F> {
     const ANYWHERE: bool = true;
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn element(&self, value: f32, at: Coordinate) -> f32 {
         let (row, column) = (i64::from(at.row) * self.strides.0, i64::from(at.column) * self.strides.1);
         let element = self.pointer.offset(i64::from(at.batch) * self.batch + row + column);
@@ -290,8 +290,8 @@ impl<M: Mainloop, E: Epilogue<M::Accumulator>> TileEpilogue<M> for ByElement<E> 
     #[inline(always)]
     unsafe fn load(&self, _: &WorkTile, _: &Team) {}
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
         if E::IS_IDENTITY {
             return;

@@ -32,15 +32,15 @@ pub trait FixUp: Element + Fma {
 macro_rules! words {
     ($($t:ty, |$a:ident, $b:ident| $sum:expr;)+) => { $(
         impl FixUp for $t {
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            #[cfg_attr(target_arch = "nvptx64", inline(always))]
+            #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
             fn plus(self, other: Self) -> Self {
                 let ($a, $b) = (self, other);
                 $sum
             }
 
-            #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            #[cfg_attr(target_arch = "nvptx64", inline(always))]
+            #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
             fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128 {
                 let values = [fragment[first], fragment[first + 1], fragment[first + 2], fragment[first + 3]];
                 Word128(values.map(Element::to_bits))
@@ -59,14 +59,14 @@ words! {
 }
 
 impl FixUp for f64 {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn plus(self, other: Self) -> Self {
         self + other
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128 {
         let [first, second] = [fragment[first], fragment[first + 1]].map(Self::to_bits);
         Word128([first as u32, (first >> 32) as u32, second as u32, (second >> 32) as u32])
@@ -79,14 +79,14 @@ impl FixUp for f64 {
 }
 
 impl FixUp for f16 {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn plus(self, other: Self) -> Self {
         self.fma(Self::ONE, other)
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn pack<L: StaticLayout>(fragment: &Fragment<Self, L>, first: usize) -> Word128 {
         let mut words = [0; 4];
         for i in 0..4 {
@@ -136,8 +136,8 @@ impl Workspace {
     /// # Safety
     /// All threads of the team call it with the same piece, when their accumulators are complete;
     /// counter and slots belong to the tile's pieces of this team's part of C.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn reduce<D: FixUp, L: StaticLayout>(
         self,
         accumulators: &mut Fragment<D, L>,
@@ -206,8 +206,8 @@ impl Workspace {
 ///
 /// # Safety
 /// The vectors are writable.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn leave<D: FixUp, L: StaticLayout>(accumulators: &Fragment<D, L>, team: &Team, to: u64) {
     for v in 0..const { L::LAYOUT.size() as usize / D::VALUES } {
         let vector = D::pack(accumulators, v * D::VALUES);
@@ -220,8 +220,8 @@ unsafe fn leave<D: FixUp, L: StaticLayout>(accumulators: &Fragment<D, L>, team: 
 ///
 /// # Safety
 /// The vectors are readable.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn add<D: FixUp, L: StaticLayout>(accumulators: &mut Fragment<D, L>, team: &Team, from: u64) {
     for v in 0..const { L::LAYOUT.size() as usize / D::VALUES } {
         // SAFETY: the vectors are readable.

@@ -26,8 +26,8 @@ pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, T
 /// Operands and epilogue point to readable memory, the sink to writable memory; C overlaps no
 /// operand, and has the shape of a [`ByElement`](super::ByElement). Each tile of C has one worker,
 /// or as many as the scheduler reduces.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)
 where
     M: Mainloop<Accumulator: FixUp>,
@@ -64,8 +64,8 @@ where
 ///
 /// # Safety
 /// As [`gemm`]; the grid is launched in clusters of `M::CLUSTER` blocks.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn gemm_warp_specialised<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
 where
     M: WarpSpecialised<Accumulator: FixUp>,
@@ -117,8 +117,8 @@ where
 ///
 /// # Safety
 /// One thread calls it; the kernel's contract.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn produce<M: WarpSpecialised, S: TileScheduler>(
     operands: M::Operands,
     stages: StagesOf<M>,
@@ -162,8 +162,8 @@ where
     ///
     /// # Safety
     /// All threads of the team call it; the kernel's contract.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn write<S: TileScheduler>(&mut self, scheduler: &S, tile: &WorkTile, tCrC: &mut Accumulators<M>) {
         let Self { mainloop, epilogue, sink, staging, team } = self;
         // SAFETY: all threads of the team write their parts of its tile.
@@ -185,8 +185,8 @@ where
     ///
     /// # Safety
     /// All threads of the team call it.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn finish(mut self) {
         // SAFETY: all threads of the team have written their last tile.
         unsafe {
@@ -206,8 +206,8 @@ where
     ///
     /// # Safety
     /// All threads of the team call it; the kernel's contract.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn cooperate<S: TileScheduler>(&mut self, mut scheduler: S) {
         // SAFETY: the caller's contract. Accumulators are written before they are read.
         unsafe {
@@ -229,8 +229,8 @@ where
     ///
     /// # Safety
     /// All threads of both teams call it; the kernel's contract.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn take_turns<S: TileScheduler>(&mut self, scheduler: S) {
         let (mut turns, number) = (Turns::new(scheduler, self.team.number), self.team.number);
         // SAFETY: the caller's contract. Accumulators are written before they are read. The other
@@ -268,8 +268,8 @@ const TURN: u32 = 5;
 ///
 /// # Safety
 /// As [`decrease_registers`].
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn give_registers<M: Mainloop>() {
     // SAFETY: all warps of the warpgroup execute it, with at least as many registers.
     unsafe {
@@ -286,8 +286,8 @@ unsafe fn give_registers<M: Mainloop>() {
 ///
 /// # Safety
 /// As [`increase_registers`].
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn take_registers<M: Mainloop>() {
     // SAFETY: all warps of the warpgroup execute it; others give the registers away.
     unsafe {

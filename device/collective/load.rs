@@ -102,8 +102,8 @@ where
     Smem: StaticLayout,
     C: GlobalToShared<S, Element = T> + GlobalToShared<WholeTiles<S>, Element = T>,
 {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn start(&mut self, tile: u32, stage: u32) {
         // SAFETY: the operand is readable, and no thread uses the stage.
         unsafe {
@@ -114,8 +114,8 @@ where
         }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn start_whole(&mut self, tile: u32, stage: u32) {
         let tile = self.tiles.at((.., .., .., tile)).whole(); // (CPY, CPY_BLK, CPY_K)
         let mut stage = self.stages.at((.., .., .., stage)); // (CPY, CPY_BLK, CPY_K)

@@ -134,8 +134,8 @@ const fn load_step(eighths: Option<u32>, first: u32, steps: u32) -> u32 {
 }
 
 /// Waits until at most `pending` tiles are on their way, and for all threads of the block.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 fn wait(pending: u32) {
     match pending {
         0 => cp_async_wait::<0>(),
@@ -162,8 +162,8 @@ impl<C: MultistageConfig> Mainloop for Multistage<C> {
         Self { operands, stages, thread }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
         let (blk_m, blk_n, blk_k) = const { Self::TILE };
         let (k, k_end) = (tile.k * blk_k, tile.k_end * blk_k);
@@ -173,8 +173,8 @@ impl<C: MultistageConfig> Mainloop for Multistage<C> {
         unsafe { Self::multiply((a, b), self.stages, self.thread, false, tCrC) };
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn complete(&mut self, _: &mut Accumulators<Self>) {
         // The next tile overwrites the stages.
         cp_async_wait_all();
@@ -200,8 +200,8 @@ impl<C: MultistageConfig> Multistage<C> {
     /// All threads of the tiled MMA call it with the same tile, `thread` is the caller's number,
     /// and no thread uses the stages. The matrices are readable. The stages are free again after
     /// `cp_async_wait_all` and a barrier.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn multiply(
         (mA, mB): (Matrix<Global<C::Element>, C::StridesA>, Matrix<Global<C::Element>, C::StridesB>),
         (sA, sB): StagesOf<Self>, // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)

@@ -143,22 +143,22 @@ impl<M: WarpSpecialised> Mainloop for PingPong<M> {
         Self(unsafe { M::start(operands, stages, thread, warpgroup) })
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
         // SAFETY: all threads of the tiled MMA call it with the same tile.
         unsafe { self.0.issue(tile, tCrC) }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
         // SAFETY: all threads of the tiled MMA call it, after `issue`.
         unsafe { self.0.complete(tCrC) }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn release(&mut self) {
         // SAFETY: called after `complete`; nothing that was begun refers to the stage.
         unsafe { self.0.release() }
@@ -168,8 +168,8 @@ impl<M: WarpSpecialised> Mainloop for PingPong<M> {
 impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
     type Producer = M::Producer;
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn init(operands: Self::Operands, stages: &StagesOf<Self>) {
         // SAFETY: all threads of the cluster call it before anything else.
         unsafe { M::init(operands, stages) }
@@ -181,22 +181,22 @@ impl<M: WarpSpecialised> WarpSpecialised for PingPong<M> {
         unsafe { M::producer(operands, stages) }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
         // SAFETY: the producer's tiles are those of the consumers, in their order.
         unsafe { M::load(producer, tile) }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn finish(producer: Self::Producer) {
         // SAFETY: called after the last tile.
         unsafe { M::finish(producer) }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn leave() {
         // SAFETY: all threads of the producer's warpgroup call it once, after `finish`.
         unsafe { M::leave() }

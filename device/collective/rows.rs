@@ -75,8 +75,8 @@ pub const fn blocks_of_vectors<O: Element>() -> u32 {
 /// # Safety
 /// All lanes of the warp call it together. C has elements of `O` and whole vectors, and is
 /// writable; `blocks` is a multiple of [`blocks_of_vectors`].
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store_vectors<O: Element>(
     pair: impl Fn(u32, u32) -> u64,
     blocks: u32,
@@ -116,8 +116,8 @@ pub unsafe fn store_vectors<O: Element>(
 
 /// Two lanes whose numbers differ in `mask` exchange halves: the lane with the bit set receives the
 /// second value as a whole, the other lane the first. The halves are in the order of the lanes.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 fn joined<const N: usize>(first: [u32; N], second: [u32; N], mask: u32, set: bool) -> [[u32; N]; 2] {
     let (keep, mut got) = if set { (second, first) } else { (first, second) };
     // No `map`: faults and profiles would name its closure instead of the kernel's line.
@@ -148,8 +148,8 @@ const WORD: u32 = 4;
 ///
 /// # Safety
 /// All threads of the warpgroup call it together, each with its number. The box belongs to them.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) -> u64) {
     let lane = thread % 32;
     let mut j = 0;
@@ -186,8 +186,8 @@ pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) 
 /// All lanes of the warp call it together, with the warp's number in its warpgroup and their own.
 /// The warp has [filled](fill_box) its rows of the boxes from the shared address `boxes` on, and no
 /// thread writes to them meanwhile. C has elements of `O`, and is writable.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store_words<O: Element>(
     (boxes, count): (u32, u32),
     column: u32,
@@ -246,8 +246,8 @@ pub unsafe fn store_words<O: Element>(
 ///
 /// # Safety
 /// All lanes of the warp call it together; the elements are writable.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn store_pairs(words: &[u32; BOXES], count: u32, to: u64, (here, columns): (bool, u32), lane: u32) {
     // Whether the row starts in the middle of a word of C.
     let odd = (to / 2) as u32 % 2;

@@ -59,8 +59,8 @@ pub trait TileScheduler: Clone {
     /// # Safety
     /// All threads of the team call it, each with its own accumulators of the tile, which are
     /// complete.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn fix_up<D: FixUp + Element, L: StaticLayout>(
         &self,
         _tile: &WorkTile,

@@ -59,8 +59,8 @@ impl TileScheduler for SplitK {
         Some(self.bands.work(self.worker, number, (k, k + chunk)))
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn fix_up<D: FixUp, L: StaticLayout>(
         &self,
         tile: &WorkTile,
@@ -143,8 +143,8 @@ impl TileScheduler for StreamK {
         Some(self.bands.work(self.worker, whole + span.tile, (span.first, span.first + span.stages)))
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn fix_up<D: FixUp, L: StaticLayout>(
         &self,
         tile: &WorkTile,

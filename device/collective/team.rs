@@ -98,8 +98,8 @@ impl Team {
     }
 
     /// Waits until all threads of the team are here.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn sync(&self) {
         sync_barrier(self.barriers[0], self.threads);
     }
@@ -112,15 +112,15 @@ impl Team {
     }
 
     /// Waits until all threads of this thread's warpgroup are here.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn sync_warpgroup(&self) {
         self.warpgroup_barrier().sync();
     }
 
     /// The value of thread 0 of the team, in all of its threads.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn broadcast(&self, of_first: impl FnOnce() -> u32) -> u32 {
         self.sync();
         // SAFETY: thread 0 publishes, after a barrier that ends all reads of the last broadcast.
@@ -136,8 +136,8 @@ impl Team {
     ///
     /// # Safety
     /// Thread 0 of the team calls it, after a barrier of the team that follows the last `receive`.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn publish(&self, value: u32) {
         // SAFETY: the word is the team's; the caller's contract.
         unsafe { u32::store_shared(self.words, value) }
@@ -147,8 +147,8 @@ impl Team {
     ///
     /// # Safety
     /// Thread 0 has called [`publish`](Self::publish) before it calls this.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn receive(&self) -> u32 {
         self.sync();
         // SAFETY: the barrier follows the write; the caller's contract.

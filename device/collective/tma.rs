@@ -154,8 +154,8 @@ where
         }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
         // SAFETY: all threads of the warpgroups are here. A stage is read when it is full, and
         // released when the products of the stage after it are the only ones that run.
@@ -176,15 +176,15 @@ where
         }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
         warpgroup_wait::<0>();
         warpgroup_fence_operand(M::default(), tCrC);
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn release(&mut self) {
         if let Some(before) = self.before.take() {
             self.consumer.release(before);
@@ -202,8 +202,8 @@ where
 {
     type Producer = TmaProducer<T, LA, LB, STAGES, CLUSTER, R>;
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn init(_: Self::Operands, (_, _, pipeline): &StagesOf<Self>) {
         if thread_idx().x == 0 {
             // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
@@ -221,8 +221,8 @@ where
         TmaProducer { producer: pipeline.producer(), a, b, sA, sB }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
         let TmaProducer { producer, a, b, sA, sB } = producer;
         let (load_a, load_b) = (LoadA::<T, LA, R>::get_slice(), LoadB::<T, LB, R, CLUSTER>::get_slice());
@@ -242,8 +242,8 @@ where
         }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn finish(producer: Self::Producer) {
         if CLUSTER > 1 {
             // The other blocks arrive at this one's barriers until they have read their last

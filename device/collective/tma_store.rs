@@ -144,8 +144,8 @@ const fn place<M: Mainloop>(b: u32, warpgroup: u32) -> (u32, u32) {
 /// # Safety
 /// All threads of `barrier` call it, each with its number; thread 0 is that of
 /// [`store_tile`].
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn reuse_tile<const UNREAD: u32>(thread: u32, barrier: NamedBarrier) {
     if thread == 0 {
         bulk_wait_group_read::<UNREAD>();
@@ -162,8 +162,8 @@ pub unsafe fn reuse_tile<const UNREAD: u32>(thread: u32, barrier: NamedBarrier) 
 /// unchanged, and until thread 0 has waited for its stores the block's shared memory is there.
 /// `destination` belongs to a map of the copy, whose tensor is writable memory that no other thread
 /// touches.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: usize>(
     tile: Tensor<Shared<T>, N>,
     destination: TmaTensor<TmaCopy<T, L, R>, R>,
@@ -199,8 +199,8 @@ where
 {
     type Storage = SharedArray<T, BoxesOf<M>>;
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(
         &self,
         tCrC: &Accumulators<M>,
@@ -237,8 +237,8 @@ where
         }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn finish(&self, _team: &Team) {
         bulk_wait_group_read::<0>();
     }

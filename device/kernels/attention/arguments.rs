@@ -230,8 +230,8 @@ impl<T: Element> Arguments<T> {
     ///
     /// # Safety
     /// The workspace has the row, and no other thread touches it.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn write_partial_sum(&self, row: i64, sum: RowSum) {
         let address = self.partial_sums.offset(2 * row).address();
         Word64x2::store_global(address, Word64x2([sum.max, sum.sum].map(f32::to_bits)));

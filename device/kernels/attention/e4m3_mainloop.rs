@@ -75,8 +75,8 @@ pub struct Operands<'a, A, LK: StaticLayout, LV: StaticLayout, LO: StaticLayout>
 /// All threads of the consumer warpgroup `warpgroup`; Q has arrived, and the pipelines bring the
 /// tiles of keys and values from the last to the first. All warpgroups of the block have the same
 /// tiles.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn attend<C, A, LK, LV, LO>(
     operands: Operands<'_, A, LK, LV, LO>,
     (begin, end): (u32, u32),

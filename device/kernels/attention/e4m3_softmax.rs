@@ -43,8 +43,8 @@ impl Softmax {
     /// the next call. `LATER` and the slack are as in
     /// [`hopper_softmax`](super::hopper_softmax::Softmax::take_in). All lanes of the warp execute
     /// this call together.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn take_in<L: StaticLayout, const LATER: bool, const SUMS: bool>(
         &mut self,
         scores: &mut Fragment<f32, L>,
@@ -82,8 +82,8 @@ impl Softmax {
     ///
     /// Floats that are not negative have the order of their bits as integers, of which one
     /// instruction compares three. Then negative scores do not matter.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn maxima<L: StaticLayout>(&self, scores: &Fragment<f32, L>) -> [f32; 2] {
         let [first, second] = self.max.map(|max| max.to_bits() as i32);
         if vote_any(FULL_WARP, first | second < 0) {
@@ -100,8 +100,8 @@ impl Softmax {
     }
 
     /// [`maxima`](Self::maxima) of any numbers.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn maxima_of_floats<L: StaticLayout>(&self, scores: &Fragment<f32, L>) -> [f32; 2] {
         let mut max = self.max;
         for row in 0..2 {
@@ -128,8 +128,8 @@ impl Softmax {
     /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn row(&self, row: usize, scale: f32) -> (RowSum, f32) {
         let mut sum = self.sum[row];

@@ -116,8 +116,8 @@ where
     ///
     /// # Safety
     /// As [`begin`](Self::begin).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn all(
         &mut self,
         (begin, mut next): (u32, u32),
@@ -138,8 +138,8 @@ where
     /// # Safety
     /// All threads of the consumer warpgroup; Q has arrived. So for the other methods; each
     /// warpgroup of a block calls the same ones in the same order.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn begin(
         &mut self,
         scores: &mut impl ChangeScores<C>,
@@ -169,8 +169,8 @@ where
     ///
     /// # Safety
     /// As [`begin`](Self::begin).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn go_on(
         &mut self,
         state: &mut State<C>,
@@ -197,8 +197,8 @@ where
     ///
     /// # Safety
     /// As [`begin`](Self::begin).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn change(
         &mut self,
         state: &mut State<C>,
@@ -225,8 +225,8 @@ where
     ///
     /// # Safety
     /// As [`begin`](Self::begin).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue_both(
         &mut self,
         state: &mut State<C>,
@@ -254,8 +254,8 @@ where
     ///
     /// # Safety
     /// As [`begin`](Self::begin).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn end(&mut self, state: State<C>) -> (ResultsOf<C>, Softmax) {
         let State { mut tOrO, tOrP, softmax } = state;
         let value = self.values.wait();

@@ -30,8 +30,8 @@ pub struct Raised {
 /// [`Reference::of`].
 ///
 /// All lanes of the warp execute this call together.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub fn raise(
     maxima: &mut [f32; 2],
     max: &mut [f32; 2],
@@ -73,8 +73,8 @@ impl Softmax {
     /// stay: the probabilities are larger by as much, and so is their sum. The results are the same
     /// up to rounding. `any` as in [`Reference::of`]. All lanes of the warp execute this call
     /// together.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn take_in<L: StaticLayout, const LATER: bool>(
         &mut self,
         scores: &mut Fragment<f32, L>,
@@ -126,8 +126,8 @@ impl Softmax {
     /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn row(&self, row: usize, any: bool, scale: f32) -> (RowSum, f32) {
         let mut sum = self.sum[row];

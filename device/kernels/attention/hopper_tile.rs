@@ -90,8 +90,8 @@ impl<'a, C: Config> Tile<'a, C> {
     ///
     /// # Safety
     /// The place may be written, and no other thread touches it; the sinks may be read.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn finish(&self, row: Option<u32>, unit: f32, sum: RowSum) -> f32 {
         let Arguments { lse: to, stride_lse: strides, sinks, splits, .. } = self.arguments;
         let mut sink = f32::NEG_INFINITY;

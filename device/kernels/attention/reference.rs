@@ -61,8 +61,8 @@ impl Reference {
     }
 
     /// The factor of what was accumulated relative to this where `next` follows.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn factor(&self, next: &Self, any: bool, scale: f32) -> f32 {
         let shift = next.shift - self.shift;
@@ -71,8 +71,8 @@ impl Reference {
 
     /// The row whose sum relative to this is `sum`, and the factor that makes what was accumulated
     /// relative to this relative to the maximum.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn row(&self, max: f32, sum: f32, scale: f32) -> (RowSum, f32) {
         let factor = ex2_approx_f32(-(max - self.subtract).fma(scale, self.shift));

@@ -67,8 +67,8 @@ impl<C: Config> Target<'_, C> {
     ///
     /// # Safety
     /// The place may be written, and no other thread touches it.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn write_sum(&self, row: u32, sum: RowSum, lse: f32) {
         if self.first_row + row >= self.rows {
             return;
@@ -106,8 +106,8 @@ impl<C: Config> Target<'_, C> {
     /// # Safety
     /// All threads of the block call it together, and none reads `sQ` any more; `results` is
     /// written; the targets may be written, and no other block touches them.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn write<L: StaticLayout, const ROWS: usize>(
         &self,
         thread: u32,
@@ -201,8 +201,8 @@ impl<C: Config> Target<'_, C> {
     ///
     /// # Safety
     /// As [`write`](Self::write); `buffer` is free, see [`merge_bytes`].
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn merge<L: StaticLayout, const ROWS: usize>(
         &self,
         thread: u32,

@@ -106,8 +106,8 @@ impl Rows {
 
     /// Calls `f` for each of the thread's rows with the row, then for each word of the row with its
     /// place in shared memory and in the row, in bytes.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn each<R: Copy>(&self, mut row: impl FnMut(u32) -> R, mut word: impl FnMut(R, u32, u32)) {
         let (at_once, run) = (self.rows_at_once(), self.run());
         // More threads than a tile of few rows has words for.
@@ -132,8 +132,8 @@ impl Rows {
     /// # Safety
     /// Rows that exist may be read and are aligned to 16 bytes; the tile belongs to the copy until
     /// the wait. The tile's rows are a multiple of [`rows_at_once`](Self::rows_at_once), or fewer.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn load(&self, tile: u32, source: impl FnMut(u32) -> (u64, bool)) {
         self.each(source, |(address, exists), place, at| {
             cp_async_zfill(
@@ -151,8 +151,8 @@ impl Rows {
     ///
     /// # Safety
     /// As [`load`](Self::load), for writing.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn store(&self, tile: u32, target: impl FnMut(u32) -> (u64, bool)) {
         self.each(target, |(address, exists), place, at| {
             Word128::store_global_if(exists, address + u64::from(at), Word128::load_shared(tile + place))

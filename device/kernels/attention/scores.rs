@@ -134,8 +134,8 @@ impl<const ROWS: usize> Scores<ROWS> {
 }
 
 /// `cap tanh(score / cap)` within a few units in the last place, given the cap and its reciprocal.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 fn capped(score: f32, cap: f32, per_cap: f32) -> f32 {
     let y = score * per_cap;
     // tanh(y) = 1 - 2 / (1 + e^2y), which loses the digits of a small y.

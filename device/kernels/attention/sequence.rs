@@ -24,8 +24,8 @@ impl Sequence {
     ///
     /// # Safety
     /// The offsets and lengths of `arguments` may be read.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub unsafe fn of<T: Element>(arguments: &Arguments<T>, batch: u32) -> Self {
         // The offset at `batch`, and how far the next is.

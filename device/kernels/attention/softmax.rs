@@ -41,8 +41,8 @@ impl<const ROWS: usize> Softmax<ROWS> {
     ///
     /// # Safety
     /// Both places are the thread's own.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn store(&self, (address, further): (u32, u32)) {
         let (mut max, mut sum) = ([0; 4], [0; 4]);
         for row in 0..ROWS {
@@ -56,8 +56,8 @@ impl<const ROWS: usize> Softmax<ROWS> {
     ///
     /// # Safety
     /// As [`store`](Self::store).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub unsafe fn load((address, further): (u32, u32)) -> Self {
         const { assert!(ROWS <= 4) };
@@ -74,8 +74,8 @@ impl<const ROWS: usize> Softmax<ROWS> {
     /// infinity, and takes them in. What was accumulated before must be multiplied by the factors
     /// that are returned, one a row. `any` as in [`Reference::of`]. All lanes of the warp execute
     /// this call together.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn take_in<L: StaticLayout>(
         &mut self,
         scores: &mut Fragment<f32, L>,
@@ -116,8 +116,8 @@ impl<const ROWS: usize> Softmax<ROWS> {
     /// factor that makes the accumulated results relative to that score.
     ///
     /// All lanes of the warp execute this call together.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn row(&self, row: usize, any: bool, scale_log2: f32) -> (RowSum, f32) {
         let mut sum = self.sum[row];
@@ -146,8 +146,8 @@ impl RowSum {
     }
 
     /// The sum relative to `max`, at least [`merged_max`](Self::merged_max).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn relative_to(&self, max: f32, unit: f32) -> f32 {
         let factor = ex2_approx_f32((self.merged_max() - max) * (unit * core::f32::consts::LOG2_E));
@@ -157,8 +157,8 @@ impl RowSum {
     /// The factor that makes the sum 1 together with the share of `sink`, a score without a value
     /// (minus infinity for none), and the natural logarithm of that sum of exponentials. A row
     /// without scores has 0 and the sink.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
     pub fn finish(&self, unit: f32, sink: f32) -> (f32, f32) {
         const LOG2_E: f32 = core::f32::consts::LOG2_E;

@@ -106,15 +106,15 @@ where
 {
     type Loaded = Option<Factors<G::Sum>>;
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn load(&self, tile: &WorkTile, team: &Team) -> Self::Loaded {
         let part = Part::new::<G>(self.arguments, tile, team.warpgroup());
         load_factors::<G>(self.arguments, part, team.within_warpgroup())
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn apply(
         &self,
         tCrC: &mut Accumulators<Loop<'a, G, CLUSTER, STAGES>>, // (MMA, MMA_M, 1)

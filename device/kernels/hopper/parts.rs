@@ -326,8 +326,8 @@ impl<'a, G: WgmmaConfig, const PARTS: u32, const STAGES: u32> Sink<Loop<'a, G, 1
 {
     type Storage = ();
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(
         &self,
         tCrC: &Accumulators<Loop<'a, G, 1, STAGES>>, // (MMA, 1, 1)

@@ -216,8 +216,8 @@ impl<G: WgmmaConfig> TileScheduler for Schedule<'_, G> {
     /// The fix-up of a warpgroup's rows. One of two warpgroups that share a tile may store its
     /// piece and go on, while the other is last to arrive and writes C: so each has its own
     /// counter.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn fix_up<D: FixUp, L: StaticLayout>(
         &self,
         tile: &WorkTile,

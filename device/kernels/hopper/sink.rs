@@ -117,14 +117,14 @@ where
         G::SPARE_BOXES > 0 && !self.has_pieces()
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn prepare(&self, _: &Shared<u32>, team: &Team) {
         make_room(team);
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(
         &self,
         tCrC: &Accumulators<Loop<'a, G, CLUSTER, STAGES>>, // (MMA, MMA_M, 1)
@@ -168,8 +168,8 @@ where
         }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn finish(&self, team: &Team) {
         wait_for_stores::<0>(team.within_warpgroup());
     }

@@ -134,8 +134,8 @@ impl<M: TiledLoop, const MODE: usize, const PARTS: usize, const UNROLLED: u32> S
 {
     type Storage = ();
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, _: &Team, mainloop: &mut M) {
         let place = mainloop.place(tile);
         match mainloop.last_stage() {
@@ -169,8 +169,8 @@ pub trait LastTile<G: Tiled> {
 impl<G: Tiled, const MODE: usize, const PARTS: usize, const UNROLLED: u32> LastTile<G>
     for ByParts<MODE, PARTS, UNROLLED>
 {
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn last_tile(
         sums: &mut Fragment<G::Sum, AccumulatorOf<TileC<G>, G::Mma>>,
         ((sA, sB), stage): (Stages<G>, u32), // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)

@@ -96,8 +96,8 @@ impl<G: MmaConfig> Mainloop for Loop<G> {
         Self { arguments, stages, thread, last: None }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
         let arguments = &self.arguments;
         let (first_m, first_n) = first::<G>(arguments, tile);
@@ -111,8 +111,8 @@ impl<G: MmaConfig> Mainloop for Loop<G> {
         self.last = Multistage::<Copies<G>>::multiply((mA, mB), self.stages, self.thread, leaves_last, tCrC);
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn complete(&mut self, _: &mut Accumulators<Self>) {
         cp_async_wait_all();
         // A last tile that the sink multiplies has arrived for all threads.

@@ -62,8 +62,8 @@ impl<G: MmaConfig, E: Epilogue<G::Scalar>> TileEpilogue<Loop<G>> for Own<'_, Arg
     #[inline(always)]
     unsafe fn load(&self, _: &WorkTile, _: &Team) {}
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn apply(&self, tCrC: &mut Accumulators<Loop<G>>, (): (), tile: &WorkTile, team: &Team) {
         let first = first::<G>(self.arguments, tile);
         let at = G::Mma::get_slice(team.thread).coordinates(tCrC, first); // (MMA, MMA_M, MMA_N)

@@ -35,8 +35,8 @@ impl TileSink for ThroughShared {}
 impl<M: TiledLoop> Sink<M> for ThroughShared {
     type Storage = ();
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team, mainloop: &mut M) {
         const {
             assert!(
@@ -95,8 +95,8 @@ impl Direct {
     ///
     /// # Safety
     /// As [`Sink::store`].
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub(super) unsafe fn write<M: TiledLoop>(tCrC: &Accumulators<M>, mainloop: &M, place: Place) {
         let arguments = mainloop.arguments();
         let (m, n) = (arguments.m - place.first.0, arguments.n - place.first.1);
@@ -115,8 +115,8 @@ impl Direct {
 impl<M: TiledLoop> Sink<M> for Direct {
     type Storage = ();
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, _: &Team, mainloop: &mut M) {
         Self::write(tCrC, mainloop, mainloop.place(tile));
     }

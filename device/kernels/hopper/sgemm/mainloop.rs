@@ -52,8 +52,8 @@ impl<'a, G: SgemmConfig, const STAGES: u32> Mainloop for Loop<'a, G, STAGES> {
         Self { arguments, consumer: pipeline.consumer(), stages: (sA, sB), thread, last: None }
     }
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, accumulators: &mut Accumulators<Self>) {
         let (sA, sB) = self.stages;
         let mma = G::Mma::get_slice(self.thread);

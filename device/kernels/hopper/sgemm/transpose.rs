@@ -95,8 +95,8 @@ impl Transposer {
     /// # Safety
     /// The rows have landed, and no thread writes them; no other thread touches `sT`. `distance` is
     /// a multiple of 1024. All 128 threads call it.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn transpose<L: StaticLayout>(&self, distance: u32, sT: SharedTensor<f32, L>) {
         let store = FoursAlongM::get_slice(self.part);
         let tTsT = store.partition_d(sT); // (CPY, CPY_M, CPY_K)
