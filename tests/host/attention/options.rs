@@ -182,7 +182,6 @@ fn calls_without_batches_heads_or_tokens_have_nothing_to_launch() {
     let keys = Heads::head_first(&data, [1, 0, 4, D]).unwrap();
     let mut o = device.alloc_uninit::<bf16>(0).unwrap();
     let mut target = HeadsMut::head_first(&mut o, [1, 0, 4, D]).unwrap();
-    let error = Attention::new(keys.clone(), keys.clone(), keys).run(&device, &mut target).unwrap_err();
-    assert!(error.to_string().contains("0 query heads and 0 KV heads"), "{error}");
+    Attention::new(keys.clone(), keys.clone(), keys).run(&device, &mut target).unwrap();
     assert!(Heads::head_first(&data, [usize::MAX; 4]).is_err());
 }
