@@ -56,7 +56,9 @@ fn expected(activation: Activation, x: f64) -> (f64, f64) {
         Activation::Gelu => {
             // `erfc` of f64 is subnormal where the result of f64 nearly is.
             let want = 0.5 * x.max(-1e9) * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
-            return (want, if x < 0.0 { 2.0 * x * x } else { 0.0 });
+            // Further below the result is 0.
+            let below = x.clamp(-40.0, 0.0);
+            return (want, 2.0 * below * below);
         }
         Activation::GeluTanh => 1.595_769_121_605_731 * (x + 0.044_715 * x.powi(3)),
         Activation::Silu => x,
