@@ -196,6 +196,15 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
     }
 }
 
+/// Kernels of sm_80 that keep so many bytes a thread in local memory on a newer GPU, for the rows
+/// that they compute again.
+#[cfg(feature = "attention")]
+const SPILL_ON_NEWER: [(&str, &str, usize); 3] = [
+    ("forward_bf16_256_general", "sm_90", 8),
+    ("forward_f16_256", "sm_90", 56),
+    ("forward_f16_256_general", "sm_90", 8),
+];
+
 /// Attention's kernels for few rows, for options and for reducing splits are in the text for sm_80
 /// alone, which the driver compiles for newer GPUs too.
 #[cfg(feature = "attention")]
@@ -205,12 +214,16 @@ fn attention_for_sm_80_spills_nothing_on_newer_gpus(#[values("sm_89", "sm_90")] 
     let kernels: Vec<_> = names("sm_80").into_iter().filter(|name| attention::is_of(name)).collect();
     let assembled = ptxas.assemble_kernels(text("sm_80"), arch.parse().unwrap(), &kernels).unwrap();
     assert_eq!(assembled.kernels.len(), kernels.len(), "{arch}: a report for each kernel");
-    for (name, usage) in &assembled.kernels {
-        // One register, around the rows that are computed again.
-        let most = if name == "forward_bf16_256_general" && arch == "sm_90" { 8 } else { 0 };
-        let found = usage.spill_stores.max(usage.spill_loads).max(usage.stack);
-        assert!(found <= most, "{name} for {arch} spills: {usage:?}");
-    }
+    let spilling: Vec<_> = assembled
+        .kernels
+        .iter()
+        .filter(|(name, usage)| {
+            let most = SPILL_ON_NEWER.iter().find(|(kernel, on, _)| (*kernel, *on) == (name.as_str(), arch));
+            let most = most.map_or(0, |(.., most)| *most);
+            usage.spill_stores.max(usage.spill_loads).max(usage.stack) > most
+        })
+        .collect();
+    assert!(spilling.is_empty(), "on {arch} these spill: {spilling:#?}");
 }
 
 #[test]
