@@ -30,11 +30,16 @@ def while_interrupted(call):
         sent.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell starts programs in the background without the handler of the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.5, interrupt)
     timer.start()
-    with pytest.raises(KeyboardInterrupt):
-        call()
-    timer.join()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     return time.monotonic() - sent[0]
 
 
