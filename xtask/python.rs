@@ -43,7 +43,9 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     let folder = checkout.root.join(FOLDER);
     let environment = checkout.toolchain().join("python");
     let mut build = Command::new(python);
-    build.args(["-m", "maturin", "develop", "--quiet"]).args(FEATURES).current_dir(&folder);
+    // The profile that the library's tests have, whose kernels are compiled already.
+    build.args(["-m", "maturin", "develop", "--quiet", "--profile", "dev"]).args(FEATURES);
+    build.current_dir(&folder);
     build.env("VIRTUAL_ENV", &environment).env("CARGO_TARGET_DIR", &checkout.target);
     // maturin takes one environment, and complains where conda names another.
     build.env_remove("CONDA_PREFIX");
@@ -57,8 +59,8 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
         .env_remove("PYTHONPATH");
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
-    // The profile of a plain `maturin develop`, which a test below checks, would compile all
-    // kernels once more.
+    // The profile of a plain `pip install`, which a test below checks, would compile all kernels
+    // once more.
     let build = format!("--profile dev {}", FEATURES.join(" "));
     transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", &build)])
 }

@@ -196,7 +196,7 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
     }
 }
 
-/// Kernels of sm_80 that keep this number of bytes a thread in local memory on a newer GPU, for rows
+/// Kernels of sm_80 with this number of bytes a thread in local memory on a newer GPU, for the rows
 /// that they compute again.
 #[cfg(feature = "attention")]
 const SPILL_ON_NEWER: [(&str, &str, usize); 3] = [
