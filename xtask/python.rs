@@ -12,6 +12,13 @@ use std::process::Command;
 pub const FOLDER: &str = "python";
 /// The features that compile the same kernels as the workspace, whose PTX is reused.
 pub const FEATURES: [&str; 2] = ["--features", "ladder"];
+/// The profile of the tests. [`UNOPTIMISED`] holds for their small problems.
+const BUILD: [&str; 4] = ["--profile", "dev", "--config", UNOPTIMISED];
+/// Compiles the shipped kernels for the simulator in half the time. Each copy of a fragment has its
+/// own stack slot then, for which [`STACK`] has space.
+pub const UNOPTIMISED: &str = "profile.dev.package.moye-kernels.opt-level=0";
+/// The variable of the simulated threads' stacks, and their size in bytes without optimisation.
+pub const STACK: (&str, &str) = ("MOYE_SIM_STACK", "2097152");
 /// The Python packages that build and test need.
 const PACKAGES: [&str; 4] = ["maturin>=1.9,<2", "ml_dtypes", "numpy", "pytest"];
 /// Imports all of these.
@@ -43,8 +50,7 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     let folder = checkout.root.join(FOLDER);
     let environment = checkout.toolchain().join("python");
     let mut build = Command::new(python);
-    // The profile that the library's tests have, whose kernels are compiled already.
-    build.args(["-m", "maturin", "develop", "--quiet", "--profile", "dev"]).args(FEATURES);
+    build.args(["-m", "maturin", "develop", "--quiet"]).args(BUILD).args(FEATURES);
     build.current_dir(&folder);
     build.env("VIRTUAL_ENV", &environment).env("CARGO_TARGET_DIR", &checkout.target);
     // maturin takes one environment, and complains where conda names another.
@@ -56,13 +62,14 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
         .args(["-m", "pytest", "--quiet"])
         .current_dir(&folder)
         .env_remove("MOYE_DEVICE")
-        .env_remove("PYTHONPATH");
+        .env_remove("PYTHONPATH")
+        .env(STACK.0, STACK.1);
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
     // The profile of a plain `pip install`, which a test below checks, would compile all kernels
     // once more.
-    let build = format!("--profile dev {}", FEATURES.join(" "));
-    transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", &build)])
+    let build = [&BUILD[..], &FEATURES].concat().join(" ");
+    transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", &build), STACK])
 }
 
 #[cfg(test)]

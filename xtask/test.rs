@@ -234,9 +234,10 @@ fn run_step(
         "candle" => summary.step("candle: products of its tensors, on the simulator", || {
             // The simulator needs no PTX, which takes most of a build. The guide's page on other
             // libraries is among the doctests.
-            for arguments in [&["test", "--quiet"][..], &["run", "--quiet"]] {
-                let mut run = cargo(arguments);
+            for command in ["test", "run"] {
+                let mut run = cargo(&[command, "--quiet", "--config", python::UNOPTIMISED]);
                 run.current_dir(checkout.root.join(CANDLE)).env("CARGO_TARGET_DIR", &checkout.target);
+                run.env(python::STACK.0, python::STACK.1);
                 shown(run.env("DOCS_RS", "1"))?;
             }
             Ok(())
