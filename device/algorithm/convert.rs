@@ -1,19 +1,22 @@
 //! Conversions of whole fragments, in packed pairs where the GPU has an instruction for two.
 
-use super::copy::copy_alike;
-use crate::arch::Convert;
+use super::copy::{bits_of, copy_alike};
+use crate::arch::{Bf16x2, Convert, F16x2};
 use crate::memory::{Element, GlobalPointer, Storable};
+use crate::number::{S4, Scalar, U4};
 use crate::tensor::{
-    Access, AccessMut, Engine, Fragment, FragmentLike, GlobalTensor, InRegisters, StaticLayout, Strides,
-    Tensor,
+    Access, AccessMut, Engine, Fragment, FragmentLike, GlobalTensor, InRegisters, Once, OneTile, Registers,
+    StaticLayout, Strided, Strides, Tensor, run_of, tables,
 };
+use crate::unroll;
 use half::{bf16, f16};
 
-impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
+impl<T: Storable, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E, L> {
     /// A fragment of the same values as another type, each rounded as [`Convert`] has it:
     /// `scores.view().convert::<f16>()`.
     ///
-    /// From f32 to f16 or bf16 one instruction converts two values (`cvt.rn.f16x2.f32`).
+    /// From f32 to f16 or bf16 one instruction converts two values (`cvt.rn.f16x2.f32`), and 4-bit
+    /// integers become f16, bf16 or f32 two at a time ([`ConvertAll`]).
     ///
     /// ```
     /// use half::f16;
@@ -30,13 +33,167 @@ impl<T: Element, E: InRegisters + Engine<Element = T>, L: StaticLayout> Tensor<E
     #[must_use]
     pub fn convert<U: Element>(&self) -> Fragment<U, FragmentLike<L>>
     where
-        T: Convert<U>,
+        T: ConvertAll<U>,
     {
         let mut result = Fragment::zeros();
-        // SAFETY: the index is below both sizes, and the tensor's elements were written when it was
-        // made.
-        unsafe { convert_into(self, &mut result) };
+        // SAFETY: both have as many elements, and the tensor's were written when it was made.
+        unsafe { T::convert_all(self, &mut result) };
         result
+    }
+}
+
+/// A type whose fragments are converted to `U`: one with a [`Convert`], or a 4-bit integer.
+///
+/// Eight 4-bit integers of a register become four pairs of f16 or bf16 by a shift, an `lop3` that
+/// puts two of them below the bits of a power of two, and a subtraction of that power, which is
+/// exact.
+#[diagnostic::on_unimplemented(
+    message = "there is no conversion from fragments of `{Self}` to `{U}`",
+    label = "elements `{Self}` are not converted to `{U}`",
+    note = "a number with `Convert<{U}>` is converted, and U4 and S4 are to f16, bf16 and f32"
+)]
+pub trait ConvertAll<U: Element>: Storable {
+    /// Converts all elements.
+    ///
+    /// # Safety
+    /// Both have the same number of elements; the source is written.
+    #[doc(hidden)]
+    unsafe fn convert_all<E, L, LD>(source: &Tensor<E, L>, destination: &mut Fragment<U, LD>)
+    where
+        E: InRegisters + Engine<Element = Self>,
+        L: StaticLayout,
+        LD: StaticLayout;
+}
+
+impl<U: Element, T: Element + Convert<U>> ConvertAll<U> for T {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn convert_all<E, L, LD>(source: &Tensor<E, L>, destination: &mut Fragment<U, LD>)
+    where
+        E: InRegisters + Engine<Element = T>,
+        L: StaticLayout,
+        LD: StaticLayout,
+    {
+        // SAFETY: the caller's contract.
+        unsafe { convert_into(source, destination) }
+    }
+}
+
+/// Eight numbers of 4 bits, the first in the lowest bits, as pairs of another type.
+trait Eight<U> {
+    /// Numbers `i` and `i + 4`, for `i` from 0 to 3.
+    fn pairs(word: u32) -> [[U; 2]; 4];
+}
+
+/// The bits of 8 numbers that are at the same place in both halves of a word.
+const LOW_NIBBLES: u32 = 0x000F_000F;
+
+/// The 16-bit float is `$power`, from which on consecutive ones are 1 apart, with the number in its
+/// lowest bits; `$flip` makes a signed number the unsigned one that is larger by `$more`.
+macro_rules! eight {
+    ($($t:ty, $flip:literal, $more:literal: $float:ident, $pair:ident, $power:literal;)+) => { $(
+        impl Eight<$float> for $t {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn pairs(word: u32) -> [[$float; 2]; 4] {
+                let (power, off) = const {
+                    ($pair::splat($float::from_f32_const($power)), $pair::splat($float::from_f32_const($power + $more)))
+                };
+                let word = word ^ $flip;
+                let mut pairs = [[$float::ZERO; 2]; 4];
+                unroll!(for i in 0..4 {
+                    let pair = $pair::from_bits(word >> (4 * i) & LOW_NIBBLES | power.to_bits()) - off;
+                    pairs[i] = [pair.low(), pair.high()];
+                });
+                pairs
+            }
+        }
+
+        four_bits!($t => $float);
+    )+ };
+}
+
+macro_rules! four_bits {
+    ($t:ty => $to:ty) => {
+        impl ConvertAll<$to> for $t {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn convert_all<E, L, LD>(source: &Tensor<E, L>, destination: &mut Fragment<$to, LD>)
+            where
+                E: InRegisters + Engine<Element = Self>,
+                L: StaticLayout,
+                LD: StaticLayout,
+            {
+                // SAFETY: the caller's contract.
+                unsafe { convert_eights(source, destination) }
+            }
+        }
+    };
+}
+eight! {
+    U4, 0, 0.0: f16, F16x2, 1024.0;
+    S4, 0x8888_8888, 8.0: f16, F16x2, 1024.0;
+    U4, 0, 0.0: bf16, Bf16x2, 128.0;
+    S4, 0x8888_8888, 8.0: bf16, Bf16x2, 128.0;
+}
+
+macro_rules! through_f16 {
+    ($($t:ty),+) => { $(
+        impl Eight<f32> for $t {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn pairs(word: u32) -> [[f32; 2]; 4] {
+                let pairs = <Self as Eight<f16>>::pairs(word);
+                let mut wide = [[0.0; 2]; 4];
+                unroll!(for i in 0..4 {
+                    wide[i] = [pairs[i][0].convert(), pairs[i][1].convert()];
+                });
+                wide
+            }
+        }
+
+        four_bits!($t => f32);
+    )+ };
+}
+through_f16!(U4, S4);
+
+/// Converts words of eight elements; the last may have fewer.
+///
+/// # Safety
+/// Both have the same number of elements; the source is written.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn convert_eights<T, U, E, L, LD>(source: &Tensor<E, L>, destination: &mut Fragment<U, LD>)
+where
+    T: Scalar + Storable + Eight<U>,
+    U: Element,
+    E: InRegisters + Engine<Element = T>,
+    L: StaticLayout,
+    LD: StaticLayout,
+{
+    let size = Tensor::<E, L>::SIZE;
+    for word in 0..size.div_ceil(8) {
+        let first = 8 * word;
+        // SAFETY: the indices are below both sizes, and a run of 8 is a word.
+        unsafe {
+            let bits = if const { run_of::<E, L>() >= 8 } {
+                source.engine().load::<L, u32>(first)
+            } else {
+                let mut bits = 0;
+                for i in 0..8 {
+                    if first + i < size {
+                        bits |= (source.get(first + i).low_bits() as u32) << (4 * i);
+                    }
+                }
+                bits
+            };
+            let pairs = T::pairs(bits);
+            for i in 0..8 {
+                if first + i < size {
+                    destination.set(first + i, pairs[i % 4][i / 4]);
+                }
+            }
+        }
     }
 }
 
@@ -68,9 +225,9 @@ where
     }
 }
 
-impl<P: GlobalPointer<Element: Element>, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
+impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> {
     /// The thread's part in registers, each element converted to `U`, and `outside` for out of
-    /// bounds elements: the start of a reduction of ragged rows.
+    /// bounds elements: the start of a reduction of ragged rows, or 4-bit weights as f16.
     ///
     /// # Safety
     /// As [`copy`](super::copy()), for the source.
@@ -79,14 +236,26 @@ impl<P: GlobalPointer<Element: Element>, S: Strides, R, L: StaticLayout> GlobalT
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load_as<U: Element>(&self, outside: U) -> Fragment<U, FragmentLike<L>>
     where
-        P::Element: Convert<U>,
+        P::Element: ConvertAll<U>,
+        R: OneTile,
     {
+        const {
+            tables::unrolls("load_as", &L::LAYOUT);
+            let (from, to) = (
+                run_of::<Strided<P, S, R>, Once<L>>(),
+                run_of::<Registers<P::Element>, Once<FragmentLike<L>>>(),
+            );
+            bits_of::<P::Element>(from, to, 128);
+        }
         let mut own = Fragment::<P::Element, FragmentLike<L>>::zeros();
-        // SAFETY: the source is readable.
-        unsafe { copy_alike(self, &mut own) };
+        // SAFETY: the source is readable; both layouts have their own elements, each once.
+        unsafe {
+            let once: Tensor<_, Once<L>> = Tensor::from_engine(*self.engine());
+            copy_alike(&once, &mut own.view_as_mut::<Once<FragmentLike<L>>>());
+        }
         let mut result = Fragment::zeros();
         // SAFETY: both have the layout's elements, which are written.
-        unsafe { convert_into(&own, &mut result) };
+        unsafe { P::Element::convert_all(&own, &mut result) };
         if !S::WHOLE {
             for i in 0..Self::SIZE {
                 if !self.engine().exists::<L>(i) {

@@ -6,8 +6,8 @@ use crate::atom::TilingError;
 use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{
-    Access, AccessMut, Engine, Input, InputElement, Output, OutputElement, SharedTensor, StaticLayout,
-    Strided, Strides, Tensor, run_of,
+    Access, AccessMut, Engine, Input, InputElement, OneTile, Output, OutputElement, SharedTensor,
+    StaticLayout, Strided, Strides, Tensor, run_of, tables,
 };
 
 /// The elements of one access: the largest number that both runs allow, in at most this many bits.
@@ -41,8 +41,10 @@ pub(super) const fn bits_of<T: Storable>(source: usize, destination: usize, most
     access_bits::<T>(elements_per_access(source, destination, T::BITS, most))
 }
 
-/// The two tensors of a copy have the same number of elements, or the copy does not compile.
+/// The two tensors of a copy have the same number of elements, few enough to be unrolled, or the
+/// copy does not compile.
 pub(super) const fn same_size(source: Layout, destination: Layout) {
+    tables::unrolls("a copy", &source);
     if source.size() != destination.size() {
         let error = TilingError::of("copy")
             .str("the source ")
@@ -275,6 +277,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
 ) where
     P: GlobalPointer<Element: Element>,
     S: Strides,
+    R: OneTile,
     LS: StaticLayout,
     LD: StaticLayout,
 {

@@ -8,7 +8,7 @@ use crate::memory::{Element, GlobalPointer, Shared, SharedPacked, Storable};
 use crate::number::Scalar;
 use crate::tensor::{
     Access, AccessMut, Engine, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides, Tensor,
-    run_of,
+    run_of, tables,
 };
 use core::marker::PhantomData;
 
@@ -251,6 +251,7 @@ const fn atoms<C: StaticTiledCopy>(
     source_run: usize,
     destination_run: usize,
 ) -> usize {
+    tables::unrolls("a copy", &source);
     let atom = C::COPY.atom_layouts();
     let (from, to) = (atom.num_val_src(), atom.num_val_dst());
     let what = "copy";

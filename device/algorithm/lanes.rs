@@ -289,8 +289,8 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     ///     let scratch = if warpgroup == 0 { first } else { second };
     ///     let rows = rows.across_warpgroup(scratch, || Barrier::Warpgroup.of(warpgroup).sync(), f32::add);
     ///     if thread == 0 {
-    ///         y.write((2 * warpgroup).into(), rows[0]);
-    ///         y.write((2 * warpgroup + 1).into(), rows[1]);
+    ///         y.write(2 * warpgroup, rows[0]);
+    ///         y.write(2 * warpgroup + 1, rows[1]);
     ///     }
     /// }
     /// # let memory = moye_sim::GlobalMemory::new();

@@ -117,7 +117,7 @@ pub use stmatrix::{
 pub use store_async::AsyncWord;
 pub(crate) use target::simulator_assert;
 pub use warp::{
-    FULL_WARP, ShuffleValue, ballot, shuffle, shuffle_down, shuffle_up, shuffle_xor, transpose_quad,
+    FULL_WARP, Shuffle, ShuffleValue, ballot, shuffle, shuffle_down, shuffle_up, shuffle_xor, transpose_quad,
     vote_all, vote_any,
 };
 pub use word::{Word, Word64x2, Word128};

@@ -3,45 +3,127 @@
 //! Every function names the lanes that take part by a mask. Each of them must call it, with the
 //! same mask.
 
+use super::half2::{Bf16x2, F16x2};
+use half::{bf16, f16};
+
 /// All 32 lanes.
 pub const FULL_WARP: u32 = u32::MAX;
 
-/// A 32-bit value that lanes can hand to each other.
+/// A value that lanes can hand to each other: a number of 16, 32, 64 or 128 bits, a pair of 16-bit
+/// floats, or a tuple or array of such values. One instruction shuffles each 32 bits of it.
+///
+/// A type of a kernel's own, the state of a reduction say, implements it by its fields:
+///
+/// ```
+/// use moye_device::algorithm::warp_reduce;
+/// use moye_device::arch::{Shuffle, ShuffleValue, lane_id};
+/// # use moye_sim::{GlobalMemory, Launch};
+///
+/// #[derive(Clone, Copy)]
+/// struct Best {
+///     value: f32,
+///     index: u32,
+/// }
+///
+/// impl ShuffleValue for Best {
+///     fn shuffled<S: Shuffle>(self, mask: u32, argument: u32) -> Self {
+///         Self {
+///             value: self.value.shuffled::<S>(mask, argument),
+///             index: self.index.shuffled::<S>(mask, argument),
+///         }
+///     }
+/// }
+///
+/// # Launch::new("warp", 1, 32, &GlobalMemory::new()).run(&|| {
+/// // The greatest value of the warp and its lane, the lower lane of equal ones.
+/// let own = Best { value: (lane_id() / 2 % 8) as f32, index: lane_id() };
+/// let best = warp_reduce(own, |a, b| {
+///     if a.value > b.value || a.value == b.value && a.index < b.index { a } else { b }
+/// });
+/// assert_eq!((best.value, best.index), (7.0, 14));
+/// # }).unwrap();
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "lanes do not hand `{Self}` to each other",
+    label = "not a number, nor a tuple or array of numbers",
+    note = "numbers of 16 to 128 bits are shuffled, tuples and arrays of them, and types that implement `ShuffleValue`"
+)]
 pub trait ShuffleValue: Copy {
-    /// The value's bits.
-    fn to_lane(self) -> u32;
-    /// The value with these bits.
-    fn from_lane(bits: u32) -> Self;
+    /// The value with all its parts from the lane that `S` and `argument` name.
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn shuffled<S: Shuffle>(self, mask: u32, argument: u32) -> Self;
+}
+
+/// One of the four shuffles, as a type: for [`ShuffleValue::shuffled`].
+pub trait Shuffle {
+    /// The 32 bits that the named lane holds.
+    #[doc(hidden)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn register(mask: u32, bits: u32, argument: u32) -> u32;
+}
+
+macro_rules! shuffle_value {
+    ($($t:ty: |$value:ident| $bits:expr, |$back:ident| $from:expr;)+) => { $(
+        impl ShuffleValue for $t {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn shuffled<S: Shuffle>(self, mask: u32, argument: u32) -> Self {
+                let $value = self;
+                let $back = $bits.shuffled::<S>(mask, argument);
+                $from
+            }
+        }
+    )+ };
+}
+shuffle_value! {
+    i32: |value| value as u32, |bits| bits as i32;
+    f32: |value| value.to_bits(), |bits| f32::from_bits(bits);
+    u16: |value| u32::from(value), |bits| bits as u16;
+    i16: |value| u32::from(value as u16), |bits| bits as i16;
+    f16: |value| value.to_bits(), |bits| f16::from_bits(bits);
+    bf16: |value| value.to_bits(), |bits| bf16::from_bits(bits);
+    F16x2: |value| value.to_bits(), |bits| F16x2::from_bits(bits);
+    Bf16x2: |value| value.to_bits(), |bits| Bf16x2::from_bits(bits);
+    u64: |value| (value as u32, (value >> 32) as u32), |words| u64::from(words.1) << 32 | u64::from(words.0);
+    i64: |value| value as u64, |bits| bits as i64;
+    f64: |value| value.to_bits(), |bits| f64::from_bits(bits);
+    u128: |value| (value as u64, (value >> 64) as u64), |words| u128::from(words.1) << 64 | u128::from(words.0);
 }
 
 impl ShuffleValue for u32 {
     #[inline(always)]
-    fn to_lane(self) -> u32 {
-        self
-    }
-    #[inline(always)]
-    fn from_lane(bits: u32) -> Self {
-        bits
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn shuffled<S: Shuffle>(self, mask: u32, argument: u32) -> Self {
+        S::register(mask, self, argument)
     }
 }
-impl ShuffleValue for i32 {
-    #[inline(always)]
-    fn to_lane(self) -> u32 {
-        self as u32
-    }
-    #[inline(always)]
-    fn from_lane(bits: u32) -> Self {
-        bits as i32
-    }
+
+macro_rules! tuple {
+    ($($name:ident $field:tt)+) => {
+        impl<$($name: ShuffleValue),+> ShuffleValue for ($($name,)+) {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn shuffled<S: Shuffle>(self, mask: u32, argument: u32) -> Self {
+                ($(self.$field.shuffled::<S>(mask, argument),)+)
+            }
+        }
+    };
 }
-impl ShuffleValue for f32 {
+tuple!(A 0 B 1);
+tuple!(A 0 B 1 C 2);
+tuple!(A 0 B 1 C 2 D 3);
+
+impl<T: ShuffleValue, const N: usize> ShuffleValue for [T; N] {
     #[inline(always)]
-    fn to_lane(self) -> u32 {
-        self.to_bits()
-    }
-    #[inline(always)]
-    fn from_lane(bits: u32) -> Self {
-        f32::from_bits(bits)
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn shuffled<S: Shuffle>(self, mask: u32, argument: u32) -> Self {
+        let mut values = self;
+        // No `map`: faults would name its closure instead of the kernel's line.
+        for value in &mut values {
+            *value = value.shuffled::<S>(mask, argument);
+        }
+        values
     }
 }
 
@@ -58,20 +140,28 @@ macro_rules! shuffle {
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub fn $name<T: ShuffleValue>(mask: u32, value: T, $argument: u32) -> T {
-            #[cfg(target_arch = "nvptx64")]
-            {
-                unsafe extern "C" {
-                    #[link_name = $intrinsic]
-                    fn shfl(mask: i32, value: i32, argument: i32, clamp: i32) -> i32;
+            struct $mode;
+            impl Shuffle for $mode {
+                #[inline(always)]
+                #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+                fn register(mask: u32, bits: u32, argument: u32) -> u32 {
+                    #[cfg(target_arch = "nvptx64")]
+                    {
+                        unsafe extern "C" {
+                            #[link_name = $intrinsic]
+                            fn shfl(mask: i32, value: i32, argument: i32, clamp: i32) -> i32;
+                        }
+                        // SAFETY: a convergent intrinsic on registers.
+                        (unsafe { shfl(mask as i32, bits as i32, argument as i32, $clamp) }) as u32
+                    }
+                    #[cfg(not(target_arch = "nvptx64"))]
+                    {
+                        let mode = moye_sim::intrinsics::ShuffleMode::$mode;
+                        moye_sim::intrinsics::shfl(mode, mask, bits, argument, 32).0
+                    }
                 }
-                // SAFETY: a convergent intrinsic on registers.
-                T::from_lane(unsafe { shfl(mask as i32, value.to_lane() as i32, $argument as i32, $clamp) } as u32)
             }
-            #[cfg(not(target_arch = "nvptx64"))]
-            {
-                let mode = moye_sim::intrinsics::ShuffleMode::$mode;
-                T::from_lane(moye_sim::intrinsics::shfl(mode, mask, value.to_lane(), $argument, 32).0)
-            }
+            value.shuffled::<$mode>(mask, $argument)
         }
     };
 }

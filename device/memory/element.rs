@@ -79,6 +79,30 @@ macro_rules! packed {
 }
 packed!(S4, U4, B1);
 
+/// A distance in elements: any integer that indices have, of threads, extents or strides.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a distance in elements",
+    label = "not an integer",
+    note = "a distance is an i32, u32, i64, u64 or usize, as it is: `x.read(thread_idx().x)`"
+)]
+pub trait ElementOffset: Copy {
+    /// The distance; a negative one leads backwards.
+    #[doc(hidden)]
+    fn elements(self) -> i64;
+}
+
+macro_rules! offset {
+    ($($t:ty),*) => { $(
+        impl ElementOffset for $t {
+            #[inline(always)]
+            fn elements(self) -> i64 {
+                self as i64
+            }
+        }
+    )* };
+}
+offset!(i32, u32, i64, u64, usize);
+
 /// A type that device memory can hold: fixed size, no padding, valid for every bit pattern.
 ///
 /// # Safety
@@ -87,7 +111,8 @@ packed!(S4, U4, B1);
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot live in device memory",
     label = "not an element type",
-    note = "element types are i8..i64, u8..u64, u128, f32, f64, half::f16, half::bf16, Tf32, F8E4M3, F8E5M2, Complex64, F16x2 and Bf16x2"
+    note = "element types are i8..i64, u8..u64, u128, f32, f64, half::f16, half::bf16, Tf32, F8E4M3, F8E5M2, Complex64, F16x2, \
+            Bf16x2, and pairs of two numbers of 32 or of 64 bits"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The name that messages and tables print: `f32`, `bf16`, ...
@@ -128,3 +153,15 @@ macro_rules! element {
 element!(i8: u8, u8: u8, i16: u16, u16: u16, f16: u16, bf16: u16, i32: u32, u32: u32, f32: u32);
 element!(F16x2: u32, Bf16x2: u32);
 element!(i64: u64, u64: u64, f64: u64, u128: Word128);
+
+/// Pairs of numbers of one size, a value with its index say, and arrays of 2 or 4: no gap is in
+/// them, and a word of 8 or 16 bytes holds one.
+macro_rules! pairs {
+    ($word:ty: $($one:ident)+) => { pairs!(@each $word; [$($one)+] $($one)+); };
+    (@each $word:ty; $all:tt $($one:ident)+) => { $( pairs!(@with $word; $one $all); )+ };
+    (@with $word:ty; $one:ident [$($other:ident)+]) => { element!($(($one, $other): $word),+); };
+}
+pairs!(u64: f32 i32 u32);
+pairs!(Word128: f64 i64 u64);
+element!([f32; 2]: u64, [i32; 2]: u64, [u32; 2]: u64, [f32; 4]: Word128, [i32; 4]: Word128, [u32; 4]: Word128);
+element!([f64; 2]: Word128, [i64; 2]: Word128, [u64; 2]: Word128);

@@ -1,6 +1,6 @@
 //! Typed pointers to global memory, as kernels take them.
 
-use super::{Element, Storable};
+use super::{Element, ElementOffset, Storable};
 use crate::arch::Word;
 use core::mem::MaybeUninit;
 
@@ -193,9 +193,9 @@ impl<T: Element> Global<T> {
     /// The element is in memory that the kernel may read, and no thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn read(self, index: i64) -> T {
+    pub unsafe fn read(self, index: impl ElementOffset) -> T {
         // SAFETY: the kernel may read the element, and no thread writes it.
-        T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
+        T::from_bits(unsafe { T::Bits::load_global(self.offset(index.elements()).address()) })
     }
 }
 
@@ -206,9 +206,9 @@ impl<T: Element> GlobalMut<T> {
     /// The element is in memory that the kernel may read, and no other thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn read(self, index: i64) -> T {
+    pub unsafe fn read(self, index: impl ElementOffset) -> T {
         // SAFETY: the kernel may read the element, and no other thread writes it.
-        T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
+        T::from_bits(unsafe { T::Bits::load_global(self.offset(index.elements()).address()) })
     }
 
     /// Writes the element `index` elements further on.
@@ -218,9 +218,9 @@ impl<T: Element> GlobalMut<T> {
     /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn write(self, index: i64, value: T) {
+    pub unsafe fn write(self, index: impl ElementOffset, value: T) {
         // SAFETY: the kernel may write the element, and no other thread touches it.
-        unsafe { T::Bits::store_global(self.offset(index).address(), value.to_bits()) }
+        unsafe { T::Bits::store_global(self.offset(index.elements()).address(), value.to_bits()) }
     }
 
     /// The same pointer, for reading only.

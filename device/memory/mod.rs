@@ -7,7 +7,7 @@ mod packed;
 mod shared;
 mod tensor_map;
 
-pub use element::{Element, Storable};
+pub use element::{Element, ElementOffset, Storable};
 pub use global::{Global, GlobalMut, GlobalPointer, GlobalPointerMut};
 pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};
 pub use shared::{Shared, SharedArray, SharedStorage};

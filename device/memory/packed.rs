@@ -13,7 +13,7 @@
 //!   other elements of the word meanwhile; a thread that reads this element between the steps may
 //!   see zeros.
 
-use super::{Global, GlobalMut, GlobalPointer, GlobalPointerMut, Shared, Storable};
+use super::{ElementOffset, Global, GlobalMut, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::arch::{AtomicInteger, Word, simulator_assert};
 use crate::number::Scalar;
 use crate::tiling::TilingError;
@@ -113,10 +113,10 @@ macro_rules! pointer {
             /// Its byte may be read, and no other thread writes it meanwhile.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub unsafe fn read(self, index: i64) -> T {
-                let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
+            pub unsafe fn read(self, index: impl ElementOffset) -> T {
+                let (byte, at) = place(self.index.wrapping_add(index.elements()), Self::PER_BYTE);
                 // SAFETY: the element's byte may be read, and no other thread writes it.
-                extract(unsafe { self.bytes.read(byte as _) }, at)
+                extract(unsafe { self.bytes.read(byte) }, at)
             }
 
             /// The address of the word that starts with the element `index` elements further on.
@@ -156,9 +156,9 @@ macro_rules! load {
             /// meanwhile.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub unsafe fn read_word<W: Word>(self, index: i64) -> W {
+            pub unsafe fn read_word<W: Word>(self, index: impl ElementOffset) -> W {
                 // SAFETY: the element starts a word that may be read.
-                unsafe { W::$load(self.word_address(index)) }
+                unsafe { W::$load(self.word_address(index.elements())) }
             }
         }
     };
@@ -178,10 +178,10 @@ macro_rules! store {
             /// byte* meanwhile.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub unsafe fn write(self, index: i64, value: T) {
-                let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
+            pub unsafe fn write(self, index: impl ElementOffset, value: T) {
+                let (byte, at) = place(self.index.wrapping_add(index.elements()), Self::PER_BYTE);
                 // SAFETY: no other thread touches the element's byte.
-                unsafe { self.bytes.write(byte as _, insert(self.bytes.read(byte as _), at, value)) }
+                unsafe { self.bytes.write(byte, insert(self.bytes.read(byte), at, value)) }
             }
 
             /// Writes the element `index` elements further on where other threads may write others
@@ -194,8 +194,8 @@ macro_rules! store {
             /// [`write_word`](Self::write_word).
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub unsafe fn write_shared_byte(self, index: i64, value: T) {
-                let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
+            pub unsafe fn write_shared_byte(self, index: impl ElementOffset, value: T) {
+                let (byte, at) = place(self.index.wrapping_add(index.elements()), Self::PER_BYTE);
                 let address = self.bytes.offset(byte as _).address();
                 let (stays, bits) = masks(address as u32 % 4, at, value);
                 let word = address & !(3 as $address);
@@ -213,9 +213,9 @@ macro_rules! store {
             /// As [`read_word`](Self::read_word), for writing.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub unsafe fn write_word<W: Word>(self, index: i64, word: W) {
+            pub unsafe fn write_word<W: Word>(self, index: impl ElementOffset, word: W) {
                 // SAFETY: the element starts a word that may be written.
-                unsafe { W::$store(self.word_address(index), word) }
+                unsafe { W::$store(self.word_address(index.elements()), word) }
             }
         }
     };

@@ -20,7 +20,7 @@
 //! `#[kernel(shared = Smem)]` declares the size to the host, and `Smem::take()` in the kernel's
 //! body gives the arrays as tensors.
 
-use super::Element;
+use super::{Element, ElementOffset};
 use crate::arch::{self, Word};
 use crate::layout::{Swizzle, Text};
 use crate::tensor::{SharedTensor, StaticLayout, Tensor, block_bytes, starts_at_zero};
@@ -104,9 +104,9 @@ impl<T: Element> Shared<T> {
     /// another thread wrote it; no thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn read(self, index: i32) -> T {
+    pub unsafe fn read(self, index: impl ElementOffset) -> T {
         // SAFETY: the element is in the block's shared memory and was written.
-        T::from_bits(unsafe { T::Bits::load_shared(self.offset(index).address()) })
+        T::from_bits(unsafe { T::Bits::load_shared(self.offset(index.elements() as i32).address()) })
     }
 
     /// Writes the element `index` elements further on.
@@ -115,9 +115,9 @@ impl<T: Element> Shared<T> {
     /// The element is in the block's shared memory, and no other thread touches it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn write(self, index: i32, value: T) {
+    pub unsafe fn write(self, index: impl ElementOffset, value: T) {
         // SAFETY: the element is in the block's shared memory, and no other thread touches it.
-        unsafe { T::Bits::store_shared(self.offset(index).address(), value.to_bits()) }
+        unsafe { T::Bits::store_shared(self.offset(index.elements() as i32).address(), value.to_bits()) }
     }
 }
 

@@ -4,12 +4,13 @@
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
 use super::element_index::ElementIndex;
 use super::fragment::{Registers, RegistersMut};
-use super::rank::{More, Rank, TensorCoordinate, TensorRank, all, by_axis};
+use super::global::{FirstCoordinate, OneTile, Rest, TileCoordinate};
+use super::rank::{MAX_RANK, More, Rank, TensorRank, all, by_axis};
 use super::rows::same_size;
 use super::static_layout::{IdentityOf, StaticLayout};
-use super::tables::{Digits, Offsets, SliceDigits};
+use super::strided::fixes_open;
+use super::tables::{Digits, SliceDigits};
 use super::{Engine, Movable, Partitioned, Tensor, refuse};
-use crate::arch::simulator_assert;
 use crate::layout::{Layout, Text};
 use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
@@ -18,15 +19,18 @@ use core::marker::PhantomData;
 ///
 /// It is partitioned like the tensor whose coordinates it has. `T` is that tensor's element type,
 /// so that a tiled copy of it accepts this one.
+///
+/// `O` are the modes of tiles that are open, as of a tile in global memory.
 #[derive(Clone, Copy)]
-pub struct Coordinates<T, R = Rank<2>> {
+pub struct Coordinates<T, R = Rank<2>, O = ()> {
     origin: [i32; 2],
     origin_more: More,
+    rest: O,
     tensor: PhantomData<(T, R)>,
 }
 
 /// A tensor of coordinates, of layout `L`.
-pub type CoordinateTensor<T, L, R = Rank<2>> = Tensor<Coordinates<T, R>, L>;
+pub type CoordinateTensor<T, L, R = Rank<2>, O = ()> = Tensor<Coordinates<T, R, O>, L>;
 
 /// The coordinates of a tile of the shape of `L` whose first element is at `first`, `(row, column)`
 /// in a matrix: CuTe's `make_identity_tensor`, as the part of a larger tensor.
@@ -41,19 +45,38 @@ pub type CoordinateTensor<T, L, R = Rank<2>> = Tensor<Coordinates<T, R>, L>;
 /// let part = tile.local_partition::<Threads>(33); // (1, 4)
 /// assert_eq!(part.coordinate((0, 3)), (65, 16 + 1 + 3 * 2));
 /// ```
+///
+/// With [`All`](super::All) in place of a number, all tiles along that axis are open, from 0 on:
+/// [`at`](Tensor::at) takes one, as of the tensor whose coordinates they are.
+///
+/// ```
+/// use moye_device::layout::layout;
+/// use moye_device::static_layout;
+/// use moye_device::tensor::{All, identity_tensor};
+///
+/// static_layout! { Tile = layout!((32, 8)); Threads = layout!((32, 2)); }
+/// let tiles = identity_tensor::<f32, Tile, _>((64, All)); // (BLK_M, BLK_N, n)
+/// let part = tiles.local_partition::<Threads>(33); // (1, 4, n)
+/// assert_eq!(part.at((.., .., 5)).coordinate((0, 3)), (65, 5 * 8 + 1 + 3 * 2));
+/// ```
 #[inline(always)]
 #[must_use]
-pub fn identity_tensor<T: Storable, L: StaticLayout, C: TensorCoordinate>(
+pub fn identity_tensor<T: Storable, L: StaticLayout, C: FirstCoordinate>(
     first: C,
-) -> CoordinateTensor<T, IdentityOf<L>, C::Rank> {
-    const { has_rank(&L::LAYOUT, C::Rank::RANK) };
-    let [row, column, origin_more @ ..] = C::Rank::numbers(first, 0);
-    Tensor::from_engine(Coordinates { origin: [row, column], origin_more, tensor: PhantomData })
+) -> CoordinateTensor<T, IdentityOf<L>, C::Rank, <C as TileCoordinate<C::Rank>>::Rest> {
+    let extents = const { extents_of_rank(&L::LAYOUT, C::Rank::RANK) };
+    let (row, column) = first.origin();
+    let origin_more = first.origin_more().map(|at| at as i32);
+    // Tiles are counted along a tensor whose extent is not known here.
+    let rest = first.rest([i32::MAX; 2], [i32::MAX; MAX_RANK - 2], extents);
+    let origin = [row as i32, column as i32];
+    Tensor::from_engine(Coordinates { origin, origin_more, rest, tensor: PhantomData })
 }
 
-/// A tile of coordinates has as many modes as they have numbers, or it does not compile.
+/// The extents of a tile of coordinates, which has as many modes as they have numbers, or does not
+/// compile.
 #[track_caller]
-const fn has_rank(tile: &Layout, rank: usize) {
+const fn extents_of_rank(tile: &Layout, rank: usize) -> [u32; MAX_RANK] {
     if tile.rank() != rank {
         let mut text = Text::<400>::new();
         text.str("identity_tensor: the tile ");
@@ -64,9 +87,16 @@ const fn has_rank(tile: &Layout, rank: usize) {
         text.int(rank as i64);
         refuse(&text);
     }
+    let mut extents = [1; MAX_RANK];
+    let mut axis = 0;
+    while axis < rank {
+        extents[axis] = tile.extent(axis) as u32;
+        axis += 1;
+    }
+    extents
 }
 
-impl<T: Storable, R: TensorRank> Coordinates<T, R> {
+impl<T: Storable, R: TensorRank, O: Rest> Coordinates<T, R, O> {
     #[inline(always)]
     const fn moved(self, by: [i32; 2]) -> Self {
         Self { origin: [self.origin[0] + by[0], self.origin[1] + by[1]], ..self }
@@ -79,11 +109,11 @@ impl<T: Storable, R: TensorRank> Coordinates<T, R> {
     }
 }
 
-impl<T: Storable, R: TensorRank> Engine for Coordinates<T, R> {
+impl<T: Storable, R: TensorRank, O: Rest> Engine for Coordinates<T, R, O> {
     type Element = T;
 }
 
-impl<T: Storable, R: TensorRank> Movable for Coordinates<T, R> {
+impl<T: Storable, R: TensorRank, O: Rest> Movable for Coordinates<T, R, O> {
     #[inline(always)]
     fn shift<S: StaticLayout>(&mut self, index: u32) {
         *self = self.moved([Digits::<S, 0>::offset(index), Digits::<S, 1>::offset(index)]);
@@ -93,38 +123,51 @@ impl<T: Storable, R: TensorRank> Movable for Coordinates<T, R> {
     }
 }
 
-impl<T: Storable, R: TensorRank> Partitioned for Coordinates<T, R> {}
+impl<T: Storable, R: TensorRank, O: Rest> Partitioned for Coordinates<T, R, O> {
+    const OPEN_AXES: u32 = O::AXES;
+}
 
-impl<T: Storable, R: TensorRank> Sliceable for Coordinates<T, R> {
-    type Slice<'a, K: PlaceKinds> = Self;
+impl<T: Storable, R: TensorRank, O: Rest> Sliceable for Coordinates<T, R, O> {
+    type Slice<'a, K: PlaceKinds>
+        = Coordinates<T, R, O::Slice<K::Backwards>>
+    where
+        Self: 'a;
+
+    const OPEN: usize = O::OPEN;
 
     #[inline(always)]
-    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self {
-        let slice =
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self::Slice<'_, K> {
+        let mut slice =
             self.moved([SliceDigits::<L, K, 0>::offset(places), SliceDigits::<L, K, 1>::offset(places)]);
         if const { R::RANK > 2 } {
-            return slice
-                .moved_more(by_axis!(more R::RANK, AXIS => SliceDigits::<L, K, AXIS>::offset(places)));
+            slice =
+                slice.moved_more(by_axis!(more R::RANK, AXIS => SliceDigits::<L, K, AXIS>::offset(places)));
         }
-        slice
+        if const { fixes_open::<K>(O::OPEN) } {
+            let last = const { K::COUNT - 1 };
+            slice = slice.moved(self.rest.offset::<K::Backwards>(places, last));
+            if const { R::RANK > 2 } {
+                slice = slice.moved_more(self.rest.offset_more::<K::Backwards>(places, last));
+            }
+        }
+        let Coordinates { origin, origin_more, rest, tensor } = slice;
+        Coordinates { origin, origin_more, rest: rest.slice::<K::Backwards>(), tensor }
     }
 }
 
-impl<T: Storable, L: StaticLayout, R: TensorRank> CoordinateTensor<T, L, R> {
+impl<T: Storable, L: StaticLayout, R: TensorRank, O: Rest> CoordinateTensor<T, L, R, O> {
     /// The coordinate of an element, `(row, column)` in a matrix. The element is named by its
     /// index or by a place in each mode.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn coordinate(&self, index: impl ElementIndex<L>) -> R::Shape {
-        let index = index.element_index();
-        simulator_assert!(
-            index < Self::SIZE,
-            "element {index} of the {} of a tensor of coordinates",
-            L::LAYOUT
-        );
-        let mut at = self.engine.moved([Offsets::<L, 0>::TABLE[index], Offsets::<L, 1>::TABLE[index]]);
+    pub fn coordinate(&self, index: impl ElementIndex<L>) -> R::Shape
+    where
+        O: OneTile,
+    {
+        let mut at = self.engine.moved([index.element_offset::<0>(), index.element_offset::<1>()]);
         if const { R::RANK > 2 } {
-            at = at.moved_more(by_axis!(more R::RANK, AXIS => Offsets::<L, AXIS>::TABLE[index]));
+            at = at.moved_more(by_axis!(more R::RANK, AXIS => index.element_offset::<AXIS>()));
         }
         R::shape(all(at.origin, at.origin_more))
     }
@@ -139,9 +182,9 @@ macro_rules! apply_at {
             /// The coordinates are partitioned as the fragment's tensor was.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub fn apply_at<U: Storable, LC: StaticLayout, R: TensorRank>(
+            pub fn apply_at<U: Storable, LC: StaticLayout, R: TensorRank, O: OneTile>(
                 &mut self,
-                coordinates: &CoordinateTensor<U, LC, R>,
+                coordinates: &CoordinateTensor<U, LC, R, O>,
                 mut f: impl FnMut(T, R::Shape) -> T,
             ) {
                 const { same_size("apply_at", &L::LAYOUT, &LC::LAYOUT) };

@@ -1,7 +1,9 @@
 //! Elements by index or coordinate: `fragment[i]`, `fragment[(i, j)]`, `tensor.get((i, j))`.
 
+use super::at::{Fixed, MAX_PLACES, Place};
 use super::fragment::{Registers, RegistersMut, RegistersRef};
 use super::static_layout::StaticLayout;
+use super::tables::{Digits, SliceDigits};
 use super::{Tensor, refuse};
 use crate::arch::simulator_assert;
 use crate::layout::{Layout, Text};
@@ -13,19 +15,39 @@ use core::ops::{Index, IndexMut};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name an element of a tensor",
     label = "neither an index nor a coordinate",
-    note = "an element is named by its index (usize), or by a tuple with an usize for each mode, of two to five modes"
+    note = "an element is named by its index, or by a tuple with a place in each of two to five modes: usize, u32 or i32"
 )]
-pub trait ElementIndex<L> {
+pub trait ElementIndex<L>: Copy {
     /// The element's index: colexicographic, the first mode fastest.
     fn element_index(self) -> usize;
+
+    /// Where the layout leads along one axis, by arithmetic: for an index that is known at run
+    /// time, of which a table would be read from global memory.
+    #[doc(hidden)]
+    fn element_offset<const AXIS: usize>(self) -> i32;
 }
 
-impl<L> ElementIndex<L> for usize {
-    #[inline(always)]
-    fn element_index(self) -> usize {
-        self
-    }
+macro_rules! integer {
+    ($($t:ty),+) => { $(
+        impl<L: StaticLayout> ElementIndex<L> for $t {
+            #[inline(always)]
+            fn element_index(self) -> usize {
+                self as usize
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn element_offset<const AXIS: usize>(self) -> i32 {
+                simulator_assert!(
+                    (self as u64) < L::LAYOUT.size() as u64,
+                    "element {self} of {}, which has {}", L::LAYOUT, L::LAYOUT.size()
+                );
+                Digits::<L, AXIS>::offset(self as u32)
+            }
+        }
+    )+ };
 }
+integer!(usize, u32, i32);
 
 /// A coordinate has a place for each mode, or the access does not compile.
 #[track_caller]
@@ -43,8 +65,8 @@ const fn of_rank(layout: &Layout, count: usize) {
 }
 
 macro_rules! coordinate {
-    ($count:literal $($place:ident: $t:ty = $mode:tt),+) => {
-        impl<L: StaticLayout> ElementIndex<L> for ($($t,)+) {
+    ($count:literal $($place:ident: $t:ident = $kind:ty, $mode:tt);+) => {
+        impl<L: StaticLayout, $($t: Place<Kind = Fixed>),+> ElementIndex<L> for ($($t,)+) {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn element_index(self) -> usize {
@@ -52,24 +74,41 @@ macro_rules! coordinate {
                 let ($($place,)+) = self;
                 let (mut index, mut stride) = (0, 1);
                 $(
-                    let extent = const { L::LAYOUT.extent($mode) as usize };
+                    let (place, extent) = ($place.place() as usize, const { L::LAYOUT.extent($mode) as usize });
                     simulator_assert!(
-                        $place < extent,
-                        "place {} of mode {} of {}, which has {extent}", $place, $mode, L::LAYOUT
+                        place < extent,
+                        "place {place} of mode {} of {}, which has {extent}", $mode, L::LAYOUT
                     );
-                    index += $place * stride;
+                    index += place * stride;
                     stride *= extent;
                 )+
                 let _ = stride;
                 index
             }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn element_offset<const AXIS: usize>(self) -> i32 {
+                const { of_rank(&L::LAYOUT, $count) };
+                let ($($place,)+) = self;
+                let mut places = [0; MAX_PLACES];
+                $(
+                    let (place, extent) = ($place.place(), const { L::LAYOUT.extent($mode) as u32 });
+                    simulator_assert!(
+                        place < extent,
+                        "place {place} of mode {} of {}, which has {extent}", $mode, L::LAYOUT
+                    );
+                    places[$mode] = place;
+                )+
+                SliceDigits::<L, ($($kind,)+), AXIS>::offset(places)
+            }
         }
     };
 }
-coordinate!(2 i: usize = 0, j: usize = 1);
-coordinate!(3 i: usize = 0, j: usize = 1, k: usize = 2);
-coordinate!(4 i: usize = 0, j: usize = 1, k: usize = 2, l: usize = 3);
-coordinate!(5 i: usize = 0, j: usize = 1, k: usize = 2, l: usize = 3, m: usize = 4);
+coordinate!(2 i: I = Fixed, 0; j: J = Fixed, 1);
+coordinate!(3 i: I = Fixed, 0; j: J = Fixed, 1; k: K = Fixed, 2);
+coordinate!(4 i: I = Fixed, 0; j: J = Fixed, 1; k: K = Fixed, 2; l: A = Fixed, 3);
+coordinate!(5 i: I = Fixed, 0; j: J = Fixed, 1; k: K = Fixed, 2; l: A = Fixed, 3; m: B = Fixed, 4);
 
 macro_rules! index {
     ($($engine:ty $(, $lifetime:lifetime)?;)+) => { $(

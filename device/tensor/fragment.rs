@@ -129,9 +129,13 @@ const fn fits(layout: Layout, element_bits: i64) {
 /// assert_eq!(fragment_layout(layout!(((2, 2, 2), 2, 2):((1, 256, 8), 1024, 16))), layout!(((2, 2, 2), 2, 2):((1, 2, 4), 16, 8)));
 /// ```
 ///
-/// A layout of coordinates has no strides, so its modes are contiguous in their order.
+/// A layout of coordinates has no strides, so its modes are contiguous in their order; elements
+/// that it has more than once, by a mode of stride 0, are one.
 pub const fn fragment_layout(layout: Layout) -> Layout {
-    if layout.is_coordinate() || layout.rank() < 2 {
+    if layout.is_coordinate() {
+        return Layout::new(layout.shape(), make_col_major(filter_zeros(layout).shape()).stride());
+    }
+    if layout.rank() < 2 {
         return make_col_major(layout.shape());
     }
     let first = layout.mode(0);
@@ -316,7 +320,10 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
 impl<E: Engine<Element: Fma>, L: StaticLayout> Tensor<E, L> {
     /// A fragment of this tensor's shape, all zeros: an accumulator.
     #[inline(always)]
-    pub fn accumulator(&self) -> Fragment<E::Element, FragmentLike<L>> {
+    pub fn accumulator(&self) -> Fragment<E::Element, FragmentLike<L>>
+    where
+        E: Access,
+    {
         Fragment::filled(E::Element::ZERO)
     }
 }
@@ -324,7 +331,10 @@ impl<E: Engine<Element: Fma>, L: StaticLayout> Tensor<E, L> {
 impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// A zero fragment of this tensor's shape: the destination of a copy of the tensor.
     #[inline(always)]
-    pub fn fragment(&self) -> Fragment<E::Element, FragmentLike<L>> {
+    pub fn fragment(&self) -> Fragment<E::Element, FragmentLike<L>>
+    where
+        E: Access,
+    {
         Fragment::zeros()
     }
 
@@ -333,7 +343,10 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// # Safety
     /// Every element is written before it is read.
     #[inline(always)]
-    pub unsafe fn make_fragment_like(&self) -> Fragment<E::Element, FragmentLike<L>> {
+    pub unsafe fn make_fragment_like(&self) -> Fragment<E::Element, FragmentLike<L>>
+    where
+        E: Access,
+    {
         // SAFETY: the caller writes every element before it reads it.
         unsafe { Fragment::uninit() }
     }

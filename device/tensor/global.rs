@@ -162,8 +162,18 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
         self,
         at: C,
     ) -> GlobalTensor<P, S, IdentityOf<T>, C::Rest> {
+        self.tile_of(at, const { extents_of_tile(T::LAYOUT, S::Rank::RANK) })
+    }
+
+    /// The tile of the layout of coordinates `L`, tiles having these extents.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) fn tile_of<L: StaticLayout, C: TileCoordinate<S::Rank>>(
+        self,
+        at: C,
+        extents: [u32; MAX_RANK],
+    ) -> GlobalTensor<P, S, L, C::Rest> {
         let (m, k) = at.origin();
-        let extents = const { extents_of_tile(T::LAYOUT, S::Rank::RANK) };
         check_origin(m, extents[0]);
         check_origin(k, extents[1]);
         let rest = at.rest(self.shape, self.shape_more, extents);
@@ -221,7 +231,7 @@ fn check_origin(tile: u32, extent: u32) {
 }
 
 /// A tile has the modes of its tensor, or it does not compile.
-const fn extents_of_tile(tile: Layout, rank: usize) -> [u32; MAX_RANK] {
+pub(super) const fn extents_of_tile(tile: Layout, rank: usize) -> [u32; MAX_RANK] {
     if tile.rank() != rank {
         let mut text = Text::<400>::new();
         text.str("local_tile: the tile ");
@@ -335,6 +345,18 @@ pub trait TileCoordinate<R: TensorRank>: Copy {
     fn rest(self, shape: [i32; 2], more: More, tile: [u32; MAX_RANK]) -> Self::Rest;
 }
 
+/// The first coordinate of a tile, a number or [`All`] for each of one to five modes: for
+/// [`identity_tensor`](super::identity_tensor).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the first coordinate of a tile",
+    label = "not a tuple of numbers",
+    note = "a tuple has an `u32`, or `All` for an open mode, for each mode: `(row, column)` in a matrix"
+)]
+pub trait FirstCoordinate: TileCoordinate<<Self as FirstCoordinate>::Rank> {
+    /// The rank of its tensor.
+    type Rank: TensorRank;
+}
+
 macro_rules! tile_coordinate {
     (@rest ($($before:tt)+)) => { $($before)+ };
     (@rest ($($before:tt)+) $name:ident $axis:tt $($rest:tt)*) => {
@@ -350,6 +372,10 @@ macro_rules! tile_coordinate {
                 $(places[$axis] = self.$axis.place();)+
                 places
             }
+        }
+
+        impl<$($name: TilePlace),+> FirstCoordinate for ($($name,)+) {
+            type Rank = Rank<$rank>;
         }
 
         impl<$($name: TilePlace),+> TileCoordinate<Rank<$rank>> for ($($name,)+) {
@@ -431,6 +457,10 @@ pub trait Rest: Copy {
     #[doc(hidden)]
     const OPEN: usize;
 
+    /// Their axes, a bit each.
+    #[doc(hidden)]
+    const AXES: u32;
+
     /// What a slice leaves of them, `K` being the kinds of its places from the last one on.
     #[doc(hidden)]
     type Slice<K: Backwards>: Rest;
@@ -448,8 +478,19 @@ pub trait Rest: Copy {
     fn offset_more<K: Backwards>(self, places: [u32; MAX_PLACES], last: usize) -> [i32; MAX_RANK - 2];
 }
 
+/// No open mode: what a tensor must have whose elements are read or written. Tiles of an open mode
+/// are read one at a time, `tXgX.at((.., .., .., tile))`.
+#[diagnostic::on_unimplemented(
+    message = "a mode of the tensor is still open: `{Self}`, all tiles along that axis",
+    label = "takes one tile, and the mode `{Self}` is open",
+    note = "take one tile of the open mode first: `.at((.., .., .., tile))`, in a loop over `tiles()`"
+)]
+pub trait OneTile: Rest {}
+impl OneTile for () {}
+
 impl Rest for () {
     const OPEN: usize = 0;
+    const AXES: u32 = 0;
     type Slice<K: Backwards> = ();
 
     #[inline(always)]
@@ -468,6 +509,7 @@ impl Rest for () {
 
 impl<const AXIS: usize, B: Rest> Rest for Along<AXIS, B> {
     const OPEN: usize = 1 + B::OPEN;
+    const AXES: u32 = 1 << AXIS | B::AXES;
     type Slice<K: Backwards> = <K::Last as PlaceKind>::Rest<AXIS, B::Slice<K::Before>>;
 
     #[inline(always)]

@@ -22,6 +22,7 @@ mod coordinates;
 mod element_index;
 mod fragment;
 mod global;
+mod groups;
 mod operand;
 mod packed;
 mod partition;
@@ -42,7 +43,10 @@ pub use at::{
 pub use coordinates::{CoordinateTensor, Coordinates, identity_tensor};
 pub use element_index::ElementIndex;
 pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
-pub use global::{All, Along, GlobalArray, Matrix, Rest, TileCoordinate, TilePlace, TilePlaces};
+pub use global::{
+    All, Along, FirstCoordinate, GlobalArray, Matrix, OneTile, Rest, TileCoordinate, TilePlace, TilePlaces,
+};
+pub use groups::{Groups, GroupsOf, Once};
 pub use operand::{Input, InputElement, Output, OutputElement, View};
 pub use packed::{PackedArray, PackedTensor};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, Unnamed, X};
@@ -118,7 +122,11 @@ pub trait Movable: Engine {
     message = "a tensor over `{Self}` cannot be partitioned among threads",
     note = "a fragment belongs to one thread; tensors in global and shared memory are partitioned"
 )]
-pub trait Partitioned: Movable {}
+pub trait Partitioned: Movable {
+    /// The axes along which all tiles are open, a bit each.
+    #[doc(hidden)]
+    const OPEN_AXES: u32 = 0;
+}
 
 /// A number of elements, as a type.
 pub trait Length {
@@ -154,6 +162,17 @@ pub unsafe trait Access: Engine {
     /// Elements in bounds are readable; `index` is below the layout's size.
     unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> Self::Element;
 
+    /// [`load_one`](Self::load_one) of an element whose name may be known at run time only.
+    ///
+    /// # Safety
+    /// As [`load_one`](Self::load_one), of the index that is named.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> Self::Element {
+        // SAFETY: the caller's contract.
+        unsafe { self.load_one::<L>(at.element_index()) }
+    }
+
     /// Whether the element exists.
     fn exists<L: StaticLayout>(&self, index: usize) -> bool;
 
@@ -184,6 +203,17 @@ pub unsafe trait AccessMut: Access {
     /// As [`Access::load_one`], for writing. One smaller than a byte is written by reading its byte
     /// and writing it back: no other thread touches any element of the byte meanwhile.
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: Self::Element);
+
+    /// [`store_one`](Self::store_one) of an element whose name may be known at run time only.
+    ///
+    /// # Safety
+    /// As [`store_one`](Self::store_one), of the index that is named.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: Self::Element) {
+        // SAFETY: the caller's contract.
+        unsafe { self.store_one::<L>(at.element_index(), value) }
+    }
 
     /// Tells the simulator that a copy leaves `count` elements from `index` on as they are, by its
     /// predicate.
@@ -226,23 +256,25 @@ impl<E: Engine, L> Tensor<E, L> {
     }
 }
 
-impl<E: Access, L: StaticLayout> Tensor<E, L> {
+impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// Reads one element; one that does not exist reads as zero. It is named by its index or by a
     /// place in each mode, `t.get((i, j))`; of a fragment `t[(i, j)]` is the same and needs no
-    /// `unsafe`.
+    /// `unsafe`. In memory any index may be known at run time only; in registers a thread's loop
+    /// over its elements is unrolled.
     ///
     /// # Safety
     /// The tensor's memory may be read, and no other thread writes the element meanwhile. `index`
     /// is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn get(&self, index: impl ElementIndex<L>) -> E::Element {
+    pub unsafe fn get(&self, index: impl ElementIndex<L>) -> E::Element
+    where
+        E: Access,
+    {
         // SAFETY: the element may be read, and `index` is below the size.
-        unsafe { self.engine.load_one::<L>(index.element_index()) }
+        unsafe { self.engine.load_at::<L>(index) }
     }
-}
 
-impl<E: AccessMut, L: StaticLayout> Tensor<E, L> {
     /// Writes one element; one that does not exist is left out. It is named as by
     /// [`get`](Self::get).
     ///
@@ -251,8 +283,11 @@ impl<E: AccessMut, L: StaticLayout> Tensor<E, L> {
     /// smaller than a byte, another of its byte. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn set(&mut self, index: impl ElementIndex<L>, value: E::Element) {
+    pub unsafe fn set(&mut self, index: impl ElementIndex<L>, value: E::Element)
+    where
+        E: AccessMut,
+    {
         // SAFETY: the element may be written, and `index` is below the size.
-        unsafe { self.engine.store_one::<L>(index.element_index(), value) }
+        unsafe { self.engine.store_at::<L>(index, value) }
     }
 }

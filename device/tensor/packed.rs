@@ -5,10 +5,10 @@
 //! element. In global memory the same elements are a [`Matrix`](super::Matrix) over
 //! [`GlobalPacked`](crate::memory::GlobalPacked).
 
-use super::Tensor;
 use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{Offsets, PLAIN};
+use super::{ElementIndex, Tensor};
 use crate::layout::{Swizzle, Text};
 use crate::memory::{Shared, SharedPacked, SharedStorage, Storable};
 use crate::number::Scalar;
@@ -62,16 +62,17 @@ const fn no_swizzle(swizzle: Swizzle) {
 }
 
 impl<T: Scalar + Storable> SharedPacked<T> {
-    /// The pointer to an element of `L`.
+    /// The pointer to the element of `L` at an offset.
     #[inline(always)]
-    pub(super) fn to<L: StaticLayout>(self, index: usize) -> Self {
-        self.offset(i64::from(Offsets::<L, PLAIN>::TABLE[index]))
+    pub(super) fn to<L: StaticLayout>(self, offset: i32) -> Self {
+        self.offset(i64::from(offset))
     }
 
-    /// The address of the byte in which an element of `L` starts.
+    /// The address of the byte in which an element of `L` starts; `index` is constant after
+    /// unrolling.
     #[inline(always)]
     pub(crate) fn address_of<L: StaticLayout>(self, index: usize) -> u32 {
-        self.to::<L>(index).address().0
+        self.to::<L>(Offsets::<L, PLAIN>::TABLE[index]).address().0
     }
 }
 
@@ -84,8 +85,8 @@ impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
     /// As [`SharedPacked::write_shared_byte`]. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn set_shared_byte(&mut self, index: usize, value: T) {
+    pub unsafe fn set_shared_byte(&mut self, index: impl ElementIndex<L>, value: T) {
         // SAFETY: the word around the element may be read and written.
-        unsafe { self.engine.to::<L>(index).write_shared_byte(0, value) };
+        unsafe { self.engine.to::<L>(index.element_offset::<PLAIN>()).write_shared_byte(0, value) };
     }
 }

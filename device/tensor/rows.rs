@@ -21,7 +21,7 @@
 use super::at::{PlaceKinds, SliceOf};
 use super::fragment::{FragmentLike, Registers, RegistersMut, RegistersRef};
 use super::static_layout::{IdentityOf, StaticLayout};
-use super::{Fragment, PartitionOf, Projection, Tensor, ThreadOf};
+use super::{Fragment, PartitionOf, Partitioned, Projection, Tensor, ThreadOf};
 use crate::layout::{IntTuple, Layout, coalesce, composition, make_col_major};
 use crate::memory::{Element, Storable};
 use crate::tiling::TilingError;
@@ -410,6 +410,46 @@ impl<T: Storable, L: OfTile> Fragment<T, L> {
     #[inline(always)]
     pub fn rows<U: Element>(&self, value: U) -> Fragment<U, Reduced<ByRow<L>, 1>> {
         Fragment::filled(value)
+    }
+}
+
+impl<E: Partitioned, L: OfTile> Tensor<E, L> {
+    /// A fragment with `value` for each row of the thread's part, of which nothing is read: a
+    /// running maximum or sum. Open tiles along the columns have the same rows.
+    ///
+    /// ```
+    /// # #![allow(non_snake_case)]
+    /// use moye_device::prelude::*;
+    ///
+    /// static_layout! { Tile = layout!((4, 128)); } // (BLK_M, BLK_N)
+    /// tiled_copy! {
+    ///     Rows: TiledCopy<AutoVectorizingCopy, f32> = TiledCopy::new(layout!((4, 32):(32, 1)), layout!((1, 4)));
+    /// }
+    /// let x = Global::<f32>::from_address(0x1000);
+    /// let gX = tile!(tensor!(x, (100u32, 300u32), (300, 1)), Tile, (2, _)); // (BLK_M, BLK_N, n)
+    /// let tXgX = Rows::get_slice(33).partition_s(gX); // (CPY, CPY_M, CPY_N, n)
+    /// let max = tXgX.rows(f32::NEG_INFINITY); // (CPY_M)
+    /// assert_eq!((max[0], max.layout().size()), (f32::NEG_INFINITY, 1));
+    /// ```
+    #[inline(always)]
+    #[must_use]
+    pub fn rows<U: Element>(&self, value: U) -> Fragment<U, Reduced<ByRow<FragmentLike<L>>, 1>> {
+        const { one_set_of_rows(E::OPEN_AXES, &L::LAYOUT) };
+        Fragment::filled(value)
+    }
+}
+
+/// Open tiles are along the columns, so that all have the same rows, or the call does not compile.
+#[track_caller]
+const fn one_set_of_rows(open: u32, layout: &Layout) {
+    if open & !(1 << 1) != 0 {
+        TilingError::of("rows")
+            .str("a mode of the tensor is still open, of tiles along axis ")
+            .int(if open & 1 != 0 { 0 } else { open.trailing_zeros() as i64 })
+            .str(", each of which has other rows than ")
+            .layout(layout)
+            .str(": take one tile of the open mode first, .at((.., .., .., tile))")
+            .raise();
     }
 }
 

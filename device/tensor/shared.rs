@@ -2,7 +2,7 @@
 
 use super::static_layout::StaticLayout;
 use super::tables::{Digits, Offsets, PLAIN, block_mask, is_linear_after, run};
-use super::{Access, AccessMut, Engine, Length, Movable, Partitioned, Tensor};
+use super::{Access, AccessMut, ElementIndex, Engine, Length, Movable, Partitioned, Tensor};
 use crate::arch::Word;
 use crate::layout::{Layout, Swizzle, Text};
 use crate::memory::{Element, Shared, SharedPacked, Storable};
@@ -28,11 +28,12 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
 
     /// The address of an element in bytes, for instructions that take it.
     ///
-    /// `index` is below [`Tensor::SIZE`].
+    /// The element is named as by [`get`](Tensor::get).
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
-    pub fn address_of(&self, index: usize) -> u32 {
-        self.engine.address_of::<L>(index)
+    pub fn address_of(&self, index: impl ElementIndex<L>) -> u32 {
+        self.engine.address_at::<L>(index.element_offset::<PLAIN>())
     }
 }
 
@@ -105,16 +106,21 @@ impl<T: Element> Shared<T> {
         self.moved_bytes(Digits::<S, PLAIN>::times(index, size_of::<T>() as i32))
     }
 
-    /// The pointer to an element of `L`.
+    /// The pointer to the element of `L` at an offset.
     #[inline(always)]
-    fn to<L: StaticLayout>(self, index: usize) -> Self {
-        Self::from_address(self.address_of::<L>(index))
+    fn to<L: StaticLayout>(self, offset: i32) -> Self {
+        Self::from_address(self.address_at::<L>(offset))
     }
 
-    /// The address of an element of `L`, in bytes.
+    /// The address of an element of `L`, in bytes; `index` is constant after unrolling.
     #[inline(always)]
     pub(crate) fn address_of<L: StaticLayout>(self, index: usize) -> u32 {
-        let offset = Offsets::<L, PLAIN>::TABLE[index];
+        self.address_at::<L>(Offsets::<L, PLAIN>::TABLE[index])
+    }
+
+    /// The address of the element of `L` at an offset, in bytes.
+    #[inline(always)]
+    fn address_at<L: StaticLayout>(self, offset: i32) -> u32 {
         if L::SWIZZLE.bits() == 0 {
             return self.offset(offset).address();
         }
@@ -216,7 +222,14 @@ macro_rules! pointer {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> T {
                 // SAFETY: the element may be read.
-                unsafe { self.to::<L>(index).read(0) }
+                unsafe { self.load_at::<L>(index) }
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> T {
+                // SAFETY: the element may be read.
+                unsafe { self.to::<L>(at.element_offset::<PLAIN>()).read(0) }
             }
 
             #[inline(always)]
@@ -238,7 +251,14 @@ macro_rules! pointer {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: T) {
                 // SAFETY: the element may be written.
-                unsafe { self.to::<L>(index).write(0, value) }
+                unsafe { self.store_at::<L>(index, value) }
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: T) {
+                // SAFETY: the element may be written.
+                unsafe { self.to::<L>(at.element_offset::<PLAIN>()).write(0, value) }
             }
         }
     };

@@ -70,7 +70,7 @@ impl<L: StaticLayout> StaticLayout for IdentityOf<L> {
 }
 
 /// The coordinates of a tile along its modes, whatever nests in these.
-const fn coordinates_of_modes(tile: Layout) -> Layout {
+pub(super) const fn coordinates_of_modes(tile: Layout) -> Layout {
     match mode_coordinates(&tile.shape()) {
         Ok(layout) => layout,
         // Its strides are those of the compact layout of the shape.

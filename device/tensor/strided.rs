@@ -2,8 +2,9 @@
 //! predicates by the same coordinates.
 
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
-use super::global::{Along, Rest};
-use super::rank::{More, TensorRank, all, by_axis, more_along, others_below};
+use super::element_index::ElementIndex;
+use super::global::{Along, OneTile, Rest};
+use super::rank::{MAX_RANK, More, TensorRank, all, by_axis, more_along, others_below};
 use super::static_layout::StaticLayout;
 use super::strides::{Strides, WholeTiles};
 use super::tables::{Digits, Offsets, SliceDigits, run};
@@ -15,6 +16,9 @@ use core::marker::PhantomData;
 
 /// A tile of a tensor in global memory, or a thread's part of one.
 pub type GlobalTensor<P, S, L, R = ()> = Tensor<Strided<P, S, R>, L>;
+
+/// A coordinate: the first two numbers, and the others.
+type Coordinate = ([i32; 2], More);
 
 /// The engine of global memory: an address, the remaining extents of the tensor from there on, and
 /// the strides.
@@ -60,45 +64,54 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
         self.left_more = [left[0] - by[0], left[1] - by[1], left[2] - by[2]];
     }
 
+    /// The coordinate of an element, counted from the origin; `index` is constant after unrolling.
     #[inline(always)]
-    fn coordinate<L: StaticLayout>(index: usize) -> [i32; 2] {
-        [Offsets::<L, 0>::TABLE[index], Offsets::<L, 1>::TABLE[index]]
+    fn coordinate<L: StaticLayout>(index: usize) -> Coordinate {
+        let more = by_axis!(more S::Rank::RANK, AXIS => Offsets::<L, AXIS>::TABLE[index]);
+        ([Offsets::<L, 0>::TABLE[index], Offsets::<L, 1>::TABLE[index]], more)
     }
 
+    /// [`coordinate`](Self::coordinate), by arithmetic.
     #[inline(always)]
-    fn coordinate_more<L: StaticLayout>(index: usize) -> More {
-        by_axis!(more S::Rank::RANK, AXIS => Offsets::<L, AXIS>::TABLE[index])
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn coordinate_at<L: StaticLayout>(at: impl ElementIndex<L>) -> Coordinate {
+        let more = by_axis!(more S::Rank::RANK, AXIS => at.element_offset::<AXIS>());
+        ([at.element_offset::<0>(), at.element_offset::<1>()], more)
     }
 
     /// The pointer to an element.
     #[inline(always)]
-    fn pointer_to<L: StaticLayout>(&self, index: usize) -> P {
-        let [i, j] = Self::coordinate::<L>(index);
+    fn pointer_to(&self, ([i, j], more): Coordinate) -> P {
         let pointer =
             self.pointer.offset(i as i64 * self.strides.along(0) + j as i64 * self.strides.along(1));
         if const { S::Rank::RANK > 2 } {
-            return pointer.offset(more_along(Self::coordinate_more::<L>(index), self.strides));
+            return pointer.offset(more_along(more, self.strides));
         }
         pointer
     }
 
-    /// The address of an element, in bytes.
+    /// The address of an element, in bytes; `index` is constant after unrolling.
     #[inline(always)]
     pub(crate) fn address<L: StaticLayout>(&self, index: usize) -> u64 {
-        self.pointer_to::<L>(index).address()
+        self.pointer_to(Self::coordinate::<L>(index)).address()
     }
 
     /// The number of the `count` elements from `index` on that are in bounds; they are a run along
-    /// the contiguous mode, or a single one.
+    /// the contiguous mode, or a single one. `index` is constant after unrolling.
     #[inline(always)]
     pub(crate) fn existing<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
+        self.existing_from(Self::coordinate::<L>(index), count)
+    }
+
+    /// [`existing`](Self::existing), from a coordinate on.
+    #[inline(always)]
+    fn existing_from(&self, (c, more): Coordinate, count: usize) -> u32 {
         if S::WHOLE {
             return count as u32;
         }
         if const { S::Rank::RANK > 2 } {
-            return self.existing_of_more::<L>(index, count);
+            return self.existing_of_more(all(c, more), count);
         }
-        let c = Self::coordinate::<L>(index);
         let unit = S::UNIT.unwrap_or(0);
         let across = c[1 - unit] < self.left[1 - unit];
         let run = (self.left[unit] - c[unit]).clamp(0, count as i32) as u32;
@@ -107,8 +120,7 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
 
     /// As [`existing`](Self::existing), of more than two modes.
     #[inline(always)]
-    fn existing_of_more<L: StaticLayout>(&self, index: usize, count: usize) -> u32 {
-        let at = all(Self::coordinate::<L>(index), Self::coordinate_more::<L>(index));
+    fn existing_of_more(&self, at: [i32; MAX_RANK], count: usize) -> u32 {
         let left = all(self.left, self.left_more);
         let unit = S::UNIT.unwrap_or(0);
         let run = (left[unit] - at[unit]).clamp(0, count as i32) as u32;
@@ -161,7 +173,7 @@ impl<P: GlobalPointer, S: Strides, R: Rest> Sliceable for Strided<P, S, R> {
 }
 
 /// Whether a slice fixes one of the last `open` modes.
-const fn fixes_open<K: PlaceKinds>(open: usize) -> bool {
+pub(super) const fn fixes_open<K: PlaceKinds>(open: usize) -> bool {
     let mut mode = K::COUNT.saturating_sub(open);
     while mode < K::COUNT {
         if K::FIXED[mode] {
@@ -184,7 +196,9 @@ impl<T: Storable, S: Strides, L: StaticLayout> Length for GlobalRun<T, S, L> {
     };
 }
 
-impl<P: GlobalPointer, S: Strides, R> Partitioned for Strided<P, S, R> {}
+impl<P: GlobalPointer, S: Strides, R: Rest> Partitioned for Strided<P, S, R> {
+    const OPEN_AXES: u32 = R::AXES;
+}
 
 /// The elements that a word holds.
 const fn per_word<W: Word, T: Storable>() -> usize {
@@ -194,15 +208,15 @@ const fn per_word<W: Word, T: Storable>() -> usize {
 // SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at
 // multiples of their length there, origin included; the promise of `Aligned` covers the address and
 // the other strides.
-unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
+unsafe impl<P: GlobalPointer, S: Strides, R: OneTile> Access for Strided<P, S, R> {
     type Run<L: StaticLayout> = GlobalRun<P::Element, S, L>;
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
         let count = const { per_word::<W, P::Element>() };
-        let pointer = self.pointer_to::<L>(index);
-        let existing = self.existing::<L>(index, count);
+        let at = Self::coordinate::<L>(index);
+        let (pointer, existing) = (self.pointer_to(at), self.existing_from(at, count));
         if count == 1 {
             // SAFETY: the caller's contract; an element that does not exist is not read.
             return unsafe { W::load_global_if(existing == 1, pointer.address()) };
@@ -218,9 +232,16 @@ unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> P::Element {
-        let valid = self.exists::<L>(index);
+        // SAFETY: the caller's contract.
+        unsafe { self.load_at::<L>(index) }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> P::Element {
+        let at = Self::coordinate_at::<L>(at);
         // SAFETY: the caller's contract; an element that does not exist is not read.
-        unsafe { self.pointer_to::<L>(index).read_if(valid) }
+        unsafe { self.pointer_to(at).read_if(self.existing_from(at, 1) == 1) }
     }
 
     #[inline(always)]
@@ -230,13 +251,13 @@ unsafe impl<P: GlobalPointer, S: Strides, R> Access for Strided<P, S, R> {
 }
 
 // SAFETY: as for `Access`.
-unsafe impl<P: GlobalPointerMut, S: Strides, R> AccessMut for Strided<P, S, R> {
+unsafe impl<P: GlobalPointerMut, S: Strides, R: OneTile> AccessMut for Strided<P, S, R> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
         let count = const { per_word::<W, P::Element>() };
-        let pointer = self.pointer_to::<L>(index);
-        let existing = self.existing::<L>(index, count);
+        let at = Self::coordinate::<L>(index);
+        let (pointer, existing) = (self.pointer_to(at), self.existing_from(at, count));
         if count == 1 {
             // SAFETY: the caller's contract; an element that does not exist is not written.
             return unsafe { W::store_global_if(existing == 1, pointer.address(), word) };
@@ -253,13 +274,22 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R> AccessMut for Strided<P, S, R> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: P::Element) {
-        let valid = self.exists::<L>(index);
+        // SAFETY: the caller's contract.
+        unsafe { self.store_at::<L>(index, value) };
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: P::Element) {
+        let at = Self::coordinate_at::<L>(at);
         // SAFETY: the caller's contract; an element that does not exist is not written.
-        unsafe { self.pointer_to::<L>(index).write_if(valid, value) };
+        unsafe { self.pointer_to(at).write_if(self.existing_from(at, 1) == 1, value) };
     }
 }
 
-impl<T: Scalar + Storable, S: Strides, R, L: StaticLayout> GlobalTensor<GlobalPackedMut<T>, S, L, R> {
+impl<T: Scalar + Storable, S: Strides, R: OneTile, L: StaticLayout>
+    GlobalTensor<GlobalPackedMut<T>, S, L, R>
+{
     /// Writes one element smaller than a byte where other threads may write others of its byte, by
     /// two atomic operations; one that does not exist is left out. [`set`](Tensor::set) takes one
     /// load and one store, and wants the byte for itself.
@@ -269,10 +299,11 @@ impl<T: Scalar + Storable, S: Strides, R, L: StaticLayout> GlobalTensor<GlobalPa
     /// [`GlobalPackedMut::write_shared_byte`]'s. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn set_shared_byte(&mut self, index: usize, value: T) {
-        if self.engine.exists::<L>(index) {
+    pub unsafe fn set_shared_byte(&mut self, index: impl ElementIndex<L>, value: T) {
+        let at = Strided::<GlobalPackedMut<T>, S, R>::coordinate_at::<L>(index);
+        if self.engine.existing_from(at, 1) == 1 {
             // SAFETY: the word around the element may be read and written.
-            unsafe { self.engine.pointer_to::<L>(index).write_shared_byte(0, value) };
+            unsafe { self.engine.pointer_to(at).write_shared_byte(0, value) };
         }
     }
 }

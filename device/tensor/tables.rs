@@ -9,7 +9,30 @@ use core::marker::PhantomData;
 /// The most elements that one thread can name in one tensor.
 pub(crate) const MAX_ELEMENTS: usize = 512;
 
-/// Offsets of the elements of `L` along one axis (`AXIS`), or plain ones for a layout of offsets.
+/// What `what` does for each element of a thread's part is written out, or it does not compile.
+#[track_caller]
+pub(crate) const fn unrolls(what: &str, layout: &Layout) {
+    if layout.size() > MAX_ELEMENTS as i64 {
+        too_many(what, layout);
+    }
+}
+
+#[track_caller]
+const fn too_many(what: &str, layout: &Layout) -> ! {
+    let mut text = Text::<400>::new();
+    text.str(what);
+    text.str(" is unrolled for at most ");
+    text.int(MAX_ELEMENTS as i64);
+    text.str(" elements of a thread, and ");
+    text.layout(layout);
+    text.str(" has ");
+    text.int(layout.size());
+    text.str(": spread the tile over more threads, or loop over parts of it");
+    super::refuse(&text)
+}
+
+/// Offsets of the elements of `L` along one axis (`AXIS`), or plain ones for a layout of offsets:
+/// for loops that are unrolled, in which each is a constant.
 pub(crate) struct Offsets<L, const AXIS: usize>(PhantomData<L>);
 
 /// Stands for "no axis": the layout's strides are plain numbers.
@@ -25,15 +48,7 @@ impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
         let layout = coalesce(along(L::LAYOUT, AXIS));
         let size = layout.size() as usize;
         if size > MAX_ELEMENTS {
-            let mut text = Text::<400>::new();
-            text.str("a thread's part of the tensor, ");
-            text.layout(&L::LAYOUT);
-            text.str(", has ");
-            text.int(size as i64);
-            text.str(" elements, and a copy or product unrolls at most ");
-            text.int(MAX_ELEMENTS as i64);
-            text.str(": spread the tile over more threads, or loop over parts of it");
-            panic!("{}", text.as_str());
+            too_many("a loop over the elements of a tensor", &L::LAYOUT);
         }
         let mut table = [0; MAX_ELEMENTS];
         table[0] = layout.at(0) as i32;
@@ -78,7 +93,7 @@ pub(crate) struct Digit {
 /// The index's digits along one axis.
 pub(crate) struct Digits<L, const AXIS: usize>(PhantomData<L>);
 
-const MAX_DIGITS: usize = 16;
+const MAX_DIGITS: usize = crate::layout::MAX_LEAVES;
 
 impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
     const TABLE: ([Digit; MAX_DIGITS], usize) = {

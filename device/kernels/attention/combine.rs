@@ -113,8 +113,7 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
     for bit in 0..5 {
         total += shuffle_xor(FULL_WARP, total, 1 << bit);
     }
-    let sink =
-        if arguments.sinks.address() == 0 { f32::NEG_INFINITY } else { arguments.sinks.read(head.into()) };
+    let sink = if arguments.sinks.address() == 0 { f32::NEG_INFINITY } else { arguments.sinks.read(head) };
     let (inverse, lse) = RowSum { max, sum: total }.finish(unit, sink);
     if part == 0 && lane == 0 && arguments.lse.address() != 0 {
         let strides = &arguments.stride_lse;

@@ -364,7 +364,7 @@ impl<C: Config> KeyRows<C> {
                     let key = key + row;
                     let exists = key < self.keys;
                     if loaded % ROWS_OF_PAGE == 0 || arguments.page < ROWS_OF_PAGE {
-                        let page = if exists { pages.read((key >> page_bits).into()) } else { 0 };
+                        let page = if exists { pages.read(key >> page_bits) } else { 0 };
                         let offset = i64::from(page) * strides.batch + i64::from(in_page(key)) * stride;
                         first = self.first.offset(offset);
                     }
@@ -377,7 +377,7 @@ impl<C: Config> KeyRows<C> {
             }
             // The tile is in one page: both are powers of two.
             const { assert!(!C::GENERAL || C::KEYS & (C::KEYS - 1) == 0) };
-            first = first.offset(i64::from(pages.read((key >> page_bits).into())) * strides.batch);
+            first = first.offset(i64::from(pages.read(key >> page_bits)) * strides.batch);
             row = in_page(key);
         }
         let mut next = first.offset(i64::from(row + part.row()) * stride);

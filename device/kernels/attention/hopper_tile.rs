@@ -99,7 +99,7 @@ impl<'a, C: Config> Tile<'a, C> {
             && sinks.address() != 0
             && *splits == 1
         {
-            sink = sinks.read(self.token(row).1.into());
+            sink = sinks.read(self.token(row).1);
         }
         let (factor, lse) = sum.finish(unit, sink);
         if let Some(row) = row.filter(|_| lane_id().is_multiple_of(4)) {

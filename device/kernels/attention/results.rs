@@ -53,7 +53,7 @@ impl<C: Config> Target<'_, C> {
         if sinks.address() == 0 || self.arguments.splits > 1 || self.first_row + row >= self.rows {
             return f32::NEG_INFINITY;
         }
-        sinks.read(self.token(row).1.into())
+        sinks.read(self.token(row).1)
     }
 
     /// The row's number among the rows of all splits.

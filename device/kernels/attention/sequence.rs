@@ -33,13 +33,13 @@ impl Sequence {
             if offsets.address() == 0 {
                 return (0, length);
             }
-            let [from, to] = [offsets.read(batch.into()), offsets.read((batch + 1).into())];
+            let [from, to] = [offsets.read(batch), offsets.read(batch + 1)];
             (from as u32, (to - from) as u32)
         };
         let (q_first, queries) = range(arguments.q_offsets, arguments.q_length);
         let (k_first, mut keys) = range(arguments.k_offsets, arguments.k_length);
         if arguments.k_lengths.address() != 0 {
-            keys = arguments.k_lengths.read(batch.into()) as u32;
+            keys = arguments.k_lengths.read(batch) as u32;
         }
         let visible = Visible::new(queries, keys, arguments.window);
         Self { batch, q_first, k_first, queries, visible }

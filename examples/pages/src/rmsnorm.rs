@@ -26,7 +26,7 @@ pub unsafe fn rmsnorm<T: Element + Convert<f32>>(
     let gW = tile!(tensor!(w, (4, n), (0, 1), align = 16), Tile<T>, (0, _)); // (BLK_M, BLK_N, n), of equal rows
     let (tXgX, tXgW, tXgY) = (rows.partition_s(gX), rows.partition_s(gW), rows.partition_d(gY)); // (CPY, CPY_M, CPY_N, n)
 
-    let mut sum = tXgX.at((.., .., .., 0)).load_as(0.0f32).rows(0.0f32); // (CPY_M)
+    let mut sum = tXgX.rows(0.0f32); // (CPY_M)
     for tile in 0..gX.tiles() {
         sum = tXgX.at((.., .., .., tile)).load_as(0.0f32).fold_rows(&sum, |sum, x| x.fma(x, sum));
     }

@@ -27,8 +27,7 @@ where
     let gY = tile!(tensor!(y, (m, n), (ld, 1), align = 16), Tile<T>, (block_idx().x, _)); // (BLK_M, BLK_N, n)
     let (tXgX, tXgY) = (rows.partition_s(gX), rows.partition_d(gY)); // (CPY, CPY_M, CPY_N, n)
 
-    let first = tXgX.at((.., .., .., 0)).load_as(f32::MIN);
-    let (mut max, mut sum) = (first.rows(f32::MIN), first.rows(0.0)); // (CPY_M)
+    let (mut max, mut sum) = (tXgX.rows(f32::MIN), tXgX.rows(0.0)); // (CPY_M)
     for tile in 0..gX.tiles() {
         let mut tXrX = tXgX.at((.., .., .., tile)).load_as(f32::NEG_INFINITY); // (CPY, CPY_M, CPY_N)
         let before = max;
