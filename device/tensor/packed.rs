@@ -64,6 +64,7 @@ const fn no_swizzle(swizzle: Swizzle) {
 impl<T: Scalar + Storable> SharedPacked<T> {
     /// The pointer to the element of `L` at an offset.
     #[inline(always)]
+    #[expect(clippy::extra_unused_type_parameters, reason = "the other engine's has the swizzle of `L`")]
     pub(super) fn to<L: StaticLayout>(self, offset: i32) -> Self {
         self.offset(i64::from(offset))
     }
