@@ -261,7 +261,7 @@ fn new_crate(checkout: &Checkout, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs `cargo doc` as docs.rs does: with the features that the manifests name for it, without PTX,
+/// Lets `cargo doc` run on the packages as docs.rs does: with the features that the manifests name for it, without PTX,
 /// and without a CUDA toolkit.
 pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
     doc.env("DOCS_RS", "1");
@@ -286,6 +286,7 @@ pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
                 package["features"].as_object().into_iter().flatten().map(|(name, _)| name.as_str()).collect()
             }
         };
+        doc.args(["--package", name]);
         doc.args(features.iter().flat_map(|feature| ["--features".to_owned(), format!("{name}/{feature}")]));
     }
     Ok(())

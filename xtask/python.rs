@@ -59,7 +59,7 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     quietly(&mut build)?;
     let mut tests = Command::new(python);
     tests
-        .args(["-m", "pytest", "--quiet"])
+        .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
         .current_dir(&folder)
         .env_remove("MOYE_DEVICE")
         .env_remove("PYTHONPATH")

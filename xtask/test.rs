@@ -186,11 +186,14 @@ fn run_step(
             // A link to an item of another feature is not an error.
             let allowed = "-A rustdoc::broken_intra_doc_links -A rustdoc::private_intra_doc_links";
             let flags = format!("-D warnings {allowed}");
-            summary.step("docs: rustdoc as docs.rs runs it, without PTX and CUDA, warnings denied", || {
-                let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
-                packages::as_on_docs_rs(checkout, &mut doc)?;
-                shown(doc.env("RUSTDOCFLAGS", &flags))
-            });
+            summary.step(
+                "docs: rustdoc of the packages as docs.rs runs it, without PTX and CUDA, warnings denied",
+                || {
+                    let mut doc = cargo(&["doc", "--no-deps", "--quiet"]);
+                    packages::as_on_docs_rs(checkout, &mut doc)?;
+                    shown(doc.env("RUSTDOCFLAGS", &flags))
+                },
+            );
         }
         "examples" => summary.step("examples: each runs on the simulator and asserts its result", || {
             shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
