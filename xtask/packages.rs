@@ -261,8 +261,8 @@ fn new_crate(checkout: &Checkout, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets `cargo doc` run on the packages as docs.rs does: with the features that the manifests name for it, without PTX,
-/// and without a CUDA toolkit.
+/// Lets `cargo doc` run on the packages as docs.rs does: with the features that the manifests name
+/// for it, without PTX, and without a CUDA toolkit.
 pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
     doc.env("DOCS_RS", "1");
     for variable in CUDA_VARIABLES {

@@ -74,7 +74,7 @@ impl<U: Element, T: Element + Convert<U>> ConvertAll<U> for T {
         L: StaticLayout,
         LD: StaticLayout,
     {
-        // SAFETY: the caller's contract.
+        // SAFETY: both have as many elements, and the source's are written.
         unsafe { convert_into(source, destination) }
     }
 }
@@ -124,7 +124,7 @@ macro_rules! four_bits {
                 L: StaticLayout,
                 LD: StaticLayout,
             {
-                // SAFETY: the caller's contract.
+                // SAFETY: both have as many elements, and the source's are written.
                 unsafe { convert_eights(source, destination) }
             }
         }

@@ -89,8 +89,8 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
     /// The tensor as one whose mode `AXIS` counts the elements that it is for, of which `GROUP`
     /// consecutive ones share an element: a group mode of stride 0, as CuTe writes it for scales.
     ///
-    /// Its tiles, and their partitions by a tiled copy of the elements, go together with those of
-    /// the elements index by index. A thread loads what its elements share once
+    /// Its tiles, and their partitions by a tiled copy of the elements, match those of the elements
+    /// index by index. A thread loads what its elements share once
     /// ([`load_as`](super::Tensor::load_as)).
     ///
     /// ```

@@ -169,7 +169,7 @@ pub unsafe trait Access: Engine {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> Self::Element {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element may be read, and the index is below the size.
         unsafe { self.load_one::<L>(at.element_index()) }
     }
 
@@ -211,7 +211,7 @@ pub unsafe trait AccessMut: Access {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: Self::Element) {
-        // SAFETY: the caller's contract.
+        // SAFETY: the element may be written, and the index is below the size.
         unsafe { self.store_one::<L>(at.element_index(), value) }
     }
 

@@ -232,7 +232,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R: OneTile> Access for Strided<P, S, R
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> P::Element {
-        // SAFETY: the caller's contract.
+        // SAFETY: elements in bounds are readable, and the index is below the size.
         unsafe { self.load_at::<L>(index) }
     }
 
@@ -274,7 +274,7 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: OneTile> AccessMut for Strided<P
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: P::Element) {
-        // SAFETY: the caller's contract.
+        // SAFETY: elements in bounds are writable, and the index is below the size.
         unsafe { self.store_at::<L>(index, value) };
     }
 
