@@ -1,25 +1,7 @@
 //! Functions of elements: `transform`, `axpby`.
 
 use crate::arch::{Convert, Fma};
-use crate::atom::TilingError;
-use crate::layout::Layout;
-use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor};
-
-/// The tensors have the same number of elements, or the call does not compile.
-const fn same_size(what: &str, from: Layout, to: Layout) {
-    if from.size() != to.size() {
-        TilingError::of(what)
-            .layout(&from)
-            .str(" has ")
-            .int(from.size())
-            .str(" elements and ")
-            .layout(&to)
-            .str(" has ")
-            .int(to.size())
-            .str(": both must have the same number of elements")
-            .raise();
-    }
-}
+use crate::tensor::{Access, AccessMut, Engine, StaticLayout, Tensor, each_once, same_size};
 
 /// Sets every element of `output` to `f` of the element of `input` at the same index, CuTe's
 /// `transform`.
@@ -60,7 +42,10 @@ pub unsafe fn transform<A, LA, B, LB, R>(
     LB: StaticLayout,
     R: Convert<B::Element>,
 {
-    const { same_size("transform", LA::LAYOUT, LB::LAYOUT) };
+    const {
+        same_size("transform", &LA::LAYOUT, &LB::LAYOUT);
+        each_once("transform", &LB::LAYOUT);
+    };
     let pairs = const { if R::IN_PAIRS { Tensor::<A, LA>::SIZE / 2 } else { 0 } };
     // SAFETY: the caller's contract; inside both.
     unsafe {
@@ -94,7 +79,10 @@ where
     LX: StaticLayout,
     LY: StaticLayout,
 {
-    const { same_size("axpby", LX::LAYOUT, LY::LAYOUT) };
+    const {
+        same_size("axpby", &LX::LAYOUT, &LY::LAYOUT);
+        each_once("axpby", &LY::LAYOUT);
+    };
     let reads = beta != T::ZERO;
     for i in 0..Tensor::<X, LX>::SIZE {
         // SAFETY: the caller's contract; inside both.

@@ -3,6 +3,7 @@
 use super::packed::{extract, insert, per_byte, place};
 use crate::arch::{Bf16x2, F16x2, Word, Word128};
 use crate::number::{B1, Number, S4, U4};
+use core::mem::offset_of;
 use half::{bf16, f16};
 
 /// A type that tensors and tiled copies count in: an [`Element`], or a number smaller than a byte
@@ -112,7 +113,7 @@ offset!(i32, u32, i64, u64, usize);
     message = "`{Self}` cannot live in device memory",
     label = "not an element type",
     note = "element types are i8..i64, u8..u64, u128, f32, f64, half::f16, half::bf16, Tf32, F8E4M3, F8E5M2, Complex64, F16x2, \
-            Bf16x2, and pairs of two numbers of 32 or of 64 bits"
+            Bf16x2, and pairs and arrays of numbers of 32 or of 64 bits that have 8 or 16 bytes"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// The name that messages and tables print: `f32`, `bf16`, ...
@@ -159,7 +160,13 @@ element!(i64: u64, u64: u64, f64: u64, u128: Word128);
 macro_rules! pairs {
     ($word:ty: $($one:ident)+) => { pairs!(@each $word; [$($one)+] $($one)+); };
     (@each $word:ty; $all:tt $($one:ident)+) => { $( pairs!(@with $word; $one $all); )+ };
-    (@with $word:ty; $one:ident [$($other:ident)+]) => { element!($(($one, $other): $word),+); };
+    (@with $word:ty; $one:ident [$($other:ident)+]) => {
+        element!($(($one, $other): $word),+);
+        // Kernels and the host have both numbers in the same places.
+        $( const _: () = assert!(
+            offset_of!(($one, $other), 0) == 0 && offset_of!(($one, $other), 1) == size_of::<$one>()
+        ); )+
+    };
 }
 pairs!(u64: f32 i32 u32);
 pairs!(Word128: f64 i64 u64);

@@ -21,7 +21,7 @@
 //! body gives the arrays as tensors.
 
 use super::{Element, ElementOffset};
-use crate::arch::{self, Word};
+use crate::arch::{self, Word, simulator_assert};
 use crate::layout::{Swizzle, Text};
 use crate::tensor::{SharedTensor, StaticLayout, Tensor, block_bytes, starts_at_zero};
 use core::marker::PhantomData;
@@ -106,7 +106,7 @@ impl<T: Element> Shared<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: impl ElementOffset) -> T {
         // SAFETY: the element is in the block's shared memory and was written.
-        T::from_bits(unsafe { T::Bits::load_shared(self.offset(index.elements() as i32).address()) })
+        T::from_bits(unsafe { T::Bits::load_shared(self.offset(in_shared(index)).address()) })
     }
 
     /// Writes the element `index` elements further on.
@@ -117,8 +117,20 @@ impl<T: Element> Shared<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: impl ElementOffset, value: T) {
         // SAFETY: the element is in the block's shared memory, and no other thread touches it.
-        unsafe { T::Bits::store_shared(self.offset(index.elements() as i32).address(), value.to_bits()) }
+        unsafe { T::Bits::store_shared(self.offset(in_shared(index)).address(), value.to_bits()) }
     }
+}
+
+/// The distance in shared memory, whose addresses have 32 bits.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn in_shared(index: impl ElementOffset) -> i32 {
+    let elements = index.elements();
+    simulator_assert!(
+        elements == i64::from(elements as i32),
+        "the element {elements} further on is in no shared memory"
+    );
+    elements as i32
 }
 
 /// The shared memory of a kernel: a [`SharedArray`], or a tuple of up to eight.

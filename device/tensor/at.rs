@@ -105,7 +105,9 @@ macro_rules! integer {
             type Kind = Fixed;
 
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn place(self) -> u32 {
+                simulator_assert!(self as i128 <= i128::from(u32::MAX), "a mode has no place {self}");
                 self as u32
             }
         }

@@ -4,9 +4,9 @@
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
 use super::element_index::ElementIndex;
 use super::fragment::{Registers, RegistersMut};
-use super::global::{FirstCoordinate, OneTile, Rest, TileCoordinate};
+use super::global::{FirstCoordinate, OneTile, Rest, TileCoordinate, extents_of};
 use super::rank::{MAX_RANK, More, Rank, TensorRank, all, by_axis};
-use super::rows::same_size;
+use super::rows::{each_once, same_size};
 use super::static_layout::{IdentityOf, StaticLayout};
 use super::strided::fixes_open;
 use super::tables::{Digits, SliceDigits};
@@ -87,13 +87,7 @@ const fn extents_of_rank(tile: &Layout, rank: usize) -> [u32; MAX_RANK] {
         text.int(rank as i64);
         refuse(&text);
     }
-    let mut extents = [1; MAX_RANK];
-    let mut axis = 0;
-    while axis < rank {
-        extents[axis] = tile.extent(axis) as u32;
-        axis += 1;
-    }
-    extents
+    extents_of(tile, rank)
 }
 
 impl<T: Storable, R: TensorRank, O: Rest> Coordinates<T, R, O> {
@@ -111,6 +105,7 @@ impl<T: Storable, R: TensorRank, O: Rest> Coordinates<T, R, O> {
 
 impl<T: Storable, R: TensorRank, O: Rest> Engine for Coordinates<T, R, O> {
     type Element = T;
+    const OPEN_AXES: u32 = O::AXES;
 }
 
 impl<T: Storable, R: TensorRank, O: Rest> Movable for Coordinates<T, R, O> {
@@ -123,9 +118,7 @@ impl<T: Storable, R: TensorRank, O: Rest> Movable for Coordinates<T, R, O> {
     }
 }
 
-impl<T: Storable, R: TensorRank, O: Rest> Partitioned for Coordinates<T, R, O> {
-    const OPEN_AXES: u32 = O::AXES;
-}
+impl<T: Storable, R: TensorRank, O: Rest> Partitioned for Coordinates<T, R, O> {}
 
 impl<T: Storable, R: TensorRank, O: Rest> Sliceable for Coordinates<T, R, O> {
     type Slice<'a, K: PlaceKinds>
@@ -187,7 +180,10 @@ macro_rules! apply_at {
                 coordinates: &CoordinateTensor<U, LC, R, O>,
                 mut f: impl FnMut(T, R::Shape) -> T,
             ) {
-                const { same_size("apply_at", &L::LAYOUT, &LC::LAYOUT) };
+                const {
+                    same_size("apply_at", &L::LAYOUT, &LC::LAYOUT);
+                    each_once("apply_at", &L::LAYOUT);
+                };
                 for i in 0..Self::SIZE {
                     self[i] = f(self[i], coordinates.coordinate(i));
                 }

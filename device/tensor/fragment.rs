@@ -5,7 +5,7 @@ use super::room::{ROOM, Room};
 use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{MAX_ELEMENTS, Offsets, PLAIN, SliceDigits, run};
-use super::{Access, AccessMut, Engine, Length, Tensor};
+use super::{Access, AccessMut, Engine, Length, Tensor, one_tile};
 use crate::arch::{Fma, Word, simulator_assert};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
 use crate::memory::{Element, Storable};
@@ -132,7 +132,8 @@ const fn fits(layout: Layout, element_bits: i64) {
 /// A layout of coordinates has no strides, so its modes are contiguous in their order; elements
 /// that it has more than once, by a mode of stride 0, are one.
 pub const fn fragment_layout(layout: Layout) -> Layout {
-    if layout.is_coordinate() {
+    // A stride of 0 leads along no axis: all of them being 0, it is the same element always.
+    if layout.is_coordinate() || layout.size() > 1 && layout.cosize() == 1 {
         return Layout::new(layout.shape(), make_col_major(filter_zeros(layout).shape()).stride());
     }
     if layout.rank() < 2 {
@@ -320,10 +321,8 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
 impl<E: Engine<Element: Fma>, L: StaticLayout> Tensor<E, L> {
     /// A fragment of this tensor's shape, all zeros: an accumulator.
     #[inline(always)]
-    pub fn accumulator(&self) -> Fragment<E::Element, FragmentLike<L>>
-    where
-        E: Access,
-    {
+    pub fn accumulator(&self) -> Fragment<E::Element, FragmentLike<L>> {
+        const { one_tile("accumulator", E::OPEN_AXES, &L::LAYOUT) };
         Fragment::filled(E::Element::ZERO)
     }
 }
@@ -331,10 +330,8 @@ impl<E: Engine<Element: Fma>, L: StaticLayout> Tensor<E, L> {
 impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// A zero fragment of this tensor's shape: the destination of a copy of the tensor.
     #[inline(always)]
-    pub fn fragment(&self) -> Fragment<E::Element, FragmentLike<L>>
-    where
-        E: Access,
-    {
+    pub fn fragment(&self) -> Fragment<E::Element, FragmentLike<L>> {
+        const { one_tile("fragment", E::OPEN_AXES, &L::LAYOUT) };
         Fragment::zeros()
     }
 
@@ -343,10 +340,8 @@ impl<E: Engine, L: StaticLayout> Tensor<E, L> {
     /// # Safety
     /// Every element is written before it is read.
     #[inline(always)]
-    pub unsafe fn make_fragment_like(&self) -> Fragment<E::Element, FragmentLike<L>>
-    where
-        E: Access,
-    {
+    pub unsafe fn make_fragment_like(&self) -> Fragment<E::Element, FragmentLike<L>> {
+        const { one_tile("make_fragment_like", E::OPEN_AXES, &L::LAYOUT) };
         // SAFETY: the caller writes every element before it reads it.
         unsafe { Fragment::uninit() }
     }

@@ -243,6 +243,11 @@ pub(super) const fn extents_of_tile(tile: Layout, rank: usize) -> [u32; MAX_RANK
         text.str(": give the tile an extent of 1 in the others, or take a slice of the tensor first");
         refuse(&text);
     }
+    extents_of(&tile, rank)
+}
+
+/// The extents of the modes of a tile of this rank, and ones.
+pub(super) const fn extents_of(tile: &Layout, rank: usize) -> [u32; MAX_RANK] {
     let mut extents = [1; MAX_RANK];
     let mut axis = 0;
     while axis < rank {

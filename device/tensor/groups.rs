@@ -99,10 +99,12 @@ impl<P: GlobalPointer, S: Strides> GlobalArray<P, S> {
     ///
     /// static_layout! { Tile = layout!((4, 256)); } // (BLK_N, BLK_K)
     /// tiled_copy! {
-    ///     Rows: TiledCopy<AutoVectorizingCopy, f16> = TiledCopy::new(layout!((4, 32):(32, 1)), layout!((1, 8)));
+    ///     Rows: TiledCopy<AutoVectorizingCopy, f16> =
+    ///         TiledCopy::new(layout!((4, 32):(32, 1)), layout!((1, 8)));
     /// }
     /// let (n, k) = (100u32, 1000u32);
-    /// let scales = tensor!(Global::<f16>::from_address(0x1000), (n, k.div_ceil(32)), (32, 1)); // (N, K / 32)
+    /// let x = Global::<f16>::from_address(0x1000);
+    /// let scales = tensor!(x, (n, k.div_ceil(32)), (32, 1)); // (N, K / 32)
     /// let gS = tile!(scales.groups::<1, 32>(), Tile, (3, _)); // (BLK_N, (32, BLK_K / 32), k)
     /// assert_eq!(gS.layout().to_string(), "(4,(32,8)):(1@0,(0,1@1))");
     /// let tSgS = Rows::get_slice(33).partition_s(gS); // (CPY, CPY_N, CPY_K, k), as of the weights

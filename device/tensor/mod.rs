@@ -51,8 +51,8 @@ pub use operand::{Input, InputElement, Output, OutputElement, View};
 pub use packed::{PackedArray, PackedTensor};
 pub use partition::{One, PartitionOf, Projection, Step, ThreadOf, Unnamed, X};
 pub use rank::{MAX_RANK, Rank, TensorCoordinate, TensorRank};
-pub(crate) use rows::same_threads;
 pub use rows::{AcrossLanes, ByRow, InRegisters, OfTile, Reduced, Reordered};
+pub(crate) use rows::{each_once, same_size, same_threads};
 pub use shared::SharedTensor;
 pub(crate) use shared::{block_bytes, starts_at_zero};
 pub(crate) use slice::AllButLast;
@@ -109,6 +109,10 @@ impl<E, L: StaticLayout> Tensor<E, L> {
 pub trait Engine {
     /// The element type.
     type Element: Storable;
+
+    /// The axes along which all tiles are open, a bit each.
+    #[doc(hidden)]
+    const OPEN_AXES: u32 = 0;
 }
 
 /// An engine whose origin can be moved: all but registers, of which a slice is a borrow.
@@ -122,10 +126,20 @@ pub trait Movable: Engine {
     message = "a tensor over `{Self}` cannot be partitioned among threads",
     note = "a fragment belongs to one thread; tensors in global and shared memory are partitioned"
 )]
-pub trait Partitioned: Movable {
-    /// The axes along which all tiles are open, a bit each.
-    #[doc(hidden)]
-    const OPEN_AXES: u32 = 0;
+pub trait Partitioned: Movable {}
+
+/// No mode of tiles is open (`open` has a bit for each axis that is), or the call does not compile.
+#[track_caller]
+pub(crate) const fn one_tile(what: &str, open: u32, layout: &crate::layout::Layout) {
+    if open != 0 {
+        crate::atom::TilingError::of(what)
+            .str("a mode of the tensor is still open, of all tiles along axis ")
+            .int(open.trailing_zeros() as i64)
+            .str(" of ")
+            .layout(layout)
+            .str(": take one tile of it first, .at((.., .., .., tile))")
+            .raise();
+    }
 }
 
 /// A number of elements, as a type.

@@ -16,7 +16,7 @@ impl<T: Storable> View for RegistersRef<'_, T> {}
 impl<T: Storable> View for RegistersMut<'_, T> {}
 impl<T: crate::memory::Element> View for Shared<T> {}
 impl<T: crate::number::Scalar + Storable> View for SharedPacked<T> {}
-impl<P: crate::memory::GlobalPointer, S: super::Strides, R> View for Strided<P, S, R> {}
+impl<P: crate::memory::GlobalPointer, S: super::Strides, R: super::Rest> View for Strided<P, S, R> {}
 impl<T: Storable, R: TensorRank, O: super::Rest> View for Coordinates<T, R, O> {}
 
 /// A tensor that is read: a tensor, or a borrow of one.

@@ -21,8 +21,8 @@
 use super::at::{PlaceKinds, SliceOf};
 use super::fragment::{FragmentLike, Registers, RegistersMut, RegistersRef};
 use super::static_layout::{IdentityOf, StaticLayout};
-use super::{Fragment, PartitionOf, Partitioned, Projection, Tensor, ThreadOf};
-use crate::layout::{IntTuple, Layout, coalesce, composition, make_col_major};
+use super::{Fragment, PartitionOf, Partitioned, Projection, Tensor, ThreadOf, one_tile};
+use crate::layout::{IntTuple, Layout, coalesce, composition, filter_zeros, make_col_major};
 use crate::memory::{Element, Storable};
 use crate::tiling::TilingError;
 use core::marker::PhantomData;
@@ -423,7 +423,8 @@ impl<E: Partitioned, L: OfTile> Tensor<E, L> {
     ///
     /// static_layout! { Tile = layout!((4, 128)); } // (BLK_M, BLK_N)
     /// tiled_copy! {
-    ///     Rows: TiledCopy<AutoVectorizingCopy, f32> = TiledCopy::new(layout!((4, 32):(32, 1)), layout!((1, 4)));
+    ///     Rows: TiledCopy<AutoVectorizingCopy, f32> =
+    ///         TiledCopy::new(layout!((4, 32):(32, 1)), layout!((1, 4)));
     /// }
     /// let x = Global::<f32>::from_address(0x1000);
     /// let gX = tile!(tensor!(x, (100u32, 300u32), (300, 1)), Tile, (2, _)); // (BLK_M, BLK_N, n)
@@ -434,22 +435,9 @@ impl<E: Partitioned, L: OfTile> Tensor<E, L> {
     #[inline(always)]
     #[must_use]
     pub fn rows<U: Element>(&self, value: U) -> Fragment<U, Reduced<ByRow<FragmentLike<L>>, 1>> {
-        const { one_set_of_rows(E::OPEN_AXES, &L::LAYOUT) };
+        // Tiles along the columns have the same rows.
+        const { one_tile("rows", E::OPEN_AXES & !(1 << 1), &L::LAYOUT) };
         Fragment::filled(value)
-    }
-}
-
-/// Open tiles are along the columns, so that all have the same rows, or the call does not compile.
-#[track_caller]
-const fn one_set_of_rows(open: u32, layout: &Layout) {
-    if open & !(1 << 1) != 0 {
-        TilingError::of("rows")
-            .str("a mode of the tensor is still open, of tiles along axis ")
-            .int(if open & 1 != 0 { 0 } else { open.trailing_zeros() as i64 })
-            .str(", each of which has other rows than ")
-            .layout(layout)
-            .str(": take one tile of the open mode first, .at((.., .., .., tile))")
-            .raise();
     }
 }
 
@@ -587,7 +575,10 @@ impl<T: Element, E: InRegisters + super::Engine<Element = T>, L: StaticLayout> T
     where
         EO: InRegisters + super::Engine<Element = U>,
     {
-        const { same_size("zip", &L::LAYOUT, &LO::LAYOUT) };
+        const {
+            same_size("zip", &L::LAYOUT, &LO::LAYOUT);
+            each_once("zip", &L::LAYOUT);
+        };
         let mut result = Fragment::zeros();
         for i in 0..Self::SIZE {
             // SAFETY: inside both, which the code that made them has initialised.
@@ -604,6 +595,7 @@ macro_rules! in_place {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn apply(&mut self, mut f: impl FnMut(T) -> T) {
+                const { each_once("apply", &L::LAYOUT) };
                 for i in 0..Self::SIZE {
                     self[i] = f(self[i]);
                 }
@@ -621,6 +613,7 @@ macro_rules! in_place {
             ) {
                 let (kept, along) = const {
                     one_each("apply_along", &L::LAYOUT, MODE, &LO::LAYOUT);
+                    each_once("apply_along", &L::LAYOUT);
                     (L::LAYOUT.extent(MODE) as usize, L::LAYOUT.extent(1 - MODE) as usize)
                 };
                 for i in 0..kept {
@@ -643,7 +636,10 @@ macro_rules! in_place {
             ) where
                 EO: InRegisters + super::Engine<Element = U>,
             {
-                const { same_size("apply_with", &L::LAYOUT, &LO::LAYOUT) };
+                const {
+                    same_size("apply_with", &L::LAYOUT, &LO::LAYOUT);
+                    each_once("apply_with", &L::LAYOUT);
+                };
                 for i in 0..Self::SIZE {
                     // SAFETY: inside the tensor, which the code that made it has initialised.
                     self[i] = f(self[i], unsafe { other.get(i) });
@@ -659,7 +655,7 @@ in_place! {
 
 /// Both have the same number of elements, or the call does not compile.
 #[track_caller]
-pub(super) const fn same_size(what: &str, one: &Layout, other: &Layout) {
+pub(crate) const fn same_size(what: &str, one: &Layout, other: &Layout) {
     if one.size() != other.size() {
         TilingError::of(what)
             .layout(one)
@@ -670,6 +666,23 @@ pub(super) const fn same_size(what: &str, one: &Layout, other: &Layout) {
             .str(" has ")
             .int(other.size())
             .str(": both must have the same number of elements")
+            .raise();
+    }
+}
+
+/// A tensor that is written index by index, each time by another value, has each element once, or
+/// the call does not compile.
+#[track_caller]
+pub(crate) const fn each_once(what: &str, layout: &Layout) {
+    let elements = filter_zeros(*layout).size();
+    if elements != layout.size() {
+        TilingError::of(what)
+            .layout(layout)
+            .str(" has ")
+            .int(layout.size())
+            .str(" indices for ")
+            .int(elements)
+            .str(" elements, which would be written several times: `map` makes another fragment of the same layout")
             .raise();
     }
 }

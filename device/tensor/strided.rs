@@ -128,11 +128,12 @@ impl<P: GlobalPointer, S: Strides, R> Strided<P, S, R> {
     }
 }
 
-impl<P: GlobalPointer, S: Strides, R> Engine for Strided<P, S, R> {
+impl<P: GlobalPointer, S: Strides, R: Rest> Engine for Strided<P, S, R> {
     type Element = P::Element;
+    const OPEN_AXES: u32 = R::AXES;
 }
 
-impl<P: GlobalPointer, S: Strides, R> Movable for Strided<P, S, R> {
+impl<P: GlobalPointer, S: Strides, R: Rest> Movable for Strided<P, S, R> {
     #[inline(always)]
     fn shift<T: StaticLayout>(&mut self, index: u32) {
         self.advance([Digits::<T, 0>::offset(index), Digits::<T, 1>::offset(index)]);
@@ -196,9 +197,7 @@ impl<T: Storable, S: Strides, L: StaticLayout> Length for GlobalRun<T, S, L> {
     };
 }
 
-impl<P: GlobalPointer, S: Strides, R: Rest> Partitioned for Strided<P, S, R> {
-    const OPEN_AXES: u32 = R::AXES;
-}
+impl<P: GlobalPointer, S: Strides, R: Rest> Partitioned for Strided<P, S, R> {}
 
 /// The elements that a word holds.
 const fn per_word<W: Word, T: Storable>() -> usize {

@@ -287,6 +287,48 @@ fn a_place_beyond_its_mode_is_a_fault_with_both() {
 }
 
 #[test]
+fn numbers_that_do_not_fit_into_32_bits_name_no_element() {
+    use moye_device::memory::Shared;
+
+    let memory = GlobalMemory::new();
+    let address = memory.alloc(4096, "tensor").unwrap().address();
+    let fault = |kernel: &(dyn Fn() + Sync)| {
+        let launch = Launch::new("wide", 1, 1, &memory).shared_bytes(64).run(kernel);
+        launch.err().map(|fault| fault.to_string())
+    };
+    // SAFETY: the first element is written before it is read; the others are not there.
+    let of_shared = |index: u64| {
+        fault(&move || unsafe {
+            Shared::<f32>::from_address(1024).write(0, 1.0);
+            Shared::<f32>::from_address(1024).read(index);
+        })
+    };
+    assert_eq!(of_shared(0), None);
+    for index in [1 << 32, u64::from(u32::MAX), u64::MAX << 32] {
+        let text = of_shared(index).unwrap();
+        assert!(text.contains(&format!("the element {} further on", index as i64)), "{text}");
+    }
+    let text = fault(&|| {
+        let mX = tensor!(Global::<f32>::from_address(address), (4, 5, 6), (30, 6, 1)); // (B, M, N)
+        let _ = mX.at((1usize << 32, .., ..));
+    });
+    assert!(text.unwrap().contains("a mode has no place 4294967296"));
+}
+
+#[test]
+fn a_part_that_is_one_element_for_all_indices_has_one_register() {
+    use moye_device::layout::layout;
+    use moye_device::tensor::fragment_layout;
+
+    for (part, fragment) in [
+        (layout!(((1, 8), 1, 2):((0, 0), 0, 0)), "((1,8),1,2):((0,0),0,0)"),
+        (layout!((4, 2):(0, 0)), "(4,2):(0,0)"),
+    ] {
+        assert_eq!(fragment_layout(part).to_string(), fragment);
+    }
+}
+
+#[test]
 fn a_rank_is_the_number_of_coordinates() {
     fn rank<S: Strides>(_: S) -> usize {
         S::Rank::RANK

@@ -9,7 +9,7 @@ use crate::atom::mma::MmaAtom;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
-    Divisors, Engine, Fragment, IdentityOf, OfTile, Partitioned, StaticLayout, Tensor, tables,
+    Divisors, Engine, Fragment, IdentityOf, OfTile, Partitioned, StaticLayout, Tensor, one_tile, tables,
 };
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
@@ -213,6 +213,7 @@ macro_rules! partition_fragments {
         where
             $of: Storable,
         {
+            const { one_tile(stringify!($fragment), E::OPEN_AXES, &L::LAYOUT) };
             const { same_width::<E::Element, M::Atom, $kind>() };
             const { FragmentOf::<L, M, $kind>::LAYOUT };
             // SAFETY: the caller writes every element before it reads it.
@@ -259,6 +260,7 @@ macro_rules! fragments {
         where
             $of: Storable,
         {
+            const { one_tile(stringify!($name), E::OPEN_AXES, &L::LAYOUT) };
             const { FragmentOf::<L, M, $kind>::LAYOUT };
             // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }

@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::memory::Storable;
 use crate::tensor::{
     CoordinateTensor, Engine, Fragment, IdentityOf, Input, Movable, OfTile, Output, RegistersRef, Reordered,
-    StaticLayout, Tensor, identity_tensor, same_threads,
+    StaticLayout, Tensor, identity_tensor, one_tile, same_threads,
 };
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
@@ -57,6 +57,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     where
         M::Atom: Operands<FormA: MakeFragment<M, OfA, E, L>>,
     {
+        const { one_tile("fragment_a", E::OPEN_AXES, &L::LAYOUT) };
         const { same_width::<E::Element, M::Atom, OfA>() };
         const { <M::Atom as Operands>::FormA::CHECKED };
         <M::Atom as Operands>::FormA::make(part)
@@ -74,6 +75,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     where
         M::Atom: Operands<FormB: MakeFragment<M, OfB, E, L>>,
     {
+        const { one_tile("fragment_b", E::OPEN_AXES, &L::LAYOUT) };
         const { same_width::<E::Element, M::Atom, OfB>() };
         const { <M::Atom as Operands>::FormB::CHECKED };
         <M::Atom as Operands>::FormB::make(part)
@@ -266,6 +268,7 @@ impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
     where
         <M::Atom as MmaAtom>::C: Fma,
     {
+        const { one_tile("fragment_c", E::OPEN_AXES, &L::LAYOUT) };
         Fragment::filled(Fma::ZERO)
     }
 }

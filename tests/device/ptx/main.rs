@@ -183,9 +183,7 @@ fn ptxas_spills_nothing_and_has_nothing_to_say(#[values("sm_80", "sm_90a")] arch
     assert_eq!(assembled.warnings, [] as [String; 0], "{arch}");
     assert_eq!(assembled.kernels.len(), module(arch).kernels.len(), "{arch}: a report for each kernel");
     for (name, usage) in &assembled.kernels {
-        let known = SPILL_OF_SM_80.iter().find(|(kernel, on, _)| (*kernel, *on) == (name.as_str(), arch));
-        let of_sm_80 = known.map_or(0, |(.., most)| *most);
-        let most = if SPILL.contains(&name.as_str()) { 40 } else { of_sm_80 };
+        let most = if SPILL.contains(&name.as_str()) { 40 } else { spill_of_sm_80(name, arch) };
         assert!(usage.stack <= most, "{name} for {arch} has more than {most} bytes: {usage:?}");
         assert!(most > 0 || usage.spills() == 0, "{name} for {arch} spills: {usage:?}");
         let bounds = &module(arch).kernel(name).unwrap().bounds;
@@ -212,6 +210,12 @@ const SPILL_OF_SM_80: [(&str, &str, usize); 9] = [
     ("forward_f16_256_general", "sm_90", 8),
 ];
 
+/// The bytes of [`SPILL_OF_SM_80`].
+fn spill_of_sm_80(name: &str, arch: &str) -> usize {
+    let known = SPILL_OF_SM_80.iter().find(|(kernel, on, _)| (*kernel, *on) == (name, arch));
+    known.map_or(0, |(.., most)| *most)
+}
+
 /// Attention's kernels for few rows, for options and for reducing splits are in the text for sm_80
 /// alone, which the driver compiles for newer GPUs too.
 #[cfg(feature = "attention")]
@@ -225,9 +229,7 @@ fn attention_for_sm_80_spills_nothing_on_newer_gpus(#[values("sm_89", "sm_90")] 
         .kernels
         .iter()
         .filter(|(name, usage)| {
-            let most = SPILL_OF_SM_80.iter().find(|(kernel, on, _)| (*kernel, *on) == (name.as_str(), arch));
-            let most = most.map_or(0, |(.., most)| *most);
-            usage.spill_stores.max(usage.spill_loads).max(usage.stack) > most
+            usage.spill_stores.max(usage.spill_loads).max(usage.stack) > spill_of_sm_80(name, arch)
         })
         .collect();
     assert!(spilling.is_empty(), "on {arch} these spill: {spilling:#?}");
