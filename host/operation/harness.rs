@@ -245,10 +245,14 @@ fn check_case(
             guarded[place * size..][..size].fill(POISON);
         }
         assert!(guarded.iter().all(|&byte| byte == POISON), "{what}: memory beside the result was written");
-        let written =
-            result.places().all(|place| bytes[place * size..][..size].iter().any(|&byte| byte != POISON));
-        assert!(written, "{what}: an element of the result was not written");
-        compare(&result.values(bytes), expected, (declaration.tolerance)(result.ty.dtype), &what);
+        let values = result.values(bytes);
+        // Among many elements some are the poison.
+        let is_close = |at: usize| (values[at] - expected[at]).abs() <= 0.01 * expected[at].abs();
+        let unwritten = result.places().enumerate().find(|&(at, place)| {
+            bytes[place * size..][..size].iter().all(|&byte| byte == POISON) && !is_close(at)
+        });
+        assert!(unwritten.is_none(), "{what}: an element of the result was not written");
+        compare(&values, expected, (declaration.tolerance)(result.ty.dtype), &what);
     }
 }
 

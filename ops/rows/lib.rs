@@ -12,14 +12,18 @@
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
 mod plan;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod rows;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
+    use moye::Ptx;
     use moye::operation::{Declaration, Dtype};
-    use moye::{Device, Error, Ptx, Result, Stream};
 
     /// The kernels of the operations that features name.
     pub static PTX: Ptx = moye::include_packed_ptx!("moye_rows");
@@ -32,20 +36,9 @@ mod host {
         &crate::softmax::LOG_SOFTMAX,
         #[cfg(feature = "norm")]
         &crate::norm::RMS_NORM,
+        #[cfg(feature = "norm")]
+        &crate::norm::LAYER_NORM,
     ];
-
-    /// Whether the buffers of a call are of the stream's device.
-    pub(crate) fn check_devices(operation: &'static str, stream: &Stream, buffers: &[&Device]) -> Result<()> {
-        match buffers.iter().position(|device| *device != stream.device()) {
-            None => Ok(()),
-            Some(argument) => Err(Error::WrongDevice {
-                kernel: operation,
-                argument,
-                buffer_device: format!("{:?}", buffers[argument]),
-                device: format!("{:?}", stream.device()),
-            }),
-        }
-    }
 
     /// The relative error of results that are rounded to a type: half a unit of the last place.
     pub(crate) const fn rounding(dtype: Dtype) -> f64 {
@@ -94,7 +87,7 @@ mod host {
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub(crate) use host::{check_devices, each_row, of_floats, rounding};
+pub(crate) use host::{each_row, of_floats, rounding};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

@@ -18,15 +18,22 @@ fn rms_norm_is_that_of_float64() {
 }
 
 #[test]
+fn layer_norm_is_that_of_float64() {
+    harness::check(&moye_rows::norm::LAYER_NORM);
+}
+
+#[test]
 fn integers_are_refused_with_the_operand_and_what_it_takes() {
     use moye::operation::{Array, ArrayType, Call, Dtype, Options};
     let x = |dtype| Some(Array::row_major(&ArrayType { dtype, shape: vec![2, 8] }, 4096));
-    for declaration in [&moye_rows::softmax::SOFTMAX, &moye_rows::softmax::LOG_SOFTMAX] {
+    for declaration in moye_rows::OPERATIONS {
         let options = Options::of(declaration);
-        let operands = [x(Dtype::I64), x(Dtype::I64)];
+        let operands: Vec<_> = declaration.operands.iter().map(|_| x(Dtype::I64)).collect();
         let refused =
             declaration.check(&Call { operands: &operands, options: &options }).unwrap_err().to_string();
-        let wanted = "x has elements of int64, and must have float32, float16 or bfloat16; convert it";
-        assert!(refused.contains(wanted), "{refused}");
+        let name = declaration.operands[0].name;
+        let wanted =
+            format!("{name} has elements of int64, and must have float32, float16 or bfloat16; convert it");
+        assert!(refused.contains(&wanted), "{refused}");
     }
 }
