@@ -11,6 +11,8 @@
 
 #[cfg(feature = "norm")]
 pub mod norm;
+#[cfg(feature = "norm_backward")]
+pub mod norm_backward;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod plan;
@@ -19,6 +21,8 @@ mod plan;
 mod rows;
 #[cfg(feature = "softmax")]
 pub mod softmax;
+#[cfg(feature = "softmax_backward")]
+pub mod softmax_backward;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
@@ -38,6 +42,14 @@ mod host {
         &crate::norm::RMS_NORM,
         #[cfg(feature = "norm")]
         &crate::norm::LAYER_NORM,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::SOFTMAX_BACKWARD,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::LOG_SOFTMAX_BACKWARD,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::RMS_NORM_BACKWARD,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::LAYER_NORM_BACKWARD,
     ];
 
     /// The relative error of results that are rounded to a type: half a unit of the last place.

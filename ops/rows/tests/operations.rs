@@ -23,6 +23,26 @@ fn layer_norm_is_that_of_float64() {
 }
 
 #[test]
+fn softmax_backward_is_that_of_float64() {
+    harness::check(&moye_rows::softmax_backward::SOFTMAX_BACKWARD);
+}
+
+#[test]
+fn log_softmax_backward_is_that_of_float64() {
+    harness::check(&moye_rows::softmax_backward::LOG_SOFTMAX_BACKWARD);
+}
+
+#[test]
+fn rms_norm_backward_is_that_of_float64() {
+    harness::check(&moye_rows::norm_backward::RMS_NORM_BACKWARD);
+}
+
+#[test]
+fn layer_norm_backward_is_that_of_float64() {
+    harness::check(&moye_rows::norm_backward::LAYER_NORM_BACKWARD);
+}
+
+#[test]
 fn integers_are_refused_with_the_operand_and_what_it_takes() {
     use moye::operation::{Array, ArrayType, Call, Dtype, Options};
     let x = |dtype| Some(Array::row_major(&ArrayType { dtype, shape: vec![2, 8] }, 4096));
