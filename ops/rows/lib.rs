@@ -9,6 +9,8 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
+#[cfg(feature = "cross_entropy")]
+pub mod cross_entropy;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(feature = "norm_backward")]
@@ -50,6 +52,8 @@ mod host {
         &crate::norm_backward::RMS_NORM_BACKWARD,
         #[cfg(feature = "norm_backward")]
         &crate::norm_backward::LAYER_NORM_BACKWARD,
+        #[cfg(feature = "cross_entropy")]
+        &crate::cross_entropy::CROSS_ENTROPY,
     ];
 
     /// The relative error of results that are rounded to a type: half a unit of the last place.
