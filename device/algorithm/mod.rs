@@ -95,8 +95,8 @@ pub use lanes::{
     warpgroup_reduce,
 };
 pub use row::{
-    AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024,
-    ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape, RowStride, RowTeam, RowTile,
-    StridesOf, Warp,
+    AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster256,
+    Cluster512, Cluster1024, ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape,
+    RowStride, RowTeam, RowTile, StridesOf, Warp,
 };
 pub use transpose::transpose_paired;

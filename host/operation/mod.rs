@@ -16,6 +16,8 @@ pub use array::{Array, ArrayType, Dtype};
 pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
 pub use measure::{Measured, measure};
 
+pub use crate::memory::Workspace;
+
 use crate::device::Rates;
 use crate::launch::{Grid, KernelArgs};
 use crate::module::{Module, Ptx};

@@ -9,17 +9,27 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
+#[cfg(feature = "cross_entropy")]
+pub mod cross_entropy;
 #[cfg(feature = "norm")]
 pub mod norm;
+#[cfg(feature = "norm_backward")]
+pub mod norm_backward;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
 mod plan;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod rows;
 #[cfg(feature = "softmax")]
 pub mod softmax;
+#[cfg(feature = "softmax_backward")]
+pub mod softmax_backward;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
-    use moye::operation::Declaration;
-    use moye::{Device, Error, Ptx, Result, Stream};
+    use moye::Ptx;
+    use moye::operation::{Declaration, Dtype};
 
     /// The kernels of the operations that features name.
     pub static PTX: Ptx = moye::include_packed_ptx!("moye_rows");
@@ -32,20 +42,52 @@ mod host {
         &crate::softmax::LOG_SOFTMAX,
         #[cfg(feature = "norm")]
         &crate::norm::RMS_NORM,
+        #[cfg(feature = "norm")]
+        &crate::norm::LAYER_NORM,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::SOFTMAX_BACKWARD,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::LOG_SOFTMAX_BACKWARD,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::RMS_NORM_BACKWARD,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::LAYER_NORM_BACKWARD,
+        #[cfg(feature = "cross_entropy")]
+        &crate::cross_entropy::CROSS_ENTROPY,
     ];
 
-    /// Whether the buffers of a call are of the stream's device.
-    pub(crate) fn check_devices(operation: &'static str, stream: &Stream, buffers: &[&Device]) -> Result<()> {
-        match buffers.iter().position(|device| *device != stream.device()) {
-            None => Ok(()),
-            Some(argument) => Err(Error::WrongDevice {
-                kernel: operation,
-                argument,
-                buffer_device: format!("{:?}", buffers[argument]),
-                device: format!("{:?}", stream.device()),
-            }),
+    /// The relative error of results that are rounded to a type: half a unit of the last place.
+    pub(crate) const fn rounding(dtype: Dtype) -> f64 {
+        match dtype {
+            Dtype::F32 => 1e-7,
+            Dtype::F16 => 5e-4,
+            Dtype::Bf16 => 4e-3,
+            Dtype::I32 | Dtype::I64 => 0.0,
         }
     }
+
+    /// Calls `$call` with `$t` as the Rust type of floats `$dtype`, in a function with a
+    /// [`Result`]; elements of integers have no kernels.
+    macro_rules! of_floats {
+        ($operation:expr, $dtype:expr, $t:ident => $call:expr) => {{
+            macro_rules! of {
+                ($of:ty) => {{
+                    type $t = $of;
+                    $call
+                }};
+            }
+            match $dtype {
+                moye::operation::Dtype::F32 => of!(f32),
+                moye::operation::Dtype::F16 => of!(half::f16),
+                moye::operation::Dtype::Bf16 => of!(half::bf16),
+                other => {
+                    let detail = format!("there are no kernels for elements of {other}");
+                    return Err(moye::Error::Unsupported { operation: $operation, detail });
+                }
+            }
+        }};
+    }
+    pub(crate) use of_floats;
 
     /// Calls `with` with the row-major places of each row along an axis.
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
@@ -61,7 +103,7 @@ mod host {
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub(crate) use host::{check_devices, each_row};
+pub(crate) use host::{each_row, of_floats, rounding};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

@@ -36,9 +36,15 @@ from ._moye import (
 from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
 
+cross_entropy = _FUNCTIONS["cross_entropy"]
+layer_norm = _FUNCTIONS["layer_norm"]
+layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
 log_softmax = _FUNCTIONS["log_softmax"]
+log_softmax_backward = _FUNCTIONS["log_softmax_backward"]
 rms_norm = _FUNCTIONS["rms_norm"]
+rms_norm_backward = _FUNCTIONS["rms_norm_backward"]
 softmax = _FUNCTIONS["softmax"]
+softmax_backward = _FUNCTIONS["softmax_backward"]
 
 __all__ = [
     "Array",
@@ -53,16 +59,22 @@ __all__ = [
     "TiledMma",
     "algebra",
     "copy",
+    "cross_entropy",
     "device_name",
     "draw",
     "evaluate",
     "explain",
+    "layer_norm",
+    "layer_norm_backward",
     "log_softmax",
+    "log_softmax_backward",
     "matmul",
     "mma_atoms",
     "rms_norm",
+    "rms_norm_backward",
     "scaled_dot_product_attention",
     "softmax",
+    "softmax_backward",
     "transpose",
     "why_simulated",
 ]

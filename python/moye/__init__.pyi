@@ -216,6 +216,77 @@ def rms_norm(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def layer_norm(
+    x: A,
+    weight: A | None = None,
+    bias: A | None = None,
+    residual: A | None = None,
+    *,
+    eps: float = 1e-05,
+    out: A | None = None,
+    sum: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def softmax_backward(
+    y: A,
+    dy: A,
+    *,
+    axis: int = -1,
+    scale: float = 1.0,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def log_softmax_backward(
+    y: A,
+    dy: A,
+    *,
+    axis: int = -1,
+    scale: float = 1.0,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def rms_norm_backward(
+    x: A,
+    dy: A,
+    weight: A | None = None,
+    dsum: A | None = None,
+    *,
+    eps: float = 1e-06,
+    out: A | None = None,
+    dweight: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def layer_norm_backward(
+    x: A,
+    dy: A,
+    weight: A | None = None,
+    dsum: A | None = None,
+    *,
+    eps: float = 1e-05,
+    out: A | None = None,
+    dweight: A | None = None,
+    dbias: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def cross_entropy(
+    logits: A,
+    targets: A,
+    *,
+    axis: int = -1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    grad_scale: float = 1.0,
+    out: A | None = None,
+    lse: A | None = None,
+    dlogits: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def evaluate(text: str) -> Any: ...
 def mma_atoms() -> list[str]: ...
 def device_name(device: str | None = None) -> str: ...

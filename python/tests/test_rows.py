@@ -46,6 +46,32 @@ def test_rms_norm_adds_the_residual_and_keeps_the_sum():
     assert error(y, h / np.sqrt((h**2).mean(-1, keepdims=True) + 1e-5) * w) < 1e-6
 
 
+def test_layer_norm_is_right_where_the_mean_is_large():
+    random = np.random.default_rng(4)
+    x = (1e4 + random.normal(size=(5, 1000))).astype(np.float32)
+    w, b = (random.normal(size=1000).astype(np.float32) for _ in range(2))
+    h = x.astype(np.float64)
+    normed = (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5)
+    assert error(moye.layer_norm(x, w, b, device="sim"), normed * w + b) < 1e-6
+    dw, db = np.empty_like(w), np.empty_like(b)
+    moye.layer_norm_backward(x, np.ones_like(x), w, dweight=dw, dbias=db, device="sim")
+    assert error(dw, normed.sum(0)) < 1e-5 and (db == 5).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_cross_entropy_takes_integers_as_targets_and_writes_the_gradient_over_the_logits(dtype):
+    x = np.random.default_rng(5).normal(size=(4, 50)).astype(np.float32)
+    targets = np.array([3, 49, -100, 0], dtype)
+    softmax = reference_softmax(x, -1)
+    lse = np.empty(4, np.float32)
+    loss = moye.cross_entropy(x, targets, lse=lse, dlogits=x, device="sim")
+    known = targets >= 0
+    picked = softmax[np.arange(4), np.where(known, targets, 0)]
+    assert loss.dtype == np.float32 and error(loss, np.where(known, -np.log(picked), 0)) < 1e-6
+    softmax[np.arange(4)[known], targets[known]] -= 1
+    assert error(x, softmax * known[:, None]) < 2e-6
+
+
 def test_signature_and_documentation_come_from_the_declaration():
     assert str(inspect.signature(moye.softmax)) == "(x, *, axis=-1, scale=1.0, out=None, device=None, stream=None)"
     assert "axis: the axis along which the results sum to 1" in moye.softmax.__doc__
@@ -57,6 +83,7 @@ def test_signature_and_documentation_come_from_the_declaration():
         (lambda x: moye.softmax(x, axis=2, device="sim"), ValueError, "axis is 2, and an array of shape [4, 6] takes -2 to 1"),
         (lambda x: moye.softmax(x, axis="last", device="sim"), TypeError, "axis is str, and must be an integer"),
         (lambda x: moye.softmax(x.astype(np.float64), device="sim"), TypeError, "x has elements of float64"),
+        (lambda x: moye.softmax(x.astype(np.int64), device="sim"), TypeError, "x has elements of int64, and must have float32, float16 or bfloat16"),
         (lambda x: moye.rms_norm(x, x[0, :5].copy(), device="sim"), ValueError, "weight has shape [5]"),
         (lambda x: moye.softmax(x, out=x[:2].copy(), device="sim"), ValueError, "out has shape [2, 6]"),
         (lambda x: moye.softmax(x, dim=1), TypeError, "softmax(): got an unexpected keyword argument 'dim'"),

@@ -16,3 +16,92 @@ fn log_softmax_is_that_of_float64() {
 fn rms_norm_is_that_of_float64() {
     harness::check(&moye_rows::norm::RMS_NORM);
 }
+
+#[test]
+fn layer_norm_is_that_of_float64() {
+    harness::check(&moye_rows::norm::LAYER_NORM);
+}
+
+#[test]
+fn softmax_backward_is_that_of_float64() {
+    harness::check(&moye_rows::softmax_backward::SOFTMAX_BACKWARD);
+}
+
+#[test]
+fn log_softmax_backward_is_that_of_float64() {
+    harness::check(&moye_rows::softmax_backward::LOG_SOFTMAX_BACKWARD);
+}
+
+#[test]
+fn rms_norm_backward_is_that_of_float64() {
+    harness::check(&moye_rows::norm_backward::RMS_NORM_BACKWARD);
+}
+
+#[test]
+fn layer_norm_backward_is_that_of_float64() {
+    harness::check(&moye_rows::norm_backward::LAYER_NORM_BACKWARD);
+}
+
+#[test]
+fn cross_entropy_is_that_of_float64() {
+    harness::check(&moye_rows::cross_entropy::CROSS_ENTROPY);
+}
+
+#[test]
+fn cross_entropy_of_what_is_not_finite_is_that_of_pytorch_and_the_gradient_may_replace_the_logits() {
+    use moye::operation::{Array, ArrayType, Call, Dtype, Options, Value};
+    let declaration = &moye_rows::cross_entropy::CROSS_ENTROPY;
+    const INF: f32 = f32::INFINITY;
+    #[rustfmt::skip]
+    let logits = [
+        0.0, f32::NAN, 1.0, 2.0,
+        0.0, INF, 1.0, 2.0,
+        0.0, -INF, 0.0, -INF,
+        -INF, 0.0, 0.0, -INF,
+        f32::NAN, INF, 0.0, 0.0,
+        0.0, 0.0, 0.0, 0.0,
+    ];
+    let targets = [0i32, 0, 0, 0, -100, 4];
+    for device in harness::devices() {
+        let (x, t) = (device.upload(&logits).unwrap(), device.upload(&targets).unwrap());
+        let loss = device.alloc_uninit::<f32>(6).unwrap();
+        let array = |dtype, shape: &[usize], address| {
+            Some(Array::row_major(&ArrayType { dtype, shape: shape.to_vec() }, address))
+        };
+        let operands = [
+            array(Dtype::F32, &[6, 4], x.address()),
+            array(Dtype::I32, &[6], t.address()),
+            array(Dtype::F32, &[6], loss.address()),
+            None,
+            array(Dtype::F32, &[6, 4], x.address()),
+        ];
+        let mut options = Options::of(declaration);
+        options.set("cross_entropy", "grad_scale", Value::Float(2.0)).unwrap();
+        let call = Call { operands: &operands, options: &options };
+        declaration.check(&call).unwrap();
+        // SAFETY: the arrays are in buffers that live on.
+        unsafe { (declaration.run)(&device.default_stream(), &call) }.unwrap();
+        let loss = loss.download().unwrap();
+        assert!(loss[0].is_nan() && loss[1].is_nan() && loss[5].is_nan(), "{loss:?}");
+        assert!((loss[2] - 2f32.ln()).abs() < 1e-6 && loss[3] == INF && loss[4] == 0.0, "{loss:?}");
+        let gradient = x.download().unwrap();
+        assert_eq!(gradient[8..20], [-1.0, 0.0, 1.0, 0.0, -2.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+        assert!(gradient[20..].iter().all(|x| x.is_nan()), "{gradient:?}");
+    }
+}
+
+#[test]
+fn integers_are_refused_with_the_operand_and_what_it_takes() {
+    use moye::operation::{Array, ArrayType, Call, Dtype, Options};
+    let x = |dtype| Some(Array::row_major(&ArrayType { dtype, shape: vec![2, 8] }, 4096));
+    for declaration in moye_rows::OPERATIONS {
+        let options = Options::of(declaration);
+        let operands: Vec<_> = declaration.operands.iter().map(|_| x(Dtype::I64)).collect();
+        let refused =
+            declaration.check(&Call { operands: &operands, options: &options }).unwrap_err().to_string();
+        let name = declaration.operands[0].name;
+        let wanted =
+            format!("{name} has elements of int64, and must have float32, float16 or bfloat16; convert it");
+        assert!(refused.contains(&wanted), "{refused}");
+    }
+}
