@@ -76,6 +76,8 @@ mod fragments;
 mod gemm;
 mod gemm_tiled;
 mod lanes;
+mod map;
+mod map_modes;
 mod row;
 mod transpose;
 
@@ -94,6 +96,10 @@ pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
     warpgroup_reduce,
 };
+pub use map::{MapInputs, MapPointers, map};
+pub use map_modes::{FastDivmod, MAP_THREADS, MapModes};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use map_modes::{MapLaunch, MapOperand};
 pub use row::{
     AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024,
     ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape, RowStride, RowTeam, RowTile,
