@@ -1,9 +1,10 @@
 //! Elementwise kernels: `map`.
 
-use super::map_modes::{ELEMENTS, MAP_THREADS, MapModes, Place, VECTORS};
+use super::map_modes::{ELEMENTS, MAP_THREADS, MapModes, MapPlace, VECTORS};
 use crate::arch::{Convert, Word, Word64x2, Word128, block_idx, opaque, simulator_assert, thread_idx};
+use crate::atom::TilingError;
 use crate::layout::layout;
-use crate::memory::{Element, Global, GlobalMut};
+use crate::memory::{Element, Global, GlobalMut, GlobalPointer as _};
 use crate::static_layout;
 use crate::tensor::{Access as _, AccessMut as _, Fragment, StaticLayout};
 
@@ -76,7 +77,8 @@ pub unsafe fn map<I, V, R, U, const N: usize>(
     unsafe {
         if modes.vector > 1 {
             vectors::<Vectors<I, U>, _, _, _, _, N>(inputs, out, modes, &f);
-            if !modes.columns.is_multiple_of(modes.vector as u64) {
+            // The number of a vector's elements is a power of two.
+            if modes.columns as u32 & (modes.vector - 1) != 0 {
                 remainders::<Vectors<I, U>, _, _, _, _, N>(inputs, out, modes, &f);
             }
         } else {
@@ -119,14 +121,13 @@ pub trait MapInputs<V, const N: usize>: MapPointers {
         splat: [bool; N],
     );
 
-    /// The loaded elements `i`, of the vector that starts at element `first`.
+    /// Copies the first element of each vector to the others, of inputs of `splat`.
     #[doc(hidden)]
-    fn values<L: StaticLayout>(
-        fragments: &Self::Fragments<L>,
-        i: usize,
-        first: usize,
-        splat: [bool; N],
-    ) -> [V; N];
+    fn spread<L: StaticLayout>(fragments: &mut Self::Fragments<L>, splat: [bool; N]);
+
+    /// The elements `i` of the fragments.
+    #[doc(hidden)]
+    fn values<L: StaticLayout>(fragments: &Self::Fragments<L>, i: usize) -> [V; N];
 
     /// The elements at `offsets`.
     ///
@@ -177,30 +178,31 @@ unsafe fn vectors<L, I, V, R, U, const N: usize>(
         modes.vector
     );
     let first = block_idx().x * (MAP_THREADS * count as u32) + thread_idx().x;
-    let mut places = [Place { inputs: [0; N], out: 0, elements: 0 }; ELEMENTS as usize];
+    let mut places = [MapPlace { inputs: [0; N], out: 0, elements: 0 }; ELEMENTS as usize];
     let mut from = [([0; N], false); ELEMENTS as usize];
     for i in 0..count {
-        places[i] = modes.place(first + i as u32 * MAP_THREADS, vector as u32);
+        places[i] = modes.place_of(first + i as u32 * MAP_THREADS, vector as u32);
         from[i] = (places[i].inputs, places[i].elements == vector as u32);
     }
     let splat = modes.inputs[0].map(|stride| vector > 1 && stride == 0);
     let mut loaded = I::fragments::<L>();
     // SAFETY: the vectors that are loaded are whole.
     unsafe { inputs.load::<L>(&mut loaded, &from[..count], splat) };
+    // After all loads, which it waits for.
+    I::spread::<L>(&mut loaded, splat);
     let mut results = Fragment::<U, L>::zeros(); // (vector, vectors)
     for i in 0..count {
         let first = i * vector;
         for pair in 0..vector / 2 {
             let at = first + 2 * pair;
-            let pair = [at, at + 1].map(|at| f(I::values::<L>(&loaded, at, first, splat)));
+            let pair = [at, at + 1].map(|at| f(I::values::<L>(&loaded, at)));
             [results[at], results[at + 1]] = R::convert_pair(pair);
         }
         if vector == 1 {
-            results[first] = f(I::values::<L>(&loaded, first, first, splat)).convert();
+            results[first] = f(I::values::<L>(&loaded, first)).convert();
         }
-        let address = out.offset(places[i].out).address();
         // SAFETY: the vector is whole where it is stored, and aligned.
-        unsafe { store_vector(from[i].1, address, &results, first) };
+        unsafe { store_vector_if(from[i].1, out.offset(places[i].out), &results, first) };
     }
 }
 
@@ -225,8 +227,8 @@ unsafe fn remainders<L, I, V, R, U, const N: usize>(
     let first = block_idx().x * (MAP_THREADS * count as u32) + thread_idx().x;
     // Loops, not written out: there is one such vector a row.
     for i in 0..opaque(count as u32) {
-        let Place { inputs: mut from, out: to, elements } =
-            modes.place(first + i * MAP_THREADS, vector as u32);
+        let MapPlace { inputs: mut from, out: to, elements } =
+            modes.place_of(first + i * MAP_THREADS, vector as u32);
         if elements == vector as u32 {
             continue;
         }
@@ -273,16 +275,19 @@ macro_rules! inputs {
                 let (vector, count) = const { extents::<L>() };
                 $(
                     let exists = self.$at.address() != 0;
-                    for i in 0..count {
-                        let (offsets, whole) = places[i];
-                        let address = self.$at.offset(offsets[$at]).address();
-                        // SAFETY: a vector that is loaded is whole, and aligned unless `splat`.
-                        unsafe {
-                            if splat[$at] {
-                                let bits = <$element as Element>::Bits::load_global_if(whole && exists, address);
-                                fragments.$at[i * vector] = $element::from_bits(bits);
-                            } else {
-                                load_vector(whole && exists, address, &mut fragments.$at, i * vector);
+                    // SAFETY: a vector that is loaded is whole, and aligned unless `splat`.
+                    unsafe {
+                        if splat[$at] {
+                            for i in 0..count {
+                                let (offsets, whole) = places[i];
+                                let from = self.$at.offset(offsets[$at]);
+                                fragments.$at[i * vector] = from.read_if(whole && exists);
+                            }
+                        } else {
+                            for i in 0..count {
+                                let (offsets, whole) = places[i];
+                                let from = self.$at.offset(offsets[$at]);
+                                load_vector_if(whole && exists, from, &mut fragments.$at, i * vector);
                             }
                         }
                     }
@@ -290,24 +295,30 @@ macro_rules! inputs {
             }
 
             #[inline(always)]
+            fn spread<L: StaticLayout>(fragments: &mut Self::Fragments<L>, splat: [bool; $count]) {
+                let (vector, count) = const { extents::<L>() };
+                $(if splat[$at] {
+                    for i in 0..count {
+                        let first = fragments.$at[i * vector];
+                        for j in 1..vector {
+                            fragments.$at[i * vector + j] = first;
+                        }
+                    }
+                })*
+            }
+
+            #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn values<L: StaticLayout>(
-                fragments: &Self::Fragments<L>,
-                i: usize,
-                first: usize,
-                splat: [bool; $count],
-            ) -> [V; $count] {
-                [$(if splat[$at] { fragments.$at[first] } else { fragments.$at[i] }.convert()),*]
+            fn values<L: StaticLayout>(fragments: &Self::Fragments<L>, i: usize) -> [V; $count] {
+                [$(fragments.$at[i].convert()),*]
             }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn read(self, offsets: [i64; $count]) -> [V; $count] {
                 [$({
-                    let address = self.$at.offset(offsets[$at]).address();
                     // SAFETY: the element exists, unless the input is left out.
-                    let bits = unsafe { <$element as Element>::Bits::load_global_if(self.$at.address() != 0, address) };
-                    $element::from_bits(bits).convert()
+                    unsafe { self.$at.offset(offsets[$at]).read_if(self.$at.address() != 0) }.convert()
                 }),*]
             }
         }
@@ -318,60 +329,79 @@ inputs!(1: A 0);
 inputs!(2: A 0, B 1);
 inputs!(3: A 0, B 1, C 2);
 
+/// Bytes of a vector that one instruction moves, or no compilation.
+const fn bytes_of_vector(vector: usize, bytes: usize) -> usize {
+    let all = vector * bytes;
+    if vector > 1 && !matches!(all, 2 | 4 | 8 | 16) {
+        TilingError::of("a vector")
+            .int(vector as i64)
+            .str(" elements have ")
+            .int(all as i64)
+            .str(" bytes, and one instruction moves 2, 4, 8 or 16: take a fragment of another mode 0")
+            .raise();
+    }
+    all
+}
+
 /// Calls `$access` with the word of a vector.
 macro_rules! by_word {
     ($t:ty, $layout:ty, $access:ident) => {
-        match const { extents::<$layout>().0 * <$t>::BYTES } {
+        match const { bytes_of_vector(extents::<$layout>().0, <$t>::BYTES) } {
             _ if const { extents::<$layout>().0 == 1 } => $access!(<$t as Element>::Bits),
             16 => $access!(Word128),
             8 => $access!(Word64x2),
             4 => $access!(u32),
-            2 => $access!(u16),
-            _ => unreachable!(),
+            _ => $access!(u16),
         }
     };
 }
 
-/// Loads the vector from element `first` on, where `valid`; zeros elsewhere.
+/// Loads consecutive elements by one instruction where `valid`, zeros elsewhere: as many as mode 0
+/// of the fragment has, of at most 16 bytes together, to its elements from `first` on.
 ///
 /// # Safety
-/// Where `valid`, the vector is readable and aligned to its size.
+/// Where `valid`, the elements are readable and aligned to their common size. `first` is a multiple
+/// of their number.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn load_vector<T: Element, L: StaticLayout>(
+pub unsafe fn load_vector_if<T: Element, L: StaticLayout>(
     valid: bool,
-    address: u64,
-    fragment: &mut Fragment<T, L>,
+    source: Global<T>,
+    destination: &mut Fragment<T, L>,
     first: usize,
 ) {
     macro_rules! load {
         ($word:ty) => {
             // SAFETY: the caller's contract; the vector starts at a multiple of its size.
             unsafe {
-                let word = <$word>::load_global_if(valid, address);
-                fragment.engine_mut().store::<L, $word>(first, word);
+                let word = <$word>::load_global_if(valid, source.address());
+                destination.engine_mut().store::<L, $word>(first, word);
             }
         };
     }
     by_word!(T, L, load)
 }
 
-/// Stores the vector from element `first` on, where `valid`.
+/// Stores elements of a fragment where `valid`, by one instruction: see [`load_vector_if`].
 ///
 /// # Safety
-/// Where `valid`, the vector is writable and aligned to its size.
+/// Where `valid`, the elements are writable and aligned to their common size. `first` is a multiple
+/// of their number.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn store_vector<T: Element, L: StaticLayout>(
+pub unsafe fn store_vector_if<T: Element, L: StaticLayout>(
     valid: bool,
-    address: u64,
-    fragment: &Fragment<T, L>,
+    destination: GlobalMut<T>,
+    source: &Fragment<T, L>,
     first: usize,
 ) {
     macro_rules! store {
         ($word:ty) => {
             // SAFETY: the caller's contract; the vector starts at a multiple of its size.
-            unsafe { <$word>::store_global_if(valid, address, fragment.engine().load::<L, $word>(first)) }
+            unsafe {
+                let word = source.engine().load::<L, $word>(first);
+                <$word>::store_global_if(valid, destination.address(), word);
+            }
         };
     }
     by_word!(T, L, store)

@@ -78,10 +78,13 @@ unsafe impl<const N: usize> KernelParam for MapModes<N> {
     const TYPE: ParamType = ParamType::Struct { name: "MapModes", size: size_of::<Self>() };
 }
 
-/// A vector of a thread: the distance of its first element from each operand's, in elements.
-#[derive(Clone, Copy)]
-pub(super) struct Place<const N: usize> {
+/// A vector of the operands of a launch: the distance of its first element from each operand's, in
+/// elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MapPlace<const N: usize> {
+    /// In each input.
     pub inputs: [i64; N],
+    /// In the result.
     pub out: i64,
     /// Its elements that exist: fewer than a vector's at the end of mode 0, and 0 beyond the last
     /// vector.
@@ -89,9 +92,17 @@ pub(super) struct Place<const N: usize> {
 }
 
 impl<const N: usize> MapModes<N> {
-    /// The place of vector `index`, in vectors of `vector` elements.
+    /// The place of vector `index` of the launch, for kernels that do more than
+    /// [`map`](super::map()).
     #[inline(always)]
-    pub(super) fn place(&self, index: u32, vector: u32) -> Place<N> {
+    #[must_use]
+    pub fn place(&self, index: u32) -> MapPlace<N> {
+        self.place_of(index, self.vector)
+    }
+
+    /// [`place`](Self::place) of vectors of `vector` elements, a constant.
+    #[inline(always)]
+    pub(super) fn place_of(&self, index: u32, vector: u32) -> MapPlace<N> {
         let mut rest = index;
         let mut coordinates = [0; MODES];
         for mode in 0..MODES - 1 {
@@ -104,7 +115,7 @@ impl<const N: usize> MapModes<N> {
         }
         coordinates[MODES - 1] = rest;
         let first = coordinates[0] as u64 * vector as u64;
-        let mut place = Place { inputs: [0; N], out: first as i64 * self.out[0], elements: 0 };
+        let mut place = MapPlace { inputs: [0; N], out: first as i64 * self.out[0], elements: 0 };
         for k in 0..N {
             place.inputs[k] = first as i64 * self.inputs[0][k];
         }
@@ -173,6 +184,29 @@ impl<const N: usize> MapModes<N> {
     /// An operand has not a stride for each mode.
     #[must_use]
     pub fn launches(shape: &[usize], inputs: [MapOperand<'_>; N], out: MapOperand<'_>) -> Vec<MapLaunch<N>> {
+        let widest = inputs.iter().map(|x| x.bytes).fold(out.bytes, usize::max);
+        Self::launches_of(shape, inputs, out, 16 / widest.min(16))
+    }
+
+    /// [`launches`](Self::launches) without vectors, for kernels that use [`place`](Self::place).
+    ///
+    /// # Panics
+    /// As for [`launches`](Self::launches).
+    #[must_use]
+    pub fn launches_by_element(
+        shape: &[usize],
+        inputs: [MapOperand<'_>; N],
+        out: MapOperand<'_>,
+    ) -> Vec<MapLaunch<N>> {
+        Self::launches_of(shape, inputs, out, 1)
+    }
+
+    fn launches_of(
+        shape: &[usize],
+        inputs: [MapOperand<'_>; N],
+        out: MapOperand<'_>,
+        vector: usize,
+    ) -> Vec<MapLaunch<N>> {
         if shape.contains(&0) {
             return Vec::new();
         }
@@ -195,8 +229,6 @@ impl<const N: usize> MapModes<N> {
         if joined.is_empty() {
             joined.push((1, Strides { inputs: [0; N], out: 1 }));
         }
-        let widest = inputs.iter().map(|x| x.bytes).fold(out.bytes, usize::max);
-        let vector = 16 / widest.min(16);
         let aligned = |address: u64, bytes: usize, strides: &dyn Fn(&Strides<N>) -> i64| {
             let size = (vector * bytes) as u64;
             address.is_multiple_of(size)
@@ -231,7 +263,13 @@ impl<const N: usize> MapModes<N> {
         reserved: 0,
     };
 
-    /// Blocks of the launch.
+    /// Vectors of the launch.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Blocks of a launch of [`map`](super::map()).
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.count.div_ceil(MAP_THREADS * if self.vector > 1 { VECTORS } else { ELEMENTS })

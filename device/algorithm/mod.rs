@@ -96,8 +96,8 @@ pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
     warpgroup_reduce,
 };
-pub use map::{MapInputs, MapPointers, map};
-pub use map_modes::{FastDivmod, MAP_THREADS, MapModes};
+pub use map::{MapInputs, MapPointers, load_vector_if, map, store_vector_if};
+pub use map_modes::{FastDivmod, MAP_THREADS, MapModes, MapPlace};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use map_modes::{MapLaunch, MapOperand};
 pub use row::{
