@@ -9,16 +9,18 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
+#[cfg(feature = "activation")]
+pub mod activation;
 #[cfg(feature = "norm")]
 pub mod norm;
-#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
 mod plan;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
-    use moye::operation::{Declaration, Dtype};
+    use moye::operation::{Array, Call, Declaration, Dtype, Options, Value};
     use moye::{Device, Error, Ptx, Result, Stream};
 
     /// The kernels of the operations that features name.
@@ -32,7 +34,35 @@ mod host {
         &crate::softmax::LOG_SOFTMAX,
         #[cfg(feature = "norm")]
         &crate::norm::RMS_NORM,
+        #[cfg(feature = "activation")]
+        &crate::activation::SWIGLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::GEGLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::RELU2GLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::BIAS_ACTIVATION,
     ];
+
+    /// Computes an operation of operands and options on a stream.
+    ///
+    /// # Safety
+    /// Same contract as [`Declaration::run`], which holds for operands that pass the check.
+    pub(crate) unsafe fn run_declared(
+        declaration: &Declaration,
+        stream: &Stream,
+        operands: &[Option<Array>],
+        given: &[(&str, Value)],
+    ) -> Result<()> {
+        let mut options = Options::of(declaration);
+        for (name, value) in given {
+            options.set(declaration.name, name, *value)?;
+        }
+        let call = Call { operands, options: &options };
+        declaration.check(&call)?;
+        // SAFETY: the caller's contract; the operands pass the check.
+        unsafe { (declaration.run)(stream, &call) }
+    }
 
     /// Whether the buffers of a call are of the stream's device.
     pub(crate) fn check_devices(operation: &'static str, stream: &Stream, buffers: &[&Device]) -> Result<()> {
@@ -81,6 +111,7 @@ mod host {
     pub(crate) use of_floats;
 
     /// Calls `with` with the row-major places of each row along an axis.
+    #[cfg(any(feature = "norm", feature = "softmax"))]
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
         let axis = axis.rem_euclid(shape.len() as i64) as usize;
         let inner: usize = shape[axis + 1..].iter().product();
@@ -91,10 +122,12 @@ mod host {
         }
     }
 }
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
+pub(crate) use host::each_row;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub(crate) use host::{check_devices, each_row, of_floats, rounding};
+pub(crate) use host::{check_devices, of_floats, rounding, run_declared};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

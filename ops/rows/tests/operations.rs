@@ -2,21 +2,30 @@
 
 use moye::operation::harness;
 
-#[test]
-fn softmax_is_that_of_float64() {
-    harness::check(&moye_rows::softmax::SOFTMAX);
+/// A test of each declaration of an operation's feature.
+macro_rules! operations {
+    ($($feature:literal: $($name:ident $declaration:path),+;)+) => { $($(
+        #[cfg(feature = $feature)]
+        #[test]
+        fn $name() {
+            harness::check(&$declaration);
+        }
+    )+)+ };
+}
+operations! {
+    "activation":
+        swiglu_is_that_of_float64 moye_rows::activation::SWIGLU,
+        geglu_is_that_of_float64 moye_rows::activation::GEGLU,
+        relu2glu_is_that_of_float64 moye_rows::activation::RELU2GLU,
+        bias_activation_is_that_of_float64 moye_rows::activation::BIAS_ACTIVATION;
+    "norm":
+        rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM;
+    "softmax":
+        softmax_is_that_of_float64 moye_rows::softmax::SOFTMAX,
+        log_softmax_is_that_of_float64 moye_rows::softmax::LOG_SOFTMAX;
 }
 
-#[test]
-fn log_softmax_is_that_of_float64() {
-    harness::check(&moye_rows::softmax::LOG_SOFTMAX);
-}
-
-#[test]
-fn rms_norm_is_that_of_float64() {
-    harness::check(&moye_rows::norm::RMS_NORM);
-}
-
+#[cfg(feature = "softmax")]
 #[test]
 fn integers_are_refused_with_the_operand_and_what_it_takes() {
     use moye::operation::{Array, ArrayType, Call, Dtype, Options};
