@@ -11,6 +11,8 @@
 
 #[cfg(feature = "activation")]
 pub mod activation;
+#[cfg(feature = "affine")]
+pub mod affine;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
@@ -42,6 +44,14 @@ mod host {
         &crate::activation::RELU2GLU,
         #[cfg(feature = "activation")]
         &crate::activation::BIAS_ACTIVATION,
+        #[cfg(feature = "affine")]
+        &crate::affine::ADD,
+        #[cfg(feature = "affine")]
+        &crate::affine::AXPBY,
+        #[cfg(feature = "affine")]
+        &crate::affine::CAST,
+        #[cfg(feature = "affine")]
+        &crate::affine::FULL_LIKE,
     ];
 
     /// Computes an operation of operands and options on a stream.

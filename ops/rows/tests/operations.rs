@@ -18,6 +18,11 @@ operations! {
         geglu_is_that_of_float64 moye_rows::activation::GEGLU,
         relu2glu_is_that_of_float64 moye_rows::activation::RELU2GLU,
         bias_activation_is_that_of_float64 moye_rows::activation::BIAS_ACTIVATION;
+    "affine":
+        add_is_that_of_float64 moye_rows::affine::ADD,
+        axpby_is_that_of_float64 moye_rows::affine::AXPBY,
+        cast_is_that_of_float64 moye_rows::affine::CAST,
+        full_like_is_that_of_float64 moye_rows::affine::FULL_LIKE;
     "norm":
         rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM;
     "softmax":
