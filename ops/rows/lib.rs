@@ -13,6 +13,8 @@
 pub mod activation;
 #[cfg(feature = "affine")]
 pub mod affine;
+#[cfg(feature = "embedding")]
+pub mod embedding;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
@@ -52,6 +54,8 @@ mod host {
         &crate::affine::CAST,
         #[cfg(feature = "affine")]
         &crate::affine::FULL_LIKE,
+        #[cfg(feature = "embedding")]
+        &crate::embedding::EMBEDDING,
     ];
 
     /// Computes an operation of operands and options on a stream.

@@ -23,6 +23,8 @@ operations! {
         axpby_is_that_of_float64 moye_rows::affine::AXPBY,
         cast_is_that_of_float64 moye_rows::affine::CAST,
         full_like_is_that_of_float64 moye_rows::affine::FULL_LIKE;
+    "embedding":
+        embedding_is_that_of_float64 moye_rows::embedding::EMBEDDING;
     "norm":
         rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM;
     "softmax":
