@@ -19,6 +19,8 @@ pub mod embedding;
 pub mod norm;
 #[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
 mod plan;
+#[cfg(feature = "rope")]
+pub mod rope;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 
@@ -56,6 +58,8 @@ mod host {
         &crate::affine::FULL_LIKE,
         #[cfg(feature = "embedding")]
         &crate::embedding::EMBEDDING,
+        #[cfg(feature = "rope")]
+        &crate::rope::ROPE,
     ];
 
     /// Computes an operation of operands and options on a stream.

@@ -36,9 +36,19 @@ from ._moye import (
 from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
 
+add = _FUNCTIONS["add"]
+axpby = _FUNCTIONS["axpby"]
+bias_activation = _FUNCTIONS["bias_activation"]
+cast = _FUNCTIONS["cast"]
+embedding = _FUNCTIONS["embedding"]
+full_like = _FUNCTIONS["full_like"]
+geglu = _FUNCTIONS["geglu"]
 log_softmax = _FUNCTIONS["log_softmax"]
+relu2glu = _FUNCTIONS["relu2glu"]
 rms_norm = _FUNCTIONS["rms_norm"]
+rope = _FUNCTIONS["rope"]
 softmax = _FUNCTIONS["softmax"]
+swiglu = _FUNCTIONS["swiglu"]
 
 __all__ = [
     "Array",
@@ -51,18 +61,28 @@ __all__ = [
     "Swizzle",
     "TiledCopy",
     "TiledMma",
+    "add",
     "algebra",
+    "axpby",
+    "bias_activation",
+    "cast",
     "copy",
     "device_name",
     "draw",
+    "embedding",
     "evaluate",
     "explain",
+    "full_like",
+    "geglu",
     "log_softmax",
     "matmul",
     "mma_atoms",
+    "relu2glu",
     "rms_norm",
+    "rope",
     "scaled_dot_product_attention",
     "softmax",
+    "swiglu",
     "transpose",
     "why_simulated",
 ]

@@ -92,6 +92,16 @@ pub unsafe fn affine(
     }))
 }
 
+/// Copies an array to one of the same shape, of any strides; it converts to the type of `out`.
+///
+/// # Safety
+/// As for [`affine`].
+#[cfg(feature = "rope")]
+pub unsafe fn copy(operation: &'static str, stream: &Stream, x: &Array, out: &Array) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { affine(operation, stream, [Some(x), None], out, [Some(1.0), None, None]) }
+}
+
 /// Computes a call; an operand whose factor is `None` is not read.
 ///
 /// # Safety

@@ -21,6 +21,9 @@ mod host {
     use moye::operation::{Array, ArrayType, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
+    #[cfg(feature = "rope")]
+    pub(crate) use super::call::copy;
+
     const fn factor(name: &'static str, about: &'static str) -> OptionOf {
         OptionOf { name, about, default: Value::Float(1.0) }
     }

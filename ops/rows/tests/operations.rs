@@ -27,6 +27,8 @@ operations! {
         embedding_is_that_of_float64 moye_rows::embedding::EMBEDDING;
     "norm":
         rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM;
+    "rope":
+        rope_is_that_of_float64 moye_rows::rope::ROPE;
     "softmax":
         softmax_is_that_of_float64 moye_rows::softmax::SOFTMAX,
         log_softmax_is_that_of_float64 moye_rows::softmax::LOG_SOFTMAX;
