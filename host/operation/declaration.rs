@@ -122,6 +122,8 @@ pub enum Value {
     Float(f64),
     /// Yes or no.
     Bool(bool),
+    /// One of several names: the chosen one, and all of them.
+    Choice(&'static str, &'static [&'static str]),
 }
 
 impl fmt::Display for Value {
@@ -130,6 +132,7 @@ impl fmt::Display for Value {
             Self::Int(value) => write!(f, "{value}"),
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Bool(value) => write!(f, "{value}"),
+            Self::Choice(name, _) => f.write_str(name),
         }
     }
 }
@@ -144,18 +147,45 @@ impl Options {
         Self(declaration.options.iter().map(|option| (option.name, option.default)).collect())
     }
 
+    /// The value of an option, to change.
+    fn find(&mut self, operation: &'static str, name: &str) -> Result<&mut Value> {
+        let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
+            let names = self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            let detail = format!("there is no option {name}; there are {names}");
+            return Err(Error::Unsupported { operation, detail });
+        };
+        Ok(&mut self.0[index].1)
+    }
+
+    /// Sets an option that is one of several names.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there is no such option or name, or the option is no name.
+    pub fn choose(&mut self, operation: &'static str, name: &str, chosen: &str) -> Result<()> {
+        let known = self.find(operation, name)?;
+        let Value::Choice(_, names) = *known else {
+            let detail = format!("{name} is {known} by default, and takes no name ({chosen:?})");
+            return Err(Error::Unsupported { operation, detail });
+        };
+        let Some(chosen) = names.iter().find(|of| **of == chosen) else {
+            let detail = format!("{name} is {chosen:?}, and must be one of {}", names.join(", "));
+            return Err(Error::Unsupported { operation, detail });
+        };
+        *known = Value::Choice(chosen, names);
+        Ok(())
+    }
+
     /// Sets an option.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if there is no such option, or if it takes values of another type. A
     /// whole number is taken where a number is.
     pub fn set(&mut self, operation: &'static str, name: &str, value: Value) -> Result<()> {
-        let names = || self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        if let Value::Choice(chosen, _) = value {
+            return self.choose(operation, name, chosen);
+        }
         let unsupported = |detail| Error::Unsupported { operation, detail };
-        let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
-            return Err(unsupported(format!("there is no option {name}; there are {}", names())));
-        };
-        let known = &mut self.0[index].1;
+        let known = self.find(operation, name)?;
         *known = match (*known, value) {
             (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
             (Value::Int(_), Value::Int(_))
@@ -169,6 +199,9 @@ impl Options {
             }
             (Value::Bool(_), other) => {
                 return Err(unsupported(format!("{name} is true or false, not {other}")));
+            }
+            (Value::Choice(_, names), other) => {
+                return Err(unsupported(format!("{name} is one of {}, not {other}", names.join(", "))));
             }
         };
         Ok(())
@@ -208,6 +241,17 @@ impl Options {
     pub fn bool(&self, name: &str) -> bool {
         match self.get(name) {
             Value::Bool(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is one of several names.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn choice(&self, name: &str) -> &'static str {
+        match self.get(name) {
+            Value::Choice(chosen, _) => chosen,
             other => panic!("the operation declares `{name}` as {other:?}"),
         }
     }

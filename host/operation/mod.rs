@@ -9,11 +9,13 @@
 mod array;
 mod declaration;
 pub mod harness;
+mod map;
 mod measure;
 mod repeat;
 
 pub use array::{Array, ArrayType, Dtype};
 pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
+pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};
 
 pub use crate::memory::Workspace;

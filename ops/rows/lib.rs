@@ -21,6 +21,18 @@ mod plan;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod rows;
+#[cfg(feature = "activation")]
+pub mod activation;
+#[cfg(feature = "affine")]
+pub mod affine;
+#[cfg(feature = "embedding")]
+pub mod embedding;
+#[cfg(feature = "norm")]
+pub mod norm;
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
+mod plan;
+#[cfg(feature = "rope")]
+pub mod rope;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 #[cfg(feature = "softmax_backward")]
@@ -30,6 +42,8 @@ pub mod softmax_backward;
 mod host {
     use moye::Ptx;
     use moye::operation::{Declaration, Dtype};
+    use moye::operation::{Array, Call, Declaration, Dtype, Options, Value};
+    use moye::{Device, Error, Ptx, Result, Stream};
 
     /// The kernels of the operations that features name.
     pub static PTX: Ptx = moye::include_packed_ptx!("moye_rows");
@@ -66,6 +80,71 @@ mod host {
         }
     }
 
+        #[cfg(feature = "activation")]
+        &crate::activation::SWIGLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::GEGLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::RELU2GLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::BIAS_ACTIVATION,
+        #[cfg(feature = "affine")]
+        &crate::affine::ADD,
+        #[cfg(feature = "affine")]
+        &crate::affine::AXPBY,
+        #[cfg(feature = "affine")]
+        &crate::affine::CAST,
+        #[cfg(feature = "affine")]
+        &crate::affine::FULL_LIKE,
+        #[cfg(feature = "embedding")]
+        &crate::embedding::EMBEDDING,
+        #[cfg(feature = "rope")]
+        &crate::rope::ROPE,
+    ];
+
+    /// Computes an operation of operands and options on a stream.
+    ///
+    /// # Safety
+    /// Same contract as [`Declaration::run`], which holds for operands that pass the check.
+    pub(crate) unsafe fn run_declared(
+        declaration: &Declaration,
+        stream: &Stream,
+        operands: &[Option<Array>],
+        given: &[(&str, Value)],
+    ) -> Result<()> {
+        let mut options = Options::of(declaration);
+        for (name, value) in given {
+            options.set(declaration.name, name, *value)?;
+        }
+        let call = Call { operands, options: &options };
+        declaration.check(&call)?;
+        // SAFETY: the caller's contract; the operands pass the check.
+        unsafe { (declaration.run)(stream, &call) }
+    }
+
+    /// Whether the buffers of a call are of the stream's device.
+    pub(crate) fn check_devices(operation: &'static str, stream: &Stream, buffers: &[&Device]) -> Result<()> {
+        match buffers.iter().position(|device| *device != stream.device()) {
+            None => Ok(()),
+            Some(argument) => Err(Error::WrongDevice {
+                kernel: operation,
+                argument,
+                buffer_device: format!("{:?}", buffers[argument]),
+                device: format!("{:?}", stream.device()),
+            }),
+        }
+    }
+
+    /// The relative error of results that are rounded to a type: half a unit of the last place.
+    pub(crate) const fn rounding(dtype: Dtype) -> f64 {
+        match dtype {
+            Dtype::F32 => 1e-7,
+            Dtype::F16 => 5e-4,
+            Dtype::Bf16 => 4e-3,
+            Dtype::I32 | Dtype::I64 => 0.0,
+        }
+    }
+
     /// Calls `$call` with `$t` as the Rust type of floats `$dtype`, in a function with a
     /// [`Result`]; elements of integers have no kernels.
     macro_rules! of_floats {
@@ -90,6 +169,7 @@ mod host {
     pub(crate) use of_floats;
 
     /// Calls `with` with the row-major places of each row along an axis.
+    #[cfg(any(feature = "norm", feature = "softmax"))]
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
         let axis = axis.rem_euclid(shape.len() as i64) as usize;
         let inner: usize = shape[axis + 1..].iter().product();
@@ -100,10 +180,13 @@ mod host {
         }
     }
 }
+#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
+pub(crate) use host::each_row;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub(crate) use host::{each_row, of_floats, rounding};
+pub(crate) use host::{check_devices, of_floats, rounding, run_declared};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

@@ -36,15 +36,25 @@ from ._moye import (
 from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
 
+add = _FUNCTIONS["add"]
+axpby = _FUNCTIONS["axpby"]
+bias_activation = _FUNCTIONS["bias_activation"]
+cast = _FUNCTIONS["cast"]
 cross_entropy = _FUNCTIONS["cross_entropy"]
+embedding = _FUNCTIONS["embedding"]
+full_like = _FUNCTIONS["full_like"]
+geglu = _FUNCTIONS["geglu"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
 log_softmax = _FUNCTIONS["log_softmax"]
 log_softmax_backward = _FUNCTIONS["log_softmax_backward"]
+relu2glu = _FUNCTIONS["relu2glu"]
 rms_norm = _FUNCTIONS["rms_norm"]
 rms_norm_backward = _FUNCTIONS["rms_norm_backward"]
+rope = _FUNCTIONS["rope"]
 softmax = _FUNCTIONS["softmax"]
 softmax_backward = _FUNCTIONS["softmax_backward"]
+swiglu = _FUNCTIONS["swiglu"]
 
 __all__ = [
     "Array",
@@ -57,24 +67,34 @@ __all__ = [
     "Swizzle",
     "TiledCopy",
     "TiledMma",
+    "add",
     "algebra",
+    "axpby",
+    "bias_activation",
+    "cast",
     "copy",
     "cross_entropy",
     "device_name",
     "draw",
+    "embedding",
     "evaluate",
     "explain",
+    "full_like",
+    "geglu",
     "layer_norm",
     "layer_norm_backward",
     "log_softmax",
     "log_softmax_backward",
     "matmul",
     "mma_atoms",
+    "relu2glu",
     "rms_norm",
     "rms_norm_backward",
+    "rope",
     "scaled_dot_product_attention",
     "softmax",
     "softmax_backward",
+    "swiglu",
     "transpose",
     "why_simulated",
 ]

@@ -234,6 +234,39 @@ def softmax_backward(
     *,
     axis: int = -1,
     scale: float = 1.0,
+def swiglu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def geglu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    approximate: str = "none",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def relu2glu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def bias_activation(
+    x: A,
+    bias: A | None = None,
+    *,
+    activation: str = "gelu",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -284,6 +317,40 @@ def cross_entropy(
     out: A | None = None,
     lse: A | None = None,
     dlogits: A | None = None,
+def add(
+    x: A, y: A, *, alpha: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def axpby(
+    x: A,
+    y: A,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def cast(
+    x: A, *, dtype: str = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def full_like(
+    x: A, *, value: float = 0.0, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def embedding(
+    indices: A, weight: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def rope(
+    x: A,
+    positions: A | None = None,
+    cos: A | None = None,
+    sin: A | None = None,
+    *,
+    base: float = 10000.0,
+    rotary: int = 0,
+    interleaved: bool = False,
+    inverse: bool = False,
+    axis: int = -3,
+    out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...

@@ -37,6 +37,7 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Value::Int(value) => value.into_pyobject(py)?.into_any(),
                     Value::Float(value) => value.into_pyobject(py)?.into_any(),
                     Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+                    Value::Choice(chosen, _) => chosen.into_pyobject(py)?.into_any(),
                 };
                 Ok((option.name, option.about, default))
             })
@@ -55,6 +56,10 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
     let mut options = Options::of(declaration);
     for (name, value) in given {
         let name: String = name.extract()?;
+        if let (true, Ok(chosen)) = (takes(declaration, &name) == NAME, value.extract::<String>()) {
+            options.choose(declaration.name, &name, &chosen).map_err(error::raised)?;
+            continue;
+        }
         let value = if value.is_instance_of::<PyBool>() {
             Value::Bool(value.extract()?)
         } else if let Ok(value) = value.extract::<i64>() {
@@ -70,6 +75,9 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
     Ok(options)
 }
 
+/// What an option of several names takes.
+const NAME: &str = "a name";
+
 /// What an option takes, for messages.
 fn takes(declaration: &Declaration, name: &str) -> &'static str {
     let option = declaration.options.iter().find(|option| option.name == name);
@@ -77,6 +85,7 @@ fn takes(declaration: &Declaration, name: &str) -> &'static str {
         Some(Value::Int(_)) => "an integer",
         Some(Value::Float(_)) => "a number",
         Some(Value::Bool(_)) => "True or False",
+        Some(Value::Choice(..)) => NAME,
         None => "an option of the operation",
     }
 }

@@ -72,6 +72,43 @@ def test_cross_entropy_takes_integers_as_targets_and_writes_the_gradient_over_th
     assert error(x, softmax * known[:, None]) < 2e-6
 
 
+def test_gated_activations_are_those_of_float64_in_each_form():
+    x = np.random.default_rng(4).normal(size=(3, 66)).astype(np.float32)
+    wide = x.astype(np.float64)
+    silu = lambda x: x / (1 + np.exp(-x))
+    halves, pairs = silu(wide[:, :33]) * wide[:, 33:], silu(wide[:, ::2]) * wide[:, 1::2]
+    assert error(moye.swiglu(x, device="sim"), halves) < 2e-6
+    assert error(moye.swiglu(x, interleaved=True, device="sim"), pairs) < 2e-6
+    assert error(moye.swiglu(x[:, :33], x[:, 33:], device="sim"), halves) < 2e-6
+    tanh = 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+    assert error(moye.geglu(x, x, approximate="tanh", device="sim"), tanh * wide) < 2e-6
+
+
+def test_sums_are_broadcast_and_casts_have_the_type_of_the_option():
+    x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.ones((2, 1, 4), np.float32)
+    assert (moye.add(x, y, alpha=0.5, device="sim") == x + 0.5 * y).all()
+    half = moye.cast(x, dtype="float16", device="sim")
+    assert half.dtype == np.float16 and (half == x).all()
+    assert (moye.full_like(x, value=2.5, device="sim") == 2.5).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_embedding_gives_rows_of_zeros_for_what_is_no_row(dtype):
+    table = np.random.default_rng(5).normal(size=(10, 33)).astype(np.float16)
+    rows = moye.embedding(np.array([[3, -1], [10, 9]], dtype), table, device="sim")
+    assert (rows[0, 0] == table[3]).all() and (rows[1, 1] == table[9]).all()
+    assert (rows[0, 1] == 0).all() and (rows[1, 0] == 0).all()
+
+
+def test_rope_rotates_heads_in_place():
+    x = np.random.default_rng(6).normal(size=(5, 4, 32)).astype(np.float32)
+    positions = np.array([7, 0, 3, 1000, 2])
+    angles = positions[:, None] * 10000.0 ** (-np.arange(16) / 16)
+    z = (x[..., :16] + 1j * x[..., 16:]) * np.exp(1j * angles)[:, None]
+    assert moye.rope(x, positions, out=x, device="sim") is x
+    assert error(x, np.concatenate([z.real, z.imag], -1)) < 1e-6
+
+
 def test_signature_and_documentation_come_from_the_declaration():
     assert str(inspect.signature(moye.softmax)) == "(x, *, axis=-1, scale=1.0, out=None, device=None, stream=None)"
     assert "axis: the axis along which the results sum to 1" in moye.softmax.__doc__
@@ -86,6 +123,7 @@ def test_signature_and_documentation_come_from_the_declaration():
         (lambda x: moye.softmax(x.astype(np.int64), device="sim"), TypeError, "x has elements of int64, and must have float32, float16 or bfloat16"),
         (lambda x: moye.rms_norm(x, x[0, :5].copy(), device="sim"), ValueError, "weight has shape [5]"),
         (lambda x: moye.softmax(x, out=x[:2].copy(), device="sim"), ValueError, "out has shape [2, 6]"),
+        (lambda x: moye.bias_activation(x, activation="swish", device="sim"), ValueError, "must be one of none, relu"),
         (lambda x: moye.softmax(x, dim=1), TypeError, "softmax(): got an unexpected keyword argument 'dim'"),
     ],
 )

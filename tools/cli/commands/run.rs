@@ -4,6 +4,7 @@ use super::input::NpyFile;
 use super::output::Output;
 use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, anyhow};
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use half::{bf16, f16};
 use moye::operation::{Array, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
@@ -46,6 +47,10 @@ fn command(declaration: &'static Declaration) -> Command {
                 .value_parser(value_parser!(f64))
                 .help(format!("{} (default: {value})", option.about)),
             Value::Bool(_) => argument.action(ArgAction::SetTrue).help(option.about),
+            Value::Choice(chosen, names) => argument
+                .value_name("NAME")
+                .value_parser(PossibleValuesParser::new(names))
+                .help(format!("{} (default: {chosen})", option.about)),
         }
     };
     let command = Command::new(declaration.name)
@@ -153,6 +158,12 @@ impl Run {
                 Value::Int(_) => matches.get_one(option.name).copied().map(Value::Int),
                 Value::Float(_) => matches.get_one(option.name).copied().map(Value::Float),
                 Value::Bool(_) => Some(Value::Bool(matches.get_flag(option.name))),
+                Value::Choice(..) => {
+                    if let Some(chosen) = matches.get_one::<String>(option.name) {
+                        options.choose(declaration.name, option.name, chosen)?;
+                    }
+                    None
+                }
             };
             if let Some(value) = value {
                 options.set(declaration.name, option.name, value)?;
