@@ -2,12 +2,18 @@
 
 fn main() {
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
-    let all = ["cross_entropy", "norm", "norm_backward", "softmax", "softmax_backward"];
+    let all = [
+        "activation",
+        "affine",
+        "cross_entropy",
+        "embedding",
+        "norm",
+        "norm_backward",
+        "rope",
+        "softmax",
+        "softmax_backward",
+    ];
     let operations: Vec<_> = all.into_iter().filter(|operation| has(operation)).collect();
-    let operations: Vec<_> = ["activation", "affine", "embedding", "norm", "rope", "softmax"]
-        .into_iter()
-        .filter(|operation| has(operation))
-        .collect();
     if operations.is_empty() {
         return;
     }

@@ -1,16 +1,22 @@
-//! Operations along rows: a folder and a feature each.
+//! Operations along rows and by elements: a folder and a feature each.
 //!
 //! Each folder has all of an operation: what it is and its builder (`mod.rs`), its kernel
 //! (`kernel.rs`), the way from a call to launches (`call.rs`), the float64 reference (`oracle.rs`)
 //! and its cases (`cases.rs`). The kernels are written with the row shapes of
 //! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is read
-//! once and written once.
+//! once and written once. Those by elements are maps of vectors.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
+#[cfg(feature = "activation")]
+pub mod activation;
+#[cfg(feature = "affine")]
+pub mod affine;
 #[cfg(feature = "cross_entropy")]
 pub mod cross_entropy;
+#[cfg(feature = "embedding")]
+pub mod embedding;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(feature = "norm_backward")]
@@ -18,30 +24,19 @@ pub mod norm_backward;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod plan;
+#[cfg(feature = "rope")]
+pub mod rope;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod rows;
-#[cfg(feature = "activation")]
-pub mod activation;
-#[cfg(feature = "affine")]
-pub mod affine;
-#[cfg(feature = "embedding")]
-pub mod embedding;
-#[cfg(feature = "norm")]
-pub mod norm;
-#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
-mod plan;
-#[cfg(feature = "rope")]
-pub mod rope;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 #[cfg(feature = "softmax_backward")]
 pub mod softmax_backward;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
 mod host {
-    use moye::Ptx;
-    use moye::operation::{Declaration, Dtype};
     use moye::operation::{Array, Call, Declaration, Dtype, Options, Value};
     use moye::{Device, Error, Ptx, Result, Stream};
 
@@ -68,18 +63,6 @@ mod host {
         &crate::norm_backward::LAYER_NORM_BACKWARD,
         #[cfg(feature = "cross_entropy")]
         &crate::cross_entropy::CROSS_ENTROPY,
-    ];
-
-    /// The relative error of results that are rounded to a type: half a unit of the last place.
-    pub(crate) const fn rounding(dtype: Dtype) -> f64 {
-        match dtype {
-            Dtype::F32 => 1e-7,
-            Dtype::F16 => 5e-4,
-            Dtype::Bf16 => 4e-3,
-            Dtype::I32 | Dtype::I64 => 0.0,
-        }
-    }
-
         #[cfg(feature = "activation")]
         &crate::activation::SWIGLU,
         #[cfg(feature = "activation")]
@@ -169,7 +152,6 @@ mod host {
     pub(crate) use of_floats;
 
     /// Calls `with` with the row-major places of each row along an axis.
-    #[cfg(any(feature = "norm", feature = "softmax"))]
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
         let axis = axis.rem_euclid(shape.len() as i64) as usize;
         let inner: usize = shape[axis + 1..].iter().product();
@@ -180,13 +162,11 @@ mod host {
         }
     }
 }
-#[cfg(all(not(target_arch = "nvptx64"), any(feature = "norm", feature = "softmax")))]
-pub(crate) use host::each_row;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub(crate) use host::{each_row, of_floats, rounding};
-pub(crate) use host::{check_devices, of_floats, rounding, run_declared};
+#[allow(unused_imports, reason = "some operation needs it")]
+pub(crate) use host::{check_devices, each_row, of_floats, rounding, run_declared};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

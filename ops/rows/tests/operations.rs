@@ -23,15 +23,24 @@ operations! {
         axpby_is_that_of_float64 moye_rows::affine::AXPBY,
         cast_is_that_of_float64 moye_rows::affine::CAST,
         full_like_is_that_of_float64 moye_rows::affine::FULL_LIKE;
+    "cross_entropy":
+        cross_entropy_is_that_of_float64 moye_rows::cross_entropy::CROSS_ENTROPY;
     "embedding":
         embedding_is_that_of_float64 moye_rows::embedding::EMBEDDING;
     "norm":
-        rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM;
+        rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM,
+        layer_norm_is_that_of_float64 moye_rows::norm::LAYER_NORM;
+    "norm_backward":
+        rms_norm_backward_is_that_of_float64 moye_rows::norm_backward::RMS_NORM_BACKWARD,
+        layer_norm_backward_is_that_of_float64 moye_rows::norm_backward::LAYER_NORM_BACKWARD;
     "rope":
         rope_is_that_of_float64 moye_rows::rope::ROPE;
     "softmax":
         softmax_is_that_of_float64 moye_rows::softmax::SOFTMAX,
         log_softmax_is_that_of_float64 moye_rows::softmax::LOG_SOFTMAX;
+    "softmax_backward":
+        softmax_backward_is_that_of_float64 moye_rows::softmax_backward::SOFTMAX_BACKWARD,
+        log_softmax_backward_is_that_of_float64 moye_rows::softmax_backward::LOG_SOFTMAX_BACKWARD;
 }
 
 #[cfg(feature = "softmax")]
@@ -47,36 +56,6 @@ fn integers_are_refused_with_the_operand_and_what_it_takes() {
         let wanted = "x has elements of int64, and must have float32, float16 or bfloat16; convert it";
         assert!(refused.contains(wanted), "{refused}");
     }
-}
-
-#[test]
-fn layer_norm_is_that_of_float64() {
-    harness::check(&moye_rows::norm::LAYER_NORM);
-}
-
-#[test]
-fn softmax_backward_is_that_of_float64() {
-    harness::check(&moye_rows::softmax_backward::SOFTMAX_BACKWARD);
-}
-
-#[test]
-fn log_softmax_backward_is_that_of_float64() {
-    harness::check(&moye_rows::softmax_backward::LOG_SOFTMAX_BACKWARD);
-}
-
-#[test]
-fn rms_norm_backward_is_that_of_float64() {
-    harness::check(&moye_rows::norm_backward::RMS_NORM_BACKWARD);
-}
-
-#[test]
-fn layer_norm_backward_is_that_of_float64() {
-    harness::check(&moye_rows::norm_backward::LAYER_NORM_BACKWARD);
-}
-
-#[test]
-fn cross_entropy_is_that_of_float64() {
-    harness::check(&moye_rows::cross_entropy::CROSS_ENTROPY);
 }
 
 #[test]
