@@ -15,7 +15,6 @@ use crate::tensor::{
     Divisors, Engine, Fragment, IdentityOf, Input, OfTile, Output, Partitioned, RegistersMut, RegistersRef,
     StaticLayout, Tensor, stand_in, tables,
 };
-use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
 /// A tiled copy known at compile time, as a type: it partitions a kernel's tensors.
@@ -104,7 +103,10 @@ macro_rules! partition {
                 Err(_) => stand_in(1 + L::LAYOUT.rank()),
             };
             const WHOLE: () = {
-                or_raise!(C::COPY.tiling().partition_whole_of(&Cut::<$source, L, C>::PARTS, &L::LAYOUT));
+                let whole = C::COPY.tiling().partition_whole_of(&Cut::<$source, L, C>::PARTS, &L::LAYOUT);
+                if let Err(error) = whole {
+                    error.raise();
+                }
             };
             const ORIGIN: Divisors = L::ORIGIN.and(tables::steps($thread::<L, C>::LAYOUT));
             const SWIZZLE: Swizzle = L::SWIZZLE;

@@ -12,7 +12,7 @@ use crate::tensor::{
     Divisors, Engine, Fragment, IdentityOf, OfTile, Partitioned, StaticLayout, Tensor, one_tile, stand_in,
     tables,
 };
-use crate::tiling::{TilingError, or_raise};
+use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
 /// A tiled MMA known at compile time, as a type: it partitions the operands of a product.
@@ -124,8 +124,12 @@ impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for Partit
         Err(_) => stand_in(1 + L::LAYOUT.rank()),
     };
     const WHOLE: () = {
-        or_raise!(M::MMA.tiling().is_whole(O::OPERAND, &Cut::<L, M, O>::PARTS, &L::LAYOUT));
-        or_raise!(&ThreadMma::<L, M, O>::BY_THREAD);
+        if let Err(error) = M::MMA.tiling().is_whole(O::OPERAND, &Cut::<L, M, O>::PARTS, &L::LAYOUT) {
+            error.raise();
+        }
+        if let Err(error) = &ThreadMma::<L, M, O>::BY_THREAD {
+            error.raise();
+        }
     };
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(ThreadMma::<L, M, O>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
@@ -234,7 +238,7 @@ macro_rules! partition_fragments {
         {
             const { one_tile(stringify!($fragment), E::OPEN_AXES, &L::LAYOUT) };
             const { same_width::<E::Element, M::Atom, $kind>() };
-            const { FragmentOf::<L, M, $kind>::WHOLE };
+            const { PartitionMma::<L, M, $kind>::WHOLE };
             // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }
@@ -280,7 +284,7 @@ macro_rules! fragments {
             $of: Storable,
         {
             const { one_tile(stringify!($name), E::OPEN_AXES, &L::LAYOUT) };
-            const { FragmentOf::<L, M, $kind>::WHOLE };
+            const { PartitionMma::<L, M, $kind>::WHOLE };
             // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }

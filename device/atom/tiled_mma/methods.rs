@@ -94,7 +94,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     where
         M::Atom: Operands<Accumulator: Fma>,
     {
-        const { AccumulatorOf::<L, M>::WHOLE };
+        const { PartitionMma::<L, M, OfC>::WHOLE };
         Fragment::filled(Fma::ZERO)
     }
 
