@@ -235,8 +235,8 @@ unsafe fn remainders<L, I, V, R, U, const N: usize>(
         for j in 0..opaque(elements) {
             // SAFETY: the element exists.
             unsafe { out.write(to + i64::from(j), f(inputs.read(from)).convert()) };
-            for k in 0..N {
-                from[k] += modes.inputs[0][k];
+            for (from, stride) in from.iter_mut().zip(modes.inputs[0]) {
+                *from += stride;
             }
         }
     }

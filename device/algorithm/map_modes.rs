@@ -102,6 +102,7 @@ impl<const N: usize> MapModes<N> {
 
     /// [`place`](Self::place) of vectors of `vector` elements, a constant.
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "modes number several arrays")]
     pub(super) fn place_of(&self, index: u32, vector: u32) -> MapPlace<N> {
         let mut rest = index;
         let mut coordinates = [0; MODES];

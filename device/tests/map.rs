@@ -172,7 +172,7 @@ fn operands_that_allow_no_vectors_are_computed_by_elements() {
 
 #[test]
 fn modes_that_no_stride_joins_are_divisions_or_launches() {
-    let strides = &[5000, 900, 160, 30, 6, 2][..];
+    let strides = &[5000, 900, 160, 30, 7, 2][..];
     let launches = check(mixed, &[2, 3, 2, 3, 2, 3], [(strides, 0); 4], MIXED);
     assert_eq!((launches.len(), launches[0].modes.rank()), (6, 4));
     // Modes of one element and joined ones do not count.
@@ -186,10 +186,10 @@ fn more_elements_than_32_bits_number_are_several_launches() {
     let x = MapOperand { address: 4096, bytes: 2, strides: &[2] };
     let launches = MapModes::launches(&[10 << 30], [x], x);
     assert_eq!(launches.len(), 8);
-    let mut next = 4096;
+    let mut address = 4096;
     for launch in launches {
-        assert_eq!((launch.inputs[0], launch.out), (next, next));
-        next += (10u64 << 30) / 8 * 4;
+        assert_eq!((launch.inputs[0], launch.out), (address, address));
+        address += (10u64 << 30) / 8 * 4;
     }
     let x = MapOperand { strides: &[1], ..x };
     assert_eq!(MapModes::launches(&[10 << 30], [x], x).len(), 1);

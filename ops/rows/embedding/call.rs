@@ -12,7 +12,6 @@ const NAME: &str = "embedding";
 
 /// A word of a row.
 trait RowWord: Element {
-    #[expect(clippy::type_complexity, reason = "the parameters of the kernel")]
     const KERNEL: Kernel<(Global<i32>, Global<Self>, GlobalMut<Self>, MapModes<2>, i64, i64, bool)>;
 }
 

@@ -19,7 +19,7 @@ pub fn rope(inputs: &[Option<Values>], options: &Options) -> Vec<Vec<f64>> {
     let half = rotary / 2;
     let sign = if options.bool("inverse") { -1.0 } else { 1.0 };
     let mut y = x.clone();
-    for row in 0..if elements == 0 { 0 } else { x.len() / elements } {
+    for row in 0..x.len().checked_div(elements).unwrap_or(0) {
         let in_batch = row % (tokens * heads);
         let number = if options.int("axis") == -3 { in_batch / heads } else { in_batch % tokens };
         let batch = row / (tokens * heads);
