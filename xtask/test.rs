@@ -22,10 +22,15 @@ const STEPS: &[&str] = &[
     "own-kernels",
     "transcript",
     "candle",
-    "packages",
     "hopper-steps",
     "python",
+    "packages",
 ];
+
+/// The step that runs beside others.
+const PACKAGES: &str = "packages";
+/// The first step that it runs beside.
+const BESIDE_PACKAGES: &str = "candle";
 
 /// The crate of `moye new` that the step of this name, and the bundle, make: in the target
 /// directory.
@@ -90,11 +95,26 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     if runs_tests && !tools.python {
         summary.skip("the reasons for differences from ncu: there is no Python (set PYTHON)".to_owned());
     }
-    for step in STEPS.iter().filter(|step| wanted.is_empty() || wanted.iter().any(|w| w == *step)) {
-        // A step that is named fails if its tool is missing.
-        let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
-        run_step(checkout, step, (missing, !wanted.is_empty()), tools, &mut summary);
-    }
+    let is_wanted = |step: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == step);
+    std::thread::scope(|scope| {
+        let mut packaged = None;
+        for step in STEPS.iter().filter(|step| is_wanted(step)) {
+            // It has a target directory of its own, and runs beside the steps before it, which leave
+            // a core idle where one crate takes long.
+            if is_wanted(PACKAGES) && packaged.is_none() && (*step == BESIDE_PACKAGES || *step == PACKAGES) {
+                packaged = Some(scope.spawn(|| packages::run(checkout)));
+            }
+            // A step that is named fails if its tool is missing.
+            let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
+            match packaged.take_if(|_| *step == PACKAGES) {
+                Some(packaged) => summary.step(
+                    "packages: a program is built of what a registry would have, beside others",
+                    || packaged.join().unwrap_or_else(|_| bail!("it panicked")),
+                ),
+                None => run_step(checkout, step, (missing, !wanted.is_empty()), tools, &mut summary),
+            }
+        }
+    });
     Ok(summary.finish())
 }
 
@@ -246,8 +266,6 @@ fn run_step(
             }
             Ok(())
         }),
-        "packages" => summary
-            .step("packages: a program is built of what a registry would have", || packages::run(checkout)),
         "hopper-steps" => {
             summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {
                 // The step `tests` has run them, unless the command names this one.

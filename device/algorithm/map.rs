@@ -235,8 +235,10 @@ unsafe fn remainders<L, I, V, R, U, const N: usize>(
         for j in 0..opaque(elements) {
             // SAFETY: the element exists.
             unsafe { out.write(to + i64::from(j), f(inputs.read(from)).convert()) };
-            for (from, stride) in from.iter_mut().zip(modes.inputs[0]) {
-                *from += stride;
+            // Indexed: behind an iterator the places are in local memory.
+            #[allow(clippy::needless_range_loop, reason = "see above")]
+            for k in 0..N {
+                from[k] += modes.inputs[0][k];
             }
         }
     }

@@ -234,39 +234,6 @@ def softmax_backward(
     *,
     axis: int = -1,
     scale: float = 1.0,
-def swiglu(
-    x: A,
-    up: A | None = None,
-    *,
-    interleaved: bool = False,
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
-def geglu(
-    x: A,
-    up: A | None = None,
-    *,
-    interleaved: bool = False,
-    approximate: str = "none",
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
-def relu2glu(
-    x: A,
-    up: A | None = None,
-    *,
-    interleaved: bool = False,
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
-def bias_activation(
-    x: A,
-    bias: A | None = None,
-    *,
-    activation: str = "gelu",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -317,6 +284,46 @@ def cross_entropy(
     out: A | None = None,
     lse: A | None = None,
     dlogits: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def swiglu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def geglu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    approximate: str = "none",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def relu2glu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def bias_activation(
+    x: A,
+    bias: A | None = None,
+    *,
+    activation: str = "gelu",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def add(
     x: A, y: A, *, alpha: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
