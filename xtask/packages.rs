@@ -1,6 +1,6 @@
 //! Tests the packages as a user of the registry gets them: each is checked from its own files, in a
-//! folder outside the checkout. Then a crate depends on them, unpacked side by side, and the packaged
-//! program writes another.
+//! folder outside the checkout. Then a crate depends on them, unpacked side by side, and the
+//! packaged program writes another.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};
@@ -100,8 +100,8 @@ pub fn run(checkout: &Checkout) -> Result<()> {
 /// that it depends on: one that lacks a file, or a feature of a dependency, does not compile.
 ///
 /// Without PTX (`DOCS_RS`): the library's kernels would be compiled for its own package, and again
-/// where other packages name other features, each time for minutes. A test of `moye-build` has cargo
-/// verify packages with PTX, and the user's crate below has some of these kernels.
+/// where other packages name other features, each time for minutes. A test of `moye-build` has
+/// cargo verify packages with PTX, and the user's crate below has some of these kernels.
 ///
 /// Without default features, which the library's package alone has: the packages of the tools check
 /// its kernels of products, and the user's crate builds its other features.

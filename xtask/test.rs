@@ -99,8 +99,8 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     std::thread::scope(|scope| {
         let mut packaged = None;
         for step in STEPS.iter().filter(|step| is_wanted(step)) {
-            // It has a target directory of its own, and runs beside the steps before it, which leave
-            // a core idle where one crate takes long.
+            // It has a target directory of its own, and runs beside the steps before it, which
+            // leave a core idle where one crate takes long.
             if is_wanted(PACKAGES) && packaged.is_none() && (*step == BESIDE_PACKAGES || *step == PACKAGES) {
                 packaged = Some(scope.spawn(|| packages::run(checkout)));
             }

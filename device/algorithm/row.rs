@@ -273,8 +273,8 @@ const fn vector<T: Storable, C: RowShape>() -> i64 {
 static_layout! {
     /// The rows of a block: (BLK_M, BLK_N).
     pub RowTile<C: RowShape> = layout!((C::ROWS as i64, C::COLUMNS as i64));
-    /// Shared memory of a [`RowTeam`]: for each of up to six reductions an element for each warp and
-    /// for each block of the cluster.
+    /// Shared memory of a [`RowTeam`]: for each of up to six reductions an element for each warp
+    /// and for each block of the cluster.
     pub RowScratch = layout!((40, 6));
 }
 tiled_copy! {

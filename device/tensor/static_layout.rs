@@ -30,7 +30,7 @@ pub trait StaticLayout: Copy + 'static {
 
     /// Does not compile where the layout is of a partition that does not divide its tensor.
     ///
-    /// [`LAYOUT`](Self::LAYOUT) exists there all the same, so that the compiler reports the
+    /// [`LAYOUT`](Self::LAYOUT) still exists there, so that the compiler reports the
     /// partition and not each use of its result.
     #[doc(hidden)]
     const WHOLE: () = ();

@@ -20,8 +20,8 @@ pub struct Declaration {
     /// Computes a call on a stream.
     ///
     /// # Safety
-    /// The call passes [`Declaration::check`]. The arrays of the call are in memory of the stream's device, and stay there until the work
-    /// is complete. What is written shares no elements with what is read, or is the same array.
+    /// The call passes [`Declaration::check`]. Its arrays are in memory of the stream's device, and
+    /// stay there until the work is complete. What is written shares no elements with what is read, or is the same array.
     pub run: unsafe fn(stream: &Stream, call: &Call<'_>) -> Result<()>,
     /// The name of the kernel that computes a call on a device of the stream.
     pub explain: fn(stream: &Stream, call: &Call<'_>) -> Result<&'static str>,
@@ -160,7 +160,7 @@ impl Options {
     /// Sets an option that is one of several names.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if there is no such option or name, or the option is no name.
+    /// [`Error::Unsupported`] if there is no such option or name, or the option is not a name.
     pub fn choose(&mut self, operation: &'static str, name: &str, chosen: &str) -> Result<()> {
         let known = self.find(operation, name)?;
         let Value::Choice(_, names) = *known else {

@@ -88,8 +88,8 @@ pub fn check(declaration: &Declaration) {
         for (number, case) in declaration.cases.iter().enumerate() {
             let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
             for dtypes in 0..types.unwrap_or(0) {
-                // On the simulator the first case in each placement, and of each other case each type
-                // in one, which is another one for the next type and the next case.
+                // On the simulator the first case in each placement, and of each other case each
+                // type in one, which is another one for the next type and the next case.
                 for (index, placement) in Placement::ALL.into_iter().enumerate() {
                     if number == 0 || (number + index + dtypes) % 4 == 0 || device.is_gpu() {
                         check_case(declaration, &device, case, dtypes, placement, number as u64);

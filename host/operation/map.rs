@@ -89,8 +89,8 @@ pub fn map_launches<const N: usize>(
     Ok(MapModes::launches(&out.shape, std::array::from_fn(operand), to))
 }
 
-/// An elementwise operation: one kernel with [`map`](moye_device::algorithm::map()) of `N` inputs, or
-/// one that uses the places of their elements.
+/// An elementwise operation: one kernel with [`map`](moye_device::algorithm::map()) of `N` inputs,
+/// or one that uses the places of their elements.
 pub trait Elementwise<const N: usize>: 'static {
     /// The parameters of the kernel besides operands and modes.
     type Scalars: Copy + Eq + Hash + 'static;
@@ -162,7 +162,7 @@ pub unsafe fn run_launches<O: Elementwise<N>, const N: usize>(
     launches: &[MapLaunch<N>],
     scalars: O::Scalars,
 ) -> Result<()> {
-    // SAFETY: the caller's contract.
+    // SAFETY: the operands are on the stream's device until the work is complete.
     launches.iter().try_for_each(|launch| unsafe {
         super::run::<Mapped<O, N>>(stream, &launch.modes, &(*launch, scalars))
     })

@@ -83,7 +83,7 @@ pub const SHAPES_OF_TWO: &[Shape] = &[
     shape::<AnyCluster>(),
 ];
 
-/// The shapes of losses: without those that rows of a vocabulary seldom have, and of 512 threads
+/// The shapes of losses: without shapes that rows of a vocabulary seldom have, and of 512 threads
 /// where rows start anywhere.
 pub const SHAPES_OF_LOSSES: &[Shape] = &[
     shape::<Lanes8>(),

@@ -178,7 +178,7 @@ impl<const N: usize> RowsOf<N> {
         let problem = self.problem::<K>(operation, stream.device())?;
         for (launch, arrays) in self.launches.iter().enumerate() {
             let call = (*arrays, scalars(launch));
-            // SAFETY: the caller's contract.
+            // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { operation::run::<Planned<K, N>>(stream, &problem, &call)? };
         }
         Ok(())
@@ -257,7 +257,7 @@ impl RowLaunch<'_> {
         grid: Grid,
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
-        // SAFETY: the caller's contract.
+        // SAFETY: grid and arguments are what the kernel's contract demands.
         unsafe { self.launcher.launch(&kernels[self.plan.instance], grid, arguments) }
     }
 }
@@ -307,7 +307,7 @@ pub fn last_axis<'a>(
     Ok((x, ArrayType { dtype: x.dtype, shape: vec![columns] }))
 }
 
-/// Refuses an input of another type and shape than those that follow from x.
+/// Refuses an input of another type and shape than x leads to.
 pub fn expect(
     operation: &'static str,
     name: &str,

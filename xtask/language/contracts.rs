@@ -19,7 +19,7 @@ struct Limit {
 /// A file counts for the first folder that it is in.
 const LIMITS: [Limit; 5] = [
     Limit { folder: "device/kernels/", blocks: 10, declarations: 175 },
-    Limit { folder: "examples/pages/", blocks: 9, declarations: 7 },
+    Limit { folder: "examples/pages/", blocks: 10, declarations: 8 },
     // A launch for each example.
     Limit { folder: "examples/ladder/", blocks: 12, declarations: 0 },
     Limit { folder: "examples/", blocks: 8, declarations: 14 },

@@ -71,7 +71,7 @@ pub fn sum(operation: &'static str, inputs: &[Option<ArrayType>]) -> Result<Vec<
     Ok(vec![ArrayType { dtype: x.dtype, shape: broadcast_shape(operation, &[x, y])? }])
 }
 
-/// Computes `out = alpha x + beta y + constant` of two inputs; one that is left out needs no factor.
+/// Computes `out = alpha x + beta y + constant`; an input that is left out needs no factor.
 ///
 /// # Safety
 /// The arrays are in memory of the stream's device until the work is complete; `out` shares no
@@ -86,7 +86,7 @@ pub unsafe fn affine(
     let dtype = inputs.iter().flatten().next().map_or(out.dtype, |input| input.dtype);
     // Adding -0 changes no bit.
     let scalars = scalars.map(|value| (value.unwrap_or(-0.0) as f32).to_bits());
-    // SAFETY: the caller's contract.
+    // SAFETY: the arrays are on the stream's device until the work is complete.
     of_floats!(operation, dtype, T => of_floats!(operation, out.dtype, U => unsafe {
         run_elementwise::<Affine<T, U>, 2>(stream, inputs, out, scalars)
     }))
@@ -98,7 +98,7 @@ pub unsafe fn affine(
 /// As for [`affine`].
 #[cfg(feature = "rope")]
 pub unsafe fn copy(operation: &'static str, stream: &Stream, x: &Array, out: &Array) -> Result<()> {
-    // SAFETY: the caller's contract.
+    // SAFETY: the arrays are on the stream's device until the work is complete.
     unsafe { affine(operation, stream, [Some(x), None], out, [Some(1.0), None, None]) }
 }
 

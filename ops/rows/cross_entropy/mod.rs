@@ -161,7 +161,7 @@ mod host {
                 .write_row(loss)?
                 .write_row(lse)?
                 .write(dlogits)?;
-            // SAFETY: the caller's contract.
+            // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.run() }
         }
     }

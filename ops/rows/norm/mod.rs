@@ -170,7 +170,7 @@ mod host {
                 let detail = "it has no bias; leave it out, or use Norm::layer".to_owned();
                 return Err(Error::Unsupported { operation: declaration.name, detail });
             }
-            // SAFETY: the caller's contract.
+            // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.read(self.residual.as_ref())?.write(y)?.write(sum)?.run() }
         }
     }

@@ -122,7 +122,7 @@ static_layout! {
     pub Sums<C: RowShape> = layout!((C::COLUMNS as i64, C::ROWS as i64));
 }
 
-/// Adds up the values of the block's rows for each column, and calls `write` with the column and
+/// Sums the values of the block's rows for each column, and calls `write` with the column and
 /// the sum. `V` values of a thread are in neighbouring columns.
 ///
 /// # Safety

@@ -173,7 +173,7 @@ mod host {
                 let detail = "RMSNorm has no bias; leave dbias out, or use NormBackward::layer".to_owned();
                 return Err(Error::Unsupported { operation: declaration.name, detail });
             }
-            // SAFETY: the caller's contract.
+            // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.run() }
         }
     }

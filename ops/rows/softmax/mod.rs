@@ -123,7 +123,7 @@ mod host {
             let declaration = if self.log { &LOG_SOFTMAX } else { &SOFTMAX };
             let call =
                 TypedCall::new(declaration, stream).option("scale", Value::Float(self.scale.into()))?;
-            // SAFETY: the caller's contract.
+            // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.read(&self.x)?.write(y)?.run() }
         }
     }

@@ -124,7 +124,7 @@ mod host {
             let declaration = if self.log { &LOG_SOFTMAX_BACKWARD } else { &SOFTMAX_BACKWARD };
             let call =
                 TypedCall::new(declaration, stream).option("scale", Value::Float(self.scale.into()))?;
-            // SAFETY: the caller's contract.
+            // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.read(&self.y)?.read(&self.dy)?.write(dx)?.run() }
         }
     }

@@ -49,7 +49,7 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
             "{name}: {:?}",
             kernel.instructions
         );
-        // A soft cap is within 2^-11 of its value, whatever the cap: the instruction's relative error.
+        // A soft cap is within 2^-11 of its value, whatever the cap: the relative error of tanh.
         let tanh = kernel.count("tanh.approx");
         assert_eq!(tanh > 0, name.ends_with("_general"), "{name}: {:?}", kernel.instructions);
         if name.starts_with("hopper_e4m3_") {
