@@ -14,16 +14,30 @@ pub enum Dtype {
     F16,
     /// bfloat16.
     Bf16,
+    /// int32.
+    I32,
+    /// int64.
+    I64,
 }
 
 impl Dtype {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::F32, Self::F16, Self::Bf16];
+    pub const ALL: [Self; 5] = [Self::F32, Self::F16, Self::Bf16, Self::I32, Self::I64];
+    /// Those of numbers that operations compute with.
+    pub const FLOATS: &[Self] = &[Self::F32, Self::F16, Self::Bf16];
+    /// Those of indices.
+    pub const INTEGERS: &[Self] = &[Self::I32, Self::I64];
+
+    /// Whether the elements are whole numbers.
+    pub const fn is_integer(self) -> bool {
+        matches!(self, Self::I32 | Self::I64)
+    }
 
     /// Bytes of an element.
     pub const fn bytes(self) -> usize {
         match self {
-            Self::F32 => 4,
+            Self::I64 => 8,
+            Self::F32 | Self::I32 => 4,
             Self::F16 | Self::Bf16 => 2,
         }
     }
@@ -34,6 +48,8 @@ impl Dtype {
             Self::F32 => "float32",
             Self::F16 => "float16",
             Self::Bf16 => "bfloat16",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
         }
     }
 
@@ -48,24 +64,36 @@ impl Dtype {
             Self::F32 => T::NAME == <f32 as Element>::NAME,
             Self::F16 => T::NAME == <f16 as Element>::NAME,
             Self::Bf16 => T::NAME == <bf16 as Element>::NAME,
+            Self::I32 => T::NAME == <i32 as Element>::NAME,
+            Self::I64 => T::NAME == <i64 as Element>::NAME,
         })
     }
 
-    /// The value of an element from its bytes.
+    /// The value of an element from its bytes. Values of int64 beyond 2^53 are rounded.
+    ///
+    /// # Panics
+    /// There are fewer or more bytes than an element has.
     pub fn read(self, bytes: &[u8]) -> f64 {
+        fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+            bytes.try_into().expect("the bytes of one element")
+        }
         match self {
-            Self::F32 => f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]).into(),
-            Self::F16 => f16::from_le_bytes([bytes[0], bytes[1]]).to_f64(),
-            Self::Bf16 => bf16::from_le_bytes([bytes[0], bytes[1]]).to_f64(),
+            Self::F32 => f32::from_le_bytes(array(bytes)).into(),
+            Self::F16 => f16::from_le_bytes(array(bytes)).to_f64(),
+            Self::Bf16 => bf16::from_le_bytes(array(bytes)).to_f64(),
+            Self::I32 => i32::from_le_bytes(array(bytes)).into(),
+            Self::I64 => i64::from_le_bytes(array(bytes)) as f64,
         }
     }
 
-    /// The bytes of the element nearest to a value.
+    /// The bytes of the element nearest to a value; of integers the one towards 0.
     pub fn write(self, value: f64, bytes: &mut [u8]) {
         match self {
             Self::F32 => bytes.copy_from_slice(&(value as f32).to_le_bytes()),
             Self::F16 => bytes.copy_from_slice(&f16::from_f64(value).to_le_bytes()),
             Self::Bf16 => bytes.copy_from_slice(&bf16::from_f64(value).to_le_bytes()),
+            Self::I32 => bytes.copy_from_slice(&(value as i32).to_le_bytes()),
+            Self::I64 => bytes.copy_from_slice(&(value as i64).to_le_bytes()),
         }
     }
 }
@@ -135,7 +163,7 @@ impl Array {
         let dtype = Dtype::of::<T>().ok_or_else(|| Error::Unsupported {
             operation,
             detail: format!(
-                "there are no kernels for elements of {}; convert them to f32, f16 or bf16",
+                "there are no kernels for elements of {}; convert them to f32, f16, bf16, i32 or i64",
                 T::NAME
             ),
         })?;

@@ -20,7 +20,7 @@ pub struct Declaration {
     /// Computes a call on a stream.
     ///
     /// # Safety
-    /// The arrays of the call are in memory of the stream's device, and stay there until the work
+    /// The call passes [`Declaration::check`]. The arrays of the call are in memory of the stream's device, and stay there until the work
     /// is complete. What is written shares no elements with what is read, or is the same array.
     pub run: unsafe fn(stream: &Stream, call: &Call<'_>) -> Result<()>,
     /// The name of the kernel that computes a call on a device of the stream.
@@ -69,6 +69,37 @@ pub struct OperandOf {
     pub about: &'static str,
     /// What it is for.
     pub role: Role,
+    /// The element types that it takes. In harness and bench, operands with the same list have the
+    /// same type.
+    pub dtypes: &'static [Dtype],
+}
+
+impl OperandOf {
+    /// An operand of any of [`Dtype::FLOATS`].
+    pub const fn new(role: Role, name: &'static str, about: &'static str) -> Self {
+        Self { name, about, role, dtypes: Dtype::FLOATS }
+    }
+
+    /// The operand with these element types.
+    #[must_use]
+    pub const fn of(self, dtypes: &'static [Dtype]) -> Self {
+        Self { dtypes, ..self }
+    }
+
+    /// The element type of this name.
+    ///
+    /// # Errors
+    /// A message with the types that the operand takes, if this is none of them.
+    pub fn dtype(&self, name: &str) -> Result<Dtype, String> {
+        let known = self.dtypes.iter().find(|dtype| dtype.name() == name);
+        known.copied().ok_or_else(|| {
+            let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
+            let (last, others) = names.split_last().expect("an operand has an element type");
+            let takes =
+                if others.is_empty() { (*last).to_owned() } else { others.join(", ") + " or " + last };
+            format!("{} has elements of {name}, and must have {takes}", self.name)
+        })
+    }
 }
 
 /// An option, with its default.
@@ -200,13 +231,63 @@ impl Call<'_> {
     }
 }
 
-/// A case of the harness: shapes of the inputs, and options.
+/// A case of the harness: shapes of the inputs, options, and the ranges of the inputs' elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The shape of each input, `None` for one that is left out.
     pub inputs: &'static [Option<&'static [usize]>],
     /// Options that differ from the default.
     pub options: &'static [(&'static str, Value)],
+    /// Inputs whose elements are not from -4 to 4: the name, the least value, and the value that
+    /// all are below. Elements of integers are whole numbers of the range.
+    pub ranges: &'static [(&'static str, f64, f64)],
+}
+
+impl Case {
+    /// A case of inputs of these shapes, `None` for one that is left out.
+    pub const fn new(inputs: &'static [Option<&'static [usize]>]) -> Self {
+        Self { inputs, options: &[], ranges: &[] }
+    }
+
+    /// Options that differ from the default.
+    #[must_use]
+    pub const fn options(self, options: &'static [(&'static str, Value)]) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Ranges of elements: see [`Case::ranges`](Self#structfield.ranges).
+    #[must_use]
+    pub const fn ranges(self, ranges: &'static [(&'static str, f64, f64)]) -> Self {
+        Self { ranges, ..self }
+    }
+
+    /// The options of the case.
+    pub(super) fn set_options(&self, declaration: &Declaration) -> Result<Options> {
+        let mut options = Options::of(declaration);
+        for (name, value) in self.options {
+            options.set(declaration.name, name, *value)?;
+        }
+        Ok(options)
+    }
+
+    /// The types of the inputs, of element types that `dtype` chooses.
+    pub(super) fn types(
+        &self,
+        declaration: &Declaration,
+        dtype: impl Fn(&OperandOf) -> Dtype,
+    ) -> Vec<Option<ArrayType>> {
+        let inputs = declaration.operands.iter().filter(|operand| operand.role.is_input());
+        let ty = |(operand, shape): (&OperandOf, &Option<&[usize]>)| {
+            Some(ArrayType { dtype: dtype(operand), shape: (*shape)?.to_vec() })
+        };
+        inputs.zip(self.inputs).map(ty).collect()
+    }
+
+    /// The least value of an input's elements, and the value that all are below.
+    pub(super) fn range(&self, name: &str) -> (f64, f64) {
+        let given = self.ranges.iter().find(|(of, ..)| *of == name);
+        given.map_or((-4.0, 4.0), |&(_, from, to)| (from, to))
+    }
 }
 
 impl Declaration {
@@ -227,6 +308,11 @@ impl Declaration {
         for (operand, array) in self.operands.iter().zip(call.operands) {
             if array.is_none() && !operand.role.is_optional() {
                 return mismatch(format!("{} is left out; it is not optional", operand.name));
+            }
+            if let Some(array) = array
+                && let Err(is) = operand.dtype(array.dtype.name())
+            {
+                return mismatch(is + "; convert it");
             }
         }
         let (inputs, results): (Vec<_>, Vec<_>) =

@@ -8,10 +8,11 @@
 //! }
 //! ```
 
-use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Options, Role};
+use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role};
 use crate::{Buffer, Device, DeviceChoice};
 
-/// A byte that no result leaves: as f32, f16 and bf16 a small number that no case computes.
+/// A byte that no result leaves: as a float a small number, as an integer one far below 0, which no
+/// case computes.
 const POISON: u8 = 0xA5;
 
 /// How arrays of a case are in memory.
@@ -85,11 +86,12 @@ pub fn devices() -> Vec<Device> {
 pub fn check(declaration: &Declaration) {
     for device in devices() {
         for (number, case) in declaration.cases.iter().enumerate() {
-            for dtype in Dtype::ALL {
+            let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
+            for dtypes in 0..types.unwrap_or(0) {
                 // Each placement with some case of each type: all of them with the first ones.
                 for (index, placement) in Placement::ALL.into_iter().enumerate() {
                     if number < 4 || (number + index) % 4 == 0 || device.is_gpu() {
-                        check_case(declaration, &device, case, dtype, placement, number as u64);
+                        check_case(declaration, &device, case, dtypes, placement, number as u64);
                     }
                 }
             }
@@ -98,15 +100,22 @@ pub fn check(declaration: &Declaration) {
 }
 
 /// Deterministic random numbers (xorshift64*, Vigna 2016).
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    /// In [-4, 4).
-    fn next(&mut self) -> f64 {
+    /// Numbers that depend on a seed alone.
+    pub(super) fn new(seed: u64) -> Self {
+        Self(0x9e37_79b9_7f4a_7c15 ^ (seed + 1).wrapping_mul(0x1000_0001))
+    }
+
+    /// An element of a type, in `[from, to)` before it is rounded to the type.
+    pub(super) fn next(&mut self, dtype: Dtype, (from, to): (f64, f64)) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 50) as f64 - 4.0
+        let unit = (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 11) as f64 / (1u64 << 53) as f64;
+        let value = from + unit * (to - from);
+        if dtype.is_integer() { value.floor() } else { value }
     }
 }
 
@@ -148,11 +157,11 @@ impl Placed {
         self.places().map(|place| self.ty.dtype.read(&bytes[place * size..][..size])).collect()
     }
 
-    fn fill(&mut self, random: &mut Random) {
+    fn fill(&mut self, random: &mut Random, range: (f64, f64)) {
         let (size, dtype) = (self.ty.dtype.bytes(), self.ty.dtype);
         let places: Vec<_> = self.places().collect();
         for place in places {
-            dtype.write(random.next(), &mut self.bytes[place * size..][..size]);
+            dtype.write(random.next(dtype, range), &mut self.bytes[place * size..][..size]);
         }
     }
 
@@ -170,29 +179,25 @@ fn check_case(
     declaration: &Declaration,
     device: &Device,
     case: &Case,
-    dtype: Dtype,
+    dtypes: usize,
     placement: Placement,
     seed: u64,
 ) {
-    let what = format!(
-        "{} of {:?} {dtype} {placement:?} {:?} on {device:?}",
-        declaration.name, case.inputs, case.options
-    );
-    let mut options = Options::of(declaration);
-    for (name, value) in case.options {
-        options.set(declaration.name, name, *value).unwrap_or_else(|error| panic!("{what}: {error}"));
-    }
-    let mut random = Random(0x9e37_79b9_7f4a_7c15 ^ (seed + 1).wrapping_mul(0x1000_0001));
-    let inputs: Vec<Option<Placed>> = case
-        .inputs
-        .iter()
-        .map(|shape| {
-            let mut placed = Placed::new(ArrayType { dtype, shape: (*shape)?.to_vec() }, placement);
-            placed.fill(&mut random);
+    let types = case.types(declaration, |operand| operand.dtypes[dtypes % operand.dtypes.len()]);
+    let of: Vec<_> = types.iter().flatten().map(|ty| format!("{:?} {}", ty.shape, ty.dtype)).collect();
+    let what =
+        format!("{} of {} {placement:?} {:?} on {device:?}", declaration.name, of.join(", "), case.options);
+    let options = case.set_options(declaration).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let mut random = Random::new(seed);
+    let names = declaration.operands.iter().filter(|operand| operand.role.is_input());
+    let inputs: Vec<Option<Placed>> = names
+        .zip(&types)
+        .map(|(operand, ty)| {
+            let mut placed = Placed::new(ty.clone()?, placement);
+            placed.fill(&mut random, case.range(operand.name));
             Some(placed)
         })
         .collect();
-    let types: Vec<_> = inputs.iter().map(|input| input.as_ref().map(|input| input.ty.clone())).collect();
     let results = (declaration.results)(&types, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
     let results: Vec<_> = results.into_iter().map(|ty| Placed::new(ty, placement)).collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));

@@ -1,6 +1,7 @@
 //! The time of an operation on a GPU.
 
-use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Options, Role};
+use super::harness::Random;
+use super::{Array, ArrayType, Call, Case, Declaration, Dtype, OperandOf, Role};
 use crate::{Buffer, Device, Result};
 use std::time::Duration;
 
@@ -29,20 +30,15 @@ impl Measured {
     }
 }
 
-/// Measures a case of an operation on random elements of a type, in operand sets that rotate.
+/// Measures a case of an operation on random elements, in operand sets that rotate. Operands that do
+/// not take `dtype` have the first type that they take.
 ///
 /// # Errors
 /// Those of the operation, and out of memory.
 pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: Dtype) -> Result<Measured> {
-    let mut options = Options::of(declaration);
-    for (name, value) in case.options {
-        options.set(declaration.name, name, *value)?;
-    }
-    let inputs: Vec<Option<ArrayType>> = case
-        .inputs
-        .iter()
-        .map(|shape| shape.map(|shape| ArrayType { dtype, shape: shape.to_vec() }))
-        .collect();
+    let options = case.set_options(declaration)?;
+    let takes = |operand: &OperandOf| operand.dtypes.contains(&dtype);
+    let inputs = case.types(declaration, |of| if takes(of) { dtype } else { of.dtypes[0] });
     let results = (declaration.results)(&inputs, &options)?;
     let (mut given, mut written) = (inputs.iter(), results.iter());
     let types: Vec<Option<ArrayType>> = declaration
@@ -58,22 +54,19 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
     let size = |ty: &ArrayType| ty.shape.iter().product::<usize>() * ty.dtype.bytes();
     let bytes: usize = types.iter().flatten().map(size).sum();
     let sets = (ROTATED / bytes.max(1)).clamp(1, 64);
-    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = Random::new(0);
     let mut buffers: Vec<Buffer<u8>> = Vec::new();
     let mut calls = Vec::new();
     for _ in 0..sets {
         let mut operands = Vec::new();
-        for ty in &types {
+        for (operand, ty) in declaration.operands.iter().zip(&types) {
             let Some(ty) = ty else {
                 operands.push(None);
                 continue;
             };
             let mut elements = vec![0u8; size(ty)];
             for element in elements.chunks_exact_mut(ty.dtype.bytes()) {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                ty.dtype.write((random >> 40) as f64 / f64::from(1 << 22) - 2.0, element);
+                ty.dtype.write(random.next(ty.dtype, case.range(operand.name)), element);
             }
             let buffer = device.upload(&elements)?;
             operands.push(Some(Array::row_major(ty, buffer.address())));

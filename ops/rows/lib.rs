@@ -18,7 +18,7 @@ pub mod softmax;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
-    use moye::operation::Declaration;
+    use moye::operation::{Declaration, Dtype};
     use moye::{Device, Error, Ptx, Result, Stream};
 
     /// The kernels of the operations that features name.
@@ -47,6 +47,39 @@ mod host {
         }
     }
 
+    /// The relative error of results that are rounded to a type: half a unit of the last place.
+    pub(crate) const fn rounding(dtype: Dtype) -> f64 {
+        match dtype {
+            Dtype::F32 => 1e-7,
+            Dtype::F16 => 5e-4,
+            Dtype::Bf16 => 4e-3,
+            Dtype::I32 | Dtype::I64 => 0.0,
+        }
+    }
+
+    /// Calls `$call` with `$t` as the Rust type of floats `$dtype`, in a function with a
+    /// [`Result`]; elements of integers have no kernels.
+    macro_rules! of_floats {
+        ($operation:expr, $dtype:expr, $t:ident => $call:expr) => {{
+            macro_rules! of {
+                ($of:ty) => {{
+                    type $t = $of;
+                    $call
+                }};
+            }
+            match $dtype {
+                moye::operation::Dtype::F32 => of!(f32),
+                moye::operation::Dtype::F16 => of!(half::f16),
+                moye::operation::Dtype::Bf16 => of!(half::bf16),
+                other => {
+                    let detail = format!("there are no kernels for elements of {other}");
+                    return Err(moye::Error::Unsupported { operation: $operation, detail });
+                }
+            }
+        }};
+    }
+    pub(crate) use of_floats;
+
     /// Calls `with` with the row-major places of each row along an axis.
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
         let axis = axis.rem_euclid(shape.len() as i64) as usize;
@@ -61,7 +94,7 @@ mod host {
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub(crate) use host::{check_devices, each_row};
+pub(crate) use host::{check_devices, each_row, of_floats, rounding};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

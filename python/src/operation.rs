@@ -7,7 +7,7 @@ use crate::operand::Operand;
 use crate::tensor::Tensor;
 use crate::{error, work};
 use moye::Device;
-use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options, Role, Value};
+use moye::operation::{Array, ArrayType, Call, Declaration, OperandOf, Options, Role, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
@@ -81,27 +81,17 @@ fn takes(declaration: &Declaration, name: &str) -> &'static str {
     }
 }
 
-fn dtype(name: &str, operand: &Operand) -> PyResult<Dtype> {
-    Dtype::named(operand.dtype.name).ok_or_else(|| {
-        let is = operand.dtype.name;
-        error::kind(format!(
-            "{name} has elements of {is}, and must have float32, float16 or bfloat16; convert it"
-        ))
-    })
+fn ty(of: &OperandOf, operand: &Operand) -> PyResult<ArrayType> {
+    let dtype = of.dtype(operand.dtype.name).map_err(|is| error::kind(is + "; convert it"))?;
+    Ok(ArrayType { dtype, shape: operand.shape.clone() })
 }
 
 fn types(
     declaration: &Declaration,
     inputs: &[Option<PyRef<'_, Operand>>],
 ) -> PyResult<Vec<Option<ArrayType>>> {
-    let names = declaration.operands.iter().map(|operand| operand.name);
-    names
-        .zip(inputs)
-        .map(|(name, input)| {
-            let Some(input) = input else { return Ok(None) };
-            Ok(Some(ArrayType { dtype: dtype(name, input)?, shape: input.shape.clone() }))
-        })
-        .collect()
+    let given = declaration.operands.iter().zip(inputs);
+    given.map(|(of, input)| input.as_ref().map(|input| ty(of, input)).transpose()).collect()
 }
 
 /// Shape and element type of each result, for the inputs in order.
@@ -121,6 +111,7 @@ pub fn declared_results(
 enum Elements {
     Two(Tensor<u16>),
     Four(Tensor<u32>),
+    Eight(Tensor<u64>),
 }
 
 impl Elements {
@@ -128,6 +119,8 @@ impl Elements {
         Ok(match (operand.dtype.bits, is_read) {
             (16, true) => Self::Two(Tensor::read(device, operand, name)?),
             (16, false) => Self::Two(Tensor::written(device, operand, name)?),
+            (64, true) => Self::Eight(Tensor::read(device, operand, name)?),
+            (64, false) => Self::Eight(Tensor::written(device, operand, name)?),
             (_, true) => Self::Four(Tensor::read(device, operand, name)?),
             (_, false) => Self::Four(Tensor::written(device, operand, name)?),
         })
@@ -137,6 +130,7 @@ impl Elements {
         let (address, strides) = match self {
             Self::Two(tensor) => (tensor.buffer.address(), &tensor.strides),
             Self::Four(tensor) => (tensor.buffer.address(), &tensor.strides),
+            Self::Eight(tensor) => (tensor.buffer.address(), &tensor.strides),
         };
         let strides = strides.iter().map(|&stride| stride as i64).collect();
         Array { dtype: ty.dtype, shape: ty.shape, strides, address }
@@ -146,6 +140,7 @@ impl Elements {
         match self {
             Self::Two(tensor) => tensor.give_back(operand),
             Self::Four(tensor) => tensor.give_back(operand),
+            Self::Eight(tensor) => tensor.give_back(operand),
         }
     }
 }
@@ -197,7 +192,7 @@ pub fn run_declared(
             arrays.push(None);
             continue;
         };
-        let ty = ArrayType { dtype: dtype(of.name, operand)?, shape: operand.shape.clone() };
+        let ty = ty(of, operand)?;
         let held = Elements::new(&device, operand, of.name, of.role.is_input())?;
         arrays.push(Some(held.array(ty)));
         elements.push(Some(held));

@@ -24,9 +24,12 @@ pub enum Dtype {
     E4m3,
     /// float8_e5m2, with bfloat16 products: on GPUs of sm_90 (Hopper) only
     E5m2,
-    /// int32: for results only.
+    /// int32: for results of products, and indices.
     #[value(skip)]
     I32,
+    /// int64: for indices only.
+    #[value(skip)]
+    I64,
 }
 
 /// The operand types of products, for messages.
@@ -44,6 +47,7 @@ impl Dtype {
             Self::E4m3 => "float8_e4m3fn",
             Self::E5m2 => "float8_e5m2",
             Self::I32 => "int32",
+            Self::I64 => "int64",
         }
     }
 
@@ -59,12 +63,13 @@ impl Dtype {
             Self::E4m3 => "<V1",
             Self::E5m2 => "<f1",
             Self::I32 => "<i4",
+            Self::I64 => "<i8",
         }
     }
 
     /// Whether the elements are integers.
     pub const fn is_whole(self) -> bool {
-        matches!(self, Self::I8 | Self::I32)
+        matches!(self, Self::I8 | Self::I32 | Self::I64)
     }
 
     /// Whether the elements are 8-bit floats, whose products have scales.
@@ -76,7 +81,7 @@ impl Dtype {
     /// up to 32 bits.
     pub fn factor(self, value: f64) -> f64 {
         match self {
-            Self::F64 | Self::I8 | Self::I32 => value,
+            Self::F64 | Self::I8 | Self::I32 | Self::I64 => value,
             _ => f64::from(value as f32),
         }
     }
@@ -110,19 +115,39 @@ impl fmt::Display for Dtype {
 }
 
 /// An element type of .npy files.
-pub trait Stored: Element + Scalar {
+pub trait InFile: Element {
     /// Its NumPy type.
     const DTYPE: Dtype;
+
+    /// The element's bits, the lowest ones of the result.
+    fn stored_bits(self) -> u64;
 }
+
+/// An element type of .npy files whose values float64 has.
+pub trait Stored: InFile + Scalar {}
+
+impl<T: InFile + Scalar> Stored for T {}
 
 macro_rules! stored {
     ($($t:ty: $dtype:ident),*) => { $(
-        impl Stored for $t {
+        impl InFile for $t {
             const DTYPE: Dtype = Dtype::$dtype;
+
+            fn stored_bits(self) -> u64 {
+                self.low_bits()
+            }
         }
     )* };
 }
 stored!(f16: F16, bf16: Bf16, f32: F32, f64: F64, i8: I8, i32: I32, F8E4M3: E4m3, F8E5M2: E5m2);
+
+impl InFile for i64 {
+    const DTYPE: Dtype = Dtype::I64;
+
+    fn stored_bits(self) -> u64 {
+        self.cast_unsigned()
+    }
+}
 
 /// Bounds of the rounding errors of a product.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +205,7 @@ pub trait Member: Operand + Stored {
             (_, Dtype::F64) => 1e-13,
             // Tensor cores keep about 14 bits of an accumulator, and truncate at each step.
             (_, Dtype::E4m3 | Dtype::E5m2) => 5e-3,
-            (_, Dtype::I8 | Dtype::I32) => 0.0,
+            (_, Dtype::I8 | Dtype::I32 | Dtype::I64) => 0.0,
         };
         let rounding = match result {
             Dtype::F16 => 1e-3,

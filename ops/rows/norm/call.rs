@@ -1,9 +1,9 @@
 //! From a call to launches.
 
 use super::kernel::RmsNormKernels;
+use crate::of_floats;
 use crate::plan::{self, Plan, Problem, RowsOf};
-use half::{bf16, f16};
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
+use moye::operation::{self, Array, ArrayType, Call, Launcher, Operation, Options};
 use moye::{Error, Ptx, Rates, Result, Stream};
 use moye_device::algorithm::RowStride;
 use moye_device::memory::{Global, GlobalMut};
@@ -142,11 +142,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         }
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
         unsafe {
-            match x.dtype {
-                Dtype::F32 => operation::run::<RmsNorm<f32>>(stream, &problem, &arguments)?,
-                Dtype::F16 => operation::run::<RmsNorm<f16>>(stream, &problem, &arguments)?,
-                Dtype::Bf16 => operation::run::<RmsNorm<bf16>>(stream, &problem, &arguments)?,
-            }
+            of_floats!(NAME, x.dtype, T => operation::run::<RmsNorm<T>>(stream, &problem, &arguments)?);
         }
     }
     Ok(())
@@ -156,9 +152,5 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let (dtype, device) = (call.operand(0).dtype, stream.device());
     let problem = rows(call)?.0.problem(NAME, dtype, device)?;
-    Ok(match dtype {
-        Dtype::F32 => RmsNorm::<f32>::kernel(&operation::plan::<RmsNorm<f32>>(device, &problem)?),
-        Dtype::F16 => RmsNorm::<f16>::kernel(&operation::plan::<RmsNorm<f16>>(device, &problem)?),
-        Dtype::Bf16 => RmsNorm::<bf16>::kernel(&operation::plan::<RmsNorm<bf16>>(device, &problem)?),
-    })
+    Ok(of_floats!(NAME, dtype, T => RmsNorm::<T>::kernel(&operation::plan::<RmsNorm<T>>(device, &problem)?)))
 }

@@ -26,27 +26,11 @@ mod host {
         name: "rms_norm",
         summary: "x, with the residual added, divided by the root of the mean of its squares along the last axis",
         operands: &[
-            OperandOf {
-                name: "x",
-                about: "float32, float16 or bfloat16, of any shape and strides",
-                role: Role::Input,
-            },
-            OperandOf {
-                name: "weight",
-                about: "a factor for each column, of the type of x",
-                role: Role::Optional,
-            },
-            OperandOf {
-                name: "residual",
-                about: "added to x first, of its shape and type",
-                role: Role::Optional,
-            },
-            OperandOf { name: "out", about: "the result, of the shape and type of x", role: Role::Result },
-            OperandOf {
-                name: "sum",
-                about: "x + residual, of the shape and type of x",
-                role: Role::OptionalResult,
-            },
+            OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides"),
+            OperandOf::new(Role::Optional, "weight", "a factor for each column, of the type of x"),
+            OperandOf::new(Role::Optional, "residual", "added to x first, of its shape and type"),
+            OperandOf::new(Role::Result, "out", "the result, of the shape and type of x"),
+            OperandOf::new(Role::OptionalResult, "sum", "x + residual, of the shape and type of x"),
         ],
         options: &[OptionOf {
             name: "eps",

@@ -23,9 +23,5 @@ pub fn rms_norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> 
 
 /// Half a unit of the last place of the result's type, and the error of `rsqrt.approx` in f32.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    match dtype {
-        Dtype::F32 => 1e-6,
-        Dtype::F16 => 5e-4,
-        Dtype::Bf16 => 4e-3,
-    }
+    crate::rounding(dtype).max(1e-6)
 }

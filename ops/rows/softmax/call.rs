@@ -1,9 +1,9 @@
 //! From a call to launches.
 
 use super::kernel::SoftmaxKernels;
+use crate::of_floats;
 use crate::plan::{self, Plan, Problem, RowsOf};
-use half::{bf16, f16};
-use moye::operation::{self, Call, Dtype, Launcher, Operation};
+use moye::operation::{self, Call, Launcher, Operation};
 use moye::{Ptx, Rates, Result, Stream};
 use moye_device::algorithm::RowStride;
 use moye_device::memory::{Global, GlobalMut};
@@ -90,11 +90,7 @@ unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -
         let arguments = Arguments { x: addresses[0], y: addresses[1], ldx, ldy, scale, log };
         // SAFETY: the call's arrays are on the stream's device until the work is complete.
         unsafe {
-            match x.dtype {
-                Dtype::F32 => operation::run::<Softmax<f32>>(stream, &problem, &arguments)?,
-                Dtype::F16 => operation::run::<Softmax<f16>>(stream, &problem, &arguments)?,
-                Dtype::Bf16 => operation::run::<Softmax<bf16>>(stream, &problem, &arguments)?,
-            }
+            of_floats!(name, x.dtype, T => operation::run::<Softmax<T>>(stream, &problem, &arguments)?);
         }
     }
     Ok(())
@@ -104,11 +100,7 @@ unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -
 pub fn explain(name: &'static str, stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let (dtype, device) = (call.operand(0).dtype, stream.device());
     let problem = rows(name, call)?.problem(name, dtype, device)?;
-    Ok(match dtype {
-        Dtype::F32 => Softmax::<f32>::kernel(&operation::plan::<Softmax<f32>>(device, &problem)?),
-        Dtype::F16 => Softmax::<f16>::kernel(&operation::plan::<Softmax<f16>>(device, &problem)?),
-        Dtype::Bf16 => Softmax::<bf16>::kernel(&operation::plan::<Softmax<bf16>>(device, &problem)?),
-    })
+    Ok(of_floats!(name, dtype, T => Softmax::<T>::kernel(&operation::plan::<Softmax<T>>(device, &problem)?)))
 }
 
 fn rows(name: &'static str, call: &Call<'_>) -> Result<RowsOf> {

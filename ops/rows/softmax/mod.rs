@@ -23,12 +23,8 @@ mod host {
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     const OPERANDS: &[OperandOf] = &[
-        OperandOf {
-            name: "x",
-            about: "float32, float16 or bfloat16, of any shape and strides",
-            role: Role::Input,
-        },
-        OperandOf { name: "out", about: "the result, of the shape and type of x", role: Role::Result },
+        OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides"),
+        OperandOf::new(Role::Result, "out", "the result, of the shape and type of x"),
     ];
     const OPTIONS: &[OptionOf] = &[
         OptionOf {

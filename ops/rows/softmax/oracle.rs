@@ -20,9 +20,5 @@ pub fn softmax(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, log:
 
 /// Half a unit of the last place of the result's type, and the error of `ex2.approx` in f32.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    match dtype {
-        Dtype::F32 => 2e-6,
-        Dtype::F16 => 5e-4,
-        Dtype::Bf16 => 4e-3,
-    }
+    crate::rounding(dtype).max(2e-6)
 }

@@ -3,7 +3,7 @@
 use super::npy::{Header, Kind, MAGIC};
 use super::progress;
 use anyhow::{Context, Result, anyhow, bail};
-use moye_bench::dtype::{Dtype, PRODUCTS, Stored};
+use moye_bench::dtype::{Dtype, InFile, PRODUCTS, Stored};
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, CowArray, Ix1, Ix2, ShapeBuilder};
 use std::borrow::Cow;
 use std::fs::File;
@@ -139,7 +139,7 @@ impl NpyFile {
     /// The array in the file, of any number of dimensions, with its extents and its strides in
     /// elements. The elements must be of type `T`.
     #[allow(clippy::type_complexity, reason = "elements, extents, strides")]
-    pub fn array<T: Stored>(&self) -> Result<(Cow<'_, [T]>, Vec<usize>, Vec<i64>)> {
+    pub fn array<T: InFile>(&self) -> Result<(Cow<'_, [T]>, Vec<usize>, Vec<i64>)> {
         let (header, data) = self.header_of::<T>()?;
         let elements = self.elements(&header, data)?;
         let mut strides = vec![1; header.shape.len()];
@@ -162,7 +162,7 @@ impl NpyFile {
 
     /// The header of a file with elements of type `T` and a shape that fits into memory; and the
     /// data.
-    fn header_of<T: Stored>(&self) -> Result<(Header, &[u8])> {
+    fn header_of<T: InFile>(&self) -> Result<(Header, &[u8])> {
         let (header, data) = self.header()?;
         if !fits_memory(&header.shape, size_of::<T>()) {
             let shape = &header.shape;
@@ -184,7 +184,7 @@ impl NpyFile {
 
     /// The data as elements, without a copy if it is aligned: writers other than NumPy may store it
     /// at any offset.
-    fn elements<'a, T: Stored>(&self, header: &Header, data: &'a [u8]) -> Result<Cow<'a, [T]>> {
+    fn elements<'a, T: InFile>(&self, header: &Header, data: &'a [u8]) -> Result<Cow<'a, [T]>> {
         // With an extent of 0 the product is 0, whatever the others are; without one the shape fits
         // (`fits_memory`).
         let len = if header.shape.contains(&0) { 0 } else { header.shape.iter().product() };

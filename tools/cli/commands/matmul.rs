@@ -181,7 +181,7 @@ impl Matmul {
                     "--f32-output is for float16, bfloat16 and 8-bit floats, and these matrices are {dtype}"
                 )
             }
-            (Dtype::I32, _) => unreachable!("no operands are int32"),
+            (Dtype::I32 | Dtype::I64, _) => unreachable!("no operands are {dtype}"),
         }
     }
 
@@ -190,8 +190,8 @@ impl Matmul {
         let types = [a.dtype(self.dtype)?, b.dtype(self.dtype)?];
         for (file, dtype) in [a, b].into_iter().zip(types) {
             let name = file.name();
-            if dtype == Dtype::I32 {
-                bail!("{name} holds int32, and products take {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
+            if matches!(dtype, Dtype::I32 | Dtype::I64) {
+                bail!("{name} holds {dtype}, and products take {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
             }
             if let Some(given) = self.dtype
                 && dtype != given

@@ -71,8 +71,7 @@ enum Command {
     /// Transpose a matrix in a two-dimensional float32 NumPy file.
     #[cfg(feature = "operations")]
     Transpose(transpose::Transpose),
-    /// Run an operation on NumPy files of float32, float16 or bfloat16: `moye run softmax x.npy -o
-    /// y.npy --axis -1`.
+    /// Run an operation on NumPy files: `moye run softmax x.npy -o y.npy --axis -1`.
     #[cfg(feature = "operations")]
     Run(run::Run),
     /// Measure products, copies and transposes on a GPU, beside cuBLAS and the driver.

@@ -6,11 +6,9 @@ use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use half::{bf16, f16};
-use moye::operation::{
-    Array, ArrayType, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value,
-};
+use moye::operation::{Array, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
 use moye::{Buffer, Device};
-use moye_bench::dtype::Dtype as Stored;
+use moye_bench::dtype::{Dtype as DtypeOfFile, InFile};
 use std::path::PathBuf;
 
 /// The operation and its arguments.
@@ -92,59 +90,57 @@ impl FromArgMatches for Run {
 }
 
 /// The elements of an operand on a device.
-enum Elements {
-    F32(Buffer<f32>),
-    F16(Buffer<f16>),
-    Bf16(Buffer<bf16>),
+trait Elements {
+    fn address(&self) -> u64;
+    fn write(&self, output: Output, shape: &[usize]) -> Result<()>;
 }
 
-impl Elements {
-    /// The elements of a file, uploaded, with their strides.
-    fn read(device: &Device, file: &NpyFile) -> Result<(Self, Dtype, Vec<usize>, Vec<i64>)> {
-        macro_rules! upload {
-            ($t:ty, $variant:ident, $dtype:ident) => {{
-                let (elements, shape, strides) = file.array::<$t>()?;
-                (Self::$variant(transfer::upload(device, &elements)?), Dtype::$dtype, shape, strides)
-            }};
-        }
-        Ok(match file.dtype(None)? {
-            Stored::F16 => upload!(f16, F16, F16),
-            Stored::Bf16 => upload!(bf16, Bf16, Bf16),
-            Stored::F32 => upload!(f32, F32, F32),
-            other => {
-                return Err(anyhow!(
-                    "{} holds {other}, and operations along rows take float32, float16 or bfloat16; {}",
-                    file.name(),
-                    file.conversion(Stored::F32)?
-                ));
-            }
-        })
-    }
-
-    fn new(device: &Device, ty: &ArrayType) -> Result<Self> {
-        let elements = ty.shape.iter().product();
-        Ok(match ty.dtype {
-            Dtype::F32 => Self::F32(device.alloc_uninit(elements)?),
-            Dtype::F16 => Self::F16(device.alloc_uninit(elements)?),
-            Dtype::Bf16 => Self::Bf16(device.alloc_uninit(elements)?),
-        })
-    }
-
+impl<T: InFile + Default> Elements for Buffer<T> {
     fn address(&self) -> u64 {
-        match self {
-            Self::F32(buffer) => buffer.address(),
-            Self::F16(buffer) => buffer.address(),
-            Self::Bf16(buffer) => buffer.address(),
-        }
+        Buffer::address(self)
     }
 
     fn write(&self, output: Output, shape: &[usize]) -> Result<()> {
-        match self {
-            Self::F32(buffer) => output.write_tensor(shape, &transfer::download(buffer)?),
-            Self::F16(buffer) => output.write_tensor(shape, &transfer::download(buffer)?),
-            Self::Bf16(buffer) => output.write_tensor(shape, &transfer::download(buffer)?),
-        }
+        output.write_tensor(shape, &transfer::download(self)?)
     }
+}
+
+/// Calls `$function` for elements of a type.
+macro_rules! of_elements {
+    ($dtype:expr, $function:ident, $($argument:expr),*) => {
+        match $dtype {
+            Dtype::F32 => $function::<f32>($($argument),*),
+            Dtype::F16 => $function::<f16>($($argument),*),
+            Dtype::Bf16 => $function::<bf16>($($argument),*),
+            Dtype::I32 => $function::<i32>($($argument),*),
+            Dtype::I64 => $function::<i64>($($argument),*),
+        }
+    };
+}
+
+/// Uploads the elements of a file.
+fn upload<T: InFile + Default>(
+    device: &Device,
+    file: &NpyFile,
+    dtype: Dtype,
+) -> Result<(Box<dyn Elements>, Array)> {
+    let (elements, shape, strides) = file.array::<T>()?;
+    let buffer = transfer::upload(device, &elements)?;
+    let array = Array { dtype, shape, strides, address: buffer.address() };
+    Ok((Box::new(buffer), array))
+}
+
+/// Memory for a result.
+fn uninit<T: InFile + Default>(device: &Device, elements: usize) -> Result<Box<dyn Elements>> {
+    Ok(Box::new(device.alloc_uninit::<T>(elements)?))
+}
+
+/// The element type of a file that is an operand.
+fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
+    let stored = file.dtype(None)?;
+    let wanted = if operand.dtypes[0].is_integer() { DtypeOfFile::I64 } else { DtypeOfFile::F32 };
+    let advice = file.conversion(wanted)?;
+    operand.dtype(stored.name()).map_err(|is| anyhow!("{}: {is}; {advice}", file.name()))
 }
 
 impl Run {
@@ -177,8 +173,9 @@ impl Run {
                 types.push(None);
                 continue;
             };
-            let (elements, dtype, shape, strides) = Elements::read(&device, &NpyFile::read(path)?)?;
-            let array = Array { dtype, shape, strides, address: elements.address() };
+            let file = NpyFile::read(path)?;
+            let dtype = dtype(operand, &file)?;
+            let (elements, array) = of_elements!(dtype, upload, &device, &file, dtype)?;
             types.push(Some(array.ty()));
             operands.push(Some(array));
             memory.push(elements);
@@ -186,7 +183,11 @@ impl Run {
         let wanted = (declaration.results)(&types, &options)?;
         let mut results = Vec::new();
         for (ty, output) in wanted.iter().zip(&outputs) {
-            let elements = output.as_ref().map(|_| Elements::new(&device, ty)).transpose()?;
+            let elements = ty.shape.iter().product();
+            let elements = match output {
+                Some(_) => Some(of_elements!(ty.dtype, uninit, &device, elements)?),
+                None => None,
+            };
             operands.push(elements.as_ref().map(|elements| Array::row_major(ty, elements.address())));
             results.push(elements);
         }

@@ -182,6 +182,7 @@ fn kind(code: &str) -> Option<Kind> {
             "float64" => Kind::Number(Dtype::F64),
             "int8" => Kind::Number(Dtype::I8),
             "int32" => Kind::Number(Dtype::I32),
+            "int64" => Kind::Number(Dtype::I64),
             "float8_e5m2" => Kind::Number(Dtype::E5m2),
             "float8_e4m3fn" => Kind::Number(Dtype::E4m3),
             "complex64" | "complex128" | "clongdouble" => Kind::Complex(name),

@@ -3,7 +3,7 @@
 use crate::commands::output::Output;
 use crate::commands::progress;
 use anyhow::Result;
-use moye_bench::dtype::Stored;
+use moye_bench::dtype::{InFile, Stored};
 use ndarray::ArrayView2;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,13 +15,13 @@ impl Output {
     }
 
     /// Writes an array in C order as a NumPy file.
-    pub fn write_tensor<T: Stored>(self, shape: &[usize], elements: &[T]) -> Result<()> {
+    pub fn write_tensor<T: InFile>(self, shape: &[usize], elements: &[T]) -> Result<()> {
         self.write(|file| {
             let bar = progress::bytes("writing", size_of_val(elements) as u64);
             let mut writer = BufWriter::new(bar.wrap_write(file));
             writer.write_all(&header(T::DTYPE.descriptor(), shape))?;
             for element in elements {
-                writer.write_all(&element.low_bits().to_le_bytes()[..T::BYTES])?;
+                writer.write_all(&element.stored_bits().to_le_bytes()[..T::BYTES])?;
             }
             writer.flush()?;
             bar.finish_and_clear();
@@ -37,7 +37,7 @@ fn write_npy<T: Stored>(file: &mut File, matrix: ArrayView2<'_, T>) -> io::Resul
     writer.write_all(&header(T::DTYPE.descriptor(), &[matrix.nrows(), matrix.ncols()]))?;
     for row in matrix.rows() {
         for element in row {
-            writer.write_all(&element.low_bits().to_le_bytes()[..T::BYTES])?;
+            writer.write_all(&element.stored_bits().to_le_bytes()[..T::BYTES])?;
         }
     }
     writer.flush()?;
