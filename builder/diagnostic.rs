@@ -53,7 +53,10 @@ impl Diagnostic {
                 (Some("note"), Some(last)) => {
                     places.retain(|place| !last.places.contains(place));
                     last.places.append(&mut places);
-                    last.rendered = format!("{}\n\n{}", last.rendered, rendered.trim_end());
+                    // It prints one for each use of the constant that has failed.
+                    if text != "erroneous constant encountered" {
+                        last.rendered = format!("{}\n\n{}", last.rendered, rendered.trim_end());
+                    }
                 }
                 (Some("error"), _) if !text.starts_with("aborting due to") => all.push(Self {
                     message: text.to_owned(),
@@ -84,9 +87,17 @@ impl Diagnostic {
         self.code.as_deref() == Some("E0080")
     }
 
-    /// The lines that a build script passes to cargo: the place and the message, and the rest of
-    /// rustc's output.
-    pub(crate) fn lines(&self, krate: &Path) -> Vec<String> {
+    /// The lines that a build script passes to cargo: the first error as rustc prints it, and place
+    /// and message of each other one.
+    pub(crate) fn lines_of(all: &[Self], krate: &Path) -> Vec<String> {
+        let Some((first, others)) = all.split_first() else { return Vec::new() };
+        let mut lines = first.lines(krate);
+        lines.extend(others.iter().filter_map(|other| other.lines(krate).into_iter().next()));
+        lines
+    }
+
+    /// The place and the message, and the rest of rustc's output.
+    fn lines(&self, krate: &Path) -> Vec<String> {
         let mut lines = self.rendered.lines();
         let first = lines.next().unwrap_or_default();
         let first = match self.places.first() {
@@ -155,13 +166,20 @@ mod tests {
                 "rendered": "note: the above error\n", "spans": [span("kernels/src/lib.rs", 20, true)],
             },
         });
+        let use_of_it = json!({
+            "reason": "compiler-message",
+            "message": {
+                "level": "note", "message": "erroneous constant encountered",
+                "rendered": "note: erroneous constant encountered\n", "spans": [span("dependency.rs", 5, true)],
+            },
+        });
         let last = json!({
             "reason": "compiler-message",
             "message": {"level": "error", "message": "aborting due to 1 previous error", "rendered": "", "spans": []},
         });
         let output = Output {
             status: ExitStatus::from_raw(1),
-            stdout: format!("{error}\n{note}\n{last}\n").into_bytes(),
+            stdout: format!("{error}\n{use_of_it}\n{note}\n{last}\n").into_bytes(),
             stderr: Vec::new(),
         };
         let all = Diagnostic::all(&output, Path::new("/src/kernels"), Path::new("/src"));
@@ -172,6 +190,27 @@ mod tests {
         assert_eq!(
             all[0].lines(Path::new("/src/kernels")),
             ["src/lib.rs:3:5: error[E0308]: mismatched", " --> line", "", "note: the above error"]
+        );
+    }
+
+    #[test]
+    fn the_first_error_is_shown_whole_and_each_other_one_in_a_line() {
+        let error = |line, message: &str| Diagnostic {
+            message: message.into(),
+            code: None,
+            places: vec![Place { file: "/src/kernels/src/lib.rs".into(), line, column: 5 }],
+            rendered: format!("error: {message}\n --> line\n  | text"),
+        };
+        let all = [error(3, "one"), error(7, "two"), error(9, "three")];
+        assert_eq!(
+            Diagnostic::lines_of(&all, Path::new("/src/kernels")),
+            [
+                "src/lib.rs:3:5: error: one",
+                " --> line",
+                "  | text",
+                "src/lib.rs:7:5: error: two",
+                "src/lib.rs:9:5: error: three"
+            ]
         );
     }
 }

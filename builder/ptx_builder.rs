@@ -5,7 +5,8 @@ use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
 use crate::lints::{Found, Lints};
 use crate::report::{Finding, Level, Lint, Ptxas};
 use crate::{
-    Arch, BuildError, core_source, environment, host_check, known, packaged, ptx, settings, sysroot,
+    Arch, BuildError, Diagnostic, core_source, environment, host_check, known, packaged, ptx, settings,
+    sysroot,
 };
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -345,7 +346,8 @@ impl PtxBuilder {
 
     /// [`build`](Self::build) for a build script. Warnings in the crate's device code, and of slow
     /// code, are shown as the build script's. An error ends the script: cargo shows those in the
-    /// device code as errors of the script, `src/lib.rs:12:30: error[E0308]: mismatched types`.
+    /// device code as errors of the script, `src/lib.rs:12:30: error[E0308]: mismatched types`, the
+    /// first as rustc prints it and each other one in a line.
     ///
     /// A crate that compiles its own kernels, `PtxBuilder::new(".")`, is compiled for the host too,
     /// and errors in its code are left to that compilation: rustc reports them, or the attribute
@@ -369,9 +371,7 @@ impl PtxBuilder {
                     let text = findings.iter().map(|finding| finding.text(&folder)).collect::<Vec<_>>();
                     text.join("\n").lines().map(str::to_owned).collect()
                 }
-                BuildError::Compile { diagnostics, .. } => {
-                    diagnostics.iter().flat_map(|diagnostic| diagnostic.lines(&folder)).collect()
-                }
+                BuildError::Compile { diagnostics, .. } => Diagnostic::lines_of(diagnostics, &folder),
                 _ => Vec::new(),
             };
             if !lines.is_empty() && environment::in_build_script() {

@@ -3,8 +3,8 @@
 
 use crate::Dim3;
 use crate::block::{
-    BlockContext, Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, Traces, Worker,
-    install_guard, install_hook, within_simulated_thread,
+    BlockContext, Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, SignalStack, Traces,
+    Worker, install_guard, install_hook, within_simulated_thread,
 };
 use crate::fault::{Fault, LaunchError};
 use crate::memory::{GlobalMemory, Snapshot};
@@ -490,6 +490,7 @@ impl Grid<'_> {
     /// They start in ascending order, if none is drawn, and one that has started is completed; so
     /// all below a faulted one are, and the lowest fault is always the same.
     fn work(&self) {
+        let _signals = SignalStack::of_this_thread();
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
             *self.launch;
         let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.traces, limits);

@@ -28,7 +28,7 @@ cargo xtask COMMAND
                        a program. The same as `moye new`, in seconds: the program `moye` is not built for it.
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
-                       format, language, lints, tests, doctests, docs, examples, own-kernels, transcript, candle,
+                       format, language, lints, docs, tests, doctests, examples, own-kernels, transcript, candle,
                        packages, hopper-steps, python.
   ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)

@@ -1,6 +1,6 @@
-//! Tests the packages as a user of the registry gets them: cargo verifies each, in a folder outside
-//! the checkout. Then a crate depends on them, unpacked side by side, and the packaged program
-//! writes another.
+//! Tests the packages as a user of the registry gets them: each is checked from its own files, in a
+//! folder outside the checkout. Then a crate depends on them, unpacked side by side, and the packaged
+//! program writes another.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, quietly};
@@ -26,8 +26,8 @@ const PACKAGES: [&str; 12] = [
     "moye-tune",
 ];
 
-/// The folder of cargo's own files.
-const CARGO_HOME: &str = "cargo";
+/// The one whose program is run.
+const PROGRAM_PACKAGE: &str = "moye-cli";
 
 /// Environment variables that name a CUDA toolkit. A user's machine may have none of them.
 const CUDA_VARIABLES: [&str; 7] = [
@@ -87,67 +87,31 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 "#;
 
-/// Verifies all packages, and builds and runs a user's crate.
+/// Checks all packages, and builds and runs a user's crate.
 pub fn run(checkout: &Checkout) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("moye-packages-{}", std::process::id()));
-    let tried = verified(checkout, &folder).and_then(|()| tried(checkout, &folder));
+    let tried = checked(checkout, &folder).and_then(|()| tried(checkout, &folder));
     // A folder that cannot be removed stays in the system's temporary folder.
     let _ = fs::remove_dir_all(&folder);
     tried
 }
 
-/// Lets cargo build each package from its own files and from the packages that it depends on: one
-/// that lacks a file, or a feature of a dependency, does not compile.
+/// Lets cargo pack each package, unpacks it, and checks it from its own files and from the packages
+/// that it depends on: one that lacks a file, or a feature of a dependency, does not compile.
 ///
 /// Without PTX (`DOCS_RS`): the library's kernels would be compiled for its own package, and again
-/// where other packages name other features, each time for minutes. A test of `moye-build` verifies
-/// packages with PTX, and the user's crate below has some of these kernels.
+/// where other packages name other features, each time for minutes. A test of `moye-build` has cargo
+/// verify packages with PTX, and the user's crate below has some of these kernels.
 ///
-/// Without default features, which the library's package alone has: the packages of the tools build
+/// Without default features, which the library's package alone has: the packages of the tools check
 /// its kernels of products, and the user's crate builds its other features.
-fn verified(checkout: &Checkout, folder: &Path) -> Result<()> {
-    own_cargo_home(folder)?;
+fn checked(checkout: &Checkout, folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut package = users(checkout, folder);
     package.current_dir(&checkout.root).env("DOCS_RS", "1");
-    package.args(["package", "--quiet", "--allow-dirty", "--offline", "--no-default-features"]);
+    package.args(["package", "--quiet", "--allow-dirty", "--offline", "--no-verify"]);
     package.args(PACKAGES.iter().flat_map(|name| ["--package", name]));
-    quietly(&mut package).map(drop)
-}
-
-/// A folder for cargo's files, with the downloads of the usual one. Cargo unpacks the packages that
-/// it verifies to its sources of registries, and never removes them there.
-fn own_cargo_home(folder: &Path) -> Result<()> {
-    let usual = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let usual =
-        usual.or_else(|| Some(std::env::home_dir()?.join(".cargo"))).context("there is no home folder")?;
-    for within in ["", "registry", "registry/src"] {
-        let (from, to) = (usual.join(within), folder.join(CARGO_HOME).join(within));
-        fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
-        for entry in fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            // The folders of this list, and sources of packages that were verified.
-            if name == "registry" || name == "src" || name.to_string_lossy().starts_with('-') {
-                continue;
-            }
-            link(&entry.path(), &to.join(name)).context("cannot link cargo's downloads")?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(unix)]
-fn link(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::os::unix::fs::symlink(from, to)
-}
-
-#[cfg(windows)]
-fn link(from: &Path, to: &Path) -> std::io::Result<()> {
-    use std::os::windows::fs::{symlink_dir, symlink_file};
-    if from.is_dir() { symlink_dir(from, to) } else { symlink_file(from, to) }
-}
-
-fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
+    quietly(&mut package)?;
     let version = env!("CARGO_PKG_VERSION");
     let mut patches = String::new();
     for name in PACKAGES {
@@ -159,6 +123,19 @@ fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     // Every cargo in a folder below reads it.
     fs::create_dir_all(folder.join(".cargo"))?;
     fs::write(folder.join(".cargo/config.toml"), format!("[patch.crates-io]\n{patches}"))?;
+    for name in PACKAGES {
+        let mut check = users(checkout, folder);
+        check.current_dir(folder.join(format!("{name}-{version}"))).env("DOCS_RS", "1");
+        // The program is run below.
+        let command = if name == PROGRAM_PACKAGE { "build" } else { "check" };
+        quietly(check.args([command, "--quiet", "--offline", "--no-default-features"]))
+            .with_context(|| format!("the package {name} does not compile"))?;
+    }
+    Ok(())
+}
+
+fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
     let user = crate_of_a_user(checkout, folder, version)?;
     let said = quietly(users(checkout, folder).current_dir(&user).args(["run", "--quiet", "--offline"]))?;
     ensure!(said.contains("(2,3):(1,8)") && said.contains("<svg"), "the tools say {said}");
@@ -201,7 +178,6 @@ fn crate_of_a_user(checkout: &Checkout, folder: &Path, version: &str) -> Result<
 fn users(checkout: &Checkout, folder: &Path) -> Command {
     let mut cargo = checkout.cargo();
     cargo.current_dir(folder).env("CARGO_TARGET_DIR", folder.join("target"));
-    cargo.env("CARGO_HOME", folder.join(CARGO_HOME));
     // Nothing is built twice, and no debugger runs.
     cargo.env("CARGO_INCREMENTAL", "0").env("CARGO_PROFILE_DEV_DEBUG", "0");
     for variable in CUDA_VARIABLES {

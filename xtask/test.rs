@@ -9,14 +9,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
-/// The steps, in the order they run: fast steps that find most mistakes run first.
+/// The steps, in the order they run: fast steps that find most mistakes run first. Those without
+/// PTX stand before those with it: what follows would build the operations again.
 const STEPS: &[&str] = &[
     "format",
     "language",
     "lints",
+    "docs",
     "tests",
     "doctests",
-    "docs",
     "examples",
     "own-kernels",
     "transcript",

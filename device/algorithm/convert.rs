@@ -5,8 +5,8 @@ use crate::arch::{Bf16x2, Convert, F16x2};
 use crate::memory::{Element, GlobalPointer, Storable};
 use crate::number::{S4, Scalar, U4};
 use crate::tensor::{
-    Access, AccessMut, Engine, Fragment, FragmentLike, GlobalTensor, InRegisters, Once, OneTile, Registers,
-    StaticLayout, Strided, Strides, Tensor, run_of, tables,
+    Access, AccessMut, Engine, Fragment, FragmentLike, GlobalTensor, InRegisters, NoOpenMode, Once,
+    Registers, StaticLayout, Strided, Strides, Tensor, run_of, tables,
 };
 use crate::unroll;
 use half::{bf16, f16};
@@ -237,7 +237,7 @@ impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> 
     pub unsafe fn load_as<U: Element>(&self, outside: U) -> Fragment<U, FragmentLike<L>>
     where
         P::Element: ConvertAll<U>,
-        R: OneTile,
+        R: NoOpenMode,
     {
         const {
             tables::unrolls("load_as", &L::LAYOUT);

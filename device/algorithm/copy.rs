@@ -6,7 +6,7 @@ use crate::atom::TilingError;
 use crate::layout::Layout;
 use crate::memory::{Element, GlobalPointer, Shared, Storable};
 use crate::tensor::{
-    Access, AccessMut, Engine, Input, InputElement, OneTile, Output, OutputElement, SharedTensor,
+    Access, AccessMut, Engine, Input, InputElement, NoOpenMode, Output, OutputElement, SharedTensor,
     StaticLayout, Strided, Strides, Tensor, run_of, tables,
 };
 
@@ -277,7 +277,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
 ) where
     P: GlobalPointer<Element: Element>,
     S: Strides,
-    R: OneTile,
+    R: NoOpenMode,
     LS: StaticLayout,
     LD: StaticLayout,
 {

@@ -25,7 +25,7 @@ struct Extents {
 
 const WHAT: &str = "gemm";
 
-/// Which modes operands of these ranks have, if they make up a product; `sum` is the name of `c`:
+/// Which modes operands of these ranks have, or why they make up no product:
 ///
 /// | a | b | c | |
 /// | --- | --- | --- | --- |
@@ -34,7 +34,7 @@ const WHAT: &str = "gemm";
 /// | `(M, K)` | `(N, K)` | `(M, N)` | a product of atoms of one value |
 /// | `(V, M)` | `(V, N)` | `(V, M, N)` | an outer product |
 /// | `(V, M, K)` | `(V, N, K)` | `(V, M, N)` | a product |
-const fn extents(sum: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) -> Extents {
+const fn extents(values: [i64; 3], a: Layout, b: Layout, c: Layout) -> Result<Extents, &'static str> {
     let one = IntTuple::int(1);
     let unit = make_col_major(one);
     let ranks = (a.rank(), b.rank(), c.rank());
@@ -58,31 +58,33 @@ const fn extents(sum: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) -
             (Layout::concat(&[a.mode(0), a.mode(1), unit]), Layout::concat(&[b.mode(0), b.mode(1), unit]), c)
         }
         (3, 3, 3) => (a, b, c),
-        _ => operands(sum, "their ranks make up no product", values, a, b, c),
+        _ => return Err("their ranks make up no product"),
     };
     let all = [a3.extent(0), b3.extent(0), c3.extent(0)];
     if all[0] != values[0] || all[1] != values[1] || all[2] != values[2] {
-        operands(sum, "the first mode of each has the values of one atom for a thread", values, a, b, c);
+        return Err("the first mode of each has the values of one atom for a thread");
     }
     if a3.extent(1) != c3.extent(1) {
-        operands(sum, "a and the sums differ in M", values, a, b, c);
+        return Err("a and the sums differ in M");
     }
     if b3.extent(1) != c3.extent(2) {
-        operands(sum, "b and the sums differ in N", values, a, b, c);
+        return Err("b and the sums differ in N");
     }
     if a3.extent(2) != b3.extent(2) {
-        operands(sum, "a and b differ in K", values, a, b, c);
+        return Err("a and b differ in K");
     }
-    Extents {
+    Ok(Extents {
         m: a3.extent(1) as usize,
         n: b3.extent(1) as usize,
         k: a3.extent(2) as usize,
         values: [values[0] as usize, values[1] as usize, values[2] as usize],
-    }
+    })
 }
 
+/// The operands make up a product, or it does not compile; `sum` is the name of `c`.
 #[track_caller]
-const fn operands(sum: &str, why: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) -> ! {
+const fn multiply(sum: &str, values: [i64; 3], a: Layout, b: Layout, c: Layout) {
+    let Err(why) = extents(values, a, b, c) else { return };
     TilingError::of(WHAT)
         .str("the operands are a (V, M, K), b (V, N, K) and ")
         .str(sum)
@@ -147,7 +149,11 @@ impl<M: StaticTiledMma<Atom: MmaAtom>, LA: StaticLayout, LB: StaticLayout, LC: S
         <M::Atom as MmaAtom>::B.extent(1),
         <M::Atom as MmaAtom>::C.extent(1),
     ];
-    const EXTENTS: Extents = extents("c", Self::VALUES, LA::LAYOUT, LB::LAYOUT, LC::LAYOUT);
+    // `gemm` refuses operands that make up none, and nothing after it does again.
+    const EXTENTS: Extents = match extents(Self::VALUES, LA::LAYOUT, LB::LAYOUT, LC::LAYOUT) {
+        Ok(extents) => extents,
+        Err(_) => Extents { m: 1, n: 1, k: 1, values: [1; 3] },
+    };
 }
 
 /// The tensors C and D of a thread's products.
@@ -235,8 +241,6 @@ unsafe fn gemm_tiled<M, A, LA, B, LB, C, LC>(
     LB: StaticLayout,
     LC: StaticLayout,
 {
-    const { Product::<M, LA, LB, LC>::EXTENTS };
-    const { fills::<RegistersC<M>, C::Element, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1)) };
     // SAFETY: operands and accumulators may be accessed, and all lanes execute this.
     unsafe { over_atoms::<M, A, LA, B, LB, LC>(a, b, InPlace(c)) }
 }
@@ -256,9 +260,11 @@ where
         <M::Atom as MmaAtom>::B.extent(1),
         <M::Atom as MmaAtom>::D.extent(1),
     ];
+    fills::<RegistersA<M>, InputElement<A>, <M::Atom as MmaAtom>::A>("a", values[0]);
+    fills::<RegistersB<M>, InputElement<B>, <M::Atom as MmaAtom>::B>("b", values[1]);
     fills::<RegistersC<M>, InputElement<C>, <M::Atom as MmaAtom>::C>("c", <M::Atom as MmaAtom>::C.extent(1));
     fills::<RegistersD<M>, OutputElement<D>, <M::Atom as MmaAtom>::D>("d", values[2]);
-    extents("d", values, A::Layout::LAYOUT, B::Layout::LAYOUT, D::Layout::LAYOUT);
+    multiply("d", values, A::Layout::LAYOUT, B::Layout::LAYOUT, D::Layout::LAYOUT);
 }
 
 /// [`ThrMma::gemm_into`](crate::atom::ThrMma::gemm_into), of operands that fit.
@@ -300,7 +306,7 @@ macro_rules! multiplies {
         {
             const CHECKED: () = {
                 let values = Product::<M, A::Layout, L, C::Layout>::VALUES;
-                extents("c", values, A::Layout::LAYOUT, L::LAYOUT, C::Layout::LAYOUT);
+                multiply("c", values, A::Layout::LAYOUT, L::LAYOUT, C::Layout::LAYOUT);
                 fills::<RegistersA<M>, InputElement<A>, <M::Atom as MmaAtom>::A>("a", values[0]);
                 fills::<RegistersB<M>, E::Element, <M::Atom as MmaAtom>::B>("b", values[1]);
                 fills::<RegistersC<M>, OutputElement<C>, <M::Atom as MmaAtom>::C>("c", values[2]);
@@ -343,10 +349,6 @@ where
     LB: StaticLayout,
     LC: StaticLayout,
 {
-    const {
-        fills::<RegistersA<M>, A::Element, <M::Atom as MmaAtom>::A>("a", <M::Atom as MmaAtom>::A.extent(1));
-        fills::<RegistersB<M>, B::Element, <M::Atom as MmaAtom>::B>("b", <M::Atom as MmaAtom>::B.extent(1));
-    };
     let Extents { m, n, k: steps, values } = const { Product::<M, LA, LB, LC>::EXTENTS };
     for k in 0..steps {
         // SAFETY: each register is set below, before it is read.

@@ -76,6 +76,8 @@ mod fragments;
 mod gemm;
 mod gemm_tiled;
 mod lanes;
+mod map;
+mod map_modes;
 mod reduction;
 mod row;
 mod stream;
@@ -96,11 +98,15 @@ pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
     warpgroup_reduce,
 };
+pub use map::{MapInputs, MapPointers, load_vector_if, map, store_vector_if};
+pub use map_modes::{FastDivmod, MAP_THREADS, MapModes, MapPlace};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use map_modes::{MapLaunch, MapOperand};
 pub use reduction::{ArgMax, LogSumExp, Max, Reduction, SquareSum, Sum, Variance};
 pub use row::{
-    AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024,
-    ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape, RowStride, RowTeam, RowTile,
-    StridesOf, Warp,
+    AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster256,
+    Cluster512, Cluster1024, ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape,
+    RowStride, RowTeam, RowTile, StridesOf, Warp,
 };
 pub use stream::RowPart;
 pub use transpose::transpose_paired;

@@ -61,8 +61,8 @@ use crate::kernel::KernelParam;
 use crate::layout::{Layout, layout};
 use crate::memory::{Element, GlobalPointer, GlobalPointerMut, Shared, Storable};
 use crate::tensor::{
-    Access as _, AccessMut as _, Fragment, FragmentLike, GlobalArray, GlobalTensor, IdentityOf, Rank,
-    SharedTensor, StaticLayout, Strides, TileCoordinate,
+    Access as _, AccessMut as _, CoordinateTensor, Fragment, FragmentLike, GlobalArray, GlobalTensor,
+    IdentityOf, Rank, SharedTensor, StaticLayout, Strides, TileCoordinate, identity_tensor,
 };
 use crate::tiling::TilingError;
 use crate::{static_layout, tiled_copy};
@@ -197,6 +197,8 @@ shapes! {
     Block128: 128 threads, align 16, OneBlock;
     /// 256 threads share a row of at most 8,192 elements.
     Block256: 256 threads, align 16, OneBlock;
+    /// 512 threads share a row of at most 16,384 elements.
+    Block512: 512 threads, align 16, OneBlock;
     /// 1,024 threads share a row of at most 32,768 elements.
     Block1024: 1024 threads, align 16, OneBlock;
     /// A cluster shares a row of at most 8,192 elements a block.
@@ -207,6 +209,8 @@ shapes! {
     Cluster1024: 1024 threads, align 16, ClusterBlocks;
     /// [`Warp`], of rows that start anywhere.
     AnyWarp: 32 threads, align 1, OneBlock;
+    /// [`Block512`], of rows that start anywhere.
+    AnyBlock512: 512 threads, align 1, OneBlock;
     /// [`Block1024`], of rows that start anywhere.
     AnyBlock: 1024 threads, align 1, OneBlock;
     /// [`Cluster512`], of rows that start anywhere.
@@ -269,9 +273,9 @@ const fn vector<T: Storable, C: RowShape>() -> i64 {
 static_layout! {
     /// The rows of a block: (BLK_M, BLK_N).
     pub RowTile<C: RowShape> = layout!((C::ROWS as i64, C::COLUMNS as i64));
-    /// Shared memory of a [`RowTeam`]: for each of up to four reductions an element for each warp
-    /// and for each block of the cluster.
-    pub RowScratch = layout!((40, 4));
+    /// Shared memory of a [`RowTeam`]: for each of up to six reductions an element for each warp and
+    /// for each block of the cluster.
+    pub RowScratch = layout!((40, 6));
 }
 tiled_copy! {
     /// The copy of a block's rows between global memory and registers.
@@ -282,7 +286,7 @@ tiled_copy! {
 }
 
 /// The most reductions of a [`RowTeam`].
-const USES: u32 = 4;
+const USES: u32 = 6;
 /// Elements of the scratch memory of a reduction: 32 warps and 8 blocks.
 const PLACES: u32 = 40;
 
@@ -322,8 +326,34 @@ impl<C: RowShape> RowTeam<C> {
         stride: RowStride,
     ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
     {
+        self.rows_at(pointer, shape, stride, self.tile())
+    }
+
+    /// [`rows`](Self::rows) of the tile at a coordinate instead of the block's: for a block that
+    /// takes several tiles, or a part of the columns.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn rows_at<P: GlobalPointer>(
+        &self,
+        pointer: P,
+        shape: (u32, u32),
+        stride: RowStride,
+        tile: (u32, u32),
+    ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
+    {
         GlobalArray::new(pointer, shape, StridesOf::<C>(stride, PhantomData))
-            .local_tile::<RowTile<C>, _>(self.tile())
+            .local_tile::<RowTile<C>, _>(tile)
+    }
+
+    /// The coordinates of the block's rows, `(row, column)` of the matrix: (BLK_M, BLK_N). They are
+    /// partitioned as the rows are.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn coordinates<T: Storable>(&self) -> CoordinateTensor<T, IdentityOf<RowTile<C>>> {
+        let (row, column) = self.tile();
+        identity_tensor::<T, RowTile<C>, _>((row * C::ROWS, column * C::COLUMNS))
     }
 
     /// The coordinate of the block's tile of rows: `(block, 0)`, or in a cluster `(cluster, rank)`.
@@ -334,22 +364,29 @@ impl<C: RowShape> RowTeam<C> {
         C::Blocks::place()
     }
 
+    /// The row of the matrix that this thread shares; it may be past the last one.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn row(&self) -> u32 {
+        self.tile().0 * C::ROWS + thread_idx().x / C::THREADS
+    }
+
     /// The row of the matrix whose results this thread may write, one value a row; `None` in the
     /// row's other threads.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn leader(&self) -> Option<u32> {
-        let (tile, rank) = self.tile();
-        let thread = thread_idx().x;
-        (thread.is_multiple_of(C::THREADS) && rank == 0).then(|| tile * C::ROWS + thread / C::THREADS)
+        let (_, rank) = self.tile();
+        (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
     }
 
     /// Combines each row's values of all threads that share it; all of them get the result. Same
     /// bits in every run: the order depends on the shape alone.
     ///
     /// # Safety
-    /// All threads of the block (of the cluster) call it together, at most four times in a kernel.
+    /// All threads of the block (of the cluster) call it together, at most six times in a kernel.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -298,6 +298,8 @@ conversions! {
     f32 => u32: f32_to_u32_saturating;
     f16 => f32: f16_to_f32;
     bf16 => f32: bf16_to_f32;
+    F16x2 => [f32; 2]: |pair: F16x2| [f16_to_f32(pair.low()), f16_to_f32(pair.high())];
+    Bf16x2 => [f32; 2]: |pair: Bf16x2| [bf16_to_f32(pair.low()), bf16_to_f32(pair.high())];
 }
 
 impl<T: Storable> Convert<T> for T {

@@ -65,9 +65,7 @@ where
 {
     type Fragment = Fragment<E::Element, StageOf<PartitionMma<L, M, O>, O>>;
 
-    const CHECKED: () = {
-        let _ = StageOf::<PartitionMma<L, M, O>, O>::LAYOUT;
-    };
+    const CHECKED: () = { StageOf::<PartitionMma<L, M, O>, O>::WHOLE };
 
     #[inline(always)]
     fn make(_part: &Tensor<E, PartitionMma<L, M, O>>) -> Self::Fragment {

@@ -1,13 +1,17 @@
 //! Tensors whose last mode is the pipeline's stage.
 
 use super::{Filling, Full, Writing};
-use crate::tensor::{AllButLast, Movable, StaticLayout, Tensor};
+use crate::tensor::{AllButLast, Movable, StaticLayout, Tensor, one_tile};
 
 /// A tensor whose last mode is the stage, or a tuple of such tensors: partitions of shared memory,
 /// tensors of descriptors.
 pub trait Staged {
     /// The type of one stage's slice.
     type Stage;
+
+    /// Compiles where no mode of tiles is open.
+    #[doc(hidden)]
+    const CHECKED: () = ();
 
     /// The slice of stage `index`.
     fn stage(self, index: u32) -> Self::Stage;
@@ -16,9 +20,12 @@ pub trait Staged {
 impl<E: Movable, L: StaticLayout> Staged for Tensor<E, L> {
     type Stage = Tensor<E, AllButLast<L>>;
 
+    const CHECKED: () = one_tile("a stage of a pipeline", E::OPEN_AXES, &L::LAYOUT);
+
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn stage(self, index: u32) -> Self::Stage {
+        const { Self::CHECKED };
         self.at_stage(index)
     }
 }
@@ -28,6 +35,10 @@ macro_rules! tuples {
         #[allow(non_snake_case)]
         impl<$($name: Staged),+> Staged for ($($name,)+) {
             type Stage = ($($name::Stage,)+);
+
+            const CHECKED: () = {
+                $(let () = $name::CHECKED;)+
+            };
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -52,6 +63,7 @@ macro_rules! stages {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub fn of<T: Staged>(&self, tensors: T) -> T::Stage {
+                const { T::CHECKED };
                 tensors.stage(self.index())
             }
         }

@@ -4,7 +4,7 @@
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
 use super::element_index::ElementIndex;
 use super::fragment::{Registers, RegistersMut};
-use super::global::{FirstCoordinate, OneTile, Rest, TileCoordinate, extents_of};
+use super::global::{FirstCoordinate, NoOpenMode, Rest, TileCoordinate, extents_of};
 use super::rank::{MAX_RANK, More, Rank, TensorRank, all, by_axis};
 use super::rows::{each_once, same_size};
 use super::static_layout::{IdentityOf, StaticLayout};
@@ -156,7 +156,7 @@ impl<T: Storable, L: StaticLayout, R: TensorRank, O: Rest> CoordinateTensor<T, L
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn coordinate(&self, index: impl ElementIndex<L>) -> R::Shape
     where
-        O: OneTile,
+        O: NoOpenMode,
     {
         let mut at = self.engine.moved([index.element_offset::<0>(), index.element_offset::<1>()]);
         if const { R::RANK > 2 } {
@@ -175,7 +175,7 @@ macro_rules! apply_at {
             /// The coordinates are partitioned as the fragment's tensor was.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            pub fn apply_at<U: Storable, LC: StaticLayout, R: TensorRank, O: OneTile>(
+            pub fn apply_at<U: Storable, LC: StaticLayout, R: TensorRank, O: NoOpenMode>(
                 &mut self,
                 coordinates: &CoordinateTensor<U, LC, R, O>,
                 mut f: impl FnMut(T, R::Shape) -> T,

@@ -158,6 +158,7 @@ impl<L> Copy for FragmentLike<L> {}
 
 impl<L: StaticLayout> StaticLayout for FragmentLike<L> {
     const LAYOUT: Layout = fragment_layout(L::LAYOUT);
+    const WHOLE: () = L::WHOLE;
 }
 
 impl<T: Storable, L: StaticLayout> Fragment<T, L> {
@@ -183,7 +184,10 @@ impl<T: Storable, L: StaticLayout> Fragment<T, L> {
     /// Every element is written before it is read.
     #[inline(always)]
     pub(crate) unsafe fn untracked() -> Self {
-        const { fits(L::LAYOUT, T::BITS) };
+        const {
+            let () = L::WHOLE;
+            fits(L::LAYOUT, T::BITS)
+        };
         let mut words = Room::new();
         if T::BITS < 8 {
             let bytes = words.written(0, 0);

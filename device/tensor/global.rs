@@ -490,8 +490,8 @@ pub trait Rest: Copy {
     label = "takes one tile, and the mode `{Self}` is open",
     note = "take one tile of the open mode first: `.at((.., .., .., tile))`, in a loop over `tiles()`"
 )]
-pub trait OneTile: Rest {}
-impl OneTile for () {}
+pub trait NoOpenMode: Rest {}
+impl NoOpenMode for () {}
 
 impl Rest for () {
     const OPEN: usize = 0;

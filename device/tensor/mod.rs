@@ -44,7 +44,7 @@ pub use coordinates::{CoordinateTensor, Coordinates, identity_tensor};
 pub use element_index::ElementIndex;
 pub use fragment::{Fragment, FragmentLike, Registers, RegistersMut, RegistersRef, fragment_layout};
 pub use global::{
-    All, Along, FirstCoordinate, GlobalArray, Matrix, OneTile, Rest, TileCoordinate, TilePlace, TilePlaces,
+    All, Along, FirstCoordinate, GlobalArray, Matrix, NoOpenMode, Rest, TileCoordinate, TilePlace, TilePlaces,
 };
 pub use groups::{Groups, GroupsOf, Once};
 pub use operand::{Input, InputElement, Output, OutputElement, View};
@@ -57,8 +57,8 @@ pub use shared::SharedTensor;
 pub(crate) use shared::{block_bytes, starts_at_zero};
 pub(crate) use slice::AllButLast;
 pub use slice::{ModeOf, Transposed};
-pub(crate) use static_layout::gcd;
 pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zero};
+pub(crate) use static_layout::{gcd, stand_in};
 pub use strided::{GlobalTensor, Strided};
 pub use strides::{Aligned, Dense, KeptStrides, Strides, UnitStride, WholeTiles};
 pub use tile::{ProjectedTile, TileOf, TilesOf};

@@ -11,12 +11,12 @@
 //! `Step<X, One>`.
 
 use super::rank::MAX_RANK;
-use super::static_layout::{Divisors, StaticLayout};
+use super::static_layout::{Divisors, StaticLayout, stand_in};
 use super::tables::moved;
 use super::{Partitioned, Tensor, refuse};
 use crate::arch::simulator_assert;
 use crate::layout::{
-    IntTuple, Layout, Swizzle, Text, Tiler, composition, make_layout, right_inverse, zipped_divide,
+    IntTuple, Layout, Swizzle, Text, Tiler, composition, make_layout, right_inverse, try_zipped_divide,
 };
 use core::marker::PhantomData;
 
@@ -101,6 +101,7 @@ marker!(PartitionOf);
 marker!(ThreadOf);
 
 /// A projection names as many modes as the threads' layout has, or it does not compile.
+#[track_caller]
 const fn names_modes_of(threads: &Layout, named: usize) {
     if named != 0 && named != threads.rank() {
         let mut text = Text::<400>::new();
@@ -127,13 +128,23 @@ const fn divided(tile: Layout, threads: Layout, kept: [bool; MAX_RANK]) -> Layou
         }
         mode += 1;
     }
-    let parts = zipped_divide(tile, Tiler::by_mode(tilers.split_at(rank).0));
+    match try_zipped_divide(tile, Tiler::by_mode(tilers.split_at(rank).0)) {
+        Ok(parts) => parts,
+        Err(_) => Layout::concat(&[stand_in(rank), stand_in(tile.rank())]),
+    }
+}
+
+/// The threads are numbered without gaps and divide the tile, or it does not compile.
+#[track_caller]
+const fn divides(tile: &Layout, threads: &Layout, kept: [bool; MAX_RANK], named: usize) {
+    names_modes_of(threads, named);
+    let parts = divided(*tile, *threads, kept);
     if parts.size() != tile.size() {
         let mut text = Text::<400>::new();
         text.str("local_partition: the threads ");
-        text.layout(&threads);
+        text.layout(threads);
         text.str(" do not divide the tile ");
-        text.layout(&tile);
+        text.layout(tile);
         text.str(", of which they would take ");
         text.int(parts.size());
         text.str(" elements of ");
@@ -141,11 +152,22 @@ const fn divided(tile: Layout, threads: Layout, kept: [bool; MAX_RANK]) -> Layou
         text.str(": take a tile whose extents are multiples of theirs, or other threads");
         refuse(&text);
     }
-    parts
+    let numbered = right_inverse(*threads).size();
+    if numbered != threads.size() {
+        let mut text = Text::<400>::new();
+        text.str("local_partition: the layout of the threads, ");
+        text.layout(threads);
+        text.str(", must number all ");
+        text.int(threads.size());
+        text.str(" of them 0, 1, 2, ... without gaps or repetition; it does so up to ");
+        text.int(numbered);
+        refuse(&text);
+    }
 }
 
 impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for PartitionOf<L, T, P> {
     const LAYOUT: Layout = divided(L::LAYOUT, T::LAYOUT, P::KEPT).mode(1);
+    const WHOLE: () = divides(&L::LAYOUT, &T::LAYOUT, P::KEPT, P::NAMED);
     const ORIGIN: Divisors = L::ORIGIN.and(ThreadOf::<L, T, P>::STEPS);
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = moved(L::MOVED, ThreadOf::<L, T, P>::LAYOUT, L::SWIZZLE);
@@ -171,18 +193,7 @@ impl<L: StaticLayout, T: StaticLayout, P: Projection> StaticLayout for ThreadOf<
         let by_coordinate =
             make_layout(IntTuple::tuple(shape.split_at(mode).0), IntTuple::tuple(stride.split_at(mode).0));
         // thread index -> (THR_0, THR_1, ...)
-        let coordinate = right_inverse(T::LAYOUT);
-        if coordinate.size() != T::LAYOUT.size() {
-            let mut text = Text::<400>::new();
-            text.str("local_partition: the layout of the threads, ");
-            text.layout(&T::LAYOUT);
-            text.str(", must number all ");
-            text.int(T::LAYOUT.size());
-            text.str(" of them 0, 1, 2, ... without gaps or repetition; it does so up to ");
-            text.int(coordinate.size());
-            panic!("{}", text.as_str());
-        }
-        composition(by_coordinate, coordinate)
+        composition(by_coordinate, right_inverse(T::LAYOUT))
     };
 }
 
@@ -202,8 +213,8 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_partition<T: StaticLayout>(self, thread: u32) -> Tensor<E, PartitionOf<L, T>> {
-        const { divided(L::LAYOUT, T::LAYOUT, Whole::KEPT) };
-        self.local_partition_by::<T, Whole>(thread)
+        const { divides(&L::LAYOUT, &T::LAYOUT, Whole::KEPT, Whole::NAMED) };
+        self.part_of::<T, Whole>(thread)
     }
 
     /// The elements of thread `thread` by the modes of the threads' layout that `P` keeps. The
@@ -217,10 +228,13 @@ impl<E: Partitioned, L: StaticLayout> Tensor<E, L> {
         self,
         thread: u32,
     ) -> Tensor<E, PartitionOf<L, T, P>> {
-        const {
-            names_modes_of(&T::LAYOUT, P::NAMED);
-            divided(L::LAYOUT, T::LAYOUT, P::KEPT)
-        };
+        const { divides(&L::LAYOUT, &T::LAYOUT, P::KEPT, P::NAMED) };
+        self.part_of::<T, P>(thread)
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn part_of<T: StaticLayout, P: Projection>(self, thread: u32) -> Tensor<E, PartitionOf<L, T, P>> {
         simulator_assert!(
             i64::from(thread) < T::LAYOUT.size(),
             "local_partition: thread {thread} of the {} of {}: launch as many, or let the others do without it",

@@ -2,7 +2,7 @@
 //! pipeline's stage.
 
 use super::static_layout::{Divisors, StaticLayout};
-use super::{Movable, Tensor, one_tile, tables};
+use super::{Movable, Tensor, tables};
 use crate::arch::simulator_assert;
 use crate::layout::{Layout, MAX_NODES, Swizzle};
 use crate::memory::{Element, Shared};
@@ -85,7 +85,6 @@ impl<E: Movable, L: StaticLayout> Tensor<E, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub(crate) fn at_stage(self, index: u32) -> Tensor<E, AllButLast<L>> {
-        const { one_tile("a stage of a pipeline", E::OPEN_AXES, &L::LAYOUT) };
         simulator_assert!(
             i64::from(index) < LastOf::<L>::LAYOUT.size(),
             "stage {index} of {}, which has {}",

@@ -1,6 +1,6 @@
 //! Layouts as types: one constant each.
 
-use crate::layout::{ComposedLayout, Layout, Swizzle, Text, mode_coordinates};
+use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, Text, make_col_major, mode_coordinates};
 use core::marker::PhantomData;
 
 /// A layout known at compile time, as a type.
@@ -27,6 +27,20 @@ pub trait StaticLayout: Copy + 'static {
     /// The bits of an offset within one block of the swizzle that slices at fixed places may have
     /// set since, which the origin keeps apart; all ones where that is not known.
     const STEPPED: u64 = 0;
+
+    /// Does not compile where the layout is of a partition that does not divide its tensor.
+    ///
+    /// [`LAYOUT`](Self::LAYOUT) exists there all the same, so that the compiler reports the
+    /// partition and not each use of its result.
+    #[doc(hidden)]
+    const WHOLE: () = ();
+}
+
+/// Stands for the layout of a partition that does not exist: `rank` modes of one element.
+pub(crate) const fn stand_in(rank: usize) -> Layout {
+    let rank = if rank > super::at::MAX_PLACES { super::at::MAX_PLACES } else { rank };
+    let modes = [make_col_major(IntTuple::int(1)); super::at::MAX_PLACES];
+    Layout::concat(modes.split_at(rank).0)
 }
 
 /// The layout without the swizzle, which starts at offset 0, or does not compile.

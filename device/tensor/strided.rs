@@ -3,7 +3,7 @@
 
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable};
 use super::element_index::ElementIndex;
-use super::global::{Along, OneTile, Rest};
+use super::global::{Along, NoOpenMode, Rest};
 use super::rank::{MAX_RANK, More, TensorRank, all, by_axis, more_along, others_below};
 use super::static_layout::StaticLayout;
 use super::strides::{Strides, WholeTiles};
@@ -207,7 +207,7 @@ const fn per_word<W: Word, T: Storable>() -> usize {
 // SAFETY: `run` looks for groups that are consecutive along the axis of stride 1 and start at
 // multiples of their length there, origin included; the promise of `Aligned` covers the address and
 // the other strides.
-unsafe impl<P: GlobalPointer, S: Strides, R: OneTile> Access for Strided<P, S, R> {
+unsafe impl<P: GlobalPointer, S: Strides, R: NoOpenMode> Access for Strided<P, S, R> {
     type Run<L: StaticLayout> = GlobalRun<P::Element, S, L>;
 
     #[inline(always)]
@@ -250,7 +250,7 @@ unsafe impl<P: GlobalPointer, S: Strides, R: OneTile> Access for Strided<P, S, R
 }
 
 // SAFETY: as for `Access`.
-unsafe impl<P: GlobalPointerMut, S: Strides, R: OneTile> AccessMut for Strided<P, S, R> {
+unsafe impl<P: GlobalPointerMut, S: Strides, R: NoOpenMode> AccessMut for Strided<P, S, R> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
@@ -286,7 +286,7 @@ unsafe impl<P: GlobalPointerMut, S: Strides, R: OneTile> AccessMut for Strided<P
     }
 }
 
-impl<T: Scalar + Storable, S: Strides, R: OneTile, L: StaticLayout>
+impl<T: Scalar + Storable, S: Strides, R: NoOpenMode, L: StaticLayout>
     GlobalTensor<GlobalPackedMut<T>, S, L, R>
 {
     /// Writes one element smaller than a byte where other threads may write others of its byte, by

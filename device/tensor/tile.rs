@@ -8,15 +8,15 @@
 //! [`GlobalArray::local_tile`]: super::GlobalArray::local_tile
 
 use super::at::{MAX_PLACES, PlaceKinds, Sliceable, modes_where};
-use super::coordinates::Coordinates;
-use super::global::TilePlaces;
+use super::coordinates::CoordinateTensor;
+use super::global::{Rest, TilePlaces};
 use super::partition::Projection;
 use super::rank::{MAX_RANK, TensorRank};
-use super::static_layout::{Divisors, StaticLayout};
+use super::static_layout::{Divisors, StaticLayout, stand_in};
 use super::tables::{moved, steps};
-use super::{Tensor, refuse};
+use super::{Tensor, one_tile, refuse};
 use crate::arch::simulator_assert;
-use crate::layout::{IntTuple, Layout, MAX_NODES, Swizzle, Text, Tiler, logical_divide, make_col_major};
+use crate::layout::{IntTuple, Layout, MAX_NODES, Swizzle, Text, Tiler, make_col_major, try_logical_divide};
 use crate::memory::{Element, Shared, SharedPacked, Storable};
 use crate::number::Scalar;
 use core::marker::PhantomData;
@@ -77,11 +77,18 @@ const fn projected(tile: &Layout, kept: [bool; MAX_RANK], named: usize) -> Layou
 
 /// Mode `mode` of a tensor, divided: `(BLK, REST)`.
 const fn divided(tensor: &Layout, tile: &Layout, mode: usize) -> Layout {
-    logical_divide(tensor.mode(mode), Tiler::shape(IntTuple::int(tile.extent(mode))))
+    if mode >= tensor.rank() {
+        return stand_in(2);
+    }
+    match try_logical_divide(tensor.mode(mode), Tiler::shape(IntTuple::int(tile.extent(mode)))) {
+        Ok(parts) => parts,
+        Err(_) => stand_in(2),
+    }
 }
 
 /// The tile has modes that the tensor has too, and divides them; its coordinate has `places`
 /// entries. Otherwise it does not compile.
+#[track_caller]
 const fn divides(tensor: &Layout, tile: &Layout, places: usize) {
     let mut text = Text::<400>::new();
     text.str("local_tile: the tile ");
@@ -137,7 +144,6 @@ impl<L: StaticLayout, T: StaticLayout> StaticLayout for TilesOf<L, T> {
 
 impl<L: StaticLayout, T: StaticLayout, K: PlaceKinds> StaticLayout for TileOf<L, T, K> {
     const LAYOUT: Layout = {
-        divides(&L::LAYOUT, &T::LAYOUT, K::COUNT);
         let (tile, tiles) = (T::LAYOUT, TilesOf::<L, T>::LAYOUT);
         let mut modes = [L::LAYOUT; MAX_NODES];
         let (mut count, mut mode) = (0, 0);
@@ -161,6 +167,7 @@ impl<L: StaticLayout, T: StaticLayout, K: PlaceKinds> StaticLayout for TileOf<L,
         }
         Layout::concat(modes.split_at(count).0)
     };
+    const WHOLE: () = divides(&L::LAYOUT, &T::LAYOUT, K::COUNT);
     const ORIGIN: Divisors = L::ORIGIN.and(steps(modes_where(TilesOf::<L, T>::LAYOUT, K::FIXED, true)));
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = L::MOVED;
@@ -237,16 +244,17 @@ impl<T: Scalar + Storable, L: StaticLayout> Tensor<SharedPacked<T>, L> {
     }
 }
 
-impl<T: Storable, R: TensorRank, L: StaticLayout> Tensor<Coordinates<T, R>, L> {
+impl<T: Storable, R: TensorRank, O: Rest, L: StaticLayout> CoordinateTensor<T, L, R, O> {
     /// The coordinates of the tile with coordinate `at`, tiles being of the shape of `B`: as
-    /// `local_tile` of shared memory.
+    /// `local_tile` of shared memory. They have no open mode, or it does not compile.
     #[doc(alias = "@tile")]
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn local_tile<B: StaticLayout, C: TilePlaces>(
         self,
         at: C,
-    ) -> Tensor<Coordinates<T, R>, TileOf<L, B, C::Kinds>> {
+    ) -> CoordinateTensor<T, TileOf<L, B, C::Kinds>, R, O::Slice<<C::Kinds as PlaceKinds>::Backwards>> {
+        const { one_tile("local_tile", O::AXES, &L::LAYOUT) };
         const { divides(&L::LAYOUT, &B::LAYOUT, C::Kinds::COUNT) };
         Tensor::from_engine(sliced::<_, L, B, C>(&self.engine, at))
     }

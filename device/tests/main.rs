@@ -28,6 +28,7 @@ mod laws;
 mod layout_edges;
 mod layout_messages;
 mod layout_text;
+mod map;
 mod math;
 mod mma_faults;
 mod mma_results;

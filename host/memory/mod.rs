@@ -15,7 +15,7 @@ pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
 #[cfg(feature = "matmul-common")]
 pub(crate) use workspace::Used;
-pub(crate) use workspace::Workspace;
+pub use workspace::Workspace;
 
 use moye_device::memory::Element;
 use std::mem::MaybeUninit;

@@ -9,8 +9,9 @@ use crate::stream::{Stream, WORKSPACE_ALIGN};
 use std::sync::MutexGuard;
 
 /// Bytes for the launches of a call, aligned to 256. Until it is dropped no call of another thread
-/// gets the same stream's workspace.
-pub(crate) struct Workspace<'a> {
+/// gets the same stream's workspace. An operation has the address in its
+/// [`Call`](crate::operation::Operation::Call), a part of the key by which launches are repeated.
+pub struct Workspace<'a> {
     memory: Memory<'a>,
     bytes: usize,
     is_captured: bool,
@@ -42,6 +43,9 @@ enum Memory<'a> {
 
 impl<'a> Workspace<'a> {
     /// `bytes` bytes for the work of `stream`; no memory if that is 0.
+    ///
+    /// # Errors
+    /// Out of memory, and what the caller's allocator fails with.
     pub fn new(stream: &'a Stream, bytes: usize) -> Result<Option<Self>> {
         Ok(match bytes {
             0 => None,
@@ -54,20 +58,20 @@ impl<'a> Workspace<'a> {
     }
 
     /// [`new`](Self::new), but never the caller's memory, which a call is given once.
-    pub fn of_graph(stream: &'a Stream, bytes: usize) -> Result<Self> {
+    pub(crate) fn of_graph(stream: &'a Stream, bytes: usize) -> Result<Self> {
         let (memory, is_captured) = Memory::new(stream, bytes, None)?;
         Ok(Self { memory, bytes, is_captured })
     }
 
     /// What its launches use.
     #[cfg(feature = "matmul-common")]
-    pub fn used(&self) -> Used {
+    pub(crate) fn used(&self) -> Used {
         Used { address: self.address(), bytes: self.bytes, is_captured: self.is_captured }
     }
 
     /// Whether the stream keeps a workspace of this size for the next call.
     #[cfg(feature = "matmul-common")]
-    pub fn is_kept(bytes: usize) -> bool {
+    pub(crate) fn is_kept(bytes: usize) -> bool {
         bytes <= MOST_KEPT
     }
 

@@ -35,7 +35,6 @@ impl Dtype {
     pub const FLOATS: &[Self] = &[Self::F32, Self::F16, Self::Bf16];
     /// Those of indices.
     pub const INTEGERS: &[Self] = &[Self::I32, Self::I64];
-
     /// Those of 8 bits.
     pub const BYTES: &[Self] = &[Self::I8, Self::E4m3, Self::E5m2];
 

@@ -127,6 +127,8 @@ pub enum Value {
     Dtype(Dtype),
     /// An axis, which counts from the end if it is negative, or all of them.
     Axis(Option<i64>),
+    /// One of several names: the chosen one, and all of them.
+    Choice(&'static str, &'static [&'static str]),
 }
 
 impl fmt::Display for Value {
@@ -138,6 +140,7 @@ impl fmt::Display for Value {
             Self::Dtype(dtype) => write!(f, "{dtype}"),
             Self::Axis(Some(axis)) => write!(f, "{axis}"),
             Self::Axis(None) => f.write_str("all"),
+            Self::Choice(name, _) => f.write_str(name),
         }
     }
 }
@@ -152,18 +155,45 @@ impl Options {
         Self(declaration.options.iter().map(|option| (option.name, option.default)).collect())
     }
 
+    /// The value of an option, to change.
+    fn find(&mut self, operation: &'static str, name: &str) -> Result<&mut Value> {
+        let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
+            let names = self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            let detail = format!("there is no option {name}; there are {names}");
+            return Err(Error::Unsupported { operation, detail });
+        };
+        Ok(&mut self.0[index].1)
+    }
+
+    /// Sets an option that is one of several names.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if there is no such option or name, or the option is no name.
+    pub fn choose(&mut self, operation: &'static str, name: &str, chosen: &str) -> Result<()> {
+        let known = self.find(operation, name)?;
+        let Value::Choice(_, names) = *known else {
+            let detail = format!("{name} is {known} by default, and takes no name ({chosen:?})");
+            return Err(Error::Unsupported { operation, detail });
+        };
+        let Some(chosen) = names.iter().find(|of| **of == chosen) else {
+            let detail = format!("{name} is {chosen:?}, and must be one of {}", names.join(", "));
+            return Err(Error::Unsupported { operation, detail });
+        };
+        *known = Value::Choice(chosen, names);
+        Ok(())
+    }
+
     /// Sets an option.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if there is no such option, or if it takes values of another type. A
     /// whole number is taken where a number is.
     pub fn set(&mut self, operation: &'static str, name: &str, value: Value) -> Result<()> {
-        let names = || self.0.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        if let Value::Choice(chosen, _) = value {
+            return self.choose(operation, name, chosen);
+        }
         let unsupported = |detail| Error::Unsupported { operation, detail };
-        let Some(index) = self.0.iter().position(|(known, _)| *known == name) else {
-            return Err(unsupported(format!("there is no option {name}; there are {}", names())));
-        };
-        let known = &mut self.0[index].1;
+        let known = self.find(operation, name)?;
         *known = match (*known, value) {
             (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
             (Value::Axis(_), Value::Int(axis)) => Value::Axis(Some(axis)),
@@ -186,6 +216,9 @@ impl Options {
             }
             (Value::Axis(_), other) => {
                 return Err(unsupported(format!("{name} is the number of an axis, not {other}")));
+            }
+            (Value::Choice(_, names), other) => {
+                return Err(unsupported(format!("{name} is one of {}, not {other}", names.join(", "))));
             }
         };
         Ok(())
@@ -247,6 +280,17 @@ impl Options {
     pub fn axis(&self, name: &str) -> Option<i64> {
         match self.get(name) {
             Value::Axis(axis) => axis,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is one of several names.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn choice(&self, name: &str) -> &'static str {
+        match self.get(name) {
+            Value::Choice(chosen, _) => chosen,
             other => panic!("the operation declares `{name}` as {other:?}"),
         }
     }

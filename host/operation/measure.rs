@@ -30,8 +30,8 @@ impl Measured {
     }
 }
 
-/// Measures a case of an operation on random elements, in operand sets that rotate. Operands that do
-/// not take `dtype` have the first type that they take.
+/// Measures a case of an operation on random elements, in operand sets that rotate. Operands that
+/// do not take `dtype` have the first type that they take.
 ///
 /// # Errors
 /// Those of the operation, and out of memory.

@@ -9,16 +9,19 @@
 mod array;
 mod declaration;
 pub mod harness;
+mod map;
 mod measure;
 mod repeat;
 
 pub use array::{Array, ArrayType, Dtype};
 pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
+pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};
+
+pub use crate::memory::Workspace;
 
 use crate::device::Rates;
 use crate::launch::{Grid, KernelArgs};
-use crate::memory::Workspace;
 use crate::module::{Module, Ptx};
 use crate::stream::Stream;
 use crate::{Device, Error, Result};
@@ -46,11 +49,6 @@ pub trait Operation: 'static {
     /// The estimated time of a plan in microseconds.
     fn cost(plan: &Self::Plan, problem: &Self::Problem, card: &Rates) -> f64;
 
-    /// Bytes of workspace that the plan for the problem uses on a card.
-    fn workspace(_problem: &Self::Problem, _card: &Rates) -> usize {
-        0
-    }
-
     /// The name of the plan's kernel.
     fn kernel(plan: &Self::Plan) -> &'static str;
 
@@ -74,18 +72,12 @@ pub trait Operation: 'static {
 pub struct Launcher<'a> {
     stream: &'a Stream,
     module: Module,
-    workspace: u64,
 }
 
 impl<'a> Launcher<'a> {
     /// The stream.
     pub const fn stream(&self) -> &'a Stream {
         self.stream
-    }
-
-    /// The address of the call's workspace, a multiple of 256; its contents are undefined.
-    pub const fn workspace(&self) -> u64 {
-        self.workspace
     }
 
     /// Launches a kernel of the operation's PTX on the stream.
@@ -131,16 +123,12 @@ pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Pl
 /// # Safety
 /// As for [`Operation::launch`].
 pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O::Call) -> Result<()> {
-    let bytes = O::workspace(problem, &stream.device().rates());
-    // Held until all has been launched.
-    let workspace = Workspace::new(stream, bytes)?;
-    let workspace = workspace.as_ref().map_or(0, Workspace::address);
     let launch = || {
         let plan = plan::<O>(stream.device(), problem)?;
         let module = stream.device().load(O::ptx())?;
         // SAFETY: the call's addresses are the problem's operands, on the stream's device.
-        unsafe { O::launch(&plan, problem, call, &Launcher { stream, module, workspace }) }
+        unsafe { O::launch(&plan, problem, call, &Launcher { stream, module }) }
     };
     // SAFETY: the caller's contract: the call's addresses are the problem's operands.
-    unsafe { repeat::repeated::<O>(stream, problem, call, workspace, launch) }
+    unsafe { repeat::repeated::<O>(stream, problem, call, launch) }
 }

@@ -26,8 +26,7 @@ type Plans<O> = HashMap<
 
 /// A call that was made, and its launches.
 struct Repeated<O: Operation> {
-    /// The problem, the call, and the address of its workspace.
-    key: (O::Problem, O::Call, u64),
+    key: (O::Problem, O::Call),
     on: [usize; 2],
     launches: Vec<Prepared>,
 }
@@ -64,8 +63,8 @@ pub(super) fn planned<O: Operation>(
     })
 }
 
-/// Launches what this thread launched for the same call with the same workspace on the same stream,
-/// or else calls `launch` and keeps its launches.
+/// Launches what this thread launched for the same call on the same stream, or else calls `launch`
+/// and keeps its launches.
 ///
 /// # Safety
 /// As for [`Operation::launch`].
@@ -73,7 +72,6 @@ pub(super) unsafe fn repeated<O: Operation>(
     stream: &Stream,
     problem: &O::Problem,
     call: &O::Call,
-    workspace: u64,
     launch: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let Backend::Gpu(gpu) = &stream.device().0 else { return launch() };
@@ -82,7 +80,7 @@ pub(super) unsafe fn repeated<O: Operation>(
     }
     let raw = stream.raw(gpu);
     let on = [std::ptr::from_ref(*gpu).addr(), raw.addr()];
-    let key = (*problem, *call, workspace);
+    let key = (*problem, *call);
     let mut hasher = Mix::default();
     (TypeId::of::<O>(), key, on).hash(&mut hasher);
     let place = (hasher.finish() % PLACES as u64) as usize;

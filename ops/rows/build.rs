@@ -2,10 +2,22 @@
 
 fn main() {
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
-    let operations: Vec<_> = ["cumsum", "norm", "quantize", "reduce", "softmax", "topk"]
-        .into_iter()
-        .filter(|operation| has(operation))
-        .collect();
+    let all = [
+        "activation",
+        "affine",
+        "cross_entropy",
+        "cumsum",
+        "embedding",
+        "norm",
+        "norm_backward",
+        "quantize",
+        "reduce",
+        "rope",
+        "softmax",
+        "softmax_backward",
+        "topk",
+    ];
+    let operations: Vec<_> = all.into_iter().filter(|operation| has(operation)).collect();
     if operations.is_empty() {
         return;
     }

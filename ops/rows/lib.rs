@@ -1,35 +1,56 @@
-//! Operations along rows: a folder and a feature each.
+//! Operations along rows and by elements: a folder and a feature each.
 //!
 //! Each folder has all of an operation: what it is and its builder (`mod.rs`), its kernel
 //! (`kernel.rs`), the way from a call to launches (`call.rs`), the float64 reference (`oracle.rs`)
 //! and its cases (`cases.rs`). The kernels are written with the row shapes of
 //! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is read
-//! once and written once.
+//! once and written once. Those by elements are maps of vectors.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
+#[cfg(feature = "activation")]
+pub mod activation;
+#[cfg(feature = "affine")]
+pub mod affine;
+#[cfg(feature = "cross_entropy")]
+pub mod cross_entropy;
 #[cfg(feature = "cumsum")]
 pub mod cumsum;
+#[cfg(feature = "embedding")]
+pub mod embedding;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod groups;
 #[cfg(feature = "norm")]
 pub mod norm;
+#[cfg(feature = "norm_backward")]
+pub mod norm_backward;
 #[cfg(any(feature = "cumsum", feature = "quantize", feature = "topk"))]
 pub mod place;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-#[allow(dead_code, reason = "each operation needs a part of it")]
+#[allow(dead_code, reason = "some operation needs it")]
 mod plan;
 #[cfg(feature = "quantize")]
 pub mod quantize;
 #[cfg(feature = "reduce")]
 pub mod reduce;
+#[cfg(feature = "rope")]
+pub mod rope;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod rows;
 #[cfg(feature = "softmax")]
 pub mod softmax;
+#[cfg(feature = "softmax_backward")]
+pub mod softmax_backward;
 #[cfg(feature = "topk")]
 pub mod topk;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
 mod host {
-    use moye::operation::{Declaration, Dtype};
+    use moye::operation::{Array, Call, Declaration, Dtype, Options, Value};
     use moye::{Device, Error, Ptx, Result, Stream};
 
     /// The kernels of the operations that features name.
@@ -37,12 +58,40 @@ mod host {
 
     /// The operations that features name.
     pub static OPERATIONS: &[&Declaration] = &[
-        #[cfg(feature = "softmax")]
-        &crate::softmax::SOFTMAX,
-        #[cfg(feature = "softmax")]
-        &crate::softmax::LOG_SOFTMAX,
+        #[cfg(feature = "activation")]
+        &crate::activation::SWIGLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::GEGLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::RELU2GLU,
+        #[cfg(feature = "activation")]
+        &crate::activation::BIAS_ACTIVATION,
+        #[cfg(feature = "affine")]
+        &crate::affine::ADD,
+        #[cfg(feature = "affine")]
+        &crate::affine::AXPBY,
+        #[cfg(feature = "affine")]
+        &crate::affine::CAST,
+        #[cfg(feature = "affine")]
+        &crate::affine::FULL_LIKE,
+        #[cfg(feature = "cross_entropy")]
+        &crate::cross_entropy::CROSS_ENTROPY,
+        #[cfg(feature = "cumsum")]
+        &crate::cumsum::CUMSUM,
+        #[cfg(feature = "embedding")]
+        &crate::embedding::EMBEDDING,
         #[cfg(feature = "norm")]
         &crate::norm::RMS_NORM,
+        #[cfg(feature = "norm")]
+        &crate::norm::LAYER_NORM,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::RMS_NORM_BACKWARD,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::LAYER_NORM_BACKWARD,
+        #[cfg(feature = "quantize")]
+        &crate::quantize::QUANTIZE,
+        #[cfg(feature = "quantize")]
+        &crate::quantize::DEQUANTIZE,
         #[cfg(feature = "reduce")]
         &crate::reduce::SUM,
         #[cfg(feature = "reduce")]
@@ -61,15 +110,39 @@ mod host {
         &crate::reduce::ARG_MAX,
         #[cfg(feature = "reduce")]
         &crate::reduce::ARG_MIN,
+        #[cfg(feature = "rope")]
+        &crate::rope::ROPE,
+        #[cfg(feature = "softmax")]
+        &crate::softmax::SOFTMAX,
+        #[cfg(feature = "softmax")]
+        &crate::softmax::LOG_SOFTMAX,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::SOFTMAX_BACKWARD,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::LOG_SOFTMAX_BACKWARD,
         #[cfg(feature = "topk")]
         &crate::topk::TOPK,
-        #[cfg(feature = "quantize")]
-        &crate::quantize::QUANTIZE,
-        #[cfg(feature = "quantize")]
-        &crate::quantize::DEQUANTIZE,
-        #[cfg(feature = "cumsum")]
-        &crate::cumsum::CUMSUM,
     ];
+
+    /// Computes an operation of operands and options on a stream.
+    ///
+    /// # Safety
+    /// Same contract as [`Declaration::run`], which holds for operands that pass the check.
+    pub(crate) unsafe fn run_declared(
+        declaration: &Declaration,
+        stream: &Stream,
+        operands: &[Option<Array>],
+        given: &[(&str, Value)],
+    ) -> Result<()> {
+        let mut options = Options::of(declaration);
+        for (name, value) in given {
+            options.set(declaration.name, name, *value)?;
+        }
+        let call = Call { operands, options: &options };
+        declaration.check(&call)?;
+        // SAFETY: the caller's contract; the operands pass the check.
+        unsafe { (declaration.run)(stream, &call) }
+    }
 
     /// Whether the buffers of a call are of the stream's device.
     pub(crate) fn check_devices(operation: &'static str, stream: &Stream, buffers: &[&Device]) -> Result<()> {
@@ -117,6 +190,16 @@ mod host {
     }
     pub(crate) use of_floats;
 
+    /// The value of an option that is an element type of floats.
+    pub(crate) fn float_option(operation: &'static str, options: &Options, name: &str) -> Result<Dtype> {
+        let dtype = options.dtype(name);
+        if Dtype::FLOATS.contains(&dtype) {
+            return Ok(dtype);
+        }
+        let detail = format!("{name} is {dtype}, and may be float32, float16 or bfloat16");
+        Err(Error::Unsupported { operation, detail })
+    }
+
     /// Calls `with` with the row-major places of each row along an axis.
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
         let axis = axis.rem_euclid(shape.len() as i64) as usize;
@@ -131,7 +214,8 @@ mod host {
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
-pub(crate) use host::{check_devices, each_row, of_floats, rounding};
+#[allow(unused_imports, reason = "some operation needs it")]
+pub(crate) use host::{check_devices, each_row, float_option, of_floats, rounding, run_declared};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

@@ -39,6 +39,7 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
                     Value::Dtype(value) => value.name().into_pyobject(py)?.into_any(),
                     Value::Axis(value) => value.into_pyobject(py)?.into_any(),
+                    Value::Choice(chosen, _) => chosen.into_pyobject(py)?.into_any(),
                 };
                 Ok((option.name, option.about, default))
             })
@@ -57,6 +58,10 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
     let mut options = Options::of(declaration);
     for (name, value) in given {
         let name: String = name.extract()?;
+        if let (true, Ok(chosen)) = (takes(declaration, &name) == NAME, value.extract::<String>()) {
+            options.choose(declaration.name, &name, &chosen).map_err(error::raised)?;
+            continue;
+        }
         let value = if value.is_instance_of::<PyBool>() {
             Value::Bool(value.extract()?)
         } else if let Some(dtype) = value.extract::<String>().ok().and_then(|name| Dtype::named(&name)) {
@@ -79,6 +84,9 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
 /// What an axis takes.
 const AXIS: &str = "an integer or None";
 
+/// What an option of several names takes.
+const NAME: &str = "a name";
+
 /// What an option takes, for messages.
 fn takes(declaration: &Declaration, name: &str) -> &'static str {
     let option = declaration.options.iter().find(|option| option.name == name);
@@ -88,6 +96,7 @@ fn takes(declaration: &Declaration, name: &str) -> &'static str {
         Some(Value::Bool(_)) => "True or False",
         Some(Value::Dtype(_)) => "the name of an element type",
         Some(Value::Axis(_)) => AXIS,
+        Some(Value::Choice(..)) => NAME,
         None => "an option of the operation",
     }
 }

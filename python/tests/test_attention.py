@@ -123,19 +123,26 @@ def test_sequences_of_variable_length_are_attended_to_each_by_itself():
             assert_close(result[:, :, a:b], alone)
 
 
-def test_a_cache_in_pages_gives_what_its_keys_give_in_a_row():
+@pytest.mark.parametrize("tokens, window", [(1, None), (4, None), (16, None), (256, None), (16, (5, None))])
+def test_a_cache_in_pages_gives_what_its_keys_give_in_a_row(tokens, window):
     q, k, v = qkv((2, 4, 2, 64), (2, 2, 48, 64))
-    lengths, table = np.int32([48, 19]), np.int32([[4, 1, 5], [2, 0, 99]])
-    paged = [np.full((6, 2, 16, 64), np.nan, np.float16) for _ in range(2)]
+    lengths, count = np.int32([48, 19]), -(-48 // tokens)
+    # Pages in no order, and those of no key are outside the cache.
+    table = np.random.default_rng(0).permutation(2 * count).astype(np.int32).reshape(2, count)
+    table[1, -(-19 // tokens) :] = 99
+    # The slots of no key, and the pages of keys that no query sees, hold anything.
+    paged = [np.full((2 * count, 2, tokens, 64), np.nan, np.float16) for _ in range(2)]
     for pages, rows in zip(paged, (k, v)):
-        for batch in range(2):
-            for i, page in enumerate(table[batch]):
-                if i * 16 < lengths[batch]:
-                    pages[page] = rows[batch, :, i * 16 : i * 16 + 16]
-    result = attend(q, *paged, causal=True, key_lengths=lengths, page_table=table, device="sim")
+        for batch, length in enumerate(lengths):
+            for key in range(length):
+                first_seen = 0 if window is None else length - len(q[0, 0]) - window[0]
+                if (key // tokens + 1) * tokens > first_seen:
+                    pages[table[batch, key // tokens], :, key % tokens] = rows[batch, :, key]
+    result = attend(q, *paged, causal=True, window=window, key_lengths=lengths, page_table=table, device="sim")
     for batch in range(2):
         one, keys = slice(batch, batch + 1), slice(0, lengths[batch])
-        assert_close(result[one], reference(q[one], k[one, :, keys], v[one, :, keys], causal=True)[0])
+        expected = reference(q[one], k[one, :, keys], v[one, :, keys], causal=True, window=window)[0]
+        assert_close(result[one], expected)
 
 
 def test_queries_of_several_lengths_share_a_cache_in_pages():

@@ -93,10 +93,11 @@ def test_gelu_is_exact_and_its_form_with_a_hyperbolic_tangent_has_its_own_name(n
     assert_close(moye.matmul(x, one, activation="gelu_tanh"), tanh, tolerance)
 
 
-def test_out_is_written_in_place_and_returned():
+@pytest.mark.parametrize("backwards", [False, True])
+def test_out_is_written_in_place_and_returned(backwards):
     a, b = operand((20, 30), "float64"), operand((30, 10), "float64", 1)
     whole = np.full((25, 40), 7.0)
-    out = whole[2:22, 3:33:3]
+    out = whole[21:1:-1, 30:2:-3] if backwards else whole[2:22, 3:33:3]
     assert moye.matmul(a, b, out=out) is out
     assert_close(out, reference(a, b))
     out[:] = 0

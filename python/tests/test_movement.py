@@ -47,6 +47,10 @@ def test_out_takes_the_elements_wherever_it_lies():
     assert moye.transpose(x, out=out[:, 2:7]).base is out
     np.testing.assert_array_equal(out[:, 2:7], x.T)
     assert (out[:, :2] == 0).all() and (out[:, 7:] == 0).all()
+    out[:] = 0
+    moye.copy(x, out=out[4::-1, 9:2:-1])
+    np.testing.assert_array_equal(out[4::-1, 9:2:-1], x)
+    assert (out[:, :3] == 0).all() and (out[5:] == 0).all()
 
 
 @pytest.mark.parametrize(

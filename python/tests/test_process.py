@@ -51,8 +51,8 @@ def test_a_simulation_is_interrupted_and_nothing_is_broken_afterwards():
         lambda: moye.matmul(x, x, out=out),
         lambda: moye.scaled_dot_product_attention(q, q, q),
     ):
-        # Half a second on an idle machine; the calls take minutes.
-        assert while_interrupted(call) < 5
+        # A tenth of a second; a loaded machine may delay one attempt, or two.
+        assert any(while_interrupted(call) < 0.5 for _ in range(3))
         assert (out == 7).all()
         check_product()
 

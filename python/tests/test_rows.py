@@ -46,6 +46,69 @@ def test_rms_norm_adds_the_residual_and_keeps_the_sum():
     assert error(y, h / np.sqrt((h**2).mean(-1, keepdims=True) + 1e-5) * w) < 1e-6
 
 
+def test_layer_norm_is_right_where_the_mean_is_large():
+    random = np.random.default_rng(4)
+    x = (1e4 + random.normal(size=(5, 1000))).astype(np.float32)
+    w, b = (random.normal(size=1000).astype(np.float32) for _ in range(2))
+    h = x.astype(np.float64)
+    normed = (h - h.mean(-1, keepdims=True)) / np.sqrt(h.var(-1, keepdims=True) + 1e-5)
+    assert error(moye.layer_norm(x, w, b, device="sim"), normed * w + b) < 1e-6
+    dw, db = np.empty_like(w), np.empty_like(b)
+    moye.layer_norm_backward(x, np.ones_like(x), w, dweight=dw, dbias=db, device="sim")
+    assert error(dw, normed.sum(0)) < 1e-5 and (db == 5).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_cross_entropy_takes_integers_as_targets_and_writes_the_gradient_over_the_logits(dtype):
+    x = np.random.default_rng(5).normal(size=(4, 50)).astype(np.float32)
+    targets = np.array([3, 49, -100, 0], dtype)
+    softmax = reference_softmax(x, -1)
+    lse = np.empty(4, np.float32)
+    loss = moye.cross_entropy(x, targets, lse=lse, dlogits=x, device="sim")
+    known = targets >= 0
+    picked = softmax[np.arange(4), np.where(known, targets, 0)]
+    assert loss.dtype == np.float32 and error(loss, np.where(known, -np.log(picked), 0)) < 1e-6
+    softmax[np.arange(4)[known], targets[known]] -= 1
+    assert error(x, softmax * known[:, None]) < 2e-6
+
+
+def test_gated_activations_are_those_of_float64_in_each_form():
+    x = np.random.default_rng(4).normal(size=(3, 66)).astype(np.float32)
+    wide = x.astype(np.float64)
+    silu = lambda x: x / (1 + np.exp(-x))
+    halves, pairs = silu(wide[:, :33]) * wide[:, 33:], silu(wide[:, ::2]) * wide[:, 1::2]
+    assert error(moye.swiglu(x, device="sim"), halves) < 2e-6
+    assert error(moye.swiglu(x, interleaved=True, device="sim"), pairs) < 2e-6
+    assert error(moye.swiglu(x[:, :33], x[:, 33:], device="sim"), halves) < 2e-6
+    tanh = 0.5 * wide * (1 + np.tanh(np.sqrt(2 / np.pi) * (wide + 0.044715 * wide**3)))
+    assert error(moye.geglu(x, x, approximate="tanh", device="sim"), tanh * wide) < 2e-6
+
+
+def test_sums_are_broadcast_and_casts_have_the_type_of_the_option():
+    x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.ones((2, 1, 4), np.float32)
+    assert (moye.add(x, y, alpha=0.5, device="sim") == x + 0.5 * y).all()
+    half = moye.cast(x, dtype="float16", device="sim")
+    assert half.dtype == np.float16 and (half == x).all()
+    assert (moye.full_like(x, value=2.5, device="sim") == 2.5).all()
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_embedding_gives_rows_of_zeros_for_what_is_no_row(dtype):
+    table = np.random.default_rng(5).normal(size=(10, 33)).astype(np.float16)
+    rows = moye.embedding(np.array([[3, -1], [10, 9]], dtype), table, device="sim")
+    assert (rows[0, 0] == table[3]).all() and (rows[1, 1] == table[9]).all()
+    assert (rows[0, 1] == 0).all() and (rows[1, 0] == 0).all()
+
+
+def test_rope_rotates_heads_in_place():
+    x = np.random.default_rng(6).normal(size=(5, 4, 32)).astype(np.float32)
+    positions = np.array([7, 0, 3, 1000, 2])
+    angles = positions[:, None] * 10000.0 ** (-np.arange(16) / 16)
+    z = (x[..., :16] + 1j * x[..., 16:]) * np.exp(1j * angles)[:, None]
+    assert moye.rope(x, positions, out=x, device="sim") is x
+    assert error(x, np.concatenate([z.real, z.imag], -1)) < 1e-6
+
+
 @pytest.mark.parametrize("axis", [None, 0, 1, -1])
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "argmax", "argmin"])
 def test_reductions_are_those_of_numpy_along_any_axis_and_of_all(name, axis):
@@ -102,6 +165,7 @@ def test_signature_and_documentation_come_from_the_declaration():
         (lambda x: moye.softmax(x.astype(np.int64), device="sim"), TypeError, "x has elements of int64, and must have float32, float16 or bfloat16"),
         (lambda x: moye.rms_norm(x, x[0, :5].copy(), device="sim"), ValueError, "weight has shape [5]"),
         (lambda x: moye.softmax(x, out=x[:2].copy(), device="sim"), ValueError, "out has shape [2, 6]"),
+        (lambda x: moye.bias_activation(x, activation="swish", device="sim"), ValueError, "must be one of none, relu"),
         (lambda x: moye.softmax(x, dim=1), TypeError, "softmax(): got an unexpected keyword argument 'dim'"),
     ],
 )

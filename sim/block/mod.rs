@@ -38,7 +38,7 @@ pub use collective::{ExitedLanes, warp_collective};
 pub(crate) use context::{BlockContext, Limits, RawFault, Traces, current, running, within_simulated_thread};
 pub(crate) use mbarrier::{MAX_COUNT, Mbarrier};
 pub(crate) use order::Permutation;
-pub(crate) use overflow::install as install_guard;
+pub(crate) use overflow::{SignalStack, install as install_guard};
 pub(crate) use panics::install_hook;
 pub(crate) use scheduler::Worker;
 pub(crate) use shared::SHARED_BASE;

@@ -17,10 +17,10 @@ pub(crate) fn stack_pointer() -> usize {
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub(crate) use guard::{Watched, install};
+pub(crate) use guard::{SignalStack, Watched, install};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-pub(crate) use unguarded::{Watched, install};
+pub(crate) use unguarded::{SignalStack, Watched, install};
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 mod unguarded {
@@ -29,6 +29,15 @@ mod unguarded {
 
     impl Watched {
         pub(crate) fn new<T>(_: &T, _: usize) -> Self {
+            Self
+        }
+    }
+
+    /// Without a handler no signal needs a stack.
+    pub(crate) struct SignalStack;
+
+    impl SignalStack {
+        pub(crate) fn of_this_thread() -> Self {
             Self
         }
     }
@@ -45,6 +54,7 @@ mod guard {
     use corosensei::trap::{CoroutineTrapHandler, TrapHandlerRegs};
     use std::cell::Cell;
     use std::ffi::{c_int, c_void};
+    use std::marker::PhantomData;
     use std::mem::MaybeUninit;
     use std::ptr;
     use std::sync::{Once, OnceLock};
@@ -77,6 +87,45 @@ mod guard {
         }
     }
 
+    /// A signal stack for this OS thread where it has none: `std` gives its threads one only in a
+    /// program that begins with Rust's `main`, not in a library of Python's.
+    pub(crate) struct SignalStack {
+        memory: Option<Box<[u8]>>,
+        /// It is of the thread that it was made on.
+        _thread: PhantomData<*const ()>,
+    }
+
+    impl SignalStack {
+        const BYTES: usize = 64 * 1024;
+
+        pub(crate) fn of_this_thread() -> Self {
+            let mut present = MaybeUninit::<libc::stack_t>::zeroed();
+            // SAFETY: with a null pointer the call only writes the present stack to the local.
+            let is_missing = unsafe {
+                libc::sigaltstack(ptr::null(), present.as_mut_ptr()) == 0
+                    && present.assume_init().ss_flags & libc::SS_DISABLE != 0
+            };
+            let mut memory = is_missing.then(|| vec![0; Self::BYTES].into_boxed_slice());
+            if let Some(memory) = &mut memory {
+                let stack =
+                    libc::stack_t { ss_sp: memory.as_mut_ptr().cast(), ss_flags: 0, ss_size: Self::BYTES };
+                // SAFETY: the memory lives until `drop`, on this thread, takes it away again.
+                unsafe { libc::sigaltstack(&raw const stack, ptr::null_mut()) };
+            }
+            Self { memory, _thread: PhantomData }
+        }
+    }
+
+    impl Drop for SignalStack {
+        fn drop(&mut self) {
+            if self.memory.is_some() {
+                let none = libc::stack_t { ss_sp: ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+                // SAFETY: no handler runs on the stack: this thread is here.
+                unsafe { libc::sigaltstack(&raw const none, ptr::null_mut()) };
+            }
+        }
+    }
+
     static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
     /// Installs, once in a process, a handler of the guard pages' signal. It passes on signals that
@@ -96,7 +145,7 @@ mod guard {
                 let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
                 action.sa_sigaction =
                     handle as unsafe extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
-                // On the signal stack that `std` gives every thread: the thread's own has no room.
+                // On the thread's `SignalStack`: the coroutine's own has no room.
                 action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
                 libc::sigemptyset(&raw mut action.sa_mask);
                 libc::sigaction(libc::SIGSEGV, &raw const action, ptr::null_mut());

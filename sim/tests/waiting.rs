@@ -278,6 +278,25 @@ fn a_thread_that_overruns_its_stack_is_a_fault_and_the_process_goes_on() {
     launch(&memory, 64).run(&sync_threads).unwrap();
 }
 
+/// The threads of a library of another language's program have no signal stack.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn an_overrun_is_a_fault_also_on_threads_without_a_signal_stack() {
+    let without = |_| {
+        let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        // SAFETY: no handler runs on the thread's signal stack.
+        assert_eq!(unsafe { libc::sigaltstack(&raw const none, std::ptr::null_mut()) }, 0);
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).start_handler(without).build().unwrap();
+    let memory = GlobalMemory::new();
+    let error = pool.install(|| {
+        fault(launch(&memory, 32).stack_bytes(64 * 1024), &|| {
+            std::hint::black_box(recurses(0));
+        })
+    });
+    assert_eq!(error.kind, FaultKind::StackOverrun { bytes: 64 * 1024 }, "{error}");
+}
+
 #[test]
 fn a_stack_that_the_host_has_no_memory_for_is_a_fault() {
     let memory = GlobalMemory::new();

@@ -2,6 +2,7 @@
 
 use super::TiledCopy;
 use super::cut::Cut;
+use super::partition::of_thread;
 use crate::algorithm::{
     FromRegisters, ReadBy, ToRegisters, WrittenBy, copy_if, copy_tiled, count_of, takes_predicates,
     whole_bytes,
@@ -12,9 +13,8 @@ use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
     Divisors, Engine, Fragment, IdentityOf, Input, OfTile, Output, Partitioned, RegistersMut, RegistersRef,
-    StaticLayout, Tensor, tables,
+    StaticLayout, Tensor, stand_in, tables,
 };
-use crate::tiling::or_raise;
 use core::marker::PhantomData;
 
 /// A tiled copy known at compile time, as a type: it partitions a kernel's tensors.
@@ -91,12 +91,23 @@ marker!(PartitionS PartitionD ThreadS ThreadD RetileOf);
 macro_rules! partition {
     ($part:ident $thread:ident $source:literal) => {
         impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $thread<L, C> {
-            const LAYOUT: Layout = or_raise!(Cut::<$source, L, C>::PARTS).mode(0);
+            const LAYOUT: Layout = match &Cut::<$source, L, C>::PARTS {
+                Ok(parts) => parts.mode(0),
+                Err(_) => stand_in(1),
+            };
         }
 
         impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for $part<L, C> {
-            const LAYOUT: Layout =
-                or_raise!(C::COPY.tiling().partition_whole_of(&Cut::<$source, L, C>::PARTS, &L::LAYOUT));
+            const LAYOUT: Layout = match of_thread(&Cut::<$source, L, C>::PARTS) {
+                Ok(part) => part,
+                Err(_) => stand_in(1 + L::LAYOUT.rank()),
+            };
+            const WHOLE: () = {
+                let whole = C::COPY.tiling().partition_whole_of(&Cut::<$source, L, C>::PARTS, &L::LAYOUT);
+                if let Err(error) = whole {
+                    error.raise();
+                }
+            };
             const ORIGIN: Divisors = L::ORIGIN.and(tables::steps($thread::<L, C>::LAYOUT));
             const SWIZZLE: Swizzle = L::SWIZZLE;
             const MOVED: u64 = tables::moved(L::MOVED, $thread::<L, C>::LAYOUT, L::SWIZZLE);
@@ -131,7 +142,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         E: Partitioned + Engine<Element = C::Element>,
         L: StaticLayout,
     {
-        const { PartitionS::<L, C>::LAYOUT };
+        const { PartitionS::<L, C>::WHOLE };
         let mut engine = tensor.into_engine();
         engine.shift::<ThreadS<L, C>>(self.thread);
         Tensor::from_engine(engine)
@@ -144,7 +155,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         E: Partitioned + Engine<Element = C::Element>,
         L: StaticLayout,
     {
-        const { PartitionD::<L, C>::LAYOUT };
+        const { PartitionD::<L, C>::WHOLE };
         let mut engine = tensor.into_engine();
         engine.shift::<ThreadD<L, C>>(self.thread);
         Tensor::from_engine(engine)

@@ -231,10 +231,7 @@ impl CopyTiling {
     /// # Errors
     /// As [`tidfrg`](Self::tidfrg).
     pub const fn partition(&self, end: End, tensor: Layout) -> Result<Layout, TilingError> {
-        match self.tidfrg(end, tensor) {
-            Ok(parts) => of_thread(&parts),
-            Err(error) => Err(error),
-        }
+        of_thread(&self.tidfrg(end, tensor))
     }
 
     /// [`partition`](Self::partition) of a tensor that the tile divides: of another one the last
@@ -253,12 +250,11 @@ impl CopyTiling {
         parts: &Result<Layout, TilingError>,
         tensor: &Layout,
     ) -> Result<Layout, TilingError> {
-        let parts = match parts {
-            Ok(parts) => parts,
-            Err(error) => return Err(*error),
-        };
-        let (tile, tiles) = (self.tile.size(), parts.extent(2));
-        if tile * tiles != tensor.size() {
+        let tile = self.tile.size();
+        if let Ok(cut) = parts
+            && tile * cut.extent(2) != tensor.size()
+        {
+            let tiles = cut.extent(2);
             return Err(TilingError::of(WHAT)
                 .str("the tile ")
                 .tuple(&self.tile)
@@ -322,7 +318,11 @@ const fn of_tiles(thrval: &Layout, tiles: Layout) -> Result<Layout, TilingError>
 
 /// `((value, repetition), REST_M, REST_N, ...)` of
 /// `(thread, (value, repetition), (REST_M, REST_N, ...))`.
-const fn of_thread(parts: &Layout) -> Result<Layout, TilingError> {
+pub(super) const fn of_thread(parts: &Result<Layout, TilingError>) -> Result<Layout, TilingError> {
+    let parts = match parts {
+        Ok(parts) => parts,
+        Err(error) => return Err(*error),
+    };
     let rest = parts.mode(2);
     if rest.rank() == 1 {
         // As in CuTe, the rest of a tensor of one mode stays a tuple of one.

@@ -22,5 +22,5 @@ impl<M: StaticTiledMma, O: OperandKind> Cut<(), M, O> {
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> Cut<L, M, O> {
     /// `((V, (THR_0, THR_1)), (value, (REST_0, REST_1)))`.
-    pub const PARTS: Result<Layout, TilingError> = M::MMA.tiling().thrfrg_whole(O::OPERAND, L::LAYOUT);
+    pub const PARTS: Result<Layout, TilingError> = M::MMA.tiling().thrfrg(O::OPERAND, L::LAYOUT);
 }

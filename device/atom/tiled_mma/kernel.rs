@@ -9,9 +9,10 @@ use crate::atom::mma::MmaAtom;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
-    Divisors, Engine, Fragment, IdentityOf, OfTile, Partitioned, StaticLayout, Tensor, one_tile, tables,
+    Divisors, Engine, Fragment, IdentityOf, OfTile, Partitioned, StaticLayout, Tensor, one_tile, stand_in,
+    tables,
 };
-use crate::tiling::or_raise;
+use crate::tiling::TilingError;
 use core::marker::PhantomData;
 
 /// A tiled MMA known at compile time, as a type: it partitions the operands of a product.
@@ -102,16 +103,34 @@ macro_rules! marker {
 marker!(PartitionMma ThreadMma);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for ThreadMma<L, M, O> {
-    const LAYOUT: Layout = or_raise!(M::MMA.tiling().by_thread_of(
+    const LAYOUT: Layout = match &Self::BY_THREAD {
+        Ok(parts) => parts.mode(0),
+        Err(_) => stand_in(1),
+    };
+}
+
+impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> ThreadMma<L, M, O> {
+    /// `(thread, (value, (REST_0, REST_1)))`.
+    const BY_THREAD: Result<Layout, TilingError> = M::MMA.tiling().by_thread_of(
         &Cut::<L, M, O>::PARTS,
         &Cut::<(), M, ()>::COORDINATES,
-        Cut::<(), M, O>::ALL_MODES
-    ))
-    .mode(0);
+        Cut::<(), M, O>::ALL_MODES,
+    );
 }
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for PartitionMma<L, M, O> {
-    const LAYOUT: Layout = or_raise!(of_thread(&Cut::<L, M, O>::PARTS));
+    const LAYOUT: Layout = match of_thread(&Cut::<L, M, O>::PARTS) {
+        Ok(part) => part,
+        Err(_) => stand_in(1 + L::LAYOUT.rank()),
+    };
+    const WHOLE: () = {
+        if let Err(error) = M::MMA.tiling().is_whole(O::OPERAND, &Cut::<L, M, O>::PARTS, &L::LAYOUT) {
+            error.raise();
+        }
+        if let Err(error) = &ThreadMma::<L, M, O>::BY_THREAD {
+            error.raise();
+        }
+    };
     const ORIGIN: Divisors = L::ORIGIN.and(tables::steps(ThreadMma::<L, M, O>::LAYOUT));
     const SWIZZLE: Swizzle = L::SWIZZLE;
     const MOVED: u64 = tables::moved(L::MOVED, ThreadMma::<L, M, O>::LAYOUT, L::SWIZZLE);
@@ -124,7 +143,11 @@ pub struct FragmentOf<L, M, O>(PhantomData<(L, M, O)>);
 marker!(FragmentOf);
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> StaticLayout for FragmentOf<L, M, O> {
-    const LAYOUT: Layout = or_raise!(fragment_of(O::OPERAND, &of_thread(&Cut::<L, M, O>::PARTS)));
+    const LAYOUT: Layout = match fragment_of(O::OPERAND, &of_thread(&Cut::<L, M, O>::PARTS)) {
+        Ok(fragment) => fragment,
+        Err(_) => stand_in(1 + L::LAYOUT.rank()),
+    };
+    const WHOLE: () = PartitionMma::<L, M, O>::WHOLE;
 }
 
 impl<L: StaticLayout, M: StaticTiledMma, O: OperandKind> OfTile for FragmentOf<L, M, O> {
@@ -152,7 +175,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfA>> {
         const { same_width::<E::Element, M::Atom, OfA>() };
-        const { PartitionMma::<L, M, OfA>::LAYOUT };
+        const { PartitionMma::<L, M, OfA>::WHOLE };
         self.part(tensor)
     }
 
@@ -163,7 +186,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfB>> {
         const { same_width::<E::Element, M::Atom, OfB>() };
-        const { PartitionMma::<L, M, OfB>::LAYOUT };
+        const { PartitionMma::<L, M, OfB>::WHOLE };
         self.part(tensor)
     }
 
@@ -173,7 +196,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self,
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfC>> {
-        const { PartitionMma::<L, M, OfC>::LAYOUT };
+        const { PartitionMma::<L, M, OfC>::WHOLE };
         self.part(tensor)
     }
 
@@ -184,7 +207,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self,
         tensor: Tensor<E, L>,
     ) -> Tensor<E, PartitionMma<L, M, OfD>> {
-        const { PartitionMma::<L, M, OfD>::LAYOUT };
+        const { PartitionMma::<L, M, OfD>::WHOLE };
         self.part(tensor)
     }
 
@@ -215,7 +238,7 @@ macro_rules! partition_fragments {
         {
             const { one_tile(stringify!($fragment), E::OPEN_AXES, &L::LAYOUT) };
             const { same_width::<E::Element, M::Atom, $kind>() };
-            const { FragmentOf::<L, M, $kind>::LAYOUT };
+            const { PartitionMma::<L, M, $kind>::WHOLE };
             // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }
@@ -261,7 +284,7 @@ macro_rules! fragments {
             $of: Storable,
         {
             const { one_tile(stringify!($name), E::OPEN_AXES, &L::LAYOUT) };
-            const { FragmentOf::<L, M, $kind>::LAYOUT };
+            const { PartitionMma::<L, M, $kind>::WHOLE };
             // SAFETY: the caller writes every element before it reads it.
             unsafe { Fragment::uninit() }
         }

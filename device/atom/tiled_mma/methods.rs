@@ -34,6 +34,7 @@ impl<P: StaticLayout, O: OperandKind> StaticLayout for StageOf<P, O> {
         let modes = if P::LAYOUT.rank() > 3 { 3 } else { P::LAYOUT.rank() };
         or_raise!(fragment_of(O::OPERAND, &Ok(P::LAYOUT.take(0, modes))))
     };
+    const WHOLE: () = P::WHOLE;
 }
 
 impl<M: StaticTiledMma> ThrMma<M> {
@@ -93,7 +94,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     where
         M::Atom: Operands<Accumulator: Fma>,
     {
-        const { AccumulatorOf::<L, M>::LAYOUT };
+        const { PartitionMma::<L, M, OfC>::WHOLE };
         Fragment::filled(Fma::ZERO)
     }
 
@@ -297,6 +298,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
         self,
         accumulator: &Fragment<T, L>,
     ) -> Tensor<RegistersRef<'_, T>, Reordered<L, PartitionMma<IdentityOf<L::Tile>, M, OfA>>> {
+        const { PartitionMma::<IdentityOf<L::Tile>, M, OfA>::WHOLE };
         const { same_threads(&ThreadMma::<IdentityOf<L::Tile>, M, OfA>::LAYOUT, &L::Threads::LAYOUT) };
         accumulator.view_as()
     }

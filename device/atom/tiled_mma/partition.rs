@@ -309,9 +309,23 @@ impl MmaTiling {
     /// [`thrfrg`](Self::thrfrg) of a tensor that the tile divides: of another one the last tiles
     /// would reach beyond it.
     pub(crate) const fn thrfrg_whole(&self, operand: Operand, tensor: Layout) -> Result<Layout, TilingError> {
-        let parts = match self.thrfrg(operand, tensor) {
+        let parts = self.thrfrg(operand, tensor);
+        match self.is_whole(operand, &parts, &tensor) {
+            Ok(()) => parts,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the tile divides the tensor, given its [`thrfrg`](Self::thrfrg).
+    pub(super) const fn is_whole(
+        &self,
+        operand: Operand,
+        parts: &Result<Layout, TilingError>,
+        tensor: &Layout,
+    ) -> Result<(), TilingError> {
+        let parts = match parts {
             Ok(parts) => parts,
-            Err(error) => return Err(error),
+            Err(error) => return Err(*error),
         };
         // Where an operand is in shared memory, all threads of an atom have all its elements.
         let atom = self.layout(operand);
@@ -323,7 +337,7 @@ impl MmaTiling {
                 .str(" of the operand ")
                 .str(operand.name())
                 .str(" does not divide the tensor ")
-                .layout(&tensor)
+                .layout(tensor)
                 .str(", of which it would take ")
                 .int(parts.size())
                 .str(" elements of ")
@@ -331,7 +345,7 @@ impl MmaTiling {
                 .str(": take a tensor whose extents are multiples of the tile's, fewer atoms side by side, or a permutation that \
                       names each element once"));
         }
-        Ok(parts)
+        Ok(())
     }
 
     /// `(V, (THR_0, THR_1))` of an operand with the mode that it does not have put in, standing

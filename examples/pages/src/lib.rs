@@ -1,5 +1,5 @@
-//! Kernels of a page each, on the public API alone: attention, reductions along rows, and a product
-//! with an epilogue of its own.
+//! Kernels of a page each, on the public API alone: attention, reductions along rows, an elementwise
+//! function, and a product with a custom epilogue.
 #![no_std]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![allow(non_snake_case, reason = "CuTe's names")]
@@ -10,5 +10,6 @@ pub mod attention_hopper;
 pub mod gated;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod gated_tma;
+pub mod map;
 pub mod rmsnorm;
 pub mod softmax;

@@ -1,11 +1,13 @@
 //! The pages on the simulator against f64 accumulators, on sizes that are not multiples of a tile.
 
+use moye_device::algorithm::{MAP_THREADS, MapModes, MapOperand};
 use moye_device::half::{bf16, f16};
 use moye_device::kernel::Kernel;
 use moye_device::memory::{Element, Global, GlobalMut};
 use moye_sim::memory::Allocation;
 use moye_sim::{Dim3, GlobalMemory, Launch};
 use pages::attention::{BLK, attention_bf16_64, attention_bf16_128, attention_f16_64, attention_f16_128};
+use pages::map::{gate_bf16, gate_f32};
 use pages::rmsnorm::{rmsnorm_bf16, rmsnorm_f32};
 use pages::softmax::{BLK_M, softmax_bf16, softmax_f32};
 
@@ -215,4 +217,49 @@ fn rmsnorm<T: Real>(kernel: Kernel<(Global<T>, Global<T>, GlobalMut<T>, u32, u32
 fn rmsnorm_is_that_of_float64_on_rows_of_any_length() {
     rmsnorm(rmsnorm_f32, 1e-6);
     rmsnorm(rmsnorm_bf16, 4e-3);
+}
+
+fn gate<T: Real>(
+    kernel: Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, MapModes<3>)>,
+    [m, n]: [usize; 2],
+    ld: usize,
+    limit: f64,
+) {
+    // `y` is a row and `z` a column.
+    let (x, y, z) = (numbers::<T>(m * ld, 8), numbers::<T>(n, 9), numbers::<T>(m, 10));
+    let want: Vec<f64> = (0..m * n)
+        .map(|i| {
+            let (row, column) = (i / n, i % n);
+            x[row * ld + column].value() / (1.0 + (-y[column].value()).exp()) + z[row].value()
+        })
+        .collect();
+    let memory = GlobalMemory::new();
+    let [dx, dy, dz] = [("x", &x), ("y", &y), ("z", &z)].map(|(name, values)| upload(&memory, name, values));
+    let out = upload(&memory, "out", &vec![T::of(77.0); m * ld]);
+    let strides = [[ld as i64, 1], [0, 1], [1, 0], [ld as i64, 1]];
+    let operand = |k: usize, memory: &Allocation| MapOperand {
+        address: memory.address(),
+        bytes: T::BYTES,
+        strides: &strides[k],
+    };
+    let inputs = [operand(0, &dx), operand(1, &dy), operand(2, &dz)];
+    for launch in MapModes::launches(&[m, n], inputs, operand(3, &out)) {
+        let [x, y, z] = launch.inputs.map(Global::from_address);
+        let arguments = (x, y, z, GlobalMut::from_address(launch.out), launch.modes);
+        // SAFETY: the buffers hold the operands.
+        unsafe { kernel.simulate(&memory, launch.modes.blocks(), MAP_THREADS, arguments) }.unwrap();
+    }
+    let got = download::<T>(&out, m * ld);
+    let results = got.iter().enumerate().filter(|(i, _)| i % ld < n).map(|(_, value)| value.value());
+    let case = format!("{} of {m} x {n}, {ld} apart", kernel.name());
+    is_near(results, &want, limit, &case);
+    assert!(got.iter().enumerate().all(|(i, value)| i % ld < n || *value == T::of(77.0)), "{case}: padding");
+}
+
+#[test]
+fn an_elementwise_function_is_that_of_float64_on_vectors_and_elements() {
+    for (shape, ld) in [([5, 100], 104), ([3, 1027], 1040), ([4, 33], 33), ([1, 1], 1)] {
+        gate(gate_f32, shape, ld, 1e-6);
+        gate(gate_bf16, shape, ld, 4e-3);
+    }
 }

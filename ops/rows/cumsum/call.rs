@@ -1,9 +1,9 @@
 //! From a call to launches.
 
 use super::kernel::{CumsumKernels, THREADS};
+use crate::groups::{self, Mode};
 use crate::of_floats;
 use crate::place::Place;
-use crate::plan::{self, Mode};
 use moye::operation::{self, Call, Launcher, Operation};
 use moye::{Error, Grid, Ptx, Rates, Result, Stream};
 use moye_device::memory::{Global, GlobalMut};
@@ -83,7 +83,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let others = (0..x.shape.len()).filter(|&mode| mode != axis);
     let modes: Vec<Mode<2>> =
         others.map(|mode| (x.shape[mode], arrays.map(|array| array.strides[mode]))).collect();
-    let [groups, rows] = plan::groups_and_rows(NAME, x, plan::joined(modes))?;
+    let [groups, rows] = groups::groups_and_rows(NAME, x, groups::joined(modes))?;
     let columns = i32::try_from(x.shape[axis]).map_err(|_| {
         let detail = format!("rows have {} elements, and may have {}; split them", x.shape[axis], i32::MAX);
         Error::Unsupported { operation: NAME, detail }

@@ -19,7 +19,7 @@ mod host {
     use super::call::NAME;
     use super::kernel::CumsumKernels;
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Call, Declaration, OperandOf, OptionOf, Options, Role, Value};
+    use moye::operation::{Array, Declaration, OperandOf, OptionOf, Role, Value};
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     /// Cumulative sums along an axis.
@@ -102,14 +102,11 @@ mod host {
         /// writes those of `y`.
         pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
             crate::check_devices(NAME, stream, &[self.x.device(), y.device()])?;
-            let mut options = Options::of(&CUMSUM);
-            options.set(NAME, "exclusive", Value::Bool(self.exclusive))?;
             let operands = [Some(Array::of(NAME, &self.x)?), Some(Array::of_mut(NAME, y)?)];
-            let call = Call { operands: &operands, options: &options };
-            CUMSUM.check(&call)?;
+            let options = [("exclusive", Value::Bool(self.exclusive))];
             // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
             // for other streams.
-            unsafe { (CUMSUM.run)(stream, &call) }
+            unsafe { crate::run_declared(&CUMSUM, stream, &operands, &options) }
         }
     }
 }

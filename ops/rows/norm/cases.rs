@@ -3,7 +3,7 @@
 use moye::operation::{Case, Value};
 
 /// With and without weight and residual, rows shorter and longer than each shape of kernels.
-pub const CASES: &[Case] = &[
+pub const RMS_NORM: &[Case] = &[
     Case::new(&[Some(&[1, 1]), None, None]),
     Case::new(&[Some(&[3, 5]), Some(&[5]), None]).options(&[("eps", Value::Float(1e-5))]),
     Case::new(&[Some(&[17, 256]), None, Some(&[17, 256])]),
@@ -15,8 +15,21 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[1, 40_000]), Some(&[40_000]), None]),
 ];
 
+/// The same with bias, and rows whose mean is far larger than their deviation.
+pub const LAYER_NORM: &[Case] = &[
+    Case::new(&[Some(&[1, 1]), None, None, None]),
+    Case::new(&[Some(&[3, 5]), Some(&[5]), Some(&[5]), None]).options(&[("eps", Value::Float(1e-2))]),
+    Case::new(&[Some(&[17, 256]), None, Some(&[256]), Some(&[17, 256])]),
+    Case::new(&[Some(&[2, 3, 576]), Some(&[576]), None, Some(&[2, 3, 576])]),
+    Case::new(&[Some(&[5, 1000]), Some(&[1000]), Some(&[1000]), None]).ranges(&[("x", 1e4, 1e4 + 4.0)]),
+    Case::new(&[Some(&[2, 1025]), Some(&[1025]), Some(&[1025]), None]),
+    Case::new(&[Some(&[0, 7]), Some(&[7]), None, None]),
+    Case::new(&[Some(&[2, 8200]), Some(&[8200]), None, None]).ranges(&[("x", -1e4, -1e4 + 4.0)]),
+    Case::new(&[Some(&[1, 40_000]), Some(&[40_000]), Some(&[40_000]), None]).ranges(&[("x", 1e4, 1e4 + 4.0)]),
+];
+
 /// 64 MB and more of bf16.
-pub const BENCH: &[Case] = &[
+pub const BENCH_RMS_NORM: &[Case] = &[
     Case::new(&[Some(&[131_072, 128]), Some(&[128]), None]),
     Case::new(&[Some(&[32_768, 1024]), Some(&[1024]), None]),
     Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), None]),
@@ -25,4 +38,14 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[4096, 32_768]), Some(&[32_768]), None]),
     Case::new(&[Some(&[512, 131_072]), Some(&[131_072]), None]),
     Case::new(&[Some(&[256, 262_144]), Some(&[262_144]), None]),
+];
+
+/// Bias and weight, 64 MB and more of bf16.
+pub const BENCH_LAYER_NORM: &[Case] = &[
+    Case::new(&[Some(&[131_072, 128]), Some(&[128]), Some(&[128]), None]),
+    Case::new(&[Some(&[32_768, 1024]), Some(&[1024]), Some(&[1024]), None]),
+    Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), Some(&[4096]), None]),
+    Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), Some(&[4096]), Some(&[16_384, 4096])]),
+    Case::new(&[Some(&[8192, 8192]), Some(&[8192]), Some(&[8192]), None]),
+    Case::new(&[Some(&[4096, 32_768]), Some(&[32_768]), Some(&[32_768]), None]),
 ];

@@ -4,18 +4,20 @@
 use moye_device::algorithm::*;
 use moye_device::prelude::*;
 
-/// `h = x + residual`; `y = h / sqrt(mean(h^2) + eps) * weight`, along rows; a block for each
-/// `C::ROWS` rows, or a cluster for each row. Without `residual` or `weight` their address is 0.
-/// `h` is written to `sum` unless its address is 0.
+/// `h = x + residual`; `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias` along rows
+/// with `center`, else `y = h / sqrt(mean(h^2) + eps) * weight + bias`; a block for each `C::ROWS`
+/// rows, or a cluster for each row. Without `residual`, `weight` or `bias` their address is 0. `h`
+/// is written to `sum` unless its address is 0.
 ///
 /// # Safety
-/// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `ld[0..4]` apart; `weight` holds
-/// `n`. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is at most `C::COLUMNS`, times
-/// the blocks of a cluster. What is written is the same as, or disjoint from, each of the others.
+/// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `ld[x, r, y, s]` apart; `weight`
+/// and `bias` hold `n`, `ld[w, b]` apart. Rows, `weight` and `bias` are aligned to `C::ALIGN`
+/// bytes, and `n` is at most `C::COLUMNS`, times the blocks of a cluster. What is written is the
+/// same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
     shared = (scratch: SharedArray<f32, RowScratch>),
-    instances = rms_norm<
+    instances = norm<
         f32 | f16 | bf16,
         Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
@@ -23,28 +25,33 @@ use moye_device::prelude::*;
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
     >,
-    table = RmsNormKernels
+    table = NormKernels
 )]
-pub unsafe fn rms_norm<T: Element + Convert<f32>, C: RowShape>(
+pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
     x: Global<T>,
-    residual: Global<T>,
     weight: Global<T>,
+    bias: Global<T>,
+    residual: Global<T>,
     y: GlobalMut<T>,
     sum: GlobalMut<T>,
     m: u32,
     n: u32,
     ldx: RowStride,
+    ldw: RowStride,
+    ldb: RowStride,
     ldr: RowStride,
     ldy: RowStride,
     lds: RowStride,
     eps: f32,
+    center: bool,
 ) where
     f32: Convert<T>,
 {
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let (gX, gY) = (team.rows(x, (m, n), ldx), team.rows(y, (m, n), ldy)); // (BLK_M, BLK_N)
-    let mut tXrX = team.load(&load.partition_s(gX)); // (CPY, CPY_M, CPY_N)
+    let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
+    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
     if residual.address() != 0 {
         let gR = team.rows(residual, (m, n), ldr); // (BLK_M, BLK_N)
         team.apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
@@ -53,12 +60,25 @@ pub unsafe fn rms_norm<T: Element + Convert<f32>, C: RowShape>(
         let gS = team.rows(sum, (m, n), lds); // (BLK_M, BLK_N)
         team.store(&tXrX, &load.partition_d(gS));
     }
+    if center {
+        // The second mean is the rounding error of the first, which is large beside the deviations
+        // where the mean is.
+        for _ in 0..2 {
+            let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
+            tXrX.apply_rows(&mean, |x, mean| x - mean);
+            team.fill_outside(&mut tXrX, &tXgX, 0.0);
+        }
+    }
     let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
     let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
     tXrX.apply_rows(&scale, |x, scale| x * scale);
     if weight.address() != 0 {
-        let gW = team.rows(weight, (m, n), RowStride { row: 0, element: 1 }); // (BLK_M, BLK_N), of equal rows
+        let gW = team.rows(weight, (m, n), ldw); // (BLK_M, BLK_N), of equal rows
         team.apply_loaded(&mut tXrX, &load.partition_s(gW), |x, w| x * w);
+    }
+    if bias.address() != 0 {
+        let gB = team.rows(bias, (m, n), ldb); // (BLK_M, BLK_N), of equal rows
+        team.apply_loaded(&mut tXrX, &load.partition_s(gB), f32::add);
     }
     team.store(&tXrX, &load.partition_d(gY));
 }

@@ -1,6 +1,9 @@
-//! RMSNorm along the last axis: `h = x + residual`, `y = h / sqrt(mean(h^2) + eps) * weight`.
+//! RMSNorm and LayerNorm along the last axis, of `h = x + residual`.
 //!
-//! Elements are f32, f16 or bf16, computed in f32. The sum `h` is kept in `sum`, if a call has it.
+//! RMSNorm is `y = h / sqrt(mean(h^2) + eps) * weight`, LayerNorm
+//! `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias`. Elements are f32, f16 or bf16,
+//! computed in f32; the variance is that of the deviations from the mean, which are exact to the
+//! last bits however large the mean is. The sum `h` is kept in `sum`, if a call has it.
 
 pub mod kernel;
 
@@ -16,62 +19,94 @@ pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::kernel::RmsNormKernels;
+    use super::kernel::NormKernels;
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Call, Declaration, OperandOf, OptionOf, Options, Role, Value};
-    use moye::{Device, Matrix, MatrixMut, Result, Stream};
+    use crate::rows::TypedCall;
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
+    use moye::{Device, Error, Matrix, MatrixMut, Result, Stream};
+
+    const X: OperandOf =
+        OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
+    const WEIGHT: OperandOf =
+        OperandOf::new(Role::Optional, "weight", "a factor for each column, of the type of x");
+    const BIAS: OperandOf = OperandOf::new(Role::Optional, "bias", "added to each column, of the type of x");
+    const RESIDUAL: OperandOf =
+        OperandOf::new(Role::Optional, "residual", "added to x first, of its shape and type");
+    const OUT: OperandOf = OperandOf::new(Role::Result, "out", "the result, of the shape and type of x");
+    const SUM: OperandOf =
+        OperandOf::new(Role::OptionalResult, "sum", "x + residual, of the shape and type of x");
 
     /// RMSNorm along the last axis.
     pub static RMS_NORM: Declaration = Declaration {
         name: "rms_norm",
         summary: "x, with the residual added, divided by the root of the mean of its squares along the last axis",
-        operands: &[
-            OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides"),
-            OperandOf::new(Role::Optional, "weight", "a factor for each column, of the type of x"),
-            OperandOf::new(Role::Optional, "residual", "added to x first, of its shape and type"),
-            OperandOf::new(Role::Result, "out", "the result, of the shape and type of x"),
-            OperandOf::new(Role::OptionalResult, "sum", "x + residual, of the shape and type of x"),
-        ],
+        operands: &[X, WEIGHT, RESIDUAL, OUT, SUM],
         options: &[OptionOf {
             name: "eps",
             about: "added to the mean of the squares",
             default: Value::Float(1e-6),
         }],
-        results: call::results,
-        run: call::run,
-        explain: call::explain,
-        reference: oracle::rms_norm,
+        results: |inputs, _| call::results(inputs, false),
+        // SAFETY: the same contract.
+        run: |stream, call| unsafe { call::run(stream, call, false) },
+        explain: |stream, call| call::explain(stream, call, false),
+        reference: |inputs, options| oracle::norm(inputs, options, false),
         tolerance: oracle::tolerance,
-        cases: cases::CASES,
-        bench: cases::BENCH,
+        cases: cases::RMS_NORM,
+        bench: cases::BENCH_RMS_NORM,
     };
 
-    /// RMSNorm of the rows of a matrix.
+    /// LayerNorm along the last axis.
+    pub static LAYER_NORM: Declaration = Declaration {
+        name: "layer_norm",
+        summary: "x, with the residual added, less its mean along the last axis, divided by its standard deviation",
+        operands: &[X, WEIGHT, BIAS, RESIDUAL, OUT, SUM],
+        options: &[OptionOf { name: "eps", about: "added to the variance", default: Value::Float(1e-5) }],
+        results: |inputs, _| call::results(inputs, true),
+        // SAFETY: the same contract.
+        run: |stream, call| unsafe { call::run(stream, call, true) },
+        explain: |stream, call| call::explain(stream, call, true),
+        reference: |inputs, options| oracle::norm(inputs, options, true),
+        tolerance: oracle::tolerance,
+        cases: cases::LAYER_NORM,
+        bench: cases::BENCH_LAYER_NORM,
+    };
+
+    /// RMSNorm or LayerNorm of the rows of a matrix.
     ///
     /// ```
-    /// use moye::{Device, Matrix, MatrixMut};
-    /// use moye_rows::norm::RmsNorm;
+    /// use moye::{Device, Error, Matrix, MatrixMut};
+    /// use moye_rows::norm::Norm;
     ///
     /// let device = Device::sim();
-    /// let x = device.upload(&[3.0f32, -3.0, 0.5, 0.5])?;
+    /// let x = device.upload(&[3.0f32, -3.0, 2.5, 0.5])?;
     /// let mut y = device.alloc_uninit::<f32>(4)?;
-    /// let norm = RmsNorm::new(Matrix::row_major(&x, 2, 2)?).eps(0.0);
-    /// norm.run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
-    /// assert_eq!(y.download()?, [1.0, -1.0, 1.0, 1.0]);
+    /// let x = Matrix::row_major(&x, 2, 2)?;
+    /// Norm::rms(x.clone()).eps(0.0).run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
+    /// assert_eq!(y.download()?[..2], [1.0, -1.0]);
+    /// Norm::layer(x).eps(0.0).run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
+    /// assert_eq!(y.download()?, [1.0, -1.0, 1.0, -1.0]);
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone, Debug)]
-    pub struct RmsNorm<'a, T: RmsNormKernels> {
+    pub struct Norm<'a, T: NormKernels> {
         x: Matrix<'a, T>,
         weight: Option<Matrix<'a, T>>,
+        bias: Option<Matrix<'a, T>>,
         residual: Option<Matrix<'a, T>>,
         eps: f32,
+        center: bool,
     }
 
-    impl<'a, T: RmsNormKernels> RmsNorm<'a, T> {
+    impl<'a, T: NormKernels> Norm<'a, T> {
         /// RMSNorm of each row of `x`.
-        pub fn new(x: Matrix<'a, T>) -> Self {
-            Self { x, weight: None, residual: None, eps: 1e-6 }
+        pub fn rms(x: Matrix<'a, T>) -> Self {
+            Self { x, weight: None, bias: None, residual: None, eps: 1e-6, center: false }
+        }
+
+        /// LayerNorm of each row of `x`.
+        pub fn layer(x: Matrix<'a, T>) -> Self {
+            Self { eps: 1e-5, center: true, ..Self::rms(x) }
         }
 
         /// A factor for each column: a matrix of one row.
@@ -80,13 +115,20 @@ mod host {
             Self { weight: Some(weight), ..self }
         }
 
+        /// Added to each column by LayerNorm: a matrix of one row. RMSNorm refuses it.
+        #[must_use]
+        pub fn bias(self, bias: Matrix<'a, T>) -> Self {
+            Self { bias: Some(bias), ..self }
+        }
+
         /// A matrix of the shape of `x` that is added to it first.
         #[must_use]
         pub fn residual(self, residual: Matrix<'a, T>) -> Self {
             Self { residual: Some(residual), ..self }
         }
 
-        /// What is added to the mean of the squares, 1e-6 by default.
+        /// What is added to the mean of the squares or the variance: by default 1e-6 for RMSNorm,
+        /// 1e-5 for LayerNorm.
         #[must_use]
         pub fn eps(self, eps: f32) -> Self {
             Self { eps, ..self }
@@ -106,7 +148,7 @@ mod host {
         /// Computes it on a stream, and writes `x + residual` to `sum`.
         ///
         /// # Errors
-        /// As for [`RmsNorm::run`].
+        /// As for [`Norm::run`].
         ///
         /// # Safety
         /// Until the work is complete, no other stream writes the elements of what is read, or
@@ -117,33 +159,19 @@ mod host {
             y: &mut MatrixMut<'_, T>,
             sum: Option<&mut MatrixMut<'_, T>>,
         ) -> Result<()> {
-            let mut options = Options::of(&RMS_NORM);
-            options.set("rms_norm", "eps", Value::Float(self.eps.into()))?;
-            let array = |matrix: &Matrix<'a, T>| Array::of("rms_norm", matrix);
-            let weight = self.weight.as_ref().map(|weight| {
-                let mut row = array(weight)?;
-                if row.shape[0] == 1 {
-                    row.shape.remove(0);
-                    row.strides.remove(0);
-                }
-                Ok::<_, moye::Error>(row)
-            });
-            let mut devices = vec![self.x.device(), y.device()];
-            devices.extend([&self.weight, &self.residual].into_iter().flatten().map(Matrix::device));
-            devices.extend(sum.as_ref().map(|sum| sum.device()));
-            crate::check_devices("rms_norm", stream, &devices)?;
-            let operands = [
-                Some(array(&self.x)?),
-                weight.transpose()?,
-                self.residual.as_ref().map(array).transpose()?,
-                Some(Array::of_mut("rms_norm", y)?),
-                sum.map(|sum| Array::of_mut("rms_norm", sum)).transpose()?,
-            ];
-            let call = Call { operands: &operands, options: &options };
-            RMS_NORM.check(&call)?;
-            // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
-            // for other streams.
-            unsafe { (RMS_NORM.run)(stream, &call) }
+            let declaration = if self.center { &LAYER_NORM } else { &RMS_NORM };
+            let mut call = TypedCall::new(declaration, stream)
+                .option("eps", Value::Float(self.eps.into()))?
+                .read(&self.x)?
+                .read_row(self.weight.as_ref())?;
+            if self.center {
+                call = call.read_row(self.bias.as_ref())?;
+            } else if self.bias.is_some() {
+                let detail = "it has no bias; leave it out, or use Norm::layer".to_owned();
+                return Err(Error::Unsupported { operation: declaration.name, detail });
+            }
+            // SAFETY: the caller's contract.
+            unsafe { call.read(self.residual.as_ref())?.write(y)?.write(sum)?.run() }
         }
     }
 }

@@ -1,21 +1,25 @@
-//! RMSNorm in float64.
+//! RMSNorm and LayerNorm in float64.
 
 use moye::operation::{ArrayType, Dtype, Options};
 
-/// The result, and the sum of x and the residual.
-pub fn rms_norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>> {
-    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+/// The result, and the sum of x and the residual. The inputs are x, weight, with `center` bias, and
+/// residual.
+pub fn norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, center: bool) -> Vec<Vec<f64>> {
     let values = |index: usize| inputs[index].as_ref().map(|(_, values)| values);
-    let sum: Vec<f64> = match values(2) {
-        Some(residual) => x.iter().zip(residual).map(|(x, r)| x + r).collect(),
-        None => x.clone(),
-    };
+    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+    let (weight, bias) = (values(1), if center { values(2) } else { None });
+    let mut sum = x.clone();
+    if let Some(residual) = values(inputs.len() - 1) {
+        sum.iter_mut().zip(residual).for_each(|(sum, r)| *sum += r);
+    }
     let mut y = vec![0.0; x.len()];
     crate::each_row(&ty.shape, -1, |row| {
-        let mean = row.iter().map(|&place| sum[place].powi(2)).sum::<f64>() / row.len() as f64;
-        let scale = 1.0 / (mean + options.float("eps")).sqrt();
-        for (column, &place) in row.iter().enumerate() {
-            y[place] = sum[place] * scale * values(1).map_or(1.0, |weight| weight[column]);
+        let mean = |f: &dyn Fn(f64) -> f64| row.iter().map(|&at| f(sum[at])).sum::<f64>() / row.len() as f64;
+        let mid = if center { mean(&|x| x) } else { 0.0 };
+        let scale = 1.0 / (mean(&|x| (x - mid).powi(2)) + options.float("eps")).sqrt();
+        for (column, &at) in row.iter().enumerate() {
+            let factor = scale * weight.map_or(1.0, |weight| weight[column]);
+            y[at] = (sum[at] - mid) * factor + bias.map_or(0.0, |bias| bias[column]);
         }
     });
     vec![y, sum]

@@ -1,10 +1,10 @@
 //! From a call to launches.
 
 use super::kernel::{self, Code, DequantizeKernels, QuantizeKernels, Step, THREADS, Tiles};
+use crate::groups::{self, Mode};
 use crate::of_floats;
 use crate::place::Place;
-use crate::plan::{self, Mode};
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
+use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options, Workspace};
 use moye::{Error, Grid, Ptx, Rates, Result, Stream};
 use moye_device::memory::{Global, GlobalMut};
 use std::marker::PhantomData;
@@ -30,6 +30,8 @@ struct Problem {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Arguments {
     addresses: [u64; 3],
+    /// The address of the tiles' magnitudes if all have one scale.
+    magnitudes: u64,
     strides: [Place; 3],
 }
 
@@ -61,10 +63,6 @@ impl<T: QuantizeKernels> Operation for Quantize<T> {
         0.0
     }
 
-    fn workspace(problem: &Problem, _: &Rates) -> usize {
-        if problem.is_one { 4 * problem.magnitudes() as usize } else { 0 }
-    }
-
     fn kernel(_: &()) -> &'static str {
         T::KERNELS[0].name()
     }
@@ -76,7 +74,7 @@ impl<T: QuantizeKernels> Operation for Quantize<T> {
         let launch = |step: Step| {
             let (x, q) = (Global::from_address(x), GlobalMut::from_address(q));
             let (scales, magnitudes) =
-                (GlobalMut::from_address(scales), GlobalMut::from_address(on.workspace()));
+                (GlobalMut::from_address(scales), GlobalMut::from_address(call.magnitudes));
             let arguments = (x, q, scales, magnitudes, tiles, step as u32, of_x, of_q, of_scales);
             // SAFETY: the caller's contract; the workspace holds the magnitudes.
             unsafe { on.launch(&T::KERNELS[0], Grid::new((blocks, problem.matrices), THREADS), arguments) }
@@ -199,10 +197,7 @@ pub fn dequantized(
 ) -> Result<Vec<ArrayType>> {
     let [q, scales] = [0, 1].map(|index| inputs[index].clone().expect("checked: it is not optional"));
     tile_of_scales(name, &q.shape, &scales.shape)?;
-    let dtype = options.dtype("dtype");
-    if !Dtype::FLOATS.contains(&dtype) {
-        return unsupported(name, format!("dtype is {dtype}, and may be float32, float16 or bfloat16"));
-    }
+    let dtype = crate::float_option(name, options, "dtype")?;
     Ok(vec![ArrayType { dtype, shape: q.shape }])
 }
 
@@ -219,7 +214,7 @@ fn problem(name: &'static str, arrays: [&Array; 3], tile: TileOf) -> Result<(Pro
     let (columns, last) = (x.shape[rank - 1], stride(rank - 1));
     let others = if by_rows { rank - 2 } else { rank - 1 };
     let modes: Vec<Mode<3>> = (0..others).map(|mode| (x.shape[mode], stride(mode))).collect();
-    let [mut matrices, mut rows] = plan::groups_and_rows(name, x, plan::joined(modes))?;
+    let [mut matrices, mut rows] = groups::groups_and_rows(name, x, groups::joined(modes))?;
     if by_rows {
         if matrices.0 > 1 {
             return unsupported(
@@ -268,7 +263,7 @@ fn problem(name: &'static str, arrays: [&Array; 3], tile: TileOf) -> Result<(Pro
     };
     let tiles = Tiles { rows: rows.0, columns, tile_rows, tile_columns, threads, code: code as u32, aligned };
     let strides = [0, 1, 2].map(|i| Place { group: matrices.1[i], row: rows.1[i], element: last[i] });
-    let arguments = Arguments { addresses: arrays.map(|array| array.address), strides };
+    let arguments = Arguments { addresses: arrays.map(|array| array.address), magnitudes: 0, strides };
     Ok((Problem { tiles, matrices: matrices.0, is_one }, arguments))
 }
 
@@ -282,8 +277,13 @@ pub unsafe fn quantize(name: &'static str, stream: &Stream, call: &Call<'_>) -> 
         return Ok(());
     }
     let tile = tile_of(name, call.options)?;
-    let (problem, arguments) = problem(name, [x, call.operand(1), call.operand(2)], tile)?;
-    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    let (problem, mut arguments) = problem(name, [x, call.operand(1), call.operand(2)], tile)?;
+    let bytes = if problem.is_one { 4 * problem.magnitudes() as usize } else { 0 };
+    // Held until all has been launched.
+    let work = Workspace::new(stream, bytes)?;
+    arguments.magnitudes = work.as_ref().map_or(0, Workspace::address);
+    // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
+    // workspace has room for the magnitudes.
     unsafe { of_floats!(name, x.dtype, T => operation::run::<Quantize<T>>(stream, &problem, &arguments)) }
 }
 

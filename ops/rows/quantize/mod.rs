@@ -22,7 +22,7 @@ pub use host::*;
 mod host {
     use super::kernel::QuantizeKernels;
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     const SCALES: &str =
@@ -177,16 +177,15 @@ mod host {
                 scales.shape.pop();
                 scales.strides.pop();
             }
-            let mut options = Options::of(&QUANTIZE);
-            options.set(name, "dtype", Value::Dtype(q.dtype))?;
-            options.set(name, "tile_rows", Value::Int(rows))?;
-            options.set(name, "tile_columns", Value::Int(columns))?;
+            let options = [
+                ("dtype", Value::Dtype(q.dtype)),
+                ("tile_rows", Value::Int(rows)),
+                ("tile_columns", Value::Int(columns)),
+            ];
             let operands = [Some(Array::of(name, &self.x)?), Some(q), Some(scales)];
-            let call = Call { operands: &operands, options: &options };
-            QUANTIZE.check(&call)?;
             // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
             // for other streams.
-            unsafe { (QUANTIZE.run)(stream, &call) }
+            unsafe { crate::run_declared(&QUANTIZE, stream, &operands, &options) }
         }
     }
 }

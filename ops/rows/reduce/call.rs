@@ -1,9 +1,9 @@
 //! From a call to launches.
 
 use super::kernel::{ReduceKernels, Rows, Rule, Share, THREADS};
+use crate::groups::{self, Mode, joined};
 use crate::of_floats;
-use crate::plan::{self, Mode, joined};
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
+use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options, Workspace};
 use moye::{Error, Grid, Ptx, Rates, Result, Stream};
 use moye_device::algorithm::RowStride;
 use moye_device::memory::{Global, GlobalMut};
@@ -80,6 +80,8 @@ struct Plan {
 struct Arguments {
     x: u64,
     y: u64,
+    /// The address of the states between two launches.
+    states: u64,
     stride: RowStride,
     /// The distances of two groups in `x`, in `y`, and in row-major order.
     group: [i64; 3],
@@ -152,10 +154,6 @@ impl<T: ReduceKernels> Operation for Reduce<T> {
         0.0
     }
 
-    fn workspace(problem: &Problem, card: &Rates) -> usize {
-        Plan::new(problem, card).states(problem) as usize * problem.kind.reduction().1
-    }
-
     fn kernel(plan: &Plan) -> &'static str {
         T::KERNELS[plan.kind.reduction().0].name()
     }
@@ -167,8 +165,7 @@ impl<T: ReduceKernels> Operation for Reduce<T> {
         let launch = |share: Share, slices: u32, x: u64, shape: Rows| {
             let blocks = (shape.rows.div_ceil(share.rows()), slices, shape.groups);
             let shape = Rows { share: share as u32, ..shape };
-            let arguments =
-                (Global::from_address(x), y, GlobalMut::from_address(on.workspace()), shape, rule);
+            let arguments = (Global::from_address(x), y, GlobalMut::from_address(call.states), shape, rule);
             // SAFETY: the caller's contract; the workspace holds a state for each row and slice.
             unsafe { on.launch(kernel, Grid::new(blocks, THREADS), arguments) }
         };
@@ -205,7 +202,7 @@ impl<T: ReduceKernels> Operation for Reduce<T> {
             ..shape
         };
         let share = if columns > 256 { Share::Block } else { Share::Warp };
-        launch(share, 1, on.workspace(), second)
+        launch(share, 1, call.states, second)
     }
 }
 
@@ -255,7 +252,7 @@ fn problem(name: &'static str, kind: Kind, call: &Call<'_>) -> Result<(Problem, 
             (all.pop().unwrap_or((1, [1, 0, 0])), all)
         }
     };
-    let [groups, rows] = plan::groups_and_rows(name, x, others)?;
+    let [groups, rows] = groups::groups_and_rows(name, x, others)?;
     if columns.0 > i32::MAX as usize {
         let detail = format!("rows have {} elements, and may have {}; split them", columns.0, i32::MAX);
         return Err(Error::Unsupported { operation: name, detail });
@@ -273,6 +270,7 @@ fn problem(name: &'static str, kind: Kind, call: &Call<'_>) -> Result<(Problem, 
     let arguments = Arguments {
         x: x.address,
         y: y.address,
+        states: 0,
         stride: RowStride { row: rows.1[0], element },
         group: groups.1,
         result: rows.1[1],
@@ -290,9 +288,14 @@ pub unsafe fn run(name: &'static str, kind: Kind, stream: &Stream, call: &Call<'
     if call.operand(1).elements() == 0 {
         return Ok(());
     }
-    let (problem, arguments) = problem(name, kind, call)?;
+    let (problem, mut arguments) = problem(name, kind, call)?;
     let dtype = call.operand(0).dtype;
-    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    let states = Plan::new(&problem, &stream.device().rates()).states(&problem) as usize;
+    // Held until all has been launched.
+    let work = Workspace::new(stream, states * kind.reduction().1)?;
+    arguments.states = work.as_ref().map_or(0, Workspace::address);
+    // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
+    // workspace has room for the states.
     unsafe { of_floats!(name, dtype, T => operation::run::<Reduce<T>>(stream, &problem, &arguments)) }
 }
 

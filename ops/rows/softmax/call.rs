@@ -2,108 +2,50 @@
 
 use super::kernel::SoftmaxKernels;
 use crate::of_floats;
-use crate::plan::{self, Plan, Problem, RowsOf};
-use moye::operation::{self, Call, Launcher, Operation};
-use moye::{Ptx, Rates, Result, Stream};
-use moye_device::algorithm::RowStride;
-use moye_device::memory::{Global, GlobalMut};
+use crate::rows::{Operand, RowArray, RowKernel, RowLaunch, RowsOf};
+use moye::operation::Call;
+use moye::{Result, Stream};
 use std::marker::PhantomData;
 
 /// Softmax of elements `T`.
 struct Softmax<T>(PhantomData<T>);
 
-/// Addresses and scalars of a launch.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Arguments {
-    x: u64,
-    y: u64,
-    ldx: RowStride,
-    ldy: RowStride,
-    /// The bits of an f32.
-    scale: u32,
-    log: bool,
-}
-
-impl<T: SoftmaxKernels> Operation for Softmax<T> {
-    type Problem = Problem;
-    type Plan = Plan;
-    type Call = Arguments;
+impl<T: SoftmaxKernels> RowKernel<2> for Softmax<T> {
     const NAME: &'static str = "softmax";
+    /// `scale`, and whether the result is the logarithm.
+    type Scalars = (u32, bool);
 
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
+    fn name(instance: usize) -> &'static str {
+        T::KERNELS[instance].name()
     }
 
-    fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
-        plan::candidates(problem, card)
-    }
-
-    fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        plan::cost(plan, problem, card, 2.0)
-    }
-
-    fn kernel(plan: &Plan) -> &'static str {
-        T::KERNELS[plan.instance].name()
-    }
-
-    unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let Arguments { x, y, ldx, ldy, scale, log } = *call;
-        let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
-        let arguments = (x, y, problem.rows, problem.columns, ldx, ldy, f32::from_bits(scale), log);
-        // SAFETY: the caller's contract; the plan holds whole rows of this alignment.
-        unsafe { on.launch(&T::KERNELS[plan.instance], plan.grid(problem), arguments) }
+    unsafe fn launch(on: &RowLaunch<'_>, [x, y]: [RowArray; 2], (scale, log): (u32, bool)) -> Result<()> {
+        let (m, n, scale) = (on.rows, on.columns, f32::from_bits(scale));
+        let arguments = (x.read(), y.write(), m, n, x.stride, y.stride, scale, log);
+        // SAFETY: the arrays hold the rows.
+        unsafe { on.launch(T::KERNELS, arguments) }
     }
 }
 
-/// Computes a call of softmax.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn softmax(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { run("softmax", stream, call, false) }
-}
-
-/// Computes a call of log-softmax.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn log_softmax(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { run("log_softmax", stream, call, true) }
-}
-
-/// Computes a call of either.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -> Result<()> {
-    let rows = rows(name, call)?;
-    if rows.rows == 0 || rows.columns == 0 {
-        return Ok(());
-    }
+fn rows(name: &'static str, call: &Call<'_>) -> Result<RowsOf<2>> {
     let x = call.operand(0);
-    let scale = (call.options.float("scale") as f32).to_bits();
-    let problem = rows.problem(name, x.dtype, stream.device())?;
-    for addresses in &rows.launches {
-        let (ldx, ldy) = (rows.strides[0], rows.strides[1]);
-        let arguments = Arguments { x: addresses[0], y: addresses[1], ldx, ldy, scale, log };
-        // SAFETY: the call's arrays are on the stream's device until the work is complete.
-        unsafe {
-            of_floats!(name, x.dtype, T => operation::run::<Softmax<T>>(stream, &problem, &arguments)?);
-        }
-    }
-    Ok(())
+    let axis = x.axis(name, call.options.int("axis"))?;
+    RowsOf::new(name, [Operand::Rows(Some(x)), Operand::Rows(call.operands[1].as_ref())], axis)
+}
+
+/// Computes softmax, or its logarithm.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, log: bool) -> Result<()> {
+    let rows = rows(name, call)?;
+    let scalars = ((call.options.float("scale") as f32).to_bits(), log);
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    of_floats!(name, rows.dtype, T => unsafe { rows.run::<Softmax<T>>(name, stream, |_| scalars) })
 }
 
 /// The kernel that computes a call.
 pub fn explain(name: &'static str, stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    let (dtype, device) = (call.operand(0).dtype, stream.device());
-    let problem = rows(name, call)?.problem(name, dtype, device)?;
-    Ok(of_floats!(name, dtype, T => Softmax::<T>::kernel(&operation::plan::<Softmax<T>>(device, &problem)?)))
-}
-
-fn rows(name: &'static str, call: &Call<'_>) -> Result<RowsOf> {
-    let (x, y) = (call.operand(0), call.operand(1));
-    RowsOf::new(name, &[x, y], x.axis(name, call.options.int("axis"))?)
+    let rows = rows(name, call)?;
+    of_floats!(name, rows.dtype, T => rows.explain::<Softmax<T>>(name, stream))
 }

@@ -19,7 +19,8 @@ pub use host::*;
 mod host {
     use super::kernel::SoftmaxKernels;
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Declaration, OperandOf, OptionOf, Options, Role, Value};
+    use crate::rows::TypedCall;
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     const OPERANDS: &[OperandOf] = &[
@@ -42,7 +43,8 @@ mod host {
         operands: OPERANDS,
         options: OPTIONS,
         results: |inputs, _| Ok(vec![inputs[0].clone().expect("checked: x is not optional")]),
-        run: call::softmax,
+        // SAFETY: the same contract.
+        run: |stream, call| unsafe { call::run("softmax", stream, call, false) },
         explain: |stream, call| call::explain("softmax", stream, call),
         reference: |inputs, options| oracle::softmax(inputs, options, false),
         tolerance: oracle::tolerance,
@@ -54,7 +56,8 @@ mod host {
     pub static LOG_SOFTMAX: Declaration = Declaration {
         name: "log_softmax",
         summary: "the logarithm of softmax: scale * x less the logarithm of the sum of its exponentials",
-        run: call::log_softmax,
+        // SAFETY: the same contract.
+        run: |stream, call| unsafe { call::run("log_softmax", stream, call, true) },
         explain: |stream, call| call::explain("log_softmax", stream, call),
         reference: |inputs, options| oracle::softmax(inputs, options, true),
         ..SOFTMAX
@@ -117,19 +120,11 @@ mod host {
         /// Until the work is complete, no other stream writes the elements of `x`, or reads or
         /// writes those of `y`.
         pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            let (declaration, operation) = match self.log {
-                true => (&LOG_SOFTMAX, "log_softmax"),
-                false => (&SOFTMAX, "softmax"),
-            };
-            let mut options = Options::of(declaration);
-            options.set(operation, "scale", Value::Float(self.scale.into()))?;
-            let operands = [Some(Array::of(operation, &self.x)?), Some(Array::of_mut(operation, y)?)];
-            crate::check_devices(operation, stream, &[self.x.device(), y.device()])?;
-            let call = moye::operation::Call { operands: &operands, options: &options };
-            declaration.check(&call)?;
-            // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
-            // for other streams.
-            unsafe { (declaration.run)(stream, &call) }
+            let declaration = if self.log { &LOG_SOFTMAX } else { &SOFTMAX };
+            let call =
+                TypedCall::new(declaration, stream).option("scale", Value::Float(self.scale.into()))?;
+            // SAFETY: the caller's contract.
+            unsafe { call.read(&self.x)?.write(y)?.run() }
         }
     }
 }

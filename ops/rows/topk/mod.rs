@@ -20,7 +20,7 @@ mod host {
     use super::call::NAME;
     use super::kernel::TopKKernels;
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     /// The greatest elements along an axis.
@@ -122,15 +122,12 @@ mod host {
         ) -> Result<()> {
             crate::check_devices(NAME, stream, &[self.x.device(), values.device(), indices.device()])?;
             let (values, indices) = (Array::of_mut(NAME, values)?, Array::of_mut(NAME, indices)?);
-            let mut options = Options::of(&TOPK);
-            options.set(NAME, "k", Value::Int(self.k as i64))?;
-            options.set(NAME, "int32", Value::Bool(indices.dtype == Dtype::I32))?;
+            let int32 = Value::Bool(indices.dtype == Dtype::I32);
+            let options = [("k", Value::Int(self.k as i64)), ("int32", int32)];
             let operands = [Some(Array::of(NAME, &self.x)?), Some(values), Some(indices)];
-            let call = Call { operands: &operands, options: &options };
-            TOPK.check(&call)?;
             // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
             // for other streams.
-            unsafe { (TOPK.run)(stream, &call) }
+            unsafe { crate::run_declared(&TOPK, stream, &operands, &options) }
         }
     }
 }

@@ -28,6 +28,8 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
             kernel.count_where(|name| name.starts_with("ldmatrix") && name.contains(".trans") == trans)
         };
         assert!(loads(true) > 0 && loads(false) > 0, "{name}: {:?}", kernel.instructions);
+        // A soft cap is exact to a few units in the last place.
+        assert_eq!(kernel.count("tanh.approx"), 0, "{name}: {:?}", kernel.instructions);
         seen[usize::from(name.starts_with("decode_"))] += 1;
     }
     for kernel in module("sm_90a").kernels.iter().filter(|kernel| is_of(&kernel.name)) {
@@ -47,6 +49,9 @@ fn attention_multiplies_on_tensor_cores_alone_and_loads_by_asynchronous_copies()
             "{name}: {:?}",
             kernel.instructions
         );
+        // A soft cap is within 2^-11 of its value, whatever the cap: the instruction's relative error.
+        let tanh = kernel.count("tanh.approx");
+        assert_eq!(tanh > 0, name.ends_with("_general"), "{name}: {:?}", kernel.instructions);
         if name.starts_with("hopper_e4m3_") {
             // V is transposed from one array of shared memory to another.
             for part in ["ldmatrix.sync.aligned.m8n8.x4.trans", "prmt", "stmatrix"] {

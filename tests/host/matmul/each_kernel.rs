@@ -1,8 +1,8 @@
 //! Every kernel by name, also kernels that a device never chooses.
 
 use crate::case::{Case, Order, Scaled, check};
-use crate::common::devices;
 use crate::common::product::Number;
+use crate::common::{devices, in_turn};
 use crate::shared_tiles;
 use crate::{Setup, asked};
 use half::{bf16, f16};
@@ -28,14 +28,15 @@ where
     T::Scalar: Into<f64> + From<i8> + Convert<U>,
 {
     for device in devices() {
-        for kernel in asked(setup, &device, |product, device| product.kernels(device)) {
+        let kernels = asked(setup, &device, |product, device| product.kernels(device));
+        for (number, kernel) in kernels.into_iter().enumerate() {
             // Rows of whole pieces of 16 bytes in A and B. More than a tile of 64; few rows and
             // columns, many stages of K, which are for small tiles; more rows than a tile of 256,
             // whose warpgroups have them below each other twice; a ring of stages filled more than
             // twice.
             let shapes = [
                 (true, (80, 144, 208)),
-                (kernel.contains("_64x64"), (16, 32, 1936)),
+                (kernel.contains("_64x64"), (16, 32, if device.is_gpu() { 1936 } else { 976 })),
                 (kernel.contains("_tn_256x128"), (472, 144, 208)),
                 (kernel.ends_with("_tma"), (136, 264, 152)),
             ];
@@ -64,12 +65,19 @@ where
                 // In registers, where C is not read: rows of C that TMA stores or that are whole
                 // words, and others.
                 let smooth = |activation| if kernel.contains("_s8_") { Activation::Relu } else { activation };
-                for (between, offset, bias, activation) in [
+                // On the simulator a kernel has one of each kind of rows, and the next the others.
+                for (turn, (between, offset, bias, activation)) in [
                     (8, 0, true, smooth(Activation::Gelu)),
                     (8, 0, false, Activation::Relu),
                     (5, 3, false, smooth(Activation::Silu)),
                     (5, 3, true, Activation::None),
-                ] {
+                ]
+                .into_iter()
+                .enumerate()
+                {
+                    if !in_turn(&device, number + turn, 2) {
+                        continue;
+                    }
                     let finished = Case {
                         kernel: Some(kernel),
                         offsets: [0, 0, offset],
@@ -139,6 +147,9 @@ where
                         ..Case::new(shape, [a, b, c])
                     };
                     check(&device, &case, bound, i as u64, setup);
+                    if !in_turn(&device, i, 3) {
+                        continue;
+                    }
                     let plain = Case { kernel: Some(kernel), alpha: 2.0, ..Case::new(shape, [a, b, c]) };
                     check(&device, &plain, bound, i as u64, setup);
                 }
@@ -210,6 +221,9 @@ fn of_f32_that_transpose_an_operand_take_any_k() {
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
                 // Rows that begin at any number are rearranged first.
+                if !in_turn(&device, i, 2) {
+                    continue;
+                }
                 let anywhere = Case { kernel: Some(kernel), ..Case::new(shape, orders(kernel, 0)) };
                 check::<f32, f32>(&device, &anywhere, 2e-6, i as u64, |product| product);
             }
@@ -279,6 +293,9 @@ fn of_f32_that_tma_loads_take_any_k() {
                     ..Case::new(shape, [a, b, c])
                 };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
+                if !in_turn(&device, i, 2) {
+                    continue;
+                }
                 let (m, n, k) = shape;
                 let case = Case { shape: (n, m, k), orders: transposed, ..case };
                 check::<f32, f32>(&device, &case, 2e-6, i as u64, |product| product);
@@ -293,8 +310,12 @@ fn of_f32_that_tma_loads_take_any_k() {
 fn of_f32_take_extents_that_end_within_words() {
     for device in devices() {
         let older = ["sgemm_nt", "sgemm_nt_128x128", "sgemm_nn", "sgemm_tt"];
-        for kernel in older.into_iter().chain(f32_by_tma(&device)) {
-            for (i, (splits, batches)) in [(1, 1), (3, 1), (1, 2), (3, 2)].into_iter().enumerate() {
+        for (number, kernel) in older.into_iter().chain(f32_by_tma(&device)).enumerate() {
+            for (i, (splits, batches)) in [(1, 1), (3, 2), (1, 2), (3, 1)].into_iter().enumerate() {
+                // On the simulator one of each number of parts and of batches.
+                if !in_turn(&device, number + i / 2, 2) {
+                    continue;
+                }
                 let case = Case {
                     kernel: Some(kernel),
                     splits: Some(splits),

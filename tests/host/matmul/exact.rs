@@ -45,6 +45,10 @@ where
         assert!(sums.iter().all(|sum| sum.abs() <= 256), "sums are not whole in bf16: draw smaller numbers");
         for device in devices() {
             for kernel in asked(setup, &device, |product, device| product.kernels(device)) {
+                // Kernels of large tiles have as many stages in the first shape.
+                if !device.is_gpu() && m < 64 && !kernel.contains("_64x") {
+                    continue;
+                }
                 let [order_a, order_b, order_c] = orders(kernel, 8);
                 let (placed_a, strides_a) = placed(&a, (m, k), order_a, of);
                 let (placed_b, strides_b) = placed(&b, (k, n), order_b, of);

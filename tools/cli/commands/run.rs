@@ -4,6 +4,7 @@ use super::input::NpyFile;
 use super::output::Output;
 use super::{DeviceArgument, progress, transfer};
 use anyhow::{Result, anyhow};
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
@@ -55,6 +56,10 @@ fn command(declaration: &'static Declaration) -> Command {
                 .value_parser(value_parser!(i64))
                 .help(format!("{} (default: all)", option.about)),
             Value::Bool(_) => argument.action(ArgAction::SetTrue).help(option.about),
+            Value::Choice(chosen, names) => argument
+                .value_name("NAME")
+                .value_parser(PossibleValuesParser::new(names))
+                .help(format!("{} (default: {chosen})", option.about)),
         }
     };
     let command = Command::new(declaration.name)
@@ -169,6 +174,12 @@ impl Run {
                     .and_then(|name| Dtype::named(name))
                     .map(Value::Dtype),
                 Value::Bool(_) => Some(Value::Bool(matches.get_flag(option.name))),
+                Value::Choice(..) => {
+                    if let Some(chosen) = matches.get_one::<String>(option.name) {
+                        options.choose(declaration.name, option.name, chosen)?;
+                    }
+                    None
+                }
             };
             if let Some(value) = value {
                 options.set(declaration.name, option.name, value)?;

@@ -11,6 +11,20 @@ fn moye_new(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_moye")).arg("new").args(arguments).current_dir(folder).output().unwrap()
 }
 
+/// A new crate of this name, with the versions that are downloaded.
+fn new_crate(folder: &Path, name: &str) -> PathBuf {
+    let output = moye_new(folder, &[name]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let krate = folder.join(name);
+    keep_versions(&krate);
+    krate
+}
+
+fn keep_versions(krate: &Path) {
+    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+    fs::copy(lock, krate.join("Cargo.lock")).unwrap();
+}
+
 /// Cargo in the new crate. It shares the target directory of this test, so that what is built is
 /// not built again.
 fn cargo(krate: &Path, arguments: &[&str]) -> String {
@@ -59,11 +73,9 @@ fn a_new_crate_passes_its_tests_and_its_program_runs_with_no_gpu_and_no_network(
         assert!(said.contains(part), "`{part}` is missing: {said}");
     }
     let krate = folder.path().join("row-sums");
+    keep_versions(&krate);
     assert!(krate.join(".cargo/config.toml").is_file() && krate.join(".github/workflows/ci.yml").is_file());
 
-    // The versions that are downloaded.
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
-    fs::copy(lock, krate.join("Cargo.lock")).unwrap();
     let tested = cargo(&krate, &["test", "--offline", "--quiet"]);
     assert!(tested.contains("test result: ok. 2 passed"), "{tested}");
     let ran = cargo(&krate, &["run", "--offline", "--quiet"]);
@@ -79,10 +91,7 @@ fn a_new_crate_passes_its_tests_and_its_program_runs_with_no_gpu_and_no_network(
 #[test]
 fn a_mistake_in_a_layout_is_a_short_error_at_its_line_in_the_editor_and_by_cargo_kernels() {
     let folder = TempDir::new().unwrap();
-    assert!(moye_new(folder.path(), &["mistaken-rows"]).status.success());
-    let krate = folder.path().join("mistaken-rows");
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
-    fs::copy(lock, krate.join("Cargo.lock")).unwrap();
+    let krate = new_crate(folder.path(), "mistaken-rows");
     let source = fs::read_to_string(krate.join("src/lib.rs")).unwrap();
     // 32 threads with 4 numbers each do not divide a row of 100.
     fs::write(krate.join("src/lib.rs"), source.replace("layout!((4, 128))", "layout!((4, 100))")).unwrap();
@@ -93,9 +102,24 @@ fn a_mistake_in_a_layout_is_a_short_error_at_its_line_in_the_editor_and_by_cargo
     assert!(said.contains("100") && said.contains("128"), "{said}");
     assert!(said.lines().take(8).any(|text| text.contains(&format!("src/lib.rs:{line}:"))), "{said}");
     assert!(said.lines().count() <= 30, "{said}");
+    // Code generation for the host finds it too, which shows the mistake alone.
+    let output = ran(&krate, &["build", "--lib", "--offline", "--quiet", "--color=never"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.matches("error[").count(), 1, "{said}");
+    assert!(said.lines().take(30).any(|text| text.contains(&format!("src/lib.rs:{line}:"))), "{said}");
+    assert!(said.lines().count() <= 45, "{} lines: {said}", said.lines().count());
     // The editor's settings name the same feature.
     let editor = fs::read_to_string(krate.join("rust-analyzer.toml")).unwrap();
     assert!(editor.contains("[cargo]\nfeatures = [\"gpu\"]"), "{editor}");
+}
+
+#[test]
+fn crates_of_every_kind_of_name_compile() {
+    let folder = TempDir::new().unwrap();
+    // Both separators, the template's own name in another, a crate that the language depends on.
+    for name in ["a-b_c", "new-kernels-2", "half"] {
+        cargo(&new_crate(folder.path(), name), &["check", "--all-targets", "--offline", "--quiet"]);
+    }
 }
 
 #[test]

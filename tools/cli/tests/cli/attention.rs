@@ -1,6 +1,6 @@
 //! `moye attention` on files.
 
-use crate::{failed, moye, save, succeeded};
+use crate::{failed, in_fortran_order, moye, save, succeeded};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, Scalar};
 use ndarray::{Array1, Array4, s};
@@ -113,6 +113,42 @@ fn attention_of_files_is_that_of_its_mask_and_scale() {
         let want = reference(&arrays, scale, sees);
         close(&o, &want.0);
         close(&lse, &want.1);
+    }
+}
+
+#[test]
+fn files_without_keys_queries_heads_or_batches_have_results() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    for (q, kv) in [
+        ((1, 2, 3, 64), (1, 1, 0, 64)),
+        ((1, 2, 0, 64), (1, 1, 5, 64)),
+        ((1, 0, 3, 64), (1, 0, 5, 64)),
+        ((0, 2, 3, 64), (0, 1, 5, 64)),
+    ] {
+        for (name, shape) in [("q.npy", q), ("k.npy", kv), ("v.npy", kv)] {
+            save_half(folder, name, &Array4::ones(shape));
+        }
+        succeeded(&moye(folder, &[&FILES[..], &["--lse", "lse.npy"]].concat()));
+        assert_eq!(load_half(folder, "o.npy"), Array4::zeros(q), "{q:?} and {kv:?}");
+        let lse = Array4::<f32>::read_npy(File::open(folder.join("lse.npy")).unwrap()).unwrap();
+        let rows = (q.0, q.1, q.2, 1);
+        assert_eq!(lse, Array4::from_elem(rows, f32::NEG_INFINITY), "{q:?} and {kv:?}");
+    }
+}
+
+#[test]
+fn the_order_of_files_of_one_token_or_none_does_not_count() {
+    let (folder, arrays) = files();
+    let folder = folder.path();
+    for tokens in [1, 0] {
+        let one = arrays[0].slice(s![.., ..1, ..tokens, ..]).to_owned();
+        for name in ["q.npy", "k.npy", "v.npy"] {
+            save_half(folder, name, &one);
+            in_fortran_order(folder, name);
+        }
+        succeeded(&moye(folder, &FILES));
+        assert_eq!(load_half(folder, "o.npy"), one, "the value of the one key");
     }
 }
 

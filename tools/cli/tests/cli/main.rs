@@ -15,7 +15,7 @@ mod progress;
 mod ptx_report;
 mod verdict;
 
-use ndarray::{Array, Array2, Dimension, ShapeBuilder};
+use ndarray::{Array, Array2, Axis, Dimension, ShapeBuilder};
 use ndarray_npy::{ReadNpyExt, WritableElement, WriteNpyExt};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -66,6 +66,14 @@ fn load(folder: &Path, name: &str) -> Array2<f32> {
 
 fn load_text(folder: &Path, name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// Marks a file as of Fortran order, in which one of at most one extent above 1 has the same bytes.
+fn in_fortran_order(folder: &Path, name: &str) {
+    let mut bytes = fs::read(folder.join(name)).unwrap();
+    let at = bytes.windows(5).position(|five| five == b"False").unwrap();
+    bytes[at..at + 5].copy_from_slice(b"True ");
+    fs::write(folder.join(name), bytes).unwrap();
 }
 
 /// Whole numbers, so that products are exact.
@@ -127,6 +135,33 @@ fn empty_matrices_have_products() {
         save(folder.path(), "b.npy", &matrix(k, n, false));
         succeeded(&moye(folder.path(), &["matmul", "a.npy", "b.npy", "-o", "c.npy", "--force"]));
         assert_eq!(load(folder.path(), "c.npy"), Array2::<f32>::zeros((m, n)), "{m} x {n} x {k}");
+    }
+}
+
+/// The strides of an extent of 0 or 1 depend on the order of a file, and lead to no element.
+#[test]
+fn the_order_of_a_file_of_one_row_or_column_or_none_does_not_count() {
+    let folder = TempDir::new().unwrap();
+    let folder = folder.path();
+    for (m, n, k) in [(1, 4, 1), (3, 1, 1), (1, 1, 5), (3, 4, 0), (0, 1, 1)] {
+        let (a, b) = (matrix(m, k, false), matrix(k, n, false));
+        for (name, operand) in [("a.npy", &a), ("b.npy", &b)] {
+            save(folder, name, operand);
+            in_fortran_order(folder, name);
+        }
+        succeeded(&moye(folder, &["matmul", "a.npy", "b.npy", "-o", "c.npy", "--force"]));
+        assert_eq!(load(folder, "c.npy"), a.dot(&b), "{m} x {n} x {k}");
+    }
+    for (rows, columns) in [(1, 5), (5, 1), (0, 5), (3, 0)] {
+        let a = matrix(rows, columns, false);
+        save(folder, "a.npy", &a);
+        in_fortran_order(folder, "a.npy");
+        succeeded(&moye(folder, &["transpose", "a.npy", "-o", "b.npy", "--force"]));
+        assert_eq!(load(folder, "b.npy"), a.t(), "{rows} x {columns}");
+        succeeded(&moye(folder, &["run", "softmax", "a.npy", "-o", "y.npy", "--force"]));
+        let sums = load(folder, "y.npy").sum_axis(Axis(1));
+        assert_eq!(sums.len(), rows, "{rows} x {columns}");
+        assert!(columns == 0 || sums.iter().all(|sum| (sum - 1.0).abs() < 1e-5), "{sums}");
     }
 }
 

@@ -44,6 +44,6 @@ pub unsafe fn row_sum(x: Global<f32>, y: GlobalMut<f32>, m: u32, n: u32, ld: i64
 
     let row = block * BLK_M + thread / 32;
     if lane_id() == 0 && row < m {
-        y.write(i64::from(row), sum[0]);
+        y.write(row, sum[0]);
     }
 }

@@ -1,0 +1,212 @@
+//! Elementwise operations: shapes that are broadcast, and the launches of `map` for arrays.
+
+use super::{Array, ArrayType, Launcher, Operation};
+use crate::device::Rates;
+use crate::module::Ptx;
+use crate::stream::Stream;
+use crate::{Error, Result};
+use moye_device::algorithm::{MapLaunch, MapModes, MapOperand};
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+/// The shape to which operands are broadcast, as in NumPy: modes are aligned at the last, and of
+/// one element or equal.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] with the two shapes that differ.
+pub fn broadcast_shape(operation: &'static str, operands: &[&ArrayType]) -> Result<Vec<usize>> {
+    let mut shape: Vec<usize> = Vec::new();
+    for operand in operands {
+        let with = shape.clone();
+        let missing = operand.shape.len().saturating_sub(shape.len());
+        shape.splice(0..0, std::iter::repeat_n(1, missing));
+        for (extent, &own) in shape.iter_mut().rev().zip(operand.shape.iter().rev()) {
+            *extent = match (*extent, own) {
+                (extent, own) if extent == own || own == 1 => extent,
+                (1, own) => own,
+                _ => {
+                    let detail = format!("shape {:?} is not broadcast with {with:?}", operand.shape);
+                    return Err(Error::ShapeMismatch { operation, detail });
+                }
+            };
+        }
+    }
+    Ok(shape)
+}
+
+impl Array {
+    /// The strides of the array broadcast to a shape: 0 along modes that it has not, or once.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if it is not broadcast to the shape.
+    pub fn strides_as(&self, operation: &'static str, shape: &[usize]) -> Result<Vec<i64>> {
+        let missing = shape.len().checked_sub(self.shape.len());
+        let strides = missing.and_then(|missing| {
+            let own = self.shape.iter().zip(&self.strides).zip(&shape[missing..]);
+            let own = own.map(|((&extent, &stride), &to)| match extent {
+                _ if extent == to => Some(stride),
+                1 => Some(0),
+                _ => None,
+            });
+            std::iter::repeat_n(Some(0), missing).chain(own).collect()
+        });
+        strides.ok_or_else(|| {
+            let detail = format!("shape {:?} is not broadcast to {shape:?}", self.shape);
+            Error::ShapeMismatch { operation, detail }
+        })
+    }
+}
+
+/// The launches of a kernel with [`map`](moye_device::algorithm::map()) that computes all elements
+/// of `out` from inputs that are broadcast to its shape; one that is left out has the address 0.
+///
+/// # Errors
+/// [`Error::ShapeMismatch`] if an input is not broadcast to the shape of `out`, and
+/// [`Error::Unsupported`] if elements of `out` share a place.
+pub fn map_launches<const N: usize>(
+    operation: &'static str,
+    inputs: [Option<&Array>; N],
+    out: &Array,
+) -> Result<Vec<MapLaunch<N>>> {
+    if let Some(mode) = (0..out.shape.len()).find(|&mode| out.strides[mode] == 0 && out.shape[mode] > 1) {
+        let detail = format!(
+            "the result has stride 0 along axis {mode}, of {} elements; give an array that has each element once",
+            out.shape[mode]
+        );
+        return Err(Error::Unsupported { operation, detail });
+    }
+    let none = vec![0; out.shape.len()];
+    let mut strides = Vec::with_capacity(N);
+    for input in inputs {
+        strides.push(input.map_or(Ok(none.clone()), |input| input.strides_as(operation, &out.shape))?);
+    }
+    let operand = |k: usize| MapOperand {
+        address: inputs[k].map_or(0, |input| input.address),
+        bytes: inputs[k].map_or(1, |input| input.dtype.bytes()),
+        strides: &strides[k],
+    };
+    let to = MapOperand { address: out.address, bytes: out.dtype.bytes(), strides: &out.strides };
+    Ok(MapModes::launches(&out.shape, std::array::from_fn(operand), to))
+}
+
+/// An elementwise operation: one kernel with [`map`](moye_device::algorithm::map()) of `N` inputs, or
+/// one that uses the places of their elements.
+pub trait Elementwise<const N: usize>: 'static {
+    /// The parameters of the kernel besides operands and modes.
+    type Scalars: Copy + Eq + Hash + 'static;
+
+    /// The name in messages.
+    const NAME: &'static str;
+
+    /// The kernels.
+    fn ptx() -> &'static Ptx;
+
+    /// The name of the kernel.
+    fn kernel() -> &'static str;
+
+    /// Launches the kernel: of [`map`](moye_device::algorithm::map()) on the grid [`map_grid`].
+    ///
+    /// # Errors
+    /// Those of a launch.
+    ///
+    /// # Safety
+    /// As for [`Operation::launch`].
+    unsafe fn launch(call: &MapLaunch<N>, scalars: Self::Scalars, on: &Launcher<'_>) -> Result<()>;
+}
+
+/// The grid of a launch.
+pub fn map_grid<const N: usize>(launch: &MapLaunch<N>) -> crate::Grid {
+    crate::Grid::new(launch.modes.blocks(), moye_device::algorithm::MAP_THREADS)
+}
+
+/// An elementwise operation as an operation of one plan.
+struct Mapped<O, const N: usize>(PhantomData<O>);
+
+impl<O: Elementwise<N>, const N: usize> Operation for Mapped<O, N> {
+    type Problem = MapModes<N>;
+    type Plan = ();
+    type Call = (MapLaunch<N>, O::Scalars);
+    const NAME: &'static str = O::NAME;
+
+    fn ptx() -> &'static Ptx {
+        O::ptx()
+    }
+
+    fn candidates(_: &MapModes<N>, _: &Rates) -> Vec<()> {
+        vec![()]
+    }
+
+    fn cost((): &(), _: &MapModes<N>, _: &Rates) -> f64 {
+        0.0
+    }
+
+    fn kernel((): &()) -> &'static str {
+        O::kernel()
+    }
+
+    unsafe fn launch((): &(), _: &MapModes<N>, call: &Self::Call, on: &Launcher<'_>) -> Result<()> {
+        // SAFETY: the caller's contract: the addresses are those of the operands.
+        unsafe { O::launch(&call.0, call.1, on) }
+    }
+}
+
+/// Launches on a stream what [`map_launches`] or [`MapModes::launches_by_element`] has.
+///
+/// # Errors
+/// Those of the launches.
+///
+/// # Safety
+/// As for [`Operation::launch`].
+pub unsafe fn run_launches<O: Elementwise<N>, const N: usize>(
+    stream: &Stream,
+    launches: &[MapLaunch<N>],
+    scalars: O::Scalars,
+) -> Result<()> {
+    // SAFETY: the caller's contract.
+    launches.iter().try_for_each(|launch| unsafe {
+        super::run::<Mapped<O, N>>(stream, &launch.modes, &(*launch, scalars))
+    })
+}
+
+/// Computes all elements of `out` on a stream: see [`map_launches`].
+///
+/// # Errors
+/// As for [`map_launches`], and those of the launches.
+///
+/// # Safety
+/// The arrays are in memory of the stream's device, and stay there until the work is complete.
+/// `out` shares no elements with an input, or is the same array.
+pub unsafe fn run_elementwise<O: Elementwise<N>, const N: usize>(
+    stream: &Stream,
+    inputs: [Option<&Array>; N],
+    out: &Array,
+    scalars: O::Scalars,
+) -> Result<()> {
+    // SAFETY: the launches have the elements of the arrays.
+    unsafe { run_launches::<O, N>(stream, &map_launches(O::NAME, inputs, out)?, scalars) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::Dtype;
+
+    fn ty(shape: &[usize]) -> ArrayType {
+        ArrayType { dtype: Dtype::F32, shape: shape.to_vec() }
+    }
+
+    #[test]
+    fn shapes_are_broadcast_as_in_numpy() {
+        let shape = |shapes: &[&[usize]]| {
+            let types: Vec<_> = shapes.iter().map(|shape| ty(shape)).collect();
+            broadcast_shape("test", &types.iter().collect::<Vec<_>>())
+        };
+        assert_eq!(shape(&[&[3, 1], &[2, 1, 4], &[]]).unwrap(), [2, 3, 4]);
+        assert_eq!(shape(&[&[0, 3], &[1, 3]]).unwrap(), [0, 3]);
+        let error = shape(&[&[3, 2], &[3]]).unwrap_err().to_string();
+        assert!(error.contains("shape [3] is not broadcast with [3, 2]"), "{error}");
+        let row = Array::row_major(&ty(&[1, 4]), 0);
+        assert_eq!(row.strides_as("test", &[2, 3, 4]).unwrap(), [0, 0, 1]);
+        assert!(row.strides_as("test", &[4]).is_err());
+    }
+}

@@ -1,0 +1,67 @@
+//! Activations in float64.
+
+use super::Activation;
+use moye::operation::{ArrayType, Dtype, Options};
+
+/// Elements row-major with their type.
+type Values = (ArrayType, Vec<f64>);
+
+/// The error function, by its series of positive terms.
+fn erf(x: f64) -> f64 {
+    let (mut term, mut sum, mut odd) = (x, 0.0, 1.0);
+    while term.abs() > 1e-18 * f64::abs(sum) {
+        sum += term;
+        odd += 2.0;
+        term *= 2.0 * x * x / odd;
+    }
+    std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
+}
+
+fn activated(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::None => x,
+        Activation::Relu => x.max(0.0),
+        Activation::Relu2 => x.max(0.0).powi(2),
+        Activation::Silu => x / (1.0 + (-x).exp()),
+        Activation::Gelu => 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2)),
+        Activation::GeluTanh => {
+            let y = std::f64::consts::FRAC_2_PI.sqrt() * (x + 0.044_715 * x.powi(3));
+            0.5 * x * (1.0 + y.tanh())
+        }
+    }
+}
+
+/// `f(x + bias)`.
+pub fn biased(inputs: &[Option<Values>], options: &Options) -> Vec<Vec<f64>> {
+    let (_, x) = inputs[0].as_ref().expect("x is not optional");
+    // The bias has the last modes of x, or one element.
+    let bias = |i: usize| inputs[1].as_ref().map_or(0.0, |(_, bias)| bias[i % bias.len()]);
+    let activation = Activation::named(options.choice("activation"));
+    vec![x.iter().enumerate().map(|(i, x)| activated(activation, x + bias(i))).collect()]
+}
+
+/// `f(gate) * up`.
+pub fn gated(activation: Activation, inputs: &[Option<Values>], options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+    let pair = |(gate, up): (f64, f64)| activated(activation, gate) * up;
+    if let Some((_, up)) = &inputs[1] {
+        return vec![x.iter().copied().zip(up.iter().copied()).map(pair).collect()];
+    }
+    let half = ty.shape.last().map_or(0, |last| last / 2);
+    let interleaved = options.bool("interleaved");
+    let places = |i: usize| {
+        let (row, column) = (2 * half * (i / half), i % half);
+        if interleaved {
+            (row + 2 * column, row + 2 * column + 1)
+        } else {
+            (row + column, row + half + column)
+        }
+    };
+    vec![(0..x.len() / 2).map(places).map(|(gate, up)| pair((x[gate], x[up]))).collect()]
+}
+
+/// Half a unit of the last place of the result's type, and the errors of `ex2.approx` and
+/// `rcp.approx` in f32.
+pub fn tolerance(dtype: Dtype) -> f64 {
+    crate::rounding(dtype).max(2e-6)
+}

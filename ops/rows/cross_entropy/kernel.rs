@@ -1,0 +1,117 @@
+//! Cross-entropy of logits: each row is read once, into registers; its gradient is written once.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use core::f32::consts::{LN_2, LOG2_E};
+use moye_device::algorithm::*;
+use moye_device::prelude::*;
+
+/// The loss of each row of logits, `lse(x) - (1 - smoothing) x[target] - smoothing mean(x)`, the
+/// logarithm of the sum of exponentials `lse(x)`, and the loss's gradient times `scale`; a block
+/// for each `C::ROWS` rows, or a cluster for each row. A row whose target is `ignore` has loss and
+/// gradient 0; one whose target is outside of `0..n` has NaN. The address of a result that is not
+/// wanted is 0.
+///
+/// # Safety
+/// `x` and `dx`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldd` apart and
+/// aligned to `C::ALIGN` bytes; `n` is at most `C::COLUMNS`, times the blocks of a cluster. `targets`,
+/// `loss` and `lse` hold `m` elements, `ldt`, `ldl` and `lds` apart: targets of 64 bits if they are
+/// `wide`, else of 32.
+#[kernel(
+    threads = C::BLOCK,
+    shared = (scratch: SharedArray<f32, RowScratch>),
+    instances = cross_entropy<
+        f32 | f16 | bf16,
+        Lanes8 | Warp | Block256 | Block1024 | AnyWarp | AnyBlock512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
+    >,
+    table = CrossEntropyKernels
+)]
+pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
+    x: Global<T>,
+    targets: Global<i32>,
+    loss: GlobalMut<f32>,
+    lse: GlobalMut<f32>,
+    dx: GlobalMut<T>,
+    m: u32,
+    n: u32,
+    ldx: RowStride,
+    ldt: i64,
+    ldl: i64,
+    lds: i64,
+    ldd: RowStride,
+    wide: bool,
+    ignore: i64,
+    smoothing: f32,
+    scale: f32,
+) where
+    f32: Convert<T>,
+{
+    let mut team = RowTeam::<C>::new(scratch);
+    let load = RowCopy::<T, C>::get_slice(thread_idx().x);
+    let gX = team.rows(x, (m, n), ldx); // (BLK_M, BLK_N)
+    let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
+    let row = team.row();
+    let at = i64::from(row) * ldt;
+    let target = match (row < m, wide) {
+        (true, true) => targets.cast::<i64>().read(at),
+        (true, false) => i64::from(targets.read(at)),
+        (false, _) => ignore,
+    };
+    let is_known = target >= 0 && target < i64::from(n);
+    let logit = match row < m && is_known {
+        true => x.read(i64::from(row) * ldx.row + target * ldx.element).convert(),
+        false => f32::NAN,
+    };
+
+    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
+    team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
+    let max = team.reduce(tXrX.reduce_rows(f32::max), f32::max); // (CPY_M)
+    tXrX.apply_rows(&max, |x, max| x - max);
+    let mut smoothed = 0.0;
+    if smoothing != 0.0 {
+        team.fill_outside(&mut tXrX, &tXgX, 0.0);
+        let sum = team.reduce(tXrX.reduce_rows(f32::add), f32::add); // (CPY_M)
+        smoothed = smoothing * sum[0] / n as f32;
+        team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
+    }
+    tXrX.apply(|x| math::fast::exp2(x * LOG2_E));
+    let sum = team.reduce(tXrX.reduce_rows(f32::add), f32::add); // (CPY_M)
+    let logarithm = math::fast::log2(sum[0]) * LN_2;
+    let is_ignored = target == ignore;
+    if let Some(row) = team.leader()
+        && row < m
+    {
+        let row = i64::from(row);
+        let value = logarithm - (1.0 - smoothing) * (logit - max[0]) - smoothed;
+        loss.write(row * ldl, if is_ignored { 0.0 } else { value });
+        if lse.address() != 0 {
+            lse.write(row * lds, max[0] + logarithm);
+        }
+    }
+    if dx.address() != 0 {
+        let inverse = math::fast::rcp(sum[0]);
+        let (hit, every) = match (is_ignored, is_known) {
+            (true, _) => (0.0, 0.0),
+            (false, true) => (1.0 - smoothing, smoothing / n as f32),
+            (false, false) => (0.0, f32::NAN),
+        };
+        // A target that is no class is no column.
+        let target = if is_known { target as i32 } else { -1 };
+        let scale = if is_ignored { 0.0 } else { scale };
+        let tXcX = load.partition_s(team.coordinates::<T>()); // (CPY, CPY_M, CPY_N)
+        tXrX.apply_at(&tXcX, |x, (_, column)| {
+            let hit = if column as i32 == target { hit } else { 0.0 };
+            scale * (x * inverse - every - hit)
+        });
+        if is_ignored {
+            // Also where the logits are no finite numbers.
+            tXrX.apply(|_| 0.0);
+        }
+        // Other lanes have read this thread's element as their target's logit.
+        sync_warp(u32::MAX);
+        let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
+        team.store(&tXrX, &load.partition_d(gD));
+    }
+}

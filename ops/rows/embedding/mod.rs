@@ -1,0 +1,106 @@
+//! Rows of a table by indices, as `torch.nn.functional.embedding` has it.
+//!
+//! The elements are copied bit by bit: f32, f16 or bf16. Indices are i32 or i64, on the device. An
+//! index that is no row of the table, a negative one for example, gives a row of zeros and reads
+//! nothing: a table that is split over devices gives the other devices' rows so.
+
+pub mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod call;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cases;
+#[cfg(not(target_arch = "nvptx64"))]
+mod oracle;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use super::{call, cases, oracle};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role};
+    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+
+    /// Rows of a table by indices.
+    pub static EMBEDDING: Declaration = Declaration {
+        name: "embedding",
+        summary: "the rows of a table that indices name, zeros for an index that is no row",
+        operands: &[
+            OperandOf::new(Role::Input, "indices", "int32 or int64, of any shape and strides")
+                .of(Dtype::INTEGERS),
+            OperandOf::new(Role::Input, "weight", "the table, float32, float16 or bfloat16"),
+            OperandOf::new(Role::Result, "out", "a row for each index, of the type of weight"),
+        ],
+        options: &[],
+        results: |inputs, _| call::results(inputs),
+        run: call::run,
+        explain: |_, call| Ok(call::explain(call)),
+        reference: |inputs, _| oracle::embedding(inputs),
+        tolerance: oracle::tolerance,
+        cases: cases::CASES,
+        bench: cases::BENCH,
+    };
+
+    /// The rows of a table that indices name.
+    ///
+    /// ```
+    /// use moye::{Device, Matrix, MatrixMut};
+    /// use moye_rows::embedding::Embedding;
+    ///
+    /// let device = Device::sim();
+    /// let table = device.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?;
+    /// let indices = device.upload(&[2i64, 7, 0])?;
+    /// let mut out = device.alloc_uninit::<f32>(6)?;
+    /// let rows = Embedding::new(Matrix::row_major(&table, 3, 2)?, Matrix::row_major(&indices, 1, 3)?);
+    /// rows.run(&device, &mut MatrixMut::row_major(&mut out, 3, 2)?)?;
+    /// assert_eq!(out.download()?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    #[derive(Clone, Debug)]
+    pub struct Embedding<'a, T: Element, I: Element> {
+        table: Matrix<'a, T>,
+        indices: Matrix<'a, I>,
+    }
+
+    impl<'a, T: Element, I: Element> Embedding<'a, T, I> {
+        /// Rows of `table` by `indices`: a matrix of one row, of i32 or i64.
+        pub fn new(table: Matrix<'a, T>, indices: Matrix<'a, I>) -> Self {
+            Self { table, indices }
+        }
+
+        /// Computes it on the default stream of a device.
+        ///
+        /// # Errors
+        /// [`moye::Error::ShapeMismatch`] if `out` has not a row for each index or elements have
+        /// other types, and the errors of [`Device::launch`].
+        pub fn run(&self, device: &Device, out: &mut MatrixMut<'_, T>) -> Result<()> {
+            // SAFETY: the default stream runs its work in order.
+            unsafe { self.run_on(&device.default_stream(), out) }
+        }
+
+        /// Computes it on a stream.
+        ///
+        /// # Errors
+        /// As for [`Embedding::run`].
+        ///
+        /// # Safety
+        /// Until the work is complete, no other stream writes the elements of the inputs, or reads
+        /// or writes those of `out`.
+        pub unsafe fn run_on(&self, stream: &Stream, out: &mut MatrixMut<'_, T>) -> Result<()> {
+            let name = EMBEDDING.name;
+            crate::check_devices(name, stream, &[self.indices.device(), self.table.device(), out.device()])?;
+            let mut indices = Array::of(name, &self.indices)?;
+            if indices.shape[0] == 1 {
+                // One mode, as `out` has one of rows.
+                indices.shape.remove(0);
+                indices.strides.remove(0);
+            }
+            let operands =
+                [Some(indices), Some(Array::of(name, &self.table)?), Some(Array::of_mut(name, out)?)];
+            // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
+            // for other streams.
+            unsafe { crate::run_declared(&EMBEDDING, stream, &operands, &[]) }
+        }
+    }
+}

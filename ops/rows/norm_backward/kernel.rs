@@ -1,0 +1,258 @@
+//! The gradients of RMSNorm and LayerNorm: that of the rows, and sums of columns for those of
+//! weight and bias, in an order that the shape alone decides.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use moye_device::algorithm::*;
+use moye_device::prelude::*;
+
+/// The mean of a row in two parts, rounded and the rest, and one over its deviation; 0.
+pub type Stats = [f32; 4];
+
+/// `dx` for `y = normed(x) * weight`, where a row is normed as LayerNorm does with `center`, else
+/// as RMSNorm does; plus `dsum`. A block for each `C::ROWS` rows, or a cluster for each row. The
+/// address of `weight` or `dsum` is 0 without it.
+///
+/// # Safety
+/// `x`, `dy`, `dx` and `dsum` hold `m` rows of `n` elements, `ld[x, g, d, s]` apart; `weight` holds
+/// `n`, `ldw` apart, and `stats` `m`. Rows and `weight` are aligned to `C::ALIGN` bytes, and `n` is
+/// at most `C::COLUMNS`, times the blocks of a cluster. `dx` is the same as, or disjoint from, each
+/// of the others.
+#[kernel(
+    threads = C::BLOCK,
+    shared = (scratch: SharedArray<f32, RowScratch>),
+    instances = norm_backward<
+        f32 | f16 | bf16,
+        Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
+            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
+    >,
+    table = NormBackwardKernels
+)]
+pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
+    x: Global<T>,
+    dy: Global<T>,
+    weight: Global<T>,
+    dsum: Global<T>,
+    dx: GlobalMut<T>,
+    stats: GlobalMut<Stats>,
+    m: u32,
+    n: u32,
+    ldx: RowStride,
+    ldg: RowStride,
+    ldw: RowStride,
+    lds: RowStride,
+    ldd: RowStride,
+    eps: f32,
+    center: bool,
+) where
+    f32: Convert<T>,
+{
+    let mut team = RowTeam::<C>::new(scratch);
+    let load = RowCopy::<T, C>::get_slice(thread_idx().x);
+    let (gX, gG) = (team.rows(x, (m, n), ldx), team.rows(dy, (m, n), ldg)); // (BLK_M, BLK_N)
+    let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
+    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
+    let mut tXrG = team.load(&load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
+    let mut means = [0.0; 2];
+    if center {
+        // As in the forward pass, twice.
+        for part in &mut means {
+            let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
+            tXrX.apply_rows(&mean, |x, mean| x - mean);
+            team.fill_outside(&mut tXrX, &tXgX, 0.0);
+            *part = mean[0];
+        }
+    }
+    let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
+    let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
+    tXrX.apply_rows(&scale, |x, scale| x * scale);
+    if let Some(row) = team.leader()
+        && row < m
+    {
+        stats.write(row, [means[0], means[1], scale[0], 0.0]);
+    }
+    if weight.address() != 0 {
+        let gW = team.rows(weight, (m, n), ldw); // (BLK_M, BLK_N), of equal rows
+        team.apply_loaded(&mut tXrG, &load.partition_s(gW), |g, w| g * w);
+    }
+    // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
+    let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add); // (CPY_M)
+    let along = team.reduce(products, f32::add).map(|sum| sum / n as f32);
+    if center {
+        let mean = team.reduce(tXrG.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
+        tXrG.apply_rows(&mean, |g, mean| g - mean);
+    }
+    tXrX.apply_rows(&along, |x, along| x * along);
+    tXrG.apply_with(&tXrX, |g, x| g - x);
+    tXrG.apply_rows(&scale, |g, scale| g * scale);
+    if dsum.address() != 0 {
+        let gS = team.rows(dsum, (m, n), lds); // (BLK_M, BLK_N)
+        team.apply_loaded(&mut tXrG, &load.partition_s(gS), f32::add);
+    }
+    let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
+    team.store(&tXrG, &load.partition_d(gD));
+}
+
+macro_rules! columns {
+    ($($(#[$doc:meta])* $name:ident: ($block:literal, $elements:literal, $align:literal);)+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name;
+        impl RowShape for $name {
+            const THREADS: u32 = 32;
+            const ALIGN: usize = $align;
+            type Blocks = OneBlock;
+            const ELEMENTS: u32 = $elements;
+            const BLOCK: u32 = $block;
+        }
+    )+ };
+}
+// Threads of a block, elements of a thread, alignment: a warp for each row.
+columns! {
+    /// 256 columns of 8 rows.
+    Columns: (256, 8, 16);
+    /// [`Columns`], of rows that start anywhere.
+    AnyColumns: (256, 8, 1);
+    /// 128 columns of 32 rows.
+    PartialColumns: (1024, 4, 1);
+}
+
+static_layout! {
+    /// An element for each element of a block's tile: (BLK_N, BLK_M).
+    pub Sums<C: RowShape> = layout!((C::COLUMNS as i64, C::ROWS as i64));
+}
+
+/// Adds up the values of the block's rows for each column, and calls `write` with the column and
+/// the sum. `V` values of a thread are in neighbouring columns.
+///
+/// # Safety
+/// All threads of the block call it together.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn sum_rows<C: RowShape, L: StaticLayout>(
+    values: &Fragment<f32, L>,
+    sums: SharedTensor<f32, Sums<C>>,
+    vector: u32,
+    mut write: impl FnMut(u32, f32),
+) {
+    let (thread, sums) = (thread_idx().x, sums.pointer());
+    let (row, lane) = (thread / C::THREADS, thread % C::THREADS);
+    for i in 0..Fragment::<f32, L>::SIZE {
+        let column = i as u32 / vector * (C::THREADS * vector) + lane * vector + i as u32 % vector;
+        // SAFETY: each thread writes its own places.
+        unsafe { sums.write(row * C::COLUMNS + column, values[i]) };
+    }
+    sync_threads();
+    let mut column = thread;
+    while column < C::COLUMNS {
+        let mut sum = 0.0;
+        for row in 0..C::ROWS {
+            // SAFETY: written before the barrier.
+            sum += unsafe { sums.read(row * C::COLUMNS + column) };
+        }
+        write(column, sum);
+        column += C::BLOCK;
+    }
+    sync_threads();
+}
+
+/// Sums of columns over a slice of rows: of `dy normed(x)` to `dweight`, of `dy` to `dbias`, `n`
+/// for each slice. A block for each `C::COLUMNS` columns of each slice of `tiles` times `C::ROWS`
+/// rows, the columns first. The address of what is not wanted is 0.
+///
+/// # Safety
+/// `x` and `dy` hold `m` rows of `n` elements, `ldx` and `ldg` apart, aligned to `C::ALIGN` bytes;
+/// `stats` holds `m`, `dweight` and `dbias` `n` for each slice.
+#[kernel(
+    threads = C::BLOCK,
+    shared = (scratch: SharedArray<f32, RowScratch>, sums: SharedArray<f32, Sums<C>>),
+    instances = norm_backward_columns<f32 | f16 | bf16, Columns | AnyColumns>,
+    table = ColumnsKernels
+)]
+pub unsafe fn norm_backward_columns<T: Element + Convert<f32>, C: RowShape>(
+    x: Global<T>,
+    dy: Global<T>,
+    stats: Global<Stats>,
+    dweight: GlobalMut<f32>,
+    dbias: GlobalMut<f32>,
+    m: u32,
+    n: u32,
+    ldx: RowStride,
+    ldg: RowStride,
+    tiles: u32,
+) {
+    let team = RowTeam::<C>::new(scratch);
+    let load = RowCopy::<T, C>::get_slice(thread_idx().x);
+    let blocks = n.div_ceil(C::COLUMNS);
+    let (slice, block) = (block_idx().x / blocks, block_idx().x % blocks);
+    let loaded = |tile: u32| {
+        let (gX, gG) =
+            (team.rows_at(x, (m, n), ldx, (tile, block)), team.rows_at(dy, (m, n), ldg, (tile, block)));
+        let mut tXrX = team.load(&load.partition_s(gX)); // (CPY, CPY_M, CPY_N)
+        let tXrG = team.load(&load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
+        let row = tile * C::ROWS + thread_idx().x / C::THREADS;
+        let [mean, rest, scale, _] = if row < m { stats.read(row) } else { [0.0; 4] };
+        tXrX.apply(|x| (x - mean - rest) * scale);
+        tXrX.apply_with(&tXrG, |x, g| x * g);
+        (tXrX, tXrG)
+    };
+    let (mut tXrW, mut tXrB) = loaded(slice * tiles); // (CPY, CPY_M, CPY_N)
+    for tile in 1..tiles {
+        let (tXrX, tXrG) = loaded(slice * tiles + tile); // (CPY, CPY_M, CPY_N)
+        tXrW.apply_with(&tXrX, f32::add);
+        tXrB.apply_with(&tXrG, f32::add);
+    }
+    let vector = if C::ALIGN == 16 { 16 / T::BYTES as u32 } else { 1 };
+    let (first, sums_of_slice) = (block * C::COLUMNS, i64::from(slice) * i64::from(n));
+    // Not in a loop over both, which would index the fragments at run time.
+    sum_rows::<C, _>(&tXrW, sums, vector, |column, sum| {
+        if dweight.address() != 0 && first + column < n {
+            dweight.write(sums_of_slice + i64::from(first + column), sum);
+        }
+    });
+    sum_rows::<C, _>(&tXrB, sums, vector, |column, sum| {
+        if dbias.address() != 0 && first + column < n {
+            dbias.write(sums_of_slice + i64::from(first + column), sum);
+        }
+    });
+}
+
+/// The sums of columns of `m` rows of partial sums, which are contiguous; a block for each 128
+/// columns.
+///
+/// # Safety
+/// `partials` holds `m` rows of `n` elements, and `to` `n`, `ld` apart.
+#[kernel(
+    threads = PartialColumns::BLOCK,
+    shared = (scratch: SharedArray<f32, RowScratch>, sums: SharedArray<f32, Sums<PartialColumns>>),
+    instances = norm_backward_sum<f32 | f16 | bf16>,
+    table = SumKernels
+)]
+pub unsafe fn norm_backward_sum<T: Element>(
+    partials: Global<f32>,
+    to: GlobalMut<T>,
+    m: u32,
+    n: u32,
+    ld: RowStride,
+) where
+    f32: Convert<T>,
+{
+    let team = RowTeam::<PartialColumns>::new(scratch);
+    let load = RowCopy::<f32, PartialColumns>::get_slice(thread_idx().x);
+    let block = block_idx().x;
+    let loaded = |tile: u32| {
+        let stride = RowStride { row: i64::from(n), element: 1 };
+        let gX = team.rows_at(partials, (m, n), stride, (tile, block)); // (BLK_M, BLK_N)
+        team.load(&load.partition_s(gX)) // (CPY, CPY_M, CPY_N)
+    };
+    let mut tXrX = loaded(0); // (CPY, CPY_M, CPY_N)
+    for tile in 1..m.div_ceil(PartialColumns::ROWS) {
+        tXrX.apply_with(&loaded(tile), f32::add);
+    }
+    sum_rows::<PartialColumns, _>(&tXrX, sums, 1, |column, sum| {
+        let column = block * PartialColumns::COLUMNS + column;
+        if column < n {
+            to.write(i64::from(column) * ld.element, sum.convert());
+        }
+    });
+}

@@ -1,0 +1,228 @@
+//! From a call to launches.
+
+use super::kernel::*;
+use crate::of_floats;
+use moye::operation::{Array, ArrayType, Call, Dtype, Elementwise, Launcher, Options, run_launches};
+use moye::{Device, Error, Grid, Ptx, Result, Stream};
+use moye_device::algorithm::{MAP_THREADS, MapLaunch, MapModes, MapOperand};
+use moye_device::memory::{Global, GlobalMut};
+use std::marker::PhantomData;
+
+const NAME: &str = "rope";
+
+/// Rotations of elements `T`.
+struct Rope<T>(PhantomData<T>);
+
+impl<T: RopeKernels> Elementwise<4> for Rope<T> {
+    /// The addresses of cosines and sines, the bits of the ratio of two angles.
+    type Scalars = ([u64; 2], u64, RopeForm);
+    const NAME: &'static str = NAME;
+
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
+    fn kernel() -> &'static str {
+        T::KERNELS[0].name()
+    }
+
+    unsafe fn launch(call: &MapLaunch<4>, of: Self::Scalars, on: &Launcher<'_>) -> Result<()> {
+        let (tables, ratio, form) = of;
+        let mut angles = RopeAngles { first: 0.5 * std::f64::consts::FRAC_1_PI, powers: [1.0; POWERS] };
+        let mut power = f64::from_bits(ratio);
+        for to in &mut angles.powers {
+            *to = power;
+            power *= power;
+        }
+        let [x, positions, ..] = call.inputs;
+        let ([cos, sin], out) = (tables.map(Global::from_address), GlobalMut::from_address(call.out));
+        let (x, positions) = (Global::from_address(x), Global::from_address(positions));
+        let blocks = (call.modes.count().div_ceil(MAP_THREADS), form.heads.div_ceil(form.heads_of_block));
+        let arguments = (x, positions, cos, sin, out, call.modes, angles, form);
+        // SAFETY: the caller's contract; the grid has all vectors and heads.
+        unsafe { on.launch(&T::KERNELS[0], Grid::new(blocks, MAP_THREADS), arguments) }
+    }
+}
+
+/// The modes of a tensor: tokens, heads if there are any, and those before both.
+struct Modes {
+    token: usize,
+    head: Option<usize>,
+    batch: usize,
+}
+
+fn modes(shape: &[usize], options: &Options) -> Result<Modes> {
+    let (rank, axis) = (shape.len(), options.int("axis"));
+    match axis {
+        -2 if rank >= 3 => Ok(Modes { token: rank - 2, head: Some(rank - 3), batch: rank - 3 }),
+        -2 if rank == 2 => Ok(Modes { token: 0, head: None, batch: 0 }),
+        -3 if rank >= 3 => Ok(Modes { token: rank - 3, head: Some(rank - 2), batch: rank - 3 }),
+        _ => {
+            let detail = format!(
+                "x has shape {shape:?}, and tokens are axis {axis}; it is -3 of (..., tokens, heads, elements), or -2 of \
+                 (..., heads, tokens, elements) and of (tokens, elements)"
+            );
+            Err(Error::Unsupported { operation: NAME, detail })
+        }
+    }
+}
+
+/// The rotated elements of a head.
+fn rotated(shape: &[usize], options: &Options) -> Result<usize> {
+    let elements = shape[shape.len() - 1];
+    let rotated = match options.int("rotary") {
+        0 => elements,
+        given => usize::try_from(given).unwrap_or(usize::MAX),
+    };
+    if rotated > elements || !rotated.is_multiple_of(2) || rotated / 2 > 1 << POWERS {
+        let detail = format!(
+            "{rotated} of {elements} elements are rotated; it is an even number of at most all, and {}",
+            2 << POWERS
+        );
+        return Err(Error::Unsupported { operation: NAME, detail });
+    }
+    Ok(rotated)
+}
+
+/// Type and shape of the result: those of x.
+pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
+    let [x, positions, cos, sin] = [0, 1, 2, 3].map(|index| inputs[index].as_ref());
+    let x = x.expect("checked: x is not optional");
+    let (of, rotated) = (modes(&x.shape, options)?, rotated(&x.shape, options)?);
+    let mismatch = |detail| Err(Error::ShapeMismatch { operation: NAME, detail });
+    let tokens = x.shape[of.token];
+    if let Some(positions) = positions
+        && ![&[tokens][..], &[&x.shape[..of.batch], &[tokens]].concat()].contains(&&positions.shape[..])
+    {
+        let is = &positions.shape;
+        return mismatch(format!("positions have shape {is:?}, and x of {:?} has {tokens} tokens", x.shape));
+    }
+    if cos != sin {
+        return mismatch("cos and sin differ in shape or type, or one is left out".to_owned());
+    }
+    if let Some(cos) = cos {
+        let rows = if positions.is_some() { 0 } else { tokens };
+        let fits = cos.shape.len() == 2 && cos.shape[0] >= rows && cos.shape[1] == rotated / 2;
+        if !fits || (cos.dtype != x.dtype && cos.dtype != Dtype::F32) {
+            return mismatch(format!(
+                "cos has shape {:?} of {}, and must have a row for each position ({rows} at least) of {} columns, float32 \
+                 or {}",
+                cos.shape,
+                cos.dtype,
+                rotated / 2,
+                x.dtype
+            ));
+        }
+    }
+    Ok(vec![x.clone()])
+}
+
+/// Whether vectors of 16 bytes of an array are aligned whose innermost mode starts at multiples of
+/// them.
+fn aligned(array: &Array) -> bool {
+    let last = array.shape.len() - 1;
+    let whole = |stride: i64| (stride * array.dtype.bytes() as i64) % 16 == 0;
+    array.strides[last] == 1
+        && array.address.is_multiple_of(16)
+        && (0..last).all(|mode| array.shape[mode] <= 1 || whole(array.strides[mode]))
+}
+
+/// Heads of a block: few enough for all SMs, and else all, which share the angles.
+fn heads_of_block(device: &Device, vectors: usize, heads: usize) -> u32 {
+    let threads = device.rates().multiprocessors as usize * 1024;
+    let heads = (vectors * heads).div_ceil(threads).clamp(1, heads) as u32;
+    heads.next_multiple_of(GROUP)
+}
+
+/// Computes a call.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    let ([x, out], options) = ([0, 4].map(|index| call.operand(index)), call.options);
+    let [positions, cos, sin] = [1, 2, 3].map(|index| call.operands[index].as_ref());
+    let (of, rotated) = (modes(&x.shape, options)?, rotated(&x.shape, options)?);
+    let (bytes, last, pairs) = (x.dtype.bytes(), x.shape.len() - 1, rotated / 2);
+    if x.address != out.address || x.strides != out.strides {
+        let [from, to] = [x, out].map(|array| {
+            let mut rest = array.clone();
+            rest.shape[last] -= rotated;
+            let offset = rotated as i64 * array.strides[last] * bytes as i64;
+            rest.address = array.address.wrapping_add_signed(offset);
+            rest
+        });
+        // SAFETY: the call's arrays are on the stream's device until the work is complete.
+        unsafe { crate::affine::copy(NAME, stream, &from, &to)? };
+    }
+    let heads = of.head.map_or(1, |head| x.shape[head]);
+    if pairs == 0 || heads == 0 {
+        return Ok(());
+    }
+    let fits = pairs.is_multiple_of(16 / bytes) && aligned(x) && aligned(out);
+    let vector = if fits { 16 / bytes } else { 1 };
+    let adjacent = options.bool("interleaved");
+    // Modes are those before the tokens, the tokens, and the vectors of a head.
+    let shape = [&x.shape[..of.batch], &[x.shape[of.token], pairs / vector]].concat();
+    let strides = |array: &Array| {
+        let pair = array.strides[last] * if adjacent { 2 } else { 1 };
+        [&array.strides[..of.batch], &[array.strides[of.token], pair * vector as i64]].concat()
+    };
+    let of_positions = match positions {
+        Some(positions) => [positions.strides_as(NAME, &shape[..shape.len() - 1])?, vec![0]].concat(),
+        None => vec![0; shape.len()],
+    };
+    let counted = |from_end: usize, step: usize| {
+        let mut strides = vec![0; shape.len()];
+        strides[shape.len() - from_end] = step as i64;
+        strides
+    };
+    let (of_x, of_out, of_token, of_pair) = (strides(x), strides(out), counted(2, 1), counted(1, vector));
+    let operand = |array: Option<&Array>, strides| MapOperand {
+        address: array.map_or(0, |array| array.address),
+        bytes: array.map_or(1, |array| array.dtype.bytes()),
+        strides,
+    };
+    let inputs = [
+        operand(Some(x), &of_x),
+        operand(positions, &of_positions),
+        operand(None, &of_token),
+        operand(None, &of_pair[..]),
+    ];
+    let launches = MapModes::launches_by_element(&shape, inputs, operand(Some(out), &of_out));
+    if launches.len() > 1 {
+        let detail = format!("x has shape {:?}, more than one launch has; split it", x.shape);
+        return Err(Error::Unsupported { operation: NAME, detail });
+    }
+    let head = |array: &Array| of.head.map_or(0, |head| array.strides[head]);
+    let part = |array: &Array| array.strides[last] * if adjacent { vector } else { pairs } as i64;
+    let stride = |table: Option<&Array>, mode: usize| table.map_or(0, |table| table.strides[mode]);
+    let form = RopeForm {
+        head: head(x),
+        head_out: head(out),
+        part: part(x),
+        part_out: part(out),
+        cos_row: stride(cos, 0),
+        cos_column: stride(cos, 1),
+        sin_row: stride(sin, 0),
+        sin_column: stride(sin, 1),
+        rows: cos.map_or(0, |cos| cos.shape[0] as i64),
+        heads: heads as u32,
+        heads_of_block: heads_of_block(stream.device(), shape.iter().product(), heads),
+        vectors: (vector > 1).into(),
+        adjacent: adjacent.into(),
+        inverse: options.bool("inverse").into(),
+        wide_positions: positions.is_some_and(|positions| positions.dtype == Dtype::I64).into(),
+        f32_tables: cos.is_some_and(|cos| cos.dtype == Dtype::F32).into(),
+        reserved: 0,
+    };
+    let ratio = options.float("base").powf(-1.0 / pairs as f64).to_bits();
+    let scalars = ([cos, sin].map(|table| table.map_or(0, |table| table.address)), ratio, form);
+    // SAFETY: the launches have the elements of the call's arrays, on the stream's device until the
+    // work is complete.
+    of_floats!(NAME, x.dtype, T => unsafe { run_launches::<Rope<T>, 4>(stream, &launches, scalars) })
+}
+
+/// The kernel that computes a call.
+pub fn explain(call: &Call<'_>) -> Result<&'static str> {
+    Ok(of_floats!(NAME, call.operand(0).dtype, T => Rope::<T>::kernel()))
+}

@@ -1,0 +1,454 @@
+//! From a declared call to launches along rows, for every operation: its arrays as rows, the launch
+//! of a plan, and calls of typed matrices.
+
+use crate::plan::{self, Plan, Problem, Shape};
+use moye::operation::{
+    self, Array, ArrayType, Call, Declaration, Dtype, Launcher, Operation, Options, Value,
+};
+use moye::{Device, Error, Grid, KernelArgs, Matrix, MatrixMut, Ptx, Rates, Result, Stream};
+use moye_device::algorithm::RowStride;
+use moye_device::kernel::{Kernel, Params};
+use moye_device::memory::{Element, Global, GlobalMut};
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+/// An array of a kernel, by how its elements go with the rows.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    /// The elements of rows: an array of the shape of the first.
+    Rows(Option<&'a Array>),
+    /// An element for each row: the shape of the first without the axis.
+    Each(Option<&'a Array>),
+    /// An element for each column, the same for all rows.
+    Columns(Option<&'a Array>),
+}
+
+impl<'a> Operand<'a> {
+    fn array(self) -> Option<&'a Array> {
+        let (Self::Rows(array) | Self::Each(array) | Self::Columns(array)) = self;
+        array
+    }
+
+    /// The stride along a mode of the first array, in elements.
+    fn stride(self, mode: usize, axis: usize) -> i64 {
+        match self {
+            Self::Rows(Some(array)) => array.strides[mode],
+            Self::Each(Some(array)) if mode != axis => array.strides[mode - usize::from(mode > axis)],
+            Self::Columns(Some(array)) if mode == axis => array.strides[0],
+            _ => 0,
+        }
+    }
+
+    /// Whether the elements of a row are contiguous, and start at multiples of 16 bytes.
+    fn is_aligned(self, at: RowArray, rows: usize, columns: usize) -> bool {
+        let (Self::Rows(Some(array)) | Self::Columns(Some(array))) = self else { return true };
+        let bytes = array.dtype.bytes() as i64;
+        at.stride.element == 1
+            && (columns as i64 * bytes) % 16 == 0
+            && at.address.is_multiple_of(16)
+            && (rows == 1 || (at.stride.row * bytes) % 16 == 0)
+    }
+}
+
+/// An array of a launch: the address of its first element, 0 if it is left out, and its strides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RowArray {
+    /// The address.
+    pub address: u64,
+    /// The strides, in elements.
+    pub stride: RowStride,
+}
+
+impl RowArray {
+    /// The array to read.
+    pub fn read<T: Element>(self) -> Global<T> {
+        Global::from_address(self.address)
+    }
+
+    /// The array to write.
+    pub fn write<T: Element>(self) -> GlobalMut<T> {
+        GlobalMut::from_address(self.address)
+    }
+}
+
+/// Arrays as rows along an axis: the launches, each with the address of every array.
+pub struct RowsOf<const N: usize> {
+    /// Rows of a launch.
+    pub rows: u32,
+    /// Elements of a row.
+    pub columns: u32,
+    /// The element type of the first array.
+    pub dtype: Dtype,
+    /// The arrays of each launch.
+    pub launches: Vec<[RowArray; N]>,
+    /// Whether all rows are contiguous, and start at and have the length of multiples of 16 bytes.
+    pub aligned: bool,
+}
+
+impl<const N: usize> RowsOf<N> {
+    /// The rows of arrays along an axis of the first one. Modes that no single stride joins are one
+    /// launch for each index.
+    ///
+    /// # Errors
+    /// More rows or columns than a launch has.
+    ///
+    /// # Panics
+    /// The first array is left out.
+    pub fn new(operation: &'static str, operands: [Operand<'_>; N], axis: usize) -> Result<Self> {
+        let first = operands[0].array().expect("the first array is not optional");
+        let (shape, dtype) = (&first.shape, first.dtype);
+        let columns = shape[axis];
+        if columns > i32::MAX as usize {
+            let detail = format!("rows have {columns} elements, and may have {}; split them", i32::MAX);
+            return Err(Error::Unsupported { operation, detail });
+        }
+        // The other modes, the innermost of the first array last, without those of one element.
+        let mut modes: Vec<usize> =
+            (0..shape.len()).filter(|&mode| mode != axis && shape[mode] != 1).collect();
+        modes.sort_by_key(|&mode| std::cmp::Reverse(first.strides[mode]));
+        // Joined from the innermost on as long as every array has one stride for all.
+        let (mut rows, mut strides) = (1usize, [0i64; N]);
+        while let Some(&mode) = modes.last() {
+            let along = operands.map(|operand| operand.stride(mode, axis));
+            if rows != 1 && along.iter().zip(strides).any(|(&next, stride)| next != rows as i64 * stride) {
+                break;
+            }
+            if rows == 1 {
+                strides = along;
+            }
+            rows *= shape[mode];
+            modes.pop();
+        }
+        let array = |operand: usize| RowArray {
+            address: operands[operand].array().map_or(0, |array| array.address),
+            stride: RowStride {
+                row: strides[operand],
+                element: if columns > 1 { operands[operand].stride(axis, axis) } else { 1 },
+            },
+        };
+        let mut launches = vec![std::array::from_fn(array)];
+        for mode in modes {
+            let moved = |arrays: [RowArray; N]| {
+                (0..shape[mode]).map(move |index| {
+                    std::array::from_fn(|i| {
+                        let bytes = operands[i].array().map_or(0, |array| array.dtype.bytes());
+                        let by = index as i64 * operands[i].stride(mode, axis) * bytes as i64;
+                        RowArray { address: arrays[i].address.wrapping_add_signed(by), ..arrays[i] }
+                    })
+                })
+            };
+            launches = launches.into_iter().flat_map(moved).collect();
+        }
+        let is_aligned = |arrays: &[RowArray; N]| {
+            operands.iter().zip(arrays).all(|(operand, array)| operand.is_aligned(*array, rows, columns))
+        };
+        let aligned = launches.iter().all(is_aligned);
+        let rows = u32::try_from(rows).ok().filter(|&rows| rows <= i32::MAX as u32).ok_or_else(|| {
+            let detail = format!("{rows} rows, and a launch has at most {}; split the array", i32::MAX);
+            Error::Unsupported { operation, detail }
+        })?;
+        Ok(Self { rows, columns: columns as u32, dtype, launches, aligned })
+    }
+
+    /// The problem of each launch on a device.
+    fn problem<K: RowKernel<N>>(&self, operation: &'static str, device: &Device) -> Result<Problem> {
+        let &Self { rows, columns, dtype, aligned, .. } = self;
+        let problem = Problem { rows, columns, dtype, aligned };
+        plan::check(operation, K::SHAPES, &problem, &device.rates())?;
+        Ok(problem)
+    }
+
+    /// Launches a kernel on all of them, with scalars by the launch's number.
+    ///
+    /// # Errors
+    /// Rows that are longer than the kernel holds, and those of the launches.
+    ///
+    /// # Safety
+    /// The arrays are on the stream's device until the work is complete, and the scalars are what
+    /// the kernel's contract demands.
+    pub unsafe fn run<K: RowKernel<N>>(
+        &self,
+        operation: &'static str,
+        stream: &Stream,
+        scalars: impl Fn(usize) -> K::Scalars,
+    ) -> Result<()> {
+        if self.rows == 0 || self.columns == 0 {
+            return Ok(());
+        }
+        let problem = self.problem::<K>(operation, stream.device())?;
+        for (launch, arrays) in self.launches.iter().enumerate() {
+            let call = (*arrays, scalars(launch));
+            // SAFETY: the caller's contract.
+            unsafe { operation::run::<Planned<K, N>>(stream, &problem, &call)? };
+        }
+        Ok(())
+    }
+
+    /// The name of the kernel that computes them.
+    ///
+    /// # Errors
+    /// As for [`RowsOf::run`].
+    pub fn explain<K: RowKernel<N>>(&self, operation: &'static str, stream: &Stream) -> Result<&'static str> {
+        let problem = self.problem::<K>(operation, stream.device())?;
+        let plan = operation::plan::<Planned<K, N>>(stream.device(), &problem)?;
+        Ok(K::name(plan.instance))
+    }
+}
+
+/// A kernel along rows of `N` arrays, with an instance for each shape.
+pub trait RowKernel<const N: usize>: 'static {
+    /// The name in messages.
+    const NAME: &'static str;
+    /// The shapes in the order of the instances.
+    const SHAPES: &'static [Shape] = plan::SHAPES;
+    /// The scalars of a launch: numbers by their bits.
+    type Scalars: Copy + Eq + Hash + 'static;
+
+    /// The name of an instance.
+    fn name(instance: usize) -> &'static str;
+
+    /// Launches an instance.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    ///
+    /// # Safety
+    /// The arrays hold the rows, and are accessible until the work is complete.
+    unsafe fn launch(on: &RowLaunch<'_>, arrays: [RowArray; N], scalars: Self::Scalars) -> Result<()>;
+}
+
+/// The launch of a plan.
+pub struct RowLaunch<'a> {
+    /// The number of rows.
+    pub rows: u32,
+    /// Elements of a row.
+    pub columns: u32,
+    plan: Plan,
+    launcher: &'a Launcher<'a>,
+}
+
+impl RowLaunch<'_> {
+    /// Launches the plan's instance of a kernel.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    ///
+    /// # Safety
+    /// The arguments are what the kernel's contract demands.
+    pub unsafe fn launch<P: Params>(
+        &self,
+        kernels: &[Kernel<P>],
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the caller's contract; the plan holds whole rows of this alignment.
+        unsafe { self.launch_grid(kernels, self.plan.grid(self.rows), arguments) }
+    }
+
+    /// Launches the plan's instance of a kernel with another grid.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    ///
+    /// # Safety
+    /// Grid and arguments are what the kernel's contract demands.
+    pub unsafe fn launch_grid<P: Params>(
+        &self,
+        kernels: &[Kernel<P>],
+        grid: Grid,
+        arguments: impl KernelArgs<P>,
+    ) -> Result<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.launcher.launch(&kernels[self.plan.instance], grid, arguments) }
+    }
+}
+
+/// A kernel along rows as an operation.
+struct Planned<K, const N: usize>(PhantomData<K>);
+
+impl<K: RowKernel<N>, const N: usize> Operation for Planned<K, N> {
+    type Problem = Problem;
+    type Plan = Plan;
+    type Call = ([RowArray; N], K::Scalars);
+    const NAME: &'static str = K::NAME;
+
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
+    fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
+        plan::candidates(K::SHAPES, problem, card)
+    }
+
+    fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
+        plan::cost(plan, problem, card)
+    }
+
+    fn kernel(plan: &Plan) -> &'static str {
+        K::name(plan.instance)
+    }
+
+    unsafe fn launch(plan: &Plan, problem: &Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()> {
+        let on = RowLaunch { rows: problem.rows, columns: problem.columns, plan: *plan, launcher: on };
+        // SAFETY: the caller's contract: the call's addresses are the problem's operands.
+        unsafe { K::launch(&on, call.0, call.1) }
+    }
+}
+
+/// The type of x, the first input, and that of a vector with an element for each of its columns.
+pub fn last_axis<'a>(
+    operation: &'static str,
+    inputs: &'a [Option<ArrayType>],
+) -> Result<(&'a ArrayType, ArrayType)> {
+    let x = inputs[0].as_ref().expect("checked: x is not optional");
+    let Some(&columns) = x.shape.last() else {
+        let detail = "x has no modes; give an array of one or more".to_owned();
+        return Err(Error::ShapeMismatch { operation, detail });
+    };
+    Ok((x, ArrayType { dtype: x.dtype, shape: vec![columns] }))
+}
+
+/// Refuses an input of another type and shape than those that follow from x.
+pub fn expect(
+    operation: &'static str,
+    name: &str,
+    input: &Option<ArrayType>,
+    wanted: &ArrayType,
+) -> Result<()> {
+    match input {
+        Some(is) if is != wanted => {
+            let detail = format!(
+                "{name} has shape {:?} of {}, and must have {:?} of {}",
+                is.shape, is.dtype, wanted.shape, wanted.dtype
+            );
+            Err(Error::ShapeMismatch { operation, detail })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A call of a declared operation with typed matrices as operands.
+pub struct TypedCall<'a> {
+    declaration: &'static Declaration,
+    stream: &'a Stream,
+    operands: Vec<Option<Array>>,
+    options: Options,
+}
+
+impl<'a> TypedCall<'a> {
+    /// A call without operands, with the default options.
+    pub fn new(declaration: &'static Declaration, stream: &'a Stream) -> Self {
+        Self { declaration, stream, operands: Vec::new(), options: Options::of(declaration) }
+    }
+
+    /// Sets an option.
+    pub fn option(mut self, name: &str, value: Value) -> Result<Self> {
+        self.options.set(self.declaration.name, name, value)?;
+        Ok(self)
+    }
+
+    fn with(mut self, operand: Option<(&Device, Array)>) -> Result<Self> {
+        let array = match operand {
+            Some((device, _)) if device != self.stream.device() => {
+                return Err(Error::WrongDevice {
+                    kernel: self.declaration.name,
+                    argument: self.operands.len(),
+                    buffer_device: format!("{device:?}"),
+                    device: format!("{:?}", self.stream.device()),
+                });
+            }
+            operand => operand.map(|(_, array)| array),
+        };
+        self.operands.push(array);
+        Ok(self)
+    }
+
+    /// The next operand, which is read.
+    pub fn read<'m, T: Element>(self, matrix: impl Into<Option<&'m Matrix<'m, T>>>) -> Result<Self> {
+        let Some(matrix) = matrix.into() else { return self.with(None) };
+        let array = Array::of(self.declaration.name, matrix)?;
+        self.with(Some((matrix.device(), array)))
+    }
+
+    /// The next operand, which is read: an array of one mode, as a matrix of one row.
+    pub fn read_row<'m, T: Element>(self, matrix: impl Into<Option<&'m Matrix<'m, T>>>) -> Result<Self> {
+        Ok(self.read(matrix)?.last_as_row())
+    }
+
+    /// The next operand, which is written.
+    pub fn write<'m, 'e: 'm, T: Element>(
+        self,
+        matrix: impl Into<Option<&'m mut MatrixMut<'e, T>>>,
+    ) -> Result<Self> {
+        let Some(matrix) = matrix.into() else { return self.with(None) };
+        let array = Array::of_mut(self.declaration.name, matrix)?;
+        self.with(Some((matrix.device(), array)))
+    }
+
+    /// The next operand, which is written: an array of one mode, as a matrix of one row.
+    pub fn write_row<'m, 'e: 'm, T: Element>(
+        self,
+        matrix: impl Into<Option<&'m mut MatrixMut<'e, T>>>,
+    ) -> Result<Self> {
+        Ok(self.write(matrix)?.last_as_row())
+    }
+
+    /// Drops the first mode of the last operand if that is one row.
+    fn last_as_row(mut self) -> Self {
+        if let Some(Some(array)) = self.operands.last_mut()
+            && array.shape[0] == 1
+        {
+            array.shape.remove(0);
+            array.strides.remove(0);
+        }
+        self
+    }
+
+    /// Checks the call, and computes it.
+    ///
+    /// # Safety
+    /// Until the work is complete, no other stream writes what is read, or reads or writes what is
+    /// written.
+    pub unsafe fn run(self) -> Result<()> {
+        let call = Call { operands: &self.operands, options: &self.options };
+        self.declaration.check(&call)?;
+        // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers for
+        // other streams.
+        unsafe { (self.declaration.run)(self.stream, &call) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_are_joined_where_one_stride_leads_through_all_arrays() {
+        let array = |shape: &[usize], strides: &[i64]| Array {
+            dtype: Dtype::F32,
+            shape: shape.to_vec(),
+            strides: strides.to_vec(),
+            address: 4096,
+        };
+        let dense = array(&[2, 3, 8], &[24, 8, 1]);
+        let both = |other, axis| RowsOf::new("softmax", [Operand::Rows(Some(&dense)), other], axis).unwrap();
+        let rows = both(Operand::Rows(Some(&dense)), 2);
+        assert_eq!((rows.rows, rows.columns, rows.launches.len(), rows.aligned), (6, 8, 1, true));
+        // The second array has gaps between its matrices: a launch for each.
+        let gaps = array(&[2, 3, 8], &[32, 8, 1]);
+        let rows = both(Operand::Rows(Some(&gaps)), 2);
+        let addresses = [0, 1].map(|launch| rows.launches[launch].map(|array| array.address));
+        assert_eq!(addresses, [[4096, 4096], [4096 + 96, 4096 + 128]]);
+        assert_eq!((rows.rows, rows.launches[0][1].stride), (3, RowStride { row: 8, element: 1 }));
+        // Along the middle mode elements are 8 apart, and rows 1: joined within a matrix.
+        let rows = both(Operand::Rows(Some(&dense)), 1);
+        assert_eq!((rows.rows, rows.columns, rows.launches.len(), rows.aligned), (8, 3, 2, false));
+        // An element for each row, and for each column.
+        let (each, columns) = (array(&[2, 3], &[3, 1]), array(&[8], &[1]));
+        let rows = both(Operand::Each(Some(&each)), 2);
+        assert_eq!((rows.rows, rows.launches[0][1].stride), (6, RowStride { row: 1, element: 0 }));
+        let rows = both(Operand::Columns(Some(&columns)), 2);
+        assert_eq!((rows.launches[0][1].stride, rows.aligned), (RowStride { row: 0, element: 1 }, true));
+        let rows = both(Operand::Rows(None), 2);
+        assert_eq!((rows.rows, rows.launches[0][1].address), (6, 0));
+    }
+}
