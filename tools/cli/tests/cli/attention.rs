@@ -130,7 +130,7 @@ fn files_without_keys_queries_heads_or_batches_have_results() {
             save_half(folder, name, &Array4::ones(shape));
         }
         succeeded(&moye(folder, &[&FILES[..], &["--lse", "lse.npy"]].concat()));
-        assert_eq!(load_half(folder, "o.npy"), Array4::zeros(q), "{q:?} and {kv:?}");
+        assert_eq!(load_half(folder, "o.npy"), Array4::<f64>::zeros(q), "{q:?} and {kv:?}");
         let lse = Array4::<f32>::read_npy(File::open(folder.join("lse.npy")).unwrap()).unwrap();
         let rows = (q.0, q.1, q.2, 1);
         assert_eq!(lse, Array4::from_elem(rows, f32::NEG_INFINITY), "{q:?} and {kv:?}");
