@@ -194,7 +194,6 @@ impl Stream {
     }
 
     /// The address of a workspace of the caller's; `None` if the stream has its own.
-    #[cfg(any(feature = "attention-common", feature = "matmul-common"))]
     pub(crate) fn given_workspace(&self, bytes: usize) -> Result<Option<u64>> {
         let Some(allocate) = &self.workspaces else { return Ok(None) };
         let address = allocate(bytes)?;

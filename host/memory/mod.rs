@@ -6,7 +6,6 @@ mod counters;
 mod kept;
 mod raw;
 mod slice;
-#[cfg(any(feature = "attention-common", feature = "matmul-common"))]
 mod workspace;
 
 pub use buffer::Buffer;
@@ -16,7 +15,6 @@ pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
 #[cfg(feature = "matmul-common")]
 pub(crate) use workspace::Used;
-#[cfg(any(feature = "attention-common", feature = "matmul-common"))]
 pub(crate) use workspace::Workspace;
 
 use moye_device::memory::Element;

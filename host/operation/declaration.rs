@@ -20,8 +20,9 @@ pub struct Declaration {
     /// Computes a call on a stream.
     ///
     /// # Safety
-    /// The call passes [`Declaration::check`]. The arrays of the call are in memory of the stream's device, and stay there until the work
-    /// is complete. What is written shares no elements with what is read, or is the same array.
+    /// The call passes [`Declaration::check`]. The arrays of the call are in memory of the stream's
+    /// device, and stay there until the work is complete. What is written shares no elements with
+    /// what is read, or is the same array.
     pub run: unsafe fn(stream: &Stream, call: &Call<'_>) -> Result<()>,
     /// The name of the kernel that computes a call on a device of the stream.
     pub explain: fn(stream: &Stream, call: &Call<'_>) -> Result<&'static str>,
@@ -122,6 +123,10 @@ pub enum Value {
     Float(f64),
     /// Yes or no.
     Bool(bool),
+    /// An element type.
+    Dtype(Dtype),
+    /// An axis, which counts from the end if it is negative, or all of them.
+    Axis(Option<i64>),
 }
 
 impl fmt::Display for Value {
@@ -130,6 +135,9 @@ impl fmt::Display for Value {
             Self::Int(value) => write!(f, "{value}"),
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Bool(value) => write!(f, "{value}"),
+            Self::Dtype(dtype) => write!(f, "{dtype}"),
+            Self::Axis(Some(axis)) => write!(f, "{axis}"),
+            Self::Axis(None) => f.write_str("all"),
         }
     }
 }
@@ -158,9 +166,12 @@ impl Options {
         let known = &mut self.0[index].1;
         *known = match (*known, value) {
             (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
+            (Value::Axis(_), Value::Int(axis)) => Value::Axis(Some(axis)),
             (Value::Int(_), Value::Int(_))
             | (Value::Float(_), Value::Float(_))
-            | (Value::Bool(_), Value::Bool(_)) => value,
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Dtype(_), Value::Dtype(_))
+            | (Value::Axis(_), Value::Axis(_)) => value,
             (Value::Int(_), other) => {
                 return Err(unsupported(format!("{name} is a whole number, not {other}")));
             }
@@ -169,6 +180,12 @@ impl Options {
             }
             (Value::Bool(_), other) => {
                 return Err(unsupported(format!("{name} is true or false, not {other}")));
+            }
+            (Value::Dtype(_), other) => {
+                return Err(unsupported(format!("{name} is the name of an element type, not {other}")));
+            }
+            (Value::Axis(_), other) => {
+                return Err(unsupported(format!("{name} is the number of an axis, not {other}")));
             }
         };
         Ok(())
@@ -208,6 +225,28 @@ impl Options {
     pub fn bool(&self, name: &str) -> bool {
         match self.get(name) {
             Value::Bool(value) => value,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is an element type.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn dtype(&self, name: &str) -> Dtype {
+        match self.get(name) {
+            Value::Dtype(dtype) => dtype,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is an axis, `None` for all of them.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn axis(&self, name: &str) -> Option<i64> {
+        match self.get(name) {
+            Value::Axis(axis) => axis,
             other => panic!("the operation declares `{name}` as {other:?}"),
         }
     }

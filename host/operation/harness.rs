@@ -245,8 +245,9 @@ fn check_case(
             guarded[place * size..][..size].fill(POISON);
         }
         assert!(guarded.iter().all(|&byte| byte == POISON), "{what}: memory beside the result was written");
-        let written =
-            result.places().all(|place| bytes[place * size..][..size].iter().any(|&byte| byte != POISON));
+        // A byte may have any value; those that were not written differ from the reference.
+        let written = size == 1
+            || result.places().all(|place| bytes[place * size..][..size].iter().any(|&byte| byte != POISON));
         assert!(written, "{what}: an element of the result was not written");
         compare(&result.values(bytes), expected, (declaration.tolerance)(result.ty.dtype), &what);
     }

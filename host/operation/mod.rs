@@ -18,6 +18,7 @@ pub use measure::{Measured, measure};
 
 use crate::device::Rates;
 use crate::launch::{Grid, KernelArgs};
+use crate::memory::Workspace;
 use crate::module::{Module, Ptx};
 use crate::stream::Stream;
 use crate::{Device, Error, Result};
@@ -45,6 +46,11 @@ pub trait Operation: 'static {
     /// The estimated time of a plan in microseconds.
     fn cost(plan: &Self::Plan, problem: &Self::Problem, card: &Rates) -> f64;
 
+    /// Bytes of workspace that the plan for the problem uses on a card.
+    fn workspace(_problem: &Self::Problem, _card: &Rates) -> usize {
+        0
+    }
+
     /// The name of the plan's kernel.
     fn kernel(plan: &Self::Plan) -> &'static str;
 
@@ -68,12 +74,18 @@ pub trait Operation: 'static {
 pub struct Launcher<'a> {
     stream: &'a Stream,
     module: Module,
+    workspace: u64,
 }
 
 impl<'a> Launcher<'a> {
     /// The stream.
     pub const fn stream(&self) -> &'a Stream {
         self.stream
+    }
+
+    /// The address of the call's workspace, a multiple of 256; its contents are undefined.
+    pub const fn workspace(&self) -> u64 {
+        self.workspace
     }
 
     /// Launches a kernel of the operation's PTX on the stream.
@@ -119,12 +131,16 @@ pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Pl
 /// # Safety
 /// As for [`Operation::launch`].
 pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O::Call) -> Result<()> {
+    let bytes = O::workspace(problem, &stream.device().rates());
+    // Held until all has been launched.
+    let workspace = Workspace::new(stream, bytes)?;
+    let workspace = workspace.as_ref().map_or(0, Workspace::address);
     let launch = || {
         let plan = plan::<O>(stream.device(), problem)?;
         let module = stream.device().load(O::ptx())?;
         // SAFETY: the call's addresses are the problem's operands, on the stream's device.
-        unsafe { O::launch(&plan, problem, call, &Launcher { stream, module }) }
+        unsafe { O::launch(&plan, problem, call, &Launcher { stream, module, workspace }) }
     };
     // SAFETY: the caller's contract: the call's addresses are the problem's operands.
-    unsafe { repeat::repeated::<O>(stream, problem, call, launch) }
+    unsafe { repeat::repeated::<O>(stream, problem, call, workspace, launch) }
 }

@@ -26,7 +26,8 @@ type Plans<O> = HashMap<
 
 /// A call that was made, and its launches.
 struct Repeated<O: Operation> {
-    key: (O::Problem, O::Call),
+    /// The problem, the call, and the address of its workspace.
+    key: (O::Problem, O::Call, u64),
     on: [usize; 2],
     launches: Vec<Prepared>,
 }
@@ -63,8 +64,8 @@ pub(super) fn planned<O: Operation>(
     })
 }
 
-/// Launches what this thread launched for the same call on the same stream, or else calls `launch`
-/// and keeps its launches.
+/// Launches what this thread launched for the same call with the same workspace on the same stream,
+/// or else calls `launch` and keeps its launches.
 ///
 /// # Safety
 /// As for [`Operation::launch`].
@@ -72,6 +73,7 @@ pub(super) unsafe fn repeated<O: Operation>(
     stream: &Stream,
     problem: &O::Problem,
     call: &O::Call,
+    workspace: u64,
     launch: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
     let Backend::Gpu(gpu) = &stream.device().0 else { return launch() };
@@ -80,7 +82,7 @@ pub(super) unsafe fn repeated<O: Operation>(
     }
     let raw = stream.raw(gpu);
     let on = [std::ptr::from_ref(*gpu).addr(), raw.addr()];
-    let key = (*problem, *call);
+    let key = (*problem, *call, workspace);
     let mut hasher = Mix::default();
     (TypeId::of::<O>(), key, on).hash(&mut hasher);
     let place = (hasher.finish() % PLACES as u64) as usize;

@@ -2,7 +2,10 @@
 
 fn main() {
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
-    let operations: Vec<_> = ["norm", "softmax"].into_iter().filter(|operation| has(operation)).collect();
+    let operations: Vec<_> = ["norm", "softmax"]
+        .into_iter()
+        .filter(|operation| has(operation))
+        .collect();
     if operations.is_empty() {
         return;
     }

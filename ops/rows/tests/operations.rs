@@ -2,21 +2,23 @@
 
 use moye::operation::harness;
 
-#[test]
-fn softmax_is_that_of_float64() {
-    harness::check(&moye_rows::softmax::SOFTMAX);
+macro_rules! that_of_float64 {
+    ($($test:ident: $name:literal of $feature:literal;)+) => { $(
+        #[cfg(feature = $feature)]
+        #[test]
+        fn $test() {
+            let declaration = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == $name);
+            harness::check(declaration.unwrap());
+        }
+    )+ };
+}
+that_of_float64! {
+    softmax_is_that_of_float64: "softmax" of "softmax";
+    log_softmax_is_that_of_float64: "log_softmax" of "softmax";
+    rms_norm_is_that_of_float64: "rms_norm" of "norm";
 }
 
-#[test]
-fn log_softmax_is_that_of_float64() {
-    harness::check(&moye_rows::softmax::LOG_SOFTMAX);
-}
-
-#[test]
-fn rms_norm_is_that_of_float64() {
-    harness::check(&moye_rows::norm::RMS_NORM);
-}
-
+#[cfg(feature = "softmax")]
 #[test]
 fn integers_are_refused_with_the_operand_and_what_it_takes() {
     use moye::operation::{Array, ArrayType, Call, Dtype, Options};
