@@ -76,7 +76,9 @@ mod fragments;
 mod gemm;
 mod gemm_tiled;
 mod lanes;
+mod reduction;
 mod row;
+mod stream;
 mod transpose;
 
 pub use crate::atom::mma::AddsInPlace;
@@ -94,9 +96,11 @@ pub use lanes::{
     block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
     warpgroup_reduce,
 };
+pub use reduction::{ArgMax, LogSumExp, Max, Reduction, SquareSum, Sum, Variance};
 pub use row::{
     AnyBlock, AnyCluster, AnyWarp, Block128, Block256, Block1024, Cluster256, Cluster512, Cluster1024,
     ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape, RowStride, RowTeam, RowTile,
     StridesOf, Warp,
 };
+pub use stream::RowPart;
 pub use transpose::transpose_paired;

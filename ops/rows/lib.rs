@@ -14,6 +14,8 @@ pub mod norm;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "each operation needs a part of it")]
 mod plan;
+#[cfg(feature = "reduce")]
+pub mod reduce;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 
@@ -33,6 +35,24 @@ mod host {
         &crate::softmax::LOG_SOFTMAX,
         #[cfg(feature = "norm")]
         &crate::norm::RMS_NORM,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::SUM,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::MEAN,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::NORM,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::MAX,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::MIN,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::LOG_SUM_EXP,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::VAR,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::ARG_MAX,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::ARG_MIN,
     ];
 
     /// Whether the buffers of a call are of the stream's device.
