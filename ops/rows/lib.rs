@@ -11,6 +11,8 @@
 
 #[cfg(feature = "norm")]
 pub mod norm;
+#[cfg(feature = "topk")]
+pub mod place;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "each operation needs a part of it")]
 mod plan;
@@ -18,6 +20,8 @@ mod plan;
 pub mod reduce;
 #[cfg(feature = "softmax")]
 pub mod softmax;
+#[cfg(feature = "topk")]
+pub mod topk;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 mod host {
@@ -53,6 +57,8 @@ mod host {
         &crate::reduce::ARG_MAX,
         #[cfg(feature = "reduce")]
         &crate::reduce::ARG_MIN,
+        #[cfg(feature = "topk")]
+        &crate::topk::TOPK,
     ];
 
     /// Whether the buffers of a call are of the stream's device.

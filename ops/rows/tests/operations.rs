@@ -25,6 +25,7 @@ that_of_float64! {
     var_is_that_of_float64: "var" of "reduce";
     argmax_is_that_of_float64: "argmax" of "reduce";
     argmin_is_that_of_float64: "argmin" of "reduce";
+    topk_is_that_of_a_sort: "topk" of "topk";
 }
 
 #[cfg(feature = "softmax")]
@@ -98,4 +99,29 @@ fn logsumexp_and_variance_keep_their_digits_far_from_zero_and_at_infinity() {
     let var = reduced::<f32>(&VAR, 1, &far).unwrap()[0];
     assert!((var - 1.25006).abs() < 1e-4, "{var}");
     assert!(reduced::<f32>(&VAR, 1, &[1.0]).unwrap()[0].is_nan(), "one element has no unbiased variance");
+}
+
+#[cfg(feature = "topk")]
+#[test]
+fn topk_has_nan_first_and_the_first_of_equal_elements_whatever_is_masked() {
+    use moye::{Device, Matrix, MatrixMut};
+    let device = Device::sim();
+    // Masked but for 7 elements, 2,000 above all others, and NaN among zeros.
+    let mut rows = [[f32::NEG_INFINITY; 4000]; 3];
+    (0..7).for_each(|i| rows[0][500 * i + 3] = i as f32);
+    rows[1] = std::array::from_fn(|i| if i % 2 == 0 { 1.0 + (i / 512) as f32 } else { 0.0 });
+    rows[2] = [0.0; 4000];
+    (rows[2][9], rows[2][3999], rows[2][5]) = (f32::NAN, f32::NAN, -0.0);
+    let x = device.upload(rows.as_flattened()).unwrap();
+    let mut values = device.alloc_uninit::<f32>(30).unwrap();
+    let mut indices = device.alloc_uninit::<i64>(30).unwrap();
+    let of = moye_rows::topk::TopK::new(Matrix::row_major(&x, 3, 4000).unwrap(), 10);
+    let (to, at) = (MatrixMut::row_major(&mut values, 3, 10), MatrixMut::row_major(&mut indices, 3, 10));
+    of.run(&device, &mut to.unwrap(), &mut at.unwrap()).unwrap();
+    let (values, indices) = (values.download().unwrap(), indices.download().unwrap());
+    assert_eq!(indices[..10], [3003, 2503, 2003, 1503, 1003, 503, 3, 0, 1, 2]);
+    assert_eq!(values[..8], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0, f32::NEG_INFINITY]);
+    assert_eq!(indices[10..20], [3584, 3586, 3588, 3590, 3592, 3594, 3596, 3598, 3600, 3602]);
+    assert_eq!(indices[20..], [9, 3999, 0, 1, 2, 3, 4, 5, 6, 7]);
+    assert!(values[20].is_nan() && values[21].is_nan() && values[22..].iter().all(|&x| x == 0.0));
 }
