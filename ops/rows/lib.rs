@@ -11,11 +11,13 @@
 
 #[cfg(feature = "norm")]
 pub mod norm;
-#[cfg(feature = "topk")]
+#[cfg(any(feature = "quantize", feature = "topk"))]
 pub mod place;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "each operation needs a part of it")]
 mod plan;
+#[cfg(feature = "quantize")]
+pub mod quantize;
 #[cfg(feature = "reduce")]
 pub mod reduce;
 #[cfg(feature = "softmax")]
@@ -59,6 +61,10 @@ mod host {
         &crate::reduce::ARG_MIN,
         #[cfg(feature = "topk")]
         &crate::topk::TOPK,
+        #[cfg(feature = "quantize")]
+        &crate::quantize::QUANTIZE,
+        #[cfg(feature = "quantize")]
+        &crate::quantize::DEQUANTIZE,
     ];
 
     /// Whether the buffers of a call are of the stream's device.

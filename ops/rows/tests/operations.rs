@@ -26,6 +26,8 @@ that_of_float64! {
     argmax_is_that_of_float64: "argmax" of "reduce";
     argmin_is_that_of_float64: "argmin" of "reduce";
     topk_is_that_of_a_sort: "topk" of "topk";
+    quantised_elements_and_scales_are_those_of_the_reference: "quantize" of "quantize";
+    dequantize_is_that_of_float64: "dequantize" of "quantize";
 }
 
 #[cfg(feature = "softmax")]
@@ -124,4 +126,27 @@ fn topk_has_nan_first_and_the_first_of_equal_elements_whatever_is_masked() {
     assert_eq!(indices[10..20], [3584, 3586, 3588, 3590, 3592, 3594, 3596, 3598, 3600, 3602]);
     assert_eq!(indices[20..], [9, 3999, 0, 1, 2, 3, 4, 5, 6, 7]);
     assert!(values[20].is_nan() && values[21].is_nan() && values[22..].iter().all(|&x| x == 0.0));
+}
+
+#[cfg(feature = "quantize")]
+#[test]
+fn nan_is_kept_by_floats_of_8_bits_and_does_not_change_the_scale() {
+    use moye::number::F8E4M3;
+    use moye::{Device, Matrix, MatrixMut};
+    use moye_rows::quantize::{Quantize, Scale};
+    let device = Device::sim();
+    let x = device.upload(&[f32::NAN, 2.0, -4.0, 0.0, f32::NAN, 0.0]).unwrap();
+    let of = Quantize::new(Matrix::row_major(&x, 2, 3).unwrap(), Scale::Row);
+    let mut scales = device.alloc_uninit::<f32>(2).unwrap();
+    let mut floats = device.alloc_uninit::<F8E4M3>(6).unwrap();
+    let mut integers = device.alloc_uninit::<i8>(6).unwrap();
+    let (to, by) = (MatrixMut::row_major(&mut floats, 2, 3), MatrixMut::row_major(&mut scales, 2, 1));
+    of.run(&device, &mut to.unwrap(), &mut by.unwrap()).unwrap();
+    assert_eq!(scales.download().unwrap(), [4.0 / 448.0, 1.0]);
+    let floats: Vec<_> = floats.download().unwrap().into_iter().map(F8E4M3::to_f32).collect();
+    assert!(floats[0].is_nan() && floats[4].is_nan());
+    assert_eq!((floats[1], floats[2], floats[3]), (224.0, -448.0, 0.0));
+    let (to, by) = (MatrixMut::row_major(&mut integers, 2, 3), MatrixMut::row_major(&mut scales, 2, 1));
+    of.run(&device, &mut to.unwrap(), &mut by.unwrap()).unwrap();
+    assert_eq!(integers.download().unwrap(), [0, 64, -127, 0, 0, 0]);
 }
