@@ -9,9 +9,11 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
+#[cfg(feature = "cumsum")]
+pub mod cumsum;
 #[cfg(feature = "norm")]
 pub mod norm;
-#[cfg(any(feature = "quantize", feature = "topk"))]
+#[cfg(any(feature = "cumsum", feature = "quantize", feature = "topk"))]
 pub mod place;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "each operation needs a part of it")]
@@ -65,6 +67,8 @@ mod host {
         &crate::quantize::QUANTIZE,
         #[cfg(feature = "quantize")]
         &crate::quantize::DEQUANTIZE,
+        #[cfg(feature = "cumsum")]
+        &crate::cumsum::CUMSUM,
     ];
 
     /// Whether the buffers of a call are of the stream's device.

@@ -28,6 +28,7 @@ that_of_float64! {
     topk_is_that_of_a_sort: "topk" of "topk";
     quantised_elements_and_scales_are_those_of_the_reference: "quantize" of "quantize";
     dequantize_is_that_of_float64: "dequantize" of "quantize";
+    cumsum_is_that_of_float64: "cumsum" of "cumsum";
 }
 
 #[cfg(feature = "softmax")]
