@@ -36,9 +36,22 @@ from ._moye import (
 from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
 
+argmax = _FUNCTIONS["argmax"]
+argmin = _FUNCTIONS["argmin"]
+cumsum = _FUNCTIONS["cumsum"]
+dequantize = _FUNCTIONS["dequantize"]
 log_softmax = _FUNCTIONS["log_softmax"]
+logsumexp = _FUNCTIONS["logsumexp"]
+max = _FUNCTIONS["max"]
+mean = _FUNCTIONS["mean"]
+min = _FUNCTIONS["min"]
+norm = _FUNCTIONS["norm"]
+quantize = _FUNCTIONS["quantize"]
 rms_norm = _FUNCTIONS["rms_norm"]
 softmax = _FUNCTIONS["softmax"]
+sum = _FUNCTIONS["sum"]
+topk = _FUNCTIONS["topk"]
+var = _FUNCTIONS["var"]
 
 __all__ = [
     "Array",
@@ -52,17 +65,30 @@ __all__ = [
     "TiledCopy",
     "TiledMma",
     "algebra",
+    "argmax",
+    "argmin",
     "copy",
+    "cumsum",
+    "dequantize",
     "device_name",
     "draw",
     "evaluate",
     "explain",
     "log_softmax",
+    "logsumexp",
     "matmul",
+    "max",
+    "mean",
+    "min",
     "mma_atoms",
+    "norm",
+    "quantize",
     "rms_norm",
     "scaled_dot_product_attention",
     "softmax",
+    "sum",
+    "topk",
     "transpose",
+    "var",
     "why_simulated",
 ]
