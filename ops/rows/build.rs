@@ -2,7 +2,7 @@
 
 fn main() {
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
-    let operations: Vec<_> = ["cumsum", "norm", "quantize", "reduce", "softmax", "topk"]
+    let operations: Vec<_> = ["cumsum", "norm", "quantize", "reduce", "sample", "softmax", "topk"]
         .into_iter()
         .filter(|operation| has(operation))
         .collect();

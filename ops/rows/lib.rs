@@ -13,7 +13,7 @@
 pub mod cumsum;
 #[cfg(feature = "norm")]
 pub mod norm;
-#[cfg(any(feature = "cumsum", feature = "quantize", feature = "topk"))]
+#[cfg(any(feature = "cumsum", feature = "quantize", feature = "sample", feature = "topk"))]
 pub mod place;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "each operation needs a part of it")]
@@ -22,6 +22,8 @@ mod plan;
 pub mod quantize;
 #[cfg(feature = "reduce")]
 pub mod reduce;
+#[cfg(feature = "sample")]
+pub mod sample;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 #[cfg(feature = "topk")]
@@ -63,6 +65,8 @@ mod host {
         &crate::reduce::ARG_MIN,
         #[cfg(feature = "topk")]
         &crate::topk::TOPK,
+        #[cfg(feature = "sample")]
+        &crate::sample::SAMPLE,
         #[cfg(feature = "quantize")]
         &crate::quantize::QUANTIZE,
         #[cfg(feature = "quantize")]

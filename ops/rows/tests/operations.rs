@@ -26,6 +26,7 @@ that_of_float64! {
     argmax_is_that_of_float64: "argmax" of "reduce";
     argmin_is_that_of_float64: "argmin" of "reduce";
     topk_is_that_of_a_sort: "topk" of "topk";
+    sample_draws_what_the_reference_draws_with_the_same_random_bits: "sample" of "sample";
     quantised_elements_and_scales_are_those_of_the_reference: "quantize" of "quantize";
     dequantize_is_that_of_float64: "dequantize" of "quantize";
     cumsum_is_that_of_float64: "cumsum" of "cumsum";
