@@ -48,6 +48,7 @@ min = _FUNCTIONS["min"]
 norm = _FUNCTIONS["norm"]
 quantize = _FUNCTIONS["quantize"]
 rms_norm = _FUNCTIONS["rms_norm"]
+sample = _FUNCTIONS["sample"]
 softmax = _FUNCTIONS["softmax"]
 sum = _FUNCTIONS["sum"]
 topk = _FUNCTIONS["topk"]
@@ -84,6 +85,7 @@ __all__ = [
     "norm",
     "quantize",
     "rms_norm",
+    "sample",
     "scaled_dot_product_attention",
     "softmax",
     "sum",

@@ -233,7 +233,8 @@ impl<T: Element + Convert<f32>> TileOf<T> {
 fn greatest<T: Element + Convert<f32>>(words: &Held) -> f32 {
     let mut max = 0.0f32;
     for i in 0..HELD {
-        for x in values::<T>(&words[i]) {
+        // By reference: an iterator over the array itself stays a loop.
+        for x in &values::<T>(&words[i]) {
             max = max.max(x.abs());
         }
     }

@@ -10,6 +10,9 @@ fn each_tile(shape: &[usize], (rows, columns): TileOf, mut with: impl FnMut(&[us
     let n = shape[shape.len() - 1];
     let m = if shape.len() > 1 { shape[shape.len() - 2] } else { 1 };
     let all: usize = shape.iter().product();
+    if all == 0 {
+        return;
+    }
     let Some(rows) = rows else { return with(&(0..all).collect::<Vec<_>>()) };
     let columns = columns.unwrap_or(n);
     for matrix in 0..all / (m * n) {
