@@ -21,7 +21,8 @@ pub struct Declaration {
     ///
     /// # Safety
     /// The call passes [`Declaration::check`]. Its arrays are in memory of the stream's device, and
-    /// stay there until the work is complete. What is written shares no elements with what is read, or is the same array.
+    /// stay there until the work is complete. What is written shares no elements with what is read,
+    /// or is the same array.
     pub run: unsafe fn(stream: &Stream, call: &Call<'_>) -> Result<()>,
     /// The name of the kernel that computes a call on a device of the stream.
     pub explain: fn(stream: &Stream, call: &Call<'_>) -> Result<&'static str>,

@@ -207,8 +207,8 @@ mod host {
         ///
         /// # Errors
         /// [`moye::Error::ShapeMismatch`] if a matrix has another shape,
-        /// [`moye::Error::Unsupported`] for a gate by another activation than SiLU, GELU or the squared ReLU, and the errors of
-        /// [`Device::launch`].
+        /// [`moye::Error::Unsupported`] for a gate by another activation than SiLU, GELU or the
+        /// squared ReLU, and the errors of [`Device::launch`].
         pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
             // SAFETY: the default stream runs its work in order.
             unsafe { self.run_on(&device.default_stream(), y) }

@@ -14,8 +14,8 @@ use moye_device::prelude::*;
 /// # Safety
 /// `x` and `dx`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldd` apart and
 /// aligned to `C::ALIGN` bytes; `n` is at most `C::COLUMNS`, times the blocks of a cluster.
-/// `targets`, `loss` and `lse` hold `m` elements, `ldt`, `ldl` and `lds` apart: targets of 64 bits if they are
-/// `wide`, else of 32.
+/// `targets`, `loss` and `lse` hold `m` elements, `ldt`, `ldl` and `lds` apart: targets of 64 bits
+/// if they are `wide`, else of 32.
 #[kernel(
     threads = C::BLOCK,
     shared = (scratch: SharedArray<f32, RowScratch>),
