@@ -27,9 +27,9 @@ const STEPS: &[&str] = &[
     "packages",
 ];
 
-/// The step that runs beside others.
+/// The step that runs in parallel with others.
 const PACKAGES: &str = "packages";
-/// The first step that it runs beside.
+/// The first of these others.
 const BESIDE_PACKAGES: &str = "candle";
 
 /// The crate of `moye new` that the step of this name, and the bundle, make: in the target
@@ -99,8 +99,8 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
     std::thread::scope(|scope| {
         let mut packaged = None;
         for step in STEPS.iter().filter(|step| is_wanted(step)) {
-            // It has a target directory of its own, and runs beside the steps before it, which
-            // leave a core idle where one crate takes long.
+            // `packages` builds in its own target directory, in parallel with the steps before it,
+            // which leave a core idle where one crate takes long.
             if is_wanted(PACKAGES) && packaged.is_none() && (*step == BESIDE_PACKAGES || *step == PACKAGES) {
                 packaged = Some(scope.spawn(|| packages::run(checkout)));
             }
@@ -108,7 +108,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
             let missing = missing_tool(checkout, step).filter(|_| wanted.is_empty());
             match packaged.take_if(|_| *step == PACKAGES) {
                 Some(packaged) => summary.step(
-                    "packages: a program is built of what a registry would have, beside others",
+                    "packages: a program is built of what a registry would have, in parallel with other steps",
                     || packaged.join().unwrap_or_else(|_| bail!("it panicked")),
                 ),
                 None => run_step(checkout, step, (missing, !wanted.is_empty()), tools, &mut summary),

@@ -73,7 +73,7 @@ pub unsafe fn map<I, V, R, U, const N: usize>(
     U: Element,
     R: Convert<U>,
 {
-    // SAFETY: the operands hold the elements of the modes, by the caller's contract: all are there.
+    // SAFETY: the operands hold the elements of the modes, and allow vectors where these have them.
     unsafe {
         if modes.vector > 1 {
             vectors::<Vectors<I, U>, _, _, _, _, N>(inputs, out, modes, &f);

@@ -86,8 +86,8 @@ pub struct MapPlace<const N: usize> {
     pub inputs: [i64; N],
     /// In the result.
     pub out: i64,
-    /// Its elements that exist: fewer than a vector's at the end of mode 0, and 0 beyond the last
-    /// vector.
+    /// The number of the vector's elements in bounds: the end of mode 0 cuts a vector, and past the
+    /// last vector it is 0.
     pub elements: u32,
 }
 

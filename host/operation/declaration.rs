@@ -90,7 +90,7 @@ impl OperandOf {
     /// The element type of this name.
     ///
     /// # Errors
-    /// A message with the types that the operand takes, if this is none of them.
+    /// The operand does not take the type: a message that lists the types it takes.
     pub fn dtype(&self, name: &str) -> Result<Dtype, String> {
         let known = self.dtypes.iter().find(|dtype| dtype.name() == name);
         known.copied().ok_or_else(|| {

@@ -37,8 +37,8 @@ pub mod softmax_backward;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
 mod host {
-    use moye::operation::{Array, Call, Declaration, Dtype, Options, Value};
-    use moye::{Device, Error, Ptx, Result, Stream};
+    use moye::Ptx;
+    use moye::operation::{Declaration, Dtype};
 
     /// The kernels of the operations that features name.
     pub static PTX: Ptx = moye::include_packed_ptx!("moye_rows");
@@ -84,39 +84,6 @@ mod host {
         #[cfg(feature = "rope")]
         &crate::rope::ROPE,
     ];
-
-    /// Computes an operation of operands and options on a stream.
-    ///
-    /// # Safety
-    /// Same contract as [`Declaration::run`], which holds for operands that pass the check.
-    pub(crate) unsafe fn run_declared(
-        declaration: &Declaration,
-        stream: &Stream,
-        operands: &[Option<Array>],
-        given: &[(&str, Value)],
-    ) -> Result<()> {
-        let mut options = Options::of(declaration);
-        for (name, value) in given {
-            options.set(declaration.name, name, *value)?;
-        }
-        let call = Call { operands, options: &options };
-        declaration.check(&call)?;
-        // SAFETY: the caller's contract; the operands pass the check.
-        unsafe { (declaration.run)(stream, &call) }
-    }
-
-    /// Whether the buffers of a call are of the stream's device.
-    pub(crate) fn check_devices(operation: &'static str, stream: &Stream, buffers: &[&Device]) -> Result<()> {
-        match buffers.iter().position(|device| *device != stream.device()) {
-            None => Ok(()),
-            Some(argument) => Err(Error::WrongDevice {
-                kernel: operation,
-                argument,
-                buffer_device: format!("{:?}", buffers[argument]),
-                device: format!("{:?}", stream.device()),
-            }),
-        }
-    }
 
     /// The relative error of results that are rounded to a type: half a unit of the last place.
     pub(crate) const fn rounding(dtype: Dtype) -> f64 {
@@ -166,7 +133,7 @@ mod host {
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(unused_imports, reason = "some operation needs it")]
-pub(crate) use host::{check_devices, each_row, of_floats, rounding, run_declared};
+pub(crate) use host::{each_row, of_floats, rounding};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

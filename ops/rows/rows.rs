@@ -326,6 +326,24 @@ pub fn expect(
     }
 }
 
+/// Whether an argument of an operation is in memory of the stream's device.
+pub fn check_device(
+    operation: &'static str,
+    stream: &Stream,
+    argument: usize,
+    device: &Device,
+) -> Result<()> {
+    if device == stream.device() {
+        return Ok(());
+    }
+    Err(Error::WrongDevice {
+        kernel: operation,
+        argument,
+        buffer_device: format!("{device:?}"),
+        device: format!("{:?}", stream.device()),
+    })
+}
+
 /// A call of a declared operation with typed matrices as operands.
 pub struct TypedCall<'a> {
     declaration: &'static Declaration,
@@ -346,17 +364,14 @@ impl<'a> TypedCall<'a> {
         Ok(self)
     }
 
-    fn with(mut self, operand: Option<(&Device, Array)>) -> Result<Self> {
+    /// The next operand, in memory of a device.
+    pub fn with(mut self, operand: Option<(&Device, Array)>) -> Result<Self> {
         let array = match operand {
-            Some((device, _)) if device != self.stream.device() => {
-                return Err(Error::WrongDevice {
-                    kernel: self.declaration.name,
-                    argument: self.operands.len(),
-                    buffer_device: format!("{device:?}"),
-                    device: format!("{:?}", self.stream.device()),
-                });
+            Some((device, array)) => {
+                check_device(self.declaration.name, self.stream, self.operands.len(), device)?;
+                Some(array)
             }
-            operand => operand.map(|(_, array)| array),
+            None => None,
         };
         self.operands.push(array);
         Ok(self)

@@ -20,7 +20,8 @@ pub use host::*;
 mod host {
     use super::kernel::{self, GatedKernels, GatedPairKernels};
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Declaration, OperandOf, OptionOf, Role, Value};
+    use crate::rows::TypedCall;
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     /// The function of an activation.
@@ -223,38 +224,28 @@ mod host {
         /// Until the work is complete, no other stream writes the elements of the inputs, or reads
         /// or writes those of `y`.
         pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            let approximate = |form| ("approximate", Value::Choice(form, &[]));
-            let mut options = vec![("interleaved", Value::Bool(self.interleaved))];
-            let declaration = match (self.gated, self.activation) {
+            let interleaved = Value::Bool(self.interleaved);
+            let (declaration, options): (_, &[_]) = match (self.gated, self.activation) {
                 (false, activation) => {
-                    options = vec![("activation", Value::Choice(activation.name(), &[]))];
-                    &BIAS_ACTIVATION
+                    (&BIAS_ACTIVATION, &[("activation", Value::Choice(activation.name(), &[]))])
                 }
-                (true, Activation::Silu) => &SWIGLU,
-                (true, Activation::Relu2) => &RELU2GLU,
-                (true, Activation::Gelu) => &GEGLU,
+                (true, Activation::Silu) => (&SWIGLU, &[("interleaved", interleaved)]),
+                (true, Activation::Relu2) => (&RELU2GLU, &[("interleaved", interleaved)]),
+                (true, Activation::Gelu) => (&GEGLU, &[("interleaved", interleaved)]),
                 (true, Activation::GeluTanh) => {
-                    options.push(approximate("tanh"));
-                    &GEGLU
+                    (&GEGLU, &[("interleaved", interleaved), ("approximate", Value::Choice("tanh", &[]))])
                 }
                 (true, other) => {
                     let detail = format!("there is no gate by {other:?}; take Silu, Gelu, GeluTanh or Relu2");
                     return Err(moye::Error::Unsupported { operation: "activation", detail });
                 }
             };
-            let name = declaration.name;
-            let other = self.other.as_ref();
-            let devices: Vec<_> =
-                [&self.x].into_iter().chain(other).map(Matrix::device).chain([y.device()]).collect();
-            crate::check_devices(name, stream, &devices)?;
-            let operands = [
-                Some(Array::of(name, &self.x)?),
-                other.map(|other| Array::of(name, other)).transpose()?,
-                Some(Array::of_mut(name, y)?),
-            ];
-            // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
-            // for other streams.
-            unsafe { crate::run_declared(declaration, stream, &operands, &options) }
+            let mut call = TypedCall::new(declaration, stream);
+            for (name, value) in options {
+                call = call.option(name, *value)?;
+            }
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.read(&self.x)?.read(self.other.as_ref())?.write(y)?.run() }
         }
     }
 }

@@ -18,6 +18,7 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
+    use crate::rows::check_device;
     use moye::operation::{Array, ArrayType, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
@@ -201,9 +202,10 @@ mod host {
         /// Until the work is complete, no other stream writes the elements of the inputs, or reads
         /// or writes those of `out`.
         pub unsafe fn run_on<U: Element>(&self, stream: &Stream, out: &mut MatrixMut<'_, U>) -> Result<()> {
-            let devices: Vec<_> =
-                self.inputs.iter().flatten().map(Matrix::device).chain([out.device()]).collect();
-            crate::check_devices(NAME, stream, &devices)?;
+            let devices = self.inputs.iter().flatten().map(Matrix::device).chain([out.device()]);
+            for (argument, device) in devices.enumerate() {
+                check_device(NAME, stream, argument, device)?;
+            }
             let [x, y] = self.inputs.each_ref().map(|input| input.as_ref().map(|x| Array::of(NAME, x)));
             let (x, y) = (x.transpose()?, y.transpose()?);
             let factor = |factor: f32, of: &Option<Array>| of.as_ref().map(|_| f64::from(factor));

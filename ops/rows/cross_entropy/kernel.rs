@@ -52,6 +52,8 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let gX = team.rows(x, (m, n), ldx); // (BLK_M, BLK_N)
     let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
+    // In flight while the target and its logit are read, which wait for each other.
+    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
     let row = team.row();
     let at = i64::from(row) * ldt;
     let target = match (row < m, wide) {
@@ -65,7 +67,6 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         false => f32::NAN,
     };
 
-    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
     let max = team.reduce(tXrX.reduce_rows(f32::max), f32::max); // (CPY_M)
     tXrX.apply_rows(&max, |x, max| x - max);

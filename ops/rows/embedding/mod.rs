@@ -19,7 +19,8 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role};
+    use crate::rows::TypedCall;
+    use moye::operation::{Declaration, Dtype, OperandOf, Role};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     /// Rows of a table by indices.
@@ -88,19 +89,9 @@ mod host {
         /// Until the work is complete, no other stream writes the elements of the inputs, or reads
         /// or writes those of `out`.
         pub unsafe fn run_on(&self, stream: &Stream, out: &mut MatrixMut<'_, T>) -> Result<()> {
-            let name = EMBEDDING.name;
-            crate::check_devices(name, stream, &[self.indices.device(), self.table.device(), out.device()])?;
-            let mut indices = Array::of(name, &self.indices)?;
-            if indices.shape[0] == 1 {
-                // One mode, as `out` has one of rows.
-                indices.shape.remove(0);
-                indices.strides.remove(0);
-            }
-            let operands =
-                [Some(indices), Some(Array::of(name, &self.table)?), Some(Array::of_mut(name, out)?)];
-            // SAFETY: the matrices are in their buffers, on the stream's device; the caller answers
-            // for other streams.
-            unsafe { crate::run_declared(&EMBEDDING, stream, &operands, &[]) }
+            let call = TypedCall::new(&EMBEDDING, stream).read_row(&self.indices)?.read(&self.table)?;
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.write(out)?.run() }
         }
     }
 }

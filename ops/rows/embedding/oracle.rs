@@ -2,7 +2,7 @@
 
 use moye::operation::{ArrayType, Dtype};
 
-/// The row of each index, zeros where there is none.
+/// Gathers the table's row for each index; an index out of range gives zeros.
 pub fn embedding(inputs: &[Option<(ArrayType, Vec<f64>)>]) -> Vec<Vec<f64>> {
     let [(_, indices), (ty, table)] =
         [0, 1].map(|index| inputs[index].as_ref().expect("no input is optional"));

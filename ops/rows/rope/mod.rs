@@ -22,6 +22,7 @@ pub use host::*;
 mod host {
     use super::kernel::RopeKernels;
     use super::{call, cases, oracle};
+    use crate::rows::TypedCall;
     use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, Value};
     use moye::{Device, MatrixMut, Result, Stream};
 
@@ -146,7 +147,7 @@ mod host {
         /// Until the work is complete, no other stream reads or writes the elements of `x`.
         pub unsafe fn run_on<T: RopeKernels>(&self, stream: &Stream, x: &mut MatrixMut<'_, T>) -> Result<()> {
             let name = ROPE.name;
-            crate::check_devices(name, stream, &[x.device()])?;
+            let device = x.device().clone();
             let mut x = Array::of_mut(name, x)?;
             let (columns, element) = (x.shape[1], x.strides[1]);
             if self.elements == 0 || !columns.is_multiple_of(self.elements) {
@@ -156,10 +157,15 @@ mod host {
             }
             x.shape = vec![x.shape[0], columns / self.elements, self.elements];
             x.strides = vec![x.strides[0], self.elements as i64 * element, element];
-            let operands = [Some(x.clone()), None, None, None, Some(x)];
-            // SAFETY: the matrix is in its buffer, on the stream's device; the caller answers for
-            // other streams.
-            unsafe { crate::run_declared(&ROPE, stream, &operands, &self.options) }
+            let mut call = TypedCall::new(&ROPE, stream);
+            for (name, value) in self.options {
+                call = call.option(name, value)?;
+            }
+            for operand in [Some(x.clone()), None, None, None, Some(x)] {
+                call = call.with(operand.map(|x| (&device, x)))?;
+            }
+            // SAFETY: the array is on the stream's device until the work is complete.
+            unsafe { call.run() }
         }
     }
 }

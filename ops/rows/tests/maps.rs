@@ -84,7 +84,7 @@ fn tables_of_float32_rotate_16_bit_elements_and_positions_beyond_them_give_nan()
     let (x, out) = (device.upload(&values).unwrap(), device.alloc_uninit::<bf16>(48).unwrap());
     let positions = device.upload(&[1i64, 4, -1]).unwrap();
     let cos: Vec<f32> = (0..32).map(|i| (i / 8) as f32).collect();
-    let sin = device.upload(&vec![0.0f32; 32]).unwrap();
+    let sin = device.upload(&[0.0f32; 32]).unwrap();
     let cos = device.upload(&cos).unwrap();
     let shape = &[3, 1, 16][..];
     let tables = (array(&cos, &[4, 8]), array(&sin, &[4, 8]));
