@@ -71,12 +71,20 @@ fn offsets(shape: &[usize], strides: &[i64]) -> Vec<usize> {
     (0..count).map(offset).collect()
 }
 
+/// From numbers to the elements of the inputs, and from those of the result.
+struct Conversions<X, Y, Z, U> {
+    x: fn(f32) -> X,
+    y: fn(f32) -> Y,
+    z: fn(f32) -> Z,
+    out: fn(U) -> f32,
+}
+
 /// Computes `sums` of small integers, which are exact, and returns the launches.
 fn check<X, Y, Z, U>(
     kernel: moye_device::kernel::Kernel<(Global<X>, Global<Y>, Global<Z>, GlobalMut<U>, MapModes<3>)>,
     shape: &[usize],
     operands: [Operand<'_>; 4],
-    of: (fn(f32) -> X, fn(f32) -> Y, fn(f32) -> Z, fn(U) -> f32),
+    of: Conversions<X, Y, Z, U>,
 ) -> Vec<MapLaunch<3>>
 where
     X: Element + moye_sim::Pod,
@@ -90,9 +98,9 @@ where
     });
     let room = places.each_ref().map(|places| places.iter().max().map_or(1, |max| max + 1));
     let value = |operand: usize, place: usize| ((place * 7 + operand * 3) % 11) as f32;
-    let x = memory.upload(&(0..room[0]).map(|i| of.0(value(0, i))).collect::<Vec<_>>(), "x").unwrap();
-    let y = memory.upload(&(0..room[1]).map(|i| of.1(value(1, i))).collect::<Vec<_>>(), "y").unwrap();
-    let z = memory.upload(&(0..room[2]).map(|i| of.2(value(2, i))).collect::<Vec<_>>(), "z").unwrap();
+    let x = memory.upload(&(0..room[0]).map(|i| (of.x)(value(0, i))).collect::<Vec<_>>(), "x").unwrap();
+    let y = memory.upload(&(0..room[1]).map(|i| (of.y)(value(1, i))).collect::<Vec<_>>(), "y").unwrap();
+    let z = memory.upload(&(0..room[2]).map(|i| (of.z)(value(2, i))).collect::<Vec<_>>(), "z").unwrap();
     let out = memory.alloc(room[3] * U::BYTES, "out").unwrap();
     out.fill(0, room[3] * U::BYTES, 0).unwrap();
     let operand = |k: usize, address: u64, bytes: usize| MapOperand {
@@ -125,15 +133,15 @@ where
             2.0 * value(0, places[0][i]) + value(1, places[1][i]) - value(2, places[2][i]);
     }
     for (place, (got, expected)) in got.into_iter().zip(expected).enumerate() {
-        assert_eq!(of.3(got), expected, "{shape:?} {operands:?}: element {place}");
+        assert_eq!((of.out)(got), expected, "{shape:?} {operands:?}: element {place}");
     }
     launches
 }
 
-const MIXED: (fn(f32) -> bf16, fn(f32) -> f32, fn(f32) -> f16, fn(f32) -> f32) =
-    (bf16::from_f32, |y| y, f16::from_f32, |out| out);
-const NARROW: (fn(f32) -> bf16, fn(f32) -> bf16, fn(f32) -> bf16, fn(bf16) -> f32) =
-    (bf16::from_f32, bf16::from_f32, bf16::from_f32, bf16::to_f32);
+const MIXED: Conversions<bf16, f32, f16, f32> =
+    Conversions { x: bf16::from_f32, y: |y| y, z: f16::from_f32, out: |out| out };
+const NARROW: Conversions<bf16, bf16, bf16, bf16> =
+    Conversions { x: bf16::from_f32, y: bf16::from_f32, z: bf16::from_f32, out: bf16::to_f32 };
 
 #[test]
 fn contiguous_operands_are_one_mode_of_vectors_with_a_ragged_end() {
