@@ -6,12 +6,17 @@ fn main() {
         "activation",
         "affine",
         "cross_entropy",
+        "cumsum",
         "embedding",
         "norm",
         "norm_backward",
+        "quantize",
+        "reduce",
         "rope",
+        "sample",
         "softmax",
         "softmax_backward",
+        "topk",
     ];
     let operations: Vec<_> = all.into_iter().filter(|operation| has(operation)).collect();
     if operations.is_empty() {
