@@ -322,7 +322,8 @@ pub struct Case {
     /// Options that differ from the default.
     pub options: &'static [(&'static str, Value)],
     /// Inputs whose elements are not from -4 to 4: the name, the least value, and the value that
-    /// all are below. Elements of integers are whole numbers of the range.
+    /// all are below. Elements of integers are whole numbers of the range, distinct where it has
+    /// twice as many.
     pub ranges: &'static [(&'static str, f64, f64)],
 }
 

@@ -5,6 +5,7 @@ fn main() {
     let all = [
         "activation",
         "affine",
+        "append",
         "cross_entropy",
         "cumsum",
         "embedding",

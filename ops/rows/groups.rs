@@ -48,3 +48,19 @@ pub fn groups_and_rows<const N: usize>(
     };
     Err(Error::Unsupported { operation, detail })
 }
+
+/// Elements of the largest word that the rows of two arrays consist of.
+pub fn elements_of_word(arrays: [&Array; 2]) -> usize {
+    let elements = 16 / arrays[0].dtype.bytes();
+    let is_of_words = |array: &&Array| {
+        let Some((row, others)) = array.strides.split_last() else { return false };
+        *row == 1
+            && array.address.is_multiple_of(16)
+            && array.shape[others.len()].is_multiple_of(elements)
+            && others
+                .iter()
+                .zip(&array.shape)
+                .all(|(stride, &extent)| extent <= 1 || stride % elements as i64 == 0)
+    };
+    if arrays.iter().all(is_of_words) { elements } else { 1 }
+}

@@ -13,6 +13,8 @@
 pub mod activation;
 #[cfg(feature = "affine")]
 pub mod affine;
+#[cfg(feature = "append")]
+pub mod append;
 #[cfg(feature = "cross_entropy")]
 pub mod cross_entropy;
 #[cfg(feature = "cumsum")]
@@ -76,6 +78,8 @@ mod host {
         &crate::affine::CAST,
         #[cfg(feature = "affine")]
         &crate::affine::FULL_LIKE,
+        #[cfg(feature = "append")]
+        &crate::append::APPEND,
         #[cfg(feature = "cross_entropy")]
         &crate::cross_entropy::CROSS_ENTROPY,
         #[cfg(feature = "cumsum")]

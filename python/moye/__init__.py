@@ -37,6 +37,7 @@ from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
 
 add = _FUNCTIONS["add"]
+append = _FUNCTIONS["append"]
 argmax = _FUNCTIONS["argmax"]
 argmin = _FUNCTIONS["argmin"]
 axpby = _FUNCTIONS["axpby"]
@@ -83,6 +84,7 @@ __all__ = [
     "TiledMma",
     "add",
     "algebra",
+    "append",
     "argmax",
     "argmin",
     "axpby",

@@ -202,6 +202,9 @@ def copy(x: A, *, out: A | None = None, device: str | None = None, stream: int |
 def add(
     x: A, y: A, *, alpha: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
+def append(
+    x: A, slots: A, cache: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
 def argmax(
     x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...

@@ -23,6 +23,8 @@ operations! {
         axpby_is_that_of_float64 moye_rows::affine::AXPBY,
         cast_is_that_of_float64 moye_rows::affine::CAST,
         full_like_is_that_of_float64 moye_rows::affine::FULL_LIKE;
+    "append":
+        append_puts_each_row_into_its_slot moye_rows::append::APPEND;
     "cross_entropy":
         cross_entropy_is_that_of_float64 moye_rows::cross_entropy::CROSS_ENTROPY;
     "cumsum":
