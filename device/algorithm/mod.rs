@@ -78,7 +78,9 @@ mod gemm_tiled;
 mod lanes;
 mod map;
 mod map_modes;
+mod reduction;
 mod row;
+mod stream;
 mod transpose;
 
 pub use crate::atom::mma::AddsInPlace;
@@ -100,9 +102,11 @@ pub use map::{MapInputs, MapPointers, load_vector_if, map, store_vector_if};
 pub use map_modes::{FastDivmod, MAP_THREADS, MapModes, MapPlace};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use map_modes::{MapLaunch, MapOperand};
+pub use reduction::{ArgMax, LogSumExp, Max, Reduction, SquareSum, Sum, Variance};
 pub use row::{
     AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster256,
     Cluster512, Cluster1024, ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape,
     RowStride, RowTeam, RowTile, StridesOf, Warp,
 };
+pub use stream::RowPart;
 pub use transpose::transpose_paired;

@@ -6,7 +6,7 @@
 use super::half2::{Bf16x2, F16x2};
 use crate::memory::Storable;
 #[cfg(not(target_arch = "nvptx64"))]
-use crate::number::F8E4M3;
+use crate::number::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 
 /// One conversion of a register, or of two to a pair.
@@ -109,31 +109,51 @@ convert! {
     in reg32 a = high, b = low; out reg16 u16 |bits| bits;
     sim u16::from_le_bytes([low, high].map(|value| F8E4M3::from_f32(value).to_bits()))
 }
-/// The nearest e4m3 of four values, the first in the lowest byte; see [`f32x2_to_e4m3x2`]. A pair
-/// of conversions whose halves `ptxas` merges without a further instruction.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-#[must_use]
-pub fn f32x4_to_e4m3x4([a, b, c, d]: [f32; 4]) -> u32 {
-    super::target::needs!("cvt.rn.satfinite.e4m3x2.f32", 89 7.8);
-    #[cfg(target_arch = "nvptx64")]
-    {
-        let word: u32;
-        // SAFETY: arithmetic on registers.
-        unsafe {
-            core::arch::asm!(
-                "{{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, {b}, {a}; ",
-                "cvt.rn.satfinite.e4m3x2.f32 high, {d}, {c}; mov.b32 {word}, {{low, high}}; }}",
-                word = out(reg32) word, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d,
-                options(pure, nomem, nostack)
-            )
-        };
-        word
-    }
-    #[cfg(not(target_arch = "nvptx64"))]
-    {
-        u32::from(f32x2_to_e4m3x2(a, b)) | u32::from(f32x2_to_e4m3x2(c, d)) << 16
-    }
+convert! {
+    /// The nearest e5m2 of two values, `low` in the lower byte; at most 57,344 in magnitude, also
+    /// for infinities.
+    f32x2_to_e5m2x2(low: f32, high: f32) -> u16, "cvt.rn.satfinite.e5m2x2.f32" needs 89 7.8,
+    in reg32 a = high, b = low; out reg16 u16 |bits| bits;
+    sim u16::from_le_bytes([low, high].map(|value| F8E5M2::from_f32(value).to_bits()))
+}
+
+/// Four values, by a pair of conversions whose halves `ptxas` merges without a further instruction.
+macro_rules! pack4 {
+    ($(#[$doc:meta])* $name:ident, $ptx:literal, $two:ident) => {
+        $(#[$doc])*
+        #[inline(always)]
+        #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+        #[must_use]
+        pub fn $name([a, b, c, d]: [f32; 4]) -> u32 {
+            super::target::needs!($ptx, 89 7.8);
+            #[cfg(target_arch = "nvptx64")]
+            {
+                let word: u32;
+                // SAFETY: arithmetic on registers.
+                unsafe {
+                    core::arch::asm!(
+                        concat!("{{ .reg .b16 low, high; ", $ptx, " low, {b}, {a}; "),
+                        concat!($ptx, " high, {d}, {c}; mov.b32 {word}, {{low, high}}; }}"),
+                        word = out(reg32) word, a = in(reg32) a, b = in(reg32) b, c = in(reg32) c, d = in(reg32) d,
+                        options(pure, nomem, nostack)
+                    )
+                };
+                word
+            }
+            #[cfg(not(target_arch = "nvptx64"))]
+            {
+                u32::from($two(a, b)) | u32::from($two(c, d)) << 16
+            }
+        }
+    };
+}
+pack4! {
+    /// The nearest e4m3 of four values, the first in the lowest byte; see [`f32x2_to_e4m3x2`].
+    f32x4_to_e4m3x4, "cvt.rn.satfinite.e4m3x2.f32", f32x2_to_e4m3x2
+}
+pack4! {
+    /// The nearest e5m2 of four values, the first in the lowest byte; see [`f32x2_to_e5m2x2`].
+    f32x4_to_e5m2x4, "cvt.rn.satfinite.e5m2x2.f32", f32x2_to_e5m2x2
 }
 
 convert! {

@@ -69,7 +69,8 @@ pub use convert::{
     Convert, bf16_to_f32, e4m3x2_to_f16x2, f16_to_f32, f32_to_bf16, f32_to_bf16_relu, f32_to_f16,
     f32_to_f16_relu, f32_to_i8_saturating, f32_to_i32_saturating, f32_to_tf32, f32_to_tf32_rn,
     f32_to_tf32_rn_relu, f32_to_tf32_rz, f32_to_u8_saturating, f32_to_u32_saturating, f32x2_to_bf16x2,
-    f32x2_to_bf16x2_relu, f32x2_to_e4m3x2, f32x2_to_f16x2, f32x2_to_f16x2_relu, f32x4_to_e4m3x4,
+    f32x2_to_bf16x2_relu, f32x2_to_e4m3x2, f32x2_to_e5m2x2, f32x2_to_f16x2, f32x2_to_f16x2_relu,
+    f32x4_to_e4m3x4, f32x4_to_e5m2x4,
 };
 pub use cp_async::{
     CpAsyncKind, CpAsyncSize, cp_async, cp_async_commit, cp_async_if, cp_async_plain, cp_async_wait,

@@ -9,7 +9,8 @@ use crate::stream::{Stream, WORKSPACE_ALIGN};
 use std::sync::MutexGuard;
 
 /// Bytes for the launches of a call, aligned to 256. Until it is dropped no call of another thread
-/// gets the same stream's workspace.
+/// gets the same stream's workspace. An operation has the address in its
+/// [`Call`](crate::operation::Operation::Call), a part of the key by which launches are repeated.
 pub struct Workspace<'a> {
     memory: Memory<'a>,
     bytes: usize,

@@ -3,6 +3,7 @@
 use crate::{Error, Matrix, MatrixMut, Result};
 use half::{bf16, f16};
 use moye_device::memory::Element;
+use moye_device::number::{F8E4M3, F8E5M2, Scalar as _};
 use std::fmt;
 
 /// An element type of arrays.
@@ -18,19 +19,28 @@ pub enum Dtype {
     I32,
     /// int64.
     I64,
+    /// int8.
+    I8,
+    /// float8_e4m3fn.
+    E4m3,
+    /// float8_e5m2.
+    E5m2,
 }
 
 impl Dtype {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::F32, Self::F16, Self::Bf16, Self::I32, Self::I64];
+    pub const ALL: [Self; 8] =
+        [Self::F32, Self::F16, Self::Bf16, Self::I32, Self::I64, Self::I8, Self::E4m3, Self::E5m2];
     /// Those of numbers that operations compute with.
     pub const FLOATS: &[Self] = &[Self::F32, Self::F16, Self::Bf16];
     /// Those of indices.
     pub const INTEGERS: &[Self] = &[Self::I32, Self::I64];
+    /// Those of 8 bits.
+    pub const BYTES: &[Self] = &[Self::I8, Self::E4m3, Self::E5m2];
 
     /// Whether the elements are whole numbers.
     pub const fn is_integer(self) -> bool {
-        matches!(self, Self::I32 | Self::I64)
+        matches!(self, Self::I32 | Self::I64 | Self::I8)
     }
 
     /// Bytes of an element.
@@ -39,6 +49,7 @@ impl Dtype {
             Self::I64 => 8,
             Self::F32 | Self::I32 => 4,
             Self::F16 | Self::Bf16 => 2,
+            Self::I8 | Self::E4m3 | Self::E5m2 => 1,
         }
     }
 
@@ -50,6 +61,9 @@ impl Dtype {
             Self::Bf16 => "bfloat16",
             Self::I32 => "int32",
             Self::I64 => "int64",
+            Self::I8 => "int8",
+            Self::E4m3 => "float8_e4m3fn",
+            Self::E5m2 => "float8_e5m2",
         }
     }
 
@@ -66,6 +80,9 @@ impl Dtype {
             Self::Bf16 => T::NAME == <bf16 as Element>::NAME,
             Self::I32 => T::NAME == <i32 as Element>::NAME,
             Self::I64 => T::NAME == <i64 as Element>::NAME,
+            Self::I8 => T::NAME == <i8 as Element>::NAME,
+            Self::E4m3 => T::NAME == <F8E4M3 as Element>::NAME,
+            Self::E5m2 => T::NAME == <F8E5M2 as Element>::NAME,
         })
     }
 
@@ -83,6 +100,9 @@ impl Dtype {
             Self::Bf16 => bf16::from_le_bytes(array(bytes)).to_f64(),
             Self::I32 => i32::from_le_bytes(array(bytes)).into(),
             Self::I64 => i64::from_le_bytes(array(bytes)) as f64,
+            Self::I8 => i8::from_le_bytes(array(bytes)).into(),
+            Self::E4m3 => F8E4M3::from_bits(bytes[0]).to_f64(),
+            Self::E5m2 => F8E5M2::from_bits(bytes[0]).to_f64(),
         }
     }
 
@@ -94,6 +114,9 @@ impl Dtype {
             Self::Bf16 => bytes.copy_from_slice(&bf16::from_f64(value).to_le_bytes()),
             Self::I32 => bytes.copy_from_slice(&(value as i32).to_le_bytes()),
             Self::I64 => bytes.copy_from_slice(&(value as i64).to_le_bytes()),
+            Self::I8 => bytes.copy_from_slice(&(value as i8).to_le_bytes()),
+            Self::E4m3 => bytes[0] = F8E4M3::nearest(value).to_bits(),
+            Self::E5m2 => bytes[0] = F8E5M2::nearest(value).to_bits(),
         }
     }
 }

@@ -123,6 +123,10 @@ pub enum Value {
     Float(f64),
     /// Yes or no.
     Bool(bool),
+    /// An element type.
+    Dtype(Dtype),
+    /// An axis, which counts from the end if it is negative, or all of them.
+    Axis(Option<i64>),
     /// One of several names: the chosen one, and all of them.
     Choice(&'static str, &'static [&'static str]),
 }
@@ -133,6 +137,9 @@ impl fmt::Display for Value {
             Self::Int(value) => write!(f, "{value}"),
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Bool(value) => write!(f, "{value}"),
+            Self::Dtype(dtype) => write!(f, "{dtype}"),
+            Self::Axis(Some(axis)) => write!(f, "{axis}"),
+            Self::Axis(None) => f.write_str("all"),
             Self::Choice(name, _) => f.write_str(name),
         }
     }
@@ -189,9 +196,12 @@ impl Options {
         let known = self.find(operation, name)?;
         *known = match (*known, value) {
             (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
+            (Value::Axis(_), Value::Int(axis)) => Value::Axis(Some(axis)),
             (Value::Int(_), Value::Int(_))
             | (Value::Float(_), Value::Float(_))
-            | (Value::Bool(_), Value::Bool(_)) => value,
+            | (Value::Bool(_), Value::Bool(_))
+            | (Value::Dtype(_), Value::Dtype(_))
+            | (Value::Axis(_), Value::Axis(_)) => value,
             (Value::Int(_), other) => {
                 return Err(unsupported(format!("{name} is a whole number, not {other}")));
             }
@@ -200,6 +210,12 @@ impl Options {
             }
             (Value::Bool(_), other) => {
                 return Err(unsupported(format!("{name} is true or false, not {other}")));
+            }
+            (Value::Dtype(_), other) => {
+                return Err(unsupported(format!("{name} is the name of an element type, not {other}")));
+            }
+            (Value::Axis(_), other) => {
+                return Err(unsupported(format!("{name} is the number of an axis, not {other}")));
             }
             (Value::Choice(_, names), other) => {
                 return Err(unsupported(format!("{name} is one of {}, not {other}", names.join(", "))));
@@ -246,6 +262,28 @@ impl Options {
         }
     }
 
+    /// The value of an option that is an element type.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn dtype(&self, name: &str) -> Dtype {
+        match self.get(name) {
+            Value::Dtype(dtype) => dtype,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
+    /// The value of an option that is an axis, `None` for all of them.
+    ///
+    /// # Panics
+    /// As for [`Options::int`].
+    pub fn axis(&self, name: &str) -> Option<i64> {
+        match self.get(name) {
+            Value::Axis(axis) => axis,
+            other => panic!("the operation declares `{name}` as {other:?}"),
+        }
+    }
+
     /// The value of an option that is one of several names.
     ///
     /// # Panics
@@ -284,7 +322,8 @@ pub struct Case {
     /// Options that differ from the default.
     pub options: &'static [(&'static str, Value)],
     /// Inputs whose elements are not from -4 to 4: the name, the least value, and the value that
-    /// all are below. Elements of integers are whole numbers of the range.
+    /// all are below. Elements of integers are whole numbers of the range, distinct where it has
+    /// twice as many.
     pub ranges: &'static [(&'static str, f64, f64)],
 }
 

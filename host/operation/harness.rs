@@ -10,6 +10,7 @@
 
 use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role};
 use crate::{Buffer, Device, DeviceChoice};
+use std::collections::HashSet;
 
 /// A byte that no result leaves: as a float a small number, as an integer one far below 0, which no
 /// case computes.
@@ -109,8 +110,23 @@ impl Random {
         Self(0x9e37_79b9_7f4a_7c15 ^ (seed + 1).wrapping_mul(0x1000_0001))
     }
 
+    /// Elements of a type in a range. Whole numbers are distinct where the range has twice as many:
+    /// they may be places that are written.
+    pub(super) fn elements(&mut self, dtype: Dtype, range: (f64, f64), count: usize) -> Vec<f64> {
+        let distinct = dtype.is_integer() && range.1 - range.0 >= 2.0 * count as f64;
+        let mut drawn = HashSet::new();
+        let mut elements = Vec::with_capacity(count);
+        while elements.len() < count {
+            let element = self.next(dtype, range);
+            if !distinct || drawn.insert(element as i64) {
+                elements.push(element);
+            }
+        }
+        elements
+    }
+
     /// An element of a type, in `[from, to)` before it is rounded to the type.
-    pub(super) fn next(&mut self, dtype: Dtype, (from, to): (f64, f64)) -> f64 {
+    fn next(&mut self, dtype: Dtype, (from, to): (f64, f64)) -> f64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -161,8 +177,8 @@ impl Placed {
     fn fill(&mut self, random: &mut Random, range: (f64, f64)) {
         let (size, dtype) = (self.ty.dtype.bytes(), self.ty.dtype);
         let places: Vec<_> = self.places().collect();
-        for place in places {
-            dtype.write(random.next(dtype, range), &mut self.bytes[place * size..][..size]);
+        for (place, value) in places.iter().zip(random.elements(dtype, range, places.len())) {
+            dtype.write(value, &mut self.bytes[place * size..][..size]);
         }
     }
 

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 /// Bytes of all operand sets: several times the L2 cache, so that no run finds its data there.
 const ROTATED: usize = 512 << 20;
+/// Numbers that the elements of an array repeat: a prime, so that rows differ.
+const DRAWN: usize = 65_521;
 /// Samples, of which the median counts.
 const SAMPLES: usize = 11;
 /// The least time of a sample.
@@ -65,8 +67,11 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
                 continue;
             };
             let mut elements = vec![0u8; size(ty)];
-            for element in elements.chunks_exact_mut(ty.dtype.bytes()) {
-                ty.dtype.write(random.next(ty.dtype, case.range(operand.name)), element);
+            let count = elements.len() / ty.dtype.bytes();
+            let count = if ty.dtype.is_integer() { count } else { count.min(DRAWN) };
+            let drawn = random.elements(ty.dtype, case.range(operand.name), count);
+            for (element, value) in elements.chunks_exact_mut(ty.dtype.bytes()).zip(drawn.iter().cycle()) {
+                ty.dtype.write(*value, element);
             }
             let buffer = device.upload(&elements)?;
             operands.push(Some(Array::row_major(ty, buffer.address())));

@@ -5,13 +5,19 @@ fn main() {
     let all = [
         "activation",
         "affine",
+        "append",
         "cross_entropy",
+        "cumsum",
         "embedding",
         "norm",
         "norm_backward",
+        "quantize",
+        "reduce",
         "rope",
+        "sample",
         "softmax",
         "softmax_backward",
+        "topk",
     ];
     let operations: Vec<_> = all.into_iter().filter(|operation| has(operation)).collect();
     if operations.is_empty() {

@@ -13,56 +13,55 @@
 pub mod activation;
 #[cfg(feature = "affine")]
 pub mod affine;
+#[cfg(feature = "append")]
+pub mod append;
 #[cfg(feature = "cross_entropy")]
 pub mod cross_entropy;
+#[cfg(feature = "cumsum")]
+pub mod cumsum;
 #[cfg(feature = "embedding")]
 pub mod embedding;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(dead_code, reason = "some operation needs it")]
+mod groups;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(feature = "norm_backward")]
 pub mod norm_backward;
+#[cfg(any(feature = "cumsum", feature = "quantize", feature = "sample", feature = "topk"))]
+pub mod place;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod plan;
+#[cfg(feature = "quantize")]
+pub mod quantize;
+#[cfg(feature = "reduce")]
+pub mod reduce;
 #[cfg(feature = "rope")]
 pub mod rope;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod rows;
+#[cfg(feature = "sample")]
+pub mod sample;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 #[cfg(feature = "softmax_backward")]
 pub mod softmax_backward;
+#[cfg(feature = "topk")]
+pub mod topk;
 
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, unused_macros, unused_imports, reason = "some operation needs it")]
 mod host {
-    use moye::Ptx;
-    use moye::operation::{Declaration, Dtype};
+    use moye::operation::{Declaration, Dtype, Options};
+    use moye::{Error, Ptx, Result};
 
     /// The kernels of the operations that features name.
     pub static PTX: Ptx = moye::include_packed_ptx!("moye_rows");
 
     /// The operations that features name.
     pub static OPERATIONS: &[&Declaration] = &[
-        #[cfg(feature = "softmax")]
-        &crate::softmax::SOFTMAX,
-        #[cfg(feature = "softmax")]
-        &crate::softmax::LOG_SOFTMAX,
-        #[cfg(feature = "norm")]
-        &crate::norm::RMS_NORM,
-        #[cfg(feature = "norm")]
-        &crate::norm::LAYER_NORM,
-        #[cfg(feature = "softmax_backward")]
-        &crate::softmax_backward::SOFTMAX_BACKWARD,
-        #[cfg(feature = "softmax_backward")]
-        &crate::softmax_backward::LOG_SOFTMAX_BACKWARD,
-        #[cfg(feature = "norm_backward")]
-        &crate::norm_backward::RMS_NORM_BACKWARD,
-        #[cfg(feature = "norm_backward")]
-        &crate::norm_backward::LAYER_NORM_BACKWARD,
-        #[cfg(feature = "cross_entropy")]
-        &crate::cross_entropy::CROSS_ENTROPY,
         #[cfg(feature = "activation")]
         &crate::activation::SWIGLU,
         #[cfg(feature = "activation")]
@@ -79,10 +78,58 @@ mod host {
         &crate::affine::CAST,
         #[cfg(feature = "affine")]
         &crate::affine::FULL_LIKE,
+        #[cfg(feature = "append")]
+        &crate::append::APPEND,
+        #[cfg(feature = "cross_entropy")]
+        &crate::cross_entropy::CROSS_ENTROPY,
+        #[cfg(feature = "cumsum")]
+        &crate::cumsum::CUMSUM,
         #[cfg(feature = "embedding")]
         &crate::embedding::EMBEDDING,
+        #[cfg(feature = "norm")]
+        &crate::norm::RMS_NORM,
+        #[cfg(feature = "norm")]
+        &crate::norm::LAYER_NORM,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::RMS_NORM_BACKWARD,
+        #[cfg(feature = "norm_backward")]
+        &crate::norm_backward::LAYER_NORM_BACKWARD,
+        #[cfg(feature = "quantize")]
+        &crate::quantize::QUANTIZE,
+        #[cfg(feature = "quantize")]
+        &crate::quantize::DEQUANTIZE,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::SUM,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::MEAN,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::NORM,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::MAX,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::MIN,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::LOG_SUM_EXP,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::VAR,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::ARG_MAX,
+        #[cfg(feature = "reduce")]
+        &crate::reduce::ARG_MIN,
         #[cfg(feature = "rope")]
         &crate::rope::ROPE,
+        #[cfg(feature = "sample")]
+        &crate::sample::SAMPLE,
+        #[cfg(feature = "softmax")]
+        &crate::softmax::SOFTMAX,
+        #[cfg(feature = "softmax")]
+        &crate::softmax::LOG_SOFTMAX,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::SOFTMAX_BACKWARD,
+        #[cfg(feature = "softmax_backward")]
+        &crate::softmax_backward::LOG_SOFTMAX_BACKWARD,
+        #[cfg(feature = "topk")]
+        &crate::topk::TOPK,
     ];
 
     /// The relative error of results that are rounded to a type: half a unit of the last place.
@@ -91,7 +138,7 @@ mod host {
             Dtype::F32 => 1e-7,
             Dtype::F16 => 5e-4,
             Dtype::Bf16 => 4e-3,
-            Dtype::I32 | Dtype::I64 => 0.0,
+            _ => 0.0,
         }
     }
 
@@ -118,6 +165,16 @@ mod host {
     }
     pub(crate) use of_floats;
 
+    /// The value of an option that is an element type of floats.
+    pub(crate) fn float_option(operation: &'static str, options: &Options, name: &str) -> Result<Dtype> {
+        let dtype = options.dtype(name);
+        if Dtype::FLOATS.contains(&dtype) {
+            return Ok(dtype);
+        }
+        let detail = format!("{name} is {dtype}, and may be float32, float16 or bfloat16");
+        Err(Error::Unsupported { operation, detail })
+    }
+
     /// Calls `with` with the row-major places of each row along an axis.
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
         let axis = axis.rem_euclid(shape.len() as i64) as usize;
@@ -133,7 +190,7 @@ mod host {
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(unused_imports, reason = "some operation needs it")]
-pub(crate) use host::{each_row, of_floats, rounding};
+pub(crate) use host::{each_row, float_option, of_floats, rounding};
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

@@ -386,7 +386,7 @@ impl<'a> TypedCall<'a> {
 
     /// The next operand, which is read: an array of one mode, as a matrix of one row.
     pub fn read_row<'m, T: Element>(self, matrix: impl Into<Option<&'m Matrix<'m, T>>>) -> Result<Self> {
-        Ok(self.read(matrix)?.last_as_row())
+        Ok(self.read(matrix)?.drop_mode(0))
     }
 
     /// The next operand, which is written.
@@ -404,16 +404,16 @@ impl<'a> TypedCall<'a> {
         self,
         matrix: impl Into<Option<&'m mut MatrixMut<'e, T>>>,
     ) -> Result<Self> {
-        Ok(self.write(matrix)?.last_as_row())
+        Ok(self.write(matrix)?.drop_mode(0))
     }
 
-    /// Drops the first mode of the last operand if that is one row.
-    fn last_as_row(mut self) -> Self {
+    /// Drops a mode of the last operand if its extent is 1: arrays have fewer modes than matrices.
+    pub fn drop_mode(mut self, mode: usize) -> Self {
         if let Some(Some(array)) = self.operands.last_mut()
-            && array.shape[0] == 1
+            && array.shape.get(mode) == Some(&1)
         {
-            array.shape.remove(0);
-            array.strides.remove(0);
+            array.shape.remove(mode);
+            array.strides.remove(mode);
         }
         self
     }

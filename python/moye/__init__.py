@@ -37,24 +37,39 @@ from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
 
 add = _FUNCTIONS["add"]
+append = _FUNCTIONS["append"]
+argmax = _FUNCTIONS["argmax"]
+argmin = _FUNCTIONS["argmin"]
 axpby = _FUNCTIONS["axpby"]
 bias_activation = _FUNCTIONS["bias_activation"]
 cast = _FUNCTIONS["cast"]
 cross_entropy = _FUNCTIONS["cross_entropy"]
+cumsum = _FUNCTIONS["cumsum"]
+dequantize = _FUNCTIONS["dequantize"]
 embedding = _FUNCTIONS["embedding"]
 full_like = _FUNCTIONS["full_like"]
 geglu = _FUNCTIONS["geglu"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
-log_softmax = _FUNCTIONS["log_softmax"]
+log_sample = _FUNCTIONS["sample"]
+softmax = _FUNCTIONS["log_softmax"]
 log_softmax_backward = _FUNCTIONS["log_softmax_backward"]
+logsumexp = _FUNCTIONS["logsumexp"]
+max = _FUNCTIONS["max"]
+mean = _FUNCTIONS["mean"]
+min = _FUNCTIONS["min"]
+norm = _FUNCTIONS["norm"]
+quantize = _FUNCTIONS["quantize"]
 relu2glu = _FUNCTIONS["relu2glu"]
 rms_norm = _FUNCTIONS["rms_norm"]
 rms_norm_backward = _FUNCTIONS["rms_norm_backward"]
 rope = _FUNCTIONS["rope"]
 softmax = _FUNCTIONS["softmax"]
 softmax_backward = _FUNCTIONS["softmax_backward"]
+sum = _FUNCTIONS["sum"]
 swiglu = _FUNCTIONS["swiglu"]
+topk = _FUNCTIONS["topk"]
+var = _FUNCTIONS["var"]
 
 __all__ = [
     "Array",
@@ -69,11 +84,16 @@ __all__ = [
     "TiledMma",
     "add",
     "algebra",
+    "append",
+    "argmax",
+    "argmin",
     "axpby",
     "bias_activation",
     "cast",
     "copy",
     "cross_entropy",
+    "cumsum",
+    "dequantize",
     "device_name",
     "draw",
     "embedding",
@@ -85,16 +105,26 @@ __all__ = [
     "layer_norm_backward",
     "log_softmax",
     "log_softmax_backward",
+    "logsumexp",
     "matmul",
+    "max",
+    "mean",
+    "min",
     "mma_atoms",
+    "norm",
+    "quantize",
     "relu2glu",
     "rms_norm",
     "rms_norm_backward",
     "rope",
+    "sample",
     "scaled_dot_product_attention",
     "softmax",
     "softmax_backward",
+    "sum",
     "swiglu",
+    "topk",
     "transpose",
+    "var",
     "why_simulated",
 ]

@@ -199,20 +199,85 @@ def scaled_dot_product_attention(
 ) -> tuple[A, A]: ...
 def transpose(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
 def copy(x: A, *, out: A | None = None, device: str | None = None, stream: int | None = None) -> A: ...
-def softmax(
-    x: A, *, axis: int = -1, scale: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
+def add(
+    x: A, y: A, *, alpha: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
-def log_softmax(
-    x: A, *, axis: int = -1, scale: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
+def append(
+    x: A, slots: A, cache: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
-def rms_norm(
+def argmax(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def argmin(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def axpby(
     x: A,
-    weight: A | None = None,
-    residual: A | None = None,
+    y: A,
     *,
-    eps: float = 1e-06,
+    alpha: float = 1.0,
+    beta: float = 1.0,
     out: A | None = None,
-    sum: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def bias_activation(
+    x: A,
+    bias: A | None = None,
+    *,
+    activation: str = "gelu",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def cast(
+    x: A, *, dtype: str = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def cross_entropy(
+    logits: A,
+    targets: A,
+    *,
+    axis: int = -1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    grad_scale: float = 1.0,
+    out: A | None = None,
+    lse: A | None = None,
+    dlogits: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def cumsum(
+    x: A,
+    *,
+    axis: int = -1,
+    exclusive: bool = False,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def dequantize(
+    q: A,
+    scales: A,
+    *,
+    dtype: str = "float32",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def embedding(
+    indices: A, weight: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def full_like(
+    x: A, *, value: float = 0.0, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def geglu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    approximate: str = "none",
+    out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
@@ -225,38 +290,6 @@ def layer_norm(
     eps: float = 1e-05,
     out: A | None = None,
     sum: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
-def softmax_backward(
-    y: A,
-    dy: A,
-    *,
-    axis: int = -1,
-    scale: float = 1.0,
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
-def log_softmax_backward(
-    y: A,
-    dy: A,
-    *,
-    axis: int = -1,
-    scale: float = 1.0,
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
-def rms_norm_backward(
-    x: A,
-    dy: A,
-    weight: A | None = None,
-    dsum: A | None = None,
-    *,
-    eps: float = 1e-06,
-    out: A | None = None,
-    dweight: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
@@ -273,39 +306,45 @@ def layer_norm_backward(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
-def cross_entropy(
-    logits: A,
-    targets: A,
+def log_softmax(
+    x: A, *, axis: int = -1, scale: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def log_softmax_backward(
+    y: A,
+    dy: A,
     *,
     axis: int = -1,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    grad_scale: float = 1.0,
+    scale: float = 1.0,
     out: A | None = None,
-    lse: A | None = None,
-    dlogits: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
-def swiglu(
+def logsumexp(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def max(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def mean(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def min(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def norm(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def quantize(
     x: A,
-    up: A | None = None,
     *,
-    interleaved: bool = False,
-    out: A | None = None,
+    dtype: str = "float8_e4m3fn",
+    tile_rows: int = 1,
+    tile_columns: int = 0,
+    q: A | None = None,
+    scales: A | None = None,
     device: str | None = None,
     stream: int | None = None,
-) -> A: ...
-def geglu(
-    x: A,
-    up: A | None = None,
-    *,
-    interleaved: bool = False,
-    approximate: str = "none",
-    out: A | None = None,
-    device: str | None = None,
-    stream: int | None = None,
-) -> A: ...
+) -> tuple[A, A]: ...
 def relu2glu(
     x: A,
     up: A | None = None,
@@ -315,36 +354,28 @@ def relu2glu(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
-def bias_activation(
+def rms_norm(
     x: A,
-    bias: A | None = None,
+    weight: A | None = None,
+    residual: A | None = None,
     *,
-    activation: str = "gelu",
+    eps: float = 1e-06,
     out: A | None = None,
+    sum: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
-def add(
-    x: A, y: A, *, alpha: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
-) -> A: ...
-def axpby(
+def rms_norm_backward(
     x: A,
-    y: A,
+    dy: A,
+    weight: A | None = None,
+    dsum: A | None = None,
     *,
-    alpha: float = 1.0,
-    beta: float = 1.0,
+    eps: float = 1e-06,
     out: A | None = None,
+    dweight: A | None = None,
     device: str | None = None,
     stream: int | None = None,
-) -> A: ...
-def cast(
-    x: A, *, dtype: str = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
-) -> A: ...
-def full_like(
-    x: A, *, value: float = 0.0, out: A | None = None, device: str | None = None, stream: int | None = None
-) -> A: ...
-def embedding(
-    indices: A, weight: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
 def rope(
     x: A,
@@ -357,6 +388,64 @@ def rope(
     interleaved: bool = False,
     inverse: bool = False,
     axis: int = -3,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def sample(
+    x: A,
+    *,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    min_p: float = 0.0,
+    seed: int = 0,
+    int32: bool = False,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def softmax(
+    x: A, *, axis: int = -1, scale: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def softmax_backward(
+    y: A,
+    dy: A,
+    *,
+    axis: int = -1,
+    scale: float = 1.0,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def sum(
+    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def swiglu(
+    x: A,
+    up: A | None = None,
+    *,
+    interleaved: bool = False,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def topk(
+    x: A,
+    *,
+    k: int = 50,
+    axis: int = -1,
+    int32: bool = False,
+    values: A | None = None,
+    indices: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A]: ...
+def var(
+    x: A,
+    *,
+    axis: int | None = None,
+    correction: int = 1,
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,

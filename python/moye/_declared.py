@@ -22,7 +22,7 @@ def _function(name, summary, operands, options):
     parameters += [inspect.Parameter(of, keyword, default=None) for of in ("device", "stream")]
     signature = inspect.Signature(parameters)
     input_names, option_names = [of for of, _, _ in inputs], [of for of, _, _ in options]
-    first_result, *other_results = [of for of, _, _ in results]
+    needed = [of for of, _, role in results if role == "result"]
 
     def function(*args, **kwargs):
         try:
@@ -36,23 +36,25 @@ def _function(name, summary, operands, options):
         stream = of.stream(x, given["stream"])
         operands = [operand(given[name], name, stream) for name in input_names]
         chosen = {name: given[name] for name in option_names}
-        out = given[first_result]
-        is_new = out is None
-        if is_new:
-            (shape, dtype), *_ = _moye.declared_results(name, operands, chosen)
-            out = of.empty(shape, dtype, x)
-        operands.append(operand(out, first_result, stream))
-        operands += [operand(given[name], name, stream) for name in other_results]
+        outs = {name: given[name] for name, _, _ in results}
+        new = [name for name in needed if outs[name] is None]
+        if new:
+            types = _moye.declared_results(name, operands, chosen)
+            for (shape, dtype), (result, _, _) in zip(types, results):
+                if result in new:
+                    outs[result] = of.empty(shape, dtype, x)
+        operands += [operand(out, name, stream) for name, out in outs.items()]
         with on_device_of(x):
             _moye.run_declared(name, operands, chosen, device=given["device"], stream=stream)
-        return of.give(out, x) if is_new else out
+        given_back = [of.give(outs[name], x) if name in new else outs[name] for name in needed]
+        return given_back[0] if len(given_back) == 1 else tuple(given_back)
 
     lines = [summary[0].upper() + summary[1:] + ".", "", "Args:"]
     lines += [f"    {of}: {about}." for of, about, _ in inputs]
     lines += [f"    {of}: {about}." for of, about, _ in options]
-    lines += [f"    {of}: {about}; by default {'a new array' if of == first_result else 'not kept'}." for of, about, _ in results]
+    lines += [f"    {of}: {about}; by default {'a new array' if of in needed else 'not kept'}." for of, about, _ in results]
     lines += ["    device, stream: as for :func:`matmul`.", "", "Returns:"]
-    lines += [f"    ``{first_result}``, or a new array of the library and on the device of ``{input_names[0]}``."]
+    lines += [f"    {' and '.join(f'``{of}``' for of in needed)}: new arrays are of the library and on the device of ``{input_names[0]}``."]
     function.__name__ = function.__qualname__ = name
     function.__module__ = "moye"
     function.__doc__ = "\n".join(lines)

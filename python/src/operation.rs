@@ -7,7 +7,7 @@ use crate::operand::Operand;
 use crate::tensor::Tensor;
 use crate::{error, work};
 use moye::Device;
-use moye::operation::{Array, ArrayType, Call, Declaration, OperandOf, Options, Role, Value};
+use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, OperandOf, Options, Role, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 
@@ -37,6 +37,8 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Value::Int(value) => value.into_pyobject(py)?.into_any(),
                     Value::Float(value) => value.into_pyobject(py)?.into_any(),
                     Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
+                    Value::Dtype(value) => value.name().into_pyobject(py)?.into_any(),
+                    Value::Axis(value) => value.into_pyobject(py)?.into_any(),
                     Value::Choice(chosen, _) => chosen.into_pyobject(py)?.into_any(),
                 };
                 Ok((option.name, option.about, default))
@@ -62,6 +64,10 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
         }
         let value = if value.is_instance_of::<PyBool>() {
             Value::Bool(value.extract()?)
+        } else if let Some(dtype) = value.extract::<String>().ok().and_then(|name| Dtype::named(&name)) {
+            Value::Dtype(dtype)
+        } else if value.is_none() && takes(declaration, &name) == AXIS {
+            Value::Axis(None)
         } else if let Ok(value) = value.extract::<i64>() {
             Value::Int(value)
         } else if let Ok(value) = value.extract::<f64>() {
@@ -75,6 +81,9 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
     Ok(options)
 }
 
+/// What an axis takes.
+const AXIS: &str = "an integer or None";
+
 /// What an option of several names takes.
 const NAME: &str = "a name";
 
@@ -85,6 +94,8 @@ fn takes(declaration: &Declaration, name: &str) -> &'static str {
         Some(Value::Int(_)) => "an integer",
         Some(Value::Float(_)) => "a number",
         Some(Value::Bool(_)) => "True or False",
+        Some(Value::Dtype(_)) => "the name of an element type",
+        Some(Value::Axis(_)) => AXIS,
         Some(Value::Choice(..)) => NAME,
         None => "an option of the operation",
     }
@@ -118,6 +129,7 @@ pub fn declared_results(
 
 /// The elements of an operand: their bits, which is all that moving them needs.
 enum Elements {
+    One(Tensor<u8>),
     Two(Tensor<u16>),
     Four(Tensor<u32>),
     Eight(Tensor<u64>),
@@ -126,6 +138,8 @@ enum Elements {
 impl Elements {
     fn new(device: &Device, operand: &Operand, name: &str, is_read: bool) -> PyResult<Self> {
         Ok(match (operand.dtype.bits, is_read) {
+            (8, true) => Self::One(Tensor::read(device, operand, name)?),
+            (8, false) => Self::One(Tensor::written(device, operand, name)?),
             (16, true) => Self::Two(Tensor::read(device, operand, name)?),
             (16, false) => Self::Two(Tensor::written(device, operand, name)?),
             (64, true) => Self::Eight(Tensor::read(device, operand, name)?),
@@ -137,6 +151,7 @@ impl Elements {
 
     fn array(&self, ty: ArrayType) -> Array {
         let (address, strides) = match self {
+            Self::One(tensor) => (tensor.buffer.address(), &tensor.strides),
             Self::Two(tensor) => (tensor.buffer.address(), &tensor.strides),
             Self::Four(tensor) => (tensor.buffer.address(), &tensor.strides),
             Self::Eight(tensor) => (tensor.buffer.address(), &tensor.strides),
@@ -147,6 +162,7 @@ impl Elements {
 
     fn give_back(&self, operand: &Operand) -> PyResult<()> {
         match self {
+            Self::One(tensor) => tensor.give_back(operand),
             Self::Two(tensor) => tensor.give_back(operand),
             Self::Four(tensor) => tensor.give_back(operand),
             Self::Eight(tensor) => tensor.give_back(operand),

@@ -109,6 +109,48 @@ def test_rope_rotates_heads_in_place():
     assert error(x, np.concatenate([z.real, z.imag], -1)) < 1e-6
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1, -1])
+@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "argmax", "argmin"])
+def test_reductions_are_those_of_numpy_along_any_axis_and_of_all(name, axis):
+    x = np.random.default_rng(4).normal(size=(5, 40, 3)).astype(np.float32)
+    y = getattr(moye, name)(x, axis=axis, device="sim")
+    expected = getattr(np, name)(x.astype(np.float64), axis=axis)
+    assert y.shape == expected.shape and y.dtype == (np.int64 if name.startswith("arg") else np.float32)
+    assert error(y, expected) < 4e-6
+
+
+def test_variance_takes_a_correction_and_norm_and_logsumexp_are_of_rows():
+    x = np.random.default_rng(5).normal(size=(4, 300)).astype(np.float32)
+    wide = x.astype(np.float64)
+    assert error(moye.var(x, axis=1, device="sim"), wide.var(axis=1, ddof=1)) < 4e-6
+    assert error(moye.var(x, axis=1, correction=0, device="sim"), wide.var(axis=1)) < 4e-6
+    assert error(moye.norm(x, axis=1, device="sim"), np.linalg.norm(wide, axis=1)) < 4e-6
+    assert error(moye.logsumexp(x, axis=1, device="sim"), np.log(np.exp(wide).sum(axis=1))) < 4e-6
+
+
+def test_topk_returns_values_and_indices_with_the_first_of_equal_elements():
+    x = np.array([[3, 1, 3, 2], [0, 0, 0, 5]], np.float32)
+    values, indices = moye.topk(x, k=3, device="sim")
+    assert values.tolist() == [[3, 3, 2], [5, 0, 0]] and indices.tolist() == [[0, 2, 3], [3, 0, 1]]
+    assert indices.dtype == np.int64 and moye.topk(x, k=1, int32=True, device="sim")[1].dtype == np.int32
+
+
+@pytest.mark.parametrize("tile", [{}, {"tile_columns": 128}, {"tile_rows": 128, "tile_columns": 128}, {"tile_rows": 0}])
+@pytest.mark.parametrize("dtype, tolerance", [("int8", 0.02), ("float8_e4m3fn", 0.04), ("float8_e5m2", 0.08)])
+def test_quantised_arrays_come_back_within_the_precision_of_the_type(dtype, tolerance, tile):
+    x = np.random.default_rng(6).normal(size=(130, 260)).astype(np.float32)
+    q, scales = moye.quantize(x, dtype=dtype, **tile, device="sim")
+    assert q.dtype.name == dtype and scales.dtype == np.float32
+    assert error(moye.dequantize(q, scales, device="sim"), x.astype(np.float64)) < tolerance
+
+
+def test_cumsum_is_inclusive_or_exclusive():
+    x = np.random.default_rng(7).normal(size=(3, 2000)).astype(np.float32)
+    expected = x.astype(np.float64).cumsum(axis=1)
+    assert error(moye.cumsum(x, device="sim"), expected) < 4e-6
+    assert error(moye.cumsum(x, exclusive=True, device="sim"), expected - x) < 4e-6
+
+
 def test_signature_and_documentation_come_from_the_declaration():
     assert str(inspect.signature(moye.softmax)) == "(x, *, axis=-1, scale=1.0, out=None, device=None, stream=None)"
     assert "axis: the axis along which the results sum to 1" in moye.softmax.__doc__

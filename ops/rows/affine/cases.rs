@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye::operation::{Case, Dtype, Value};
 
 /// Equal shapes and broadcasts, ragged and empty.
 pub const SUMS: &[Case] = &[
@@ -25,10 +25,10 @@ pub const AXPBY: &[Case] = &[
 /// Each type of the result.
 pub const CASTS: &[Case] = &[
     Case::new(&[Some(&[3, 40])]),
-    Case::new(&[Some(&[5, 7])]).options(&[("dtype", Value::Choice("float16", &[]))]),
-    Case::new(&[Some(&[2, 1001])]).options(&[("dtype", Value::Choice("bfloat16", &[]))]),
-    Case::new(&[Some(&[5000])]).options(&[("dtype", Value::Choice("float16", &[]))]),
-    Case::new(&[Some(&[4, 64])]).options(&[("dtype", Value::Choice("bfloat16", &[]))]),
+    Case::new(&[Some(&[5, 7])]).options(&[("dtype", Value::Dtype(Dtype::F16))]),
+    Case::new(&[Some(&[2, 1001])]).options(&[("dtype", Value::Dtype(Dtype::Bf16))]),
+    Case::new(&[Some(&[5000])]).options(&[("dtype", Value::Dtype(Dtype::F16))]),
+    Case::new(&[Some(&[4, 64])]).options(&[("dtype", Value::Dtype(Dtype::Bf16))]),
     Case::new(&[Some(&[0])]),
 ];
 

@@ -84,12 +84,12 @@ mod host {
         operands: LIKE,
         options: &[OptionOf {
             name: "dtype",
-            about: "the element type of the result",
-            default: Value::Choice("float32", &["float32", "float16", "bfloat16"]),
+            about: "the element type of the result: float32, float16 or bfloat16",
+            default: Value::Dtype(Dtype::F32),
         }],
         results: |inputs, options| {
             let ArrayType { shape, .. } = inputs[0].clone().expect("checked: x is not optional");
-            let dtype = Dtype::named(options.choice("dtype")).expect("the choices are names of types");
+            let dtype = crate::float_option("cast", options, "dtype")?;
             Ok(vec![ArrayType { dtype, shape }])
         },
         // SAFETY: the arrays of a call are on the stream's device until the work is complete.

@@ -1,6 +1,7 @@
 //! From a call to launches.
 
 use super::kernel::{WORDS, embedding_16, embedding_32, embedding_128};
+use crate::groups::elements_of_word;
 use moye::operation::{Array, ArrayType, Call, Dtype, Elementwise, Launcher, run_launches};
 use moye::{Element, Error, Grid, Ptx, Result, Stream};
 use moye_device::algorithm::{MAP_THREADS, MapLaunch, MapModes, MapOperand};
@@ -65,17 +66,9 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
     Ok(vec![ArrayType { dtype: table.dtype, shape }])
 }
 
-/// Elements of the largest word that rows consist of.
-fn elements_of_word(table: &Array, out: &Array) -> usize {
-    let bytes = table.dtype.bytes();
-    let elements = 16 / bytes;
-    let aligned = |array: &Array| {
-        let (last, strides) = (array.shape.len() - 1, &array.strides);
-        strides[last] == 1
-            && array.address.is_multiple_of(16)
-            && (0..last).all(|mode| array.shape[mode] <= 1 || strides[mode] % elements as i64 == 0)
-    };
-    if table.shape[1].is_multiple_of(elements) && aligned(table) && aligned(out) { elements } else { 1 }
+/// The elements of a word of a call.
+fn word(call: &Call<'_>) -> usize {
+    elements_of_word([call.operand(1), call.operand(2)])
 }
 
 /// Computes a call of words `W`, each of `elements` elements.
@@ -108,10 +101,9 @@ unsafe fn run_words<W: RowWord>(stream: &Stream, call: &Call<'_>, elements: usiz
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let (table, out) = (call.operand(1), call.operand(2));
     // SAFETY: rows consist of words of this size.
     unsafe {
-        match (elements_of_word(table, out), table.dtype.bytes()) {
+        match (word(call), call.operand(1).dtype.bytes()) {
             (1, 2) => run_words::<u16>(stream, call, 1),
             (1, _) => run_words::<u32>(stream, call, 1),
             (elements, _) => run_words::<u128>(stream, call, elements),
@@ -121,8 +113,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 
 /// The kernel that computes a call.
 pub fn explain(call: &Call<'_>) -> &'static str {
-    let (table, out) = (call.operand(1), call.operand(2));
-    match (elements_of_word(table, out), table.dtype.bytes()) {
+    match (word(call), call.operand(1).dtype.bytes()) {
         (1, 2) => u16::KERNEL.name(),
         (1, _) => u32::KERNEL.name(),
         _ => u128::KERNEL.name(),

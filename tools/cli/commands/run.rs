@@ -7,6 +7,7 @@ use anyhow::{Result, anyhow};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use half::{bf16, f16};
+use moye::number::{F8E4M3, F8E5M2};
 use moye::operation::{Array, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
 use moye::{Buffer, Device};
 use moye_bench::dtype::{Dtype as DtypeOfFile, InFile};
@@ -46,6 +47,14 @@ fn command(declaration: &'static Declaration) -> Command {
                 .value_name("NUMBER")
                 .value_parser(value_parser!(f64))
                 .help(format!("{} (default: {value})", option.about)),
+            Value::Dtype(dtype) => argument
+                .value_name("TYPE")
+                .value_parser(Dtype::ALL.map(Dtype::name))
+                .help(format!("{} (default: {dtype})", option.about)),
+            Value::Axis(_) => argument
+                .value_name("N")
+                .value_parser(value_parser!(i64))
+                .help(format!("{} (default: all)", option.about)),
             Value::Bool(_) => argument.action(ArgAction::SetTrue).help(option.about),
             Value::Choice(chosen, names) => argument
                 .value_name("NAME")
@@ -119,6 +128,9 @@ macro_rules! of_elements {
             Dtype::Bf16 => $function::<bf16>($($argument),*),
             Dtype::I32 => $function::<i32>($($argument),*),
             Dtype::I64 => $function::<i64>($($argument),*),
+            Dtype::I8 => $function::<i8>($($argument),*),
+            Dtype::E4m3 => $function::<F8E4M3>($($argument),*),
+            Dtype::E5m2 => $function::<F8E5M2>($($argument),*),
         }
     };
 }
@@ -155,8 +167,12 @@ impl Run {
         let mut options = Options::of(declaration);
         for option in declaration.options {
             let value = match option.default {
-                Value::Int(_) => matches.get_one(option.name).copied().map(Value::Int),
+                Value::Int(_) | Value::Axis(_) => matches.get_one(option.name).copied().map(Value::Int),
                 Value::Float(_) => matches.get_one(option.name).copied().map(Value::Float),
+                Value::Dtype(_) => matches
+                    .get_one::<String>(option.name)
+                    .and_then(|name| Dtype::named(name))
+                    .map(Value::Dtype),
                 Value::Bool(_) => Some(Value::Bool(matches.get_flag(option.name))),
                 Value::Choice(..) => {
                     if let Some(chosen) = matches.get_one::<String>(option.name) {
@@ -172,7 +188,8 @@ impl Run {
         // Outputs are opened first, so that a wrong path is reported at once.
         let force = matches.get_flag("force");
         let mut outputs = Vec::new();
-        for operand in declaration.operands.iter().filter(|operand| !operand.role.is_input()) {
+        let written = || declaration.operands.iter().filter(|operand| !operand.role.is_input());
+        for operand in written() {
             outputs.push(path(operand).map(|path| Output::create(path, force)).transpose()?);
         }
         let mut report = Output::report(outputs.first().and_then(Option::as_ref));
@@ -193,11 +210,11 @@ impl Run {
         }
         let wanted = (declaration.results)(&types, &options)?;
         let mut results = Vec::new();
-        for (ty, output) in wanted.iter().zip(&outputs) {
+        for ((ty, output), operand) in wanted.iter().zip(&outputs).zip(written()) {
             let elements = ty.shape.iter().product();
-            let elements = match output {
-                Some(_) => Some(of_elements!(ty.dtype, uninit, &device, elements)?),
-                None => None,
+            let elements = match output.is_some() || operand.role == Role::Result {
+                true => Some(of_elements!(ty.dtype, uninit, &device, elements)?),
+                false => None,
             };
             operands.push(elements.as_ref().map(|elements| Array::row_major(ty, elements.address())));
             results.push(elements);

@@ -1,0 +1,127 @@
+//! Rows that are read once and not kept: a thread's part of one, in 16-byte vectors.
+
+use crate::arch::Convert;
+use crate::memory::{Element, Global};
+
+/// Vectors, or elements of strided rows, that a thread loads before it uses them.
+const GROUP: usize = 4;
+
+/// A thread's part of the elements `from..to` of a row: every `parts`th vector of 16 bytes from
+/// `part` on, or every `parts`th element where the row's elements are not contiguous. The parts 0
+/// to `parts - 1` are the whole row, which starts at any element and has any length.
+///
+/// ```
+/// # use moye_device::algorithm::{RowPart, warp_reduce};
+/// # use moye_device::prelude::*;
+/// /// The sum of `n` elements.
+/// ///
+/// /// # Safety
+/// /// `x` holds `n` elements, and `y` one.
+/// #[kernel(threads = 32)]
+/// pub unsafe fn sum(x: Global<bf16>, n: u32, y: GlobalMut<f32>) {
+///     let (part, mut sum) = (RowPart { from: 0, to: n, part: lane_id(), parts: 32 }, 0.0);
+///     part.for_each(x, 1, |values, _| sum = values.iter().fold(sum, |sum, x| sum + x));
+///     y.write(0, warp_reduce(sum, f32::add));
+/// }
+/// # let memory = moye_sim::GlobalMemory::new();
+/// # let x = memory.upload(&[bf16::ONE; 1003], "x").unwrap();
+/// # let y = memory.upload(&[0f32], "y").unwrap();
+/// # let arguments = (Global::from_address(x.address() + 2), 1001, GlobalMut::from_address(y.address()));
+/// // SAFETY: `x` holds 1,002 elements from the second on, and `y` one.
+/// # unsafe { sum.simulate(&memory, 1, 32, arguments) }.unwrap();
+/// assert_eq!(y.download::<f32>(), [1001.0]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RowPart {
+    /// The first element.
+    pub from: u32,
+    /// The element after the last one.
+    pub to: u32,
+    /// The thread's number among those that share the row.
+    pub part: u32,
+    /// The threads that share the row: where it is contiguous, at least the elements of 16 bytes.
+    pub parts: u32,
+}
+
+impl RowPart {
+    /// Calls `f` with the values of each vector, or of each element, and the index of the first of
+    /// them in the row, in ascending order except for the few elements before and after the vectors.
+    ///
+    /// # Safety
+    /// `x` leads to element 0 of the row, the others are `stride` apart, and all from `from` to
+    /// `to` are readable.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn for_each<T: Element + Convert<f32>>(
+        self,
+        x: Global<T>,
+        stride: i64,
+        mut f: impl FnMut(&[f32], u32),
+    ) {
+        if stride != 1 {
+            let read = |at: u32| {
+                // The last one again where the row ends. SAFETY: the element is of the row.
+                unsafe { x.read(i64::from(at.min(self.to - 1)) * stride) }
+            };
+            return self.strided(read, |value, at| f(&[value.convert()], at));
+        }
+        let Self { from, to, part, parts } = self;
+        let vector = const { 16 / T::BYTES as u32 };
+        let x = x.offset(i64::from(from));
+        let head = ((x.address().wrapping_neg() % 16) as u32 / T::BYTES as u32).min(to - from);
+        let (vectors, tail) = ((to - from - head) / vector, (to - from - head) % vector);
+        let body = x.offset(i64::from(head));
+        if part < head {
+            // SAFETY: an element before the vectors.
+            f(&[unsafe { x.read(part) }.convert()], from + part);
+        }
+        let mut next = part;
+        while next < vectors {
+            let mut words = [[0u32; 4]; GROUP];
+            for (word, i) in words.iter_mut().zip(0..) {
+                let at = next + i * parts;
+                let address = body.offset(i64::from(at * vector)).cast::<[u32; 4]>();
+                // SAFETY: the vector is of the row where it exists, and aligned.
+                *word = unsafe { crate::memory::GlobalPointer::read_if(address, at < vectors) };
+            }
+            for (word, i) in words.iter().zip(0..) {
+                let at = next + i * parts;
+                if at < vectors {
+                    // SAFETY: the word is elements, of which any bits are values.
+                    let elements: &[T] =
+                        unsafe { core::slice::from_raw_parts(word.as_ptr().cast(), const { 16 / T::BYTES }) };
+                    let mut values = [0.0; 16];
+                    for (value, element) in values.iter_mut().zip(elements) {
+                        *value = element.convert();
+                    }
+                    f(&values[..const { 16 / T::BYTES }], from + head + at * vector);
+                }
+            }
+            next += GROUP as u32 * parts;
+        }
+        if part < tail {
+            let at = head + vectors * vector + part;
+            // SAFETY: an element after the vectors.
+            f(&[unsafe { x.read(at) }.convert()], from + at);
+        }
+    }
+
+    /// Calls `f` with what `read` returns for each of the thread's elements, and its index, in
+    /// ascending order. Of the few that are read before they are used, `read` may get an index
+    /// beyond the last.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn strided<S: Copy>(self, read: impl Fn(u32) -> S, mut f: impl FnMut(S, u32)) {
+        let mut next = self.from + self.part;
+        while next < self.to {
+            let at = [0, 1, 2, 3].map(|i| next + i * self.parts);
+            let values = at.map(&read);
+            for i in 0..GROUP {
+                if at[i] < self.to {
+                    f(values[i], at[i]);
+                }
+            }
+            next += GROUP as u32 * self.parts;
+        }
+    }
+}

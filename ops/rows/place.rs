@@ -1,0 +1,95 @@
+//! Rows in groups in memory, and vectors of their elements: of any strides, by whole words where
+//! they are aligned.
+
+use moye_device::arch::{Convert, Word};
+use moye_device::kernel::KernelParam;
+use moye_device::memory::{Element, Global, GlobalMut, GlobalPointer as _, GlobalPointerMut as _};
+
+/// The distances of an array's elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
+#[repr(C)]
+pub struct Place {
+    /// Between two groups of rows.
+    pub group: i64,
+    /// Between two rows of a group.
+    pub row: i64,
+    /// Between two elements of a row.
+    pub element: i64,
+}
+
+impl Place {
+    /// The distance of a row's first element.
+    #[inline(always)]
+    #[must_use]
+    pub const fn row(self, group: u32, row: u32) -> i64 {
+        group as i64 * self.group + row as i64 * self.row
+    }
+
+    /// The distance of an element.
+    #[inline(always)]
+    #[must_use]
+    pub const fn at(self, group: u32, row: u32, element: u32) -> i64 {
+        self.row(group, row) + element as i64 * self.element
+    }
+}
+
+/// The values of a vector of 16 bytes.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn values<T: Element + Convert<f32>>(words: &[u32; 4]) -> [f32; 8] {
+    // SAFETY: the words are elements, of which any bits are values.
+    let elements: &[T] =
+        unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), const { 16 / T::BYTES }) };
+    let mut values = [0.0; 8];
+    for (value, element) in values.iter_mut().zip(elements) {
+        *value = element.convert();
+    }
+    values
+}
+
+/// Reads the elements of a vector of which `existing` exist; zeros are the others.
+///
+/// # Safety
+/// The existing ones are readable, `stride` apart; with all of them and `aligned` they are
+/// contiguous and at a multiple of their size.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn read<T: Element, W: Element>(x: Global<T>, stride: i64, existing: u32, aligned: bool) -> W {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if aligned {
+            return x.cast::<W>().read_if(existing > 0);
+        }
+        let mut word = W::from_bits(<W::Bits as Word>::ZERO);
+        let elements = (&raw mut word).cast::<T>();
+        for i in 0..const { W::BYTES / T::BYTES } {
+            elements.add(i).write(x.offset(i as i64 * stride).read_if((i as u32) < existing));
+        }
+        word
+    }
+}
+
+/// Writes the elements of a vector of which `existing` exist.
+///
+/// # Safety
+/// As [`read`], of elements that are writable.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn write<T: Element, W: Element>(
+    y: GlobalMut<T>,
+    stride: i64,
+    existing: u32,
+    aligned: bool,
+    word: W,
+) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        if aligned {
+            return y.cast::<W>().write_if(existing > 0, word);
+        }
+        let elements = (&raw const word).cast::<T>();
+        for i in 0..const { W::BYTES / T::BYTES } {
+            y.offset(i as i64 * stride).write_if((i as u32) < existing, elements.add(i).read());
+        }
+    }
+}

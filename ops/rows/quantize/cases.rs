@@ -1,0 +1,48 @@
+//! Shapes that break kernels, and shapes that are measured.
+
+use moye::operation::{Case, Dtype, Value};
+
+const fn value(value: i64) -> Value {
+    Value::Int(value)
+}
+
+const INT8: (&str, Value) = ("dtype", Value::Dtype(Dtype::I8));
+const E5M2: (&str, Value) = ("dtype", Value::Dtype(Dtype::E5m2));
+const WHOLE: (&str, Value) = ("tile_rows", value(0));
+const BLOCK: (&str, Value) = ("tile_columns", value(128));
+const TILE: &[(&str, Value)] = &[("tile_rows", value(128)), BLOCK];
+
+/// Each type with each kind of tile, ragged and whole.
+pub const CASES: &[Case] = &[
+    Case::new(&[Some(&[1, 1])]),
+    Case::new(&[Some(&[3, 256])]).options(&[BLOCK]),
+    Case::new(&[Some(&[2, 130, 136])]).options(TILE),
+    Case::new(&[Some(&[5, 300])]).options(&[WHOLE, INT8]),
+    Case::new(&[Some(&[2, 3, 257])]).options(&[INT8, BLOCK]),
+    Case::new(&[Some(&[2, 17_000])]).options(&[E5M2]),
+    Case::new(&[Some(&[3, 40])]).options(&[WHOLE, E5M2]).ranges(&[("x", 0.0, 0.0)]),
+    Case::new(&[Some(&[1, 40_000])]).options(&[WHOLE]),
+];
+
+/// Scales of rows, blocks, tiles, and one for all, and none for a case without elements.
+pub const BACK: &[Case] = &[
+    Case::new(&[Some(&[3, 40]), Some(&[3])]),
+    Case::new(&[Some(&[5, 300]), Some(&[])]).options(&[("dtype", Value::Dtype(Dtype::Bf16))]),
+    Case::new(&[Some(&[2, 3, 257]), Some(&[2, 3, 3])]).options(&[("dtype", Value::Dtype(Dtype::F16))]),
+    Case::new(&[Some(&[2, 130, 136]), Some(&[2, 2, 2])]),
+    Case::new(&[Some(&[0, 7]), Some(&[0])]),
+];
+
+/// Activations of a model with each kind of tile.
+pub const BENCH: &[Case] = &[
+    Case::new(&[Some(&[16_384, 4096])]),
+    Case::new(&[Some(&[16_384, 4096])]).options(&[BLOCK]),
+    Case::new(&[Some(&[16_384, 4096])]).options(TILE),
+    Case::new(&[Some(&[16_384, 4096])]).options(&[WHOLE]),
+];
+
+/// The same, back.
+pub const BENCH_BACK: &[Case] = &[
+    Case::new(&[Some(&[16_384, 4096]), Some(&[16_384])]).options(&[("dtype", Value::Dtype(Dtype::Bf16))]),
+    Case::new(&[Some(&[16_384, 4096]), Some(&[16_384, 32])]).options(&[("dtype", Value::Dtype(Dtype::Bf16))]),
+];

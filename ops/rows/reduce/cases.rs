@@ -1,0 +1,33 @@
+//! Shapes that break kernels, and shapes that are measured.
+
+use moye::operation::{Case, Value};
+
+const LAST: &[(&str, Value)] = &[("axis", Value::Axis(Some(-1)))];
+const FIRST: &[(&str, Value)] = &[("axis", Value::Axis(Some(0)))];
+const MIDDLE: &[(&str, Value)] = &[("axis", Value::Axis(Some(1)))];
+
+/// Rows of each share of threads, in slices and whole, along each axis, and whole arrays.
+pub const CASES: &[Case] = &[
+    Case::new(&[Some(&[1, 1])]).options(LAST),
+    Case::new(&[Some(&[3, 40, 7])]).options(MIDDLE),
+    Case::new(&[Some(&[5, 1000])]),
+    Case::new(&[Some(&[9, 257])]).options(LAST),
+    Case::new(&[Some(&[40, 12])]).options(LAST),
+    Case::new(&[Some(&[2, 3, 5])]),
+    Case::new(&[Some(&[2, 3000])]).options(LAST),
+    Case::new(&[Some(&[0, 7])]).options(LAST),
+    Case::new(&[Some(&[300, 70])]).options(FIRST),
+    Case::new(&[Some(&[1, 20_011])]).options(LAST),
+    Case::new(&[Some(&[300])]).options(FIRST),
+];
+
+/// 64 MB and more of bf16: rows of a head to rows of a vocabulary, columns, and a whole array.
+pub const BENCH: &[Case] = &[
+    Case::new(&[Some(&[131_072, 128])]).options(LAST),
+    Case::new(&[Some(&[32_768, 1024])]).options(LAST),
+    Case::new(&[Some(&[8192, 8192])]).options(LAST),
+    Case::new(&[Some(&[512, 131_072])]).options(LAST),
+    Case::new(&[Some(&[256, 262_144])]).options(LAST),
+    Case::new(&[Some(&[8192, 8192])]).options(FIRST),
+    Case::new(&[Some(&[8192, 8192])]),
+];

@@ -1,0 +1,140 @@
+//! From a call to launches.
+
+use super::kernel::{Rule, SampleKernels, THREADS};
+use crate::groups::{self, Mode};
+use crate::of_floats;
+use crate::place::Place;
+use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
+use moye::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye_device::memory::{Global, GlobalMut};
+use std::marker::PhantomData;
+
+pub const NAME: &str = "sample";
+
+/// The rows of a launch, in groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Problem {
+    rows: u32,
+    groups: u32,
+    n: u32,
+    /// Whether indices are i64.
+    wide: bool,
+}
+
+/// Addresses, strides and scalars of a launch.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments {
+    x: u64,
+    indices: u64,
+    /// Of x, of the indices, and of the numbers of rows.
+    places: [Place; 3],
+    rule: Rule,
+}
+
+/// Sampling from logits `T`.
+struct Sample<T>(PhantomData<T>);
+
+impl<T: SampleKernels> Operation for Sample<T> {
+    type Problem = Problem;
+    type Plan = ();
+    type Call = Arguments;
+    const NAME: &'static str = NAME;
+
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
+    fn candidates(_: &Problem, _: &Rates) -> Vec<()> {
+        vec![()]
+    }
+
+    fn cost(_: &(), _: &Problem, _: &Rates) -> f64 {
+        0.0
+    }
+
+    fn kernel(_: &()) -> &'static str {
+        T::KERNELS[0].name()
+    }
+
+    unsafe fn launch(_: &(), problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
+        let Problem { rows, groups, n, wide } = *problem;
+        let [of_x, of_indices, numbers] = call.places;
+        let (x, indices) = (Global::from_address(call.x), GlobalMut::from_address(call.indices));
+        let arguments = (x, indices, wide, n, of_x, of_indices, numbers, call.rule);
+        // SAFETY: the caller's contract; rows have an element.
+        unsafe { on.launch(&T::KERNELS[0], Grid::new((rows, groups), THREADS), arguments) }
+    }
+}
+
+/// The options as the kernel has them.
+pub fn rule(options: &Options) -> Result<Rule> {
+    let [temperature, top_p, min_p] =
+        ["temperature", "top_p", "min_p"].map(|name| options.float(name) as f32);
+    let top_k = u32::try_from(options.int("top_k"));
+    let refuse = |detail: String| Err(Error::Unsupported { operation: NAME, detail });
+    if !(temperature >= 0.0 && temperature.is_finite()) {
+        return refuse(format!("temperature is {temperature}, and must be 0 or more"));
+    }
+    for (name, p) in [("top_p", top_p), ("min_p", min_p)] {
+        if !(0.0..=1.0).contains(&p) {
+            return refuse(format!("{name} is {p}, and must be from 0 to 1"));
+        }
+    }
+    let Ok(top_k) = top_k else {
+        return refuse(format!("top_k is {}, and must be 0 (all) or more", options.int("top_k")));
+    };
+    let factor = if temperature == 0.0 { 0.0 } else { 1.0 / temperature };
+    let [factor, top_p, min_p] = [factor, top_p, min_p].map(f32::to_bits);
+    Ok(Rule { factor, top_k, top_p, min_p, seed: options.int("seed").cast_unsigned() })
+}
+
+/// Element type and shape of the indices.
+pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
+    let mut shape = inputs[0].clone().expect("checked: x is not optional").shape;
+    rule(options)?;
+    match shape.pop() {
+        Some(1..) => {}
+        n => {
+            let detail = format!("rows have {} elements; there is none to draw", n.unwrap_or(0));
+            return Err(Error::Unsupported { operation: NAME, detail });
+        }
+    }
+    let dtype = if options.bool("int32") { Dtype::I32 } else { Dtype::I64 };
+    Ok(vec![ArrayType { dtype, shape }])
+}
+
+/// Computes a call.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    let (x, indices) = (call.operand(0), call.operand(1));
+    if x.elements() == 0 {
+        return Ok(());
+    }
+    let last = x.axis(NAME, -1)?;
+    let numbers = Array::row_major(&indices.ty(), 0).strides;
+    let modes: Vec<Mode<3>> = (0..last)
+        .map(|mode| (x.shape[mode], [x.strides[mode], indices.strides[mode], numbers[mode]]))
+        .collect();
+    let [groups, rows] = groups::groups_and_rows(NAME, x, groups::joined(modes))?;
+    let n = i32::try_from(x.shape[last]).map_err(|_| {
+        let detail = format!("rows have {} elements, and may have {}; split them", x.shape[last], i32::MAX);
+        Error::Unsupported { operation: NAME, detail }
+    })?;
+    let element = if n > 1 { x.strides[last] } else { 1 };
+    let problem = Problem { rows: rows.0, groups: groups.0, n: n as u32, wide: indices.dtype == Dtype::I64 };
+    let arguments = Arguments {
+        x: x.address,
+        indices: indices.address,
+        places: [0, 1, 2].map(|i| Place { group: groups.1[i], row: rows.1[i], element }),
+        rule: rule(call.options)?,
+    };
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    unsafe { of_floats!(NAME, x.dtype, T => operation::run::<Sample<T>>(stream, &problem, &arguments)) }
+}
+
+/// The kernel that computes a call.
+pub fn explain(_: &Stream, call: &Call<'_>) -> Result<&'static str> {
+    Ok(of_floats!(NAME, call.operand(0).dtype, T => Sample::<T>::kernel(&())))
+}

@@ -1,0 +1,335 @@
+//! Sampling from logits: a block computes a row. All sums are of integers and all choices depend on
+//! the elements alone, so that the result is the same in every run.
+//!
+//! The elements that reach the 128th greatest of the maxima of 256 groups are collected in shared
+//! memory. Thresholds are found among them by digits of 8 bits, as in a radix sort; only a threshold
+//! below all of them reads the row again.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use crate::place::Place;
+use moye_device::algorithm::*;
+use moye_device::arch::AtomicAdd;
+use moye_device::memory::Shared;
+use moye_device::prelude::*;
+
+/// Threads of a block.
+pub const THREADS: u32 = 1024;
+const GROUPS: u32 = THREADS / 4;
+/// The number of group maxima that reach the threshold of candidates.
+const REACHING: u32 = 128;
+/// The most candidates.
+const ROOM: u32 = 2048;
+
+static_layout! {
+    /// The maximum of each group, four to a vector.
+    Maxima = layout!(64);
+    /// Candidates.
+    Found = layout!(2048);
+    /// The number of candidates, and their threshold.
+    Counts = layout!(2);
+    /// The weight of each digit; the digit that is found, and the weight of those above it.
+    Bins = layout!(258);
+    /// A value for each warp.
+    Warps = layout!(32);
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
+#[repr(C)]
+pub struct Rule {
+    /// The bits of the factor of logits, 1 / temperature; 0 for the greatest one.
+    pub factor: u32,
+    /// The greatest logits that may be drawn, with those equal to the last; 0 for all.
+    pub top_k: u32,
+    /// The bits of the least probability of the set of greatest logits that may be drawn.
+    pub top_p: u32,
+    /// The bits of the least probability, relative to the greatest, of a logit that may be drawn.
+    pub min_p: u32,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// A number that is greater for a greater value, 0 for NaN, which is never drawn.
+#[inline(always)]
+fn order(value: f32) -> u32 {
+    let bits = (value + 0.0).to_bits();
+    let key = if bits >> 31 == 1 { !bits } else { bits | 0x8000_0000 };
+    if value.is_nan() { 0 } else { key }
+}
+
+/// The value of an order.
+#[inline(always)]
+fn value(order: u32) -> f32 {
+    f32::from_bits(if order >> 31 == 1 { order & 0x7fff_ffff } else { !order })
+}
+
+/// 32 random bits of an element: splitmix64, Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators".
+#[inline(always)]
+pub fn random(seed: u64, row: u32, index: u32) -> u32 {
+    let count = (u64::from(row) << 32 | u64::from(index)).wrapping_add(1);
+    let mut z = seed.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((z ^ z >> 31) >> 32) as u32
+}
+
+/// The score of an element of log2 probability `log`, of which the greatest is drawn with the
+/// probabilities: the Gumbel-max trick, in base 2.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn score(log: f32, bits: u32) -> f32 {
+    let uniform = ((bits >> 9) as f32 + 0.5) * (1.0 / 8_388_608.0);
+    log - math::log2(-math::log2(uniform))
+}
+
+/// The elements of a row, and those of them that are collected.
+#[derive(Clone, Copy)]
+struct Elements<T: Element> {
+    x: Global<T>,
+    stride: i64,
+    part: RowPart,
+    found: SharedTensor<u64, Found>,
+    /// The number of candidates, and the order that all of them reach; the last one if there are
+    /// too many.
+    count: u32,
+    least: u32,
+    scratch: SharedTensor<u64, Warps>,
+    bins: SharedTensor<u64, Bins>,
+}
+
+impl<T: Element + Convert<f32>> Elements<T> {
+    /// Calls `f` with the order and the index of each of the thread's elements that reach `least`.
+    ///
+    /// # Safety
+    /// The row is readable.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn reaching(&self, least: u32, mut f: impl FnMut(u32, u32)) {
+        // SAFETY: the row is readable, and candidates below the count are written.
+        unsafe {
+            if least >= self.least {
+                let mut i = self.part.part;
+                while i < self.count {
+                    let candidate = self.found.get(i as usize);
+                    if (candidate >> 32) as u32 >= least {
+                        f((candidate >> 32) as u32, candidate as u32);
+                    }
+                    i += THREADS;
+                }
+            } else {
+                self.part.for_each(self.x, self.stride, |values, at| {
+                    for (&value, i) in values.iter().zip(at..) {
+                        if order(value) >= least {
+                            f(order(value), i);
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// The greatest order, from `from` up, of which the elements that reach it weigh `enough` or
+    /// more; `from` if there is none.
+    ///
+    /// # Safety
+    /// The row is readable, and all threads of the block are here.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn select(&self, from: u32, enough: u64, weight: impl Fn(u32) -> u64) -> u32 {
+        let (thread, mut bins) = (self.part.part, self.bins);
+        let (mut digits, mut enough, mut shift) = (0, enough, 32);
+        while shift > 0 {
+            shift -= 8;
+            // SAFETY: all threads are here; bins are written before they are added to and read.
+            unsafe {
+                if thread < 256 {
+                    bins.set(thread as usize, 0);
+                }
+                sync_threads();
+                self.reaching(from, |order, _| {
+                    if u64::from(order) >> (shift + 8) == digits {
+                        let bin = bins.address_of((order >> shift & 255) as usize);
+                        u64::reduce_add_shared(bin, weight(order));
+                    }
+                });
+                sync_threads();
+                if thread < 32 {
+                    // Eight bins of a lane, the greatest digits first.
+                    let mut digit = 255 - 8 * thread;
+                    let mut own = [0; 8];
+                    for (own, i) in own.iter_mut().zip(0..) {
+                        *own = bins.get((digit - i) as usize);
+                    }
+                    let sum = own.iter().fold(0, |sum, own| sum + own);
+                    let reached = warp_scan(sum, |a, b| a + b);
+                    let mut above = reached - sum;
+                    if above < enough && enough <= reached {
+                        for own in own {
+                            if above + own >= enough {
+                                break;
+                            }
+                            (above, digit) = (above + own, digit - 1);
+                        }
+                        bins.set(256usize, digit.into());
+                        bins.set(257usize, above);
+                    } else if thread == 31 && reached < enough {
+                        bins.set(256usize, u64::MAX);
+                    }
+                }
+                sync_threads();
+                let found = bins.get(256usize);
+                if found == u64::MAX {
+                    return from;
+                }
+                (digits, enough) = (digits << 8 | found, enough - bins.get(257usize));
+            }
+        }
+        digits as u32
+    }
+
+    /// The weight of the elements that reach an order.
+    ///
+    /// # Safety
+    /// As [`select`](Self::select).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn weigh(&self, least: u32, weight: &impl Fn(u32) -> u64) -> u64 {
+        let mut sum = 0;
+        // SAFETY: the caller's contract.
+        unsafe {
+            self.reaching(least, |order, _| sum += weight(order));
+            block_reduce(sum, self.scratch, |a, b| a + b)
+        }
+    }
+}
+
+/// The index of an element of each row of `n`, drawn with the probabilities of the softmax of the
+/// scaled logits, or the first greatest one. `numbers` places the number of a row, on which its draw
+/// depends. Grid: `(rows, groups)`.
+///
+/// # Safety
+/// `x` holds the rows, `indices` (i32, or i64 if `wide`) an element for each, disjoint from `x`;
+/// `n` is at least 1.
+#[kernel(
+    threads = THREADS,
+    shared = (
+        maxima: SharedArray<[u32; 4], Maxima>,
+        found: SharedArray<u64, Found>,
+        counts: SharedArray<u32, Counts>,
+        scratch: SharedArray<u64, Warps>,
+        bins: SharedArray<u64, Bins>
+    ),
+    instances = sample<f32 | f16 | bf16>,
+    table = SampleKernels
+)]
+pub unsafe fn sample<T: Element + Convert<f32>>(
+    x: Global<T>,
+    indices: GlobalMut<i32>,
+    wide: bool,
+    n: u32,
+    of_x: Place,
+    of_indices: Place,
+    numbers: Place,
+    rule: Rule,
+) {
+    let (block, thread) = (block_idx(), thread_idx().x);
+    let row = numbers.row(block.y, block.x) as u32;
+    let part = RowPart { from: 0, to: n, part: thread, parts: THREADS };
+    let x = x.offset(of_x.row(block.y, block.x));
+    let stride = of_x.element;
+    let mut elements = Elements { x, stride, part, found, count: 0, least: u32::MAX, scratch, bins };
+    // An order and an index, of which the greatest order and then the least index is greatest.
+    let pair = |order: u32, index: u32| u64::from(order) << 32 | u64::from(!index);
+    let larger = |a: u64, b: u64| if a > b { a } else { b };
+
+    let mut own = 0;
+    part.for_each(x, stride, |values, at| {
+        for (&value, i) in values.iter().zip(at..) {
+            own = larger(own, pair(order(value), i));
+        }
+    });
+    let of_group = quad_reduce((own >> 32) as u32, |a, b| if a > b { a } else { b });
+    let groups = Shared::<u32>::from_address(maxima.address_of(0usize));
+    if thread.is_multiple_of(4) {
+        groups.write(thread / 4, of_group);
+    }
+    let mut counts = counts;
+    if thread == 0 {
+        counts.set(0usize, 0);
+    }
+    let first = block_reduce(own, scratch, larger);
+    let greatest = (first >> 32) as u32;
+    let mut drawn = first;
+    if rule.factor != 0 {
+        if thread < GROUPS {
+            let own = groups.read(thread);
+            let mut rank = 0;
+            for vector in 0..GROUPS / 4 {
+                let others = maxima.get(vector as usize);
+                for i in 0..4 {
+                    let above = others[i] > own || others[i] == own && 4 * vector + (i as u32) < thread;
+                    rank += u32::from(above);
+                }
+            }
+            if rank == REACHING - 1 {
+                counts.set(1usize, own);
+            }
+        }
+        sync_threads();
+        let reached = counts.get(1usize);
+        elements.reaching(reached, |order, at| {
+            let slot = u32::atomic_add_shared(counts.address_of(0usize), 1);
+            if slot < ROOM {
+                let mut found = found;
+                found.set(slot as usize, u64::from(order) << 32 | u64::from(at));
+            }
+        });
+        sync_threads();
+        let count = counts.get(0usize);
+        if count <= ROOM {
+            (elements.count, elements.least) = (count, reached);
+        }
+
+        let factor = f32::from_bits(rule.factor) * core::f32::consts::LOG2_E;
+        let log = |order: u32| (value(order) - value(greatest)) * factor;
+        // Minus infinity and NaN, whose order is 0, are never drawn.
+        let mut least = order(f32::MIN);
+        if rule.top_k > 0 && rule.top_k < n {
+            let from = if rule.top_k <= REACHING { reached } else { 0 };
+            let kth = elements.select(from, rule.top_k.into(), |_| 1);
+            least = least.max(kth);
+        }
+        let min_p = f32::from_bits(rule.min_p);
+        if min_p > 0.0 {
+            least = least.max(order(value(greatest) + math::log2(min_p) / factor));
+        }
+        let top_p = f32::from_bits(rule.top_p);
+        if top_p < 1.0 {
+            // Probabilities as whole multiples of 2^-40 of the greatest: their sum has no order.
+            let weight = |order: u32| (math::exp2(log(order)) * 1_099_511_627_776.0) as u64;
+            let all = elements.weigh(least, &weight);
+            let enough = ((all as f32 * top_p) as u64).max(1);
+            let of_candidates = least.max(reached);
+            let is_there = elements.weigh(of_candidates, &weight) >= enough;
+            least = elements.select(if is_there { of_candidates } else { least }, enough, weight);
+        }
+        let mut own = 0;
+        elements.reaching(least, |key, at| {
+            own = larger(own, pair(order(score(log(key), random(rule.seed, row, at))), at));
+        });
+        drawn = block_reduce(own, scratch, larger);
+        if drawn == 0 {
+            // All are minus infinity.
+            drawn = first;
+        }
+    }
+    if thread == 0 {
+        let (at, to) = (!(drawn as u32), of_indices.row(block.y, block.x));
+        if wide {
+            indices.cast::<i64>().write(to, i64::from(at));
+        } else {
+            indices.write(to, at as i32);
+        }
+    }
+}
