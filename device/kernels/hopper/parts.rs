@@ -48,8 +48,8 @@ use super::tile::{first_of, stages_of};
 use crate::mma::{Convertible, Place, Scalar, Staged, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::{
-    CachePolicy, Convert, L2Evict, Word as _, Word128, block_idx, cluster_rank, fence_proxy_async_shared, tensor_load,
-    thread_idx,
+    CachePolicy, Convert, L2Evict, Word as _, Word128, block_idx, cluster_rank, fence_proxy_async_shared,
+    tensor_load, thread_idx,
 };
 use moye_device::collective::{
     Accumulators, Mainloop as _, OneTile, Sink, StorageOf, Team, WorkTile, Worker, gemm_warp_specialised,

@@ -217,7 +217,11 @@ unsafe fn store_rows<G: WgmmaConfig>(
             let sC = Tensor::shared(Shared::from_address(base)); // (64, 64)
             let first = (first_m, first_n + chunk * COLUMNS);
             let thread = opaque(thread);
-            write_rows::<ChunkOf<G::Operand, G::Sum, G::Output>>(arguments, sC, Place { first, offset, thread });
+            write_rows::<ChunkOf<G::Operand, G::Sum, G::Output>>(
+                arguments,
+                sC,
+                Place { first, offset, thread },
+            );
             chunk += 1;
         }
         m += 1;
@@ -231,7 +235,13 @@ unsafe fn store_rows<G: WgmmaConfig>(
 /// The memory from `base` on belongs to the warpgroup. All of its threads call it; `thread` is the
 /// caller's number.
 #[inline(always)]
-pub(super) unsafe fn leave_columns<S: Staging<S>>(sums: &[S], columns: u32, chunk: u32, base: u32, thread: u32) {
+pub(super) unsafe fn leave_columns<S: Staging<S>>(
+    sums: &[S],
+    columns: u32,
+    chunk: u32,
+    base: u32,
+    thread: u32,
+) {
     let (warp, lane) = (thread / 32, thread % 32);
     let row = 16 * warp + accumulator_row(lane);
     let mut j = 0;
