@@ -13,7 +13,7 @@ use super::exchange::Exchange;
 use super::mainloop::Loop;
 use super::sink::{has_pieces, is_wide};
 use super::tile::first_of;
-use crate::mma::{Activation, Convertible, Scalar as _, Scales};
+use crate::mma::{Activation, Arguments, Convertible, Scalar, Scales};
 use moye_device::arch::{Fma as _, opaque};
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::collective::{Accumulators, ByElement, Epilogue, Team, TileEpilogue, WorkTile};
@@ -134,7 +134,7 @@ where
             each_instruction::<G>(
                 tCrC.values_mut(),
                 #[inline(always)]
-                |m, values| finish::<G>(values, arguments, part.below::<G>(m), within),
+                |m, values| finish(values, arguments, part.below::<G>(m), within),
             );
         }
     }
@@ -145,18 +145,19 @@ where
 /// # Safety
 /// All threads of the warpgroup, or whole warps of it, call it, each with its number in it; the
 /// bias is readable, and no instruction that writes the accumulators is in flight.
-#[inline(always)]
-pub(super) unsafe fn finish<G: WgmmaConfig>(
-    values: &mut [G::Sum],
-    arguments: &ArgumentsOf<G>,
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+pub(super) unsafe fn finish<T: Element, O: Convertible<S>, S: Scalar + Convertible<S>>(
+    values: &mut [S],
+    arguments: &Arguments<T, O, S>,
     part: Part,
     thread: u32,
 ) {
     // With alpha = 1 a sum of -0 keeps its sign.
-    if arguments.alpha != G::Sum::ONE {
+    if arguments.alpha != S::ONE {
         let mut i = 0;
         while i < values.len() {
-            values[i] = arguments.alpha.fma(values[i], G::Sum::ZERO);
+            values[i] = arguments.alpha.fma(values[i], S::ZERO);
             i += 1;
         }
     }
@@ -165,9 +166,9 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
     if arguments.bias.address() != 0 {
         // The element types match.
         if is_wide(arguments) {
-            add_bias::<G, G::Sum>(values, arguments.bias.cast(), arguments, place);
+            add_bias(values, arguments.bias.cast::<S>(), arguments, place);
         } else {
-            add_bias::<G, G::Output>(values, arguments.bias, arguments, place);
+            add_bias(values, arguments.bias, arguments, place);
         }
     }
     // A branch for each group: the compiler schedules the instructions between two branches at
@@ -177,10 +178,10 @@ pub(super) unsafe fn finish<G: WgmmaConfig>(
         let to = if from + GROUP < values.len() { from + GROUP } else { values.len() };
         let group = &mut values[from..to];
         match opaque(arguments.activation) {
-            RELU => in_pairs::<G>(group, |pair| pair.map(G::Sum::relu)),
-            GELU => in_pairs::<G>(group, G::Sum::gelu_of_two),
-            GELU_TANH => in_pairs::<G>(group, G::Sum::gelu_tanh_of_two),
-            SILU => in_pairs::<G>(group, G::Sum::silu_of_two),
+            RELU => in_pairs(group, |pair| pair.map(S::relu)),
+            GELU => in_pairs(group, S::gelu_of_two),
+            GELU_TANH => in_pairs(group, S::gelu_tanh_of_two),
+            SILU => in_pairs(group, S::silu_of_two),
             _ => {}
         }
         from = to;
@@ -197,7 +198,7 @@ const GROUP: usize = 16;
 
 /// Applies a function to pairs of neighbours in a row.
 #[inline(always)]
-fn in_pairs<G: WgmmaConfig>(values: &mut [G::Sum], function: impl Fn([G::Sum; 2]) -> [G::Sum; 2]) {
+fn in_pairs<S: Copy>(values: &mut [S], function: impl Fn([S; 2]) -> [S; 2]) {
     let mut i = 0;
     while i < values.len() {
         [values[i], values[i + 1]] = function([values[i], values[i + 1]]);
@@ -208,16 +209,16 @@ fn in_pairs<G: WgmmaConfig>(values: &mut [G::Sum], function: impl Fn([G::Sum; 2]
 /// Adds the bias to a thread's elements, the first of which has this row and column of C.
 ///
 /// # Safety
-/// The bias has elements of `O`, and is readable.
+/// The bias has elements of `B`, and is readable.
 #[inline(always)]
-unsafe fn add_bias<G: WgmmaConfig, O: Convertible<G::Sum>>(
-    values: &mut [G::Sum],
-    bias: Global<O>,
-    arguments: &ArgumentsOf<G>,
+unsafe fn add_bias<T: Element, O: Element, S: Scalar, B: Convertible<S>>(
+    values: &mut [S],
+    bias: Global<B>,
+    arguments: &Arguments<T, O, S>,
     (row, column): (u32, u32),
 ) {
-    let add = |value: &mut G::Sum, bias: G::Sum| {
-        *value = G::Sum::ONE.fma(bias, *value);
+    let add = |value: &mut S, bias: S| {
+        *value = S::ONE.fma(bias, *value);
     };
     // Elements out of bounds of C are skipped; their results are not stored.
     if arguments.bias_n == 0 {
@@ -327,7 +328,7 @@ unsafe fn scale<G: WgmmaConfig>(
         sums,
         #[inline(always)]
         |m, sums| {
-            scale_rows::<G>(sums, arguments, (factors.rows[m as usize], factors.columns), part, thread);
+            scale_rows(sums, arguments, (factors.rows[m as usize], factors.columns), part, thread);
         },
     );
 }
@@ -337,17 +338,18 @@ unsafe fn scale<G: WgmmaConfig>(
 ///
 /// # Safety
 /// As for [`scale`].
-#[inline(always)]
-unsafe fn scale_rows<G: WgmmaConfig>(
-    sums: &mut [G::Sum],
-    arguments: &ArgumentsOf<G>,
-    (rows, columns): ([G::Sum; 2], G::Sum),
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+unsafe fn scale_rows<T: Element, O: Element, S: Scalar>(
+    sums: &mut [S],
+    arguments: &Arguments<T, O, S>,
+    (rows, columns): ([S; 2], S),
     part: Part,
     thread: u32,
 ) {
     let scales = &arguments.scales;
-    let times = |sum: &mut G::Sum, factor: G::Sum| {
-        *sum = factor.fma(*sum, G::Sum::ZERO);
+    let times = |sum: &mut S, factor: S| {
+        *sum = factor.fma(*sum, S::ZERO);
     };
     // Four registers for every eight columns: two neighbours of the row, and two of the row eight
     // below.
@@ -372,7 +374,7 @@ unsafe fn scale_rows<G: WgmmaConfig>(
             at += 4;
         }
     } else {
-        let both = rows.map(|row| row.fma(columns, G::Sum::ZERO));
+        let both = rows.map(|row| row.fma(columns, S::ZERO));
         let mut at = 0;
         while at < sums.len() {
             times(&mut sums[at], both[at / 2 % 2]);

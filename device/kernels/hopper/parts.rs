@@ -45,17 +45,17 @@ use super::mainloop::Loop;
 use super::schedule::GROUP;
 use super::sink::{COLUMNS, ChunkSums, has_pieces, leave_columns, write_finished};
 use super::tile::{first_of, stages_of};
-use crate::mma::{Place, Staged, write_rows};
+use crate::mma::{Convertible, Place, Scalar, Staged, write_rows};
 use core::marker::PhantomData;
 use moye_device::arch::{
-    CachePolicy, L2Evict, Word as _, Word128, block_idx, cluster_rank, fence_proxy_async_shared, tensor_load,
-    thread_idx,
+    CachePolicy, Convert, L2Evict, Word as _, Word128, block_idx, cluster_rank, fence_proxy_async_shared,
+    tensor_load, thread_idx,
 };
 use moye_device::collective::{
     Accumulators, Mainloop as _, OneTile, Sink, StorageOf, Team, WorkTile, Worker, gemm_warp_specialised,
 };
 use moye_device::layout::{IntTuple, Layout, Major, Swizzle};
-use moye_device::memory::{Element as _, Shared, TensorMap, TensorMapPointer};
+use moye_device::memory::{Element, Shared, TensorMap, TensorMapPointer};
 use moye_device::pipeline::Producer;
 use moye_device::tensor::{StaticLayout, Tensor};
 
@@ -106,13 +106,18 @@ impl<const PARTS: u32> StaticLayout for ShareSums<PARTS> {
 }
 
 /// A share as [`Staged`] accumulators.
-struct ShareOf<G, const PARTS: u32>(PhantomData<G>);
+struct ShareOf<T, S, O, const PARTS: u32>(PhantomData<(T, S, O)>);
 
-impl<G: WgmmaConfig, const PARTS: u32> Staged for ShareOf<G, PARTS> {
-    type Operand = G::Operand;
-    type Sum = G::Sum;
-    type Scalar = G::Sum;
-    type Output = G::Output;
+impl<T, S, O, const PARTS: u32> Staged for ShareOf<T, S, O, PARTS>
+where
+    T: Element,
+    S: Scalar + Convertible<S> + Convert<O>,
+    O: Convertible<S>,
+{
+    type Operand = T;
+    type Sum = S;
+    type Scalar = S;
+    type Output = O;
     type TileC = ShareOfChunk<PARTS>;
     type Sums = ShareSums<PARTS>;
     const THREADS: u32 = WARPGROUP;
@@ -352,7 +357,8 @@ impl<'a, G: WgmmaConfig, const PARTS: u32, const STAGES: u32> Sink<Loop<'a, G, 1
         if Exchange::<G>::keeps(thread) {
             let mut chunk = 0;
             while chunk < const { chunks::<G>() } {
-                leave_columns::<G>(values, chunk, chunk_of::<G>(base, team.warpgroup(), chunk), thread);
+                let to = chunk_of::<G>(base, team.warpgroup(), chunk);
+                leave_columns(values, const { G::BLK_N }, chunk, to, thread);
                 chunk += 1;
             }
         }
@@ -365,7 +371,7 @@ impl<'a, G: WgmmaConfig, const PARTS: u32, const STAGES: u32> Sink<Loop<'a, G, 1
             if row < arguments.m && column < arguments.n {
                 let share = chunk_of::<G>(base, team.warpgroup(), chunk) + above * const { COLUMNS * 4 };
                 let sC = Tensor::shared(Shared::from_address(share)); // (BLK_M, BLK_N)
-                write_rows::<ShareOf<G, PARTS>>(
+                write_rows::<ShareOf<G::Operand, G::Sum, G::Output, PARTS>>(
                     arguments,
                     sC,
                     Place { first: (row, column), offset, thread },

@@ -14,9 +14,9 @@ use super::epilogue::{Part, below};
 use super::mainloop::Loop;
 use super::schedule::{Sharing, job};
 use super::store::{Destination, Staging, make_room, store, wait_for_stores};
-use crate::mma::{Arguments, Place, Scalar, Staged, write_rows};
+use crate::mma::{Arguments, Convertible, Place, Scalar, Staged, write_rows};
 use core::marker::PhantomData;
-use moye_device::arch::{Fma as _, Word as _, opaque};
+use moye_device::arch::{Convert, Fma as _, Word as _, opaque};
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::collective::{
     Accumulators, Corner, Epilogue, Sink, Team, WorkTile, blocks_of_vectors, store_vectors,
@@ -44,14 +44,15 @@ impl StaticLayout for ChunkSums {
     const SWIZZLE: Swizzle = Swizzle::new(2, 3, 3);
 }
 
-/// The columns of one instruction as [`Staged`] accumulators.
-struct ChunkOf<G>(PhantomData<G>);
+/// The columns of one instruction as [`Staged`] accumulators: the same for all tiles, so that the
+/// simulator's build compiles their rows once.
+struct ChunkOf<T, S, O>(PhantomData<(T, S, O)>);
 
-impl<G: WgmmaConfig> Staged for ChunkOf<G> {
-    type Operand = G::Operand;
-    type Sum = G::Sum;
-    type Scalar = G::Sum;
-    type Output = G::Output;
+impl<T: Element, S: Scalar + Convertible<S> + Convert<O>, O: Convertible<S>> Staged for ChunkOf<T, S, O> {
+    type Operand = T;
+    type Sum = S;
+    type Scalar = S;
+    type Output = O;
     type TileC = Chunk;
     type Sums = ChunkSums;
     const THREADS: u32 = WARPGROUP;
@@ -179,7 +180,8 @@ where
 ///
 /// # Safety
 /// As [`Sink::store`]; the memory is the warpgroup's.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn store_rows<G: WgmmaConfig>(
     values: &[G::Sum],
     arguments: &ArgumentsOf<G>,
@@ -207,7 +209,7 @@ unsafe fn store_rows<G: WgmmaConfig>(
                 // their own.
                 if this_m == m && this_chunk == chunk {
                     let of_instruction = this_m as usize * (values.len() / G::MMA_M as usize);
-                    leave_columns::<G>(&values[of_instruction..], this_chunk, base, thread);
+                    leave_columns(&values[of_instruction..], const { G::BLK_N }, this_chunk, base, thread);
                 }
                 this += 1;
             }
@@ -215,7 +217,11 @@ unsafe fn store_rows<G: WgmmaConfig>(
             let sC = Tensor::shared(Shared::from_address(base)); // (64, 64)
             let first = (first_m, first_n + chunk * COLUMNS);
             let thread = opaque(thread);
-            write_rows::<ChunkOf<G>>(arguments, sC, Place { first, offset, thread });
+            write_rows::<ChunkOf<G::Operand, G::Sum, G::Output>>(
+                arguments,
+                sC,
+                Place { first, offset, thread },
+            );
             chunk += 1;
         }
         m += 1;
@@ -229,15 +235,21 @@ unsafe fn store_rows<G: WgmmaConfig>(
 /// The memory from `base` on belongs to the warpgroup. All of its threads call it; `thread` is the
 /// caller's number.
 #[inline(always)]
-pub(super) unsafe fn leave_columns<G: WgmmaConfig>(sums: &[G::Sum], chunk: u32, base: u32, thread: u32) {
+pub(super) unsafe fn leave_columns<S: Staging<S>>(
+    sums: &[S],
+    columns: u32,
+    chunk: u32,
+    base: u32,
+    thread: u32,
+) {
     let (warp, lane) = (thread / 32, thread % 32);
     let row = 16 * warp + accumulator_row(lane);
     let mut j = 0;
-    while j < 8 && chunk * COLUMNS + 8 * j < G::BLK_N {
+    while j < 8 && chunk * COLUMNS + 8 * j < columns {
         let at = ((chunk * COLUMNS + 8 * j) / 2) as usize;
         let column = 8 * j + accumulator_column(lane);
         let address = |row: u32| base + 4 * ChunkSums::SWIZZLE.apply((row * COLUMNS + column) as i64) as u32;
-        let pair = |at: usize| G::Sum::pair(sums[at], sums[at + 1]);
+        let pair = |at: usize| S::pair(sums[at], sums[at + 1]);
         // Each pair belongs to one thread.
         u64::store_shared(address(row), pair(at));
         u64::store_shared(address(row + 8), pair(at + 2));
@@ -265,7 +277,8 @@ pub(super) fn has_pieces<E: Epilogue<S>, T: Element, O: Element, S: Scalar>(
 /// All lanes of a warp call it together. `thread` is the thread's number in its warpgroup, and
 /// `part` the instruction's part of the tile. C [has whole vectors](has_pieces) and is writable,
 /// and no other thread writes these elements, or only with the same values.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub(super) unsafe fn write_finished<G: WgmmaConfig>(
     sums: &[G::Sum],
     arguments: &ArgumentsOf<G>,

@@ -128,7 +128,8 @@ const fn of_box<G: WgmmaConfig, O: Element>(number: u32) -> (u32, u32) {
 /// All threads of the warpgroup call it together, and none of their instructions reads the tile's
 /// last stage any more. The same holds for the other warpgroup of the team: if they have not met,
 /// they meet here. The boxes belong to them and are not read; C is writable.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &Destination<'_>) {
     let boxes = const { G::MMA_M * across::<G, O>() };
     let at_once = const {

@@ -91,7 +91,8 @@ pub struct Place {
 /// # Safety
 /// All threads call it together, after a barrier that follows the writes of the accumulators. The
 /// tile is writable, and another block that writes a part of it writes the same values.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn write_rows<G: Staged>(
     arguments: &Arguments<G::Operand, G::Output, G::Scalar>,
     sC: SharedTensor<G::Sum, G::Sums>,

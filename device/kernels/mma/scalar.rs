@@ -71,7 +71,8 @@ pub trait Convertible<S>: Element {
 ///
 /// # Safety
 /// `sums` is readable, and so is `bias` if there is one.
-#[inline(always)]
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub(super) unsafe fn finish<T, O, S, A, LA, B, LB, LR>(
     arguments: &Arguments<T, O, S>,
     sums: &Tensor<A, LA>,
