@@ -11,6 +11,7 @@ mod ptxas;
 mod python;
 mod results;
 mod setup;
+mod size;
 mod steps;
 mod test;
 mod transcript;
@@ -35,6 +36,7 @@ cargo xtask COMMAND
       --attention      attention's kernels too, which take as long to compile as all others
       --json           as JSON, with every instruction
   results              Writes the tables of docs/performance.md from the files in docs/results.
+  size                 Lines of Rust, of each folder and of each operation.
   bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a
                        machine without Rust.
 ";
@@ -95,6 +97,10 @@ fn run() -> Result<ExitCode> {
         "results" => {
             nothing_more(&mut arguments)?;
             results::run(&checkout, false)?;
+        }
+        "size" => {
+            nothing_more(&mut arguments)?;
+            size::run(&checkout)?;
         }
         "bundle" => {
             setup::core_source(&checkout)?;

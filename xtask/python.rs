@@ -1,28 +1,28 @@
-//! The Python package: built by maturin into a virtual environment in `.toolchain`, and tested by
-//! pytest on the simulator.
+//! The Python package: its extension module is a library of the workspace, tested by pytest on the
+//! simulator, in a virtual environment in `.toolchain`.
 
 use crate::checkout::Checkout;
 use crate::steps::{must, name, quietly};
-use crate::transcript;
+use crate::{test, transcript};
 use anyhow::{Context, Result};
+use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The folder of the package and its crate.
-pub const FOLDER: &str = "python";
-/// The features that compile the same kernels as the workspace, whose PTX is reused.
-pub const FEATURES: [&str; 2] = ["--features", "ladder"];
-/// The profile of the tests. [`UNOPTIMISED`] holds for their small problems.
-const BUILD: [&str; 4] = ["--profile", "dev", "--config", UNOPTIMISED];
-/// Compiles the shipped kernels for the simulator in half the time. Each copy of a fragment has its
-/// own stack slot then, for which [`STACK`] has space.
-pub const UNOPTIMISED: &str = "profile.dev.package.moye-kernels.opt-level=0";
+const FOLDER: &str = "python";
+/// What `pip install` builds in the transcript: the plain command's profile would compile all
+/// kernels once more. Each copy of a fragment has its own stack slot without optimisation, for which
+/// [`STACK`] has space.
+const PLAIN: &str =
+    "--profile dev --config profile.dev.package.moye-kernels.opt-level=0 --no-default-features";
 /// The variable of the simulated threads' stacks, and their size in bytes without optimisation.
-pub const STACK: (&str, &str) = ("MOYE_SIM_STACK", "2097152");
-/// The Python packages that build and test need.
-const PACKAGES: [&str; 4] = ["maturin>=1.9,<2", "ml_dtypes", "numpy", "pytest"];
+const STACK: (&str, &str) = ("MOYE_SIM_STACK", "2097152");
+/// The Python packages that the tests need.
+const PACKAGES: [&str; 3] = ["ml_dtypes", "numpy", "pytest"];
 /// Imports all of these.
-const IMPORTS: &str = "import maturin, ml_dtypes, numpy, pytest";
+const IMPORTS: &str = "import ml_dtypes, numpy, pytest";
 
 /// The interpreter of the virtual environment. A missing environment is created, and pip installs
 /// its packages.
@@ -45,31 +45,26 @@ pub fn environment(checkout: &Checkout, python: &str) -> Result<PathBuf> {
     Ok(own)
 }
 
-/// Builds the package into the environment and runs its tests.
+/// Builds the extension module into the package, and runs its tests; then the transcript, which
+/// installs the package by pip.
 pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     let folder = checkout.root.join(FOLDER);
-    let environment = checkout.toolchain().join("python");
-    let mut build = Command::new(python);
-    build.args(["-m", "maturin", "develop", "--quiet"]).args(BUILD).args(FEATURES);
-    build.current_dir(&folder);
-    build.env("VIRTUAL_ENV", &environment).env("CARGO_TARGET_DIR", &checkout.target);
-    // maturin takes one environment, and complains where conda names another.
-    build.env_remove("CONDA_PREFIX");
+    let mut build = checkout.cargo();
+    build.args(["build", "--quiet", "--lib"]).args(test::ALL);
     eprintln!("   {}", name(&build));
-    quietly(&mut build)?;
+    must(&mut build)?;
+    let built = checkout.target.join("debug").join(format!("{DLL_PREFIX}_moye{DLL_SUFFIX}"));
+    let module = folder.join("moye").join(if cfg!(windows) { "_moye.pyd" } else { "_moye.abi3.so" });
+    fs::copy(&built, &module).with_context(|| format!("cannot copy {}", built.display()))?;
     let mut tests = Command::new(python);
     tests
         .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"])
         .current_dir(&folder)
         .env_remove("MOYE_DEVICE")
-        .env_remove("PYTHONPATH")
-        .env(STACK.0, STACK.1);
+        .env("PYTHONPATH", &folder);
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
-    // The profile of a plain `pip install`, which a test below checks, would compile all kernels
-    // once more.
-    let build = [&BUILD[..], &FEATURES].concat().join(" ");
-    transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", &build), STACK])
+    transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", PLAIN), STACK])
 }
 
 #[cfg(test)]
@@ -83,7 +78,7 @@ mod tests {
         let project = read("pyproject.toml");
         let profile = project.lines().find_map(|line| line.strip_prefix("profile = ")).unwrap();
         let heading = format!("[profile.{}]", profile.trim_matches('"'));
-        assert!(read("Cargo.toml").lines().any(|line| line == heading), "{heading}");
+        assert!(read("../Cargo.toml").lines().any(|line| line == heading), "{heading}");
     }
 
     #[test]

@@ -30,7 +30,7 @@ const STEPS: &[&str] = &[
 /// The step that runs in parallel with others.
 const PACKAGES: &str = "packages";
 /// The first of these others.
-const BESIDE_PACKAGES: &str = "candle";
+const BESIDE_PACKAGES: &str = "own-kernels";
 
 /// The crate of `moye new` that the step of this name, and the bundle, make: in the target
 /// directory.
@@ -60,7 +60,9 @@ const EXAMPLES: &[&str] = &[
 /// All packages, with the features that are off by default. Every step uses these options, so that
 /// nothing is built twice. Tests, examples and the bundle launch through `cust`; the steps
 /// `packages`, `own-kernels` and `python` launch through the library's own bindings.
-pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder"];
+pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder,xtask/spelling"];
+/// What clippy checks of them: not the dictionary of misspelt words, which takes 47 s.
+const LINTED: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder"];
 /// The targets that are built as programs.
 const PROGRAMS: &[&str] = &["--examples", "--bins"];
 
@@ -69,8 +71,8 @@ const CLIPPY: &[&str] = &["--", "-D", "warnings"];
 
 /// Kernels of one page, in a crate outside the workspace.
 const PAGES: &str = "examples/pages";
-/// Products of candle's tensors, in a crate outside the workspace: a build of moye needs no candle.
-const CANDLE: &str = "examples/candle";
+/// The package with products of candle's tensors.
+const CANDLE: &str = "moye-candle";
 /// The package of the guide's steps on Hopper.
 const HOPPER_STEPS: &str = "hopper-steps";
 
@@ -155,10 +157,7 @@ fn run_step(
             Some(reason) => summary.skip(reason),
             None => summary.step("format: all code is as rustfmt writes it", || {
                 shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-                for krate in [CANDLE, PAGES, python::FOLDER] {
-                    shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(krate)))?;
-                }
-                Ok(())
+                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(PAGES)))
             }),
         },
         "language" => summary.step("language: spelling, length of lines, words", || language::run(checkout)),
@@ -170,7 +169,7 @@ fn run_step(
                     // Without PTX, which clippy does not check: the build scripts for clippy differ
                     // from those for tests, and would compile the kernels once more.
                     let linted = |of: &[&str]| shown(lints(of).env("DOCS_RS", "1"));
-                    linted(&[ALL, &["--all-targets"]].concat())?;
+                    linted(&[LINTED, &["--all-targets"]].concat())?;
                     // The library as other crates use it, without what only the program needs, and
                     // with products and attention of one type of operands.
                     for features in
@@ -180,12 +179,9 @@ fn run_step(
                         linted(&[&library[..], features].concat())?;
                     }
                     linted(&["--package", "moye-cli", "--no-default-features"])?;
-                    for krate in [PAGES, python::FOLDER] {
-                        let mut lints = lints(&["--all-targets", "--all-features"]);
-                        lints.current_dir(checkout.root.join(krate));
-                        shown(lints.env("CARGO_TARGET_DIR", &checkout.target))?;
-                    }
-                    Ok(())
+                    let mut lints = lints(&["--all-targets", "--all-features"]);
+                    lints.current_dir(checkout.root.join(PAGES));
+                    shown(lints.env("CARGO_TARGET_DIR", &checkout.target))
                 }),
             }
             summary.step("lints: device code compiled for the GPU has no warnings", || {
@@ -256,15 +252,12 @@ fn run_step(
             transcript::run(checkout, "Rust", &[])
         }),
         "candle" => summary.step("candle: products of its tensors, on the simulator", || {
-            // The simulator needs no PTX, which takes most of a build. The guide's page on other
-            // libraries is among the doctests.
-            for command in ["test", "run"] {
-                let mut run = cargo(&[command, "--quiet", "--config", python::UNOPTIMISED]);
-                run.current_dir(checkout.root.join(CANDLE)).env("CARGO_TARGET_DIR", &checkout.target);
-                run.env(python::STACK.0, python::STACK.1);
-                shown(run.env("DOCS_RS", "1"))?;
+            // The step `tests` has run its tests, unless the command names this one.
+            if is_wanted {
+                shown(&mut tests(checkout, has(checkout, "nextest"), tools, Some(CANDLE)))?;
             }
-            Ok(())
+            shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
+            shown(Command::new(checkout.target.join("debug").join(CANDLE)).env_remove(DEVICE))
         }),
         "hopper-steps" => {
             summary.step("hopper-steps: each step of the guide is checked, and the program runs", || {

@@ -101,13 +101,18 @@ pub trait RowBlocks: Copy + 'static {
     #[doc(hidden)]
     fn place() -> (u32, u32);
 
-    /// Combines the blocks' values through `places`, an element for each block.
+    /// Combines the blocks' values through `places`, `N` elements for each block.
     ///
     /// # Safety
     /// All threads of the blocks call it together, `first` says whether for the first time, and no
     /// other call has the same places.
     #[doc(hidden)]
-    unsafe fn combine(value: f32, places: Shared<f32>, first: bool, f: &impl Fn(f32, f32) -> f32) -> f32;
+    unsafe fn combine<const N: usize>(
+        values: [f32; N],
+        places: Shared<f32>,
+        first: bool,
+        f: &impl Fn([f32; N], [f32; N]) -> [f32; N],
+    ) -> [f32; N];
 }
 
 /// A row has one block at most.
@@ -127,8 +132,13 @@ impl RowBlocks for OneBlock {
     }
 
     #[inline(always)]
-    unsafe fn combine(value: f32, _: Shared<f32>, _: bool, _: &impl Fn(f32, f32) -> f32) -> f32 {
-        value
+    unsafe fn combine<const N: usize>(
+        values: [f32; N],
+        _: Shared<f32>,
+        _: bool,
+        _: &impl Fn([f32; N], [f32; N]) -> [f32; N],
+    ) -> [f32; N] {
+        values
     }
 }
 
@@ -153,23 +163,37 @@ impl RowBlocks for ClusterBlocks {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn combine(value: f32, places: Shared<f32>, first: bool, f: &impl Fn(f32, f32) -> f32) -> f32 {
+    unsafe fn combine<const N: usize>(
+        values: [f32; N],
+        places: Shared<f32>,
+        first: bool,
+        f: &impl Fn([f32; N], [f32; N]) -> [f32; N],
+    ) -> [f32; N] {
         if first {
             // No block writes into one that has not started.
             cluster_wait();
         }
         let (thread, blocks) = (thread_idx().x, cluster_size());
-        // SAFETY: each block has a place in every block's memory, which is read after the barrier.
+        // SAFETY: each block has places in every block's memory, which are read after the barrier.
         unsafe {
             if thread < blocks {
-                let place = places.offset(cluster_rank() as i32).address();
-                f32::store_shared_cluster(map_shared(place, thread), value);
+                for (i, value) in values.into_iter().enumerate() {
+                    let place = places.offset((cluster_rank() * N as u32) as i32 + i as i32).address();
+                    f32::store_shared_cluster(map_shared(place, thread), value);
+                }
             }
             cluster_arrive();
             cluster_wait();
-            let mut all = places.read(0);
+            let of_block = |block: u32| {
+                let mut values = values;
+                for (i, value) in values.iter_mut().enumerate() {
+                    *value = places.read((block * N as u32) as i32 + i as i32);
+                }
+                values
+            };
+            let mut all = of_block(0);
             for block in 1..blocks {
-                all = f(all, places.read(block as i32));
+                all = f(all, of_block(block));
             }
             all
         }
@@ -297,6 +321,8 @@ pub struct RowTeam<C> {
     /// Reductions so far: each has its part of the scratch memory, so that none waits until another
     /// has been read.
     used: u32,
+    /// Whether the blocks have exchanged values.
+    met: bool,
     shape: PhantomData<C>,
 }
 
@@ -312,7 +338,7 @@ impl<C: RowShape> RowTeam<C> {
     pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {
         const { allowed::<C>() };
         C::Blocks::start();
-        Self { scratch, used: 0, shape: PhantomData }
+        Self { scratch, used: 0, met: false, shape: PhantomData }
     }
 
     /// The block's rows of a matrix of `m` rows of `n` elements: `(BLK_M, BLK_N)`.
@@ -398,18 +424,92 @@ impl<C: RowShape> RowTeam<C> {
         let mut rows = rows;
         for row in 0..Fragment::<f32, L>::SIZE {
             // SAFETY: all threads of the row are here.
-            rows[row] = unsafe { self.reduce_one(rows[row], &f) };
+            unsafe {
+                let (value, places) = self.reduce_one(rows[row], &f);
+                // Those after the places of the warps.
+                [rows[row]] = self.exchange([value], places.offset(32), |[a], [b]| [f(a, b)]);
+            }
         }
         rows
     }
 
-    /// [`reduce`](Self::reduce) of one value.
+    /// [`reduce`](Self::reduce) in each block of a cluster alone. With
+    /// [`combine_blocks`](Self::combine_blocks) several reductions need one exchange between the
+    /// blocks.
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce).
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn reduce_in_block<L: StaticLayout>(
+        &mut self,
+        rows: Fragment<f32, L>,
+        f: impl Fn(f32, f32) -> f32,
+    ) -> Fragment<f32, L> {
+        let mut rows = rows;
+        for row in 0..Fragment::<f32, L>::SIZE {
+            // SAFETY: all threads of the row are here.
+            rows[row] = unsafe { self.reduce_one(rows[row], &f).0 };
+        }
+        rows
+    }
+
+    /// Combines `N` values, at most four, of each block that shares the row: those of one block
+    /// are returned as they are. Same bits in every run.
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce), among whose calls it counts; all threads of a
+    /// block have the same values.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn combine_blocks<const N: usize>(
+        &mut self,
+        values: [f32; N],
+        f: impl Fn([f32; N], [f32; N]) -> [f32; N],
+    ) -> [f32; N] {
+        const { assert!(N <= 4, "RowTeam::combine_blocks takes four values at most") };
+        let places = self.places();
+        // SAFETY: all threads of the blocks are here, and no other exchange has these places.
+        unsafe { self.exchange(values, places, f) }
+    }
+
+    /// Scratch memory of one more reduction.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn places(&mut self) -> Shared<f32> {
+        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
+        self.used += 1;
+        crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces at most {USES} times");
+        places
+    }
+
+    /// Combines values of the blocks through places for those of all blocks.
+    ///
+    /// # Safety
+    /// Same contract as [`combine_blocks`](Self::combine_blocks); no other exchange has the places.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn exchange<const N: usize>(
+        &mut self,
+        values: [f32; N],
+        places: Shared<f32>,
+        f: impl Fn([f32; N], [f32; N]) -> [f32; N],
+    ) -> [f32; N] {
+        let first = !core::mem::replace(&mut self.met, true);
+        // SAFETY: the caller's contract: all threads of the blocks are here.
+        unsafe { C::Blocks::combine(values, places, first, &f) }
+    }
+
+    /// [`reduce`](Self::reduce) of one value in a block, and the scratch memory of the reduction.
     ///
     /// # Safety
     /// Same contract as [`reduce`](Self::reduce).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
+    unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> (f32, Shared<f32>) {
+        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
         let value = match C::THREADS {
             1 => value,
             2 => lanes_reduce::<1, f32>(value, f),
@@ -419,11 +519,9 @@ impl<C: RowShape> RowTeam<C> {
             _ => lanes_reduce::<31, f32>(value, f),
         };
         if C::THREADS <= 32 {
-            return value;
+            return (value, places);
         }
-        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
-        self.used += 1;
-        crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces at most {USES} times");
+        let places = self.places();
         let (thread, lane) = (thread_idx().x, lane_id());
         let warps = const { C::THREADS / 32 };
         // SAFETY: a warp writes its own place, and reads the others' after the barrier; no later
@@ -443,7 +541,7 @@ impl<C: RowShape> RowTeam<C> {
                 16 => lanes_reduce::<15, f32>(value, f),
                 _ => lanes_reduce::<31, f32>(value, f),
             };
-            C::Blocks::combine(value, places.offset(32), self.used == 1, f)
+            (value, places)
         }
     }
 }

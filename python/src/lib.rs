@@ -9,6 +9,7 @@
 mod algebra;
 mod arguments;
 mod array;
+#[cfg(feature = "attention")]
 mod attention;
 mod device;
 mod dlpack;
@@ -53,7 +54,9 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device::why_simulated, module)?)?;
     module.add_function(wrap_pyfunction!(matmul::matmul, module)?)?;
     module.add_function(wrap_pyfunction!(matmul::matmul_result, module)?)?;
+    #[cfg(feature = "attention")]
     module.add_function(wrap_pyfunction!(attention::attention, module)?)?;
+    #[cfg(feature = "attention")]
     module.add_function(wrap_pyfunction!(attention::attention_result, module)?)?;
     module.add_function(wrap_pyfunction!(movement::copy, module)?)?;
     module.add_function(wrap_pyfunction!(operation::declared, module)?)?;

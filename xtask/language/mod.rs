@@ -15,6 +15,7 @@ mod columns;
 mod contracts;
 mod lengths;
 mod source;
+#[cfg(feature = "spelling")]
 mod spelling;
 mod words;
 
@@ -63,6 +64,9 @@ impl Display for Fault {
 
 /// Checks all files of the checkout that git tracks or would add, and lists the faults.
 pub fn run(checkout: &Checkout) -> Result<()> {
+    if cfg!(not(feature = "spelling")) {
+        bail!("this program was built without the dictionary of misspelt words; run `cargo xtask`");
+    }
     let mut list = Command::new("git");
     list.current_dir(&checkout.root);
     list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
@@ -104,6 +108,7 @@ fn read(path: &Path) -> Result<String> {
 /// The faults of one file.
 fn check(name: &str, text: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
+    #[cfg(feature = "spelling")]
     spelling::check(name, text, &mut faults);
     columns::check(name, text, &mut faults);
     lengths::check(name, text, &mut faults);

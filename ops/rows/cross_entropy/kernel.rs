@@ -67,32 +67,40 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         false => f32::NAN,
     };
 
+    // What is outside is 0 here.
+    let all = match smoothing {
+        0.0 => 0.0,
+        _ => team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0],
+    };
     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-    let max = team.reduce(tXrX.reduce_rows(f32::max), f32::max); // (CPY_M)
-    tXrX.apply_rows(&max, |x, max| x - max);
-    let mut smoothed = 0.0;
-    if smoothing != 0.0 {
-        team.fill_outside(&mut tXrX, &tXgX, 0.0);
-        let sum = team.reduce(tXrX.reduce_rows(f32::add), f32::add); // (CPY_M)
-        smoothed = smoothing * sum[0] / n as f32;
-        team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-    }
-    tXrX.apply(|x| math::fast::exp2(x * LOG2_E));
-    let sum = team.reduce(tXrX.reduce_rows(f32::add), f32::add); // (CPY_M)
-    let logarithm = math::fast::log2(sum[0]) * LN_2;
+    // Of the block alone: the values of a cluster's blocks are exchanged at once.
+    let of_block = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
+    let base = if of_block == f32::NEG_INFINITY { 0.0 } else { of_block };
+    tXrX.apply(|x| math::fast::exp2((x - base) * LOG2_E));
+    let sum = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0];
+    let relative = |max: f32, all: f32| match max {
+        f32::NEG_INFINITY => 0.0,
+        _ => math::fast::exp2((max - all) * LOG2_E),
+    };
+    let [max, sum, all] = team.combine_blocks([of_block, sum, all], |a, b| {
+        let max = a[0].max(b[0]);
+        [max, a[1] * relative(a[0], max) + b[1] * relative(b[0], max), a[2] + b[2]]
+    });
+    let logarithm = math::fast::log2(sum) * LN_2;
+    let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (all / n as f32 - max) };
     let is_ignored = target == ignore;
     if let Some(row) = team.leader()
         && row < m
     {
         let row = i64::from(row);
-        let value = logarithm - (1.0 - smoothing) * (logit - max[0]) - smoothed;
+        let value = logarithm - (1.0 - smoothing) * (logit - max) - smoothed;
         loss.write(row * ldl, if is_ignored { 0.0 } else { value });
         if lse.address() != 0 {
-            lse.write(row * lds, max[0] + logarithm);
+            lse.write(row * lds, max + logarithm);
         }
     }
     if dx.address() != 0 {
-        let inverse = math::fast::rcp(sum[0]);
+        let inverse = relative(of_block, max) * math::fast::rcp(sum);
         let (hit, every) = match (is_ignored, is_known) {
             (true, _) => (0.0, 0.0),
             (false, true) => (1.0 - smoothing, smoothing / n as f32),

@@ -47,20 +47,36 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
     let sign = if scale < 0.0 { -1.0 } else { 1.0 };
     tXrX.apply(|x| x * sign);
     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-    let max = team.reduce(tXrX.reduce_rows(f32::max), f32::max); // (CPY_M)
-    tXrX.apply_rows(&max, |x, max| (x - max) * (scale * sign * LOG2_E));
+    // Of the block alone: maximum and sum of a cluster's blocks are exchanged at once.
+    let max = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
+    // A block whose elements are all minus infinity, or that has none.
+    let base = if max == f32::NEG_INFINITY { 0.0 } else { max };
+    let factor = scale * sign * LOG2_E;
+    tXrX.apply(|x| (x - base) * factor);
+    let relative = |max: f32, all: f32| match max {
+        f32::NEG_INFINITY => 0.0,
+        _ => math::fast::exp2((max - all) * factor),
+    };
+    let merged = |[a, of_a]: [f32; 2], [b, of_b]: [f32; 2]| {
+        let max = a.max(b);
+        [max, of_a * relative(a, max) + of_b * relative(b, max)]
+    };
     if scale == 0.0 {
         // What is outside became NaN.
         team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
     }
     if log {
         let sum = tXrX.fold_rows(&tXrX.rows(0.0), |sum, x| sum + math::fast::exp2(x));
-        let sum = team.reduce(sum, f32::add).map(math::fast::log2);
-        tXrX.apply_rows(&sum, |x, sum| (x - sum) * LN_2);
+        let sum = team.reduce_in_block(sum, f32::add)[0];
+        let [all, sum] = team.combine_blocks([max, sum], merged);
+        let below = (base - all) * factor - math::fast::log2(sum);
+        tXrX.apply(|x| (x + below) * LN_2);
     } else {
         tXrX.apply(math::fast::exp2);
-        let inverse = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(math::fast::rcp);
-        tXrX.apply_rows(&inverse, |x, inverse| x * inverse);
+        let sum = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0];
+        let [all, sum] = team.combine_blocks([max, sum], merged);
+        let inverse = relative(max, all) * math::fast::rcp(sum);
+        tXrX.apply(|x| x * inverse);
     }
     team.store(&tXrX, &load.partition_d(gY));
 }
