@@ -276,7 +276,10 @@ impl Product {
     }
 
     /// As [`ProductInto`] of tensors on the host.
-    fn into_host<T: Both>(&self, (beta, c, layout_c, a, layout_a, b, layout_b): IntoHost<'_>) -> Result<()> {
+    fn add_on_host<T: Both>(
+        &self,
+        (beta, c, layout_c, a, layout_a, b, layout_b): IntoHost<'_>,
+    ) -> Result<()> {
         check_result(layout_a, layout_b, layout_c)?;
         let (from_a, from_b) =
             (uploaded::<T>(&self.host, a, layout_a)?, uploaded::<T>(&self.host, b, layout_b)?);
@@ -375,7 +378,7 @@ impl InplaceOp3 for ProductInto {
     ) -> Result<()> {
         use candle_core::backend::BackendStorage;
         let (product, arguments) = (&self.product, (self.beta, c, layout_c, a, layout_a, b, layout_b));
-        with_type!(a.dtype(), into_host(product, arguments))
+        with_type!(a.dtype(), add_on_host(product, arguments))
     }
 
     #[cfg(feature = "candle-cuda")]

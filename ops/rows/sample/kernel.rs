@@ -161,7 +161,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
                     for (own, i) in own.iter_mut().zip(0..) {
                         *own = bins.get((digit - i) as usize);
                     }
-                    let sum = own.iter().fold(0, |sum, own| sum + own);
+                    let sum = own.iter().sum::<u64>();
                     let reached = warp_scan(sum, |a, b| a + b);
                     let mut above = reached - sum;
                     if above < enough && enough <= reached {
@@ -266,10 +266,8 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
             let own = groups.read(thread);
             let mut rank = 0;
             for vector in 0..GROUPS / 4 {
-                let others = maxima.get(vector as usize);
-                for i in 0..4 {
-                    let above = others[i] > own || others[i] == own && 4 * vector + (i as u32) < thread;
-                    rank += u32::from(above);
+                for (other, at) in maxima.get(vector as usize).into_iter().zip(4 * vector..) {
+                    rank += u32::from(other > own || other == own && at < thread);
                 }
             }
             if rank == REACHING - 1 {
