@@ -37,6 +37,13 @@ pub mod reductions {
     const _: &str = include_str!("guide/reductions.md");
 }
 
+// The simulator is what the host has for a GPU.
+#[cfg(not(target_arch = "nvptx64"))]
+#[doc = moye_macros::page!("guide/bytes.md")]
+pub mod bytes {
+    const _: &str = include_str!("guide/bytes.md");
+}
+
 #[doc = moye_macros::page!("guide/collectives.md")]
 pub mod collectives {
     const _: &str = include_str!("guide/collectives.md");

@@ -316,6 +316,9 @@ const PLACES: u32 = 40;
 
 /// The threads that share a row: lanes of a warp, the threads of a block, or those of the blocks of
 /// a cluster.
+///
+/// In the simulator loads and stores are functions, which kernels of a shape and an element type
+/// share: inlined they would be most of the time of its build.
 pub struct RowTeam<C> {
     scratch: SharedTensor<f32, RowScratch>,
     /// Reductions so far: each has its part of the scratch memory, so that none waits until another
@@ -556,8 +559,8 @@ impl<C: RowShape> RowTeam<C> {
     ///
     /// # Safety
     /// The source is readable.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn load_vectors<P, S, L>(
         part: &GlobalTensor<P, S, L, ()>,
         values: &mut Fragment<P::Element, FragmentLike<L>>,
@@ -590,9 +593,9 @@ impl<C: RowShape> RowTeam<C> {
     ///
     /// # Safety
     /// Same contract as [`copy`](super::copy()), for the source.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn load<P, S, L>(
         &self,
         part: &GlobalTensor<P, S, L, ()>,
@@ -644,8 +647,8 @@ impl<C: RowShape> RowTeam<C> {
     ///
     /// # Safety
     /// Same contract as [`copy`](super::copy()), for the destination.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub unsafe fn store<P, S, LG, L>(&self, values: &Fragment<f32, L>, part: &GlobalTensor<P, S, LG, ()>)
     where
         P: GlobalPointerMut<Element: Element>,
@@ -675,8 +678,8 @@ impl<C: RowShape> RowTeam<C> {
 
     /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has
     /// no effect on the reduction that follows.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     pub fn fill_outside<P, S, LG, L>(
         &self,
         values: &mut Fragment<f32, L>,

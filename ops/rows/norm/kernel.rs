@@ -60,18 +60,34 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
         let gS = team.rows(sum, (m, n), lds); // (BLK_M, BLK_N)
         team.store(&tXrX, &load.partition_d(gS));
     }
+    // Of the block alone: the values of a cluster's blocks are exchanged at once.
+    let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
+    let mut means = [0.0; 2];
     if center {
         // The second mean is the rounding error of the first, which is large beside the deviations
         // where the mean is.
-        for _ in 0..2 {
-            let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
-            tXrX.apply_rows(&mean, |x, mean| x - mean);
+        for mean in &mut means {
+            *mean = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0] / columns.max(1.0);
+            tXrX.apply(|x| x - *mean);
             team.fill_outside(&mut tXrX, &tXgX, 0.0);
         }
     }
     let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
-    let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
-    tXrX.apply_rows(&scale, |x, scale| x * scale);
+    let squares = team.reduce_in_block(squares, f32::add)[0];
+    // As [`Variance`] combines them; the first mean stays that of the first block, so that the
+    // second keeps the digits of the difference.
+    let [_, first, rest, squares] =
+        team.combine_blocks([columns, means[0], means[1], squares], |[count, first, rest, squares], b| {
+            let (distance, all) = ((b[1] - first) + (b[2] - rest), count + b[0]);
+            let weight = b[0] * math::fast::rcp(all);
+            [all, first, distance.fma(weight, rest), squares + b[3] + distance * distance * count * weight]
+        });
+    if C::Blocks::CLUSTER {
+        let moved = (means[0] - first) + (means[1] - rest);
+        tXrX.apply(|x| x + moved);
+    }
+    let scale = math::fast::rsqrt(squares / n as f32 + eps);
+    tXrX.apply(|x| x * scale);
     if weight.address() != 0 {
         let gW = team.rows(weight, (m, n), ldw); // (BLK_M, BLK_N), of equal rows
         team.apply_loaded(&mut tXrX, &load.partition_s(gW), |x, w| x * w);
