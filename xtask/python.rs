@@ -50,7 +50,8 @@ pub fn environment(checkout: &Checkout, python: &str) -> Result<PathBuf> {
 pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     let folder = checkout.root.join(FOLDER);
     let mut build = checkout.cargo();
-    build.args(["build", "--quiet", "--lib"]).args(test::ALL);
+    // With the programs, whose packages have the same features as for the tests.
+    build.args(["build", "--quiet", "--lib"]).args(test::PROGRAMS).args(test::ALL);
     eprintln!("   {}", name(&build));
     must(&mut build)?;
     let built = checkout.target.join("debug").join(format!("{DLL_PREFIX}_moye{DLL_SUFFIX}"));

@@ -64,7 +64,7 @@ pub const ALL: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,l
 /// What clippy checks of them: not the dictionary of misspelt words, which takes 47 s.
 const LINTED: &[&str] = &["--workspace", "--features", "attention,cudarc,cust,ladder"];
 /// The targets that are built as programs.
-const PROGRAMS: &[&str] = &["--examples", "--bins"];
+pub const PROGRAMS: &[&str] = &["--examples", "--bins"];
 
 /// The arguments by which clippy denies all of its warnings.
 const CLIPPY: &[&str] = &["--", "-D", "warnings"];

@@ -155,21 +155,19 @@ impl<T: Element + Convert<f32>> Elements<T> {
                 });
                 sync_threads();
                 if thread < 32 {
-                    // Eight bins of a lane, the greatest digits first.
+                    // A lane adds up eight bins, the greatest digits first.
                     let mut digit = 255 - 8 * thread;
-                    let mut own = [0; 8];
-                    for (own, i) in own.iter_mut().zip(0..) {
-                        *own = bins.get((digit - i) as usize);
+                    let mut sum = 0;
+                    for i in 0..8 {
+                        sum += bins.get((digit - i) as usize);
                     }
-                    let sum = own.iter().sum::<u64>();
                     let reached = warp_scan(sum, |a, b| a + b);
                     let mut above = reached - sum;
                     if above < enough && enough <= reached {
-                        for own in own {
-                            if above + own >= enough {
-                                break;
-                            }
+                        let mut own = bins.get(digit as usize);
+                        while above + own < enough {
                             (above, digit) = (above + own, digit - 1);
+                            own = bins.get(digit as usize);
                         }
                         bins.set(256usize, digit.into());
                         bins.set(257usize, above);
