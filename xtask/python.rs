@@ -13,8 +13,8 @@ use std::process::Command;
 /// The folder of the package and its crate.
 const FOLDER: &str = "python";
 /// What `pip install` builds in the transcript: the plain command's profile would compile all
-/// kernels once more. Each copy of a fragment has its own stack slot without optimisation, for which
-/// [`STACK`] has space.
+/// kernels once more. Each copy of a fragment has its own stack slot without optimisation, for
+/// which [`STACK`] has space.
 const PLAIN: &str =
     "--profile dev --config profile.dev.package.moye-kernels.opt-level=0 --no-default-features";
 /// The variable of the simulated threads' stacks, and their size in bytes without optimisation.

@@ -37,7 +37,7 @@ pub struct RowPart {
     pub from: u32,
     /// The element after the last one.
     pub to: u32,
-    /// The thread's number among those that share the row.
+    /// The thread's number among the threads of the row.
     pub part: u32,
     /// The threads that share the row: where it is contiguous, at least the elements of 16 bytes.
     pub parts: u32,
@@ -45,7 +45,7 @@ pub struct RowPart {
 
 impl RowPart {
     /// Calls `f` with the values of each vector, or of each element, and the index of the first of
-    /// them in the row, in ascending order except for the few elements before and after the vectors.
+    /// them in the row, in ascending order except for the elements before and after the vectors.
     ///
     /// # Safety
     /// `x` leads to element 0 of the row, the others are `stride` apart, and all from `from` to
@@ -107,7 +107,7 @@ impl RowPart {
     }
 
     /// Calls `f` with what `read` returns for each of the thread's elements, and its index, in
-    /// ascending order. Of the few that are read before they are used, `read` may get an index
+    /// ascending order. For elements that are read before they are used, `read` may get an index
     /// beyond the last.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

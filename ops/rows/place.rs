@@ -55,7 +55,7 @@ pub fn values<T: Element + Convert<f32>>(words: &[u32; 4]) -> [f32; 8] {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn read<T: Element, W: Element>(x: Global<T>, stride: i64, existing: u32, aligned: bool) -> W {
-    // SAFETY: the caller's contract.
+    // SAFETY: the existing elements are accessible at these places.
     unsafe {
         if aligned {
             return x.cast::<W>().read_if(existing > 0);
@@ -82,7 +82,7 @@ pub unsafe fn write<T: Element, W: Element>(
     aligned: bool,
     word: W,
 ) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the existing elements are accessible at these places.
     unsafe {
         if aligned {
             return y.cast::<W>().write_if(existing > 0, word);

@@ -24,8 +24,8 @@ pub struct Slots {
     pub wide: bool,
 }
 
-/// `cache[slots[i], j] = x[i, j]` of words `W`; a row whose slot is not from 0 to `count - 1` is not
-/// written. The inputs of `modes` are the slots and `x`, its result is the place within a slot.
+/// `cache[slots[i], j] = x[i, j]` of words `W`; a row is not written if its slot is not from 0 to
+/// `count - 1`. The inputs of `modes` are the slots and `x`, its result is the place within a slot.
 ///
 /// # Safety
 /// A grid of `ceil(count / (WORDS * MAP_THREADS))` blocks for the words of `modes`. Operands have

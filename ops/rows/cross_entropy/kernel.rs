@@ -73,7 +73,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
         _ => team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0],
     };
     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-    // Of the block alone: the values of a cluster's blocks are exchanged at once.
+    // For the block alone: the values of a cluster's blocks are exchanged at once.
     let of_block = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
     let base = if of_block == f32::NEG_INFINITY { 0.0 } else { of_block };
     tXrX.apply(|x| math::fast::exp2((x - base) * LOG2_E));

@@ -64,7 +64,7 @@ impl<T: CumsumKernels> Operation for Cumsum<T> {
         let ([x, y], [of_x, of_y]) = (call.addresses, call.places);
         let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
         let arguments = (x, y, rows, columns, of_x, of_y, by_warp, aligned, call.exclusive);
-        // SAFETY: the caller's contract.
+        // SAFETY: the arrays hold the rows of the problem.
         unsafe { on.launch(&T::KERNELS[0], Grid::new((blocks, groups), THREADS), arguments) }
     }
 }

@@ -60,7 +60,7 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
         let gS = team.rows(sum, (m, n), lds); // (BLK_M, BLK_N)
         team.store(&tXrX, &load.partition_d(gS));
     }
-    // Of the block alone: the values of a cluster's blocks are exchanged at once.
+    // For the block alone: the values of a cluster's blocks are exchanged at once.
     let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
     let mut means = [0.0; 2];
     if center {

@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 /// The tiles with a scale: rows and columns, `None` for all of them.
 pub type TileOf = (Option<usize>, Option<usize>);
 
-/// Tiles of a group whose elements share one scale: at most so many.
+/// The most tiles of a group whose elements share one scale.
 const MAGNITUDES: u32 = 1024;
 /// Elements that the threads of a block hold.
 const HELD: u32 = THREADS * kernel::HELD as u32 * 8;
@@ -119,7 +119,7 @@ impl<T: DequantizeKernels> Operation for Dequantize<T> {
             (Global::from_address(q), Global::from_address(scales), GlobalMut::from_address(y));
         let arguments = (q, scales, y, problem.tiles, of_q, of_scales, of_y);
         let grid = Grid::new((vectors.div_ceil(THREADS), problem.matrices), THREADS);
-        // SAFETY: the caller's contract.
+        // SAFETY: the arrays hold the problem's elements; the grid has all of them.
         unsafe { on.launch(&T::KERNELS[0], grid, arguments) }
     }
 }

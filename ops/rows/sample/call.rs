@@ -26,7 +26,7 @@ struct Problem {
 struct Arguments {
     x: u64,
     indices: u64,
-    /// Of x, of the indices, and of the numbers of rows.
+    /// For x, for the indices, and for the numbers of rows.
     places: [Place; 3],
     rule: Rule,
 }

@@ -2,8 +2,8 @@
 //! the elements alone, so that the result is the same in every run.
 //!
 //! The elements that reach the 128th greatest of the maxima of 256 groups are collected in shared
-//! memory. Thresholds are found among them by digits of 8 bits, as in a radix sort; only a threshold
-//! below all of them reads the row again.
+//! memory. Thresholds are found among them by digits of 8 bits, as in a radix sort; only a
+//! threshold below all of them reads the row again.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::Place;
@@ -155,7 +155,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
                 });
                 sync_threads();
                 if thread < 32 {
-                    // A lane adds up eight bins, the greatest digits first.
+                    // A lane accumulates eight bins, the greatest digits first.
                     let mut digit = 255 - 8 * thread;
                     let mut sum = 0;
                     for i in 0..8 {
@@ -194,7 +194,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn weigh(&self, least: u32, weight: &impl Fn(u32) -> u64) -> u64 {
         let mut sum = 0;
-        // SAFETY: the caller's contract.
+        // SAFETY: the row is readable, and all threads of the block are here.
         unsafe {
             self.reaching(least, |order, _| sum += weight(order));
             block_reduce(sum, self.scratch, |a, b| a + b)
@@ -203,8 +203,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
 }
 
 /// The index of an element of each row of `n`, drawn with the probabilities of the softmax of the
-/// scaled logits, or the first greatest one. `numbers` places the number of a row, on which its draw
-/// depends. Grid: `(rows, groups)`.
+/// scaled logits, or the first greatest one. `numbers` places the number of a row, on which its
+/// draw depends. Grid: `(rows, groups)`.
 ///
 /// # Safety
 /// `x` holds the rows, `indices` (i32, or i64 if `wide`) an element for each, disjoint from `x`;

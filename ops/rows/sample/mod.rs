@@ -1,6 +1,6 @@
 //! Sampling from logits: the index of an element of each row, drawn with the probabilities of the
-//! softmax of the row divided by the temperature, from those that top-k, min-p and top-p leave, in
-//! this order; the first greatest one at temperature 0.
+//! softmax of the row divided by the temperature, from the elements that top-k, min-p and top-p
+//! leave, in this order; the first greatest one at temperature 0.
 //!
 //! Elements are f32, f16 or bf16. Equal elements are left or kept together. The draw depends on
 //! the seed, the number of the row, and its elements alone. NaN and minus infinity are never drawn

@@ -47,7 +47,7 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
     let sign = if scale < 0.0 { -1.0 } else { 1.0 };
     tXrX.apply(|x| x * sign);
     team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-    // Of the block alone: maximum and sum of a cluster's blocks are exchanged at once.
+    // For the block alone: maximum and sum of a cluster's blocks are exchanged at once.
     let max = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
     // A block whose elements are all minus infinity, or that has none.
     let base = if max == f32::NEG_INFINITY { 0.0 } else { max };

@@ -81,7 +81,7 @@ impl<T: Element + Convert<f32>> Row<T> {
         is: impl Fn(u32, u32) -> bool,
     ) -> u32 {
         let mut count = 0;
-        // SAFETY: the caller's contract.
+        // SAFETY: the row is readable, and all threads of the block are here.
         unsafe {
             self.reaching(least, |key, at| count += u32::from(is(key, at)));
             block_reduce(count, scratch, |a, b| a + b)
@@ -202,7 +202,7 @@ pub unsafe fn topk<T: Element + Convert<f32>>(
         sync_threads();
     }
 
-    // Those that are equal count only if those above are too few.
+    // Equal elements count only if the greater ones are too few.
     let equal = if above < k { equal } else { 0 };
     let candidate = |i: u32| {
         let at = if i < above { (i, 0) } else { (i - above, 1) };
