@@ -18,6 +18,7 @@ const PAGES: [(&str, &[&str]); 3] = [
         "moye_device",
         &[
             "attention",
+            "bytes",
             "collectives",
             "debugging",
             "layout_algebra",
