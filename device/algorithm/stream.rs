@@ -108,7 +108,7 @@ impl RowPart {
 
     /// Calls `f` with what `read` returns for each of the thread's elements, and its index, in
     /// ascending order. For elements that are read before they are used, `read` may get an index
-    /// beyond the last.
+    /// past the end.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn strided<S: Copy>(self, read: impl Fn(u32) -> S, mut f: impl FnMut(S, u32)) {

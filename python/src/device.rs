@@ -94,6 +94,7 @@ pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Strea
 
 /// A 1 in the device's memory, for factors that are not given. It is uploaded once, as an upload
 /// cannot be captured in a graph.
+#[cfg_attr(not(feature = "attention"), allow(dead_code, reason = "only attention takes scales"))]
 pub fn one(device: &Device) -> PyResult<Arc<Buffer<f32>>> {
     static ONES: Mutex<Vec<Arc<Buffer<f32>>>> = Mutex::new(Vec::new());
     let mut ones = ONES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -129,8 +129,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
         }
     }
 
-    /// The greatest order, from `from` up, of which the elements that reach it weigh `enough` or
-    /// more; `from` if there is none.
+    /// The greatest order, not below `from`, whose elements at or above it weigh at least `enough`.
+    /// Returns `from` if their whole weight is less.
     ///
     /// # Safety
     /// The row is readable, and all threads of the block are here.
