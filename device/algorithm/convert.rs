@@ -1,7 +1,7 @@
 //! Conversions of whole fragments, in packed pairs where the GPU has an instruction for two.
 
 use super::copy::{bits_of, copy_alike};
-use crate::arch::{Bf16x2, Convert, F16x2};
+use crate::arch::{Bf16x2, Convert, F16x2, prmt};
 use crate::memory::{Element, GlobalPointer, Storable};
 use crate::number::{S4, Scalar, U4};
 use crate::tensor::{
@@ -79,10 +79,31 @@ impl<U: Element, T: Element + Convert<U>> ConvertAll<U> for T {
     }
 }
 
-/// Eight numbers of 4 bits, the first in the lowest bits, as pairs of another type.
-trait Eight<U> {
-    /// Numbers `i` and `i + 4`, for `i` from 0 to 3.
-    fn pairs(word: u32) -> [[U; 2]; 4];
+/// Eight integers of 4 or 8 bits in words, the first in the lowest bits, as pairs of floats: for
+/// kernels that unpack weights themselves. Fragments [`convert`](Tensor::convert).
+///
+/// ```
+/// use half::f16;
+/// use moye_device::algorithm::Eight;
+/// use moye_device::number::U4;
+///
+/// let pairs: [[f16; 2]; 4] = U4::pairs(0x7654_3210);
+/// assert_eq!(pairs[1].map(f16::to_f32), [1.0, 5.0]);
+/// let pairs: [[f16; 2]; 4] = u8::pairs([0x0302_01FF, 0]);
+/// assert_eq!(pairs[0].map(f16::to_f32), [255.0, 1.0]);
+/// ```
+pub trait Eight<U> {
+    /// The words.
+    type Words;
+
+    /// The number that is value `value` of pair `pair`: 4-bit numbers `i` and `i + 4` are a pair,
+    /// which a shift and a mask take out of a word, and 8-bit numbers `2 i` and `2 i + 1`.
+    #[must_use]
+    fn place(pair: u32, value: u32) -> u32;
+
+    /// The pairs.
+    #[must_use]
+    fn pairs(words: Self::Words) -> [[U; 2]; 4];
 }
 
 /// The bits of 8 numbers that are at the same place in both halves of a word.
@@ -93,6 +114,13 @@ const LOW_NIBBLES: u32 = 0x000F_000F;
 macro_rules! eight {
     ($($t:ty, $flip:literal, $more:literal: $float:ident, $pair:ident, $power:literal;)+) => { $(
         impl Eight<$float> for $t {
+            type Words = u32;
+
+            #[inline(always)]
+            fn place(pair: u32, value: u32) -> u32 {
+                pair + 4 * value
+            }
+
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn pairs(word: u32) -> [[$float; 2]; 4] {
@@ -140,6 +168,13 @@ eight! {
 macro_rules! through_f16 {
     ($($t:ty),+) => { $(
         impl Eight<f32> for $t {
+            type Words = u32;
+
+            #[inline(always)]
+            fn place(pair: u32, value: u32) -> u32 {
+                pair + 4 * value
+            }
+
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn pairs(word: u32) -> [[f32; 2]; 4] {
@@ -157,6 +192,43 @@ macro_rules! through_f16 {
 }
 through_f16!(U4, S4);
 
+/// Bytes `2 i` and `2 i + 1` of two words.
+macro_rules! bytes {
+    ($($float:ty: $pair:expr;)+) => { $(
+        impl Eight<$float> for u8 {
+            type Words = [u32; 2];
+
+            #[inline(always)]
+            fn place(pair: u32, value: u32) -> u32 {
+                2 * pair + value
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn pairs(words: [u32; 2]) -> [[$float; 2]; 4] {
+                let mut pairs = [[<$float>::ZERO; 2]; 4];
+                unroll!(for i in 0..4 {
+                    pairs[i] = $pair(words[i / 2], 2 * (i as u32 % 2));
+                });
+                pairs
+            }
+        }
+    )+ };
+}
+bytes! {
+    // Below the bits of 1024, from which on consecutive f16 are 1 apart.
+    f16: |word, first| {
+        let power = const { F16x2::splat(f16::from_f32_const(1024.0)) };
+        let pair = F16x2::from_bits(prmt(word, power.to_bits(), 0x5150 + 0x101 * first)) - power;
+        [pair.low(), pair.high()]
+    };
+    // 8 bits fit a bf16, and below the bits of 2^23 those of an f32.
+    bf16: |word, first| {
+        let wide = |byte| f32::from_bits(prmt(word, 0x4B00_0000, 0x7540 + byte)) - 8_388_608.0;
+        Convert::<bf16>::convert_pair([wide(first), wide(first + 1)])
+    };
+}
+
 /// Converts words of eight elements; the last may have fewer.
 ///
 /// # Safety
@@ -165,7 +237,7 @@ through_f16!(U4, S4);
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn convert_eights<T, U, E, L, LD>(source: &Tensor<E, L>, destination: &mut Fragment<U, LD>)
 where
-    T: Scalar + Storable + Eight<U>,
+    T: Scalar + Storable + Eight<U, Words = u32>,
     U: Element,
     E: InRegisters + Engine<Element = T>,
     L: StaticLayout,

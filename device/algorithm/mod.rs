@@ -85,7 +85,7 @@ mod transpose;
 
 pub use crate::atom::mma::AddsInPlace;
 pub use between::{GlobalToShared, SharedToRegisters};
-pub use convert::{ConvertAll, CopyAs};
+pub use convert::{ConvertAll, CopyAs, Eight};
 pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy};
 pub(crate) use copy_tiled::{copy_if, copy_tiled, count_of, takes_predicates, whole_bytes};

@@ -21,6 +21,8 @@ pub enum Dtype {
     I64,
     /// int8.
     I8,
+    /// uint8: bytes whose bits an operation gives a meaning.
+    U8,
     /// float8_e4m3fn.
     E4m3,
     /// float8_e5m2.
@@ -29,8 +31,8 @@ pub enum Dtype {
 
 impl Dtype {
     /// All of them.
-    pub const ALL: [Self; 8] =
-        [Self::F32, Self::F16, Self::Bf16, Self::I32, Self::I64, Self::I8, Self::E4m3, Self::E5m2];
+    pub const ALL: [Self; 9] =
+        [Self::F32, Self::F16, Self::Bf16, Self::I32, Self::I64, Self::I8, Self::U8, Self::E4m3, Self::E5m2];
     /// Those of numbers that operations compute with.
     pub const FLOATS: &[Self] = &[Self::F32, Self::F16, Self::Bf16];
     /// Those of indices.
@@ -40,7 +42,7 @@ impl Dtype {
 
     /// Whether the elements are whole numbers.
     pub const fn is_integer(self) -> bool {
-        matches!(self, Self::I32 | Self::I64 | Self::I8)
+        matches!(self, Self::I32 | Self::I64 | Self::I8 | Self::U8)
     }
 
     /// Bytes of an element.
@@ -49,7 +51,7 @@ impl Dtype {
             Self::I64 => 8,
             Self::F32 | Self::I32 => 4,
             Self::F16 | Self::Bf16 => 2,
-            Self::I8 | Self::E4m3 | Self::E5m2 => 1,
+            Self::I8 | Self::U8 | Self::E4m3 | Self::E5m2 => 1,
         }
     }
 
@@ -62,6 +64,7 @@ impl Dtype {
             Self::I32 => "int32",
             Self::I64 => "int64",
             Self::I8 => "int8",
+            Self::U8 => "uint8",
             Self::E4m3 => "float8_e4m3fn",
             Self::E5m2 => "float8_e5m2",
         }
@@ -81,6 +84,7 @@ impl Dtype {
             Self::I32 => T::NAME == <i32 as Element>::NAME,
             Self::I64 => T::NAME == <i64 as Element>::NAME,
             Self::I8 => T::NAME == <i8 as Element>::NAME,
+            Self::U8 => T::NAME == <u8 as Element>::NAME,
             Self::E4m3 => T::NAME == <F8E4M3 as Element>::NAME,
             Self::E5m2 => T::NAME == <F8E5M2 as Element>::NAME,
         })
@@ -101,6 +105,7 @@ impl Dtype {
             Self::I32 => i32::from_le_bytes(array(bytes)).into(),
             Self::I64 => i64::from_le_bytes(array(bytes)) as f64,
             Self::I8 => i8::from_le_bytes(array(bytes)).into(),
+            Self::U8 => bytes[0].into(),
             Self::E4m3 => F8E4M3::from_bits(bytes[0]).to_f64(),
             Self::E5m2 => F8E5M2::from_bits(bytes[0]).to_f64(),
         }
@@ -115,6 +120,7 @@ impl Dtype {
             Self::I32 => bytes.copy_from_slice(&(value as i32).to_le_bytes()),
             Self::I64 => bytes.copy_from_slice(&(value as i64).to_le_bytes()),
             Self::I8 => bytes.copy_from_slice(&(value as i8).to_le_bytes()),
+            Self::U8 => bytes[0] = value as u8,
             Self::E4m3 => bytes[0] = F8E4M3::nearest(value).to_bits(),
             Self::E5m2 => bytes[0] = F8E5M2::nearest(value).to_bits(),
         }

@@ -12,11 +12,13 @@ pub mod harness;
 mod map;
 mod measure;
 mod repeat;
+mod typed;
 
 pub use array::{Array, ArrayType, Dtype};
 pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
 pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};
+pub use typed::{TypedCall, check_device};
 
 pub use crate::memory::Workspace;
 

@@ -30,6 +30,9 @@ pub enum Dtype {
     /// int64: for indices only.
     #[value(skip)]
     I64,
+    /// uint8: for bytes whose bits an operation gives a meaning.
+    #[value(skip)]
+    U8,
 }
 
 /// The operand types of products, for messages.
@@ -48,6 +51,7 @@ impl Dtype {
             Self::E5m2 => "float8_e5m2",
             Self::I32 => "int32",
             Self::I64 => "int64",
+            Self::U8 => "uint8",
         }
     }
 
@@ -64,12 +68,13 @@ impl Dtype {
             Self::E5m2 => "<f1",
             Self::I32 => "<i4",
             Self::I64 => "<i8",
+            Self::U8 => "|u1",
         }
     }
 
     /// Whether the elements are integers.
     pub const fn is_whole(self) -> bool {
-        matches!(self, Self::I8 | Self::I32 | Self::I64)
+        matches!(self, Self::I8 | Self::U8 | Self::I32 | Self::I64)
     }
 
     /// Whether the elements are 8-bit floats, whose products have scales.
@@ -81,7 +86,7 @@ impl Dtype {
     /// up to 32 bits.
     pub fn factor(self, value: f64) -> f64 {
         match self {
-            Self::F64 | Self::I8 | Self::I32 | Self::I64 => value,
+            Self::F64 | Self::I8 | Self::U8 | Self::I32 | Self::I64 => value,
             _ => f64::from(value as f32),
         }
     }
@@ -140,6 +145,14 @@ macro_rules! stored {
     )* };
 }
 stored!(f16: F16, bf16: Bf16, f32: F32, f64: F64, i8: I8, i32: I32, F8E4M3: E4m3, F8E5M2: E5m2);
+
+impl InFile for u8 {
+    const DTYPE: Dtype = Dtype::U8;
+
+    fn stored_bits(self) -> u64 {
+        self.into()
+    }
+}
 
 impl InFile for i64 {
     const DTYPE: Dtype = Dtype::I64;
@@ -205,7 +218,7 @@ pub trait Member: Operand + Stored {
             (_, Dtype::F64) => 1e-13,
             // Tensor cores keep about 14 bits of an accumulator, and truncate at each step.
             (_, Dtype::E4m3 | Dtype::E5m2) => 5e-3,
-            (_, Dtype::I8 | Dtype::I32 | Dtype::I64) => 0.0,
+            (_, Dtype::I8 | Dtype::U8 | Dtype::I32 | Dtype::I64) => 0.0,
         };
         let rounding = match result {
             Dtype::F16 => 1e-3,

@@ -20,8 +20,7 @@ pub use host::*;
 mod host {
     use super::kernel::{self, GatedKernels, GatedPairKernels};
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     /// The function of an activation.

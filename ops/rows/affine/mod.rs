@@ -18,8 +18,9 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
-    use crate::rows::check_device;
-    use moye::operation::{Array, ArrayType, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
+    use moye::operation::{
+        Array, ArrayType, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value, check_device,
+    };
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     #[cfg(feature = "rope")]

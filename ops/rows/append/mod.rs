@@ -20,8 +20,7 @@ pub use host::*;
 mod host {
     use super::call::NAME;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     /// Rows into a cache at slots.

@@ -24,8 +24,7 @@ pub use host::*;
 mod host {
     use super::kernel::CrossEntropyKernels;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     /// Cross-entropy along an axis.

@@ -19,8 +19,7 @@ mod host {
     use super::call::NAME;
     use super::kernel::CumsumKernels;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     /// Cumulative sums along an axis.

@@ -19,8 +19,7 @@ pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Declaration, Dtype, OperandOf, Role};
+    use moye::operation::{Declaration, Dtype, OperandOf, Role, TypedCall};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     /// Rows of a table by indices.

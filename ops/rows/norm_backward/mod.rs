@@ -25,8 +25,7 @@ pub use host::*;
 mod host {
     use super::call::Kernels;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Error, Matrix, MatrixMut, Result, Stream};
 
     const X: OperandOf = OperandOf::new(Role::Input, "x", "what was normed, of any shape and strides");

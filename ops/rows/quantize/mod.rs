@@ -22,8 +22,7 @@ pub use host::*;
 mod host {
     use super::kernel::QuantizeKernels;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     const SCALES: &str =

@@ -22,8 +22,7 @@ mod host {
     use super::call::{self, Kind};
     use super::kernel::ReduceKernels;
     use super::{cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     const X: OperandOf =

@@ -22,8 +22,7 @@ pub use host::*;
 mod host {
     use super::kernel::RopeKernels;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, MatrixMut, Result, Stream};
 
     const fn option(name: &'static str, about: &'static str, default: Value) -> OptionOf {

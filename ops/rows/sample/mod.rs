@@ -23,8 +23,7 @@ mod host {
     use super::call::NAME;
     use super::kernel::SampleKernels;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
 
     /// Sampling from logits.

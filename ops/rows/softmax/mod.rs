@@ -19,8 +19,7 @@ pub use host::*;
 mod host {
     use super::kernel::SoftmaxKernels;
     use super::{call, cases, oracle};
-    use crate::rows::TypedCall;
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     const OPERANDS: &[OperandOf] = &[

@@ -19,8 +19,8 @@ pub use host::*;
 mod host {
     use super::kernel::SoftmaxBackwardKernels;
     use super::{call, cases, oracle};
-    use crate::rows::{TypedCall, expect};
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, Value};
+    use crate::rows::expect;
+    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Matrix, MatrixMut, Result, Stream};
 
     /// The gradient of softmax.

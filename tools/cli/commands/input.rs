@@ -65,6 +65,7 @@ impl NpyFile {
             Kind::Bytes(1) | Kind::Other("uint8") if let Some(given) = given.filter(|it| it.is_float8()) => {
                 given
             }
+            Kind::Other("uint8") if given == Some(Dtype::U8) => Dtype::U8,
             Kind::Bytes(1) => bail!(
                 "{name} holds bytes without a type; if they are float8_e4m3fn of ml_dtypes, add --dtype e4m3"
             ),

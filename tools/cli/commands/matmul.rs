@@ -181,7 +181,7 @@ impl Matmul {
                     "--f32-output is for float16, bfloat16 and 8-bit floats, and these matrices are {dtype}"
                 )
             }
-            (Dtype::I32 | Dtype::I64, _) => unreachable!("no operands are {dtype}"),
+            (Dtype::I32 | Dtype::I64 | Dtype::U8, _) => unreachable!("no operands are {dtype}"),
         }
     }
 
@@ -190,7 +190,7 @@ impl Matmul {
         let types = [a.dtype(self.dtype)?, b.dtype(self.dtype)?];
         for (file, dtype) in [a, b].into_iter().zip(types) {
             let name = file.name();
-            if matches!(dtype, Dtype::I32 | Dtype::I64) {
+            if matches!(dtype, Dtype::I32 | Dtype::I64 | Dtype::U8) {
                 bail!("{name} holds {dtype}, and products take {PRODUCTS}; {}", file.conversion(Dtype::F32)?);
             }
             if let Some(given) = self.dtype

@@ -129,6 +129,7 @@ macro_rules! of_elements {
             Dtype::I32 => $function::<i32>($($argument),*),
             Dtype::I64 => $function::<i64>($($argument),*),
             Dtype::I8 => $function::<i8>($($argument),*),
+            Dtype::U8 => $function::<u8>($($argument),*),
             Dtype::E4m3 => $function::<F8E4M3>($($argument),*),
             Dtype::E5m2 => $function::<F8E5M2>($($argument),*),
         }
@@ -154,7 +155,8 @@ fn uninit<T: InFile + Default>(device: &Device, elements: usize) -> Result<Box<d
 
 /// The element type of a file that is an operand.
 fn dtype(operand: &OperandOf, file: &NpyFile) -> Result<Dtype> {
-    let stored = file.dtype(None)?;
+    let bytes = operand.dtypes.contains(&Dtype::U8).then_some(DtypeOfFile::U8);
+    let stored = file.dtype(bytes)?;
     let wanted = if operand.dtypes[0].is_integer() { DtypeOfFile::I64 } else { DtypeOfFile::F32 };
     let advice = file.conversion(wanted)?;
     operand.dtype(stored.name()).map_err(|is| anyhow!("{}: {is}; {advice}", file.name()))

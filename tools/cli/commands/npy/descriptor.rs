@@ -146,7 +146,8 @@ impl Kind {
             Self::Number(held) => *held == dtype,
             Self::Other("uint16") => matches!(dtype, Dtype::F16 | Dtype::Bf16),
             Self::Bytes(2) => dtype == Dtype::Bf16,
-            Self::Other("uint8") | Self::Bytes(1) => dtype.is_float8(),
+            Self::Other("uint8") => dtype.is_float8() || dtype == Dtype::U8,
+            Self::Bytes(1) => dtype.is_float8(),
             _ => false,
         }
     }

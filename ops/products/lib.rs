@@ -1,0 +1,25 @@
+//! Products that models run: a folder and a feature each.
+//!
+//! Each folder has all of an operation, as those of `moye-rows` do: what it is and its builder
+//! (`mod.rs`), its kernel (`kernel.rs`), the way from a call to launches (`call.rs`), the float64
+//! reference (`oracle.rs`) and its cases (`cases.rs`).
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![deny(missing_docs)]
+
+#[cfg(feature = "weights")]
+pub mod weights;
+
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+mod host {
+    use moye::Ptx;
+    use moye::operation::Declaration;
+
+    /// The kernels of the operations that features name.
+    pub static PTX: Ptx = moye::include_packed_ptx!("moye_products");
+
+    /// The operations that features name.
+    pub static OPERATIONS: &[&Declaration] = &[];
+}
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+pub use host::{OPERATIONS, PTX};

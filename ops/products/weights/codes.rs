@@ -1,0 +1,108 @@
+//! The order of quantised weights in memory: that of the registers of `mma.sync`.
+//!
+//! W has rows of K weights `code * scale + minimum`, with a scale and a minimum for each group of
+//! consecutive weights of a row. Its codes are in tiles of [`ROWS`] rows and steps of [`Code::STEP`]
+//! along K: 512 bytes, of which a lane loads its 16 at once. Half a step is a unit, the smallest
+//! group. Of a unit, lane `l` has those of rows `l / 4` and `l / 4 + 8` that multiply
+//! [`Code::VECTOR`] consecutive elements of x, from `l % 4 * VECTOR` on: any order along K serves
+//! that both operands have.
+
+use moye_device::algorithm::Eight;
+use moye_device::number::U4;
+
+/// Rows of a tile of W.
+pub const ROWS: u32 = 16;
+
+/// A type of codes: [`U4`] or `u8`.
+pub trait Code: Copy + Send + Sync + 'static {
+    /// Bits of a code.
+    const BITS: u32;
+    /// Instructions of a unit.
+    const MMAS: u32;
+    /// Consecutive elements of x of a lane for a unit.
+    const VECTOR: u32 = 4 * Self::MMAS;
+    /// Elements along K of a unit.
+    const UNIT: u32 = 4 * Self::VECTOR;
+    /// Elements along K of a step.
+    const STEP: u32 = 2 * Self::UNIT;
+
+    /// Puts code `number` of eight into their words.
+    fn put(eight: &mut [u32; 2], number: u32, code: u32) {
+        let bit = number * Self::BITS;
+        eight[bit as usize / 32] |= code << (bit % 32);
+    }
+}
+
+impl Code for U4 {
+    const BITS: u32 = 4;
+    const MMAS: u32 = 2;
+}
+
+impl Code for u8 {
+    const BITS: u32 = 8;
+    const MMAS: u32 = 1;
+}
+
+/// Codes that become operands `T`.
+pub trait CodeAs<T>: Code + Eight<T> {
+    /// The registers of operand A of instruction `mma` of a unit, of a lane's 16 bytes of a step.
+    fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4];
+}
+
+impl<T> CodeAs<T> for U4
+where
+    Self: Eight<T, Words = u32>,
+{
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4] {
+        Self::pairs(words[2 * unit + mma])
+    }
+}
+
+impl<T> CodeAs<T> for u8
+where
+    Self: Eight<T, Words = [u32; 2]>,
+{
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn operand(words: [u32; 4], unit: usize, _: usize) -> [[T; 2]; 4] {
+        Self::pairs([words[2 * unit], words[2 * unit + 1]])
+    }
+}
+
+/// A code of a lane's operand A: its row of the tile, and its place in the step.
+#[derive(Clone, Copy, Debug)]
+pub struct CodePlace {
+    /// The row.
+    pub row: u32,
+    /// The element along K.
+    pub k: u32,
+}
+
+impl CodePlace {
+    /// Of value `value` of register `register` of instruction `mma` of a unit.
+    #[inline(always)]
+    pub const fn of<Q: Code>(lane: u32, unit: u32, mma: u32, register: u32, value: u32) -> Self {
+        let k = unit * Q::UNIT + lane % 4 * Q::VECTOR + 4 * mma + 2 * (register / 2) + value;
+        Self { row: lane / 4 + 8 * (register % 2), k }
+    }
+}
+
+/// The quantised weights of a matrix, for kernels.
+#[repr(C)]
+#[derive(Clone, Copy, moye_device::kernel::KernelParam)]
+pub struct Weights {
+    /// A lane's 16 bytes: (lane, step, tile).
+    pub codes: moye_device::memory::Global<[u32; 4]>,
+    /// The scales of rows `i` and `i + 8` of a tile, or these and their minima: (i, group, tile).
+    pub factors: moye_device::memory::Global<moye_device::half::f16>,
+    /// Rows and columns of W.
+    pub n: u32,
+    /// Elements of a row.
+    pub k: u32,
+    /// Weights of a group: a unit, or a multiple of a step.
+    pub group: u32,
+    /// Where there are no minima, what is subtracted from a code; below 0 where there are.
+    pub offset: f32,
+}

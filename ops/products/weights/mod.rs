@@ -1,0 +1,4 @@
+//! Products by quantised weights.
+
+pub mod codes;
+pub mod kernel;
