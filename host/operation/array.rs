@@ -204,6 +204,14 @@ impl Array {
         ArrayType { dtype: self.dtype, shape: self.shape.clone() }
     }
 
+    /// Whether the elements are row-major without gaps, from a multiple of 16 bytes on.
+    pub fn is_dense(&self) -> bool {
+        let dense = Self::row_major(&self.ty(), self.address).strides;
+        let mut modes = self.shape.iter().zip(self.strides.iter().zip(dense));
+        self.address.is_multiple_of(16)
+            && (self.elements() == 0 || modes.all(|(&extent, (&is, of))| extent == 1 || is == of))
+    }
+
     /// The number of elements.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()

@@ -73,18 +73,26 @@ pub struct OperandOf {
     /// The element types that it takes. In harness and bench, operands with the same list have the
     /// same type.
     pub dtypes: &'static [Dtype],
+    /// Whether it must be row-major without gaps, from a multiple of 16 bytes on.
+    pub dense: bool,
 }
 
 impl OperandOf {
     /// An operand of any of [`Dtype::FLOATS`].
     pub const fn new(role: Role, name: &'static str, about: &'static str) -> Self {
-        Self { name, about, role, dtypes: Dtype::FLOATS }
+        Self { name, about, role, dtypes: Dtype::FLOATS, dense: false }
     }
 
     /// The operand with these element types.
     #[must_use]
     pub const fn of(self, dtypes: &'static [Dtype]) -> Self {
         Self { dtypes, ..self }
+    }
+
+    /// The operand, which must be row-major without gaps, from a multiple of 16 bytes on.
+    #[must_use]
+    pub const fn dense(self) -> Self {
+        Self { dense: true, ..self }
     }
 
     /// The element type of this name.
@@ -397,6 +405,16 @@ impl Declaration {
                 && let Err(is) = operand.dtype(array.dtype.name())
             {
                 return mismatch(is + "; convert it");
+            }
+            if let Some(array) = array
+                && operand.dense
+                && !array.is_dense()
+            {
+                return mismatch(format!(
+                    "{} has strides {:?} from address {:#x} on, and must be row-major without gaps, from a multiple \
+                     of 16 bytes on; copy it",
+                    operand.name, array.strides, array.address
+                ));
             }
         }
         let (inputs, results): (Vec<_>, Vec<_>) =

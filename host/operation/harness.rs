@@ -210,13 +210,18 @@ fn check_case(
     let inputs: Vec<Option<Placed>> = names
         .zip(&types)
         .map(|(operand, ty)| {
+            let placement = if operand.dense { Placement::Dense } else { placement };
             let mut placed = Placed::new(ty.clone()?, placement);
             placed.fill(&mut random, case.range(operand.name));
             Some(placed)
         })
         .collect();
     let results = (declaration.results)(&types, &options).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let results: Vec<_> = results.into_iter().map(|ty| Placed::new(ty, placement)).collect();
+    let written = declaration.operands.iter().filter(|operand| !operand.role.is_input());
+    let results: Vec<_> = written
+        .zip(results)
+        .map(|(operand, ty)| Placed::new(ty, if operand.dense { Placement::Dense } else { placement }))
+        .collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     let run = || {
         let memory: Vec<_> =

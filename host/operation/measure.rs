@@ -59,21 +59,27 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
     let mut random = Random::new(0);
     let mut buffers: Vec<Buffer<u8>> = Vec::new();
     let mut calls = Vec::new();
+    let mut elements = |(operand, ty): (&OperandOf, &Option<ArrayType>)| {
+        let ty = ty.clone()?;
+        let mut elements = vec![0u8; size(&ty)];
+        let count = elements.len() / ty.dtype.bytes();
+        // Indices may have to be distinct.
+        let count = if Dtype::INTEGERS.contains(&ty.dtype) { count } else { count.min(DRAWN) };
+        let drawn = random.elements(ty.dtype, case.range(operand.name), count);
+        for (element, value) in elements.chunks_exact_mut(ty.dtype.bytes()).zip(drawn.iter().cycle()) {
+            ty.dtype.write(*value, element);
+        }
+        Some((ty, elements))
+    };
+    let drawn: Vec<_> = declaration.operands.iter().zip(&types).map(&mut elements).collect();
     for _ in 0..sets {
         let mut operands = Vec::new();
-        for (operand, ty) in declaration.operands.iter().zip(&types) {
-            let Some(ty) = ty else {
+        for operand in &drawn {
+            let Some((ty, elements)) = operand else {
                 operands.push(None);
                 continue;
             };
-            let mut elements = vec![0u8; size(ty)];
-            let count = elements.len() / ty.dtype.bytes();
-            let count = if ty.dtype.is_integer() { count } else { count.min(DRAWN) };
-            let drawn = random.elements(ty.dtype, case.range(operand.name), count);
-            for (element, value) in elements.chunks_exact_mut(ty.dtype.bytes()).zip(drawn.iter().cycle()) {
-                ty.dtype.write(*value, element);
-            }
-            let buffer = device.upload(&elements)?;
+            let buffer = device.upload(elements)?;
             operands.push(Some(Array::row_major(ty, buffer.address())));
             buffers.push(buffer);
         }

@@ -45,6 +45,12 @@ impl<'a> TypedCall<'a> {
         Ok(self)
     }
 
+    /// Sets an option that is one of several names.
+    pub fn choose(mut self, name: &str, chosen: &str) -> Result<Self> {
+        self.options.choose(self.declaration.name, name, chosen)?;
+        Ok(self)
+    }
+
     /// The next operand, in memory of a device.
     pub fn with(mut self, operand: Option<(&Device, Array)>) -> Result<Self> {
         let array = match operand {

@@ -19,7 +19,14 @@ mod host {
     pub static PTX: Ptx = moye::include_packed_ptx!("moye_products");
 
     /// The operations that features name.
-    pub static OPERATIONS: &[&Declaration] = &[];
+    pub static OPERATIONS: &[&Declaration] = &[
+        #[cfg(feature = "weights")]
+        &crate::weights::LINEAR_QUANTIZED,
+        #[cfg(feature = "weights")]
+        &crate::weights::PACK_WEIGHTS,
+        #[cfg(feature = "weights")]
+        &crate::weights::UNPACK_WEIGHTS,
+    ];
 }
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};

@@ -8,7 +8,9 @@
 //! that both operands have.
 
 use moye_device::algorithm::Eight;
+use moye_device::arch::F16x2;
 use moye_device::number::U4;
+use moye_device::prelude::*;
 
 /// Rows of a tile of W.
 pub const ROWS: u32 = 16;
@@ -26,21 +28,28 @@ pub trait Code: Copy + Send + Sync + 'static {
     /// Elements along K of a step.
     const STEP: u32 = 2 * Self::UNIT;
 
-    /// Puts code `number` of eight into their words.
-    fn put(eight: &mut [u32; 2], number: u32, code: u32) {
-        let bit = number * Self::BITS;
-        eight[bit as usize / 32] |= code << (bit % 32);
-    }
+    /// The number, of the eight codes of an instruction, of value `value` of register `register`.
+    fn place(register: u32, value: u32) -> u32;
 }
 
 impl Code for U4 {
     const BITS: u32 = 4;
     const MMAS: u32 = 2;
+
+    #[inline(always)]
+    fn place(register: u32, value: u32) -> u32 {
+        <Self as Eight<f16>>::place(register, value)
+    }
 }
 
 impl Code for u8 {
     const BITS: u32 = 8;
     const MMAS: u32 = 1;
+
+    #[inline(always)]
+    fn place(register: u32, value: u32) -> u32 {
+        <Self as Eight<f16>>::place(register, value)
+    }
 }
 
 /// Codes that become operands `T`.
@@ -91,12 +100,12 @@ impl CodePlace {
 
 /// The quantised weights of a matrix, for kernels.
 #[repr(C)]
-#[derive(Clone, Copy, moye_device::kernel::KernelParam)]
+#[derive(Clone, Copy, KernelParam)]
 pub struct Weights {
     /// A lane's 16 bytes: (lane, step, tile).
-    pub codes: moye_device::memory::Global<[u32; 4]>,
+    pub codes: Global<[u32; 4]>,
     /// The scales of rows `i` and `i + 8` of a tile, or these and their minima: (i, group, tile).
-    pub factors: moye_device::memory::Global<moye_device::half::f16>,
+    pub factors: Global<f16>,
     /// Rows and columns of W.
     pub n: u32,
     /// Elements of a row.
@@ -105,4 +114,56 @@ pub struct Weights {
     pub group: u32,
     /// Where there are no minima, what is subtracted from a code; below 0 where there are.
     pub offset: f32,
+}
+
+/// The rows of a matrix.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
+pub struct Rows {
+    /// From a row to the next, in elements.
+    pub row: i64,
+    /// From an element to the next.
+    pub element: i64,
+    /// Whether rows are contiguous and start at multiples of 16 bytes.
+    pub aligned: bool,
+}
+
+/// Scales and minima of the two rows that a lane has of a tile.
+#[derive(Clone, Copy)]
+pub struct Factors {
+    /// The scales.
+    pub scales: [f32; 2],
+    /// The minima.
+    pub minima: [f32; 2],
+}
+
+impl Weights {
+    /// The group of a unit of a step.
+    #[inline(always)]
+    pub const fn group_of<Q: Code>(&self, step: u32, unit: u32) -> u32 {
+        if self.group == Q::UNIT { 2 * step + unit } else { step * Q::STEP / self.group }
+    }
+
+    /// The factors of a lane's rows of a tile for a group.
+    ///
+    /// # Safety
+    /// The weights have the tile and the group.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn factors(&self, tile: u32, group: u32, row: u32) -> Factors {
+        // The last step may have a unit beyond K, whose sums are 0.
+        let groups = self.k.div_ceil(self.group);
+        let at = (tile * groups + group.min(groups - 1)) * 8 + row;
+        // SAFETY: the factors have this place.
+        unsafe {
+            if self.offset < 0.0 {
+                let [scales, minima] =
+                    self.factors.cast::<[u32; 2]>().read(at).map(|pair| F16x2::from_bits(pair).convert());
+                Factors { scales, minima }
+            } else {
+                let scales: [f32; 2] = F16x2::from_bits(self.factors.cast::<u32>().read(at)).convert();
+                Factors { scales, minima: scales.map(|scale| -self.offset * scale) }
+            }
+        }
+    }
 }

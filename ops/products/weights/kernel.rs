@@ -2,9 +2,8 @@
 //! `mma.sync`.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use super::codes::{Code, CodeAs, ROWS, Weights};
+use super::codes::{Code, CodeAs, Factors, ROWS, Rows, Weights};
 use moye_device::algorithm::load_vector_if;
-use moye_device::arch::F16x2;
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
@@ -30,61 +29,24 @@ tiled_mma! {
     Mma<T: Half>: TiledMma<T::Atom> = TiledMma::new(layout!((1, 1, 1)));
 }
 
-/// Scales and minima of the two rows that a lane has of a tile.
-#[derive(Clone, Copy)]
-struct Factors {
-    scales: [f32; 2],
-    minima: [f32; 2],
-}
-
-impl Weights {
-    /// The factors of a lane's rows of a tile for a group.
-    ///
-    /// # Safety
-    /// The weights have the tile and the group.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn factors(&self, tile: u32, group: u32, row: u32) -> Factors {
-        let at = (tile * self.k.div_ceil(self.group) + group) * 8 + row;
-        // SAFETY: the factors have this place.
-        unsafe {
-            if self.offset < 0.0 {
-                let [scales, minima] =
-                    self.factors.cast::<[u32; 2]>().read(at).map(|pair| F16x2::from_bits(pair).convert());
-                Factors { scales, minima }
-            } else {
-                let scales: [f32; 2] = F16x2::from_bits(self.factors.cast::<u32>().read(at)).convert();
-                Factors { scales, minima: scales.map(|scale| -self.offset * scale) }
-            }
-        }
-    }
-}
-
 /// `y = x W^T` for `M` rows of x and `TILES` tiles of rows of W a block. Grid: `(tiles / TILES,
 /// m / M)`, rounded up.
 ///
 /// # Safety
-/// `x` has `m` rows of `weights.k` elements, `ldx` apart, that start at multiples of 16 bytes; `k` is
-/// a multiple of 8. `y` has `m` rows of `weights.n`, `ldy` apart, disjoint from the others.
+/// `x` has `m` rows of `weights.k` elements, a multiple of 8, and `y` `m` rows of `weights.n`,
+/// disjoint from the others.
 #[kernel(
     threads = 32 * WARPS,
     shared = (sums: SharedArray<f32, Exchange<M, TILES>>),
-    instances = (
-        linear_f16_4_8x1<f16, U4, 8, 1>, linear_bf16_4_8x1<bf16, U4, 8, 1>,
-        linear_f16_4_8x4<f16, U4, 8, 4>, linear_bf16_4_8x4<bf16, U4, 8, 4>,
-        linear_f16_4_32x4<f16, U4, 32, 4>, linear_bf16_4_32x4<bf16, U4, 32, 4>,
-        linear_f16_8_8x1<f16, u8, 8, 1>, linear_bf16_8_8x1<bf16, u8, 8, 1>,
-        linear_f16_8_8x4<f16, u8, 8, 4>, linear_bf16_8_8x4<bf16, u8, 8, 4>,
-        linear_f16_8_32x4<f16, u8, 32, 4>, linear_bf16_8_32x4<bf16, u8, 32, 4>,
-    )
+    instances = (linear_f16_4_8x1<f16, U4, 8, 1>, linear_bf16_4_8x1<bf16, U4, 8, 1>, linear_f16_8_8x1<f16, u8, 8, 1>, linear_bf16_8_8x1<bf16, u8, 8, 1>, linear_f16_4_8x2<f16, U4, 8, 2>, linear_bf16_4_8x2<bf16, U4, 8, 2>, linear_f16_8_8x2<f16, u8, 8, 2>, linear_bf16_8_8x2<bf16, u8, 8, 2>, linear_f16_4_8x4<f16, U4, 8, 4>, linear_bf16_4_8x4<bf16, U4, 8, 4>, linear_f16_8_8x4<f16, u8, 8, 4>, linear_bf16_8_8x4<bf16, u8, 8, 4>, linear_f16_4_16x1<f16, U4, 16, 1>, linear_bf16_4_16x1<bf16, U4, 16, 1>, linear_f16_8_16x1<f16, u8, 16, 1>, linear_bf16_8_16x1<bf16, u8, 16, 1>, linear_f16_4_16x2<f16, U4, 16, 2>, linear_bf16_4_16x2<bf16, U4, 16, 2>, linear_f16_8_16x2<f16, u8, 16, 2>, linear_bf16_8_16x2<bf16, u8, 16, 2>, linear_f16_4_16x4<f16, U4, 16, 4>, linear_bf16_4_16x4<bf16, U4, 16, 4>, linear_f16_8_16x4<f16, u8, 16, 4>, linear_bf16_8_16x4<bf16, u8, 16, 4>, linear_f16_4_32x2<f16, U4, 32, 2>, linear_bf16_4_32x2<bf16, U4, 32, 2>, linear_f16_8_32x2<f16, u8, 32, 2>, linear_bf16_8_32x2<bf16, u8, 32, 2>, linear_f16_4_32x4<f16, U4, 32, 4>, linear_bf16_4_32x4<bf16, U4, 32, 4>, linear_f16_8_32x4<f16, u8, 32, 4>, linear_bf16_8_32x4<bf16, u8, 32, 4>)
 )]
 pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
     x: Global<T>,
     y: GlobalMut<T>,
     weights: Weights,
     m: u32,
-    ldx: i64,
-    ldy: i64,
+    of_x: Rows,
+    of_y: Rows,
 ) where
     f32: Convert<T>,
 {
@@ -119,8 +81,15 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
             for i in 0..M as usize / 8 {
                 let of = block.y * M as u32 + 8 * i as u32 + row;
                 let first = i * Q::VECTOR as usize;
-                let source = x.offset(i64::from(of) * ldx + i64::from(at));
-                load_vector_if(of < m && at < weights.k, source, &mut vectors[unit], first);
+                let source = x.offset(i64::from(of) * of_x.row + i64::from(at) * of_x.element);
+                let exists = of < m && at < weights.k;
+                if of_x.aligned {
+                    load_vector_if(exists, source, &mut vectors[unit], first);
+                } else {
+                    for j in 0..Q::VECTOR as usize {
+                        vectors[unit][first + j] = source.offset(j as i64 * of_x.element).read_if(exists);
+                    }
+                }
             }
         }
         // The sums of x over a unit, in each row: what the minima are multiplied by.
@@ -140,7 +109,7 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
                 }
                 mma.gemm(&mut partial, &tCrA, vectors[unit].view_as::<OperandB<Q, M>>());
                 if unit == 1 || by_unit {
-                    let group = if by_unit { 2 * step + unit as u32 } else { step * Q::STEP / weights.group };
+                    let group = weights.group_of::<Q>(step, unit as u32);
                     let Factors { scales, minima } = weights.factors(tile(r), group, row);
                     for i in 0..M as usize / 2 {
                         let (half, n) = (i / 2 % 2, i / 4);
@@ -179,7 +148,10 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
                 let n = (block.x * TILES as u32 + r as u32) * ROWS + row + 8 * (i as u32 / 2 % 2);
                 let of = block.y * M as u32 + 8 * (i as u32 / 4) + 2 * quad + i as u32 % 2;
                 if n < weights.n && of < m {
-                    y.write(i64::from(of) * ldy + i64::from(n), tCrC[(i % 4, r, i / 4)].convert());
+                    y.write(
+                        i64::from(of) * of_y.row + i64::from(n) * of_y.element,
+                        tCrC[(i % 4, r, i / 4)].convert(),
+                    );
                 }
             }
         }

@@ -1,4 +1,143 @@
-//! Products by quantised weights.
+//! Products `y = x W^T` by quantised weights of 4 and 8 bits, with activations of f16 or bf16.
+//!
+//! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
+//! consecutive weights of a row of W. Weights are packed once ([`PackedWeights`]) from the forms
+//! of files: plain nibbles and bytes, GPTQ, AWQ, and GGUF's Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K.
+//! Sums are f32; the factors multiply sums over a group, so that no weight is rounded.
 
 pub mod codes;
+pub mod formats;
 pub mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod call;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cases;
+#[cfg(not(target_arch = "nvptx64"))]
+mod oracle;
+#[cfg(not(target_arch = "nvptx64"))]
+mod packed;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use call::WeightKernels;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use packed::{LinearQuantized, PackedWeights};
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use super::call::{LINEAR, NAMES, PACK, UNPACK};
+    use super::{call, cases, oracle};
+    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
+
+    const HALVES: &[Dtype] = &[Dtype::F16, Dtype::Bf16];
+    const FACTORS: &[Dtype] = &[Dtype::F16];
+    const BYTES: &[Dtype] = &[Dtype::U8];
+    const CODES: OperandOf =
+        OperandOf::new(Role::Input, "codes", "uint8 (tiles of 16 rows, steps, 512), from pack_weights")
+            .of(BYTES)
+            .dense();
+    const OF_CODES: OperandOf =
+        OperandOf::new(Role::Input, "factors", "float16 (tiles, groups, 8, 2 or 4), from pack_weights")
+            .of(FACTORS)
+            .dense();
+    const BITS: OptionOf = OptionOf { name: "bits", about: "bits of a code: 4 or 8", default: Value::Int(4) };
+    const ROWS: OptionOf =
+        OptionOf { name: "rows", about: "rows of W, or 0 for those of all tiles", default: Value::Int(0) };
+    const OFFSET: OptionOf = OptionOf {
+        name: "offset",
+        about: "what is subtracted from a code where factors have no minima: 8 for nibbles and q4_0, 128 for bytes and \
+                q8_0, 32 for q6_k",
+        default: Value::Int(8),
+    };
+
+    /// Products by quantised weights.
+    pub static LINEAR_QUANTIZED: Declaration = Declaration {
+        name: LINEAR,
+        summary: "x times the transpose of quantised weights, code * scale + minimum by groups of a row",
+        operands: &[
+            OperandOf::new(Role::Input, "x", "float16 or bfloat16 (..., k)").of(HALVES),
+            CODES,
+            OF_CODES,
+            OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x").of(HALVES),
+        ],
+        options: &[BITS, ROWS, OFFSET],
+        results: call::product,
+        run: call::run,
+        explain: call::explain,
+        reference: oracle::product,
+        tolerance: oracle::tolerance,
+        cases: cases::CASES,
+        bench: cases::BENCH,
+    };
+
+    /// Weights in the order of the kernels.
+    pub static PACK_WEIGHTS: Declaration = Declaration {
+        name: PACK,
+        summary: "quantised weights in the order in which linear_quantized reads them",
+        operands: &[
+            OperandOf::new(
+                Role::Input,
+                "weights",
+                "uint8 rows of nibbles or blocks, int8 rows of bytes, int32 words of GPTQ (k / 8, n) and AWQ (k, n / 8)",
+            )
+            .of(&[Dtype::U8, Dtype::I8, Dtype::I32])
+            .dense(),
+            OperandOf::new(Role::Optional, "scales", "float16 (n, groups), or (groups, n) of GPTQ and AWQ")
+                .of(FACTORS)
+                .dense(),
+            OperandOf::new(
+                Role::Optional,
+                "others",
+                "minima float16 (n, groups) of nibbles and bytes, qzeros int32 (groups, n / 8) of GPTQ and AWQ",
+            )
+            .of(&[Dtype::F16, Dtype::I32])
+            .dense(),
+            OperandOf::new(Role::Result, "codes", "uint8 (tiles of 16 rows, steps, 512)").of(BYTES).dense(),
+            OperandOf::new(Role::Result, "factors", "float16 (tiles, groups, 8, 2), or 4 with minima").of(FACTORS).dense(),
+        ],
+        options: &[OptionOf {
+            name: "form",
+            about: "the form of the weights: nibbles, bytes, gptq, awq, q4_0, q4_1, q8_0, q4_k, q5_k or q6_k",
+            default: Value::Choice("nibbles", NAMES),
+        }],
+        results: call::packed,
+        run: call::pack,
+        explain: |_, call| call::explain_pack(call),
+        // Its tests unpack what it packed (`tests/weights.rs`).
+        reference: |_, _| Vec::new(),
+        tolerance: |_| 0.0,
+        cases: &[],
+        bench: &[],
+    };
+
+    /// Quantised weights as floats.
+    pub static UNPACK_WEIGHTS: Declaration = Declaration {
+        name: UNPACK,
+        summary: "packed quantised weights as floats, row-major",
+        operands: &[
+            CODES,
+            OF_CODES,
+            OperandOf::new(Role::Result, "out", "(rows, columns)").of(HALVES).dense(),
+        ],
+        options: &[
+            BITS,
+            ROWS,
+            OptionOf {
+                name: "columns",
+                about: "elements of a row, or 0 for those of all steps",
+                default: Value::Int(0),
+            },
+            OFFSET,
+            OptionOf { name: "dtype", about: "float16 or bfloat16", default: Value::Dtype(Dtype::F16) },
+        ],
+        results: call::unpacked,
+        run: call::unpack,
+        explain: |_, call| call::explain_unpack(call),
+        reference: oracle::unpacked,
+        tolerance: oracle::tolerance,
+        cases: cases::UNPACKED,
+        bench: &[],
+    };
+}

@@ -11,7 +11,8 @@ fn main() -> moye::Result<()> {
         if wanted.as_ref().is_some_and(|name| name != declaration.name) {
             continue;
         }
-        for dtype in [Dtype::Bf16, Dtype::F32] {
+        let takes = |dtype| declaration.operands.iter().any(|operand| operand.dtypes.contains(&dtype));
+        for dtype in [Dtype::Bf16, Dtype::F32].into_iter().filter(|&dtype| takes(dtype)) {
             for case in declaration.bench {
                 let measured = measure(declaration, &device, case, dtype)?;
                 let (name, shape) = (declaration.name, case.inputs[0].unwrap_or_default());

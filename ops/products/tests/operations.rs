@@ -1,0 +1,15 @@
+//! Every operation against its float64 reference: all cases, element types and memory layouts.
+
+use moye::operation::harness;
+
+#[cfg(feature = "weights")]
+#[test]
+fn products_by_quantised_weights_are_those_of_float64() {
+    harness::check(&moye_products::weights::LINEAR_QUANTIZED);
+}
+
+#[cfg(feature = "weights")]
+#[test]
+fn unpacked_weights_are_those_of_float64() {
+    harness::check(&moye_products::weights::UNPACK_WEIGHTS);
+}

@@ -1,0 +1,232 @@
+//! Weights in every form of files, packed and unpacked again: they are what the form defines.
+#![cfg(feature = "weights")]
+
+use half::f16;
+use moye::operation::harness;
+use moye::{Device, Matrix, MatrixMut};
+use moye_products::weights::PackedWeights;
+
+/// Deterministic random bytes (xorshift64, Marsaglia 2003).
+fn bytes(count: usize, seed: u64) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15 ^ seed;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Factors below 2 in magnitude.
+fn factors(count: usize, seed: u64) -> Vec<f16> {
+    bytes(count, seed).into_iter().map(|byte| f16::from_f32(f32::from(byte as i8) / 64.0)).collect()
+}
+
+fn half(block: &[u8], at: usize) -> f64 {
+    f16::from_le_bytes([block[at], block[at + 1]]).to_f64()
+}
+
+/// The weights of a block of GGUF, as `ggml-quants.c` of llama.cpp dequantises them.
+fn of_block(form: &str, block: &[u8]) -> Vec<f64> {
+    let nibble = |first: usize, i: usize| f64::from(block[first + i % 16] >> (i / 16 * 4) & 15);
+    let six = |j: usize| {
+        let s = &block[4..16];
+        let (scale, minimum) = match j {
+            0..4 => (s[j] & 63, s[j + 4] & 63),
+            _ => (s[j + 4] & 15 | (s[j - 4] >> 6) << 4, s[j + 4] >> 4 | (s[j] >> 6) << 4),
+        };
+        (half(block, 0) * f64::from(scale), half(block, 2) * f64::from(minimum))
+    };
+    match form {
+        "q4_0" => (0..32).map(|i| half(block, 0) * (nibble(2, i) - 8.0)).collect(),
+        "q4_1" => (0..32).map(|i| half(block, 0) * nibble(4, i) + half(block, 2)).collect(),
+        "q8_0" => (0..32).map(|i| half(block, 0) * f64::from(block[2 + i] as i8)).collect(),
+        "q4_k" => (0..256)
+            .map(|i| {
+                let (scale, minimum) = six(i / 32);
+                let code = block[16 + i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4) & 15;
+                scale * f64::from(code) - minimum
+            })
+            .collect(),
+        "q5_k" => (0..256)
+            .map(|i| {
+                let (scale, minimum) = six(i / 32);
+                let code = block[48 + i / 64 * 32 + i % 32] >> (i / 32 % 2 * 4) & 15;
+                let fifth = block[16 + i % 32] >> (i / 32) & 1;
+                scale * f64::from(code + 16 * fifth) - minimum
+            })
+            .collect(),
+        "q6_k" => {
+            let mut weights = vec![0.0; 256];
+            for half_of_block in 0..2 {
+                let low = &block[64 * half_of_block..];
+                let high = &block[128 + 32 * half_of_block..];
+                let scales = &block[192 + 8 * half_of_block..];
+                for l in 0..32 {
+                    for (quarter, code) in [
+                        low[l] & 15 | (high[l] & 3) << 4,
+                        low[l + 32] & 15 | (high[l] >> 2 & 3) << 4,
+                        low[l] >> 4 | (high[l] >> 4 & 3) << 4,
+                        low[l + 32] >> 4 | (high[l] >> 6 & 3) << 4,
+                    ]
+                    .into_iter()
+                    .enumerate()
+                    {
+                        let scale = f64::from(scales[l / 16 + 2 * quarter] as i8);
+                        weights[128 * half_of_block + 32 * quarter + l] =
+                            half(block, 208) * scale * (f64::from(code) - 32.0);
+                    }
+                }
+            }
+            weights
+        }
+        _ => unreachable!("{form}"),
+    }
+}
+
+/// Asserts that the weights are these, to the rounding of factors and results to f16.
+fn assert_weights(weights: &PackedWeights, device: &Device, wanted: &[f64], what: &str) {
+    let (n, k) = (weights.rows(), weights.columns());
+    assert_eq!(n * k, wanted.len(), "{what}");
+    let mut out = device.alloc_uninit::<f16>(n * k).unwrap();
+    let mut matrix = MatrixMut::row_major(&mut out, n, k).unwrap();
+    // SAFETY: the default stream runs its work in order.
+    unsafe { weights.unpack_on(&device.default_stream(), &mut matrix) }.unwrap();
+    let got: Vec<f64> = out.download().unwrap().into_iter().map(f16::to_f64).collect();
+    let most = wanted.iter().fold(0.0f64, |most, w| most.max(w.abs()));
+    for (i, (got, wanted)) in got.iter().zip(wanted).enumerate() {
+        assert!((got - wanted).abs() <= 2e-3 * most, "{what}: weight {i} is {got}, and must be {wanted}");
+    }
+}
+
+#[test]
+fn every_form_of_gguf_is_packed_as_it_is_defined() {
+    for device in harness::devices() {
+        for (form, weights, size, halves) in [
+            ("q4_0", 32, 18, &[0][..]),
+            ("q4_1", 32, 20, &[0, 2]),
+            ("q8_0", 32, 34, &[0]),
+            ("q4_k", 256, 144, &[0, 2]),
+            ("q5_k", 256, 176, &[0, 2]),
+            ("q6_k", 256, 210, &[208]),
+        ] {
+            let (n, blocks) = (19, 3);
+            let mut data = bytes(n * blocks * size, 7);
+            for (block, scale) in data.chunks_mut(size).zip(factors(n * blocks, 8)) {
+                for at in halves {
+                    block[*at..at + 2].copy_from_slice(&scale.to_le_bytes());
+                }
+            }
+            let wanted: Vec<f64> = data.chunks(size).flat_map(|block| of_block(form, block)).collect();
+            let uploaded = device.upload(&data).unwrap();
+            let matrix = Matrix::row_major(&uploaded, n, blocks * size).unwrap();
+            let packed = PackedWeights::blocks(form, &matrix).unwrap();
+            assert_eq!((packed.rows(), packed.columns()), (n, blocks * weights), "{form}");
+            assert_weights(&packed, &device, &wanted, form);
+        }
+    }
+}
+
+#[test]
+fn plain_codes_gptq_and_awq_are_packed_as_they_are_defined() {
+    let (n, k, group) = (24, 128, 64);
+    let groups = k / group;
+    let codes: Vec<u8> = bytes(n * k, 1).into_iter().map(|byte| byte % 16).collect();
+    let (scales, minima) = (factors(n * groups, 2), factors(n * groups, 3));
+    let zeros: Vec<u8> = bytes(n * groups, 4).into_iter().map(|byte| byte % 15).collect();
+    let by_group = |of: &[f16], row: usize, column: usize| of[row * groups + column / group].to_f64();
+    let each =
+        |f: &dyn Fn(usize, usize) -> f64| -> Vec<f64> { (0..n * k).map(|i| f(i / k, i % k)).collect() };
+    // Words of nibbles along a mode: `nibble(word, i)` gives the `i`-th of a word.
+    let words = |count: usize, nibble: &dyn Fn(usize, usize) -> u8| -> Vec<i32> {
+        (0..count)
+            .map(|word| (0..8).fold(0, |bits, i| bits | i32::from(nibble(word, i)) << (4 * i)))
+            .collect()
+    };
+    let transposed: Vec<f16> = (0..groups * n).map(|i| scales[i % n * groups + i / n]).collect();
+    // The place of a row among the nibbles of AWQ's words.
+    const ORDER: [usize; 8] = [0, 2, 4, 6, 1, 3, 5, 7];
+
+    for device in harness::devices() {
+        let scales_at = device.upload(&scales).unwrap();
+        let minima_at = device.upload(&minima).unwrap();
+        let (of_scales, of_minima) = (
+            Matrix::row_major(&scales_at, n, groups).unwrap(),
+            Matrix::row_major(&minima_at, n, groups).unwrap(),
+        );
+        let nibbles: Vec<u8> = codes.chunks(2).map(|pair| pair[0] | pair[1] << 4).collect();
+        let nibbles = device.upload(&nibbles).unwrap();
+        let nibbles = Matrix::row_major(&nibbles, n, k / 2).unwrap();
+        let code = |row: usize, column: usize| f64::from(codes[row * k + column]);
+        let packed = PackedWeights::nibbles(&nibbles, &of_scales, Some(&of_minima)).unwrap();
+        let wanted = each(&|row, column| {
+            code(row, column) * by_group(&scales, row, column) + by_group(&minima, row, column)
+        });
+        assert_weights(&packed, &device, &wanted, "nibbles with minima");
+        let packed = PackedWeights::nibbles(&nibbles, &of_scales, None).unwrap();
+        let wanted = each(&|row, column| (code(row, column) - 8.0) * by_group(&scales, row, column));
+        assert_weights(&packed, &device, &wanted, "nibbles");
+
+        let signed: Vec<i8> = bytes(n * k, 5).into_iter().map(|byte| byte as i8).collect();
+        let of_signed = device.upload(&signed).unwrap();
+        let packed =
+            PackedWeights::of_bytes(&Matrix::row_major(&of_signed, n, k).unwrap(), &of_scales, None).unwrap();
+        let wanted =
+            each(&|row, column| f64::from(signed[row * k + column]) * by_group(&scales, row, column));
+        assert_weights(&packed, &device, &wanted, "bytes");
+
+        let of_transposed = device.upload(&transposed).unwrap();
+        let of_transposed = Matrix::row_major(&of_transposed, groups, n).unwrap();
+        let gptq = words(k / 8 * n, &|word, i| codes[word % n * k + word / n * 8 + i]);
+        let gptq_zeros =
+            words(groups * n / 8, &|word, i| zeros[(word % (n / 8) * 8 + i) * groups + word / (n / 8)]);
+        let (gptq, gptq_zeros) = (device.upload(&gptq).unwrap(), device.upload(&gptq_zeros).unwrap());
+        let packed = PackedWeights::gptq(
+            &Matrix::row_major(&gptq, k / 8, n).unwrap(),
+            &of_transposed,
+            &Matrix::row_major(&gptq_zeros, groups, n / 8).unwrap(),
+        )
+        .unwrap();
+        let zero = |row: usize, column: usize| f64::from(zeros[row * groups + column / group]);
+        let wanted = each(&|row, column| {
+            (code(row, column) - zero(row, column) - 1.0) * by_group(&scales, row, column)
+        });
+        assert_weights(&packed, &device, &wanted, "gptq");
+
+        let awq = words(k * n / 8, &|word, i| codes[(word % (n / 8) * 8 + ORDER[i]) * k + word / (n / 8)]);
+        let awq_zeros = words(groups * n / 8, &|word, i| {
+            zeros[(word % (n / 8) * 8 + ORDER[i]) * groups + word / (n / 8)]
+        });
+        let (awq, awq_zeros) = (device.upload(&awq).unwrap(), device.upload(&awq_zeros).unwrap());
+        let packed = PackedWeights::awq(
+            &Matrix::row_major(&awq, k, n / 8).unwrap(),
+            &of_transposed,
+            &Matrix::row_major(&awq_zeros, groups, n / 8).unwrap(),
+        )
+        .unwrap();
+        let wanted =
+            each(&|row, column| (code(row, column) - zero(row, column)) * by_group(&scales, row, column));
+        assert_weights(&packed, &device, &wanted, "awq");
+    }
+}
+
+#[test]
+fn forms_and_shapes_that_no_kernel_takes_are_refused_with_what_it_takes() {
+    let device = Device::sim();
+    let codes = device.upload(&[0u8; 16 * 48]).unwrap();
+    let scales = device.upload(&[f16::ONE; 16 * 6]).unwrap();
+    let refused = |result: moye::Result<PackedWeights>, text: &str| {
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    let matrix = |rows, columns| Matrix::row_major(&codes, rows, columns).unwrap();
+    let of_scales = |groups| Matrix::row_major(&scales, 16, groups).unwrap();
+    refused(PackedWeights::blocks("q3_k", &matrix(16, 18)), "must be one of nibbles, bytes, gptq");
+    refused(PackedWeights::blocks("q4_0", &matrix(16, 20)), "rows have 20 bytes, and q4_0 has blocks of 18");
+    refused(
+        PackedWeights::nibbles(&matrix(16, 48), &of_scales(6), None),
+        "groups of 32 or of a multiple of 64",
+    );
+    refused(PackedWeights::nibbles(&matrix(8, 48), &of_scales(3), None), "has scales of float16 [8, 3]");
+}

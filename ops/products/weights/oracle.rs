@@ -1,0 +1,79 @@
+//! Products by quantised weights in float64, of codes in the kernels' order.
+
+use super::codes::{Code, CodePlace, ROWS};
+use moye::operation::{ArrayType, Dtype, Options};
+use moye_device::number::U4;
+
+type Inputs<'a> = &'a [Option<(ArrayType, Vec<f64>)>];
+
+/// The weights `(n, k)` of packed codes and factors, the inputs from `first` on.
+fn weights(inputs: Inputs<'_>, first: usize, k: usize, options: &Options) -> (usize, Vec<f64>) {
+    let [(of_codes, codes), (of_factors, factors)] =
+        [first, first + 1].map(|index| inputs[index].as_ref().expect("it is not optional"));
+    let (tiles, groups, parts) = (of_codes.shape[0], of_factors.shape[1], of_factors.shape[3]);
+    let n = if options.int("rows") == 0 { tiles * ROWS as usize } else { options.int("rows") as usize };
+    let mut weights = vec![0.0; n * k];
+    let mut put = |step: usize, tile: usize, place: CodePlace, step_size: u32, code: u32| {
+        let (row, column) =
+            (tile * ROWS as usize + place.row as usize, step * step_size as usize + place.k as usize);
+        if row < n && column < k {
+            let factor = |part: usize| {
+                let group = column / (k / groups);
+                let at = ((tile * groups + group) * 8 + row % 8) * parts + part * 2 + row % 16 / 8;
+                factors[at]
+            };
+            let minimum = if parts == 4 { factor(1) } else { -options.int("offset") as f64 * factor(0) };
+            weights[row * k + column] = f64::from(code) * factor(0) + minimum;
+        }
+    };
+    for (lane, bytes) in codes.chunks(16).enumerate() {
+        let (tile, step, lane) =
+            (lane / 32 / of_codes.shape[1], lane / 32 % of_codes.shape[1], lane as u32 % 32);
+        let all = u128::from_le_bytes(std::array::from_fn(|i| bytes[i] as u8));
+        macro_rules! each {
+            ($code:ty) => {
+                for (eight, register, value) in
+                    (0..2 * <$code>::MMAS).flat_map(|eight| (0..8).map(move |i| (eight, i / 2, i % 2)))
+                {
+                    let (unit, mma) = (eight / <$code>::MMAS, eight % <$code>::MMAS);
+                    let place = CodePlace::of::<$code>(lane, unit, mma, register, value);
+                    let bit = (8 * eight + <$code>::place(register, value)) * <$code>::BITS;
+                    let code = (all >> bit) as u32 & ((1 << <$code>::BITS) - 1);
+                    put(step, tile, place, <$code>::STEP, code);
+                }
+            };
+        }
+        if options.int("bits") == 4 { each!(U4) } else { each!(u8) }
+    }
+    (n, weights)
+}
+
+/// The product.
+pub fn product(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
+    let (ty, x) = inputs[0].as_ref().expect("x is not optional");
+    let k = *ty.shape.last().expect("x has a mode");
+    let (n, weights) = weights(inputs, 1, k, options);
+    let dot = |row: &[f64], w: &[f64]| row.iter().zip(w).map(|(x, w)| x * w).sum::<f64>();
+    vec![
+        x.chunks(k)
+            .flat_map(|row| (0..n).map(move |i| (row, i)))
+            .map(|(row, i)| dot(row, &weights[i * k..][..k]))
+            .collect(),
+    ]
+}
+
+/// The weights.
+pub fn unpacked(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
+    let ty = &inputs[0].as_ref().expect("codes are not optional").0;
+    let whole = ty.shape[1] * 512 / 16 * 8 / options.int("bits") as usize;
+    let k = if options.int("columns") > 0 { options.int("columns") as usize } else { whole };
+    vec![weights(inputs, 0, k, options).1]
+}
+
+/// Half a unit of the last place of the result's type, in which weights are rounded, too.
+pub fn tolerance(dtype: Dtype) -> f64 {
+    match dtype {
+        Dtype::F16 => 6e-4,
+        _ => 4e-3,
+    }
+}

@@ -1,0 +1,209 @@
+//! Packed weights that own their memory, and the product's builder.
+
+use super::call::{Sizes, WeightKernels};
+use super::{LINEAR_QUANTIZED, PACK_WEIGHTS, UNPACK_WEIGHTS};
+use half::f16;
+use moye::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
+use moye::{Buffer, Device, Element, Matrix, MatrixMut, Result, Stream};
+
+/// Quantised weights in a device's memory, in the order of the kernels.
+#[derive(Debug)]
+pub struct PackedWeights {
+    codes: Buffer<u8>,
+    factors: Buffer<f16>,
+    sizes: Sizes,
+}
+
+impl PackedWeights {
+    /// Packs a tensor of a GGUF file: `form` is "q4_0", "q4_1", "q8_0", "q4_k", "q5_k" or "q6_k",
+    /// and `blocks` has the bytes of a row of W in each row.
+    ///
+    /// ```
+    /// use moye::{Device, Matrix, MatrixMut};
+    /// use moye::half::f16;
+    /// use moye_products::weights::{LinearQuantized, PackedWeights};
+    ///
+    /// // 16 rows of a block of Q8_0: the scale 0.5, then 32 bytes.
+    /// let row = |row| [vec![0x00, 0x38], vec![row; 32]].concat();
+    /// let blocks: Vec<u8> = (0..16).flat_map(row).collect();
+    /// let device = Device::sim();
+    /// let blocks = device.upload(&blocks)?;
+    /// let weights = PackedWeights::blocks("q8_0", &Matrix::row_major(&blocks, 16, 34)?)?;
+    /// let x = device.upload(&[f16::ONE; 32])?;
+    /// let mut y = device.alloc_uninit::<f16>(16)?;
+    /// LinearQuantized::new(Matrix::row_major(&x, 1, 32)?, &weights)
+    ///     .run(&device, &mut MatrixMut::row_major(&mut y, 1, 16)?)?;
+    /// assert_eq!(y.download()?[3].to_f32(), 3.0 * 0.5 * 32.0);
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`moye::Error::ShapeMismatch`] if rows are not whole blocks, [`moye::Error::Unsupported`] if
+    /// there is no such form, and the errors of [`Device::launch`].
+    pub fn blocks(form: &str, blocks: &Matrix<'_, u8>) -> Result<Self> {
+        Self::pack::<u8, f16>(form, blocks, None, None)
+    }
+
+    /// Packs two codes of 0 to 15 a byte, the first in its lower half: `(n, k / 2)`, with `scales`
+    /// and `minima` `(n, groups)`. Without minima the codes mean -8 to 7.
+    ///
+    /// # Errors
+    /// As for [`blocks`](Self::blocks).
+    pub fn nibbles(
+        codes: &Matrix<'_, u8>,
+        scales: &Matrix<'_, f16>,
+        minima: Option<&Matrix<'_, f16>>,
+    ) -> Result<Self> {
+        Self::pack("nibbles", codes, Some(scales), minima)
+    }
+
+    /// Packs signed bytes `(n, k)` as [`nibbles`](Self::nibbles); without minima they are as they are.
+    ///
+    /// # Errors
+    /// As for [`blocks`](Self::blocks).
+    pub fn of_bytes(
+        codes: &Matrix<'_, i8>,
+        scales: &Matrix<'_, f16>,
+        minima: Option<&Matrix<'_, f16>>,
+    ) -> Result<Self> {
+        Self::pack("bytes", codes, Some(scales), minima)
+    }
+
+    /// Packs `qweight` `(k / 8, n)`, `scales` `(groups, n)` and `qzeros` `(groups, n / 8)` of GPTQ,
+    /// whose groups are of consecutive rows.
+    ///
+    /// # Errors
+    /// As for [`blocks`](Self::blocks).
+    pub fn gptq(words: &Matrix<'_, i32>, scales: &Matrix<'_, f16>, zeros: &Matrix<'_, i32>) -> Result<Self> {
+        Self::pack("gptq", words, Some(scales), Some(zeros))
+    }
+
+    /// Packs `qweight` `(k, n / 8)`, `scales` `(groups, n)` and `qzeros` `(groups, n / 8)` of AWQ.
+    ///
+    /// # Errors
+    /// As for [`blocks`](Self::blocks).
+    pub fn awq(words: &Matrix<'_, i32>, scales: &Matrix<'_, f16>, zeros: &Matrix<'_, i32>) -> Result<Self> {
+        Self::pack("awq", words, Some(scales), Some(zeros))
+    }
+
+    fn pack<W: Element, O: Element>(
+        form: &str,
+        weights: &Matrix<'_, W>,
+        scales: Option<&Matrix<'_, f16>>,
+        others: Option<&Matrix<'_, O>>,
+    ) -> Result<Self> {
+        let (name, device) = (PACK_WEIGHTS.name, weights.device());
+        let mut options = Options::of(&PACK_WEIGHTS);
+        options.choose(name, "form", form)?;
+        let types = [
+            Some(Array::of(name, weights)?.ty()),
+            scales.map(|scales| Array::of(name, scales)).transpose()?.map(|array| array.ty()),
+            others.map(|others| Array::of(name, others)).transpose()?.map(|array| array.ty()),
+        ];
+        let sizes = super::call::source_sizes(&types, &options)?.1;
+        let count = |ty: &ArrayType| ty.shape.iter().product::<usize>();
+        let [of_codes, of_factors] = sizes.packed();
+        let (codes, factors) =
+            (device.alloc_uninit(count(&of_codes))?, device.alloc_uninit(count(&of_factors))?);
+        let packed = Self { codes, factors, sizes };
+        let stream = device.default_stream();
+        let call = TypedCall::new(&PACK_WEIGHTS, &stream)
+            .choose("form", form)?
+            .read(weights)?
+            .read(scales)?
+            .read(others)?;
+        // SAFETY: the arrays are on the device, and nothing else knows the packed ones.
+        unsafe { packed.operands(call)?.run()? };
+        Ok(packed)
+    }
+
+    /// Adds codes and factors to a call.
+    fn operands<'a>(&self, call: TypedCall<'a>) -> Result<TypedCall<'a>> {
+        let [codes, factors] = self.sizes.packed();
+        let device = self.codes.device();
+        call.with(Some((device, Array::row_major(&codes, self.codes.address()))))?
+            .with(Some((device, Array::row_major(&factors, self.factors.address()))))
+    }
+
+    /// The options that describe the weights.
+    fn describe<'a>(&self, call: TypedCall<'a>) -> Result<TypedCall<'a>> {
+        let offset = self.sizes.offset.unwrap_or(0);
+        call.option("bits", Value::Int(self.sizes.bits as i64))?
+            .option("rows", Value::Int(self.sizes.n as i64))?
+            .option("offset", Value::Int(offset.into()))
+    }
+
+    /// Rows of W: the elements of a row of the product.
+    pub const fn rows(&self) -> usize {
+        self.sizes.n
+    }
+
+    /// Elements of a row of W, and of x.
+    pub const fn columns(&self) -> usize {
+        self.sizes.k
+    }
+
+    /// Bytes of codes and factors: what a product reads.
+    pub fn bytes(&self) -> usize {
+        self.codes.len() + 2 * self.factors.len()
+    }
+
+    /// Writes the weights as f16 or bf16 on a stream.
+    ///
+    /// # Errors
+    /// [`moye::Error::ShapeMismatch`] if `out` is not row-major `(rows, columns)` without gaps, and
+    /// the errors of a launch.
+    ///
+    /// # Safety
+    /// Until the work is complete, no other stream reads or writes `out`.
+    pub unsafe fn unpack_on<T: WeightKernels>(
+        &self,
+        stream: &Stream,
+        out: &mut MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
+        let call = self.describe(TypedCall::new(&UNPACK_WEIGHTS, stream))?;
+        let call =
+            call.option("columns", Value::Int(self.sizes.k as i64))?.option("dtype", Value::Dtype(dtype))?;
+        // SAFETY: the caller's contract; the packed weights are written by no one.
+        unsafe { self.operands(call)?.write(out)?.run() }
+    }
+}
+
+/// The product `y = x W^T` by quantised weights.
+#[derive(Clone, Debug)]
+pub struct LinearQuantized<'a, T: WeightKernels> {
+    x: Matrix<'a, T>,
+    weights: &'a PackedWeights,
+}
+
+impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
+    /// The product of each row of `x` with each row of `weights`.
+    pub fn new(x: Matrix<'a, T>, weights: &'a PackedWeights) -> Self {
+        Self { x, weights }
+    }
+
+    /// Computes it on the default stream of a device.
+    ///
+    /// # Errors
+    /// [`moye::Error::ShapeMismatch`] if `x` or `y` has another shape than the weights lead to, and
+    /// the errors of [`Device::launch`].
+    pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
+        // SAFETY: the default stream runs its work in order.
+        unsafe { self.run_on(&device.default_stream(), y) }
+    }
+
+    /// Computes it on a stream.
+    ///
+    /// # Errors
+    /// As for [`LinearQuantized::run`].
+    ///
+    /// # Safety
+    /// Until the work is complete, no other stream writes the elements of `x`, or reads or writes
+    /// those of `y`.
+    pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
+        let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED, stream))?.read(&self.x)?;
+        // SAFETY: the caller's contract; the packed weights are written by no one.
+        unsafe { self.weights.operands(call)?.write(y)?.run() }
+    }
+}
