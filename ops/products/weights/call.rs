@@ -385,16 +385,13 @@ macro_rules! of_halves {
     };
 }
 
-/// The rows of an array: one stride for all modes but the last.
-fn rows(name: &str, array: &Array) -> Result<Rows> {
+/// The rows of an array, if one stride leads through all modes but the last.
+fn rows(array: &Array) -> Option<Rows> {
     let last = array.shape.len() - 1;
     let (mut stride, mut rows) = (0, 1);
     for mode in (0..last).rev().filter(|&mode| array.shape[mode] != 1) {
         if rows > 1 && array.strides[mode] != stride * rows as i64 {
-            let (shape, strides) = (&array.shape, &array.strides);
-            let detail =
-                format!("{name} of shape {shape:?} with strides {strides:?} is no matrix of rows; copy it");
-            return Err(Error::Unsupported { operation: LINEAR, detail });
+            return None;
         }
         if rows == 1 {
             stride = array.strides[mode];
@@ -404,20 +401,41 @@ fn rows(name: &str, array: &Array) -> Result<Rows> {
     let element = if array.shape[last] == 1 { 1 } else { array.strides[last] };
     let bytes = array.dtype.bytes() as i64;
     let aligned = element == 1 && array.address.is_multiple_of(16) && (rows == 1 || stride * bytes % 16 == 0);
-    Ok(Rows { row: stride, element, aligned })
+    Some(Rows { row: stride, element, aligned })
 }
 
-fn problem(call: &Call<'_>) -> Result<(Problem, Arguments)> {
-    let [x, codes, factors, y] = [0, 1, 2, 3].map(|index| call.operand(index));
-    let k = *x.shape.last().expect("checked: x has a mode");
-    let sizes = Sizes::of(LINEAR, [&codes.ty(), &factors.ty()], k, call.options)?;
-    let m = x.elements() / k;
-    if m > 32 * 65_535 {
-        let detail = format!("x has {m} rows, and may have {}; split them", 32 * 65_535);
-        return Err(Error::Unsupported { operation: LINEAR, detail });
+/// Calls `with` with the number of rows, the addresses and the rows of x and y: once where both are
+/// matrices, else for each index of their first mode.
+fn matrices(
+    [x, y]: [&Array; 2],
+    with: &mut impl FnMut(usize, [u64; 2], [Rows; 2]) -> Result<()>,
+) -> Result<()> {
+    if let (Some(of_x), Some(of_y)) = (rows(x), rows(y)) {
+        let m = x.shape[..x.shape.len() - 1].iter().product();
+        // A grid has 65,535 blocks along y.
+        const MOST: usize = 8 * 65_535;
+        return (0..m).step_by(MOST).try_for_each(|first| {
+            let at = |array: &Array, rows: Rows| {
+                array.address.wrapping_add_signed(first as i64 * rows.row * array.dtype.bytes() as i64)
+            };
+            with(MOST.min(m - first), [at(x, of_x), at(y, of_y)], [of_x, of_y])
+        });
     }
-    let rows = [rows("x", x)?, rows("out", y)?];
-    Ok((Problem { m, sizes }, ([x, codes, factors, y].map(|array| array.address), rows)))
+    (0..x.shape[0] as i64).try_for_each(|index| {
+        let [x, y] = [x, y].map(|array| Array {
+            shape: array.shape[1..].to_vec(),
+            strides: array.strides[1..].to_vec(),
+            address: array.address.wrapping_add_signed(index * array.strides[0] * array.dtype.bytes() as i64),
+            dtype: array.dtype,
+        });
+        matrices([&x, &y], with)
+    })
+}
+
+/// The sizes of a product.
+fn sizes(call: &Call<'_>) -> Result<Sizes> {
+    let k = *call.operand(0).shape.last().expect("checked: x has a mode");
+    Sizes::of(LINEAR, [&call.operand(1).ty(), &call.operand(2).ty()], k, call.options)
 }
 
 /// Computes a product.
@@ -425,20 +443,24 @@ fn problem(call: &Call<'_>) -> Result<(Problem, Arguments)> {
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    if call.operand(0).elements() == 0 {
+    let [x, codes, factors, y] = [0, 1, 2, 3].map(|index| call.operand(index));
+    if x.elements() == 0 {
         return Ok(());
     }
-    let (problem, arguments) = problem(call)?;
-    // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe {
-        of_halves!(LINEAR, call.operand(0).dtype, T => operation::run::<Linear<T>>(stream, &problem, &arguments))
-    }
+    let sizes = sizes(call)?;
+    matrices([x, y], &mut |m, [x_at, y_at], rows| {
+        let (problem, arguments) =
+            (Problem { m, sizes }, ([x_at, codes.address, factors.address, y_at], rows));
+        // SAFETY: the call's arrays are on the stream's device until the work is complete.
+        unsafe { of_halves!(LINEAR, x.dtype, T => operation::run::<Linear<T>>(stream, &problem, &arguments)) }
+    })
 }
 
 /// The kernel of a product.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    let (problem, _) = problem(call)?;
-    of_halves!(LINEAR, call.operand(0).dtype, T => {
+    let x = call.operand(0);
+    let problem = Problem { m: x.elements() / x.shape.last().map_or(1, |&k| k.max(1)), sizes: sizes(call)? };
+    of_halves!(LINEAR, x.dtype, T => {
         Ok(Linear::<T>::kernel(&operation::plan::<Linear<T>>(stream.device(), &problem)?))
     })
 }

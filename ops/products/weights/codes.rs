@@ -8,7 +8,7 @@
 //! that both operands have.
 
 use moye_device::algorithm::Eight;
-use moye_device::arch::F16x2;
+use moye_device::arch::{CpAsyncSize, F16x2};
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
@@ -144,26 +144,29 @@ impl Weights {
         if self.group == Q::UNIT { 2 * step + unit } else { step * Q::STEP / self.group }
     }
 
-    /// The factors of a lane's rows of a tile for a group.
-    ///
-    /// # Safety
-    /// The weights have the tile and the group.
+    /// Where the factors of rows `row` and `row + 8` of a tile for a group are, and their size.
     #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn factors(&self, tile: u32, group: u32, row: u32) -> Factors {
+    pub fn place_of_factors(&self, tile: u32, group: u32, row: u32) -> (CpAsyncSize, u64) {
         // The last step may have a unit beyond K, whose sums are 0.
         let groups = self.k.div_ceil(self.group);
         let at = (tile * groups + group.min(groups - 1)) * 8 + row;
-        // SAFETY: the factors have this place.
-        unsafe {
-            if self.offset < 0.0 {
-                let [scales, minima] =
-                    self.factors.cast::<[u32; 2]>().read(at).map(|pair| F16x2::from_bits(pair).convert());
-                Factors { scales, minima }
-            } else {
-                let scales: [f32; 2] = F16x2::from_bits(self.factors.cast::<u32>().read(at)).convert();
-                Factors { scales, minima: scales.map(|scale| -self.offset * scale) }
-            }
+        if self.offset < 0.0 {
+            (CpAsyncSize::B8, self.factors.cast::<[u32; 2]>().offset(i64::from(at)).address())
+        } else {
+            (CpAsyncSize::B4, self.factors.cast::<u32>().offset(i64::from(at)).address())
         }
+    }
+
+    /// The factors in the words there, which `word` reads.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn factors(&self, word: impl Fn(u32) -> u32) -> Factors {
+        let scales: [f32; 2] = F16x2::from_bits(word(0)).convert();
+        let minima = if self.offset < 0.0 {
+            F16x2::from_bits(word(1)).convert()
+        } else {
+            scales.map(|scale| -self.offset * scale)
+        };
+        Factors { scales, minima }
     }
 }

@@ -300,7 +300,8 @@ where
             return;
         }
         let group = weights.group_of::<Q>(step, unit);
-        let Factors { scales, minima } = weights.factors(tile, group, lane / 4);
+        let (_, from) = weights.place_of_factors(tile, group, lane / 4);
+        let Factors { scales, minima } = weights.factors(|i| Global::<u32>::from_address(from).read(i));
         for half in 0..2 {
             let mut values = Fragment::<T, Vector<Q>>::zeros();
             for mma in 0..Q::MMAS as usize {
