@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages of the registry.
-const PACKAGES: [&str; 12] = [
+const PACKAGES: [&str; 13] = [
     "moye",
     "moye-bench",
     "moye-build",
@@ -21,6 +21,7 @@ const PACKAGES: [&str; 12] = [
     "moye-eval",
     "moye-kernels",
     "moye-macros",
+    "moye-products",
     "moye-rows",
     "moye-sim",
     "moye-tune",

@@ -30,3 +30,8 @@ mod host {
 }
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
+
+/// What a registry shows.
+#[cfg(all(doctest, feature = "weights"))]
+#[doc = include_str!("README.md")]
+mod readme {}

@@ -51,6 +51,7 @@ full_like = _FUNCTIONS["full_like"]
 geglu = _FUNCTIONS["geglu"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
+linear_quantized = _FUNCTIONS["linear_quantized"]
 log_softmax = _FUNCTIONS["log_softmax"]
 log_softmax_backward = _FUNCTIONS["log_softmax_backward"]
 logsumexp = _FUNCTIONS["logsumexp"]
@@ -58,6 +59,7 @@ max = _FUNCTIONS["max"]
 mean = _FUNCTIONS["mean"]
 min = _FUNCTIONS["min"]
 norm = _FUNCTIONS["norm"]
+pack_weights = _FUNCTIONS["pack_weights"]
 quantize = _FUNCTIONS["quantize"]
 relu2glu = _FUNCTIONS["relu2glu"]
 rms_norm = _FUNCTIONS["rms_norm"]
@@ -69,6 +71,7 @@ softmax_backward = _FUNCTIONS["softmax_backward"]
 sum = _FUNCTIONS["sum"]
 swiglu = _FUNCTIONS["swiglu"]
 topk = _FUNCTIONS["topk"]
+unpack_weights = _FUNCTIONS["unpack_weights"]
 var = _FUNCTIONS["var"]
 
 __all__ = [
@@ -103,6 +106,7 @@ __all__ = [
     "geglu",
     "layer_norm",
     "layer_norm_backward",
+    "linear_quantized",
     "log_softmax",
     "log_softmax_backward",
     "logsumexp",
@@ -112,6 +116,7 @@ __all__ = [
     "min",
     "mma_atoms",
     "norm",
+    "pack_weights",
     "quantize",
     "relu2glu",
     "rms_norm",
@@ -125,6 +130,7 @@ __all__ = [
     "swiglu",
     "topk",
     "transpose",
+    "unpack_weights",
     "var",
     "why_simulated",
 ]

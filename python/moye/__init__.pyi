@@ -306,6 +306,18 @@ def layer_norm_backward(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def linear_quantized(
+    x: A,
+    codes: A,
+    factors: A,
+    *,
+    bits: int = 4,
+    rows: int = 0,
+    offset: int = 8,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def log_softmax(
     x: A, *, axis: int = -1, scale: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
@@ -334,6 +346,17 @@ def min(
 def norm(
     x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
+def pack_weights(
+    weights: A,
+    scales: A | None = None,
+    others: A | None = None,
+    *,
+    form: str = "nibbles",
+    codes: A | None = None,
+    factors: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A]: ...
 def quantize(
     x: A,
     *,
@@ -441,6 +464,19 @@ def topk(
     device: str | None = None,
     stream: int | None = None,
 ) -> tuple[A, A]: ...
+def unpack_weights(
+    codes: A,
+    factors: A,
+    *,
+    bits: int = 4,
+    rows: int = 0,
+    columns: int = 0,
+    offset: int = 8,
+    dtype: str = "float16",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def var(
     x: A,
     *,

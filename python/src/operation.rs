@@ -46,11 +46,16 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
             .collect::<PyResult<Vec<_>>>()?;
         (declaration.name, declaration.summary, operands, options).into_pyobject(py)
     };
-    moye_rows::OPERATIONS.iter().map(operation).collect()
+    operations().map(operation).collect()
+}
+
+/// All declared operations.
+fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
+    moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
 }
 
 fn named(name: &str) -> PyResult<&'static Declaration> {
-    let found = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == name);
+    let found = operations().find(|declaration| declaration.name == name);
     found.copied().ok_or_else(|| error::value(format!("there is no operation {name}")))
 }
 

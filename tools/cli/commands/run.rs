@@ -76,10 +76,15 @@ fn command(declaration: &'static Declaration) -> Command {
     DeviceArgument::augment_args(command)
 }
 
+/// All declared operations.
+fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
+    moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
+}
+
 impl Args for Run {
     fn augment_args(command: Command) -> Command {
         command
-            .subcommands(moye_rows::OPERATIONS.iter().map(|declaration| self::command(declaration)))
+            .subcommands(operations().map(|declaration| self::command(declaration)))
             .subcommand_required(true)
     }
 
@@ -91,7 +96,7 @@ impl Args for Run {
 impl FromArgMatches for Run {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let found = matches.subcommand().and_then(|(name, matches)| {
-            let declaration = moye_rows::OPERATIONS.iter().find(|declaration| declaration.name == name)?;
+            let declaration = operations().find(|declaration| declaration.name == name)?;
             Some(Self { declaration, matches: matches.clone() })
         });
         found.ok_or_else(|| clap::Error::new(clap::error::ErrorKind::MissingSubcommand))
