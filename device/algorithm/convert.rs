@@ -104,10 +104,29 @@ pub trait Eight<U> {
     /// The pairs.
     #[must_use]
     fn pairs(words: Self::Words) -> [[U; 2]; 4];
+
+    /// The pairs of the numbers less another, at no further cost: a whole number from 0 to 15, or
+    /// 255 of 8 bits.
+    #[must_use]
+    fn pairs_less(words: Self::Words, less: f32) -> [[U; 2]; 4];
 }
 
 /// The bits of 8 numbers that are at the same place in both halves of a word.
 const LOW_NIBBLES: u32 = 0x000F_000F;
+
+/// The nibbles of a word less what `$off` has beyond `$power`.
+macro_rules! nibbles {
+    ($float:ident, $pair:ident, $power:literal, $word:expr, $off:expr) => {{
+        let power = const { $pair::splat($float::from_f32_const($power)) };
+        let word = $word;
+        let mut pairs = [[$float::ZERO; 2]; 4];
+        unroll!(for i in 0..4 {
+            let pair = $pair::from_bits(word >> (4 * i) & LOW_NIBBLES | power.to_bits()) - $off;
+            pairs[i] = [pair.low(), pair.high()];
+        });
+        pairs
+    }};
+}
 
 /// The 16-bit float is `$power`, from which on consecutive ones are 1 apart, with the number in its
 /// lowest bits; `$flip` makes a signed number the unsigned one that is larger by `$more`.
@@ -124,16 +143,15 @@ macro_rules! eight {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn pairs(word: u32) -> [[$float; 2]; 4] {
-                let (power, off) = const {
-                    ($pair::splat($float::from_f32_const($power)), $pair::splat($float::from_f32_const($power + $more)))
-                };
-                let word = word ^ $flip;
-                let mut pairs = [[$float::ZERO; 2]; 4];
-                unroll!(for i in 0..4 {
-                    let pair = $pair::from_bits(word >> (4 * i) & LOW_NIBBLES | power.to_bits()) - off;
-                    pairs[i] = [pair.low(), pair.high()];
-                });
-                pairs
+                let off = const { $pair::splat($float::from_f32_const($power + $more)) };
+                nibbles!($float, $pair, $power, word ^ $flip, off)
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn pairs_less(word: u32, less: f32) -> [[$float; 2]; 4] {
+                let off = $pair::splat(Convert::<$float>::convert($power + $more + less));
+                nibbles!($float, $pair, $power, word ^ $flip, off)
             }
         }
 
@@ -178,12 +196,13 @@ macro_rules! through_f16 {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn pairs(word: u32) -> [[f32; 2]; 4] {
-                let pairs = <Self as Eight<f16>>::pairs(word);
-                let mut wide = [[0.0; 2]; 4];
-                unroll!(for i in 0..4 {
-                    wide[i] = [pairs[i][0].convert(), pairs[i][1].convert()];
-                });
-                wide
+                <Self as Eight<f16>>::pairs(word).map(|pair| pair.map(Convert::convert))
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn pairs_less(word: u32, less: f32) -> [[f32; 2]; 4] {
+                <Self as Eight<f16>>::pairs_less(word, less).map(|pair| pair.map(Convert::convert))
             }
         }
 
@@ -206,9 +225,15 @@ macro_rules! bytes {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn pairs(words: [u32; 2]) -> [[$float; 2]; 4] {
+                Self::pairs_less(words, 0.0)
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn pairs_less(words: [u32; 2], less: f32) -> [[$float; 2]; 4] {
                 let mut pairs = [[<$float>::ZERO; 2]; 4];
                 unroll!(for i in 0..4 {
-                    pairs[i] = $pair(words[i / 2], 2 * (i as u32 % 2));
+                    pairs[i] = $pair(words[i / 2], 2 * (i as u32 % 2), less);
                 });
                 pairs
             }
@@ -217,14 +242,15 @@ macro_rules! bytes {
 }
 bytes! {
     // Below the bits of 1024, from which on consecutive f16 are 1 apart.
-    f16: |word, first| {
+    f16: |word, first, less| {
         let power = const { F16x2::splat(f16::from_f32_const(1024.0)) };
-        let pair = F16x2::from_bits(prmt(word, power.to_bits(), 0x5150 + 0x101 * first)) - power;
+        let off = F16x2::splat(Convert::<f16>::convert(1024.0f32 + less));
+        let pair = F16x2::from_bits(prmt(word, power.to_bits(), 0x5150 + 0x101 * first)) - off;
         [pair.low(), pair.high()]
     };
     // 8 bits fit a bf16, and below the bits of 2^23 those of an f32.
-    bf16: |word, first| {
-        let wide = |byte| f32::from_bits(prmt(word, 0x4B00_0000, 0x7540 + byte)) - 8_388_608.0;
+    bf16: |word, first, less| {
+        let wide = |byte| f32::from_bits(prmt(word, 0x4B00_0000, 0x7540 + byte)) - (8_388_608.0 + less);
         Convert::<bf16>::convert_pair([wide(first), wide(first + 1)])
     };
 }

@@ -226,7 +226,7 @@ fn forms_and_shapes_that_no_kernel_takes_are_refused_with_what_it_takes() {
     refused(PackedWeights::blocks("q4_0", &matrix(16, 20)), "rows have 20 bytes, and q4_0 has blocks of 18");
     refused(
         PackedWeights::nibbles(&matrix(16, 48), &of_scales(6), None),
-        "groups of 32 or of a multiple of 64",
+        "groups of 32, 64, 128, ... or one",
     );
     refused(PackedWeights::nibbles(&matrix(8, 48), &of_scales(3), None), "has scales of float16 [8, 3]");
 }

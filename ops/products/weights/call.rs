@@ -2,7 +2,7 @@
 
 use super::codes::{Code, ROWS, Rows, Weights};
 use super::formats::{self, Source};
-use super::kernel::{self, WARPS};
+use super::kernel::{self, Finish, WARPS};
 use half::{bf16, f16};
 use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
 use moye::{Error, Grid, Ptx, Rates, Result, Stream};
@@ -99,13 +99,18 @@ impl Sizes {
         let Self { n, k, groups, bits, .. } = self;
         let (unit, group) = (unit(bits), k / groups.max(1));
         let whole = groups > 0 && k.is_multiple_of(groups) && k.is_multiple_of(8);
-        if n == 0 || k == 0 || !whole || (groups > 1 && group != unit && !group.is_multiple_of(2 * unit)) {
+        if n == 0
+            || k == 0
+            || !whole
+            || (groups > 1 && !(group.is_multiple_of(unit) && (group / unit).is_power_of_two()))
+        {
             return mismatch(
                 operation,
                 format!(
-                    "W has {n} rows of {k} weights in {groups} groups; of {bits} bits a row takes groups of {unit} or of \
-                     a multiple of {}, or one, and a multiple of 8 weights",
-                    2 * unit
+                    "W has {n} rows of {k} weights in {groups} groups; of {bits} bits a row takes groups of {unit}, {}, \
+                     {}, ... or one, and a multiple of 8 weights",
+                    2 * unit,
+                    4 * unit
                 ),
             );
         }
@@ -135,14 +140,21 @@ impl Sizes {
 
     /// The weights that a kernel reads.
     fn weights(self, codes: u64, factors: u64) -> Weights {
-        let one = self.groups == 1;
+        let (group, step) = (self.k / self.groups, 2 * unit(self.bits));
+        let shift = match self.groups {
+            1 => 31,
+            _ if group < step => Weights::BY_UNIT,
+            _ => (group / step).ilog2(),
+        };
         Weights {
             codes: Global::from_address(codes),
             factors: Global::from_address(factors),
             n: self.n as u32,
             k: self.k as u32,
-            group: if one { self.steps() * 2 * unit(self.bits) } else { self.k / self.groups } as u32,
-            offset: self.offset.map_or(-1.0, |offset| offset as f32),
+            groups: self.groups as u32,
+            shift,
+            minima: self.offset.is_none(),
+            offset: self.offset.unwrap_or(0) as f32,
         }
     }
 
@@ -273,14 +285,33 @@ pub fn product(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
     };
     let sizes = Sizes::of(LINEAR, [input(inputs, 1), input(inputs, 2)], k, options)?;
     let mut shape = x.shape.clone();
-    *shape.last_mut().expect("x has a mode") = sizes.n;
-    Ok(vec![ArrayType { dtype: x.dtype, shape }])
+    let last = shape.last_mut().expect("x has a mode");
+    *last = sizes.n;
+    if options.bool("gated") {
+        if !sizes.n.is_multiple_of(ROWS as usize) {
+            let detail =
+                format!("W has {} rows; gates and ups in turn, 8 each, are a multiple of {ROWS}", sizes.n);
+            return mismatch(LINEAR, detail);
+        }
+        *last /= 2;
+    }
+    let result = ArrayType { dtype: x.dtype, shape };
+    match &inputs[3] {
+        Some(residual) if *residual != result => mismatch(
+            LINEAR,
+            format!(
+                "residual has shape {:?} of {}, and must have {:?} of {}",
+                residual.shape, residual.dtype, result.shape, result.dtype
+            ),
+        ),
+        _ => Ok(vec![result]),
+    }
 }
 
 /// A type of activations.
 pub trait WeightKernels: Element {
     /// The products, by bits (4, 8) and shape (8 x 1, 8 x 4, 32 x 4).
-    const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows)>; 8]; 2];
+    const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows, Finish)>; 7]; 2];
     /// The weights as floats, by bits.
     const UNPACK: [Kernel<(Weights, GlobalMut<Self>)>; 2];
 }
@@ -288,21 +319,21 @@ pub trait WeightKernels: Element {
 macro_rules! kernels {
     ($($t:ty: [$($four:ident),+], [$($eight:ident),+], [$($unpack:ident),+];)+) => { $(
         impl WeightKernels for $t {
-            const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows)>; 8]; 2] =
+            const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows, Finish)>; 7]; 2] =
                 [[$(kernel::$four),+], [$(kernel::$eight),+]];
             const UNPACK: [Kernel<(Weights, GlobalMut<Self>)>; 2] = [$(formats::$unpack),+];
         }
     )+ };
 }
 kernels! {
-    f16: [linear_f16_4_8x1, linear_f16_4_8x2, linear_f16_4_8x4, linear_f16_4_16x1, linear_f16_4_16x2, linear_f16_4_16x4, linear_f16_4_32x2, linear_f16_4_32x4],
-        [linear_f16_8_8x1, linear_f16_8_8x2, linear_f16_8_8x4, linear_f16_8_16x1, linear_f16_8_16x2, linear_f16_8_16x4, linear_f16_8_32x2, linear_f16_8_32x4], [unpack_f16_4, unpack_f16_8];
-    bf16: [linear_bf16_4_8x1, linear_bf16_4_8x2, linear_bf16_4_8x4, linear_bf16_4_16x1, linear_bf16_4_16x2, linear_bf16_4_16x4, linear_bf16_4_32x2, linear_bf16_4_32x4],
-        [linear_bf16_8_8x1, linear_bf16_8_8x2, linear_bf16_8_8x4, linear_bf16_8_16x1, linear_bf16_8_16x2, linear_bf16_8_16x4, linear_bf16_8_32x2, linear_bf16_8_32x4], [unpack_bf16_4, unpack_bf16_8];
+    f16: [linear_f16_4_8x1, linear_f16_4_8x2, linear_f16_4_8x4, linear_f16_4_16x1, linear_f16_4_16x2, linear_f16_4_16x4, linear_f16_4_32x2],
+        [linear_f16_8_8x1, linear_f16_8_8x2, linear_f16_8_8x4, linear_f16_8_16x1, linear_f16_8_16x2, linear_f16_8_16x4, linear_f16_8_32x2], [unpack_f16_4, unpack_f16_8];
+    bf16: [linear_bf16_4_8x1, linear_bf16_4_8x2, linear_bf16_4_8x4, linear_bf16_4_16x1, linear_bf16_4_16x2, linear_bf16_4_16x4, linear_bf16_4_32x2],
+        [linear_bf16_8_8x1, linear_bf16_8_8x2, linear_bf16_8_8x4, linear_bf16_8_16x1, linear_bf16_8_16x2, linear_bf16_8_16x4, linear_bf16_8_32x2], [unpack_bf16_4, unpack_bf16_8];
 }
 
 /// Rows of x and tiles of W of a block, by shape.
-const SHAPES: [(usize, usize); 8] = [(8, 1), (8, 2), (8, 4), (16, 1), (16, 2), (16, 4), (32, 2), (32, 4)];
+const SHAPES: [(usize, usize); 7] = [(8, 1), (8, 2), (8, 4), (16, 1), (16, 2), (16, 4), (32, 2)];
 
 /// What the choice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -311,8 +342,8 @@ struct Problem {
     sizes: Sizes,
 }
 
-/// Addresses of x, codes, factors and y; the rows of x and y.
-type Arguments = ([u64; 4], [Rows; 2]);
+/// Addresses of x, codes, factors and y; the rows of x and y; what is done beside the product.
+type Arguments = ([u64; 4], [Rows; 2], Finish);
 
 struct Linear<T>(PhantomData<T>);
 
@@ -352,7 +383,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
     unsafe fn launch(
         &(bits, shape): &(usize, usize),
         problem: &Problem,
-        &([x, codes, factors, y], [of_x, of_y]): &Arguments,
+        &([x, codes, factors, y], [of_x, of_y], finish): &Arguments,
         on: &Launcher<'_>,
     ) -> Result<()> {
         let (rows, tiles) = SHAPES[shape];
@@ -360,7 +391,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let grid = (sizes.tiles().div_ceil(tiles) as u32, problem.m.div_ceil(rows) as u32);
         let weights = sizes.weights(codes, factors);
         let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
-        let arguments = (x, y, weights, problem.m as u32, of_x, of_y);
+        let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
         // SAFETY: the caller's contract; the sizes were checked.
         unsafe { on.launch(&T::LINEAR[bits][shape], Grid::new(grid, 32 * WARPS), arguments) }
     }
@@ -404,31 +435,41 @@ fn rows(array: &Array) -> Option<Rows> {
     Some(Rows { row: stride, element, aligned })
 }
 
-/// Calls `with` with the number of rows, the addresses and the rows of x and y: once where both are
-/// matrices, else for each index of their first mode.
+/// Calls `with` with the number of rows, the addresses and the rows of x, y and the residual: once
+/// where all are matrices, else for each index of their first mode.
 fn matrices(
-    [x, y]: [&Array; 2],
-    with: &mut impl FnMut(usize, [u64; 2], [Rows; 2]) -> Result<()>,
+    arrays: [Option<&Array>; 3],
+    with: &mut impl FnMut(usize, [u64; 3], [Rows; 3]) -> Result<()>,
 ) -> Result<()> {
-    if let (Some(of_x), Some(of_y)) = (rows(x), rows(y)) {
+    const NONE: Rows = Rows { row: 0, element: 0, aligned: true };
+    let of = arrays.map(|array| array.map_or(Some(NONE), rows));
+    let x = arrays[0].expect("x is not optional");
+    if let [Some(of_x), Some(of_y), Some(of_residual)] = of {
         let m = x.shape[..x.shape.len() - 1].iter().product();
         // A grid has 65,535 blocks along y.
         const MOST: usize = 8 * 65_535;
         return (0..m).step_by(MOST).try_for_each(|first| {
-            let at = |array: &Array, rows: Rows| {
-                array.address.wrapping_add_signed(first as i64 * rows.row * array.dtype.bytes() as i64)
+            let of = [of_x, of_y, of_residual];
+            let at = |i: usize| {
+                arrays[i].map_or(0, |array: &Array| {
+                    array.address.wrapping_add_signed(first as i64 * of[i].row * array.dtype.bytes() as i64)
+                })
             };
-            with(MOST.min(m - first), [at(x, of_x), at(y, of_y)], [of_x, of_y])
+            with(MOST.min(m - first), [at(0), at(1), at(2)], of)
         });
     }
     (0..x.shape[0] as i64).try_for_each(|index| {
-        let [x, y] = [x, y].map(|array| Array {
-            shape: array.shape[1..].to_vec(),
-            strides: array.strides[1..].to_vec(),
-            address: array.address.wrapping_add_signed(index * array.strides[0] * array.dtype.bytes() as i64),
-            dtype: array.dtype,
+        let inner = arrays.map(|array| {
+            array.map(|array| Array {
+                shape: array.shape[1..].to_vec(),
+                strides: array.strides[1..].to_vec(),
+                address: array
+                    .address
+                    .wrapping_add_signed(index * array.strides[0] * array.dtype.bytes() as i64),
+                dtype: array.dtype,
+            })
         });
-        matrices([&x, &y], with)
+        matrices([0, 1, 2].map(|i| inner[i].as_ref()), with)
     })
 }
 
@@ -443,17 +484,22 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let [x, codes, factors, y] = [0, 1, 2, 3].map(|index| call.operand(index));
+    let [x, codes, factors, y] = [0, 1, 2, 4].map(|index| call.operand(index));
     if x.elements() == 0 {
         return Ok(());
     }
-    let sizes = sizes(call)?;
-    matrices([x, y], &mut |m, [x_at, y_at], rows| {
-        let (problem, arguments) =
-            (Problem { m, sizes }, ([x_at, codes.address, factors.address, y_at], rows));
-        // SAFETY: the call's arrays are on the stream's device until the work is complete.
-        unsafe { of_halves!(LINEAR, x.dtype, T => operation::run::<Linear<T>>(stream, &problem, &arguments)) }
-    })
+    let (sizes, gated) = (sizes(call)?, call.options.bool("gated"));
+    matrices(
+        [Some(x), Some(y), call.operands[3].as_ref()],
+        &mut |m, [x_at, y_at, residual], [of_x, of_y, rows]| {
+            let addresses = [x_at, codes.address, factors.address, y_at];
+            let arguments = (addresses, [of_x, of_y], Finish { residual, rows, gated });
+            // SAFETY: the call's arrays are on the stream's device until the work is complete.
+            unsafe {
+                of_halves!(LINEAR, x.dtype, T => operation::run::<Linear<T>>(stream, &Problem { m, sizes }, &arguments))
+            }
+        },
+    )
 }
 
 /// The kernel of a product.

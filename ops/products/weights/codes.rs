@@ -8,7 +8,7 @@
 //! that both operands have.
 
 use moye_device::algorithm::Eight;
-use moye_device::arch::{CpAsyncSize, F16x2};
+use moye_device::arch::F16x2;
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
@@ -54,8 +54,9 @@ impl Code for u8 {
 
 /// Codes that become operands `T`.
 pub trait CodeAs<T>: Code + Eight<T> {
-    /// The registers of operand A of instruction `mma` of a unit, of a lane's 16 bytes of a step.
-    fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4];
+    /// The registers of operand A of instruction `mma` of a unit, of a lane's 16 bytes of a step: codes
+    /// less `less`.
+    fn operand(words: [u32; 4], unit: usize, mma: usize, less: f32) -> [[T; 2]; 4];
 }
 
 impl<T> CodeAs<T> for U4
@@ -64,8 +65,8 @@ where
 {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4] {
-        Self::pairs(words[2 * unit + mma])
+    fn operand(words: [u32; 4], unit: usize, mma: usize, less: f32) -> [[T; 2]; 4] {
+        Self::pairs_less(words[2 * unit + mma], less)
     }
 }
 
@@ -75,8 +76,8 @@ where
 {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn operand(words: [u32; 4], unit: usize, _: usize) -> [[T; 2]; 4] {
-        Self::pairs([words[2 * unit], words[2 * unit + 1]])
+    fn operand(words: [u32; 4], unit: usize, _: usize, less: f32) -> [[T; 2]; 4] {
+        Self::pairs_less([words[2 * unit], words[2 * unit + 1]], less)
     }
 }
 
@@ -104,15 +105,20 @@ impl CodePlace {
 pub struct Weights {
     /// A lane's 16 bytes: (lane, step, tile).
     pub codes: Global<[u32; 4]>,
-    /// The scales of rows `i` and `i + 8` of a tile, or these and their minima: (i, group, tile).
-    pub factors: Global<f16>,
-    /// Rows and columns of W.
+    /// The scales of rows `i` and `i + 8` of a tile, or these and their minima: words (part, i,
+    /// group, tile).
+    pub factors: Global<u32>,
+    /// Rows of W.
     pub n: u32,
     /// Elements of a row.
     pub k: u32,
-    /// Weights of a group: a unit, or a multiple of a step.
-    pub group: u32,
-    /// Where there are no minima, what is subtracted from a code; below 0 where there are.
+    /// Groups of a row.
+    pub groups: u32,
+    /// The logarithm of the steps of a group; 31 if a row is one, [`Weights::BY_UNIT`] if a unit is.
+    pub shift: u32,
+    /// Whether there are minima.
+    pub minima: bool,
+    /// What is subtracted from a code.
     pub offset: f32,
 }
 
@@ -138,35 +144,24 @@ pub struct Factors {
 }
 
 impl Weights {
-    /// The group of a unit of a step.
-    #[inline(always)]
-    pub const fn group_of<Q: Code>(&self, step: u32, unit: u32) -> u32 {
-        if self.group == Q::UNIT { 2 * step + unit } else { step * Q::STEP / self.group }
-    }
+    /// Groups are units: two of a step.
+    pub const BY_UNIT: u32 = 32;
 
-    /// Where the factors of rows `row` and `row + 8` of a tile for a group are, and their size.
+    /// Where the factors of rows `row` and `row + 8` of a tile for a unit of a step are.
     #[inline(always)]
-    pub fn place_of_factors(&self, tile: u32, group: u32, row: u32) -> (CpAsyncSize, u64) {
+    pub fn place_of_factors(&self, tile: u32, step: u32, unit: u32, row: u32) -> Global<u32> {
         // The last step may have a unit beyond K, whose sums are 0.
-        let groups = self.k.div_ceil(self.group);
-        let at = (tile * groups + group.min(groups - 1)) * 8 + row;
-        if self.offset < 0.0 {
-            (CpAsyncSize::B8, self.factors.cast::<[u32; 2]>().offset(i64::from(at)).address())
-        } else {
-            (CpAsyncSize::B4, self.factors.cast::<u32>().offset(i64::from(at)).address())
-        }
+        let group = if self.shift == Self::BY_UNIT { 2 * step + unit } else { step >> self.shift };
+        let at = (tile * self.groups + group.min(self.groups - 1)) * 8 + row;
+        self.factors.offset(i64::from(at << u32::from(self.minima)))
     }
 
-    /// The factors in the words there, which `word` reads.
+    /// The factors in the words there, which `word` reads; the minima are 0 where there are none.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn factors(&self, word: impl Fn(u32) -> u32) -> Factors {
-        let scales: [f32; 2] = F16x2::from_bits(word(0)).convert();
-        let minima = if self.offset < 0.0 {
-            F16x2::from_bits(word(1)).convert()
-        } else {
-            scales.map(|scale| -self.offset * scale)
-        };
+        let scales = F16x2::from_bits(word(0)).convert();
+        let minima = if self.minima { F16x2::from_bits(word(1)).convert() } else { [0.0; 2] };
         Factors { scales, minima }
     }
 }

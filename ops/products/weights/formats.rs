@@ -299,13 +299,12 @@ where
         if k >= weights.k {
             return;
         }
-        let group = weights.group_of::<Q>(step, unit);
-        let (_, from) = weights.place_of_factors(tile, group, lane / 4);
-        let Factors { scales, minima } = weights.factors(|i| Global::<u32>::from_address(from).read(i));
+        let from = weights.place_of_factors(tile, step, unit, lane / 4);
+        let Factors { scales, minima } = weights.factors(|i| from.read(i));
         for half in 0..2 {
             let mut values = Fragment::<T, Vector<Q>>::zeros();
             for mma in 0..Q::MMAS as usize {
-                let pairs = Q::operand(words, unit as usize, mma);
+                let pairs = Q::operand(words, unit as usize, mma, weights.offset);
                 for i in 0..4 {
                     let code: f32 = pairs[half + i / 2 * 2][i % 2].convert();
                     values[4 * mma + i] = code.fma(scales[half], minima[half]).convert();

@@ -40,12 +40,24 @@ tiled_mma! {
     Mma<T: Half>: TiledMma<T::Atom> = TiledMma::new(layout!((1, 1, 1)));
 }
 
+/// What is done beside the product.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
+pub struct Finish {
+    /// The address of what is added to the product, of its type, or 0.
+    pub residual: u64,
+    /// The rows of the residual.
+    pub rows: Rows,
+    /// Whether rows `i` and `i + 8` of a tile are gate and up: `y = silu(gate) * up`.
+    pub gated: bool,
+}
+
 /// `y = x W^T` for `M` rows of x and `TILES` tiles of rows of W a block. Grid: `(tiles / TILES,
 /// m / M)`, rounded up.
 ///
 /// # Safety
-/// `x` has `m` rows of `weights.k` elements, a multiple of 8, and `y` `m` rows of `weights.n`,
-/// disjoint from the others.
+/// `x` has `m` rows of `weights.k` elements, a multiple of 8; `y` and the residual have `m` rows of
+/// `weights.n`, or half of them if `gated`, disjoint from the others, but `y` may be the residual.
 #[kernel(
     threads = 32 * WARPS,
     shared = (
@@ -54,7 +66,22 @@ tiled_mma! {
         factors: SharedArray<u32, RingFactors<TILES>>,
         sums: SharedArray<f32, Exchange<M, TILES>>
     ),
-    instances = (linear_f16_4_8x1<f16, U4, 8, 1>, linear_bf16_4_8x1<bf16, U4, 8, 1>, linear_f16_8_8x1<f16, u8, 8, 1>, linear_bf16_8_8x1<bf16, u8, 8, 1>, linear_f16_4_8x2<f16, U4, 8, 2>, linear_bf16_4_8x2<bf16, U4, 8, 2>, linear_f16_8_8x2<f16, u8, 8, 2>, linear_bf16_8_8x2<bf16, u8, 8, 2>, linear_f16_4_8x4<f16, U4, 8, 4>, linear_bf16_4_8x4<bf16, U4, 8, 4>, linear_f16_8_8x4<f16, u8, 8, 4>, linear_bf16_8_8x4<bf16, u8, 8, 4>, linear_f16_4_16x1<f16, U4, 16, 1>, linear_bf16_4_16x1<bf16, U4, 16, 1>, linear_f16_8_16x1<f16, u8, 16, 1>, linear_bf16_8_16x1<bf16, u8, 16, 1>, linear_f16_4_16x2<f16, U4, 16, 2>, linear_bf16_4_16x2<bf16, U4, 16, 2>, linear_f16_8_16x2<f16, u8, 16, 2>, linear_bf16_8_16x2<bf16, u8, 16, 2>, linear_f16_4_16x4<f16, U4, 16, 4>, linear_bf16_4_16x4<bf16, U4, 16, 4>, linear_f16_8_16x4<f16, u8, 16, 4>, linear_bf16_8_16x4<bf16, u8, 16, 4>, linear_f16_4_32x2<f16, U4, 32, 2>, linear_bf16_4_32x2<bf16, U4, 32, 2>, linear_f16_8_32x2<f16, u8, 32, 2>, linear_bf16_8_32x2<bf16, u8, 32, 2>, linear_f16_4_32x4<f16, U4, 32, 4>, linear_bf16_4_32x4<bf16, U4, 32, 4>, linear_f16_8_32x4<f16, u8, 32, 4>, linear_bf16_8_32x4<bf16, u8, 32, 4>)
+    instances = (
+        linear_f16_4_8x1<f16, U4, 8, 1>, linear_bf16_4_8x1<bf16, U4, 8, 1>,
+        linear_f16_8_8x1<f16, u8, 8, 1>, linear_bf16_8_8x1<bf16, u8, 8, 1>,
+        linear_f16_4_8x2<f16, U4, 8, 2>, linear_bf16_4_8x2<bf16, U4, 8, 2>,
+        linear_f16_8_8x2<f16, u8, 8, 2>, linear_bf16_8_8x2<bf16, u8, 8, 2>,
+        linear_f16_4_8x4<f16, U4, 8, 4>, linear_bf16_4_8x4<bf16, U4, 8, 4>,
+        linear_f16_8_8x4<f16, u8, 8, 4>, linear_bf16_8_8x4<bf16, u8, 8, 4>,
+        linear_f16_4_16x1<f16, U4, 16, 1>, linear_bf16_4_16x1<bf16, U4, 16, 1>,
+        linear_f16_8_16x1<f16, u8, 16, 1>, linear_bf16_8_16x1<bf16, u8, 16, 1>,
+        linear_f16_4_16x2<f16, U4, 16, 2>, linear_bf16_4_16x2<bf16, U4, 16, 2>,
+        linear_f16_8_16x2<f16, u8, 16, 2>, linear_bf16_8_16x2<bf16, u8, 16, 2>,
+        linear_f16_4_16x4<f16, U4, 16, 4>, linear_bf16_4_16x4<bf16, U4, 16, 4>,
+        linear_f16_8_16x4<f16, u8, 16, 4>, linear_bf16_8_16x4<bf16, u8, 16, 4>,
+        linear_f16_4_32x2<f16, U4, 32, 2>, linear_bf16_4_32x2<bf16, U4, 32, 2>,
+        linear_f16_8_32x2<f16, u8, 32, 2>, linear_bf16_8_32x2<bf16, u8, 32, 2>,
+    )
 )]
 pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
     x: Global<T>,
@@ -63,69 +90,69 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
     m: u32,
     of_x: Rows,
     of_y: Rows,
+    finish: Finish,
 ) where
     f32: Convert<T>,
 {
     let (block, thread) = (block_idx(), thread_idx().x);
     let (warp, lane) = (thread / 32, lane_id());
     let (row, quad) = (lane / 4, lane % 4);
-    let tiles = weights.n.div_ceil(ROWS);
     let steps = weights.k.div_ceil(Q::STEP);
-    let by_unit = weights.group == Q::UNIT;
+    let by_unit = weights.shift == Weights::BY_UNIT;
     let mma = Mma::<T>::get_slice(lane);
     let mut sums = sums;
     // Tiles beyond W repeat its last one, and rows beyond x are zeros: neither is stored.
-    let tile = |r: u32| (block.x * TILES as u32 + r).min(tiles - 1);
+    let tile = |r: u32| (block.x * TILES as u32 + r).min(weights.n.div_ceil(ROWS) - 1);
     let issue = |step: u32, stage: u32| {
         let mut vectors = vectors;
-        if step < steps {
-            for r in 0..TILES as u32 {
-                let from = weights.codes.offset(i64::from((tile(r) * steps + step) * 32 + lane));
-                cp_async(CpAsyncSize::B16, codes.address_of((lane, r, stage, warp)), from.address(), 16);
-                let unit = quad % 2;
-                if quad < 1 + u32::from(by_unit) {
-                    let to = factors.address_of((0u32, row, 2 * r + unit, stage, warp));
-                    let (size, from) =
-                        weights.place_of_factors(tile(r), weights.group_of::<Q>(step, unit), row);
-                    cp_async(size, to, from, size.bytes());
+        for r in 0..TILES as u32 {
+            let from = weights.codes.offset(i64::from((tile(r) * steps + step) * 32 + lane));
+            cp_async(CpAsyncSize::B16, codes.address_of((lane, r, stage, warp)), from.address(), 16);
+            if quad < 1 + u32::from(by_unit) {
+                let to = factors.address_of((0u32, row, 2 * r + quad, stage, warp));
+                let from = weights.place_of_factors(tile(r), step, quad, row);
+                if weights.minima {
+                    cp_async(CpAsyncSize::B8, to, from.address(), 8);
+                } else {
+                    cp_async(CpAsyncSize::B4, to, from.address(), 4);
                 }
             }
-            for unit in 0..2 {
-                let at = step * Q::STEP + unit * Q::UNIT + quad * Q::VECTOR;
-                for i in 0..M as u32 / 8 {
-                    let of = block.y * M as u32 + 8 * i + row;
-                    let exists = of < m && at < weights.k;
-                    let from = x.offset(i64::from(of) * of_x.row + i64::from(at) * of_x.element);
-                    let slot = unit * (M as u32 / 8) + i;
-                    if of_x.aligned {
-                        let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
-                        let valid = if exists { size.bytes() } else { 0 };
-                        let from = if exists { from.address() } else { x.address() };
-                        cp_async(size, vectors.address_of((0u32, lane, slot, stage, warp)), from, valid);
-                    } else {
-                        for j in 0..Q::VECTOR {
-                            let element = from.offset(i64::from(j) * of_x.element).read_if(exists);
-                            vectors.set((j, lane, slot, stage, warp), element);
-                        }
+        }
+        for unit in 0..2 {
+            let at = step * Q::STEP + unit * Q::UNIT + quad * Q::VECTOR;
+            for i in 0..M as u32 / 8 {
+                let of = block.y * M as u32 + 8 * i + row;
+                let (exists, slot) = (of < m && at < weights.k, unit * (M as u32 / 8) + i);
+                let from = i64::from(of) * of_x.row;
+                if of_x.aligned {
+                    let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
+                    let from = if exists { x.offset(from + i64::from(at)) } else { x };
+                    let to = vectors.address_of((0u32, lane, slot, stage, warp));
+                    cp_async(size, to, from.address(), if exists { size.bytes() } else { 0 });
+                } else {
+                    for j in 0..Q::VECTOR {
+                        let from = x.offset(from + i64::from(at + j) * of_x.element);
+                        vectors.set((j, lane, slot, stage, warp), from.read_if(exists));
                     }
                 }
             }
         }
-        cp_async_commit();
     };
+
     let tCrOne = Fragment::<T, OperandA<Q>>::filled(1.0f32.convert());
     let mut tCrC = Fragment::<f32, Sums<M, TILES>>::zeros(); // (MMA, MMA_M, MMA_N)
     // The first steps are issued alone, the others before the product of an earlier one.
-    let (mut ahead, mut round) = (warp, 0);
+    let (mut ahead, mut stage) = (warp, 0);
     while ahead < steps + (STAGES - 1) * WARPS {
-        issue(ahead, round % STAGES);
-        (ahead, round) = (ahead + WARPS, round + 1);
-        if round < STAGES {
-            continue;
+        if ahead < steps {
+            issue(ahead, stage);
         }
-        let (step, stage) = (ahead - STAGES * WARPS, round % STAGES);
+        cp_async_commit();
+        (ahead, stage) = (ahead + WARPS, (stage + 1) % STAGES);
+        // Beyond the steps where it would be negative: before the warp's first one.
+        let step = ahead.wrapping_sub(STAGES * WARPS);
         if step >= steps {
-            break;
+            continue;
         }
         cp_async_wait::<{ STAGES - 1 }>();
         // The factors were brought by other lanes.
@@ -137,35 +164,38 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
         let tCrB = tCrX.view_as::<Units<Q, M>>(); // (MMA, MMA_N, MMA_K, unit)
         // The sums of x over a unit, in each row: what the minima are multiplied by.
         let mut of_x = [Fragment::<f32, Sums<M, 1>>::zeros(), Fragment::zeros()];
-        for unit in 0..2 {
-            mma.gemm(&mut of_x[unit], &tCrOne, tCrB.at((.., .., .., unit)));
+        if weights.minima {
+            mma.gemm(&mut of_x[0], &tCrOne, tCrB.at((.., .., .., 0)));
+            if !by_unit {
+                of_x[1] = of_x[0].clone();
+            }
+            mma.gemm(&mut of_x[1], &tCrOne, tCrB.at((.., .., .., 1)));
         }
         for r in 0..TILES as usize {
             let mut partial = Fragment::<f32, Sums<M, 1>>::zeros(); // (MMA, MMA_M, MMA_N)
             for unit in 0..2 {
                 let mut tCrA = Fragment::<T, OperandA<Q>>::zeros(); // (MMA, MMA_M, MMA_K)
                 for i in 0..Q::MMAS as usize {
-                    let pairs = Q::operand(words[r], unit, i);
+                    let pairs = Q::operand(words[r], unit, i, weights.offset);
                     for j in 0..8 {
                         tCrA[8 * i + j] = pairs[j / 2][j % 2];
                     }
                 }
                 mma.gemm(&mut partial, &tCrA, tCrB.at((.., .., .., unit)));
                 if unit == 1 || by_unit {
-                    let of_unit = if by_unit { unit as u32 } else { 0 };
-                    let at = 2 * r as u32 + of_unit;
+                    let place = 2 * r as u32 + if by_unit { unit as u32 } else { 0 };
                     let Factors { scales, minima } =
-                        weights.factors(|i| factors.get((i, row, at, stage, warp)));
+                        weights.factors(|i| factors.get((i, row, place, stage, warp)));
                     for i in 0..M as usize / 2 {
                         let (half, n) = (i / 2 % 2, i / 4);
-                        let of_x = if by_unit { of_x[unit][i] } else { of_x[0][i] + of_x[1][i] };
-                        let sum = partial[i].fma(scales[half], of_x.fma(minima[half], tCrC[(i % 4, r, n)]));
-                        tCrC[(i % 4, r, n)] = sum;
+                        let sum = partial[i].fma(scales[half], tCrC[(i % 4, r, n)]);
+                        tCrC[(i % 4, r, n)] = of_x[unit][i].fma(minima[half], sum);
                         partial[i] = 0.0;
                     }
                 }
             }
         }
+        // A later step is issued over this one.
         sync_warp(FULL_WARP);
     }
 
@@ -174,18 +204,31 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
         sums.set((lane, i, warp), tCrC[i as usize]);
     }
     sync_threads();
-    // (MMA, MMA_M, MMA_N) of a lane again, a sum for each thread.
-    let mut i = warp;
-    while i < count {
+    // A sum of a lane, (MMA, MMA_M, MMA_N), is one thread's.
+    let sum = |i: u32| {
         let mut sum = 0.0;
         for warp in 0..WARPS {
             sum += sums.get((lane, i, warp));
         }
+        sum
+    };
+    let mut i = warp;
+    while i < count {
         let (value, r, of_8) = (i % 4, i / 4 % TILES as u32, i / 4 / TILES as u32);
         let n = (block.x * TILES as u32 + r) * ROWS + row + 8 * (value / 2);
         let of = block.y * M as u32 + 8 * of_8 + 2 * quad + value % 2;
-        if n < weights.n && of < m {
-            y.write(i64::from(of) * of_y.row + i64::from(n) * of_y.element, sum.convert());
+        if n < weights.n && of < m && !(finish.gated && value >= 2) {
+            let (mut result, mut column) = (sum(i), i64::from(n));
+            if finish.gated {
+                result = math::fast::silu(result) * sum(i + 2);
+                column = i64::from(n / 16 * 8 + row);
+            }
+            if finish.residual != 0 {
+                let at = i64::from(of) * finish.rows.row + column * finish.rows.element;
+                let residual: f32 = Global::<T>::from_address(finish.residual).read(at).convert();
+                result += residual;
+            }
+            y.write(i64::from(of) * of_y.row + column * of_y.element, result.convert());
         }
         i += WARPS;
     }

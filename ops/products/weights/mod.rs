@@ -60,9 +60,21 @@ mod host {
             OperandOf::new(Role::Input, "x", "float16 or bfloat16 (..., k)").of(HALVES),
             CODES,
             OF_CODES,
-            OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x").of(HALVES),
+            OperandOf::new(Role::Optional, "residual", "added to the result, of its shape and type")
+                .of(HALVES),
+            OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x; half of them if gated")
+                .of(HALVES),
         ],
-        options: &[BITS, ROWS, OFFSET],
+        options: &[
+            BITS,
+            ROWS,
+            OFFSET,
+            OptionOf {
+                name: "gated",
+                about: "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
+                default: Value::Bool(false),
+            },
+        ],
         results: call::product,
         run: call::run,
         explain: call::explain,

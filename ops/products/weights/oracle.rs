@@ -54,12 +54,20 @@ pub fn product(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     let k = *ty.shape.last().expect("x has a mode");
     let (n, weights) = weights(inputs, 1, k, options);
     let dot = |row: &[f64], w: &[f64]| row.iter().zip(w).map(|(x, w)| x * w).sum::<f64>();
-    vec![
-        x.chunks(k)
-            .flat_map(|row| (0..n).map(move |i| (row, i)))
-            .map(|(row, i)| dot(row, &weights[i * k..][..k]))
-            .collect(),
-    ]
+    let dot = |row: &[f64], i: usize| dot(row, &weights[i * k..][..k]);
+    let of_row = |row: &[f64]| -> Vec<f64> {
+        if !options.bool("gated") {
+            return (0..n).map(|i| dot(row, i)).collect();
+        }
+        // Eight gates, then eight ups.
+        let silu = |x: f64| x / (1.0 + (-x).exp());
+        (0..n / 2).map(|i| silu(dot(row, i / 8 * 16 + i % 8)) * dot(row, i / 8 * 16 + 8 + i % 8)).collect()
+    };
+    let mut y: Vec<f64> = x.chunks(k).flat_map(of_row).collect();
+    if let Some((_, residual)) = &inputs[3] {
+        y.iter_mut().zip(residual).for_each(|(y, residual)| *y += residual);
+    }
+    vec![y]
 }
 
 /// The weights.

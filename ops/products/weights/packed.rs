@@ -175,12 +175,27 @@ impl PackedWeights {
 pub struct LinearQuantized<'a, T: WeightKernels> {
     x: Matrix<'a, T>,
     weights: &'a PackedWeights,
+    residual: Option<Matrix<'a, T>>,
+    gated: bool,
 }
 
 impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
     /// The product of each row of `x` with each row of `weights`.
     pub fn new(x: Matrix<'a, T>, weights: &'a PackedWeights) -> Self {
-        Self { x, weights }
+        Self { x, weights, residual: None, gated: false }
+    }
+
+    /// Adds a matrix of the shape of `y` to the product.
+    #[must_use]
+    pub fn residual(self, residual: Matrix<'a, T>) -> Self {
+        Self { residual: Some(residual), ..self }
+    }
+
+    /// Takes the rows of W as eight gates and eight ups in turn: `y = silu(gate) * up`, with half as
+    /// many columns.
+    #[must_use]
+    pub fn gated(self) -> Self {
+        Self { gated: true, ..self }
     }
 
     /// Computes it on the default stream of a device.
@@ -199,11 +214,12 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
     /// As for [`LinearQuantized::run`].
     ///
     /// # Safety
-    /// Until the work is complete, no other stream writes the elements of `x`, or reads or writes
-    /// those of `y`.
+    /// Until the work is complete, no other stream writes the elements of `x` and the residual, or
+    /// reads or writes those of `y`.
     pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-        let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED, stream))?.read(&self.x)?;
+        let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED, stream))?;
+        let call = call.option("gated", Value::Bool(self.gated))?.read(&self.x)?;
         // SAFETY: the caller's contract; the packed weights are written by no one.
-        unsafe { self.weights.operands(call)?.write(y)?.run() }
+        unsafe { self.weights.operands(call)?.read(self.residual.as_ref())?.write(y)?.run() }
     }
 }
