@@ -105,35 +105,27 @@ pub trait Eight<U> {
     #[must_use]
     fn pairs(words: Self::Words) -> [[U; 2]; 4];
 
-    /// The pairs of the numbers less another, at no further cost: a whole number from 0 to 15, or
-    /// 255 of 8 bits.
+    /// What [`biased`](Self::biased) adds to the numbers of each pair.
+    const BIASES: [f32; 4];
+
+    /// The numbers plus the bias of their pair, by fewer instructions than [`pairs`](Self::pairs): a
+    /// product of them less one of the biases is that of the numbers.
     #[must_use]
-    fn pairs_less(words: Self::Words, less: f32) -> [[U; 2]; 4];
+    fn biased(words: Self::Words) -> [[U; 2]; 4];
 }
 
 /// The bits of 8 numbers that are at the same place in both halves of a word.
 const LOW_NIBBLES: u32 = 0x000F_000F;
 
-/// The nibbles of a word less what `$off` has beyond `$power`.
-macro_rules! nibbles {
-    ($float:ident, $pair:ident, $power:literal, $word:expr, $off:expr) => {{
-        let power = const { $pair::splat($float::from_f32_const($power)) };
-        let word = $word;
-        let mut pairs = [[$float::ZERO; 2]; 4];
-        unroll!(for i in 0..4 {
-            let pair = $pair::from_bits(word >> (4 * i) & LOW_NIBBLES | power.to_bits()) - $off;
-            pairs[i] = [pair.low(), pair.high()];
-        });
-        pairs
-    }};
-}
-
 /// The 16-bit float is `$power`, from which on consecutive ones are 1 apart, with the number in its
-/// lowest bits; `$flip` makes a signed number the unsigned one that is larger by `$more`.
+/// lowest bits; `$flip` makes a signed number the unsigned one that is larger by `$more`. Where the
+/// bits of `$above` leave room, the number may be four bits higher: consecutive ones are 1/16 apart.
 macro_rules! eight {
-    ($($t:ty, $flip:literal, $more:literal: $float:ident, $pair:ident, $power:literal;)+) => { $(
+    ($($t:ty, $flip:literal, $more:literal: $float:ident, $pair:ident, $power:literal, $above:literal;)+) => { $(
         impl Eight<$float> for $t {
             type Words = u32;
+
+            const BIASES: [f32; 4] = [$power + $more, $above + $more, $power + $more, $above + $more];
 
             #[inline(always)]
             fn place(pair: u32, value: u32) -> u32 {
@@ -143,15 +135,37 @@ macro_rules! eight {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn pairs(word: u32) -> [[$float; 2]; 4] {
-                let off = const { $pair::splat($float::from_f32_const($power + $more)) };
-                nibbles!($float, $pair, $power, word ^ $flip, off)
+                let (power, off) = const {
+                    ($pair::splat($float::from_f32_const($power)), $pair::splat($float::from_f32_const($power + $more)))
+                };
+                let word = word ^ $flip;
+                let mut pairs = [[$float::ZERO; 2]; 4];
+                unroll!(for i in 0..4 {
+                    let pair = $pair::from_bits(word >> (4 * i) & LOW_NIBBLES | power.to_bits()) - off;
+                    pairs[i] = [pair.low(), pair.high()];
+                });
+                pairs
             }
 
             #[inline(always)]
-            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn pairs_less(word: u32, less: f32) -> [[$float; 2]; 4] {
-                let off = $pair::splat(Convert::<$float>::convert($power + $more + less));
-                nibbles!($float, $pair, $power, word ^ $flip, off)
+            fn biased(word: u32) -> [[$float; 2]; 4] {
+                let (power, above) = const {
+                    ($pair::splat($float::from_f32_const($power)), $pair::splat($float::from_f32_const($above)))
+                };
+                let word = word ^ $flip;
+                let mut pairs = [[$float::ZERO; 2]; 4];
+                unroll!(for i in 0..4 {
+                    let bits = if i % 2 == 0 {
+                        word >> (4 * i) & LOW_NIBBLES | power.to_bits()
+                    } else if const { $power > $above } {
+                        word >> (4 * i - 4) & LOW_NIBBLES << 4 | above.to_bits()
+                    } else {
+                        word >> (4 * i) & LOW_NIBBLES | above.to_bits()
+                    };
+                    let pair = $pair::from_bits(bits);
+                    pairs[i] = [pair.low(), pair.high()];
+                });
+                pairs
             }
         }
 
@@ -177,16 +191,18 @@ macro_rules! four_bits {
     };
 }
 eight! {
-    U4, 0, 0.0: f16, F16x2, 1024.0;
-    S4, 0x8888_8888, 8.0: f16, F16x2, 1024.0;
-    U4, 0, 0.0: bf16, Bf16x2, 128.0;
-    S4, 0x8888_8888, 8.0: bf16, Bf16x2, 128.0;
+    U4, 0, 0.0: f16, F16x2, 1024.0, 64.0;
+    S4, 0x8888_8888, 8.0: f16, F16x2, 1024.0, 64.0;
+    U4, 0, 0.0: bf16, Bf16x2, 128.0, 128.0;
+    S4, 0x8888_8888, 8.0: bf16, Bf16x2, 128.0, 128.0;
 }
 
 macro_rules! through_f16 {
     ($($t:ty),+) => { $(
         impl Eight<f32> for $t {
             type Words = u32;
+
+            const BIASES: [f32; 4] = <Self as Eight<f16>>::BIASES;
 
             #[inline(always)]
             fn place(pair: u32, value: u32) -> u32 {
@@ -201,8 +217,8 @@ macro_rules! through_f16 {
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn pairs_less(word: u32, less: f32) -> [[f32; 2]; 4] {
-                <Self as Eight<f16>>::pairs_less(word, less).map(|pair| pair.map(Convert::convert))
+            fn biased(word: u32) -> [[f32; 2]; 4] {
+                <Self as Eight<f16>>::biased(word).map(|pair| pair.map(Convert::convert))
             }
         }
 
@@ -211,11 +227,13 @@ macro_rules! through_f16 {
 }
 through_f16!(U4, S4);
 
-/// Bytes `2 i` and `2 i + 1` of two words.
+/// Bytes `2 i` and `2 i + 1` of two words: with their bias, and what is subtracted then.
 macro_rules! bytes {
-    ($($float:ty: $pair:expr;)+) => { $(
+    ($($float:ty, $pair:ty, $bias:literal: $of:expr;)+) => { $(
         impl Eight<$float> for u8 {
             type Words = [u32; 2];
+
+            const BIASES: [f32; 4] = [$bias; 4];
 
             #[inline(always)]
             fn place(pair: u32, value: u32) -> u32 {
@@ -225,15 +243,20 @@ macro_rules! bytes {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn pairs(words: [u32; 2]) -> [[$float; 2]; 4] {
-                Self::pairs_less(words, 0.0)
+                let bias = const { <$pair>::splat(<$float>::from_f32_const($bias)) };
+                <Self as Eight<$float>>::biased(words).map(|[low, high]| {
+                    let pair = <$pair>::new(low, high);
+                    let pair = if $bias == 0.0 { pair } else { pair - bias };
+                    [pair.low(), pair.high()]
+                })
             }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn pairs_less(words: [u32; 2], less: f32) -> [[$float; 2]; 4] {
+            fn biased(words: [u32; 2]) -> [[$float; 2]; 4] {
                 let mut pairs = [[<$float>::ZERO; 2]; 4];
                 unroll!(for i in 0..4 {
-                    pairs[i] = $pair(words[i / 2], 2 * (i as u32 % 2), less);
+                    pairs[i] = $of(words[i / 2], 2 * (i as u32 % 2));
                 });
                 pairs
             }
@@ -242,15 +265,13 @@ macro_rules! bytes {
 }
 bytes! {
     // Below the bits of 1024, from which on consecutive f16 are 1 apart.
-    f16: |word, first, less| {
-        let power = const { F16x2::splat(f16::from_f32_const(1024.0)) };
-        let off = F16x2::splat(Convert::<f16>::convert(1024.0f32 + less));
-        let pair = F16x2::from_bits(prmt(word, power.to_bits(), 0x5150 + 0x101 * first)) - off;
+    f16, F16x2, 1024.0: |word, first| {
+        let pair = F16x2::from_bits(prmt(word, 0x6400_6400, 0x5150 + 0x101 * first));
         [pair.low(), pair.high()]
     };
     // 8 bits fit a bf16, and below the bits of 2^23 those of an f32.
-    bf16: |word, first, less| {
-        let wide = |byte| f32::from_bits(prmt(word, 0x4B00_0000, 0x7540 + byte)) - (8_388_608.0 + less);
+    bf16, Bf16x2, 0.0: |word, first| {
+        let wide = |byte| f32::from_bits(prmt(word, 0x4B00_0000, 0x7540 + byte)) - 8_388_608.0;
         Convert::<bf16>::convert_pair([wide(first), wide(first + 1)])
     };
 }

@@ -35,3 +35,6 @@ pub use host::{OPERATIONS, PTX};
 #[cfg(all(doctest, feature = "weights"))]
 #[doc = include_str!("README.md")]
 mod readme {}
+#[cfg(all(doctest, feature = "weights"))]
+#[doc = include_str!("../../docs/guide/weights.md")]
+mod guide {}

@@ -54,9 +54,9 @@ impl Code for u8 {
 
 /// Codes that become operands `T`.
 pub trait CodeAs<T>: Code + Eight<T> {
-    /// The registers of operand A of instruction `mma` of a unit, of a lane's 16 bytes of a step: codes
-    /// less `less`.
-    fn operand(words: [u32; 4], unit: usize, mma: usize, less: f32) -> [[T; 2]; 4];
+    /// The registers of operand A of instruction `mma` of a unit, of a lane's 16 bytes of a step:
+    /// codes plus their biases.
+    fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4];
 }
 
 impl<T> CodeAs<T> for U4
@@ -65,8 +65,8 @@ where
 {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn operand(words: [u32; 4], unit: usize, mma: usize, less: f32) -> [[T; 2]; 4] {
-        Self::pairs_less(words[2 * unit + mma], less)
+    fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4] {
+        Self::biased(words[2 * unit + mma])
     }
 }
 
@@ -76,8 +76,8 @@ where
 {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn operand(words: [u32; 4], unit: usize, _: usize, less: f32) -> [[T; 2]; 4] {
-        Self::pairs_less([words[2 * unit], words[2 * unit + 1]], less)
+    fn operand(words: [u32; 4], unit: usize, _: usize) -> [[T; 2]; 4] {
+        Self::biased([words[2 * unit], words[2 * unit + 1]])
     }
 }
 

@@ -304,9 +304,11 @@ where
         for half in 0..2 {
             let mut values = Fragment::<T, Vector<Q>>::zeros();
             for mma in 0..Q::MMAS as usize {
-                let pairs = Q::operand(words, unit as usize, mma, weights.offset);
+                let pairs = Q::operand(words, unit as usize, mma);
                 for i in 0..4 {
-                    let code: f32 = pairs[half + i / 2 * 2][i % 2].convert();
+                    let register = half + i / 2 * 2;
+                    let code: f32 = pairs[register][i % 2].convert();
+                    let code = code - (Q::BIASES[register] + weights.offset);
                     values[4 * mma + i] = code.fma(scales[half], minima[half]).convert();
                 }
             }

@@ -139,7 +139,12 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
         }
     };
 
+    // What is in the codes' registers beside them, negative, and what minima are multiplied by.
     let tCrOne = Fragment::<T, OperandA<Q>>::filled(1.0f32.convert());
+    let mut tCrBias = Fragment::<T, OperandA<Q>>::zeros();
+    for i in 0..8 * Q::MMAS as usize {
+        tCrBias[i] = (-(Q::BIASES[i % 8 / 2] + weights.offset)).convert();
+    }
     let mut tCrC = Fragment::<f32, Sums<M, TILES>>::zeros(); // (MMA, MMA_M, MMA_N)
     // The first steps are issued alone, the others before the product of an earlier one.
     let (mut ahead, mut stage) = (warp, 0);
@@ -162,21 +167,25 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
         let mut tCrX = Fragment::<T, Vectors<Q, M>>::zeros();
         copy(&vectors.at((.., lane, .., stage, warp)), &mut tCrX);
         let tCrB = tCrX.view_as::<Units<Q, M>>(); // (MMA, MMA_N, MMA_K, unit)
-        // The sums of x over a unit, in each row: what the minima are multiplied by.
+        // The products of a unit, or of both, by the biases: with them the codes' own begin. And the
+        // sums of x, in each row.
+        let mut start = [Fragment::<f32, Sums<M, 1>>::zeros(), Fragment::zeros()];
         let mut of_x = [Fragment::<f32, Sums<M, 1>>::zeros(), Fragment::zeros()];
-        if weights.minima {
-            mma.gemm(&mut of_x[0], &tCrOne, tCrB.at((.., .., .., 0)));
-            if !by_unit {
-                of_x[1] = of_x[0].clone();
+        for unit in 0..2 {
+            if unit == 1 && !by_unit {
+                (start[1], of_x[1]) = (start[0].clone(), of_x[0].clone());
             }
-            mma.gemm(&mut of_x[1], &tCrOne, tCrB.at((.., .., .., 1)));
+            mma.gemm(&mut start[unit], &tCrBias, tCrB.at((.., .., .., unit)));
+            if weights.minima {
+                mma.gemm(&mut of_x[unit], &tCrOne, tCrB.at((.., .., .., unit)));
+            }
         }
         for r in 0..TILES as usize {
-            let mut partial = Fragment::<f32, Sums<M, 1>>::zeros(); // (MMA, MMA_M, MMA_N)
+            let mut partial = if by_unit { start[0].clone() } else { start[1].clone() }; // (MMA, MMA_M, MMA_N)
             for unit in 0..2 {
                 let mut tCrA = Fragment::<T, OperandA<Q>>::zeros(); // (MMA, MMA_M, MMA_K)
                 for i in 0..Q::MMAS as usize {
-                    let pairs = Q::operand(words[r], unit, i, weights.offset);
+                    let pairs = Q::operand(words[r], unit, i);
                     for j in 0..8 {
                         tCrA[8 * i + j] = pairs[j / 2][j % 2];
                     }
@@ -188,9 +197,12 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
                         weights.factors(|i| factors.get((i, row, place, stage, warp)));
                     for i in 0..M as usize / 2 {
                         let (half, n) = (i / 2 % 2, i / 4);
-                        let sum = partial[i].fma(scales[half], tCrC[(i % 4, r, n)]);
-                        tCrC[(i % 4, r, n)] = of_x[unit][i].fma(minima[half], sum);
-                        partial[i] = 0.0;
+                        let mut sum = partial[i].fma(scales[half], tCrC[(i % 4, r, n)]);
+                        if weights.minima {
+                            sum = of_x[unit][i].fma(minima[half], sum);
+                        }
+                        tCrC[(i % 4, r, n)] = sum;
+                        partial[i] = start[1][i];
                     }
                 }
             }
