@@ -2,7 +2,7 @@
 
 use super::harness::Random;
 use super::{Array, ArrayType, Call, Case, Declaration, Dtype, OperandOf, Role};
-use crate::{Buffer, Device, Result};
+use crate::{Buffer, Device, Result, Stream};
 use std::time::Duration;
 
 /// Bytes of all operand sets: several times the L2 cache, so that no run finds its data there.
@@ -19,7 +19,7 @@ const SAMPLE: Duration = Duration::from_millis(4);
 pub struct Measured {
     /// The kernel.
     pub kernel: &'static str,
-    /// The median time of a call, launched back to back.
+    /// The median time of a call, of many in a graph.
     pub time: Duration,
     /// Bytes that a call has to move: each input read once, each result written once.
     pub bytes: usize,
@@ -85,24 +85,30 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
         }
         calls.push(operands);
     }
-    let stream = device.default_stream();
-    let run = |count: usize| {
-        device.time(|stream| {
-            for operands in calls.iter().cycle().take(count) {
-                // SAFETY: the arrays are in `buffers`, which live until the measurement ends.
-                unsafe { (declaration.run)(stream, &Call { operands, options: &options })? };
-            }
-            Ok(())
-        })
-    };
     let call = Call { operands: &calls[0], options: &options };
     declaration.check(&call)?;
-    let kernel = (declaration.explain)(&stream, &call)?;
-    run(sets)?;
-    let once = run(sets)? / sets as u32;
-    let count = (SAMPLE.as_secs_f64() / once.as_secs_f64().max(1e-7)).ceil() as usize;
+    let kernel = (declaration.explain)(&device.default_stream(), &call)?;
+    let run = |stream: &Stream, count: usize| {
+        for operands in calls.iter().cycle().take(count) {
+            // SAFETY: the arrays are in `buffers`, which live until the measurement ends.
+            unsafe { (declaration.run)(stream, &Call { operands, options: &options })? };
+        }
+        Ok(())
+    };
+    run(&device.default_stream(), sets)?;
+    let once = device.time(|stream| run(stream, sets))? / sets as u32;
+    let count = (SAMPLE.as_secs_f64() / once.as_secs_f64().max(1e-6)).ceil() as usize;
     let count = count.clamp(1, 2000).next_multiple_of(sets);
-    let mut times = (0..SAMPLES).map(|_| run(count)).collect::<Result<Vec<_>>>()?;
+    // A graph, in which the host's time for a call has no part.
+    let mut graph = device.capture(|stream| run(stream, count))?.instantiate()?;
+    let mut sample = || {
+        device.time(|stream| {
+            // SAFETY: as above; the samples run one after the other on one stream.
+            unsafe { graph.launch(stream) }
+        })
+    };
+    sample()?;
+    let mut times = (0..SAMPLES).map(|_| sample()).collect::<Result<Vec<_>>>()?;
     times.sort();
     Ok(Measured { kernel, time: times[SAMPLES / 2] / count as u32, bytes })
 }

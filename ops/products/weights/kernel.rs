@@ -33,8 +33,6 @@ static_layout! {
     RingCodes<const TILES: i64> = layout!((32, TILES, { STAGES as i64 }, { WARPS as i64 }));
     /// Scales and minima in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
     RingFactors<const TILES: i64> = layout!((2, 8, 2 * TILES, { STAGES as i64 }, { WARPS as i64 }));
-    /// The sums of all warps: (lane, sum, warp).
-    Exchange<const M: i64, const TILES: i64> = layout!((32, TILES * M / 2, { WARPS as i64 }));
 }
 tiled_mma! {
     Mma<T: Half>: TiledMma<T::Atom> = TiledMma::new(layout!((1, 1, 1)));
@@ -63,8 +61,7 @@ pub struct Finish {
     shared = (
         codes: SharedArray<[u32; 4], RingCodes<TILES>>,
         vectors: SharedArray<T, RingX<Q, M>>,
-        factors: SharedArray<u32, RingFactors<TILES>>,
-        sums: SharedArray<f32, Exchange<M, TILES>>
+        factors: SharedArray<u32, RingFactors<TILES>>
     ),
     instances = (
         linear_f16_4_8x1<f16, U4, 8, 1>, linear_bf16_4_8x1<bf16, U4, 8, 1>,
@@ -100,7 +97,6 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
     let steps = weights.k.div_ceil(Q::STEP);
     let by_unit = weights.shift == Weights::BY_UNIT;
     let mma = Mma::<T>::get_slice(lane);
-    let mut sums = sums;
     // Tiles beyond W repeat its last one, and rows beyond x are zeros: neither is stored.
     let tile = |r: u32| (block.x * TILES as u32 + r).min(weights.n.div_ceil(ROWS) - 1);
     let issue = |step: u32, stage: u32| {
@@ -211,16 +207,19 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
         sync_warp(FULL_WARP);
     }
 
+    // The sums of all warps, (lane, sum, warp), take the place of the codes.
     let count = const { (TILES * M / 2) as u32 };
+    let sums = codes.pointer().cast::<f32>();
+    sync_threads();
     for i in 0..count {
-        sums.set((lane, i, warp), tCrC[i as usize]);
+        sums.write(lane + 32 * (i + count * warp), tCrC[i as usize]);
     }
     sync_threads();
     // A sum of a lane, (MMA, MMA_M, MMA_N), is one thread's.
     let sum = |i: u32| {
         let mut sum = 0.0;
         for warp in 0..WARPS {
-            sum += sums.get((lane, i, warp));
+            sum += sums.read(lane + 32 * (i + count * warp));
         }
         sum
     };
