@@ -310,30 +310,30 @@ pub fn product(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 
 /// A type of activations.
 pub trait WeightKernels: Element {
-    /// The products, by bits (4, 8) and shape (8 x 1, 8 x 4, 32 x 4).
-    const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows, Finish)>; 7]; 2];
+    /// The products, by bits (4, 8), with and without minima, and by shape.
+    const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows, Finish)>; 5]; 4];
     /// The weights as floats, by bits.
     const UNPACK: [Kernel<(Weights, GlobalMut<Self>)>; 2];
 }
 
 macro_rules! kernels {
-    ($($t:ty: [$($four:ident),+], [$($eight:ident),+], [$($unpack:ident),+];)+) => { $(
+    ($($t:ty: $([$($linear:ident),+]),+; [$($unpack:ident),+];)+) => { $(
         impl WeightKernels for $t {
-            const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows, Finish)>; 7]; 2] =
-                [[$(kernel::$four),+], [$(kernel::$eight),+]];
+            const LINEAR: [[Kernel<(Global<Self>, GlobalMut<Self>, Weights, u32, Rows, Rows, Finish)>; 5]; 4] =
+                [$([$(kernel::$linear),+]),+];
             const UNPACK: [Kernel<(Weights, GlobalMut<Self>)>; 2] = [$(formats::$unpack),+];
         }
     )+ };
 }
 kernels! {
-    f16: [linear_f16_4_8x1, linear_f16_4_8x2, linear_f16_4_8x4, linear_f16_4_16x1, linear_f16_4_16x2, linear_f16_4_16x4, linear_f16_4_32x2],
-        [linear_f16_8_8x1, linear_f16_8_8x2, linear_f16_8_8x4, linear_f16_8_16x1, linear_f16_8_16x2, linear_f16_8_16x4, linear_f16_8_32x2], [unpack_f16_4, unpack_f16_8];
-    bf16: [linear_bf16_4_8x1, linear_bf16_4_8x2, linear_bf16_4_8x4, linear_bf16_4_16x1, linear_bf16_4_16x2, linear_bf16_4_16x4, linear_bf16_4_32x2],
-        [linear_bf16_8_8x1, linear_bf16_8_8x2, linear_bf16_8_8x4, linear_bf16_8_16x1, linear_bf16_8_16x2, linear_bf16_8_16x4, linear_bf16_8_32x2], [unpack_bf16_4, unpack_bf16_8];
+    f16: [linear_f16_4_8x1, linear_f16_4_8x2, linear_f16_4_8x4, linear_f16_4_16x2, linear_f16_4_32x2], [linear_f16_4_8x1_minima, linear_f16_4_8x2_minima, linear_f16_4_8x4_minima, linear_f16_4_16x2_minima, linear_f16_4_32x2_minima],
+        [linear_f16_8_8x1, linear_f16_8_8x2, linear_f16_8_8x4, linear_f16_8_16x2, linear_f16_8_32x2], [linear_f16_8_8x1_minima, linear_f16_8_8x2_minima, linear_f16_8_8x4_minima, linear_f16_8_16x2_minima, linear_f16_8_32x2_minima]; [unpack_f16_4, unpack_f16_8];
+    bf16: [linear_bf16_4_8x1, linear_bf16_4_8x2, linear_bf16_4_8x4, linear_bf16_4_16x2, linear_bf16_4_32x2], [linear_bf16_4_8x1_minima, linear_bf16_4_8x2_minima, linear_bf16_4_8x4_minima, linear_bf16_4_16x2_minima, linear_bf16_4_32x2_minima],
+        [linear_bf16_8_8x1, linear_bf16_8_8x2, linear_bf16_8_8x4, linear_bf16_8_16x2, linear_bf16_8_32x2], [linear_bf16_8_8x1_minima, linear_bf16_8_8x2_minima, linear_bf16_8_8x4_minima, linear_bf16_8_16x2_minima, linear_bf16_8_32x2_minima]; [unpack_bf16_4, unpack_bf16_8];
 }
 
 /// Rows of x and tiles of W of a block, by shape.
-const SHAPES: [(usize, usize); 7] = [(8, 1), (8, 2), (8, 4), (16, 1), (16, 2), (16, 4), (32, 2)];
+const SHAPES: [(usize, usize); 5] = [(8, 1), (8, 2), (8, 4), (16, 2), (32, 2)];
 
 /// What the choice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -349,7 +349,7 @@ struct Linear<T>(PhantomData<T>);
 
 impl<T: WeightKernels> Operation for Linear<T> {
     type Problem = Problem;
-    /// Bits as an index, and the number of the shape.
+    /// The number of the kernels by bits and minima, and that of the shape.
     type Plan = (usize, usize);
     type Call = Arguments;
     const NAME: &'static str = LINEAR;
@@ -359,11 +359,11 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     fn candidates(problem: &Problem, _: &Rates) -> Vec<(usize, usize)> {
-        let bits = usize::from(problem.sizes.bits == 8);
+        let form = 2 * usize::from(problem.sizes.bits == 8) + usize::from(problem.sizes.offset.is_none());
         if let Ok(shape) = std::env::var("MOYE_SHAPE") {
-            return vec![(bits, shape.parse().unwrap())];
+            return vec![(form, shape.parse().unwrap())];
         }
-        (0..SHAPES.len()).map(|shape| (bits, shape)).collect()
+        (0..SHAPES.len()).map(|shape| (form, shape)).collect()
     }
 
     /// Waves of blocks by what a block loads, in units of the bytes of a tile.
@@ -376,12 +376,12 @@ impl<T: WeightKernels> Operation for Linear<T> {
         waves * k * (16.0 * tiles as f64 * bits / 8.0 + 0.5 * m as f64 * 2.0)
     }
 
-    fn kernel(&(bits, shape): &(usize, usize)) -> &'static str {
-        T::LINEAR[bits][shape].name()
+    fn kernel(&(form, shape): &(usize, usize)) -> &'static str {
+        T::LINEAR[form][shape].name()
     }
 
     unsafe fn launch(
-        &(bits, shape): &(usize, usize),
+        &(form, shape): &(usize, usize),
         problem: &Problem,
         &([x, codes, factors, y], [of_x, of_y], finish): &Arguments,
         on: &Launcher<'_>,
@@ -393,7 +393,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
         let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
         // SAFETY: the caller's contract; the sizes were checked.
-        unsafe { on.launch(&T::LINEAR[bits][shape], Grid::new(grid, 32 * WARPS), arguments) }
+        unsafe { on.launch(&T::LINEAR[form][shape], Grid::new(grid, 32 * WARPS), arguments) }
     }
 }
 

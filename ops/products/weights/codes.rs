@@ -147,6 +147,12 @@ impl Weights {
     /// Groups are units: two of a step.
     pub const BY_UNIT: u32 = 32;
 
+    /// The groups of a step: 2 if they are units.
+    #[inline(always)]
+    pub const fn per_step(&self) -> u32 {
+        1 + (self.shift == Self::BY_UNIT) as u32
+    }
+
     /// Where the factors of rows `row` and `row + 8` of a tile for a unit of a step are.
     #[inline(always)]
     pub fn place_of_factors(&self, tile: u32, step: u32, unit: u32, row: u32) -> Global<u32> {

@@ -2,8 +2,8 @@
 //! `mma.sync`.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use super::codes::{Code, CodeAs, Factors, ROWS, Rows, Weights};
-use moye_device::arch::{CpAsyncSize, FULL_WARP, cp_async};
+use super::codes::{Code, CodeAs, ROWS, Rows, Weights};
+use moye_device::arch::{CpAsyncSize, F16x2, FULL_WARP, cp_async};
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
@@ -64,23 +64,29 @@ pub struct Finish {
         factors: SharedArray<u32, RingFactors<TILES>>
     ),
     instances = (
-        linear_f16_4_8x1<f16, U4, 8, 1>, linear_bf16_4_8x1<bf16, U4, 8, 1>,
-        linear_f16_8_8x1<f16, u8, 8, 1>, linear_bf16_8_8x1<bf16, u8, 8, 1>,
-        linear_f16_4_8x2<f16, U4, 8, 2>, linear_bf16_4_8x2<bf16, U4, 8, 2>,
-        linear_f16_8_8x2<f16, u8, 8, 2>, linear_bf16_8_8x2<bf16, u8, 8, 2>,
-        linear_f16_4_8x4<f16, U4, 8, 4>, linear_bf16_4_8x4<bf16, U4, 8, 4>,
-        linear_f16_8_8x4<f16, u8, 8, 4>, linear_bf16_8_8x4<bf16, u8, 8, 4>,
-        linear_f16_4_16x1<f16, U4, 16, 1>, linear_bf16_4_16x1<bf16, U4, 16, 1>,
-        linear_f16_8_16x1<f16, u8, 16, 1>, linear_bf16_8_16x1<bf16, u8, 16, 1>,
-        linear_f16_4_16x2<f16, U4, 16, 2>, linear_bf16_4_16x2<bf16, U4, 16, 2>,
-        linear_f16_8_16x2<f16, u8, 16, 2>, linear_bf16_8_16x2<bf16, u8, 16, 2>,
-        linear_f16_4_16x4<f16, U4, 16, 4>, linear_bf16_4_16x4<bf16, U4, 16, 4>,
-        linear_f16_8_16x4<f16, u8, 16, 4>, linear_bf16_8_16x4<bf16, u8, 16, 4>,
-        linear_f16_4_32x2<f16, U4, 32, 2>, linear_bf16_4_32x2<bf16, U4, 32, 2>,
-        linear_f16_8_32x2<f16, u8, 32, 2>, linear_bf16_8_32x2<bf16, u8, 32, 2>,
+        linear_f16_4_8x1<f16, U4, 8, 1, false>, linear_bf16_4_8x1<bf16, U4, 8, 1, false>,
+        linear_f16_4_8x1_minima<f16, U4, 8, 1, true>, linear_bf16_4_8x1_minima<bf16, U4, 8, 1, true>,
+        linear_f16_8_8x1<f16, u8, 8, 1, false>, linear_bf16_8_8x1<bf16, u8, 8, 1, false>,
+        linear_f16_8_8x1_minima<f16, u8, 8, 1, true>, linear_bf16_8_8x1_minima<bf16, u8, 8, 1, true>,
+        linear_f16_4_8x2<f16, U4, 8, 2, false>, linear_bf16_4_8x2<bf16, U4, 8, 2, false>,
+        linear_f16_4_8x2_minima<f16, U4, 8, 2, true>, linear_bf16_4_8x2_minima<bf16, U4, 8, 2, true>,
+        linear_f16_8_8x2<f16, u8, 8, 2, false>, linear_bf16_8_8x2<bf16, u8, 8, 2, false>,
+        linear_f16_8_8x2_minima<f16, u8, 8, 2, true>, linear_bf16_8_8x2_minima<bf16, u8, 8, 2, true>,
+        linear_f16_4_8x4<f16, U4, 8, 4, false>, linear_bf16_4_8x4<bf16, U4, 8, 4, false>,
+        linear_f16_4_8x4_minima<f16, U4, 8, 4, true>, linear_bf16_4_8x4_minima<bf16, U4, 8, 4, true>,
+        linear_f16_8_8x4<f16, u8, 8, 4, false>, linear_bf16_8_8x4<bf16, u8, 8, 4, false>,
+        linear_f16_8_8x4_minima<f16, u8, 8, 4, true>, linear_bf16_8_8x4_minima<bf16, u8, 8, 4, true>,
+        linear_f16_4_16x2<f16, U4, 16, 2, false>, linear_bf16_4_16x2<bf16, U4, 16, 2, false>,
+        linear_f16_4_16x2_minima<f16, U4, 16, 2, true>, linear_bf16_4_16x2_minima<bf16, U4, 16, 2, true>,
+        linear_f16_8_16x2<f16, u8, 16, 2, false>, linear_bf16_8_16x2<bf16, u8, 16, 2, false>,
+        linear_f16_8_16x2_minima<f16, u8, 16, 2, true>, linear_bf16_8_16x2_minima<bf16, u8, 16, 2, true>,
+        linear_f16_4_32x2<f16, U4, 32, 2, false>, linear_bf16_4_32x2<bf16, U4, 32, 2, false>,
+        linear_f16_4_32x2_minima<f16, U4, 32, 2, true>, linear_bf16_4_32x2_minima<bf16, U4, 32, 2, true>,
+        linear_f16_8_32x2<f16, u8, 32, 2, false>, linear_bf16_8_32x2<bf16, u8, 32, 2, false>,
+        linear_f16_8_32x2_minima<f16, u8, 32, 2, true>, linear_bf16_8_32x2_minima<bf16, u8, 32, 2, true>,
     )
 )]
-pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
+pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, const MINIMA: bool>(
     x: Global<T>,
     y: GlobalMut<T>,
     weights: Weights,
@@ -95,7 +101,6 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
     let (warp, lane) = (thread / 32, lane_id());
     let (row, quad) = (lane / 4, lane % 4);
     let steps = weights.k.div_ceil(Q::STEP);
-    let by_unit = weights.shift == Weights::BY_UNIT;
     let mma = Mma::<T>::get_slice(lane);
     // Tiles beyond W repeat its last one, and rows beyond x are zeros: neither is stored.
     let tile = |r: u32| (block.x * TILES as u32 + r).min(weights.n.div_ceil(ROWS) - 1);
@@ -104,32 +109,35 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
         for r in 0..TILES as u32 {
             let from = weights.codes.offset(i64::from((tile(r) * steps + step) * 32 + lane));
             cp_async(CpAsyncSize::B16, codes.address_of((lane, r, stage, warp)), from.address(), 16);
-            if quad < 1 + u32::from(by_unit) {
+            if quad < weights.per_step() {
                 let to = factors.address_of((0u32, row, 2 * r + quad, stage, warp));
-                let from = weights.place_of_factors(tile(r), step, quad, row);
-                if weights.minima {
-                    cp_async(CpAsyncSize::B8, to, from.address(), 8);
-                } else {
-                    cp_async(CpAsyncSize::B4, to, from.address(), 4);
-                }
+                let size = const { if MINIMA { CpAsyncSize::B8 } else { CpAsyncSize::B4 } };
+                cp_async(
+                    size,
+                    to,
+                    weights.place_of_factors(tile(r), step, quad, row).address(),
+                    size.bytes(),
+                );
             }
         }
-        for unit in 0..2 {
-            let at = step * Q::STEP + unit * Q::UNIT + quad * Q::VECTOR;
-            for i in 0..M as u32 / 8 {
-                let of = block.y * M as u32 + 8 * i + row;
-                let (exists, slot) = (of < m && at < weights.k, unit * (M as u32 / 8) + i);
-                let from = i64::from(of) * of_x.row;
-                if of_x.aligned {
-                    let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
-                    let from = if exists { x.offset(from + i64::from(at)) } else { x };
-                    let to = vectors.address_of((0u32, lane, slot, stage, warp));
-                    cp_async(size, to, from.address(), if exists { size.bytes() } else { 0 });
-                } else {
-                    for j in 0..Q::VECTOR {
-                        let from = x.offset(from + i64::from(at + j) * of_x.element);
-                        vectors.set((j, lane, slot, stage, warp), from.read_if(exists));
-                    }
+        let at = |unit: u32| step * Q::STEP + unit * Q::UNIT + quad * Q::VECTOR;
+        let of = |i: u32| block.y * M as u32 + 8 * i + row;
+        let places = (0..M as u32 / 4).map(|slot| (slot, slot / (M as u32 / 8), slot % (M as u32 / 8)));
+        if of_x.aligned {
+            for (slot, unit, i) in places {
+                let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
+                let exists = of(i) < m && at(unit) < weights.k;
+                let from =
+                    if exists { x.offset(i64::from(of(i)) * of_x.row + i64::from(at(unit))) } else { x };
+                let to = vectors.address_of((0u32, lane, slot, stage, warp));
+                cp_async(size, to, from.address(), if exists { size.bytes() } else { 0 });
+            }
+        } else {
+            for (slot, unit, i) in places {
+                let exists = of(i) < m && at(unit) < weights.k;
+                for j in 0..Q::VECTOR {
+                    let place = i64::from(of(i)) * of_x.row + i64::from(at(unit) + j) * of_x.element;
+                    vectors.set((j, lane, slot, stage, warp), x.offset(place).read_if(exists));
                 }
             }
         }
@@ -163,22 +171,15 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
         let mut tCrX = Fragment::<T, Vectors<Q, M>>::zeros();
         copy(&vectors.at((.., lane, .., stage, warp)), &mut tCrX);
         let tCrB = tCrX.view_as::<Units<Q, M>>(); // (MMA, MMA_N, MMA_K, unit)
-        // The products of a unit, or of both, by the biases: with them the codes' own begin. And the
-        // sums of x, in each row.
-        let mut start = [Fragment::<f32, Sums<M, 1>>::zeros(), Fragment::zeros()];
-        let mut of_x = [Fragment::<f32, Sums<M, 1>>::zeros(), Fragment::zeros()];
         for unit in 0..2 {
-            if unit == 1 && !by_unit {
-                (start[1], of_x[1]) = (start[0].clone(), of_x[0].clone());
+            // The products by the biases, with which those by codes begin, and the sums of x.
+            let mut start = Fragment::<f32, Sums<M, 1>>::zeros(); // (MMA, MMA_M, MMA_N)
+            mma.gemm(&mut start, &tCrBias, tCrB.at((.., .., .., unit)));
+            let mut of_x = Fragment::<f32, Sums<M, 1>>::zeros();
+            if MINIMA {
+                mma.gemm(&mut of_x, &tCrOne, tCrB.at((.., .., .., unit)));
             }
-            mma.gemm(&mut start[unit], &tCrBias, tCrB.at((.., .., .., unit)));
-            if weights.minima {
-                mma.gemm(&mut of_x[unit], &tCrOne, tCrB.at((.., .., .., unit)));
-            }
-        }
-        for r in 0..TILES as usize {
-            let mut partial = if by_unit { start[0].clone() } else { start[1].clone() }; // (MMA, MMA_M, MMA_N)
-            for unit in 0..2 {
+            for r in 0..TILES as usize {
                 let mut tCrA = Fragment::<T, OperandA<Q>>::zeros(); // (MMA, MMA_M, MMA_K)
                 for i in 0..Q::MMAS as usize {
                     let pairs = Q::operand(words[r], unit, i);
@@ -186,19 +187,18 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64>(
                         tCrA[8 * i + j] = pairs[j / 2][j % 2];
                     }
                 }
+                let mut partial = start.clone();
                 mma.gemm(&mut partial, &tCrA, tCrB.at((.., .., .., unit)));
-                if unit == 1 || by_unit {
-                    let place = 2 * r as u32 + if by_unit { unit as u32 } else { 0 };
-                    let Factors { scales, minima } =
-                        weights.factors(|i| factors.get((i, row, place, stage, warp)));
-                    for i in 0..M as usize / 2 {
-                        let (half, n) = (i / 2 % 2, i / 4);
-                        let mut sum = partial[i].fma(scales[half], tCrC[(i % 4, r, n)]);
-                        if weights.minima {
-                            sum = of_x[unit][i].fma(minima[half], sum);
-                        }
-                        tCrC[(i % 4, r, n)] = sum;
-                        partial[i] = start[1][i];
+                let place = 2 * r as u32 + (unit as u32).min(weights.per_step() - 1);
+                let factor = |i: u32| -> [f32; 2] {
+                    F16x2::from_bits(factors.get((i, row, place, stage, warp))).convert()
+                };
+                let (scales, minima) = (factor(0), if MINIMA { factor(1) } else { [0.0; 2] });
+                for i in 0..M as usize / 2 {
+                    let (half, at) = (i / 2 % 2, (i % 4, r, i / 4));
+                    tCrC[at] = partial[i].fma(scales[half], tCrC[at]);
+                    if MINIMA {
+                        tCrC[at] = of_x[i].fma(minima[half], tCrC[at]);
                     }
                 }
             }
