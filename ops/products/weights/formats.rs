@@ -278,9 +278,8 @@ static_layout! {
 /// no weights. `k` is a multiple of 8.
 #[kernel(
     threads = THREADS,
-    instances = (
-        unpack_f16_4<f16, U4>, unpack_bf16_4<bf16, U4>, unpack_f16_8<f16, u8>, unpack_bf16_8<bf16, u8>
-    )
+    instances = unpack<f16 | bf16, U4 | u8>,
+    table = UnpackKernels
 )]
 pub unsafe fn unpack<T: Half, Q: CodeAs<T>>(weights: Weights, out: GlobalMut<T>)
 where

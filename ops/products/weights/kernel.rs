@@ -63,28 +63,8 @@ pub struct Finish {
         vectors: SharedArray<T, RingX<Q, M>>,
         factors: SharedArray<u32, RingFactors<TILES>>
     ),
-    instances = (
-        linear_f16_4_8x1<f16, U4, 8, 1, false>, linear_bf16_4_8x1<bf16, U4, 8, 1, false>,
-        linear_f16_4_8x1_minima<f16, U4, 8, 1, true>, linear_bf16_4_8x1_minima<bf16, U4, 8, 1, true>,
-        linear_f16_8_8x1<f16, u8, 8, 1, false>, linear_bf16_8_8x1<bf16, u8, 8, 1, false>,
-        linear_f16_8_8x1_minima<f16, u8, 8, 1, true>, linear_bf16_8_8x1_minima<bf16, u8, 8, 1, true>,
-        linear_f16_4_8x2<f16, U4, 8, 2, false>, linear_bf16_4_8x2<bf16, U4, 8, 2, false>,
-        linear_f16_4_8x2_minima<f16, U4, 8, 2, true>, linear_bf16_4_8x2_minima<bf16, U4, 8, 2, true>,
-        linear_f16_8_8x2<f16, u8, 8, 2, false>, linear_bf16_8_8x2<bf16, u8, 8, 2, false>,
-        linear_f16_8_8x2_minima<f16, u8, 8, 2, true>, linear_bf16_8_8x2_minima<bf16, u8, 8, 2, true>,
-        linear_f16_4_8x4<f16, U4, 8, 4, false>, linear_bf16_4_8x4<bf16, U4, 8, 4, false>,
-        linear_f16_4_8x4_minima<f16, U4, 8, 4, true>, linear_bf16_4_8x4_minima<bf16, U4, 8, 4, true>,
-        linear_f16_8_8x4<f16, u8, 8, 4, false>, linear_bf16_8_8x4<bf16, u8, 8, 4, false>,
-        linear_f16_8_8x4_minima<f16, u8, 8, 4, true>, linear_bf16_8_8x4_minima<bf16, u8, 8, 4, true>,
-        linear_f16_4_16x2<f16, U4, 16, 2, false>, linear_bf16_4_16x2<bf16, U4, 16, 2, false>,
-        linear_f16_4_16x2_minima<f16, U4, 16, 2, true>, linear_bf16_4_16x2_minima<bf16, U4, 16, 2, true>,
-        linear_f16_8_16x2<f16, u8, 16, 2, false>, linear_bf16_8_16x2<bf16, u8, 16, 2, false>,
-        linear_f16_8_16x2_minima<f16, u8, 16, 2, true>, linear_bf16_8_16x2_minima<bf16, u8, 16, 2, true>,
-        linear_f16_4_32x2<f16, U4, 32, 2, false>, linear_bf16_4_32x2<bf16, U4, 32, 2, false>,
-        linear_f16_4_32x2_minima<f16, U4, 32, 2, true>, linear_bf16_4_32x2_minima<bf16, U4, 32, 2, true>,
-        linear_f16_8_32x2<f16, u8, 32, 2, false>, linear_bf16_8_32x2<bf16, u8, 32, 2, false>,
-        linear_f16_8_32x2_minima<f16, u8, 32, 2, true>, linear_bf16_8_32x2_minima<bf16, u8, 32, 2, true>,
-    )
+    instances = linear<f16 | bf16, U4 | u8, 8 | 16, 2, false | true>,
+    table = LinearKernels
 )]
 pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, const MINIMA: bool>(
     x: Global<T>,

@@ -17,6 +17,8 @@ mod cases;
 mod oracle;
 #[cfg(not(target_arch = "nvptx64"))]
 mod packed;
+#[cfg(not(target_arch = "nvptx64"))]
+mod sizes;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use call::WeightKernels;
@@ -27,8 +29,9 @@ pub use packed::{LinearQuantized, PackedWeights};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::call::{LINEAR, NAMES, PACK, UNPACK};
-    use super::{call, cases, oracle};
+    use super::call::{LINEAR, PACK, UNPACK};
+    use super::sizes::NAMES;
+    use super::{call, cases, oracle, sizes};
     use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
 
     const HALVES: &[Dtype] = &[Dtype::F16, Dtype::Bf16];
@@ -75,7 +78,7 @@ mod host {
                 default: Value::Bool(false),
             },
         ],
-        results: call::product,
+        results: sizes::product,
         run: call::run,
         explain: call::explain,
         reference: oracle::product,
@@ -114,7 +117,7 @@ mod host {
             about: "the form of the weights: nibbles, bytes, gptq, awq, q4_0, q4_1, q8_0, q4_k, q5_k or q6_k",
             default: Value::Choice("nibbles", NAMES),
         }],
-        results: call::packed,
+        results: sizes::packed,
         run: call::pack,
         explain: |_, call| call::explain_pack(call),
         // Its tests unpack what it packed (`tests/weights.rs`).
@@ -144,7 +147,7 @@ mod host {
             OFFSET,
             OptionOf { name: "dtype", about: "float16 or bfloat16", default: Value::Dtype(Dtype::F16) },
         ],
-        results: call::unpacked,
+        results: sizes::unpacked,
         run: call::unpack,
         explain: |_, call| call::explain_unpack(call),
         reference: oracle::unpacked,

@@ -1,6 +1,7 @@
 //! Packed weights that own their memory, and the product's builder.
 
-use super::call::{Sizes, WeightKernels};
+use super::call::WeightKernels;
+use super::sizes::{Sizes, source_sizes};
 use super::{LINEAR_QUANTIZED, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
 use moye::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
@@ -100,7 +101,7 @@ impl PackedWeights {
             scales.map(|scales| Array::of(name, scales)).transpose()?.map(|array| array.ty()),
             others.map(|others| Array::of(name, others)).transpose()?.map(|array| array.ty()),
         ];
-        let sizes = super::call::source_sizes(&types, &options)?.1;
+        let sizes = source_sizes(&types, &options)?.1;
         let count = |ty: &ArrayType| ty.shape.iter().product::<usize>();
         let [of_codes, of_factors] = sizes.packed();
         let (codes, factors) =
