@@ -11,7 +11,7 @@ use moye_device::prelude::*;
 pub const WARPS: u32 = 8;
 
 /// Steps of a warp that are in flight or in use.
-const STAGES: u32 = 4;
+const STAGES: u32 = 3;
 
 static_layout! {
     /// Elements of x of a lane for a step: (vector, MMA_N of both units).
