@@ -108,8 +108,8 @@ pub trait Eight<U> {
     /// What [`biased`](Self::biased) adds to the numbers of each pair.
     const BIASES: [f32; 4];
 
-    /// The numbers plus the bias of their pair, by fewer instructions than [`pairs`](Self::pairs): a
-    /// product of them less one of the biases is that of the numbers.
+    /// The numbers plus the bias of their pair, by fewer instructions than
+    /// [`pairs`](Self::pairs): a product of them less one of the biases is that of the numbers.
     #[must_use]
     fn biased(words: Self::Words) -> [[U; 2]; 4];
 }
@@ -118,8 +118,8 @@ pub trait Eight<U> {
 const LOW_NIBBLES: u32 = 0x000F_000F;
 
 /// The 16-bit float is `$power`, from which on consecutive ones are 1 apart, with the number in its
-/// lowest bits; `$flip` makes a signed number the unsigned one that is larger by `$more`. Where the
-/// bits of `$above` leave room, the number may be four bits higher: consecutive ones are 1/16 apart.
+/// lowest bits; `$flip` makes a signed number the unsigned one that is larger by `$more`. Where
+/// consecutive floats are 1/16 apart from `$above` on, the number may be four bits higher.
 macro_rules! eight {
     ($($t:ty, $flip:literal, $more:literal: $float:ident, $pair:ident, $power:literal, $above:literal;)+) => { $(
         impl Eight<$float> for $t {

@@ -1,4 +1,5 @@
-//! Measures every operation on a GPU: `cargo run --release -p moye-products --example measure [NAME]`.
+//! Measures every product on a GPU:
+//! `cargo run --release -p moye-products --example measure [NAME]`.
 
 use moye::Device;
 use moye::operation::{Dtype, measure};

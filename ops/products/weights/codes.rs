@@ -1,11 +1,11 @@
 //! The order of quantised weights in memory: that of the registers of `mma.sync`.
 //!
 //! W has rows of K weights `code * scale + minimum`, with a scale and a minimum for each group of
-//! consecutive weights of a row. Its codes are in tiles of [`ROWS`] rows and steps of [`Code::STEP`]
-//! along K: 512 bytes, of which a lane loads its 16 at once. Half a step is a unit, the smallest
-//! group. Of a unit, lane `l` has those of rows `l / 4` and `l / 4 + 8` that multiply
-//! [`Code::VECTOR`] consecutive elements of x, from `l % 4 * VECTOR` on: any order along K serves
-//! that both operands have.
+//! consecutive weights of a row. Its codes are in tiles of [`ROWS`] rows and steps of
+//! [`Code::STEP`] along K: 512 bytes, of which a lane loads its 16 at once. Half a step is a unit,
+//! the smallest group. In a unit, lane `l` has codes of rows `l / 4` and `l / 4 + 8`: the ones that
+//! multiply [`Code::VECTOR`] consecutive elements of x, from `l % 4 * VECTOR` on. Any order along K
+//! serves that both operands have.
 
 use moye_device::algorithm::Eight;
 use moye_device::arch::F16x2;
@@ -91,7 +91,7 @@ pub struct CodePlace {
 }
 
 impl CodePlace {
-    /// Of value `value` of register `register` of instruction `mma` of a unit.
+    /// The place of value `value` of register `register` of instruction `mma` of a unit.
     #[inline(always)]
     pub const fn of<Q: Code>(lane: u32, unit: u32, mma: u32, register: u32, value: u32) -> Self {
         let k = unit * Q::UNIT + lane % 4 * Q::VECTOR + 4 * mma + 2 * (register / 2) + value;
@@ -114,7 +114,8 @@ pub struct Weights {
     pub k: u32,
     /// Groups of a row.
     pub groups: u32,
-    /// The logarithm of the steps of a group; 31 if a row is one, [`Weights::BY_UNIT`] if a unit is.
+    /// The binary logarithm of the steps of a group; 31 if a row is a group,
+    /// [`Weights::BY_UNIT`] if a unit is.
     pub shift: u32,
     /// Whether there are minima.
     pub minima: bool,

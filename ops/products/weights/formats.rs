@@ -141,7 +141,8 @@ formats! {
         let scale: f32 = s.scales.read(first + i64::from(row)).convert();
         [scale, -(Source::nibble(s.others, first + awq(row)) as f32) * scale]
     };
-    /// GGUF's Q4_0: blocks of 32, 18 bytes: the scale in f16, then the codes of elements i and i + 16.
+    /// GGUF's Q4_0: blocks of 32, 18 bytes: the scale in f16, then the codes of elements i and
+    /// i + 16.
     Q4_0: U4, |s, row, k| {
         let (block, i) = (k / 32 * 18, k % 32);
         s.byte(row, block + 2 + i % 16) >> (i / 16 * 4) & 15
@@ -171,8 +172,8 @@ formats! {
         let low = s.byte(row, block + 48 + i / 64 * 32 + i % 32) >> (i / 32 % 2 * 4) & 15;
         low | (s.byte(row, block + 16 + i % 32) >> (i / 32) & 1) << 4
     }, |group| six_bits(s, row, group / 8 * 176, group % 8);
-    /// GGUF's Q6_K: blocks of 256, 210 bytes: the lower four bits and the upper two of the codes, 16
-    /// signed scales of groups of 16, and the f16 that they multiply.
+    /// GGUF's Q6_K: blocks of 256, 210 bytes: the lower four bits and the upper two of the codes,
+    /// 16 signed scales of groups of 16, and the f16 that they multiply.
     Q6K: u8, |s, row, k| {
         let (block, i) = (k / 256 * 210, k % 128);
         let (low, high) = (block + k % 256 / 128 * 64, block + 128 + k % 256 / 128 * 32);

@@ -31,7 +31,7 @@ static_layout! {
         layout!(({ Q::VECTOR as i64 }, 32, M / 4, { STAGES as i64 }, { WARPS as i64 }));
     /// Codes in flight: (lane, tile, stage, warp).
     RingCodes<const TILES: i64> = layout!((32, TILES, { STAGES as i64 }, { WARPS as i64 }));
-    /// Scales and minima in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
+    /// Factors in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
     RingFactors<const TILES: i64> = layout!((2, 8, 2 * TILES, { STAGES as i64 }, { WARPS as i64 }));
 }
 tiled_mma! {

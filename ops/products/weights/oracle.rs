@@ -35,7 +35,8 @@ fn weights(inputs: Inputs<'_>, first: usize, k: usize, options: &Options) -> (us
                 for (eight, register, value) in
                     (0..2 * <$code>::MMAS).flat_map(|eight| (0..8).map(move |i| (eight, i / 2, i % 2)))
                 {
-                    let (unit, mma) = (eight / <$code>::MMAS, eight % <$code>::MMAS);
+                    let unit = eight / <$code>::MMAS;
+                    let mma = eight - unit * <$code>::MMAS;
                     let place = CodePlace::of::<$code>(lane, unit, mma, register, value);
                     let bit = (8 * eight + <$code>::place(register, value)) * <$code>::BITS;
                     let code = (all >> bit) as u32 & ((1 << <$code>::BITS) - 1);

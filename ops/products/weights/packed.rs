@@ -58,7 +58,7 @@ impl PackedWeights {
         Self::pack("nibbles", codes, Some(scales), minima)
     }
 
-    /// Packs signed bytes `(n, k)` as [`nibbles`](Self::nibbles); without minima they are as they are.
+    /// Packs signed bytes `(n, k)` as [`nibbles`](Self::nibbles), from -128 to 127 without minima.
     ///
     /// # Errors
     /// As for [`blocks`](Self::blocks).
@@ -166,7 +166,7 @@ impl PackedWeights {
         let call = self.describe(TypedCall::new(&UNPACK_WEIGHTS, stream))?;
         let call =
             call.option("columns", Value::Int(self.sizes.k as i64))?.option("dtype", Value::Dtype(dtype))?;
-        // SAFETY: the caller's contract; the packed weights are written by no one.
+        // SAFETY: the caller's contract; no call writes packed weights.
         unsafe { self.operands(call)?.write(out)?.run() }
     }
 }
@@ -192,8 +192,8 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
         Self { residual: Some(residual), ..self }
     }
 
-    /// Takes the rows of W as eight gates and eight ups in turn: `y = silu(gate) * up`, with half as
-    /// many columns.
+    /// Takes the rows of W as eight gates and eight ups in turn: `y = silu(gate) * up`, with half
+    /// as many columns.
     #[must_use]
     pub fn gated(self) -> Self {
         Self { gated: true, ..self }
@@ -220,7 +220,7 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
     pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
         let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED, stream))?;
         let call = call.option("gated", Value::Bool(self.gated))?.read(&self.x)?;
-        // SAFETY: the caller's contract; the packed weights are written by no one.
+        // SAFETY: the caller's contract; no call writes packed weights.
         unsafe { self.weights.operands(call)?.read(self.residual.as_ref())?.write(y)?.run() }
     }
 }
