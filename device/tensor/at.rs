@@ -312,21 +312,41 @@ impl<E: Sliceable, L: StaticLayout> Tensor<E, L> {
     }
 }
 
+/// The extents of the modes that the places `K` fix; the others have no limit.
+struct Limits<L, K>(PhantomData<(L, K)>);
+
+impl<L: StaticLayout, K: PlaceKinds> Limits<L, K> {
+    const EXTENTS: [i64; MAX_PLACES] = {
+        let mut extents = [i64::MAX; MAX_PLACES];
+        let mut mode = 0;
+        while mode < L::LAYOUT.rank() && mode < MAX_PLACES {
+            if K::FIXED[mode] {
+                extents[mode] = L::LAYOUT.extent(mode);
+            }
+            mode += 1;
+        }
+        extents
+    };
+}
+
 /// The coordinates are inside their modes; otherwise the simulator faults.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn check<L: StaticLayout, K: PlaceKinds>(places: [u32; MAX_PLACES]) {
     // Only the simulator looks.
     if cfg!(not(target_arch = "nvptx64")) {
-        for (mode, &place) in places.iter().enumerate().take(L::LAYOUT.rank()) {
-            let extent = L::LAYOUT.extent(mode);
-            simulator_assert!(
-                !K::FIXED[mode] || i64::from(place) < extent,
-                "at: place {} of mode {mode} of {}, which has {extent}",
-                place,
-                L::LAYOUT
-            );
-        }
+        assert_below(&Limits::<L, K>::EXTENTS, &L::LAYOUT, places);
+    }
+}
+
+/// [`check`]: one function for all layouts, which the simulator's build compiles once.
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+fn assert_below(extents: &[i64; MAX_PLACES], layout: &Layout, places: [u32; MAX_PLACES]) {
+    for (mode, (&place, &extent)) in places.iter().zip(extents).enumerate() {
+        simulator_assert!(
+            i64::from(place) < extent,
+            "at: place {place} of mode {mode} of {layout}, which has {extent}"
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use super::shared::starts_at_zero;
 use super::static_layout::StaticLayout;
 use super::tables::{MAX_ELEMENTS, Offsets, PLAIN, SliceDigits, run};
 use super::{Access, AccessMut, Engine, Length, Tensor, one_tile};
-use crate::arch::{Fma, Word, simulator_assert};
+use crate::arch::{Fma, Word};
 use crate::layout::{Layout, Text, Tiler, filter_zeros, make_col_major, make_ordered_layout, tiled_product};
 use crate::memory::{Element, Storable};
 use core::marker::PhantomData;
@@ -372,7 +372,7 @@ macro_rules! registers {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load<L: StaticLayout, W: Word>(&self, index: usize) -> W {
-                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                assert_element(index, Tensor::<Self, L>::SIZE, &L::LAYOUT);
                 let $own = self;
                 // SAFETY: `index` is below the size of `L`.
                 let byte = unsafe { byte_read::<T, L>(index, $origin) };
@@ -385,7 +385,7 @@ macro_rules! registers {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             unsafe fn load_one<L: StaticLayout>(&self, index: usize) -> T {
-                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                assert_element(index, Tensor::<Self, L>::SIZE, &L::LAYOUT);
                 let $own = self;
                 #[cfg(not(target_arch = "nvptx64"))]
                 self.words.check(byte_of::<T, L>(index, $origin), element_bytes::<T>(), index, &L::LAYOUT);
@@ -419,7 +419,7 @@ macro_rules! registers_mut {
         unsafe impl<$($lifetime,)? T: Storable> AccessMut for $engine {
             #[inline(always)]
             unsafe fn store<L: StaticLayout, W: Word>(&mut self, index: usize, word: W) {
-                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                assert_element(index, Tensor::<Self, L>::SIZE, &L::LAYOUT);
                 let $own = &*self;
                 let byte = byte_of::<T, L>(index, $origin);
                 // SAFETY: inside the room, aligned by `Run`.
@@ -428,7 +428,7 @@ macro_rules! registers_mut {
 
             #[inline(always)]
             unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: T) {
-                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                assert_element(index, Tensor::<Self, L>::SIZE, &L::LAYOUT);
                 let $own = &*self;
                 let place = place::<L>(index, $origin);
                 let byte = place * T::BITS as usize / 8;
@@ -458,7 +458,7 @@ macro_rules! elements {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub(super) fn element<L: StaticLayout>(&self, index: usize) -> &T {
-                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                assert_element(index, Tensor::<Self, L>::SIZE, &L::LAYOUT);
                 let $own = self;
                 let place = place_within::<T, L>(index, $origin);
                 #[cfg(not(target_arch = "nvptx64"))]
@@ -481,7 +481,7 @@ macro_rules! elements_mut {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub(super) fn element_mut<L: StaticLayout>(&mut self, index: usize) -> &mut T {
-                simulator_assert!(index < Tensor::<Self, L>::SIZE, "element {index} of the {} of a fragment", L::LAYOUT);
+                assert_element(index, Tensor::<Self, L>::SIZE, &L::LAYOUT);
                 let $own = &*self;
                 let place = place_within::<T, L>(index, $origin);
                 // SAFETY: inside the room, aligned as its elements are, borrowed as long as the
@@ -493,6 +493,27 @@ macro_rules! elements_mut {
 }
 elements_mut!(Registers<T>, , |_own| 0);
 elements_mut!(RegistersMut<'a, T>, 'a, |own| own.origin);
+
+/// The fragment has the element; otherwise the simulator faults. The text is not written at each
+/// access.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn assert_element(index: usize, size: usize, layout: &'static Layout) {
+    #[cfg(not(target_arch = "nvptx64"))]
+    if index >= size {
+        no_element(index, layout);
+    }
+    #[cfg(target_arch = "nvptx64")]
+    let _ = (index, size, layout);
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[cold]
+#[inline(never)]
+#[track_caller]
+fn no_element(index: usize, layout: &Layout) -> ! {
+    panic!("element {index} of the {layout} of a fragment")
+}
 
 /// The index of an element in the array, inside the array for any input: an element that does not
 /// exist is another one (and a fault in the simulator). For constants the computation vanishes.

@@ -87,7 +87,9 @@ impl Room {
     #[inline(always)]
     pub(super) fn written(&mut self, byte: usize, bytes: usize) -> *mut u8 {
         #[cfg(not(target_arch = "nvptx64"))]
-        self.written.note(byte, bytes);
+        if self.written.tracking != Tracking::Nothing {
+            self.written.note(byte, bytes);
+        }
         #[cfg(target_arch = "nvptx64")]
         let _ = (byte, bytes);
         self.bytes.as_mut_ptr().cast()
@@ -98,26 +100,32 @@ impl Room {
     #[inline(always)]
     #[track_caller]
     pub(super) fn check(&self, byte: usize, bytes: usize, index: usize, layout: &Layout) {
-        if self.written.tracking != Tracking::Nothing && !self.written.has(byte, bytes) {
-            moye_sim::intrinsics::unwritten_register(index, layout);
+        if self.written.tracking != Tracking::Nothing {
+            self.written.assert(byte, bytes, index, layout);
         }
     }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 impl Written {
-    #[inline(always)]
+    /// Notes bytes that are written. Not inlined, as each access of a kernel has it.
+    #[inline(never)]
     fn note(&mut self, byte: usize, bytes: usize) {
-        match self.tracking {
-            Tracking::Nothing => {}
-            Tracking::Bytes | Tracking::Filling => parts(byte, bytes, |word, mask| {
-                self.bits[word] |= mask;
-                true
-            }),
+        parts(byte, bytes, |word, mask| {
+            self.bits[word] |= mask;
+            true
+        });
+    }
+
+    /// Faults if one of these bytes, of element `index`, was never written. Not inlined either.
+    #[inline(never)]
+    #[track_caller]
+    fn assert(&self, byte: usize, bytes: usize, index: usize, layout: &Layout) {
+        if !self.has(byte, bytes) {
+            moye_sim::intrinsics::unwritten_register(index, layout);
         }
     }
 
-    #[inline(always)]
     fn has(&self, byte: usize, bytes: usize) -> bool {
         let mut all = true;
         parts(byte, bytes, |word, mask| {

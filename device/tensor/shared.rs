@@ -130,7 +130,11 @@ impl<T: Element> Shared<T> {
         // Arrays start at blocks of the swizzle. The offset's bits within a block are XORed with
         // the origin's; whole blocks are added, as an immediate of the load.
         let bytes = offset.wrapping_mul(T::BYTES as i32) as u32;
-        let block = block_bytes::<T, L>().wrapping_sub(1);
+        let block = match cfg!(target_arch = "nvptx64") {
+            true => block_bytes::<T, L>().wrapping_sub(1),
+            // Also a constant for the simulator, whose code is optimised little.
+            false => const { block_bytes::<T, L>().wrapping_sub(1) },
+        };
         let (step, inside) = (self.step_bytes(), bytes & block);
         let stepped = step & block;
         (swizzled::<T, L>(self.base()) ^ swizzled::<T, L>(stepped) ^ swizzled::<T, L>(inside))

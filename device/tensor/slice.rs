@@ -85,14 +85,16 @@ impl<E: Movable, L: StaticLayout> Tensor<E, L> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub(crate) fn at_stage(self, index: u32) -> Tensor<E, AllButLast<L>> {
-        simulator_assert!(
-            i64::from(index) < LastOf::<L>::LAYOUT.size(),
-            "stage {index} of {}, which has {}",
-            L::LAYOUT,
-            LastOf::<L>::LAYOUT.size()
-        );
+        assert_stage(index, const { LastOf::<L>::LAYOUT.size() }, &L::LAYOUT);
         let mut engine = self.engine;
         engine.shift::<LastOf<L>>(index);
         Tensor::from_engine(engine)
     }
+}
+
+/// The layout has the stage; otherwise the simulator faults. One function for all layouts.
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+fn assert_stage(index: u32, stages: i64, layout: &Layout) {
+    simulator_assert!(i64::from(index) < stages, "stage {index} of {layout}, which has {stages}");
 }

@@ -90,13 +90,47 @@ pub(crate) struct Digit {
     stride: i32,
 }
 
+impl Digit {
+    /// The digit of an index in the simulator, where the table is no constant: most have neither a
+    /// division nor a remainder.
+    fn of(self, index: u32) -> i32 {
+        let value = if self.divide == 1 { index } else { index / self.divide };
+        (if self.modulo == 0 { value } else { value % self.modulo }) as i32
+    }
+}
+
+/// The digits of a layout, and how many there are.
+type Table<T> = ([T; MAX_DIGITS], usize);
+
+/// [`Digits::times`] in the simulator: one function instead of one for each layout, which would be
+/// a sixth of a kernel's code to compile.
+#[inline(never)]
+fn led_to((digits, count): &Table<Digit>, index: u32, factor: i32) -> i32 {
+    digits.iter().take(*count).map(|digit| digit.of(index) * (digit.stride * factor)).sum()
+}
+
+/// [`SliceDigits::by_block`] in the simulator, as [`led_to`].
+#[inline(never)]
+fn led_by_block((digits, count): &Table<SliceDigit>, places: [u32; MAX_PLACES], factor: i32) -> (i32, i32) {
+    let (mut outside, mut inside) = (0, 0);
+    for &SliceDigit { mode, digit, outside: whole, .. } in digits.iter().take(*count) {
+        let value = digit.of(places[mode]);
+        if whole {
+            outside += value * (digit.stride * factor);
+        } else {
+            inside += value * digit.stride;
+        }
+    }
+    (outside, inside)
+}
+
 /// The index's digits along one axis.
 pub(crate) struct Digits<L, const AXIS: usize>(PhantomData<L>);
 
 const MAX_DIGITS: usize = crate::layout::MAX_LEAVES;
 
 impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
-    const TABLE: ([Digit; MAX_DIGITS], usize) = {
+    const TABLE: Table<Digit> = {
         let layout = coalesce(along(L::LAYOUT, AXIS));
         let mut digits = [Digit { divide: 1, modulo: 1, stride: 0 }; MAX_DIGITS];
         let mut count = 0;
@@ -126,6 +160,9 @@ impl<L: StaticLayout, const AXIS: usize> Digits<L, AXIS> {
     /// [`offset`](Self::offset) times a constant: with it each stride is one constant.
     #[inline(always)]
     pub(crate) fn times(index: u32, factor: i32) -> i32 {
+        if cfg!(not(target_arch = "nvptx64")) {
+            return led_to(&Self::TABLE, index, factor);
+        }
         let mut offset = 0;
         let mut i = 0;
         while i < Self::TABLE.1 {
@@ -154,7 +191,7 @@ struct SliceDigit {
 pub(crate) struct SliceDigits<L, K, const AXIS: usize>(PhantomData<(L, K)>);
 
 impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> {
-    const TABLE: ([SliceDigit; MAX_DIGITS], usize) = {
+    const TABLE: Table<SliceDigit> = {
         let digit = Digit { divide: 1, modulo: 1, stride: 0 };
         let none = SliceDigit { mode: 0, digit, outside: true, first: true };
         let mut digits = [none; MAX_DIGITS];
@@ -199,6 +236,9 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
     /// after the swizzle, also whole blocks: so the swizzle is computed once for all of them.
     #[inline(always)]
     pub(crate) fn by_block(places: [u32; MAX_PLACES], factor: i32) -> (i32, i32) {
+        if cfg!(not(target_arch = "nvptx64")) {
+            return led_by_block(&Self::TABLE, places, factor);
+        }
         let (mut outside, mut inside) = (0, 0);
         let mut i = 0;
         while i < Self::TABLE.1 {
@@ -221,6 +261,10 @@ impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> 
     /// become immediates of the accesses; a sum over all modes would be scaled to bytes for each.
     #[inline(always)]
     pub(crate) fn moved<P>(mut origin: P, places: [u32; MAX_PLACES], by: impl Fn(P, i32) -> P) -> P {
+        // The simulator has no immediates.
+        if cfg!(not(target_arch = "nvptx64")) {
+            return by(origin, Self::offset(places));
+        }
         let (mut offset, mut i) = (0, Self::TABLE.1);
         while i > 0 {
             i -= 1;

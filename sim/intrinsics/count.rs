@@ -17,7 +17,7 @@ use std::panic::Location;
 /// assert_eq!(profiler.take().kernels[0].total().count("ex2"), 2, "one for each warp");
 /// # Ok::<(), moye_sim::LaunchError>(())
 /// ```
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn count_instruction(name: &'static str) {
     if let Some(block) = running() {

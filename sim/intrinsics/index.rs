@@ -1,4 +1,6 @@
 //! Where a thread is in its grid, and how large block and grid are.
+//!
+//! These are not inlined: kernels have many of them, and compile faster.
 
 use crate::Dim3;
 use crate::block::{BlockContext, SHARED_BASE, WARP_SIZE, current};
@@ -14,28 +16,28 @@ pub(crate) fn asked<'a>() -> &'a BlockContext {
 }
 
 /// The thread's index in its block.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn thread_idx() -> Dim3 {
     asked().thread_index.get()
 }
 
 /// The block's index in the grid.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn block_idx() -> Dim3 {
     asked().block_index.get()
 }
 
 /// The extents of a block, in threads.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn block_dim() -> Dim3 {
     asked().block_dim
 }
 
 /// The extents of the grid, in blocks.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn grid_dim() -> Dim3 {
     asked().grid_dim
@@ -43,21 +45,21 @@ pub fn grid_dim() -> Dim3 {
 
 /// The thread's lane in its warp, 0 to 31. Threads fill warps in the order of their index, `x`
 /// running fastest.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn lane_id() -> u32 {
     asked().running.get() % WARP_SIZE
 }
 
 /// The thread's warp in its block.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn warp_id() -> u32 {
     asked().running.get() / WARP_SIZE
 }
 
 /// The block's shared memory in bytes, as the launch gave it.
-#[inline]
+#[inline(never)]
 #[track_caller]
 pub fn dynamic_shared_bytes() -> u32 {
     asked().shared.bytes() as u32
@@ -67,7 +69,7 @@ pub fn dynamic_shared_bytes() -> u32 {
 ///
 /// It is not 0, so that an offset used as an address faults. The alignment is that of 128-byte
 /// swizzles.
-#[inline]
+#[inline(never)]
 pub const fn shared_base() -> u32 {
     SHARED_BASE
 }

@@ -185,3 +185,21 @@ fn the_program_without_operations_depends_on_no_shipped_kernel() {
         assert!(tree(&[]).contains(heavy), "{heavy} belongs to the operations");
     }
 }
+
+/// The step `docs` runs rustdoc on the same packages, with the same variable.
+#[test]
+fn the_command_of_the_first_screen_for_the_api_reference_names_packages_of_this_checkout() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let line = readme.lines().find(|line| line.starts_with("The API reference: `")).expect("the command");
+    let command = line.split('`').nth(1).unwrap();
+    let arguments =
+        command.strip_prefix("DOCS_RS=1 cargo doc --no-deps --open ").unwrap_or_else(|| panic!("{command}"));
+    let words: Vec<_> = arguments.split(' ').collect();
+    for package in words.chunks(2) {
+        let [option, name] = package else { panic!("an option without its value: {command}") };
+        assert_eq!(*option, "-p", "{command}");
+        assert!(PACKAGES.iter().any(|(package, _)| package == name), "{name} is not published: {command}");
+        cargo(&["pkgid", "--offline", "--package", name]);
+    }
+    assert!(words.len() >= 6, "the library, the language and the simulator: {command}");
+}

@@ -109,6 +109,18 @@ impl Rows {
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     fn each<R: Copy>(&self, mut row: impl FnMut(u32) -> R, mut word: impl FnMut(R, u32, u32)) {
+        if cfg!(target_arch = "nvptx64") {
+            return self.of_each(row, word);
+        }
+        // One function for all callers, which the simulator's build compiles once.
+        let (row, word): (&mut dyn FnMut(u32) -> R, &mut dyn FnMut(R, u32, u32)) = (&mut row, &mut word);
+        self.of_each(row, word);
+    }
+
+    /// The loops of [`each`](Self::each).
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    fn of_each<R: Copy>(&self, mut row: impl FnMut(u32) -> R, mut word: impl FnMut(R, u32, u32)) {
         let (at_once, run) = (self.rows_at_once(), self.run());
         // More threads than a tile of few rows has words for.
         if at_once > self.rows && self.row >= self.rows {

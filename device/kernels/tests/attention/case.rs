@@ -225,23 +225,27 @@ impl Case {
         case
     }
 
-    /// The same case with fewer queries and keys if values are planted: rows that these reach are
-    /// computed again key by key, which takes the simulator far longer than the tiles.
-    pub fn short_if_planted(mut self) -> Self {
-        if self.planted.is_empty() {
-            return self;
-        }
+    /// The same case with fewer queries and keys, for the simulator: at most a tile of queries and
+    /// a part of one, and several tiles of keys. Rows that planted values reach are computed again
+    /// key by key, which takes far longer than the tiles.
+    pub fn short(mut self) -> Self {
         // A score takes all columns for each part of a row of results.
-        let most = match self.heads * self.d * self.d {
-            0..=0x4000 => 130,
-            0x4001..=0x1_0000 => 66,
-            _ => 34,
+        let [mut queries, keys] = match (self.planted.is_empty(), self.heads * self.d * self.d) {
+            (true, _) if self.batches * self.heads <= 4 => [130, 257],
+            (true, _) if self.batches * self.heads <= 12 => [130, 130],
+            (true, _) => [66, 130],
+            (false, 0..=0x4000) => [130, 130],
+            (false, 0x4001..=0x1_0000) => [66, 66],
+            (false, _) => [34, 34],
         };
-        (self.q_length, self.k_length) = (self.q_length.min(most), self.k_length.min(most));
-        for (queries, keys) in self.lengths.iter_mut().flatten() {
-            (*queries, *keys) = ((*queries).min(most), (*keys).min(most));
+        if self.order == Order::Packed {
+            queries = keys;
         }
-        self.k_lengths.iter_mut().flatten().for_each(|keys| *keys = (*keys).min(most));
+        (self.q_length, self.k_length) = (self.q_length.min(queries), self.k_length.min(keys));
+        for lengths in self.lengths.iter_mut().flatten() {
+            *lengths = (lengths.0.min(queries), lengths.1.min(keys));
+        }
+        self.k_lengths.iter_mut().flatten().for_each(|length| *length = (*length).min(keys));
         self.planted.iter_mut().for_each(|(_, key, _)| *key %= self.k_length);
         self
     }
@@ -281,7 +285,7 @@ impl Case {
     pub fn with_score_options(mut self, random: &mut Random) -> Self {
         let which = 1 + random.below(15);
         let is_on = |option: usize| which >> option & 1 == 1;
-        self.softcap = if is_on(0) { random.of(&[3.0, 20.0]) } else { 0.0 };
+        self.softcap = if is_on(0) { random.of(&[3.0, 20.0, 1e5, 1e8]) } else { 0.0 };
         self.alibi = is_on(1);
         self.bias = is_on(2).then(|| Broadcast::random(random));
         self.mask = is_on(3).then(|| Broadcast::random(random));

@@ -4,12 +4,12 @@ use crate::case::{Broadcast, Case, Scores};
 use crate::{check, simulator, varied};
 use half::{bf16, f16};
 
-/// The kernels by their case: all of few queries and 200 keys, which are several tiles.
+/// The kernels by their case: all of few queries and 136 keys, which are several tiles.
 fn each_kernel(scores: Scores, mut check: impl FnMut(&Case, bool)) {
     for (d, queries, decode, splits) in
         [(64, 17, false, 1), (64, 17, false, 3), (128, 9, false, 1), (64, 5, true, 1), (128, 5, true, 3)]
     {
-        let mut case = Case::new(d, (1, 1, 1), (queries, 200));
+        let mut case = Case::new(d, (1, 1, 1), (queries, 136));
         (case.scale, case.decode, case.splits, case.scores) = (0.125, decode, splits, Some(scores));
         if let Scores::Bias(_) = scores {
             case.bias =

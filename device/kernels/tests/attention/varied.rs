@@ -177,7 +177,7 @@ fn random_case(random: &mut Random) -> (Case, bool) {
     for planted in &mut case.planted {
         planted.1 = random.below(case.k_length);
     }
-    (case.short_if_planted(), few)
+    (case.short(), few)
 }
 
 #[test]
@@ -266,12 +266,14 @@ fn pages_of_16_and_32_tokens_are_loaded_by_boxes_of_16_keys() {
 #[test]
 fn keys_of_a_page_that_is_filled_in_part_do_not_come_through() {
     for d in [64, 80, 128, 256] {
+        // Many columns of many keys take long, as all rows are computed again.
+        let page = if d == 64 { 256 } else { 128 };
         for few in [true, false] {
             // The rest of a page after its last key is NaN.
             let mut case = Case::new(d, (1, 1, 1), (20, 51));
-            case.page = Some(256);
+            case.page = Some(page);
             check::<bf16>(&case, few, 1);
-            case.k_length = 300;
+            case.k_length = page + 44;
             case.splits = 2;
             check::<f16>(&case, few, 1);
         }
