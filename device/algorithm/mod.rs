@@ -80,6 +80,8 @@ mod map;
 mod map_modes;
 mod reduction;
 mod row;
+mod row_access;
+mod row_team;
 mod stream;
 mod transpose;
 
@@ -105,8 +107,9 @@ pub use map_modes::{MapLaunch, MapOperand};
 pub use reduction::{ArgMax, LogSumExp, Max, Reduction, SquareSum, Sum, Variance};
 pub use row::{
     AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster256,
-    Cluster512, Cluster1024, ClusterBlocks, Lanes8, OneBlock, RowBlocks, RowCopy, RowScratch, RowShape,
-    RowStride, RowTeam, RowTile, StridesOf, Warp,
+    Cluster512, Cluster1024, ClusterBlocks, Lanes4, Lanes8, OneBlock, RowBlocks, RowCopy, RowCopyWith,
+    RowScratch, RowShape, RowStride, RowTile, StridesOf, Warp,
 };
+pub use row_team::RowTeam;
 pub use stream::RowPart;
 pub use transpose::transpose_paired;

@@ -3,8 +3,9 @@
 //! A kernel that reduces along rows and then uses the elements again reads each of them once if the
 //! threads that share a row hold it in registers. [`RowShape`] says how many threads that are, from
 //! a few lanes to the blocks of a cluster; [`RowTile`] and [`RowCopy`] are the tile of a block and
-//! its tiled copy, and [`RowTeam`] reduces across the threads of a row. A kernel is generic over
-//! the shape, and the launch chooses an instance by the length of the rows ([`RowShape::COLUMNS`]).
+//! its tiled copy, and [`RowTeam`](super::RowTeam) reduces across the threads of a row. A kernel is
+//! generic over the shape, and the launch chooses an instance by the length of the rows
+//! ([`RowShape::COLUMNS`]).
 //!
 //! ```
 //! # #![allow(non_snake_case)]
@@ -50,20 +51,16 @@
 //! assert_eq!((got[0], got[499]), (-1.0, 0.98));
 //! ```
 
-use super::lanes_reduce;
 use crate::arch::{
-    ClusterWord as _, Convert, Word as _, Word128, block_idx, cluster_arrive, cluster_rank, cluster_size,
-    cluster_wait, lane_id, map_shared, sync_threads, thread_idx,
+    ClusterWord as _, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait, map_shared,
+    thread_idx,
 };
 use crate::atom::TiledCopy;
 use crate::atom::copy::AutoVectorizingCopy;
 use crate::kernel::KernelParam;
-use crate::layout::{Layout, layout};
-use crate::memory::{Element, GlobalPointer, GlobalPointerMut, Shared, Storable};
-use crate::tensor::{
-    Access as _, AccessMut as _, CoordinateTensor, Fragment, FragmentLike, GlobalArray, GlobalTensor,
-    IdentityOf, Rank, SharedTensor, StaticLayout, Strides, TileCoordinate, identity_tensor,
-};
+use crate::layout::layout;
+use crate::memory::{Shared, Storable};
+use crate::tensor::{Rank, Strides};
 use crate::tiling::TilingError;
 use crate::{static_layout, tiled_copy};
 use core::marker::PhantomData;
@@ -213,6 +210,8 @@ macro_rules! shapes {
     )+ };
 }
 shapes! {
+    /// Four lanes share a row of at most 128 elements: 32 rows a block.
+    Lanes4: 4 threads, align 16, OneBlock;
     /// Eight lanes share a row of at most 256 elements: 16 rows a block.
     Lanes8: 8 threads, align 16, OneBlock;
     /// A warp shares a row of at most 1,024 elements: 4 rows a block.
@@ -253,7 +252,7 @@ pub struct RowStride {
 
 /// The strides of a matrix of rows of a shape.
 #[derive(Clone, Copy)]
-pub struct StridesOf<C>(RowStride, PhantomData<C>);
+pub struct StridesOf<C>(pub(super) RowStride, pub(super) PhantomData<C>);
 
 impl<C: RowShape> Strides for StridesOf<C> {
     type Rank = Rank<2>;
@@ -271,7 +270,7 @@ impl<C: RowShape> Strides for StridesOf<C> {
 }
 
 /// The shape is one that the team's reductions and accesses know, or the kernel does not compile.
-const fn allowed<C: RowShape>() {
+pub(super) const fn allowed<C: RowShape>() {
     let threads = C::THREADS as i64;
     if !C::THREADS.is_power_of_two() || threads > 1024 || (threads <= 32 && C::Blocks::CLUSTER) {
         TilingError::of("RowShape")
@@ -297,8 +296,8 @@ const fn vector<T: Storable, C: RowShape>() -> i64 {
 static_layout! {
     /// The rows of a block: (BLK_M, BLK_N).
     pub RowTile<C: RowShape> = layout!((C::ROWS as i64, C::COLUMNS as i64));
-    /// Shared memory of a [`RowTeam`]: for each of up to six reductions an element for each warp
-    /// and for each block of the cluster.
+    /// Shared memory of a [`RowTeam`](super::RowTeam): for each of up to six reductions an element
+    /// for each warp and for each block of the cluster.
     pub RowScratch = layout!((40, 6));
 }
 tiled_copy! {
@@ -307,411 +306,10 @@ tiled_copy! {
         layout!((C::ROWS as i64, C::THREADS as i64):(C::THREADS as i64, 1)),
         layout!((1, vector::<T, C>())),
     );
-}
-
-/// The most reductions of a [`RowTeam`].
-const USES: u32 = 6;
-/// Elements of the scratch memory of a reduction: 32 warps and 8 blocks.
-const PLACES: u32 = 40;
-
-/// The threads that share a row: lanes of a warp, the threads of a block, or those of the blocks of
-/// a cluster.
-///
-/// In the simulator loads and stores are functions, which kernels of a shape and an element type
-/// share: inlined they would be most of the time of its build.
-pub struct RowTeam<C> {
-    scratch: SharedTensor<f32, RowScratch>,
-    /// Reductions so far: each has its part of the scratch memory, so that none waits until another
-    /// has been read.
-    used: u32,
-    /// Whether the blocks have exchanged values.
-    met: bool,
-    shape: PhantomData<C>,
-}
-
-impl<C: RowShape> RowTeam<C> {
-    /// The team of this thread.
-    ///
-    /// # Safety
-    /// All threads of the block make one, and `scratch` belongs to it until the kernel ends. Grid
-    /// and block are those of the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a
-    /// cluster for each row.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {
-        const { allowed::<C>() };
-        C::Blocks::start();
-        Self { scratch, used: 0, met: false, shape: PhantomData }
-    }
-
-    /// The block's rows of a matrix of `m` rows of `n` elements: `(BLK_M, BLK_N)`.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn rows<P: GlobalPointer>(
-        &self,
-        pointer: P,
-        shape: (u32, u32),
-        stride: RowStride,
-    ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
-    {
-        self.rows_at(pointer, shape, stride, self.tile())
-    }
-
-    /// [`rows`](Self::rows) of the tile at a coordinate instead of the block's: for a block that
-    /// takes several tiles, or a part of the columns.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn rows_at<P: GlobalPointer>(
-        &self,
-        pointer: P,
-        shape: (u32, u32),
-        stride: RowStride,
-        tile: (u32, u32),
-    ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
-    {
-        GlobalArray::new(pointer, shape, StridesOf::<C>(stride, PhantomData))
-            .local_tile::<RowTile<C>, _>(tile)
-    }
-
-    /// The coordinates of the block's rows, `(row, column)` of the matrix: (BLK_M, BLK_N). They are
-    /// partitioned as the rows are.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn coordinates<T: Storable>(&self) -> CoordinateTensor<T, IdentityOf<RowTile<C>>> {
-        let (row, column) = self.tile();
-        identity_tensor::<T, RowTile<C>, _>((row * C::ROWS, column * C::COLUMNS))
-    }
-
-    /// The coordinate of the block's tile of rows: `(block, 0)`, or in a cluster `(cluster, rank)`.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn tile(&self) -> (u32, u32) {
-        C::Blocks::place()
-    }
-
-    /// The row of the matrix that this thread shares; it may be past the last one.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn row(&self) -> u32 {
-        self.tile().0 * C::ROWS + thread_idx().x / C::THREADS
-    }
-
-    /// The row of the matrix whose results this thread may write, one value a row; `None` in the
-    /// row's other threads.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn leader(&self) -> Option<u32> {
-        let (_, rank) = self.tile();
-        (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
-    }
-
-    /// Combines each row's values of all threads that share it; all of them get the result. Same
-    /// bits in every run: the order depends on the shape alone.
-    ///
-    /// # Safety
-    /// All threads of the block (of the cluster) call it together, at most six times in a kernel.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn reduce<L: StaticLayout>(
-        &mut self,
-        rows: Fragment<f32, L>,
-        f: impl Fn(f32, f32) -> f32,
-    ) -> Fragment<f32, L> {
-        let mut rows = rows;
-        for row in 0..Fragment::<f32, L>::SIZE {
-            // SAFETY: all threads of the row are here.
-            unsafe {
-                let (value, places) = self.reduce_one(rows[row], &f);
-                // Those after the places of the warps.
-                [rows[row]] = self.exchange([value], places.offset(32), |[a], [b]| [f(a, b)]);
-            }
-        }
-        rows
-    }
-
-    /// [`reduce`](Self::reduce) in each block of a cluster alone. With
-    /// [`combine_blocks`](Self::combine_blocks) several reductions need one exchange between the
-    /// blocks.
-    ///
-    /// # Safety
-    /// Same contract as [`reduce`](Self::reduce).
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn reduce_in_block<L: StaticLayout>(
-        &mut self,
-        rows: Fragment<f32, L>,
-        f: impl Fn(f32, f32) -> f32,
-    ) -> Fragment<f32, L> {
-        let mut rows = rows;
-        for row in 0..Fragment::<f32, L>::SIZE {
-            // SAFETY: all threads of the row are here.
-            rows[row] = unsafe { self.reduce_one(rows[row], &f).0 };
-        }
-        rows
-    }
-
-    /// Combines `N` values, at most four, of each block that shares the row: those of one block
-    /// are returned as they are. Same bits in every run.
-    ///
-    /// # Safety
-    /// Same contract as [`reduce`](Self::reduce), among whose calls it counts; all threads of a
-    /// block have the same values.
-    #[inline(always)]
-    #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn combine_blocks<const N: usize>(
-        &mut self,
-        values: [f32; N],
-        f: impl Fn([f32; N], [f32; N]) -> [f32; N],
-    ) -> [f32; N] {
-        const { assert!(N <= 4, "RowTeam::combine_blocks takes four values at most") };
-        let places = self.places();
-        // SAFETY: all threads of the blocks are here, and no other exchange has these places.
-        unsafe { self.exchange(values, places, f) }
-    }
-
-    /// Scratch memory of one more reduction.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn places(&mut self) -> Shared<f32> {
-        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
-        self.used += 1;
-        crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces at most {USES} times");
-        places
-    }
-
-    /// Combines values of the blocks through places for those of all blocks.
-    ///
-    /// # Safety
-    /// Same contract as [`combine_blocks`](Self::combine_blocks); no other exchange has the places.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn exchange<const N: usize>(
-        &mut self,
-        values: [f32; N],
-        places: Shared<f32>,
-        f: impl Fn([f32; N], [f32; N]) -> [f32; N],
-    ) -> [f32; N] {
-        let first = !core::mem::replace(&mut self.met, true);
-        // SAFETY: the caller's contract: all threads of the blocks are here.
-        unsafe { C::Blocks::combine(values, places, first, &f) }
-    }
-
-    /// [`reduce`](Self::reduce) of one value in a block, and the scratch memory of the reduction.
-    ///
-    /// # Safety
-    /// Same contract as [`reduce`](Self::reduce).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> (f32, Shared<f32>) {
-        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
-        let value = match C::THREADS {
-            1 => value,
-            2 => lanes_reduce::<1, f32>(value, f),
-            4 => lanes_reduce::<3, f32>(value, f),
-            8 => lanes_reduce::<7, f32>(value, f),
-            16 => lanes_reduce::<15, f32>(value, f),
-            _ => lanes_reduce::<31, f32>(value, f),
-        };
-        if C::THREADS <= 32 {
-            return (value, places);
-        }
-        let places = self.places();
-        let (thread, lane) = (thread_idx().x, lane_id());
-        let warps = const { C::THREADS / 32 };
-        // SAFETY: a warp writes its own place, and reads the others' after the barrier; no later
-        // reduction has the same places. In a cluster each block has a place in every block, which
-        // is read after the cluster's barrier.
-        unsafe {
-            if lane == 0 {
-                places.write((thread / 32) as i32, value);
-            }
-            sync_threads();
-            // Each warp combines the places, which lanes read at once.
-            let value = places.read((lane % warps) as i32);
-            let value = match warps {
-                2 => lanes_reduce::<1, f32>(value, f),
-                4 => lanes_reduce::<3, f32>(value, f),
-                8 => lanes_reduce::<7, f32>(value, f),
-                16 => lanes_reduce::<15, f32>(value, f),
-                _ => lanes_reduce::<31, f32>(value, f),
-            };
-            (value, places)
-        }
-    }
-}
-
-impl<C: RowShape> RowTeam<C> {
-    /// Elements of the vectors that are loaded before they are used: enough to hide the latency,
-    /// and few enough for 64 registers a thread.
-    const GROUP: usize = 16;
-
-    /// The elements `from..to` of a thread's part, each vector by one predicated load; 0 out of
-    /// bounds.
-    ///
-    /// # Safety
-    /// The source is readable.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load_vectors<P, S, L>(
-        part: &GlobalTensor<P, S, L, ()>,
-        values: &mut Fragment<P::Element, FragmentLike<L>>,
-        (from, to): (usize, usize),
-    ) where
-        P: GlobalPointer<Element: Element>,
-        S: Strides,
-        L: StaticLayout,
-    {
-        let vector = const { vector::<P::Element, C>() as usize };
-        for i in from / vector..to / vector {
-            let i = i * vector;
-            let (valid, address) = (part.engine().exists::<L>(i), part.engine().address::<L>(i));
-            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
-            // fragment's elements are compact.
-            unsafe {
-                if C::ALIGN > 1 {
-                    let word = Word128::load_global_if(valid, address);
-                    values.engine_mut().store::<FragmentLike<L>, Word128>(i, word);
-                } else {
-                    let bits = <P::Element as Element>::Bits::load_global_if(valid, address);
-                    values[i] = P::Element::from_bits(bits);
-                }
-            }
-        }
-    }
-
-    /// A thread's part of the block's rows, in f32; 0 out of bounds. Each vector is one predicated
-    /// load: vectors are in bounds or out of it, as the shape's alignment holds for the length too.
-    ///
-    /// # Safety
-    /// Same contract as [`copy`](super::copy()), for the source.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    #[must_use]
-    pub unsafe fn load<P, S, L>(
-        &self,
-        part: &GlobalTensor<P, S, L, ()>,
-    ) -> Fragment<f32, FragmentLike<FragmentLike<L>>>
-    where
-        P: GlobalPointer<Element: Element + Convert<f32>>,
-        S: Strides,
-        L: StaticLayout,
-    {
-        let mut values = Fragment::<P::Element, FragmentLike<L>>::zeros();
-        // SAFETY: the source is readable.
-        unsafe { Self::load_vectors(part, &mut values, (0, const { L::LAYOUT.size() as usize })) };
-        values.convert()
-    }
-
-    /// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the
-    /// same place, 0 out of bounds; a few vectors are loaded at a time, so that few registers hold
-    /// them.
-    ///
-    /// # Safety
-    /// Same contract as [`load`](Self::load).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn apply_loaded<P, S, LG, L>(
-        &self,
-        values: &mut Fragment<f32, L>,
-        part: &GlobalTensor<P, S, LG, ()>,
-        f: impl Fn(f32, f32) -> f32,
-    ) where
-        P: GlobalPointer<Element: Element + Convert<f32>>,
-        S: Strides,
-        LG: StaticLayout,
-        L: StaticLayout,
-    {
-        let size = const { same_part(&L::LAYOUT, &LG::LAYOUT) };
-        for group in 0..size.div_ceil(Self::GROUP) {
-            let (from, to) = (group * Self::GROUP, ((group + 1) * Self::GROUP).min(size));
-            let mut loaded = Fragment::<P::Element, FragmentLike<LG>>::zeros();
-            // SAFETY: the source is readable.
-            unsafe { Self::load_vectors(part, &mut loaded, (from, to)) };
-            for i in from..to {
-                values[i] = f(values[i], loaded[i].convert());
-            }
-        }
-    }
-
-    /// Stores a thread's rows, rounded to the elements of `part`, each vector by one predicated
-    /// store; nothing out of bounds.
-    ///
-    /// # Safety
-    /// Same contract as [`copy`](super::copy()), for the destination.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub unsafe fn store<P, S, LG, L>(&self, values: &Fragment<f32, L>, part: &GlobalTensor<P, S, LG, ()>)
-    where
-        P: GlobalPointerMut<Element: Element>,
-        f32: Convert<P::Element>,
-        S: Strides,
-        LG: StaticLayout,
-        L: StaticLayout,
-    {
-        let (size, vector) =
-            const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
-        let rounded = values.convert::<P::Element>();
-        for i in 0..size / vector {
-            let i = i * vector;
-            let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
-            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
-            // fragment's elements are compact.
-            unsafe {
-                if C::ALIGN > 1 {
-                    let word = rounded.engine().load::<FragmentLike<L>, Word128>(i);
-                    Word128::store_global_if(valid, address, word);
-                } else {
-                    <P::Element as Element>::Bits::store_global_if(valid, address, rounded[i].to_bits());
-                }
-            }
-        }
-    }
-
-    /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has
-    /// no effect on the reduction that follows.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    pub fn fill_outside<P, S, LG, L>(
-        &self,
-        values: &mut Fragment<f32, L>,
-        part: &GlobalTensor<P, S, LG, ()>,
-        value: f32,
-    ) where
-        P: GlobalPointer,
-        S: Strides,
-        LG: StaticLayout,
-        L: StaticLayout,
-    {
-        let (size, vector) =
-            const { (same_part(&L::LAYOUT, &LG::LAYOUT), vector::<P::Element, C>() as usize) };
-        for i in 0..size {
-            // As the vector that it is in.
-            if !part.engine().exists::<LG>(i / vector * vector) {
-                values[i] = value;
-            }
-        }
-    }
-}
-
-/// The number of elements of a thread's rows and of the part that they go with.
-const fn same_part(values: &Layout, part: &Layout) -> usize {
-    if values.size() != part.size() {
-        TilingError::of("RowTeam")
-            .str("the values are ")
-            .layout(values)
-            .str(" and the part is ")
-            .layout(part)
-            .str(": take the part of the tensor by the same RowCopy")
-            .raise();
-    }
-    values.size() as usize
+    /// The copy of elements `E` that belong to elements `T` of a block's rows, a mask or quantised
+    /// elements: each thread has them at the same places as by [`RowCopy`].
+    pub RowCopyWith<E: Storable, T: Storable, C: RowShape>: TiledCopy<AutoVectorizingCopy, E> = TiledCopy::new(
+        layout!((C::ROWS as i64, C::THREADS as i64):(C::THREADS as i64, 1)),
+        layout!((1, vector::<T, C>())),
+    );
 }

@@ -3,8 +3,10 @@
 use crate::arch::Convert;
 use crate::memory::{Element, Global};
 
-/// Vectors, or elements of strided rows, that a thread loads before it uses them.
+/// Vectors that a thread loads before it uses them.
 const GROUP: usize = 4;
+/// Elements of strided rows that a thread loads before it uses them.
+const STRIDED: usize = 8;
 
 /// A thread's part of the elements `from..to` of a row: every `parts`th vector of 16 bytes from
 /// `part` on, or every `parts`th element where the row's elements are not contiguous. The parts 0
@@ -114,14 +116,14 @@ impl RowPart {
     pub fn strided<S: Copy>(self, read: impl Fn(u32) -> S, mut f: impl FnMut(S, u32)) {
         let mut next = self.from + self.part;
         while next < self.to {
-            let at = [0, 1, 2, 3].map(|i| next + i * self.parts);
+            let at = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| next + i * self.parts);
             let values = at.map(&read);
-            for i in 0..GROUP {
+            for i in 0..STRIDED {
                 if at[i] < self.to {
                     f(values[i], at[i]);
                 }
             }
-            next += GROUP as u32 * self.parts;
+            next += STRIDED as u32 * self.parts;
         }
     }
 }

@@ -296,6 +296,7 @@ conversions! {
     f32 => u8: f32_to_u8_saturating;
     f32 => i32: f32_to_i32_saturating;
     f32 => u32: f32_to_u32_saturating;
+    u8 => f32: f32::from;
     f16 => f32: f16_to_f32;
     bf16 => f32: bf16_to_f32;
     F16x2 => [f32; 2]: |pair: F16x2| [f16_to_f32(pair.low()), f16_to_f32(pair.high())];

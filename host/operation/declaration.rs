@@ -333,12 +333,20 @@ pub struct Case {
     /// all are below. Elements of integers are whole numbers of the range, distinct where it has
     /// twice as many.
     pub ranges: &'static [(&'static str, f64, f64)],
+    /// Whether the optional results are left out where it is measured.
+    pub is_bare: bool,
 }
 
 impl Case {
     /// A case of inputs of these shapes, `None` for one that is left out.
     pub const fn new(inputs: &'static [Option<&'static [usize]>]) -> Self {
-        Self { inputs, options: &[], ranges: &[] }
+        Self { inputs, options: &[], ranges: &[], is_bare: false }
+    }
+
+    /// Without optional results where it is measured.
+    #[must_use]
+    pub const fn bare(self) -> Self {
+        Self { is_bare: true, ..self }
     }
 
     /// Options that differ from the default.

@@ -50,7 +50,10 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
             Role::Input | Role::Optional => given.next().cloned().flatten(),
             Role::Result => written.next().cloned(),
             // Only where a case has all that is optional.
-            Role::OptionalResult => written.next().filter(|_| inputs.iter().all(Option::is_some)).cloned(),
+            Role::OptionalResult => {
+                let has_all = !case.is_bare && inputs.iter().all(Option::is_some);
+                written.next().filter(|_| has_all).cloned()
+            }
         })
         .collect();
     let size = |ty: &ArrayType| ty.shape.iter().product::<usize>() * ty.dtype.bytes();

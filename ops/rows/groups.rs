@@ -1,7 +1,60 @@
-//! The modes of arrays as groups of rows: for kernels whose launch has rows of two strides.
+//! The modes of arrays as groups of rows, for kernels whose launch has rows of two strides; and
+//! operations that have one kernel.
 
-use moye::operation::Array;
-use moye::{Error, Result};
+use crate::place::Place;
+use moye::operation::{Array, Launcher, Operation};
+use moye::{Error, Ptx, Rates, Result};
+use std::hash::Hash;
+use std::marker::PhantomData;
+
+/// An operation of one kernel, with nothing to choose.
+pub trait OneKernel: 'static {
+    /// All that the launch depends on, besides the addresses.
+    type Problem: Copy + Eq + Hash + 'static;
+    /// The addresses and scalars of a call.
+    type Call: Copy + Eq + Hash + 'static;
+    /// The name in messages.
+    const NAME: &'static str;
+
+    /// The name of the kernel.
+    fn kernel() -> &'static str;
+
+    /// Launches it.
+    ///
+    /// # Errors
+    /// Those of a launch.
+    ///
+    /// # Safety
+    /// As for [`Operation::launch`].
+    unsafe fn launch(problem: &Self::Problem, call: &Self::Call, on: &Launcher<'_>) -> Result<()>;
+}
+
+/// [`OneKernel`] as an operation.
+pub struct One<K>(PhantomData<K>);
+
+impl<K: OneKernel> Operation for One<K> {
+    type Problem = K::Problem;
+    type Plan = ();
+    type Call = K::Call;
+    const NAME: &'static str = K::NAME;
+
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
+    fn candidates(_: &K::Problem, _: &Rates) -> Vec<()> {
+        vec![()]
+    }
+
+    fn kernel(_: &()) -> &'static str {
+        K::kernel()
+    }
+
+    unsafe fn launch(_: &(), problem: &K::Problem, call: &K::Call, on: &Launcher<'_>) -> Result<()> {
+        // SAFETY: the call's addresses are the problem's operands, on the stream's device.
+        unsafe { K::launch(problem, call, on) }
+    }
+}
 
 /// A mode: its extent, and its stride in each of `N` arrays.
 pub type Mode<const N: usize> = (usize, [i64; N]);
@@ -47,6 +100,42 @@ pub fn groups_and_rows<const N: usize>(
         )
     };
     Err(Error::Unsupported { operation, detail })
+}
+
+/// Rows along an axis of arrays, in groups.
+pub struct Along<const N: usize> {
+    /// Rows of a group.
+    pub rows: u32,
+    /// Groups of rows.
+    pub groups: u32,
+    /// Elements of a row of the first array.
+    pub columns: u32,
+    /// The strides of each array.
+    pub places: [Place; N],
+}
+
+impl<const N: usize> Along<N> {
+    /// The rows of arrays that have the same other modes.
+    ///
+    /// # Errors
+    /// As for [`groups_and_rows`], and longer rows than a launch has.
+    pub fn new(operation: &'static str, arrays: [&Array; N], axis: usize) -> Result<Self> {
+        let x = arrays[0];
+        let modes = (0..x.shape.len()).filter(|&mode| mode != axis);
+        let modes = modes.map(|mode| (x.shape[mode], arrays.map(|array| array.strides[mode])));
+        let [groups, rows] = groups_and_rows(operation, x, joined(modes.collect()))?;
+        let columns = i32::try_from(x.shape[axis]).map_err(|_| {
+            let detail =
+                format!("rows have {} elements, and may have {}; split them", x.shape[axis], i32::MAX);
+            Error::Unsupported { operation, detail }
+        })?;
+        let places = std::array::from_fn(|i| Place {
+            group: groups.1[i],
+            row: rows.1[i],
+            element: if columns > 1 { arrays[i].strides[axis] } else { 1 },
+        });
+        Ok(Self { rows: rows.0, groups: groups.0, columns: columns as u32, places })
+    }
 }
 
 /// Elements of the largest word that the rows of two arrays consist of.

@@ -3,8 +3,8 @@
 //! Each folder has all of an operation: what it is and its builder (`mod.rs`), its kernel
 //! (`kernel.rs`), the way from a call to launches (`call.rs`), the float64 reference (`oracle.rs`)
 //! and its cases (`cases.rs`). The kernels are written with the row shapes of
-//! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is read
-//! once and written once. Those by elements are maps of vectors.
+//! [`moye_device::algorithm`]: the threads that share a row hold it in registers, so that it is
+//! read once and written once. Those by elements are maps of vectors.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
@@ -15,20 +15,28 @@ pub mod activation;
 pub mod affine;
 #[cfg(feature = "append")]
 pub mod append;
+#[cfg(any(feature = "dequantize", feature = "norm", feature = "quantize"))]
+pub mod code;
 #[cfg(feature = "cross_entropy")]
 pub mod cross_entropy;
 #[cfg(feature = "cumsum")]
 pub mod cumsum;
+#[cfg(feature = "dequantize")]
+pub mod dequantize;
 #[cfg(feature = "embedding")]
 pub mod embedding;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod groups;
+#[cfg(feature = "histogram")]
+pub mod histogram;
+#[cfg(feature = "int4")]
+pub mod int4;
 #[cfg(feature = "norm")]
 pub mod norm;
 #[cfg(feature = "norm_backward")]
 pub mod norm_backward;
-#[cfg(any(feature = "cumsum", feature = "quantize", feature = "sample", feature = "topk"))]
+#[cfg(feature = "kernels")]
 pub mod place;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
@@ -42,12 +50,17 @@ pub mod rope;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(dead_code, reason = "some operation needs it")]
 mod rows;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(unused_imports, unused_macros, reason = "some operation needs it")]
+mod runs;
 #[cfg(feature = "sample")]
 pub mod sample;
 #[cfg(feature = "softmax")]
 pub mod softmax;
 #[cfg(feature = "softmax_backward")]
 pub mod softmax_backward;
+#[cfg(any(feature = "dequantize", feature = "quantize"))]
+pub mod tiles;
 #[cfg(feature = "topk")]
 pub mod topk;
 
@@ -86,18 +99,32 @@ mod host {
         &crate::cumsum::CUMSUM,
         #[cfg(feature = "embedding")]
         &crate::embedding::EMBEDDING,
+        #[cfg(feature = "histogram")]
+        &crate::histogram::HISTC,
+        #[cfg(feature = "histogram")]
+        &crate::histogram::BINCOUNT,
+        #[cfg(feature = "int4")]
+        &crate::int4::QUANTIZE_INT4,
+        #[cfg(feature = "int4")]
+        &crate::int4::QUANTIZE_UINT4,
+        #[cfg(feature = "int4")]
+        &crate::int4::DEQUANTIZE_INT4,
         #[cfg(feature = "norm")]
         &crate::norm::RMS_NORM,
         #[cfg(feature = "norm")]
         &crate::norm::LAYER_NORM,
+        #[cfg(feature = "norm")]
+        &crate::norm::RMS_NORM_QUANTIZED,
+        #[cfg(feature = "norm")]
+        &crate::norm::LAYER_NORM_QUANTIZED,
         #[cfg(feature = "norm_backward")]
         &crate::norm_backward::RMS_NORM_BACKWARD,
         #[cfg(feature = "norm_backward")]
         &crate::norm_backward::LAYER_NORM_BACKWARD,
         #[cfg(feature = "quantize")]
         &crate::quantize::QUANTIZE,
-        #[cfg(feature = "quantize")]
-        &crate::quantize::DEQUANTIZE,
+        #[cfg(feature = "dequantize")]
+        &crate::dequantize::DEQUANTIZE,
         #[cfg(feature = "reduce")]
         &crate::reduce::SUM,
         #[cfg(feature = "reduce")]
@@ -175,6 +202,17 @@ mod host {
         Err(Error::Unsupported { operation, detail })
     }
 
+    /// The place of an element, at a row-major place of a shape, in an array that is broadcast to
+    /// it.
+    pub(crate) fn broadcast(shape: &[usize], array: &[usize], place: usize) -> usize {
+        let (mut rest, mut at, mut stride) = (place, 0, 1);
+        for (extent, own) in shape.iter().rev().zip(array.iter().rev()) {
+            at += if *own == 1 { 0 } else { rest % extent * stride };
+            (rest, stride) = (rest / extent, stride * own);
+        }
+        at
+    }
+
     /// Calls `with` with the row-major places of each row along an axis.
     pub(crate) fn each_row(shape: &[usize], axis: i64, mut with: impl FnMut(&[usize])) {
         let axis = axis.rem_euclid(shape.len() as i64) as usize;
@@ -190,7 +228,10 @@ mod host {
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 #[allow(unused_imports, reason = "some operation needs it")]
-pub(crate) use host::{each_row, float_option, of_floats, rounding};
+pub(crate) use host::{broadcast, each_row, float_option, of_floats, rounding};
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+#[allow(unused_imports, reason = "some operation needs it")]
+pub(crate) use runs::runs;
 
 /// What a registry shows.
 #[cfg(all(doctest, feature = "softmax"))]

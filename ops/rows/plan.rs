@@ -5,7 +5,7 @@ use moye::operation::Dtype;
 use moye::{Arch, Error, Rates, Result};
 use moye_device::algorithm::{
     AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster256,
-    Cluster512, Cluster1024, Lanes8, RowBlocks, RowShape, Warp,
+    Cluster512, Cluster1024, Lanes4, Lanes8, RowBlocks, RowShape, Warp,
 };
 
 /// What the choice depends on.
@@ -58,6 +58,7 @@ const fn shape<C: RowShape>() -> Shape {
 
 /// The shapes of kernels that hold one array's rows. Earlier ones are preferred.
 pub const SHAPES: &[Shape] = &[
+    shape::<Lanes4>(),
     shape::<Lanes8>(),
     shape::<Warp>(),
     shape::<Block128>(),
@@ -82,6 +83,13 @@ pub const SHAPES_OF_TWO: &[Shape] = &[
     shape::<Cluster512>(),
     shape::<AnyCluster>(),
 ];
+
+/// The shapes of kernels that write bytes: rows of blocks, and whole rows.
+pub const SHAPES_OF_BYTES: &[Shape] =
+    &[shape::<Lanes4>(), shape::<Warp>(), shape::<Block128>(), shape::<Block256>(), shape::<Block1024>()];
+
+/// The longest row of these.
+pub const MOST_OF_BYTES: u32 = Block1024::COLUMNS;
 
 /// The shapes of losses: without shapes that rows of a vocabulary seldom have, and of 512 threads
 /// where rows start anywhere.

@@ -2,10 +2,8 @@
 //! of a plan, and calls of typed matrices.
 
 use crate::plan::{self, Plan, Problem, Shape};
-use moye::operation::{
-    self, Array, ArrayType, Call, Declaration, Dtype, Launcher, Operation, Options, Value,
-};
-use moye::{Device, Error, Grid, KernelArgs, Matrix, MatrixMut, Ptx, Rates, Result, Stream};
+use moye::operation::{self, Array, ArrayType, Dtype, Launcher, Operation};
+use moye::{Device, Error, Grid, KernelArgs, Ptx, Rates, Result, Stream};
 use moye_device::algorithm::RowStride;
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::{Element, Global, GlobalMut};
@@ -21,17 +19,23 @@ pub enum Operand<'a> {
     Each(Option<&'a Array>),
     /// An element for each column, the same for all rows.
     Columns(Option<&'a Array>),
+    /// An array that is broadcast to the shape of the first: see [`RowsOf::repeated`].
+    Repeated(Option<&'a Array>),
 }
 
 impl<'a> Operand<'a> {
     fn array(self) -> Option<&'a Array> {
-        let (Self::Rows(array) | Self::Each(array) | Self::Columns(array)) = self;
+        let (Self::Rows(array) | Self::Each(array) | Self::Columns(array) | Self::Repeated(array)) = self;
         array
     }
 
-    /// The stride along a mode of the first array, in elements.
-    fn stride(self, mode: usize, axis: usize) -> i64 {
+    /// The stride along a mode of the first array, of `rank` modes, in elements.
+    fn stride(self, mode: usize, axis: usize, rank: usize) -> i64 {
         match self {
+            Self::Repeated(Some(array)) => {
+                let own = (mode + array.shape.len()).checked_sub(rank);
+                own.map_or(0, |own| if array.shape[own] == 1 { 0 } else { array.strides[own] })
+            }
             Self::Rows(Some(array)) => array.strides[mode],
             Self::Each(Some(array)) if mode != axis => array.strides[mode - usize::from(mode > axis)],
             Self::Columns(Some(array)) if mode == axis => array.strides[0],
@@ -39,14 +43,19 @@ impl<'a> Operand<'a> {
         }
     }
 
-    /// Whether the elements of a row are contiguous, and start at multiples of 16 bytes.
-    fn is_aligned(self, at: RowArray, rows: usize, columns: usize) -> bool {
-        let (Self::Rows(Some(array)) | Self::Columns(Some(array))) = self else { return true };
+    /// Whether the elements of a row are contiguous, and as many as belong to `vector` elements of
+    /// the first array are at multiples of their size, of 16 bytes at most.
+    fn is_aligned(self, at: RowArray, rows: usize, columns: usize, vector: usize) -> bool {
+        let (Self::Rows(Some(array)) | Self::Columns(Some(array)) | Self::Repeated(Some(array))) = self
+        else {
+            return true;
+        };
         let bytes = array.dtype.bytes() as i64;
+        let align = (vector as i64 * bytes).min(16);
         at.stride.element == 1
-            && (columns as i64 * bytes) % 16 == 0
-            && at.address.is_multiple_of(16)
-            && (rows == 1 || (at.stride.row * bytes) % 16 == 0)
+            && (columns as i64 * bytes) % align == 0
+            && at.address.is_multiple_of(align as u64)
+            && (rows == 1 || (at.stride.row * bytes) % align == 0)
     }
 }
 
@@ -81,6 +90,8 @@ pub struct RowsOf<const N: usize> {
     pub dtype: Dtype,
     /// The arrays of each launch.
     pub launches: Vec<[RowArray; N]>,
+    /// The rows after which [`Operand::Repeated`] arrays repeat.
+    pub period: u32,
     /// Whether all rows are contiguous, and start at and have the length of multiples of 16 bytes.
     pub aligned: bool,
 }
@@ -95,6 +106,25 @@ impl<const N: usize> RowsOf<N> {
     /// # Panics
     /// The first array is left out.
     pub fn new(operation: &'static str, operands: [Operand<'_>; N], axis: usize) -> Result<Self> {
+        Self::of(operation, operands, axis, None)
+    }
+
+    /// As [`RowsOf::new`]; consecutive rows of a launch are those along the last other mode, after
+    /// which [`Operand::Repeated`] arrays repeat.
+    ///
+    /// # Errors
+    /// As for [`RowsOf::new`].
+    pub fn repeated(operation: &'static str, operands: [Operand<'_>; N], axis: usize) -> Result<Self> {
+        let rank = operands[0].array().map_or(0, |first| first.shape.len());
+        Self::of(operation, operands, axis, (0..rank).rfind(|&mode| mode != axis))
+    }
+
+    fn of(
+        operation: &'static str,
+        operands: [Operand<'_>; N],
+        axis: usize,
+        inner: Option<usize>,
+    ) -> Result<Self> {
         let first = operands[0].array().expect("the first array is not optional");
         let (shape, dtype) = (&first.shape, first.dtype);
         let columns = shape[axis];
@@ -102,19 +132,26 @@ impl<const N: usize> RowsOf<N> {
             let detail = format!("rows have {columns} elements, and may have {}; split them", i32::MAX);
             return Err(Error::Unsupported { operation, detail });
         }
+        let stride = |operand: Operand<'_>, mode: usize| operand.stride(mode, axis, shape.len());
         // The other modes, the innermost of the first array last, without those of one element.
         let mut modes: Vec<usize> =
             (0..shape.len()).filter(|&mode| mode != axis && shape[mode] != 1).collect();
-        modes.sort_by_key(|&mode| std::cmp::Reverse(first.strides[mode]));
+        modes.sort_by_key(|&mode| (inner == Some(mode), std::cmp::Reverse(first.strides[mode])));
         // Joined from the innermost on as long as every array has one stride for all.
         let (mut rows, mut strides) = (1usize, [0i64; N]);
         while let Some(&mode) = modes.last() {
-            let along = operands.map(|operand| operand.stride(mode, axis));
-            if rows != 1 && along.iter().zip(strides).any(|(&next, stride)| next != rows as i64 * stride) {
+            let along = operands.map(|operand| stride(operand, mode));
+            let is_joined = |i: usize| match operands[i] {
+                Operand::Repeated(_) => inner == Some(mode) || along[i] == 0,
+                _ => rows == 1 || along[i] == rows as i64 * strides[i],
+            };
+            if !(0..N).all(is_joined) {
                 break;
             }
-            if rows == 1 {
-                strides = along;
+            for (i, operand) in operands.iter().enumerate() {
+                if rows == 1 && !(matches!(operand, Operand::Repeated(_)) && inner != Some(mode)) {
+                    strides[i] = along[i];
+                }
             }
             rows *= shape[mode];
             modes.pop();
@@ -123,7 +160,7 @@ impl<const N: usize> RowsOf<N> {
             address: operands[operand].array().map_or(0, |array| array.address),
             stride: RowStride {
                 row: strides[operand],
-                element: if columns > 1 { operands[operand].stride(axis, axis) } else { 1 },
+                element: if columns > 1 { stride(operands[operand], axis) } else { 1 },
             },
         };
         let mut launches = vec![std::array::from_fn(array)];
@@ -132,22 +169,24 @@ impl<const N: usize> RowsOf<N> {
                 (0..shape[mode]).map(move |index| {
                     std::array::from_fn(|i| {
                         let bytes = operands[i].array().map_or(0, |array| array.dtype.bytes());
-                        let by = index as i64 * operands[i].stride(mode, axis) * bytes as i64;
+                        let by = index as i64 * stride(operands[i], mode) * bytes as i64;
                         RowArray { address: arrays[i].address.wrapping_add_signed(by), ..arrays[i] }
                     })
                 })
             };
             launches = launches.into_iter().flat_map(moved).collect();
         }
+        let vector = 16 / dtype.bytes();
         let is_aligned = |arrays: &[RowArray; N]| {
-            operands.iter().zip(arrays).all(|(operand, array)| operand.is_aligned(*array, rows, columns))
+            operands.iter().zip(arrays).all(|(of, array)| of.is_aligned(*array, rows, columns, vector))
         };
         let aligned = launches.iter().all(is_aligned);
         let rows = u32::try_from(rows).ok().filter(|&rows| rows <= i32::MAX as u32).ok_or_else(|| {
             let detail = format!("{rows} rows, and a launch has at most {}; split the array", i32::MAX);
             Error::Unsupported { operation, detail }
         })?;
-        Ok(Self { rows, columns: columns as u32, dtype, launches, aligned })
+        let period = inner.map_or(1, |mode| shape[mode].max(1) as u32);
+        Ok(Self { rows, columns: columns as u32, dtype, launches, period, aligned })
     }
 
     /// The problem of each launch on a device.

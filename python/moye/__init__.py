@@ -42,15 +42,19 @@ argmax = _FUNCTIONS["argmax"]
 argmin = _FUNCTIONS["argmin"]
 axpby = _FUNCTIONS["axpby"]
 bias_activation = _FUNCTIONS["bias_activation"]
+bincount = _FUNCTIONS["bincount"]
 cast = _FUNCTIONS["cast"]
 cross_entropy = _FUNCTIONS["cross_entropy"]
 cumsum = _FUNCTIONS["cumsum"]
 dequantize = _FUNCTIONS["dequantize"]
+dequantize_int4 = _FUNCTIONS["dequantize_int4"]
 embedding = _FUNCTIONS["embedding"]
 full_like = _FUNCTIONS["full_like"]
 geglu = _FUNCTIONS["geglu"]
+histc = _FUNCTIONS["histc"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
+layer_norm_quantized = _FUNCTIONS["layer_norm_quantized"]
 linear_quantized = _FUNCTIONS["linear_quantized"]
 log_softmax = _FUNCTIONS["log_softmax"]
 log_softmax_backward = _FUNCTIONS["log_softmax_backward"]
@@ -61,9 +65,12 @@ min = _FUNCTIONS["min"]
 norm = _FUNCTIONS["norm"]
 pack_weights = _FUNCTIONS["pack_weights"]
 quantize = _FUNCTIONS["quantize"]
+quantize_int4 = _FUNCTIONS["quantize_int4"]
+quantize_uint4 = _FUNCTIONS["quantize_uint4"]
 relu2glu = _FUNCTIONS["relu2glu"]
 rms_norm = _FUNCTIONS["rms_norm"]
 rms_norm_backward = _FUNCTIONS["rms_norm_backward"]
+rms_norm_quantized = _FUNCTIONS["rms_norm_quantized"]
 rope = _FUNCTIONS["rope"]
 sample = _FUNCTIONS["sample"]
 softmax = _FUNCTIONS["softmax"]
@@ -92,11 +99,13 @@ __all__ = [
     "argmin",
     "axpby",
     "bias_activation",
+    "bincount",
     "cast",
     "copy",
     "cross_entropy",
     "cumsum",
     "dequantize",
+    "dequantize_int4",
     "device_name",
     "draw",
     "embedding",
@@ -104,8 +113,10 @@ __all__ = [
     "explain",
     "full_like",
     "geglu",
+    "histc",
     "layer_norm",
     "layer_norm_backward",
+    "layer_norm_quantized",
     "linear_quantized",
     "log_softmax",
     "log_softmax_backward",
@@ -118,9 +129,12 @@ __all__ = [
     "norm",
     "pack_weights",
     "quantize",
+    "quantize_int4",
+    "quantize_uint4",
     "relu2glu",
     "rms_norm",
     "rms_norm_backward",
+    "rms_norm_quantized",
     "rope",
     "sample",
     "scaled_dot_product_attention",

@@ -230,6 +230,9 @@ def bias_activation(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def bincount(
+    x: A, *, bins: int = 100, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
 def cast(
     x: A, *, dtype: str = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
@@ -265,6 +268,17 @@ def dequantize(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def dequantize_int4(
+    q: A,
+    scales: A,
+    minima: A | None = None,
+    *,
+    group: int = 32,
+    dtype: str = "float32",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def embedding(
     indices: A, weight: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
@@ -277,6 +291,16 @@ def geglu(
     *,
     interleaved: bool = False,
     approximate: str = "none",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def histc(
+    x: A,
+    *,
+    bins: int = 100,
+    low: float = 0.0,
+    high: float = 1.0,
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -306,6 +330,20 @@ def layer_norm_backward(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def layer_norm_quantized(
+    x: A,
+    weight: A | None = None,
+    bias: A | None = None,
+    residual: A | None = None,
+    *,
+    eps: float = 1e-05,
+    dtype: str = "float8_e4m3fn",
+    q: A | None = None,
+    scales: A | None = None,
+    sum: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A]: ...
 def linear_quantized(
     x: A,
     codes: A,
@@ -321,7 +359,17 @@ def linear_quantized(
     stream: int | None = None,
 ) -> A: ...
 def log_softmax(
-    x: A, *, axis: int = -1, scale: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    mask: A | None = None,
+    bias: A | None = None,
+    *,
+    axis: int = -1,
+    scale: float = 1.0,
+    causal: bool = False,
+    offset: int = 0,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def log_softmax_backward(
     y: A,
@@ -367,9 +415,31 @@ def quantize(
     tile_columns: int = 0,
     q: A | None = None,
     scales: A | None = None,
+    transposed: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> tuple[A, A]: ...
+def quantize_int4(
+    x: A,
+    *,
+    group: int = 32,
+    scale_dtype: str = "float16",
+    q: A | None = None,
+    scales: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A]: ...
+def quantize_uint4(
+    x: A,
+    *,
+    group: int = 32,
+    scale_dtype: str = "float16",
+    q: A | None = None,
+    scales: A | None = None,
+    minima: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A, A]: ...
 def relu2glu(
     x: A,
     up: A | None = None,
@@ -402,6 +472,19 @@ def rms_norm_backward(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def rms_norm_quantized(
+    x: A,
+    weight: A | None = None,
+    residual: A | None = None,
+    *,
+    eps: float = 1e-06,
+    dtype: str = "float8_e4m3fn",
+    q: A | None = None,
+    scales: A | None = None,
+    sum: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> tuple[A, A]: ...
 def rope(
     x: A,
     positions: A | None = None,
@@ -431,7 +514,17 @@ def sample(
     stream: int | None = None,
 ) -> A: ...
 def softmax(
-    x: A, *, axis: int = -1, scale: float = 1.0, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    mask: A | None = None,
+    bias: A | None = None,
+    *,
+    axis: int = -1,
+    scale: float = 1.0,
+    causal: bool = False,
+    offset: int = 0,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def softmax_backward(
     y: A,

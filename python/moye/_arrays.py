@@ -210,6 +210,14 @@ def library(array, name):
     )
 
 
+def without_booleans(array):
+    """The array, or booleans as the bytes that they are."""
+    if _torch(array):
+        torch = sys.modules["torch"]
+        return array.view(torch.uint8) if array.dtype is torch.bool else array
+    return array.view("uint8") if _numpy(array) and array.dtype == bool else array
+
+
 def operand(array, name, stream=None):
     """The array as an operand, or None for None."""
     return None if array is None else library(array, name).operand(array, name, stream)

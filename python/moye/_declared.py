@@ -4,7 +4,7 @@ call come from the declaration."""
 import inspect
 
 from . import _moye
-from ._arrays import library, on_device_of, operand
+from ._arrays import library, on_device_of, operand, without_booleans
 
 _INPUTS = ("input", "optional")
 
@@ -34,7 +34,7 @@ def _function(name, summary, operands, options):
         x = given[input_names[0]]
         of = library(x, input_names[0])
         stream = of.stream(x, given["stream"])
-        operands = [operand(given[name], name, stream) for name in input_names]
+        operands = [operand(without_booleans(given[name]), name, stream) for name in input_names]
         chosen = {name: given[name] for name in option_names}
         outs = {name: given[name] for name, _, _ in results}
         new = [name for name in needed if outs[name] is None]

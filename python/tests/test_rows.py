@@ -27,6 +27,33 @@ def test_softmax_is_that_of_float64_along_any_axis(shape, axis, dtype, tolerance
     assert error(moye.log_softmax(x, axis=axis, device="sim"), np.log(reference_softmax(x, axis))) < tolerance
 
 
+def test_a_mask_of_booleans_and_causality_hide_elements_of_softmax():
+    x = np.random.default_rng(7).normal(size=(2, 3, 5, 8)).astype(np.float32)
+    mask = np.arange(8) != 2
+    seen = mask & (np.arange(8) <= np.arange(5)[:, None] + 3)
+    expected = reference_softmax(np.where(seen, x, -np.inf), -1)
+    assert error(moye.softmax(x, mask, causal=True, device="sim"), expected) < 2e-6
+    bias = np.where(seen, 0, -np.inf).astype(np.float32)
+    assert error(moye.softmax(x, bias=bias, device="sim"), expected) < 2e-6
+
+
+def test_groups_of_4_bits_come_back_within_half_a_step():
+    x = np.random.default_rng(8).normal(size=(3, 64)).astype(np.float32)
+    for quantize, minima in ((moye.quantize_int4, ()), (moye.quantize_uint4, (2,))):
+        results = quantize(x, scale_dtype="float32", device="sim")
+        back = moye.dequantize_int4(*results[:2], *(results[i] for i in minima), device="sim")
+        steps = np.repeat(results[1], 32, axis=1)
+        assert results[0].dtype == np.uint8 and (np.abs(back - x) <= 0.501 * steps).all()
+
+
+def test_histograms_are_those_of_numpy():
+    x = np.random.default_rng(9).normal(size=(50, 7)).astype(np.float32)
+    counts = moye.histc(x, bins=16, low=-2, high=2, device="sim")
+    assert (counts == np.histogram(x, 16, (-2, 2))[0]).all()
+    i = np.random.default_rng(10).integers(0, 9, 100)
+    assert (moye.bincount(i, bins=9, device="sim") == np.bincount(i, minlength=9)).all()
+
+
 def test_views_are_read_and_written_where_they_are():
     x = np.random.default_rng(2).normal(size=(6, 64)).astype(np.float32)
     out = np.full((6, 40), 7, np.float32)

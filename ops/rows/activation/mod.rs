@@ -21,7 +21,7 @@ mod host {
     use super::kernel::{self, GatedKernels, GatedPairKernels};
     use super::{call, cases, oracle};
     use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Matrix, MatrixMut, Result, Stream};
+    use moye::{Matrix, MatrixMut};
 
     /// The function of an activation.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,48 +203,36 @@ mod host {
             Self { interleaved: true, ..self.gated() }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if a matrix has another shape,
-        /// [`moye::Error::Unsupported`] for a gate by another activation than SiLU, GELU or the
-        /// squared ReLU, and the errors of [`Device::launch`].
-        pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), y) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Activate::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of the inputs, or reads
-        /// or writes those of `y`.
-        pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            let interleaved = Value::Bool(self.interleaved);
-            let (declaration, options): (_, &[_]) = match (self.gated, self.activation) {
-                (false, activation) => {
-                    (&BIAS_ACTIVATION, &[("activation", Value::Choice(activation.name(), &[]))])
+        crate::runs! {
+            /// Computes it on the default stream of a device.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if a matrix has another shape,
+            /// [`moye::Error::Unsupported`] for a gate by another activation than SiLU, GELU or the
+            /// squared ReLU, and the errors of [`moye::Device::launch`].
+            fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+                let interleaved = Value::Bool(self.interleaved);
+                let (declaration, options): (_, &[_]) = match (self.gated, self.activation) {
+                    (false, activation) => {
+                        (&BIAS_ACTIVATION, &[("activation", Value::Choice(activation.name(), &[]))])
+                    }
+                    (true, Activation::Silu) => (&SWIGLU, &[("interleaved", interleaved)]),
+                    (true, Activation::Relu2) => (&RELU2GLU, &[("interleaved", interleaved)]),
+                    (true, Activation::Gelu) => (&GEGLU, &[("interleaved", interleaved)]),
+                    (true, Activation::GeluTanh) => {
+                        (&GEGLU, &[("interleaved", interleaved), ("approximate", Value::Choice("tanh", &[]))])
+                    }
+                    (true, other) => {
+                        let detail = format!("there is no gate by {other:?}; take Silu, Gelu, GeluTanh or Relu2");
+                        return Err(moye::Error::Unsupported { operation: "activation", detail });
+                    }
+                };
+                let mut call = TypedCall::new(declaration, stream);
+                for (name, value) in options {
+                    call = call.option(name, *value)?;
                 }
-                (true, Activation::Silu) => (&SWIGLU, &[("interleaved", interleaved)]),
-                (true, Activation::Relu2) => (&RELU2GLU, &[("interleaved", interleaved)]),
-                (true, Activation::Gelu) => (&GEGLU, &[("interleaved", interleaved)]),
-                (true, Activation::GeluTanh) => {
-                    (&GEGLU, &[("interleaved", interleaved), ("approximate", Value::Choice("tanh", &[]))])
-                }
-                (true, other) => {
-                    let detail = format!("there is no gate by {other:?}; take Silu, Gelu, GeluTanh or Relu2");
-                    return Err(moye::Error::Unsupported { operation: "activation", detail });
-                }
-            };
-            let mut call = TypedCall::new(declaration, stream);
-            for (name, value) in options {
-                call = call.option(name, *value)?;
+                call.read(&self.x)?.read(self.other.as_ref())?.write(y)?
             }
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read(&self.x)?.read(self.other.as_ref())?.write(y)?.run() }
         }
     }
 }

@@ -12,6 +12,9 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[2, 1100])]),
     Case::new(&[Some(&[2, 9000])]).options(&[("exclusive", Value::Bool(true))]),
     Case::new(&[Some(&[1, 20_011])]),
+    Case::new(&[Some(&[2, 65_003])]).options(&[("exclusive", Value::Bool(true))]),
+    Case::new(&[Some(&[280_000])]),
+    Case::new(&[Some(&[2, 300, 37])]).options(&[("axis", Value::Int(1)), ("exclusive", Value::Bool(true))]),
 ];
 
 /// 64 MB of bf16: rows of a warp, and of a block.
@@ -20,4 +23,6 @@ pub const BENCH: &[Case] = &[
     Case::new(&[Some(&[4096, 8192])]),
     Case::new(&[Some(&[256, 131_072])]),
     Case::new(&[Some(&[128, 262_144])]),
+    Case::new(&[Some(&[1, 1 << 28])]),
+    Case::new(&[Some(&[8192, 8192])]).options(&[("axis", Value::Int(0))]),
 ];

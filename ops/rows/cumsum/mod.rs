@@ -1,6 +1,7 @@
 //! Cumulative sums along an axis, inclusive or exclusive.
 //!
-//! Elements are f32, f16 or bf16, summed in f32 in an order that depends on the shape alone.
+//! Elements are f32, f16 or bf16, summed in f32 in an order that depends on the shape alone. A row
+//! that is long beside the card has a block for each chunk.
 
 pub mod kernel;
 
@@ -20,7 +21,7 @@ mod host {
     use super::kernel::CumsumKernels;
     use super::{call, cases, oracle};
     use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Matrix, MatrixMut, Result, Stream};
+    use moye::{Matrix, MatrixMut};
 
     /// Cumulative sums along an axis.
     pub static CUMSUM: Declaration = Declaration {
@@ -60,8 +61,8 @@ mod host {
     /// let device = Device::sim();
     /// let x = device.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
     /// let mut y = device.alloc_uninit::<f32>(4)?;
-    /// Cumsum::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
-    /// assert_eq!(y.download()?, [1.0, 3.0, 3.0, 7.0]);
+    /// Cumsum::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut MatrixMut::row_major(&mut y, 2,
+    /// 2)?)?; assert_eq!(y.download()?, [1.0, 3.0, 3.0, 7.0]);
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone, Debug)]
@@ -82,28 +83,16 @@ mod host {
             Self { exclusive: true, ..self }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if `y` has another shape, and the errors of
-        /// [`Device::launch`].
-        pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), y) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Cumsum::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of `x`, or reads or
-        /// writes those of `y`.
-        pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            let call = TypedCall::new(&CUMSUM, stream).option("exclusive", Value::Bool(self.exclusive))?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read(&self.x)?.write(y)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if `y` has another shape, and the errors of
+            /// [`moye::Device::launch`].
+            fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+                let call = TypedCall::new(&CUMSUM, stream).option("exclusive", Value::Bool(self.exclusive))?;
+                call.read(&self.x)?.write(y)?
+            }
         }
     }
 }

@@ -20,7 +20,7 @@ pub use host::*;
 mod host {
     use super::{call, cases, oracle};
     use moye::operation::{Declaration, Dtype, OperandOf, Role, TypedCall};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+    use moye::{Element, Matrix, MatrixMut};
 
     /// Rows of a table by indices.
     pub static EMBEDDING: Declaration = Declaration {
@@ -52,8 +52,8 @@ mod host {
     /// let table = device.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?;
     /// let indices = device.upload(&[2i64, 7, 0])?;
     /// let mut out = device.alloc_uninit::<f32>(6)?;
-    /// let rows = Embedding::new(Matrix::row_major(&table, 3, 2)?, Matrix::row_major(&indices, 1, 3)?);
-    /// rows.run(&device, &mut MatrixMut::row_major(&mut out, 3, 2)?)?;
+    /// let rows = Embedding::new(Matrix::row_major(&table, 3, 2)?, Matrix::row_major(&indices, 1,
+    /// 3)?); rows.run(&device, &mut MatrixMut::row_major(&mut out, 3, 2)?)?;
     /// assert_eq!(out.download()?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
     /// # Ok::<(), moye::Error>(())
     /// ```
@@ -69,28 +69,16 @@ mod host {
             Self { table, indices }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if `out` has not a row for each index or elements have
-        /// other types, and the errors of [`Device::launch`].
-        pub fn run(&self, device: &Device, out: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), out) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Embedding::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of the inputs, or reads
-        /// or writes those of `out`.
-        pub unsafe fn run_on(&self, stream: &Stream, out: &mut MatrixMut<'_, T>) -> Result<()> {
-            let call = TypedCall::new(&EMBEDDING, stream).read_row(&self.indices)?.read(&self.table)?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.write(out)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if `out` has not a row for each index or elements
+            /// have other types, and the errors of [`moye::Device::launch`].
+            fn run, run_on(self, stream, out: &mut MatrixMut<'_, T>) {
+                let call = TypedCall::new(&EMBEDDING, stream).read_row(&self.indices)?.read(&self.table)?;
+                call.write(out)?
+            }
         }
     }
 }

@@ -1,19 +1,30 @@
 //! From a call to launches.
 
-use super::kernel::NormKernels;
+use super::kernel::{NormKernels, Strides};
+use crate::code::Code;
 use crate::of_floats;
 use crate::rows::{Operand, RowArray, RowKernel, RowLaunch, RowsOf, expect, last_axis};
-use moye::operation::{ArrayType, Call};
-use moye::{Result, Stream};
+use moye::operation::{ArrayType, Call, Dtype, Options};
+use moye::{Error, Result, Stream};
 use std::marker::PhantomData;
+
+/// What is computed.
+#[derive(Clone, Copy)]
+pub struct Kind {
+    pub name: &'static str,
+    /// Whether the mean is taken off, and there is a bias.
+    pub center: bool,
+    /// Whether the result has 8 bits, and a scale a row.
+    pub quantized: bool,
+}
 
 /// Norms of elements `T`.
 struct Norm<T>(PhantomData<T>);
 
-impl<T: NormKernels> RowKernel<6> for Norm<T> {
+impl<T: NormKernels> RowKernel<7> for Norm<T> {
     const NAME: &'static str = "norm";
-    /// `eps`, and whether the mean is taken off.
-    type Scalars = (u32, bool);
+    /// `eps`, whether the mean is taken off, and the type of 8 bits.
+    type Scalars = (u32, bool, u32);
 
     fn name(instance: usize) -> &'static str {
         T::KERNELS[instance].name()
@@ -21,9 +32,18 @@ impl<T: NormKernels> RowKernel<6> for Norm<T> {
 
     unsafe fn launch(
         on: &RowLaunch<'_>,
-        [x, weight, bias, residual, y, sum]: [RowArray; 6],
-        (eps, center): (u32, bool),
+        [x, weight, bias, residual, y, sum, scales]: [RowArray; 7],
+        (eps, center, code): (u32, bool, u32),
     ) -> Result<()> {
+        let ld = Strides {
+            x: x.stride,
+            weight: weight.stride,
+            bias: bias.stride,
+            residual: residual.stride,
+            y: y.stride,
+            sum: sum.stride,
+            scales: scales.stride,
+        };
         let arguments = (
             x.read(),
             weight.read(),
@@ -31,63 +51,65 @@ impl<T: NormKernels> RowKernel<6> for Norm<T> {
             residual.read(),
             y.write(),
             sum.write(),
+            scales.write(),
             on.rows,
             on.columns,
-            x.stride,
-            weight.stride,
-            bias.stride,
-            residual.stride,
-            y.stride,
-            sum.stride,
+            ld,
             f32::from_bits(eps),
             center,
+            code,
         );
         // SAFETY: the arrays hold the rows.
         unsafe { on.launch(T::KERNELS, arguments) }
     }
 }
 
-const fn name(center: bool) -> &'static str {
-    if center { "layer_norm" } else { "rms_norm" }
-}
-
-/// Element types and shapes of `out` and `sum`. The inputs are x, weight, with `center` bias, and
-/// residual.
-pub fn results(inputs: &[Option<ArrayType>], center: bool) -> Result<Vec<ArrayType>> {
-    let (x, columns) = last_axis(name(center), inputs)?;
-    let names: &[_] = if center { &["weight", "bias", "residual"] } else { &["weight", "residual"] };
+/// Element types and shapes of `out`, if it has 8 bits `scales`, and `sum`. The inputs are x,
+/// weight, with a mean bias, and residual.
+pub fn results(kind: Kind, inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
+    let (x, columns) = last_axis(kind.name, inputs)?;
+    let names: &[_] = if kind.center { &["weight", "bias", "residual"] } else { &["weight", "residual"] };
     for (of, input) in names.iter().zip(&inputs[1..]) {
-        expect(name(center), of, input, if *of == "residual" { x } else { &columns })?;
+        expect(kind.name, of, input, if *of == "residual" { x } else { &columns })?;
     }
-    Ok(vec![x.clone(), x.clone()])
+    if !kind.quantized {
+        return Ok(vec![x.clone(), x.clone()]);
+    }
+    let dtype = options.dtype("dtype");
+    if !Dtype::BYTES.contains(&dtype) {
+        let detail = format!("dtype is {dtype}, and may be int8, float8_e4m3fn or float8_e5m2");
+        return Err(Error::Unsupported { operation: kind.name, detail });
+    }
+    let scales = ArrayType { dtype: Dtype::F32, shape: x.shape[..x.shape.len() - 1].to_vec() };
+    Ok(vec![ArrayType { dtype, shape: x.shape.clone() }, scales, x.clone()])
 }
 
-/// The kernel's arrays: x, weight, bias, residual, out, sum.
-fn rows(call: &Call<'_>, center: bool) -> Result<RowsOf<6>> {
-    let (x, given) = (call.operand(0), |index: usize| call.operands[index].as_ref());
-    let [weight, bias, residual, out, sum] = match center {
-        true => [1, 2, 3, 4, 5].map(given),
-        false => [given(1), None, given(2), given(3), given(4)],
-    };
-    let [weight, bias] = [weight, bias].map(Operand::Columns);
-    let [residual, out, sum] = [residual, out, sum].map(Operand::Rows);
-    let operands = [Operand::Rows(Some(x)), weight, bias, residual, out, sum];
-    RowsOf::new(name(center), operands, x.axis(name(center), -1)?)
+/// The kernel's arrays: x, weight, bias, residual, out, sum, scales.
+fn rows(call: &Call<'_>, kind: Kind) -> Result<RowsOf<7>> {
+    let mut operands = call.operands.iter().map(Option::as_ref);
+    let mut next = |is_there: bool| if is_there { operands.next().flatten() } else { None };
+    let [x, weight, bias, residual, out, scales, sum] =
+        [true, true, kind.center, true, true, kind.quantized, true].map(&mut next);
+    let [x, residual, out, sum] = [x, residual, out, sum].map(Operand::Rows);
+    let operands =
+        [x, Operand::Columns(weight), Operand::Columns(bias), residual, out, sum, Operand::Each(scales)];
+    RowsOf::new(kind.name, operands, call.operand(0).axis(kind.name, -1)?)
 }
 
-/// Computes LayerNorm, or without `center` RMSNorm.
+/// Computes LayerNorm or RMSNorm.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn run(stream: &Stream, call: &Call<'_>, center: bool) -> Result<()> {
-    let (name, rows) = (name(center), rows(call, center)?);
-    let scalars = ((call.options.float("eps") as f32).to_bits(), center);
+pub unsafe fn run(stream: &Stream, call: &Call<'_>, kind: Kind) -> Result<()> {
+    let rows = rows(call, kind)?;
+    let code = if kind.quantized { Code::of(call.options.dtype("dtype")) as u32 } else { 0 };
+    let scalars = ((call.options.float("eps") as f32).to_bits(), kind.center, code);
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    of_floats!(name, rows.dtype, T => unsafe { rows.run::<Norm<T>>(name, stream, |_| scalars) })
+    of_floats!(kind.name, rows.dtype, T => unsafe { rows.run::<Norm<T>>(kind.name, stream, |_| scalars) })
 }
 
 /// The kernel that computes a call.
-pub fn explain(stream: &Stream, call: &Call<'_>, center: bool) -> Result<&'static str> {
-    let (name, rows) = (name(center), rows(call, center)?);
-    of_floats!(name, rows.dtype, T => rows.explain::<Norm<T>>(name, stream))
+pub fn explain(stream: &Stream, call: &Call<'_>, kind: Kind) -> Result<&'static str> {
+    let rows = rows(call, kind)?;
+    of_floats!(kind.name, rows.dtype, T => rows.explain::<Norm<T>>(kind.name, stream))
 }

@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye::operation::{Case, Dtype, Value};
 
 /// With and without weight and residual, rows shorter and longer than each shape of kernels.
 pub const RMS_NORM: &[Case] = &[
@@ -26,6 +26,29 @@ pub const LAYER_NORM: &[Case] = &[
     Case::new(&[Some(&[0, 7]), Some(&[7]), None, None]),
     Case::new(&[Some(&[2, 8200]), Some(&[8200]), None, None]).ranges(&[("x", -1e4, -1e4 + 4.0)]),
     Case::new(&[Some(&[1, 40_000]), Some(&[40_000]), Some(&[40_000]), None]).ranges(&[("x", 1e4, 1e4 + 4.0)]),
+];
+
+const INT8: &[(&str, Value)] = &[("dtype", Value::Dtype(Dtype::I8))];
+
+/// In 8 bits: each type, rows of a warp, a block, clusters, and zeros.
+pub const RMS_NORM_QUANTIZED: &[Case] = &[
+    Case::new(&[Some(&[3, 100]), Some(&[100]), Some(&[3, 100])]),
+    Case::new(&[Some(&[2, 3, 256]), None, None]).options(INT8),
+    Case::new(&[Some(&[2, 1025]), Some(&[1025]), None]).options(&[("dtype", Value::Dtype(Dtype::E5m2))]),
+    Case::new(&[Some(&[3, 40]), None, None]).ranges(&[("x", 0.0, 0.0)]),
+    Case::new(&[Some(&[1, 40_000]), None, None]),
+];
+
+/// The same with a mean, which moves the elements of clusters' blocks.
+pub const LAYER_NORM_QUANTIZED: &[Case] = &[
+    Case::new(&[Some(&[3, 100]), Some(&[100]), Some(&[100]), Some(&[3, 100])]).options(INT8),
+    Case::new(&[Some(&[1, 40_000]), None, None, None]).ranges(&[("x", 1e4, 1e4 + 4.0)]),
+];
+
+/// Activations of a model in 8 bits.
+pub const BENCH_QUANTIZED: &[Case] = &[
+    Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), None]),
+    Case::new(&[Some(&[16_384, 4096]), Some(&[4096]), None]).options(INT8),
 ];
 
 /// 64 MB and more of bf16.

@@ -1,17 +1,40 @@
 //! RMSNorm and LayerNorm: each row is read once, into registers, and written once.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
+use crate::code::{encode, scale_of};
 use moye_device::algorithm::*;
 use moye_device::prelude::*;
+
+/// The strides of the arrays.
+#[derive(Clone, Copy, KernelParam)]
+#[repr(C)]
+pub struct Strides {
+    /// Strides of x.
+    pub x: RowStride,
+    /// Strides of the weight, between elements alone.
+    pub weight: RowStride,
+    /// Strides of the bias, between elements alone.
+    pub bias: RowStride,
+    /// Strides of the residual.
+    pub residual: RowStride,
+    /// Strides of the result.
+    pub y: RowStride,
+    /// Strides of the sum.
+    pub sum: RowStride,
+    /// Strides of the scales, between rows alone.
+    pub scales: RowStride,
+}
 
 /// `h = x + residual`; `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias` along rows
 /// with `center`, else `y = h / sqrt(mean(h^2) + eps) * weight + bias`; a block for each `C::ROWS`
 /// rows, or a cluster for each row. Without `residual`, `weight` or `bias` their address is 0. `h`
-/// is written to `sum` unless its address is 0.
+/// is written to `sum` unless its address is 0. With `scales` (address not 0), `y` holds elements
+/// of 8 bits of type `code`, divided by the scale of their row, which makes its greatest magnitude
+/// the greatest value of the type.
 ///
 /// # Safety
-/// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `ld[x, r, y, s]` apart; `weight`
-/// and `bias` hold `n`, `ld[w, b]` apart. Rows, `weight` and `bias` are aligned to `C::ALIGN`
+/// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `weight` and `bias` `n` elements,
+/// and `scales` `m`, at the strides `ld`. Rows, `weight` and `bias` are aligned to `C::ALIGN`
 /// bytes, and `n` is at most `C::COLUMNS`, times the blocks of a cluster. What is written is the
 /// same as, or disjoint from, each of the others.
 #[kernel(
@@ -19,7 +42,7 @@ use moye_device::prelude::*;
     shared = (scratch: SharedArray<f32, RowScratch>),
     instances = norm<
         f32 | f16 | bf16,
-        Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
+        Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
@@ -34,30 +57,27 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
     residual: Global<T>,
     y: GlobalMut<T>,
     sum: GlobalMut<T>,
+    scales: GlobalMut<f32>,
     m: u32,
     n: u32,
-    ldx: RowStride,
-    ldw: RowStride,
-    ldb: RowStride,
-    ldr: RowStride,
-    ldy: RowStride,
-    lds: RowStride,
+    ld: Strides,
     eps: f32,
     center: bool,
+    code: u32,
 ) where
     f32: Convert<T>,
 {
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
-    let (gX, gY) = (team.rows(x, (m, n), ldx), team.rows(y, (m, n), ldy)); // (BLK_M, BLK_N)
+    let gX = team.rows(x, (m, n), ld.x); // (BLK_M, BLK_N)
     let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
     let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
     if residual.address() != 0 {
-        let gR = team.rows(residual, (m, n), ldr); // (BLK_M, BLK_N)
+        let gR = team.rows(residual, (m, n), ld.residual); // (BLK_M, BLK_N)
         team.apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
     }
     if sum.address() != 0 {
-        let gS = team.rows(sum, (m, n), lds); // (BLK_M, BLK_N)
+        let gS = team.rows(sum, (m, n), ld.sum); // (BLK_M, BLK_N)
         team.store(&tXrX, &load.partition_d(gS));
     }
     // For the block alone: the values of a cluster's blocks are exchanged at once.
@@ -85,16 +105,30 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
     if C::Blocks::CLUSTER {
         let moved = (means[0] - first) + (means[1] - rest);
         tXrX.apply(|x| x + moved);
+        team.fill_outside(&mut tXrX, &tXgX, 0.0);
     }
     let scale = math::fast::rsqrt(squares / n as f32 + eps);
     tXrX.apply(|x| x * scale);
     if weight.address() != 0 {
-        let gW = team.rows(weight, (m, n), ldw); // (BLK_M, BLK_N), of equal rows
+        let gW = team.rows(weight, (m, n), ld.weight); // (BLK_M, BLK_N), of equal rows
         team.apply_loaded(&mut tXrX, &load.partition_s(gW), |x, w| x * w);
     }
     if bias.address() != 0 {
-        let gB = team.rows(bias, (m, n), ldb); // (BLK_M, BLK_N), of equal rows
+        let gB = team.rows(bias, (m, n), ld.bias); // (BLK_M, BLK_N), of equal rows
         team.apply_loaded(&mut tXrX, &load.partition_s(gB), f32::add);
     }
-    team.store(&tXrX, &load.partition_d(gY));
+    if scales.address() == 0 {
+        let gY = team.rows(y, (m, n), ld.y); // (BLK_M, BLK_N)
+        return team.store(&tXrX, &load.partition_d(gY));
+    }
+    // Out of bounds it is 0, or NaN, which is no maximum.
+    let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)
+    let (scale, inverse) = scale_of(code, team.reduce(amax, f32::max)[0]);
+    if let Some(row) = team.leader().filter(|&row| row < m) {
+        scales.write(i64::from(row) * ld.scales.row, scale);
+    }
+    tXrX.apply(|x| x * inverse);
+    let store = RowCopyWith::<u8, T, C>::get_slice(thread_idx().x);
+    let gQ = team.rows(y.cast::<u8>(), (m, n), ld.y); // (BLK_M, BLK_N)
+    team.store_bytes(&tXrX, &store.partition_d(gQ), |values| encode(code, values));
 }

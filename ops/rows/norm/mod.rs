@@ -4,6 +4,9 @@
 //! `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias`. Elements are f32, f16 or bf16,
 //! computed in f32; the variance is that of the deviations from the mean, which are exact to the
 //! last bits however large the mean is. The sum `h` is kept in `sum`, if a call has it.
+//!
+//! The quantised forms write int8, e4m3 or e5m2 and a scale a row, with the rules of `quantize`,
+//! from the f32 values of the row.
 
 pub mod kernel;
 
@@ -19,10 +22,11 @@ pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
+    use super::call::{self, Kind};
     use super::kernel::NormKernels;
-    use super::{call, cases, oracle};
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Error, Matrix, MatrixMut, Result, Stream};
+    use super::{cases, oracle};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
+    use moye::{Device, Element, Error, Matrix, MatrixMut, Result, Stream};
 
     const X: OperandOf =
         OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
@@ -35,46 +39,87 @@ mod host {
     const SUM: OperandOf =
         OperandOf::new(Role::OptionalResult, "sum", "x + residual, of the shape and type of x");
 
+    const Q: OperandOf =
+        OperandOf::new(Role::Result, "q", "the result in 8 bits, of the shape of x").of(Dtype::BYTES);
+    const SCALES: OperandOf =
+        OperandOf::new(Role::Result, "scales", "float32, one of each row").of(&[Dtype::F32]);
+    const EPS: OptionOf =
+        OptionOf { name: "eps", about: "added to the mean of the squares", default: Value::Float(1e-6) };
+    const EPS_OF_LAYER: OptionOf =
+        OptionOf { name: "eps", about: "added to the variance", default: Value::Float(1e-5) };
+    const DTYPE: OptionOf = OptionOf {
+        name: "dtype",
+        about: "the type of q: int8, float8_e4m3fn or float8_e5m2",
+        default: Value::Dtype(Dtype::E4m3),
+    };
+
+    /// The functions of a declaration of a kind.
+    macro_rules! declared {
+        ($kind:ident, $rest:expr, { $($field:ident: $value:expr),* $(,)? }) => {
+            Declaration {
+                name: $kind.name,
+                $($field: $value,)*
+                results: |inputs, options| call::results($kind, inputs, options),
+                // SAFETY: the same contract.
+                run: |stream, call| unsafe { call::run(stream, call, $kind) },
+                explain: |stream, call| call::explain(stream, call, $kind),
+                reference: |inputs, options| oracle::norm(inputs, options, $kind),
+                ..$rest
+            }
+        };
+    }
+    const RMS: Kind = Kind { name: "rms_norm", center: false, quantized: false };
+    const RMS_QUANTIZED: Kind = Kind { name: "rms_norm_quantized", quantized: true, ..RMS };
+    const LAYER: Kind = Kind { name: "layer_norm", center: true, quantized: false };
+    const LAYER_QUANTIZED: Kind = Kind { name: "layer_norm_quantized", quantized: true, ..LAYER };
+
     /// RMSNorm along the last axis.
     pub static RMS_NORM: Declaration = Declaration {
-        name: "rms_norm",
+        name: RMS.name,
         summary: "x, with the residual added, divided by the root of the mean of its squares along the last axis",
         operands: &[X, WEIGHT, RESIDUAL, OUT, SUM],
-        options: &[OptionOf {
-            name: "eps",
-            about: "added to the mean of the squares",
-            default: Value::Float(1e-6),
-        }],
-        results: |inputs, _| call::results(inputs, false),
+        options: &[EPS],
+        results: |inputs, options| call::results(RMS, inputs, options),
         // SAFETY: the same contract.
-        run: |stream, call| unsafe { call::run(stream, call, false) },
-        explain: |stream, call| call::explain(stream, call, false),
-        reference: |inputs, options| oracle::norm(inputs, options, false),
+        run: |stream, call| unsafe { call::run(stream, call, RMS) },
+        explain: |stream, call| call::explain(stream, call, RMS),
+        reference: |inputs, options| oracle::norm(inputs, options, RMS),
         tolerance: oracle::tolerance,
         cases: cases::RMS_NORM,
         bench: cases::BENCH_RMS_NORM,
     };
 
+    /// RMSNorm along the last axis in 8 bits, with a scale a row.
+    pub static RMS_NORM_QUANTIZED: Declaration = declared!(RMS_QUANTIZED, RMS_NORM, {
+        summary: "rms_norm in 8 bits, with a scale that makes the magnitude of a row the greatest value of the type",
+        operands: &[X, WEIGHT, RESIDUAL, Q, SCALES, SUM],
+        options: &[EPS, DTYPE],
+        cases: cases::RMS_NORM_QUANTIZED,
+        bench: cases::BENCH_QUANTIZED,
+    });
+
     /// LayerNorm along the last axis.
-    pub static LAYER_NORM: Declaration = Declaration {
-        name: "layer_norm",
+    pub static LAYER_NORM: Declaration = declared!(LAYER, RMS_NORM, {
         summary: "x, with the residual added, less its mean along the last axis, divided by its standard deviation",
         operands: &[X, WEIGHT, BIAS, RESIDUAL, OUT, SUM],
-        options: &[OptionOf { name: "eps", about: "added to the variance", default: Value::Float(1e-5) }],
-        results: |inputs, _| call::results(inputs, true),
-        // SAFETY: the same contract.
-        run: |stream, call| unsafe { call::run(stream, call, true) },
-        explain: |stream, call| call::explain(stream, call, true),
-        reference: |inputs, options| oracle::norm(inputs, options, true),
-        tolerance: oracle::tolerance,
+        options: &[EPS_OF_LAYER],
         cases: cases::LAYER_NORM,
         bench: cases::BENCH_LAYER_NORM,
-    };
+    });
+
+    /// LayerNorm along the last axis in 8 bits, with a scale a row.
+    pub static LAYER_NORM_QUANTIZED: Declaration = declared!(LAYER_QUANTIZED, RMS_NORM, {
+        summary: "layer_norm in 8 bits, with a scale that makes the magnitude of a row the greatest value of the type",
+        operands: &[X, WEIGHT, BIAS, RESIDUAL, Q, SCALES, SUM],
+        options: &[EPS_OF_LAYER, DTYPE],
+        cases: cases::LAYER_NORM_QUANTIZED,
+        bench: &[],
+    });
 
     /// RMSNorm or LayerNorm of the rows of a matrix.
     ///
     /// ```
-    /// use moye::{Device, Error, Matrix, MatrixMut};
+    /// use moye::{Device, Element, Error, Matrix, MatrixMut};
     /// use moye_rows::norm::Norm;
     ///
     /// let device = Device::sim();
@@ -159,6 +204,48 @@ mod host {
             sum: Option<&mut MatrixMut<'_, T>>,
         ) -> Result<()> {
             let declaration = if self.center { &LAYER_NORM } else { &RMS_NORM };
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { self.call(declaration, stream)?.write(y)?.write(sum)?.run() }
+        }
+
+        /// Computes it on the default stream of a device in 8 bits, i8, e4m3 or e5m2, with a column
+        /// of scales.
+        ///
+        /// # Errors
+        /// As for [`Norm::run`].
+        pub fn run_quantized<Q: Element>(
+            &self,
+            device: &Device,
+            q: &mut MatrixMut<'_, Q>,
+            scales: &mut MatrixMut<'_, f32>,
+        ) -> Result<()> {
+            // SAFETY: the default stream runs its work in order.
+            unsafe { self.run_quantized_on(&device.default_stream(), q, scales, None) }
+        }
+
+        /// Computes it on a stream in 8 bits, and writes `x + residual` to `sum`.
+        ///
+        /// # Errors
+        /// As for [`Norm::run`].
+        ///
+        /// # Safety
+        /// Same contract as [`Norm::run_on`].
+        pub unsafe fn run_quantized_on<Q: Element>(
+            &self,
+            stream: &Stream,
+            q: &mut MatrixMut<'_, Q>,
+            scales: &mut MatrixMut<'_, f32>,
+            sum: Option<&mut MatrixMut<'_, T>>,
+        ) -> Result<()> {
+            let declaration = if self.center { &LAYER_NORM_QUANTIZED } else { &RMS_NORM_QUANTIZED };
+            let dtype = Array::of_mut(declaration.name, q)?.dtype;
+            let call = self.call(declaration, stream)?.option("dtype", Value::Dtype(dtype))?;
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.write(q)?.write(scales)?.drop_mode(1).write(sum)?.run() }
+        }
+
+        /// A call with what is read.
+        fn call<'s>(&self, declaration: &'static Declaration, stream: &'s Stream) -> Result<TypedCall<'s>> {
             let mut call = TypedCall::new(declaration, stream)
                 .option("eps", Value::Float(self.eps.into()))?
                 .read(&self.x)?
@@ -169,8 +256,7 @@ mod host {
                 let detail = "it has no bias; leave it out, or use Norm::layer".to_owned();
                 return Err(Error::Unsupported { operation: declaration.name, detail });
             }
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read(self.residual.as_ref())?.write(y)?.write(sum)?.run() }
+            call.read(self.residual.as_ref())
         }
     }
 }

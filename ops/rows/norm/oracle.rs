@@ -1,10 +1,13 @@
 //! RMSNorm and LayerNorm in float64.
 
+use super::call::Kind;
+use crate::code::{Code, scale_of};
 use moye::operation::{ArrayType, Dtype, Options};
 
-/// The result, and the sum of x and the residual. The inputs are x, weight, with `center` bias, and
-/// residual.
-pub fn norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, center: bool) -> Vec<Vec<f64>> {
+/// The result, of 8 bits its scales, and the sum of x and the residual. The inputs are x, weight,
+/// with a mean bias, and residual.
+pub fn norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, kind: Kind) -> Vec<Vec<f64>> {
+    let center = kind.center;
     let values = |index: usize| inputs[index].as_ref().map(|(_, values)| values);
     let (ty, x) = inputs[0].as_ref().expect("x is not optional");
     let (weight, bias) = (values(1), if center { values(2) } else { None });
@@ -22,10 +25,26 @@ pub fn norm(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options, center:
             y[at] = (sum[at] - mid) * factor + bias.map_or(0.0, |bias| bias[column]);
         }
     });
-    vec![y, sum]
+    if !kind.quantized {
+        return vec![y, sum];
+    }
+    let (code, mut scales) = (Code::of(options.dtype("dtype")), Vec::new());
+    crate::each_row(&ty.shape, -1, |row| {
+        let amax = row.iter().fold(0.0f32, |max, &at| max.max((y[at] as f32).abs()));
+        let (scale, inverse) = scale_of(code as u32, amax);
+        scales.push(scale.into());
+        for &at in row {
+            y[at] = code.nearest(y[at] as f32 * inverse);
+        }
+    });
+    vec![y, scales, sum]
 }
 
-/// Half a unit of the last place of the result's type, and the error of `rsqrt.approx` in f32.
+/// Half a unit of the last place of the result's type, and the error of `rsqrt.approx` in f32, by
+/// which elements of 8 bits seldom become their neighbours.
 pub fn tolerance(dtype: Dtype) -> f64 {
+    if Dtype::BYTES.contains(&dtype) {
+        return 5e-3;
+    }
     crate::rounding(dtype).max(1e-6)
 }

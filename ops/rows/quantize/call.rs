@@ -1,85 +1,67 @@
 //! From a call to launches.
 
-use super::kernel::{self, Code, DequantizeKernels, QuantizeKernels, Step, THREADS, Tiles};
-use crate::groups::{self, Mode};
+use super::kernel::{HELD, QuantizeKernels, QuantizeRowsKernels, SIDE, Step, THREADS, quantize_transpose};
+use crate::code::Code;
+use crate::groups::{One, OneKernel};
 use crate::of_floats;
 use crate::place::Place;
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options, Workspace};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
+use crate::plan::{self, Shape};
+use crate::rows::{Operand, RowArray, RowKernel, RowLaunch, RowsOf};
+use crate::tiles::{Arguments, Problem, TileOf, problem, scales_of, tile_of, unsupported};
+use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Options, Workspace};
+use moye::{Grid, Result, Stream};
 use moye_device::memory::{Global, GlobalMut};
 use std::marker::PhantomData;
 
-/// The tiles with a scale: rows and columns, `None` for all of them.
-pub type TileOf = (Option<usize>, Option<usize>);
+pub const NAME: &str = "quantize";
 
-/// The most tiles of a group whose elements share one scale.
+/// The most tiles of matrices whose elements share one scale.
 const MAGNITUDES: u32 = 1024;
-/// Elements that the threads of a block hold.
-const HELD: u32 = THREADS * kernel::HELD as u32 * 8;
 
-/// The matrices of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Problem {
-    tiles: Tiles,
-    matrices: u32,
-    /// Whether all tiles have one scale.
-    is_one: bool,
-}
+/// Rows of elements `T`.
+struct QuantizeRows<T>(PhantomData<T>);
 
-/// Addresses and strides: of the floats, of the 8-bit elements, of the scales.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Arguments {
-    addresses: [u64; 3],
-    /// The address of the tiles' magnitudes if all have one scale.
-    magnitudes: u64,
-    strides: [Place; 3],
-}
+impl<T: QuantizeRowsKernels> RowKernel<3> for QuantizeRows<T> {
+    const NAME: &'static str = NAME;
+    const SHAPES: &'static [Shape] = plan::SHAPES_OF_BYTES;
+    /// The type.
+    type Scalars = u32;
 
-impl Problem {
-    /// The tiles of the elements that share one scale with all others.
-    const fn magnitudes(&self) -> u32 {
-        self.tiles.count().1 * self.matrices
+    fn name(instance: usize) -> &'static str {
+        T::KERNELS[instance].name()
+    }
+
+    unsafe fn launch(on: &RowLaunch<'_>, [x, q, scales]: [RowArray; 3], code: u32) -> Result<()> {
+        let (m, n) = (on.rows, on.columns);
+        let arguments = (x.read(), q.write(), scales.write(), m, n, x.stride, q.stride, scales.stride, code);
+        // SAFETY: the arrays hold the rows.
+        unsafe { on.launch(T::KERNELS, arguments) }
     }
 }
 
-/// Quantisation of elements `T`.
+/// Tiles of elements `T`; the call has the address of the magnitudes of tiles that share a scale.
 struct Quantize<T>(PhantomData<T>);
 
-impl<T: QuantizeKernels> Operation for Quantize<T> {
+impl<T: QuantizeKernels> OneKernel for Quantize<T> {
     type Problem = Problem;
-    type Plan = ();
-    type Call = Arguments;
-    const NAME: &'static str = "quantize";
+    type Call = (Arguments, u64);
+    const NAME: &'static str = NAME;
 
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn candidates(_: &Problem, _: &Rates) -> Vec<()> {
-        vec![()]
-    }
-
-    fn cost(_: &(), _: &Problem, _: &Rates) -> f64 {
-        0.0
-    }
-
-    fn kernel(_: &()) -> &'static str {
+    fn kernel() -> &'static str {
         T::KERNELS[0].name()
     }
 
-    unsafe fn launch(_: &(), problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let ([x, q, scales], [of_x, of_q, of_scales]) = (call.addresses, call.strides);
-        let tiles = problem.tiles;
-        let blocks = tiles.count().1.div_ceil(THREADS / tiles.threads);
+    unsafe fn launch(problem: &Problem, call: &(Arguments, u64), on: &Launcher<'_>) -> Result<()> {
+        let (Arguments { addresses: [x, q, scales], places: [of_x, of_q, of_scales] }, magnitudes) = *call;
         let launch = |step: Step| {
             let (x, q) = (Global::from_address(x), GlobalMut::from_address(q));
-            let (scales, magnitudes) =
-                (GlobalMut::from_address(scales), GlobalMut::from_address(call.magnitudes));
-            let arguments = (x, q, scales, magnitudes, tiles, step as u32, of_x, of_q, of_scales);
+            let [scales, magnitudes] = [scales, magnitudes].map(GlobalMut::from_address);
+            let arguments = (x, q, scales, magnitudes, problem.tiles, step as u32, of_x, of_q, of_scales);
+            let grid = Grid::new((problem.tiles.count().1, problem.matrices), THREADS);
             // SAFETY: the caller's contract; the workspace holds the magnitudes.
-            unsafe { on.launch(&T::KERNELS[0], Grid::new((blocks, problem.matrices), THREADS), arguments) }
+            unsafe { on.launch(&T::KERNELS[0], grid, arguments) }
         };
-        if !problem.is_one {
+        if magnitudes == 0 {
             return launch(Step::Tile);
         }
         launch(Step::Magnitudes)?;
@@ -87,228 +69,177 @@ impl<T: QuantizeKernels> Operation for Quantize<T> {
     }
 }
 
-/// Dequantisation to elements `T`.
-struct Dequantize<T>(PhantomData<T>);
+/// The transpose of matrices of bytes.
+struct Transposed;
 
-impl<T: DequantizeKernels> Operation for Dequantize<T> {
-    type Problem = Problem;
-    type Plan = ();
-    type Call = Arguments;
-    const NAME: &'static str = "dequantize";
+/// Rows, columns, and matrices.
+type Extents = [u32; 3];
 
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
+impl OneKernel for Transposed {
+    type Problem = Extents;
+    /// The address, and the strides, of the matrices and of their transposes; and whether four
+    /// bytes of a row are a word.
+    type Call = ([u64; 2], [Place; 2], [bool; 2]);
+    const NAME: &'static str = NAME;
+
+    fn kernel() -> &'static str {
+        quantize_transpose.name()
     }
 
-    fn candidates(_: &Problem, _: &Rates) -> Vec<()> {
-        vec![()]
-    }
-
-    fn cost(_: &(), _: &Problem, _: &Rates) -> f64 {
-        0.0
-    }
-
-    fn kernel(_: &()) -> &'static str {
-        T::KERNELS[0].name()
-    }
-
-    unsafe fn launch(_: &(), problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let ([y, q, scales], [of_y, of_q, of_scales]) = (call.addresses, call.strides);
-        let vectors = problem.tiles.columns.div_ceil(16 / size_of::<T>() as u32) * problem.tiles.rows;
-        let (q, scales, y) =
-            (Global::from_address(q), Global::from_address(scales), GlobalMut::from_address(y));
-        let arguments = (q, scales, y, problem.tiles, of_q, of_scales, of_y);
-        let grid = Grid::new((vectors.div_ceil(THREADS), problem.matrices), THREADS);
-        // SAFETY: the arrays hold the problem's elements; the grid has all of them.
-        unsafe { on.launch(&T::KERNELS[0], grid, arguments) }
-    }
-}
-
-fn unsupported<T>(name: &'static str, detail: String) -> Result<T> {
-    Err(Error::Unsupported { operation: name, detail })
-}
-
-/// The tile of the options `tile_rows` and `tile_columns`, of which 0 is all.
-pub fn tile_of(name: &'static str, options: &Options) -> Result<TileOf> {
-    let [rows, columns] = ["tile_rows", "tile_columns"].map(|name| options.int(name));
-    let given = |extent: i64| (extent != 0).then_some(extent as usize);
-    match (rows, columns) {
-        (0, 0) | (1, 0 | 128) | (128, 128) => Ok((given(rows), given(columns))),
-        _ => unsupported(
-            name,
-            format!(
-                "tiles are {rows} x {columns}, and may be 0 x 0 (all), 1 x 0 (a row), 1 x 128 or 128 x 128"
-            ),
-        ),
-    }
-}
-
-/// The shape of the scales of an array, with tiles of the last two axes.
-pub fn scales_of(name: &'static str, shape: &[usize], (rows, columns): TileOf) -> Result<Vec<usize>> {
-    let axes = if rows.is_some_and(|rows| rows > 1) { 2 } else { 1 };
-    if shape.len() < axes {
-        return unsupported(name, format!("x has shape {shape:?}, and must have {axes} axes or more"));
-    }
-    let (Some(rows), mut scales) = (rows, shape.to_vec()) else { return Ok(Vec::new()) };
-    match columns {
-        Some(columns) => {
-            *scales.last_mut().expect("checked: it has an axis") = shape[shape.len() - 1].div_ceil(columns)
+    unsafe fn launch(
+        &[rows, columns, matrices]: &Extents,
+        call: &Self::Call,
+        on: &Launcher<'_>,
+    ) -> Result<()> {
+        let ([q, to], [of_q, of_to], aligned) = *call;
+        let (q, to) = (Global::from_address(q), GlobalMut::from_address(to));
+        let grid = Grid::new((columns.div_ceil(SIDE), rows.div_ceil(SIDE), matrices), THREADS);
+        // SAFETY: the caller's contract; the grid has all tiles.
+        unsafe {
+            on.launch(&quantize_transpose, grid, (q, to, rows, columns, of_q, of_to, aligned[0], aligned[1]))
         }
-        None => _ = scales.pop(),
     }
-    if axes == 2 {
-        scales[shape.len() - 2] = shape[shape.len() - 2].div_ceil(rows);
-    }
-    Ok(scales)
 }
 
-/// Element types and shapes of the results of quantisation.
-pub fn quantized(
-    name: &'static str,
-    inputs: &[Option<ArrayType>],
-    options: &Options,
-) -> Result<Vec<ArrayType>> {
+/// Element types and shapes of the results.
+pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
     let shape = inputs[0].clone().expect("checked: x is not optional").shape;
     let dtype = options.dtype("dtype");
     if !Dtype::BYTES.contains(&dtype) {
-        return unsupported(name, format!("dtype is {dtype}, and may be int8, float8_e4m3fn or float8_e5m2"));
+        return unsupported(NAME, format!("dtype is {dtype}, and may be int8, float8_e4m3fn or float8_e5m2"));
     }
-    let scales = ArrayType { dtype: Dtype::F32, shape: scales_of(name, &shape, tile_of(name, options)?)? };
-    Ok(vec![ArrayType { dtype, shape }, scales])
+    let scales = ArrayType { dtype: Dtype::F32, shape: scales_of(NAME, &shape, tile_of(NAME, options)?)? };
+    let mut transposed = shape.clone();
+    if let [.., rows, columns] = transposed.as_mut_slice() {
+        std::mem::swap(rows, columns);
+    }
+    Ok(vec![ArrayType { dtype, shape }, scales, ArrayType { dtype, shape: transposed }])
 }
 
-/// The tile that scales of a shape are of.
-pub fn tile_of_scales(name: &'static str, shape: &[usize], scales: &[usize]) -> Result<TileOf> {
-    let tiles = [(None, None), (Some(1), None), (Some(1), Some(128)), (Some(128), Some(128))];
-    let found = tiles.into_iter().find(|&tile| scales_of(name, shape, tile).is_ok_and(|of| of == scales));
-    found.ok_or_else(|| Error::ShapeMismatch {
-        operation: name,
-        detail: format!(
-            "scales have shape {scales:?}, which is that of no tiles of an array of shape {shape:?}"
-        ),
-    })
-}
-
-/// Element type and shape of the result of dequantisation.
-pub fn dequantized(
-    name: &'static str,
-    inputs: &[Option<ArrayType>],
-    options: &Options,
-) -> Result<Vec<ArrayType>> {
-    let [q, scales] = [0, 1].map(|index| inputs[index].clone().expect("checked: it is not optional"));
-    tile_of_scales(name, &q.shape, &scales.shape)?;
-    let dtype = crate::float_option(name, options, "dtype")?;
-    Ok(vec![ArrayType { dtype, shape: q.shape }])
-}
-
-/// The problem of floats, 8-bit elements and scales.
-fn problem(name: &'static str, arrays: [&Array; 3], tile: TileOf) -> Result<(Problem, Arguments)> {
-    let [x, q, scales] = arrays;
-    let rank = x.shape.len();
-    let (is_one, by_rows) = (tile.0.is_none(), tile.0.is_some_and(|rows| rows > 1));
-    // The stride of a mode in each array; scales have no last mode if a row has one.
-    let stride = |mode: usize| {
-        let of_scales = if is_one { 0 } else { scales.strides.get(mode).copied().unwrap_or(0) };
-        [x.strides[mode], q.strides[mode], of_scales]
+/// The rows that have a scale, if kernels hold them.
+fn rows(x: &Array, q: &Array, scales: &Array, tile: TileOf) -> Option<RowsOf<3>> {
+    let last = x.shape.len().checked_sub(1)?;
+    let block = match tile {
+        (Some(1), None) => x.shape[last],
+        (Some(1), Some(block)) if x.shape[last].is_multiple_of(block) => block,
+        _ => return None,
     };
-    let (columns, last) = (x.shape[rank - 1], stride(rank - 1));
-    let others = if by_rows { rank - 2 } else { rank - 1 };
-    let modes: Vec<Mode<3>> = (0..others).map(|mode| (x.shape[mode], stride(mode))).collect();
-    let [mut matrices, mut rows] = groups::groups_and_rows(name, x, groups::joined(modes))?;
-    if by_rows {
-        if matrices.0 > 1 {
-            return unsupported(
-                name,
-                format!("x has strides {:?}, which join no matrices; copy it", x.strides),
-            );
+    // A mode of blocks, whose elements are the last mode.
+    let blocks = |array: &Array| {
+        let mut array = array.clone();
+        if tile.1.is_some() {
+            let stride = array.strides[last];
+            array.shape.splice(last.., [array.shape[last] / block, block]);
+            array.strides.splice(last.., [stride * block as i64, stride]);
         }
-        matrices = rows;
-        rows = (x.shape[rank - 2] as u32, stride(rank - 2));
-    }
-    if x.elements() > i32::MAX as usize || matrices.0 > moye::MAX_BLOCKS[1] {
-        return unsupported(
-            name,
-            format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX),
-        );
-    }
-    let vector = 16 / x.dtype.bytes();
-    let is_aligned = |array: &Array, i: usize, bytes: i64| {
-        let far = |extent: u32, stride: i64| extent == 1 || stride * array.dtype.bytes() as i64 % bytes == 0;
-        array.address.is_multiple_of(bytes as u64)
-            && (last[i] == 1 || columns == 1)
-            && far(rows.0, rows.1[i])
-            && far(matrices.0, matrices.1[i])
+        array
     };
-    let aligned = columns.is_multiple_of(vector) && is_aligned(x, 0, 16) && is_aligned(q, 1, vector as i64);
-    let columns = columns as u32;
-    let (tile_rows, tile_columns) = match tile {
-        (Some(rows), columns_of) => (rows as u32, columns_of.map_or(columns, |of| of as u32)),
-        // Tiles that blocks hold, or larger ones if there were too many.
-        (None, _) => {
-            let most = (MAGNITUDES / matrices.0).max(1);
-            let tile_columns = columns.min(HELD.max(columns.div_ceil(most).next_multiple_of(16)));
-            let rows_of_tiles = (most / columns.div_ceil(tile_columns)).max(1);
-            (rows.0.div_ceil(rows_of_tiles).max((HELD / tile_columns).min(rows.0)), tile_columns)
-        }
-    };
-    let threads = match (tile_rows * tile_columns).div_ceil(vector as u32) {
-        0..=16 => 16,
-        17..=64 => 32,
-        _ => THREADS,
-    };
-    let code = match q.dtype {
-        Dtype::I8 => Code::I8,
-        Dtype::E4m3 => Code::E4m3,
-        _ => Code::E5m2,
-    };
-    let tiles = Tiles { rows: rows.0, columns, tile_rows, tile_columns, threads, code: code as u32, aligned };
-    let strides = [0, 1, 2].map(|i| Place { group: matrices.1[i], row: rows.1[i], element: last[i] });
-    let arguments = Arguments { addresses: arrays.map(|array| array.address), magnitudes: 0, strides };
-    Ok((Problem { tiles, matrices: matrices.0, is_one }, arguments))
+    let (x, q) = (blocks(x), blocks(q));
+    let operands = [Operand::Rows(Some(&x)), Operand::Rows(Some(&q)), Operand::Each(Some(scales))];
+    let rows = RowsOf::new(NAME, operands, x.shape.len() - 1).ok()?;
+    (rows.aligned && rows.columns <= plan::MOST_OF_BYTES).then_some(rows)
 }
 
 /// Quantises an array.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn quantize(name: &'static str, stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let x = call.operand(0);
+pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    let [x, q, scales] = [0, 1, 2].map(|index| call.operand(index));
     if x.elements() == 0 {
         return Ok(());
     }
-    let tile = tile_of(name, call.options)?;
-    let (problem, mut arguments) = problem(name, [x, call.operand(1), call.operand(2)], tile)?;
-    let bytes = if problem.is_one { 4 * problem.magnitudes() as usize } else { 0 };
-    // Held until all has been launched.
-    let work = Workspace::new(stream, bytes)?;
-    arguments.magnitudes = work.as_ref().map_or(0, Workspace::address);
-    // SAFETY: the call's arrays are on the stream's device until the work is complete, and the
-    // workspace has room for the magnitudes.
-    unsafe { of_floats!(name, x.dtype, T => operation::run::<Quantize<T>>(stream, &problem, &arguments)) }
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    unsafe {
+        quantize(stream, [x, q, scales], tile_of(NAME, call.options)?)?;
+        call.operands[3].as_ref().map_or(Ok(()), |to| transpose(stream, q, to))
+    }
 }
 
-/// Dequantises an array.
+/// Quantises floats to 8-bit elements and scales.
 ///
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn dequantize(name: &'static str, stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let [q, scales, y] = [0, 1, 2].map(|index| call.operand(index));
-    if q.elements() == 0 {
-        return Ok(());
+unsafe fn quantize(stream: &Stream, [x, q, scales]: [&Array; 3], tile: TileOf) -> Result<()> {
+    if let Some(rows) = rows(x, q, scales, tile) {
+        let code = Code::of(q.dtype) as u32;
+        // SAFETY: the arrays hold the rows of x, on the stream's device.
+        of_floats!(NAME, x.dtype, T => return unsafe { rows.run::<QuantizeRows<T>>(NAME, stream, |_| code) })
     }
-    let tile = tile_of_scales(name, &q.shape, &scales.shape)?;
-    let (mut problem, arguments) = problem(name, [y, q, scales], tile)?;
-    if problem.is_one {
-        (problem.tiles.tile_rows, problem.tiles.tile_columns) = (problem.tiles.rows, problem.tiles.columns);
+    let (mut problem, arguments) = problem(NAME, [x, q, scales], tile)?;
+    let mut magnitudes = 0;
+    if tile.0.is_none() {
+        // Tiles that blocks hold, or larger ones if there were too many.
+        let Problem { tiles, matrices } = &mut problem;
+        let held = THREADS * HELD as u32 * (16 / x.dtype.bytes()) as u32;
+        let most = (MAGNITUDES / *matrices).max(1);
+        tiles.tile_columns = tiles.columns.min(held.max(tiles.columns.div_ceil(most).next_multiple_of(16)));
+        let of_rows = (most / tiles.columns.div_ceil(tiles.tile_columns)).max(1);
+        tiles.tile_rows = tiles.rows.div_ceil(of_rows).max((held / tiles.tile_columns).min(tiles.rows));
+        magnitudes = tiles.count().1 * *matrices;
     }
-    // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { of_floats!(name, y.dtype, T => operation::run::<Dequantize<T>>(stream, &problem, &arguments)) }
+    // Held until all has been launched.
+    let work = Workspace::new(stream, 4 * magnitudes as usize)?;
+    let arguments = (arguments, work.as_ref().map_or(0, Workspace::address));
+    // SAFETY: the caller's contract; the workspace has room for the magnitudes.
+    unsafe {
+        of_floats!(NAME, x.dtype, T => operation::run::<One<Quantize<T>>>(stream, &problem, &arguments))
+    }
 }
 
-/// The kernel that computes a call of either.
-pub fn explain(name: &'static str, call: &Call<'_>) -> Result<&'static str> {
-    Ok(match name {
-        "quantize" => of_floats!(name, call.operand(0).dtype, T => Quantize::<T>::kernel(&())),
-        _ => of_floats!(name, call.operand(2).dtype, T => Dequantize::<T>::kernel(&())),
-    })
+/// Writes the transposes of matrices of bytes.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+unsafe fn transpose(stream: &Stream, q: &Array, to: &Array) -> Result<()> {
+    let rank = q.shape.len();
+    let matrix = |array: &Array| {
+        let mut array = array.clone();
+        if rank < 2 {
+            array.shape.insert(0, 1);
+            array.strides.insert(0, 0);
+        }
+        array
+    };
+    // A row has itself as its transpose: a matrix of one row, and of one column.
+    let (q, mut to) = (matrix(q), matrix(to));
+    if rank < 2 {
+        to.strides.swap(0, 1);
+    }
+    let [row, column] = [q.shape.len() - 2, q.shape.len() - 1];
+    let modes = (0..row).map(|mode| (q.shape[mode], [q.strides[mode], to.strides[mode]])).collect();
+    let matrices = crate::groups::joined(modes);
+    let [others, matrices] = crate::groups::groups_and_rows(NAME, &q, matrices)?;
+    let extents = [q.shape[row] as u32, q.shape[column] as u32, matrices.0];
+    if others.0 > 1 || matrices.0 > moye::MAX_BLOCKS[2] || extents[0].div_ceil(SIDE) > moye::MAX_BLOCKS[1] {
+        let detail = format!("q has shape {:?} and strides {:?}; transpose parts of it", q.shape, q.strides);
+        return unsupported(NAME, detail);
+    }
+    let place = |array: &Array, i: usize| Place {
+        group: matrices.1[i],
+        row: array.strides[row],
+        element: array.strides[column],
+    };
+    let is_of_words = |address: u64, place: Place, elements: u32| {
+        place.element == 1
+            && address.is_multiple_of(4)
+            && place.row % 4 == 0
+            && place.group % 4 == 0
+            && elements % 4 == 0
+    };
+    let places = [place(&q, 0), place(&to, 1)];
+    let aligned =
+        [is_of_words(q.address, places[0], extents[1]), is_of_words(to.address, places[1], extents[0])];
+    let call = ([q.address, to.address], places, aligned);
+    // SAFETY: the arrays hold the matrices, on the stream's device.
+    unsafe { operation::run::<One<Transposed>>(stream, &extents, &call) }
+}
+
+/// The kernel that computes a call.
+pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
+    let [x, q, scales] = [0, 1, 2].map(|index| call.operand(index));
+    if let Some(rows) = rows(x, q, scales, tile_of(NAME, call.options)?) {
+        of_floats!(NAME, x.dtype, T => return rows.explain::<QuantizeRows<T>>(NAME, stream))
+    }
+    Ok(of_floats!(NAME, x.dtype, T => Quantize::<T>::kernel()))
 }

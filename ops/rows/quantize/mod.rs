@@ -4,7 +4,8 @@
 //! A scale is the greatest magnitude of its elements divided by the greatest value of the type
 //! (127, 448 or 57,344), and 1 if that magnitude is below 1e-30. Elements are multiplied by its
 //! inverse in f32, rounded to nearest, ties to even, and saturated. NaN remains NaN in e4m3 and
-//! e5m2, becomes 0 in int8, and does not change the scale.
+//! e5m2, becomes 0 in int8, and does not change the scale. `transposed`, if a call has it, gets the
+//! transposes of the last two axes too.
 
 pub mod kernel;
 
@@ -30,12 +31,14 @@ mod host {
 
     /// Quantisation to 8 bits.
     pub static QUANTIZE: Declaration = Declaration {
-        name: "quantize",
+        name: call::NAME,
         summary: "x in 8 bits, with a scale that makes a tile's magnitude the greatest value of the type",
         operands: &[
             OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides"),
             OperandOf::new(Role::Result, "q", "the elements of 8 bits, of the shape of x").of(Dtype::BYTES),
             OperandOf::new(Role::Result, "scales", SCALES).of(&[Dtype::F32]),
+            OperandOf::new(Role::OptionalResult, "transposed", "q with its last two axes exchanged")
+                .of(Dtype::BYTES),
         ],
         options: &[
             OptionOf {
@@ -54,39 +57,13 @@ mod host {
                 default: Value::Int(0),
             },
         ],
-        results: |inputs, options| call::quantized("quantize", inputs, options),
-        // SAFETY: the contract of `Declaration::run`.
-        run: |stream, call| unsafe { call::quantize("quantize", stream, call) },
-        explain: |_, call| call::explain("quantize", call),
+        results: call::results,
+        run: call::run,
+        explain: call::explain,
         reference: oracle::quantize,
         tolerance: oracle::tolerance,
         cases: cases::CASES,
         bench: cases::BENCH,
-    };
-
-    /// Dequantisation.
-    pub static DEQUANTIZE: Declaration = Declaration {
-        name: "dequantize",
-        summary: "elements of 8 bits times the scales of their tiles",
-        operands: &[
-            OperandOf::new(Role::Input, "q", "int8, float8_e4m3fn or float8_e5m2, of any shape and strides")
-                .of(Dtype::BYTES),
-            OperandOf::new(Role::Input, "scales", SCALES).of(&[Dtype::F32]),
-            OperandOf::new(Role::Result, "out", "the products, of the shape of q"),
-        ],
-        options: &[OptionOf {
-            name: "dtype",
-            about: "the type of the result: float32, float16 or bfloat16",
-            default: Value::Dtype(Dtype::F32),
-        }],
-        results: |inputs, options| call::dequantized("dequantize", inputs, options),
-        // SAFETY: the contract of `Declaration::run`.
-        run: |stream, call| unsafe { call::dequantize("dequantize", stream, call) },
-        explain: |_, call| call::explain("dequantize", call),
-        reference: oracle::dequantize,
-        tolerance: oracle::tolerance,
-        cases: cases::BACK,
-        bench: cases::BENCH_BACK,
     };
 
     /// The elements that have a scale.
@@ -147,10 +124,10 @@ mod host {
             scales: &mut MatrixMut<'_, f32>,
         ) -> Result<()> {
             // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), q, scales) }
+            unsafe { self.run_on(&device.default_stream(), q, scales, None) }
         }
 
-        /// Computes it on a stream.
+        /// Computes it on a stream, and writes the transpose of `q` to `transposed`.
         ///
         /// # Errors
         /// As for [`Quantize::run`].
@@ -163,6 +140,7 @@ mod host {
             stream: &Stream,
             q: &mut MatrixMut<'_, Q>,
             scales: &mut MatrixMut<'_, f32>,
+            transposed: Option<&mut MatrixMut<'_, Q>>,
         ) -> Result<()> {
             let dtype = Array::of_mut(QUANTIZE.name, q)?.dtype;
             let (rows, columns, modes) = match self.scale {
@@ -177,6 +155,7 @@ mod host {
             for mode in (modes..2).rev() {
                 call = call.drop_mode(mode);
             }
+            call = call.write(transposed)?;
             // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.run() }
         }

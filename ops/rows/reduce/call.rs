@@ -150,10 +150,6 @@ impl<T: ReduceKernels> Operation for Reduce<T> {
         vec![Plan::new(problem, card)]
     }
 
-    fn cost(_: &Plan, _: &Problem, _: &Rates) -> f64 {
-        0.0
-    }
-
     fn kernel(plan: &Plan) -> &'static str {
         T::KERNELS[plan.kind.reduction().0].name()
     }

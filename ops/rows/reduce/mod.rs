@@ -23,7 +23,7 @@ mod host {
     use super::kernel::ReduceKernels;
     use super::{cases, oracle};
     use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+    use moye::{Element, Matrix, MatrixMut};
 
     const X: OperandOf =
         OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
@@ -99,11 +99,10 @@ mod host {
     /// let x = device.upload(&[1.0f32, 5.0, 2.0, 4.0, 3.0, 6.0])?;
     /// let x = Matrix::row_major(&x, 2, 3)?;
     /// let mut sum = device.alloc_uninit::<f32>(2)?;
-    /// Reduce::new(&SUM, x.clone()).axis(1).run(&device, &mut MatrixMut::row_major(&mut sum, 2, 1)?)?;
-    /// assert_eq!(sum.download()?, [8.0, 13.0]);
-    /// let mut at = device.alloc_uninit::<i64>(3)?;
-    /// Reduce::new(&ARG_MAX, x).axis(0).run(&device, &mut MatrixMut::row_major(&mut at, 1, 3)?)?;
-    /// assert_eq!(at.download()?, [1, 0, 1]);
+    /// Reduce::new(&SUM, x.clone()).axis(1).run(&device, &mut MatrixMut::row_major(&mut sum, 2,
+    /// 1)?)?; assert_eq!(sum.download()?, [8.0, 13.0]); let mut at =
+    /// device.alloc_uninit::<i64>(3)?; Reduce::new(&ARG_MAX, x).axis(0).run(&device, &mut
+    /// MatrixMut::row_major(&mut at, 1, 3)?)?; assert_eq!(at.download()?, [1, 0, 1]);
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone)]
@@ -132,41 +131,29 @@ mod host {
             Self { correction: Some(correction), ..self }
         }
 
-        /// Computes it on the default stream of a device. `y` has one row, one column, or both in
-        /// place of what is reduced; its elements are those of `x`, or i64 for indices.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if `y` has another shape or type,
-        /// [`moye::Error::Unsupported`] for an axis above 1 or a correction of another reduction
-        /// than [`VAR`], and the errors of [`Device::launch`].
-        pub fn run<U: Element>(&self, device: &Device, y: &mut MatrixMut<'_, U>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), y) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Reduce::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of `x`, or reads or
-        /// writes those of `y`.
-        pub unsafe fn run_on<U: Element>(&self, stream: &Stream, y: &mut MatrixMut<'_, U>) -> Result<()> {
-            let mut call = TypedCall::new(self.declaration, stream);
-            for (name, value) in [("axis", self.axis), ("correction", self.correction)] {
-                if let Some(value) = value {
-                    call = call.option(name, Value::Int(value.into()))?;
+        crate::runs! {
+            /// Computes it on the default stream of a device. `y` has one row, one column, or both
+            /// in place of what is reduced; its elements are those of `x`, or i64 for indices.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if `y` has another shape or type,
+            /// [`moye::Error::Unsupported`] for an axis above 1 or a correction of another
+            /// reduction than [`VAR`], and the errors of [`moye::Device::launch`].
+            fn run, run_on<U: Element>(self, stream, y: &mut MatrixMut<'_, U>) {
+                let mut call = TypedCall::new(self.declaration, stream);
+                for (name, value) in [("axis", self.axis), ("correction", self.correction)] {
+                    if let Some(value) = value {
+                        call = call.option(name, Value::Int(value.into()))?;
+                    }
                 }
-            }
-            call = call.read(&self.x)?.write(y)?;
-            for mode in [1, 0] {
-                if self.axis.is_none_or(|axis| axis == mode as u32) {
-                    call = call.drop_mode(mode);
+                call = call.read(&self.x)?.write(y)?;
+                for mode in [1, 0] {
+                    if self.axis.is_none_or(|axis| axis == mode as u32) {
+                        call = call.drop_mode(mode);
+                    }
                 }
+                call
             }
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.run() }
         }
     }
 }

@@ -1,11 +1,11 @@
 //! From a call to launches.
 
 use super::kernel::{Rule, SampleKernels, THREADS};
-use crate::groups::{self, Mode};
+use crate::groups::{self, Mode, One, OneKernel};
 use crate::of_floats;
 use crate::place::Place;
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Options};
+use moye::{Error, Grid, Result, Stream};
 use moye_device::memory::{Global, GlobalMut};
 use std::marker::PhantomData;
 
@@ -34,29 +34,16 @@ struct Arguments {
 /// Sampling from logits `T`.
 struct Sample<T>(PhantomData<T>);
 
-impl<T: SampleKernels> Operation for Sample<T> {
+impl<T: SampleKernels> OneKernel for Sample<T> {
     type Problem = Problem;
-    type Plan = ();
     type Call = Arguments;
     const NAME: &'static str = NAME;
 
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn candidates(_: &Problem, _: &Rates) -> Vec<()> {
-        vec![()]
-    }
-
-    fn cost(_: &(), _: &Problem, _: &Rates) -> f64 {
-        0.0
-    }
-
-    fn kernel(_: &()) -> &'static str {
+    fn kernel() -> &'static str {
         T::KERNELS[0].name()
     }
 
-    unsafe fn launch(_: &(), problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
+    unsafe fn launch(problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
         let Problem { rows, groups, n, wide } = *problem;
         let [of_x, of_indices, numbers] = call.places;
         let (x, indices) = (Global::from_address(call.x), GlobalMut::from_address(call.indices));
@@ -131,10 +118,10 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         rule: rule(call.options)?,
     };
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { of_floats!(NAME, x.dtype, T => operation::run::<Sample<T>>(stream, &problem, &arguments)) }
+    unsafe { of_floats!(NAME, x.dtype, T => operation::run::<One<Sample<T>>>(stream, &problem, &arguments)) }
 }
 
 /// The kernel that computes a call.
 pub fn explain(_: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    Ok(of_floats!(NAME, call.operand(0).dtype, T => Sample::<T>::kernel(&())))
+    Ok(of_floats!(NAME, call.operand(0).dtype, T => Sample::<T>::kernel()))
 }

@@ -2,13 +2,13 @@
 //! the elements alone, so that the result is the same in every run.
 //!
 //! The elements that reach the 128th greatest of the maxima of 256 groups are collected in shared
-//! memory. Thresholds are found among them by digits of 8 bits, as in a radix sort; only a
-//! threshold below all of them reads the row again.
+//! memory. Thresholds are found by digits of 8 bits, as in a radix sort, of the distance from the
+//! lowest order they may have: among those elements, or where it is below them in the whole row.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::place::Place;
 use moye_device::algorithm::*;
-use moye_device::arch::AtomicAdd;
+use moye_device::arch::{AtomicAdd, shuffle};
 use moye_device::memory::Shared;
 use moye_device::prelude::*;
 
@@ -27,8 +27,10 @@ static_layout! {
     Found = layout!(2048);
     /// The number of candidates, and their threshold.
     Counts = layout!(2);
-    /// The weight of each digit; the digit that is found, and the weight of those above it.
-    Bins = layout!(258);
+    /// The weight of each digit, by halves: (digit, half).
+    Bins = layout!((256, 2));
+    /// The digit that is found, and what elements with it have to weigh.
+    Chosen = layout!(2);
     /// A value for each warp.
     Warps = layout!(32);
 }
@@ -94,8 +96,8 @@ struct Elements<T: Element> {
     /// too many.
     count: u32,
     least: u32,
-    scratch: SharedTensor<u64, Warps>,
-    bins: SharedTensor<u64, Bins>,
+    bins: SharedTensor<u32, Bins>,
+    chosen: SharedTensor<u64, Chosen>,
 }
 
 impl<T: Element + Convert<f32>> Elements<T> {
@@ -105,7 +107,7 @@ impl<T: Element + Convert<f32>> Elements<T> {
     /// The row is readable.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn reaching(&self, least: u32, mut f: impl FnMut(u32, u32)) {
+    unsafe fn reaching(self, least: u32, mut f: impl FnMut(u32, u32)) {
         // SAFETY: the row is readable, and candidates below the count are written.
         unsafe {
             if least >= self.least {
@@ -129,76 +131,96 @@ impl<T: Element + Convert<f32>> Elements<T> {
         }
     }
 
-    /// The greatest order, not below `from`, whose elements at or above it weigh at least `enough`.
-    /// Returns `from` if their whole weight is less.
+    /// Adds to the weight of a digit, of which two words of 32 bits have the halves: additions of
+    /// 64 bits to shared memory are loops.
+    ///
+    /// # Safety
+    /// The bins are written, and no thread reads them meanwhile.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn add(self, digit: u32, weight: u64) {
+        let low = weight as u32;
+        // SAFETY: the digit's words are in the bins, which were written.
+        unsafe {
+            let before = u32::atomic_add_shared(self.bins.address_of((digit, 0)), low);
+            let high = (weight >> 32) as u32 + u32::from(before.checked_add(low).is_none());
+            if high > 0 {
+                u32::reduce_add_shared(self.bins.address_of((digit, 1)), high);
+            }
+        }
+    }
+
+    /// The greatest order, from `from` to `to`, whose elements at or above it weigh at least
+    /// `enough` of the weight of all from `from` on. Returns `from` if their weight is less; no
+    /// element is above `to`.
     ///
     /// # Safety
     /// The row is readable, and all threads of the block are here.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn select(&self, from: u32, enough: u64, weight: impl Fn(u32) -> u64) -> u32 {
+    unsafe fn select(
+        self,
+        (from, to): (u32, u32),
+        enough: impl Fn(u64) -> u64,
+        weight: impl Fn(u32) -> u64,
+    ) -> u32 {
         let (thread, mut bins) = (self.part.part, self.bins);
-        let (mut digits, mut enough, mut shift) = (0, enough, 32);
-        while shift > 0 {
-            shift -= 8;
+        // Digits of the distance from `from`, the highest first: elements differ in their first.
+        let mut shift = 32 - (to - from).leading_zeros();
+        let (mut prefix, mut rest) = (0, None);
+        // Values of 16 bits are f32 whose last 13 bits are equal.
+        while shift > const { if T::BYTES == 4 { 0 } else { 13 } } {
+            let digit = shift.min(8);
+            shift -= digit;
             // SAFETY: all threads are here; bins are written before they are added to and read.
             unsafe {
-                if thread < 256 {
-                    bins.set(thread as usize, 0);
+                if thread < 512 {
+                    bins.set((thread % 256, thread / 256), 0);
                 }
                 sync_threads();
-                self.reaching(from, |order, _| {
-                    if u64::from(order) >> (shift + 8) == digits {
-                        let bin = bins.address_of((order >> shift & 255) as usize);
-                        u64::reduce_add_shared(bin, weight(order));
+                let least = from + (prefix << digit << shift);
+                self.reaching(least, |order, _| {
+                    let place = (order - from) >> shift;
+                    if place >> digit == prefix {
+                        self.add(place & 255, weight(order));
                     }
                 });
                 sync_threads();
                 if thread < 32 {
                     // A lane accumulates eight bins, the greatest digits first.
+                    let bin =
+                        |digit: u32| u64::from(bins.get((digit, 1))) << 32 | u64::from(bins.get((digit, 0)));
                     let mut digit = 255 - 8 * thread;
                     let mut sum = 0;
                     for i in 0..8 {
-                        sum += bins.get((digit - i) as usize);
+                        sum += bin(digit - i);
                     }
                     let reached = warp_scan(sum, |a, b| a + b);
+                    let enough = rest.unwrap_or_else(|| enough(shuffle(FULL_WARP, reached, 31)));
                     let mut above = reached - sum;
                     if above < enough && enough <= reached {
-                        let mut own = bins.get(digit as usize);
+                        let mut own = bin(digit);
                         while above + own < enough {
                             (above, digit) = (above + own, digit - 1);
-                            own = bins.get(digit as usize);
+                            own = bin(digit);
                         }
-                        bins.set(256usize, digit.into());
-                        bins.set(257usize, above);
+                        let mut found = self.chosen;
+                        found.set(0usize, digit.into());
+                        found.set(1usize, enough - above);
                     } else if thread == 31 && reached < enough {
-                        bins.set(256usize, u64::MAX);
+                        let mut found = self.chosen;
+                        found.set(0usize, u64::MAX);
                     }
                 }
                 sync_threads();
-                let found = bins.get(256usize);
+                let found = self.chosen.get(0usize);
                 if found == u64::MAX {
                     return from;
                 }
-                (digits, enough) = (digits << 8 | found, enough - bins.get(257usize));
+                (prefix, rest) = (prefix << digit | found as u32, Some(self.chosen.get(1usize)));
             }
         }
-        digits as u32
-    }
-
-    /// The weight of the elements that reach an order.
-    ///
-    /// # Safety
-    /// As [`select`](Self::select).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn weigh(&self, least: u32, weight: &impl Fn(u32) -> u64) -> u64 {
-        let mut sum = 0;
-        // SAFETY: the row is readable, and all threads of the block are here.
-        unsafe {
-            self.reaching(least, |order, _| sum += weight(order));
-            block_reduce(sum, self.scratch, |a, b| a + b)
-        }
+        from + (prefix << shift)
     }
 }
 
@@ -216,7 +238,8 @@ impl<T: Element + Convert<f32>> Elements<T> {
         found: SharedArray<u64, Found>,
         counts: SharedArray<u32, Counts>,
         scratch: SharedArray<u64, Warps>,
-        bins: SharedArray<u64, Bins>
+        bins: SharedArray<u32, Bins>,
+        chosen: SharedArray<u64, Chosen>
     ),
     instances = sample<f32 | f16 | bf16>,
     table = SampleKernels
@@ -236,7 +259,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
     let part = RowPart { from: 0, to: n, part: thread, parts: THREADS };
     let x = x.offset(of_x.row(block.y, block.x));
     let stride = of_x.element;
-    let mut elements = Elements { x, stride, part, found, count: 0, least: u32::MAX, scratch, bins };
+    let mut elements = Elements { x, stride, part, found, count: 0, least: u32::MAX, bins, chosen };
     // An order and an index, of which the greatest order and then the least index is greatest.
     let pair = |order: u32, index: u32| u64::from(order) << 32 | u64::from(!index);
     let larger = |a: u64, b: u64| if a > b { a } else { b };
@@ -293,7 +316,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
         let mut least = order(f32::MIN);
         if rule.top_k > 0 && rule.top_k < n {
             let from = if rule.top_k <= REACHING { reached } else { 0 };
-            let kth = elements.select(from, rule.top_k.into(), |_| 1);
+            let kth = elements.select((from, greatest), |_| rule.top_k.into(), |_| 1);
             least = least.max(kth);
         }
         let min_p = f32::from_bits(rule.min_p);
@@ -303,12 +326,9 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
         let top_p = f32::from_bits(rule.top_p);
         if top_p < 1.0 {
             // Probabilities as whole multiples of 2^-40 of the greatest: their sum has no order.
-            let weight = |order: u32| (math::exp2(log(order)) * 1_099_511_627_776.0) as u64;
-            let all = elements.weigh(least, &weight);
-            let enough = ((all as f32 * top_p) as u64).max(1);
-            let of_candidates = least.max(reached);
-            let is_there = elements.weigh(of_candidates, &weight) >= enough;
-            least = elements.select(if is_there { of_candidates } else { least }, enough, weight);
+            let weight = |order: u32| (math::fast::exp2(log(order)) * 1_099_511_627_776.0) as u64;
+            let enough = |all: u64| ((all as f32 * top_p) as u64).max(1);
+            least = elements.select((least.min(greatest), greatest), enough, weight);
         }
         let mut own = 0;
         elements.reaching(least, |key, at| {

@@ -24,7 +24,7 @@ mod host {
     use super::kernel::SampleKernels;
     use super::{call, cases, oracle};
     use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+    use moye::{Element, Matrix, MatrixMut};
 
     /// Sampling from logits.
     pub static SAMPLE: Declaration = Declaration {
@@ -132,37 +132,21 @@ mod host {
             seed: i64 as Int;
         }
 
-        /// Computes it on the default stream of a device. `indices` is a column of i64 or i32.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if `indices` has another shape or type,
-        /// [`moye::Error::Unsupported`] if an option is out of its range, and the errors of
-        /// [`Device::launch`].
-        pub fn run<I: Element>(&self, device: &Device, indices: &mut MatrixMut<'_, I>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), indices) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Sample::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of `x`, or reads or
-        /// writes those of `indices`.
-        pub unsafe fn run_on<I: Element>(
-            &self,
-            stream: &Stream,
-            indices: &mut MatrixMut<'_, I>,
-        ) -> Result<()> {
-            let int32 = Array::of_mut(NAME, indices)?.dtype == Dtype::I32;
-            let mut call = TypedCall::new(&SAMPLE, stream).option("int32", Value::Bool(int32))?;
-            for (name, value) in &self.options {
-                call = call.option(name, *value)?;
+        crate::runs! {
+            /// Computes it on the default stream of a device. `indices` is a column of i64 or i32.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if `indices` has another shape or type,
+            /// [`moye::Error::Unsupported`] if an option is out of its range, and the errors of
+            /// [`moye::Device::launch`].
+            fn run, run_on<I: Element>(self, stream, indices: &mut MatrixMut<'_, I>) {
+                let int32 = Array::of_mut(NAME, indices)?.dtype == Dtype::I32;
+                let mut call = TypedCall::new(&SAMPLE, stream).option("int32", Value::Bool(int32))?;
+                for (name, value) in &self.options {
+                    call = call.option(name, *value)?;
+                }
+                call.read(&self.x)?.write(indices)?.drop_mode(1)
             }
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read(&self.x)?.write(indices)?.drop_mode(1).run() }
         }
     }
 }

@@ -5,18 +5,22 @@ use core::f32::consts::{LN_2, LOG2_E};
 use moye_device::algorithm::*;
 use moye_device::prelude::*;
 
-/// `y = softmax(scale x)`, or its logarithm, along rows; a block for each `C::ROWS` rows, or a
-/// cluster for each row.
+/// `y = softmax(scale x + bias)`, or its logarithm, along rows; a block for each `C::ROWS` rows, or
+/// a cluster for each row. Elements where `mask` is 0, and those of row `i` from
+/// `i % period + diagonal + 1` on (unless `diagonal` is `i32::MAX`), are as minus infinity. `mask`
+/// and `bias` are matrices of `period` rows that repeat, or their address is 0.
 ///
 /// # Safety
-/// `x` and `y`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldy` apart, aligned
-/// to `C::ALIGN` bytes; `n` is at most `C::COLUMNS`, times the blocks of a cluster.
+/// `x` and `y`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldy` apart, `mask`
+/// and `bias` `period` rows; `y` is disjoint from these. Rows are aligned to `C::ALIGN` bytes,
+/// those of the mask to as many of its elements; `n` is at most `C::COLUMNS`, times the blocks of a
+/// cluster.
 #[kernel(
     threads = C::BLOCK,
     shared = (scratch: SharedArray<f32, RowScratch>),
     instances = softmax<
         f32 | f16 | bf16,
-        Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
+        Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
@@ -26,11 +30,17 @@ use moye_device::prelude::*;
 )]
 pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
     x: Global<T>,
+    mask: Global<u8>,
+    bias: Global<T>,
     y: GlobalMut<T>,
     m: u32,
     n: u32,
+    period: u32,
     ldx: RowStride,
+    ldm: RowStride,
+    ldb: RowStride,
     ldy: RowStride,
+    diagonal: i32,
     scale: f32,
     log: bool,
 ) where
@@ -42,6 +52,28 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
     let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
     let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
 
+    let (mut scale, is_causal) = (scale, diagonal != i32::MAX);
+    if is_causal || mask.address() != 0 || bias.address() != 0 {
+        tXrX.apply(|x| x * scale);
+        scale = 1.0;
+        if bias.address() != 0 {
+            let gB = team.rows_repeated(bias, (m, n), ldb, period); // (BLK_M, BLK_N)
+            team.apply_loaded(&mut tXrX, &load.partition_s(gB), f32::add);
+        }
+        if mask.address() != 0 {
+            let load = RowCopyWith::<u8, T, C>::get_slice(thread_idx().x);
+            let gM = team.rows_repeated(mask, (m, n), ldm, period); // (BLK_M, BLK_N)
+            let hide = |x: f32, m: f32| if m == 0.0 { f32::NEG_INFINITY } else { x };
+            team.apply_loaded(&mut tXrX, &load.partition_s(gM), hide);
+        }
+        if is_causal {
+            let last = i64::from(team.row() % period) + i64::from(diagonal);
+            let tXcX = load.partition_s(team.coordinates::<T>()); // (CPY, CPY_M, CPY_N)
+            let last = last.clamp(-1, n.into()) as i32;
+            let hide = |x, (_, column): (u32, u32)| if column as i32 > last { f32::NEG_INFINITY } else { x };
+            tXrX.apply_at(&tXcX, hide);
+        }
+    }
     // The greatest is taken off before the scale, which would magnify its rounding error or
     // overflow. For a negative scale that is the least element.
     let sign = if scale < 0.0 { -1.0 } else { 1.0 };

@@ -1,4 +1,9 @@
-//! Softmax and log-softmax along an axis: `y = exp(scale x - max) / sum` and its logarithm.
+//! Softmax and log-softmax along an axis: `y = exp(z - max) / sum` of `z = scale x + bias`, and its
+//! logarithm.
+//!
+//! Elements that a mask or causality hides have probability 0, whatever they are. Causal is the
+//! mask of attention: element `j` of row `i` of a matrix of `m` rows of `n` elements takes part if
+//! `j <= i + n - m + offset`.
 //!
 //! Elements are f32, f16 or bf16, computed in f32. As in PyTorch a row with NaN or plus infinity is
 //! NaN, and so is a row of minus infinity alone.
@@ -19,11 +24,14 @@ pub use host::*;
 mod host {
     use super::kernel::SoftmaxKernels;
     use super::{call, cases, oracle};
-    use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Matrix, MatrixMut, Result, Stream};
+    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
+    use moye::{Matrix, MatrixMut};
 
     const OPERANDS: &[OperandOf] = &[
         OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides"),
+        OperandOf::new(Role::Optional, "mask", "uint8, broadcast to x: where it is 0, x takes no part")
+            .of(&[Dtype::U8]),
+        OperandOf::new(Role::Optional, "bias", "added to scale * x, of the type of x, broadcast to it"),
         OperandOf::new(Role::Result, "out", "the result, of the shape and type of x"),
     ];
     const OPTIONS: &[OptionOf] = &[
@@ -33,6 +41,16 @@ mod host {
             default: Value::Int(-1),
         },
         OptionOf { name: "scale", about: "a factor of x", default: Value::Float(1.0) },
+        OptionOf {
+            name: "causal",
+            about: "rows of a matrix end at its diagonal, which ends in its last element",
+            default: Value::Bool(false),
+        },
+        OptionOf {
+            name: "offset",
+            about: "elements that causal rows have after the diagonal",
+            default: Value::Int(0),
+        },
     ];
 
     /// Softmax along an axis.
@@ -41,7 +59,7 @@ mod host {
         summary: "exp(scale * x) along an axis, divided by its sum",
         operands: OPERANDS,
         options: OPTIONS,
-        results: |inputs, _| Ok(vec![inputs[0].clone().expect("checked: x is not optional")]),
+        results: |inputs, _| call::results("softmax", inputs),
         // SAFETY: the same contract.
         run: |stream, call| unsafe { call::run("softmax", stream, call, false) },
         explain: |stream, call| call::explain("softmax", stream, call),
@@ -55,6 +73,7 @@ mod host {
     pub static LOG_SOFTMAX: Declaration = Declaration {
         name: "log_softmax",
         summary: "the logarithm of softmax: scale * x less the logarithm of the sum of its exponentials",
+        results: |inputs, _| call::results("log_softmax", inputs),
         // SAFETY: the same contract.
         run: |stream, call| unsafe { call::run("log_softmax", stream, call, true) },
         explain: |stream, call| call::explain("log_softmax", stream, call),
@@ -71,21 +90,24 @@ mod host {
     /// let device = Device::sim();
     /// let x = device.upload(&[0.0f32, 0.0, 1.0, 1.0])?;
     /// let mut y = device.alloc_uninit::<f32>(4)?;
-    /// Softmax::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut MatrixMut::row_major(&mut y, 2, 2)?)?;
-    /// assert_eq!(y.download()?, [0.5; 4]);
+    /// Softmax::new(Matrix::row_major(&x, 2, 2)?).run(&device, &mut MatrixMut::row_major(&mut y, 2,
+    /// 2)?)?; assert_eq!(y.download()?, [0.5; 4]);
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone, Debug)]
     pub struct Softmax<'a, T: SoftmaxKernels> {
         x: Matrix<'a, T>,
+        mask: Option<Matrix<'a, u8>>,
+        bias: Option<Matrix<'a, T>>,
         scale: f32,
+        causal: Option<i64>,
         log: bool,
     }
 
     impl<'a, T: SoftmaxKernels> Softmax<'a, T> {
         /// Softmax of each row of `x`.
         pub fn new(x: Matrix<'a, T>) -> Self {
-            Self { x, scale: 1.0, log: false }
+            Self { x, mask: None, bias: None, scale: 1.0, causal: None, log: false }
         }
 
         /// A factor of `x`.
@@ -94,36 +116,48 @@ mod host {
             Self { scale, ..self }
         }
 
+        /// Where `mask` is 0, `x` takes no part: a matrix of the shape of `x`, or of one row.
+        #[must_use]
+        pub fn mask(self, mask: Matrix<'a, u8>) -> Self {
+            Self { mask: Some(mask), ..self }
+        }
+
+        /// Added to the scaled `x`: a matrix of the shape of `x`, or of one row.
+        #[must_use]
+        pub fn bias(self, bias: Matrix<'a, T>) -> Self {
+            Self { bias: Some(bias), ..self }
+        }
+
+        /// Rows end `offset` elements after the diagonal, which ends in the last element of `x`.
+        #[must_use]
+        pub fn causal(self, offset: i64) -> Self {
+            Self { causal: Some(offset), ..self }
+        }
+
         /// The logarithm of softmax.
         #[must_use]
         pub fn log(self) -> Self {
             Self { log: true, ..self }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if `y` has another shape, [`moye::Error::Unsupported`] if
-        /// rows are longer than the kernels take, and the errors of [`Device::launch`].
-        pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), y) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`Softmax::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of `x`, or reads or
-        /// writes those of `y`.
-        pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-            let declaration = if self.log { &LOG_SOFTMAX } else { &SOFTMAX };
-            let call =
-                TypedCall::new(declaration, stream).option("scale", Value::Float(self.scale.into()))?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read(&self.x)?.write(y)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if `y` has another shape,
+            /// [`moye::Error::Unsupported`] if rows are longer than the kernels take, and the
+            /// errors of [`moye::Device::launch`].
+            fn run, run_on(self, stream, y: &mut MatrixMut<'_, T>) {
+                let declaration = if self.log { &LOG_SOFTMAX } else { &SOFTMAX };
+                TypedCall::new(declaration, stream)
+                .option("scale", Value::Float(self.scale.into()))?
+                .option("causal", Value::Bool(self.causal.is_some()))?
+                .option("offset", Value::Int(self.causal.unwrap_or(0)))?
+                .read(&self.x)?
+                .read(self.mask.as_ref())?
+                .read(self.bias.as_ref())?
+                .write(y)?
+            }
         }
     }
 }

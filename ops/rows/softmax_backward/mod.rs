@@ -21,7 +21,7 @@ mod host {
     use super::{call, cases, oracle};
     use crate::rows::expect;
     use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Matrix, MatrixMut, Result, Stream};
+    use moye::{Matrix, MatrixMut};
 
     /// The gradient of softmax.
     pub static SOFTMAX_BACKWARD: Declaration = Declaration {
@@ -101,31 +101,19 @@ mod host {
             Self { log: true, ..self }
         }
 
-        /// Computes it on the default stream of a device.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if a matrix has another shape,
-        /// [`moye::Error::Unsupported`] if rows are longer than the kernels take, and the errors of
-        /// [`Device::launch`].
-        pub fn run(&self, device: &Device, dx: &mut MatrixMut<'_, T>) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), dx) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`SoftmaxBackward::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of `y` and `dy`, or
-        /// reads or writes those of `dx`.
-        pub unsafe fn run_on(&self, stream: &Stream, dx: &mut MatrixMut<'_, T>) -> Result<()> {
-            let declaration = if self.log { &LOG_SOFTMAX_BACKWARD } else { &SOFTMAX_BACKWARD };
-            let call =
-                TypedCall::new(declaration, stream).option("scale", Value::Float(self.scale.into()))?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.read(&self.y)?.read(&self.dy)?.write(dx)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if a matrix has another shape,
+            /// [`moye::Error::Unsupported`] if rows are longer than the kernels take, and the
+            /// errors of [`moye::Device::launch`].
+            fn run, run_on(self, stream, dx: &mut MatrixMut<'_, T>) {
+                let declaration = if self.log { &LOG_SOFTMAX_BACKWARD } else { &SOFTMAX_BACKWARD };
+                let call =
+                    TypedCall::new(declaration, stream).option("scale", Value::Float(self.scale.into()))?;
+                call.read(&self.y)?.read(&self.dy)?.write(dx)?
+            }
         }
     }
 }

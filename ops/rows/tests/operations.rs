@@ -29,17 +29,27 @@ operations! {
         cross_entropy_is_that_of_float64 moye_rows::cross_entropy::CROSS_ENTROPY;
     "cumsum":
         cumsum_is_that_of_float64 moye_rows::cumsum::CUMSUM;
+    "dequantize":
+        dequantize_is_that_of_float64 moye_rows::dequantize::DEQUANTIZE;
     "embedding":
         embedding_is_that_of_float64 moye_rows::embedding::EMBEDDING;
+    "histogram":
+        histc_counts_what_the_reference_counts moye_rows::histogram::HISTC,
+        bincount_counts_what_the_reference_counts moye_rows::histogram::BINCOUNT;
+    "int4":
+        int4_elements_scales_and_bytes_are_those_of_the_reference moye_rows::int4::QUANTIZE_INT4,
+        uint4_elements_scales_and_minima_are_those_of_the_reference moye_rows::int4::QUANTIZE_UINT4,
+        dequantize_int4_is_that_of_float64 moye_rows::int4::DEQUANTIZE_INT4;
     "norm":
         rms_norm_is_that_of_float64 moye_rows::norm::RMS_NORM,
-        layer_norm_is_that_of_float64 moye_rows::norm::LAYER_NORM;
+        layer_norm_is_that_of_float64 moye_rows::norm::LAYER_NORM,
+        rms_norm_of_8_bits_is_that_of_float64 moye_rows::norm::RMS_NORM_QUANTIZED,
+        layer_norm_of_8_bits_is_that_of_float64 moye_rows::norm::LAYER_NORM_QUANTIZED;
     "norm_backward":
         rms_norm_backward_is_that_of_float64 moye_rows::norm_backward::RMS_NORM_BACKWARD,
         layer_norm_backward_is_that_of_float64 moye_rows::norm_backward::LAYER_NORM_BACKWARD;
     "quantize":
-        quantised_elements_and_scales_are_those_of_the_reference moye_rows::quantize::QUANTIZE,
-        dequantize_is_that_of_float64 moye_rows::quantize::DEQUANTIZE;
+        quantised_elements_and_scales_are_those_of_the_reference moye_rows::quantize::QUANTIZE;
     "reduce":
         sum_is_that_of_float64 moye_rows::reduce::SUM,
         mean_is_that_of_float64 moye_rows::reduce::MEAN,
@@ -206,6 +216,79 @@ fn topk_has_nan_first_and_the_first_of_equal_elements_whatever_is_masked() {
     assert_eq!(indices[10..20], [3584, 3586, 3588, 3590, 3592, 3594, 3596, 3598, 3600, 3602]);
     assert_eq!(indices[20..], [9, 3999, 0, 1, 2, 3, 4, 5, 6, 7]);
     assert!(values[20].is_nan() && values[21].is_nan() && values[22..].iter().all(|&x| x == 0.0));
+}
+
+#[cfg(all(feature = "softmax", feature = "softmax_backward"))]
+#[test]
+fn hidden_elements_have_no_probability_and_no_gradient_whatever_they_are() {
+    use moye::{Device, Matrix, MatrixMut};
+    use moye_rows::{softmax::Softmax, softmax_backward::SoftmaxBackward};
+    const INF: f32 = f32::INFINITY;
+    let device = Device::sim();
+    let x = device.upload(&[0.0, 0.0, f32::NAN, INF, 1.0, 1.0, 1.0, f32::NAN, -INF, INF, 0.0, 0.0]).unwrap();
+    let mask = device.upload(&[1u8, 0, 255, 1]).unwrap();
+    let mut y = device.alloc_uninit::<f32>(12).unwrap();
+    let x = Matrix::row_major(&x, 3, 4).unwrap();
+    let of = Softmax::new(x.clone()).causal(0);
+    of.run(&device, &mut MatrixMut::row_major(&mut y, 3, 4).unwrap()).unwrap();
+    let third = 1.0f32 / 3.0;
+    let got = y.download().unwrap();
+    assert_eq!(got[..4], [0.5, 0.5, 0.0, 0.0]);
+    assert!(got[4..7].iter().all(|y| (y - third).abs() < 1e-6) && got[7] == 0.0, "{got:?}");
+    assert!(got[8..].iter().all(|y| y.is_nan()), "plus infinity takes part: {got:?}");
+    // A row of which nothing takes part is that of minus infinity alone.
+    let of = Softmax::new(x).causal(-2).mask(Matrix::row_major(&mask, 1, 4).unwrap());
+    of.run(&device, &mut MatrixMut::row_major(&mut y, 3, 4).unwrap()).unwrap();
+    let got = y.download().unwrap();
+    assert!(got[..4].iter().all(|y| y.is_nan()), "{got:?}");
+    assert_eq!(got[4..8], [1.0, 0.0, 0.0, 0.0]);
+    // The gradients of what is hidden.
+    for (hidden, log) in [(0.0, false), (-INF, true)] {
+        let given = if log { [0.0f32, 0.0, 0.0].map(|x| x - 3f32.ln()) } else { [third; 3] };
+        let y = device.upload(&[given[0], hidden, given[1], given[2]]).unwrap();
+        let dy = device.upload(&[1.0f32, if log { 0.0 } else { 7.0 }, 2.0, 3.0]).unwrap();
+        let mut dx = device.alloc_uninit::<f32>(4).unwrap();
+        let (y, dy) = (Matrix::row_major(&y, 1, 4).unwrap(), Matrix::row_major(&dy, 1, 4).unwrap());
+        let of = SoftmaxBackward::new(y, dy);
+        let of = if log { of.log() } else { of };
+        of.run(&device, &mut MatrixMut::row_major(&mut dx, 1, 4).unwrap()).unwrap();
+        let dx = dx.download().unwrap();
+        assert!(dx[1] == 0.0 && dx.iter().sum::<f32>().abs() < 1e-5, "{dx:?}");
+    }
+}
+
+#[test]
+fn options_that_no_kernel_has_are_refused_with_what_they_may_be() {
+    use moye::operation::{ArrayType, Dtype, Options, Value};
+    let refused = |name: &str, shape: &[usize], given: &[(&str, Value)]| {
+        let declaration = moye_rows::OPERATIONS.iter().find(|of| of.name == name)?;
+        let mut options = Options::of(declaration);
+        given.iter().for_each(|(of, value)| options.set(name_of(declaration), of, *value).unwrap());
+        let inputs = declaration.operands.iter().filter(|operand| operand.role.is_input()).enumerate();
+        let x = ArrayType { dtype: Dtype::F32, shape: shape.to_vec() };
+        let inputs: Vec<_> = inputs.map(|(i, _)| (i == 0).then(|| x.clone())).collect();
+        Some((declaration.results)(&inputs, &options).unwrap_err().to_string())
+    };
+    fn name_of(declaration: &'static moye::operation::Declaration) -> &'static str {
+        declaration.name
+    }
+    let cases: &[(&str, &[usize], &[(&str, Value)], &str)] = &[
+        ("quantize_int4", &[2, 5], &[], "an even number of elements; pad them"),
+        ("quantize_uint4", &[2, 8], &[("group", Value::Int(48))], "group is 48, and may be 32, 64 or 128"),
+        ("histc", &[8], &[("high", Value::Float(0.0))], "low is 0 and high 0; give a range"),
+        ("bincount", &[8], &[("bins", Value::Int(0))], "bins is 0, and may be 1 to 16777216"),
+        (
+            "rms_norm_quantized",
+            &[2, 8],
+            &[("dtype", Value::Dtype(Dtype::F16))],
+            "dtype is float16, and may be int8",
+        ),
+    ];
+    for (name, shape, given, wanted) in cases {
+        // Only the operations of the features are there.
+        let Some(refused) = refused(name, shape, given) else { continue };
+        assert!(refused.contains(wanted), "{refused}");
+    }
 }
 
 #[cfg(feature = "quantize")]

@@ -5,16 +5,16 @@ mod assembler;
 
 /// Kernels for which ptxas prefers more blocks an SM, of 64 and 56 registers a thread, and the
 /// bytes that it keeps in local memory: rows of elements of 16 bits that start anywhere, on
-/// clusters; norms of 128 threads, losses of f32; and on sm_80 gates of f16, and the conversions to
+/// clusters; losses of f32; and on sm_80 gates and topk of f16, and the conversions to
 /// 8-bit floats, which are one instruction on later GPUs. Sampling keeps the description of its row
 /// there, which it reads a few times a row.
 const SPILL: [(&str, usize); 10] = [
     ("gated_f16", 8),
     ("softmax_f16_anycluster", 8),
     ("softmax_bf16_anycluster", 8),
-    ("norm_f32_block128", 8),
-    ("quantize_f16", 24),
-    ("quantize_bf16", 24),
+    ("topk_f16", 8),
+    ("quantize_f16", 8),
+    ("quantize_bf16", 8),
     ("sample_f32", 56),
     ("sample_f16", 56),
     ("sample_bf16", 56),

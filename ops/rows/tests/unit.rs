@@ -2,12 +2,8 @@
 //! compile all of its kernels for the simulator once more.
 #![allow(dead_code, reason = "the tests need some of it")]
 
-#[cfg(feature = "quantize")]
-#[path = "../quantize/kernel.rs"]
-mod kernel;
-#[cfg(feature = "quantize")]
-#[path = "../place.rs"]
-mod place;
+#[path = "../code.rs"]
+mod code;
 #[path = "../plan.rs"]
 mod plan;
 #[path = "../rows.rs"]

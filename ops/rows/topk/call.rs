@@ -1,11 +1,11 @@
 //! From a call to launches.
 
 use super::kernel::{MOST, THREADS, TopKKernels};
-use crate::groups::{self, Mode};
+use crate::groups::{Along, One, OneKernel};
 use crate::of_floats;
 use crate::place::Place;
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Options};
+use moye::{Error, Grid, Result, Stream};
 use moye_device::memory::{Global, GlobalMut};
 use std::marker::PhantomData;
 
@@ -32,29 +32,16 @@ struct Arguments {
 /// The greatest of elements `T`.
 struct TopK<T>(PhantomData<T>);
 
-impl<T: TopKKernels> Operation for TopK<T> {
+impl<T: TopKKernels> OneKernel for TopK<T> {
     type Problem = Problem;
-    type Plan = ();
     type Call = Arguments;
     const NAME: &'static str = NAME;
 
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn candidates(_: &Problem, _: &Rates) -> Vec<()> {
-        vec![()]
-    }
-
-    fn cost(_: &(), _: &Problem, _: &Rates) -> f64 {
-        0.0
-    }
-
-    fn kernel(_: &()) -> &'static str {
+    fn kernel() -> &'static str {
         T::KERNELS[0].name()
     }
 
-    unsafe fn launch(_: &(), problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
+    unsafe fn launch(problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
         let Problem { rows, groups, n, k, wide } = *problem;
         let ([x, values, indices], [of_x, of_values, of_indices]) = (call.addresses, call.places);
         let (values, indices) = (GlobalMut::from_address(values), GlobalMut::from_address(indices));
@@ -90,31 +77,15 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     let axis = x.axis(NAME, call.options.int("axis"))?;
-    let others = (0..x.shape.len()).filter(|&mode| mode != axis);
-    let modes: Vec<Mode<3>> =
-        others.map(|mode| (x.shape[mode], arrays.map(|array| array.strides[mode]))).collect();
-    let [groups, rows] = groups::groups_and_rows(NAME, x, groups::joined(modes))?;
-    let n = i32::try_from(x.shape[axis]).map_err(|_| {
-        let detail = format!("rows have {} elements, and may have {}; split them", x.shape[axis], i32::MAX);
-        Error::Unsupported { operation: NAME, detail }
-    })?;
-    let problem = Problem {
-        rows: rows.0,
-        groups: groups.0,
-        n: n as u32,
-        k: call.options.int("k") as u32,
-        wide: !call.options.bool("int32"),
-    };
-    let place = |i: usize| {
-        let element = if n > 1 { arrays[i].strides[axis] } else { 1 };
-        Place { group: groups.1[i], row: rows.1[i], element }
-    };
-    let arguments = Arguments { addresses: arrays.map(|array| array.address), places: [0, 1, 2].map(place) };
+    let Along { rows, groups, columns: n, places } = Along::new(NAME, arrays, axis)?;
+    let (k, wide) = (call.options.int("k") as u32, !call.options.bool("int32"));
+    let problem = Problem { rows, groups, n, k, wide };
+    let arguments = Arguments { addresses: arrays.map(|array| array.address), places };
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { of_floats!(NAME, x.dtype, T => operation::run::<TopK<T>>(stream, &problem, &arguments)) }
+    unsafe { of_floats!(NAME, x.dtype, T => operation::run::<One<TopK<T>>>(stream, &problem, &arguments)) }
 }
 
 /// The kernel that computes a call.
 pub fn explain(_: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    Ok(of_floats!(NAME, call.operand(0).dtype, T => TopK::<T>::kernel(&())))
+    Ok(of_floats!(NAME, call.operand(0).dtype, T => TopK::<T>::kernel()))
 }

@@ -21,7 +21,7 @@ mod host {
     use super::kernel::TopKKernels;
     use super::{call, cases, oracle};
     use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+    use moye::{Element, Matrix, MatrixMut};
 
     /// The greatest elements along an axis.
     pub static TOPK: Declaration = Declaration {
@@ -90,41 +90,19 @@ mod host {
             Self { x, k }
         }
 
-        /// Computes it on the default stream of a device. Indices are i32 or i64.
-        ///
-        /// # Errors
-        /// [`moye::Error::ShapeMismatch`] if a result has another shape or type,
-        /// [`moye::Error::Unsupported`] if `k` is 0, above 128 or more than a row has, and the
-        /// errors of [`Device::launch`].
-        pub fn run<I: Element>(
-            &self,
-            device: &Device,
-            values: &mut MatrixMut<'_, T>,
-            indices: &mut MatrixMut<'_, I>,
-        ) -> Result<()> {
-            // SAFETY: the default stream runs its work in order.
-            unsafe { self.run_on(&device.default_stream(), values, indices) }
-        }
-
-        /// Computes it on a stream.
-        ///
-        /// # Errors
-        /// As for [`TopK::run`].
-        ///
-        /// # Safety
-        /// Until the work is complete, no other stream writes the elements of `x`, or reads or
-        /// writes those of the results.
-        pub unsafe fn run_on<I: Element>(
-            &self,
-            stream: &Stream,
-            values: &mut MatrixMut<'_, T>,
-            indices: &mut MatrixMut<'_, I>,
-        ) -> Result<()> {
-            let int32 = Array::of_mut(NAME, indices)?.dtype == Dtype::I32;
-            let call = TypedCall::new(&TOPK, stream).option("k", Value::Int(self.k as i64))?;
-            let call = call.option("int32", Value::Bool(int32))?.read(&self.x)?;
-            // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.write(values)?.write(indices)?.run() }
+        crate::runs! {
+            /// Computes it on the default stream of a device. Indices are i32 or i64.
+            ///
+            /// # Errors
+            /// [`moye::Error::ShapeMismatch`] if a result has another shape or type,
+            /// [`moye::Error::Unsupported`] if `k` is 0, above 128 or more than a row has, and the
+            /// errors of [`moye::Device::launch`].
+            fn run, run_on<I: Element>(self, stream, values: &mut MatrixMut<'_, T>, indices: &mut MatrixMut<'_, I>) {
+                let int32 = Array::of_mut(NAME, indices)?.dtype == Dtype::I32;
+                let call = TypedCall::new(&TOPK, stream).option("k", Value::Int(self.k as i64))?;
+                let call = call.option("int32", Value::Bool(int32))?.read(&self.x)?;
+                call.write(values)?.write(indices)?
+            }
         }
     }
 }

@@ -1,0 +1,235 @@
+//! Loads and stores of a thread's part of the rows that it shares: each vector is one predicated
+//! access, in bounds or out of it.
+
+use super::row::RowShape;
+use super::row_team::RowTeam;
+use crate::arch::{Convert, Word, Word128};
+use crate::layout::Layout;
+use crate::memory::{Element, GlobalPointer, GlobalPointerMut};
+use crate::tensor::{
+    Access as _, AccessMut as _, Fragment, FragmentLike, GlobalTensor, StaticLayout, Strides,
+};
+use crate::tiling::TilingError;
+
+impl<C: RowShape> RowTeam<C> {
+    /// Elements of the vectors that are loaded before they are used: enough to hide the latency,
+    /// and few enough for 64 registers a thread. Elements that start anywhere have an address each.
+    const GROUP: usize = if C::ALIGN > 1 { 16 } else { 8 };
+
+    /// The elements `from..to` of a thread's part, each vector by one predicated load; 0 out of
+    /// bounds.
+    ///
+    /// # Safety
+    /// The source is readable.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load_vectors<P, S, L>(
+        part: &GlobalTensor<P, S, L, ()>,
+        values: &mut Fragment<P::Element, FragmentLike<L>>,
+        (from, to): (usize, usize),
+    ) where
+        P: GlobalPointer<Element: Element>,
+        S: Strides,
+        L: StaticLayout,
+    {
+        let vector = const { access(&L::LAYOUT) };
+        for i in from / vector..to / vector {
+            let i = i * vector;
+            let (valid, address) = (part.engine().exists::<L>(i), part.engine().address::<L>(i));
+            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
+            // fragment's elements are compact.
+            unsafe {
+                if C::ALIGN == 1 {
+                    let bits = <P::Element as Element>::Bits::load_global_if(valid, address);
+                    values[i] = P::Element::from_bits(bits);
+                    continue;
+                }
+                macro_rules! load {
+                    ($word:ty, $i:expr, $address:expr) => {
+                        values
+                            .engine_mut()
+                            .store::<FragmentLike<L>, $word>($i, <$word>::load_global_if(valid, $address))
+                    };
+                }
+                match const { access(&L::LAYOUT) * P::Element::BYTES } {
+                    4 => load!(u32, i, address),
+                    8 => load!(u64, i, address),
+                    16 => load!(Word128, i, address),
+                    _ => {
+                        // Elements of 32 bits that belong to elements of 16 bits.
+                        load!(Word128, i, address);
+                        load!(Word128, i + vector / 2, address + 16);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A thread's part of the block's rows, in f32; 0 out of bounds. Each vector is one predicated
+    /// load: vectors are in bounds or out of it, as the shape's alignment holds for the length too.
+    ///
+    /// # Safety
+    /// Same contract as [`copy`](super::copy()), for the source.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    #[must_use]
+    pub unsafe fn load<P, S, L>(
+        &self,
+        part: &GlobalTensor<P, S, L, ()>,
+    ) -> Fragment<f32, FragmentLike<FragmentLike<L>>>
+    where
+        P: GlobalPointer<Element: Element + Convert<f32>>,
+        S: Strides,
+        L: StaticLayout,
+    {
+        let mut values = Fragment::<P::Element, FragmentLike<L>>::zeros();
+        // SAFETY: the source is readable.
+        unsafe { Self::load_vectors(part, &mut values, (0, const { L::LAYOUT.size() as usize })) };
+        values.convert()
+    }
+
+    /// Replaces each element of a thread's rows by `f` of it and of the element of `part` at the
+    /// same place, 0 out of bounds; a few vectors are loaded at a time, so that few registers hold
+    /// them.
+    ///
+    /// # Safety
+    /// Same contract as [`load`](Self::load).
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    pub unsafe fn apply_loaded<P, S, LG, L>(
+        &self,
+        values: &mut Fragment<f32, L>,
+        part: &GlobalTensor<P, S, LG, ()>,
+        f: impl Fn(f32, f32) -> f32,
+    ) where
+        P: GlobalPointer<Element: Element + Convert<f32>>,
+        S: Strides,
+        LG: StaticLayout,
+        L: StaticLayout,
+    {
+        let size = const { same_part(&L::LAYOUT, &LG::LAYOUT) };
+        for group in 0..size.div_ceil(Self::GROUP) {
+            let (from, to) = (group * Self::GROUP, ((group + 1) * Self::GROUP).min(size));
+            let mut loaded = Fragment::<P::Element, FragmentLike<LG>>::zeros();
+            // SAFETY: the source is readable.
+            unsafe { Self::load_vectors(part, &mut loaded, (from, to)) };
+            for i in from..to {
+                values[i] = f(values[i], loaded[i].convert());
+            }
+        }
+    }
+
+    /// Stores a thread's rows, rounded to the elements of `part`, each vector by one predicated
+    /// store; nothing out of bounds.
+    ///
+    /// # Safety
+    /// Same contract as [`copy`](super::copy()), for the destination.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    pub unsafe fn store<P, S, LG, L>(&self, values: &Fragment<f32, L>, part: &GlobalTensor<P, S, LG, ()>)
+    where
+        P: GlobalPointerMut<Element: Element>,
+        f32: Convert<P::Element>,
+        S: Strides,
+        LG: StaticLayout,
+        L: StaticLayout,
+    {
+        let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), access(&LG::LAYOUT)) };
+        let rounded = values.convert::<P::Element>();
+        for i in 0..size / vector {
+            let i = i * vector;
+            let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
+            // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
+            // fragment's elements are compact.
+            unsafe {
+                if C::ALIGN > 1 {
+                    let word = rounded.engine().load::<FragmentLike<L>, Word128>(i);
+                    Word128::store_global_if(valid, address, word);
+                } else {
+                    <P::Element as Element>::Bits::store_global_if(valid, address, rounded[i].to_bits());
+                }
+            }
+        }
+    }
+
+    /// Stores a thread's rows as elements of 8 bits, of which `encode` returns four, the first in
+    /// the lowest byte; nothing out of bounds. `part` is that of a
+    /// [`RowCopyWith`](super::RowCopyWith).
+    ///
+    /// # Safety
+    /// Same contract as [`store`](Self::store); vectors are at multiples of their size.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    pub unsafe fn store_bytes<P, S, LG, L>(
+        &self,
+        values: &Fragment<f32, L>,
+        part: &GlobalTensor<P, S, LG, ()>,
+        encode: impl Fn([f32; 4]) -> u32,
+    ) where
+        P: GlobalPointerMut<Element: Element<Bits = u8>>,
+        S: Strides,
+        LG: StaticLayout,
+        L: StaticLayout,
+    {
+        let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), access(&LG::LAYOUT)) };
+        let four = |i: usize| encode([values[i], values[i + 1], values[i + 2], values[i + 3]]);
+        for i in 0..size / vector {
+            let i = i * vector;
+            let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
+            // SAFETY: the vector is in bounds where it is valid, and aligned as the contract says.
+            unsafe {
+                match const { access(&LG::LAYOUT) } {
+                    8 => {
+                        let word = u64::from(four(i + 4)) << 32 | u64::from(four(i));
+                        u64::store_global_if(valid, address, word);
+                    }
+                    4 => u32::store_global_if(valid, address, four(i)),
+                    _ => u8::store_global_if(valid, address, encode([values[i], 0.0, 0.0, 0.0]) as u8),
+                }
+            }
+        }
+    }
+
+    /// Sets the elements of a thread's rows that are out of bounds of `part` to `value`: what has
+    /// no effect on the reduction that follows.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    pub fn fill_outside<P, S, LG, L>(
+        &self,
+        values: &mut Fragment<f32, L>,
+        part: &GlobalTensor<P, S, LG, ()>,
+        value: f32,
+    ) where
+        P: GlobalPointer,
+        S: Strides,
+        LG: StaticLayout,
+        L: StaticLayout,
+    {
+        let (size, vector) = const { (same_part(&L::LAYOUT, &LG::LAYOUT), access(&LG::LAYOUT)) };
+        for i in 0..size {
+            // As the vector that it is in.
+            if !part.engine().exists::<LG>(i / vector * vector) {
+                values[i] = value;
+            }
+        }
+    }
+}
+
+/// Elements of an access to a part (CPY, CPY_M, CPY_N).
+const fn access(part: &Layout) -> usize {
+    part.mode(0).size() as usize
+}
+
+/// The number of elements of a thread's rows and of the part that they go with.
+const fn same_part(values: &Layout, part: &Layout) -> usize {
+    if values.size() != part.size() {
+        TilingError::of("RowTeam")
+            .str("the values are ")
+            .layout(values)
+            .str(" and the part is ")
+            .layout(part)
+            .str(": take the part of the tensor by the same RowCopy")
+            .raise();
+    }
+    values.size() as usize
+}

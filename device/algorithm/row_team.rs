@@ -1,0 +1,273 @@
+//! The threads that share rows: their tiles, and the reductions across them.
+
+use super::lanes_reduce;
+use super::row::{RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed};
+use crate::arch::{lane_id, sync_threads, thread_idx};
+use crate::memory::{GlobalPointer, Shared, Storable};
+use crate::tensor::{
+    CoordinateTensor, Fragment, GlobalArray, GlobalTensor, IdentityOf, Rank, SharedTensor, StaticLayout,
+    TileCoordinate, identity_tensor,
+};
+use core::marker::PhantomData;
+
+/// The most reductions of a [`RowTeam`].
+const USES: u32 = 6;
+/// Elements of the scratch memory of a reduction: 32 warps and 8 blocks.
+const PLACES: u32 = 40;
+
+/// The threads that share a row: lanes of a warp, the threads of a block, or those of the blocks of
+/// a cluster.
+///
+/// In the simulator loads and stores are functions, which kernels of a shape and an element type
+/// share: inlined they would be most of the time of its build.
+pub struct RowTeam<C> {
+    scratch: SharedTensor<f32, RowScratch>,
+    /// Reductions so far: each has its part of the scratch memory, so that none waits until another
+    /// has been read.
+    used: u32,
+    /// Whether the blocks have exchanged values.
+    met: bool,
+    shape: PhantomData<C>,
+}
+
+impl<C: RowShape> RowTeam<C> {
+    /// The team of this thread.
+    ///
+    /// # Safety
+    /// All threads of the block make one, and `scratch` belongs to it until the kernel ends. Grid
+    /// and block are those of the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a
+    /// cluster for each row.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {
+        const { allowed::<C>() };
+        C::Blocks::start();
+        Self { scratch, used: 0, met: false, shape: PhantomData }
+    }
+
+    /// The block's rows of a matrix of `m` rows of `n` elements: `(BLK_M, BLK_N)`.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn rows<P: GlobalPointer>(
+        &self,
+        pointer: P,
+        shape: (u32, u32),
+        stride: RowStride,
+    ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
+    {
+        self.rows_at(pointer, shape, stride, self.tile())
+    }
+
+    /// [`rows`](Self::rows) of the tile at a coordinate instead of the block's: for a block that
+    /// takes several tiles, or a part of the columns.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn rows_at<P: GlobalPointer>(
+        &self,
+        pointer: P,
+        shape: (u32, u32),
+        stride: RowStride,
+        tile: (u32, u32),
+    ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
+    {
+        GlobalArray::new(pointer, shape, StridesOf::<C>(stride, PhantomData))
+            .local_tile::<RowTile<C>, _>(tile)
+    }
+
+    /// [`rows`](Self::rows) of a matrix that repeats after `period` rows: row `i` is its row
+    /// `i % period`, as of a mask that several matrices share.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn rows_repeated<P: GlobalPointer>(
+        &self,
+        pointer: P,
+        shape: (u32, u32),
+        stride: RowStride,
+        period: u32,
+    ) -> GlobalTensor<P, StridesOf<C>, IdentityOf<RowTile<C>>, <(u32, u32) as TileCoordinate<Rank<2>>>::Rest>
+    {
+        // A thread shares one row, so that it may have its own origin.
+        let row = self.row();
+        self.rows(
+            pointer.offset(i64::from(row % period) * stride.row - i64::from(row) * stride.row),
+            shape,
+            stride,
+        )
+    }
+
+    /// The coordinates of the block's rows, `(row, column)` of the matrix: (BLK_M, BLK_N). They are
+    /// partitioned as the rows are.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn coordinates<T: Storable>(&self) -> CoordinateTensor<T, IdentityOf<RowTile<C>>> {
+        let (row, column) = self.tile();
+        identity_tensor::<T, RowTile<C>, _>((row * C::ROWS, column * C::COLUMNS))
+    }
+
+    /// The coordinate of the block's tile of rows: `(block, 0)`, or in a cluster `(cluster, rank)`.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn tile(&self) -> (u32, u32) {
+        C::Blocks::place()
+    }
+
+    /// The row of the matrix that this thread shares; it may be past the last one.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn row(&self) -> u32 {
+        self.tile().0 * C::ROWS + thread_idx().x / C::THREADS
+    }
+
+    /// The row of the matrix whose results this thread may write, one value a row; `None` in the
+    /// row's other threads.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn leader(&self) -> Option<u32> {
+        let (_, rank) = self.tile();
+        (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
+    }
+
+    /// Combines each row's values of all threads that share it; all of them get the result. Same
+    /// bits in every run: the order depends on the shape alone.
+    ///
+    /// # Safety
+    /// All threads of the block (of the cluster) call it together, at most six times in a kernel.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn reduce<L: StaticLayout>(
+        &mut self,
+        rows: Fragment<f32, L>,
+        f: impl Fn(f32, f32) -> f32,
+    ) -> Fragment<f32, L> {
+        let mut rows = rows;
+        for row in 0..Fragment::<f32, L>::SIZE {
+            // SAFETY: all threads of the row are here.
+            unsafe {
+                let (value, places) = self.reduce_one(rows[row], &f);
+                // Those after the places of the warps.
+                [rows[row]] = self.exchange([value], places.offset(32), |[a], [b]| [f(a, b)]);
+            }
+        }
+        rows
+    }
+
+    /// [`reduce`](Self::reduce) in each block of a cluster alone. With
+    /// [`combine_blocks`](Self::combine_blocks) several reductions need one exchange between the
+    /// blocks.
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce).
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn reduce_in_block<L: StaticLayout>(
+        &mut self,
+        rows: Fragment<f32, L>,
+        f: impl Fn(f32, f32) -> f32,
+    ) -> Fragment<f32, L> {
+        let mut rows = rows;
+        for row in 0..Fragment::<f32, L>::SIZE {
+            // SAFETY: all threads of the row are here.
+            rows[row] = unsafe { self.reduce_one(rows[row], &f).0 };
+        }
+        rows
+    }
+
+    /// Combines `N` values, at most four, of each block that shares the row: those of one block
+    /// are returned as they are. Same bits in every run.
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce), among whose calls it counts; all threads of a
+    /// block have the same values.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn combine_blocks<const N: usize>(
+        &mut self,
+        values: [f32; N],
+        f: impl Fn([f32; N], [f32; N]) -> [f32; N],
+    ) -> [f32; N] {
+        const { assert!(N <= 4, "RowTeam::combine_blocks takes four values at most") };
+        let places = self.places();
+        // SAFETY: all threads of the blocks are here, and no other exchange has these places.
+        unsafe { self.exchange(values, places, f) }
+    }
+
+    /// Scratch memory of one more reduction.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn places(&mut self) -> Shared<f32> {
+        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
+        self.used += 1;
+        crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces at most {USES} times");
+        places
+    }
+
+    /// Combines values of the blocks through places for those of all blocks.
+    ///
+    /// # Safety
+    /// Same contract as [`combine_blocks`](Self::combine_blocks); no other exchange has the places.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn exchange<const N: usize>(
+        &mut self,
+        values: [f32; N],
+        places: Shared<f32>,
+        f: impl Fn([f32; N], [f32; N]) -> [f32; N],
+    ) -> [f32; N] {
+        let first = !core::mem::replace(&mut self.met, true);
+        // SAFETY: the caller's contract: all threads of the blocks are here.
+        unsafe { C::Blocks::combine(values, places, first, &f) }
+    }
+
+    /// [`reduce`](Self::reduce) of one value in a block, and the scratch memory of the reduction.
+    ///
+    /// # Safety
+    /// Same contract as [`reduce`](Self::reduce).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> (f32, Shared<f32>) {
+        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
+        let value = match C::THREADS {
+            1 => value,
+            2 => lanes_reduce::<1, f32>(value, f),
+            4 => lanes_reduce::<3, f32>(value, f),
+            8 => lanes_reduce::<7, f32>(value, f),
+            16 => lanes_reduce::<15, f32>(value, f),
+            _ => lanes_reduce::<31, f32>(value, f),
+        };
+        if C::THREADS <= 32 {
+            return (value, places);
+        }
+        let places = self.places();
+        let (thread, lane) = (thread_idx().x, lane_id());
+        let warps = const { C::THREADS / 32 };
+        // SAFETY: a warp writes its own place, and reads the others' after the barrier; no later
+        // reduction has the same places. In a cluster each block has a place in every block, which
+        // is read after the cluster's barrier.
+        unsafe {
+            if lane == 0 {
+                places.write((thread / 32) as i32, value);
+            }
+            sync_threads();
+            // Each warp combines the places, which lanes read at once.
+            let value = places.read((lane % warps) as i32);
+            let value = match warps {
+                2 => lanes_reduce::<1, f32>(value, f),
+                4 => lanes_reduce::<3, f32>(value, f),
+                8 => lanes_reduce::<7, f32>(value, f),
+                16 => lanes_reduce::<15, f32>(value, f),
+                _ => lanes_reduce::<31, f32>(value, f),
+            };
+            (value, places)
+        }
+    }
+}
