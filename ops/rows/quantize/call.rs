@@ -225,7 +225,7 @@ unsafe fn transpose(stream: &Stream, q: &Array, to: &Array) -> Result<()> {
             && address.is_multiple_of(4)
             && place.row % 4 == 0
             && place.group % 4 == 0
-            && elements % 4 == 0
+            && elements.is_multiple_of(4)
     };
     let places = [place(&q, 0), place(&to, 1)];
     let aligned =
