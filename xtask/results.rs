@@ -17,7 +17,7 @@ const HEADER: [&str; 11] =
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
 /// Subjects of files, by the end of their names after the card; others have that end as subject.
-const SUBJECTS: [(&str, &str); 21] = [
+const SUBJECTS: [(&str, &str); 22] = [
     ("", "products, copies and transposes"),
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
     ("attention-e4m3", "kernels of attention of e4m3 beside cuDNN's"),
@@ -37,6 +37,7 @@ const SUBJECTS: [(&str, &str); 21] = [
     ("one-wave", "kernels of one wave of tiles, as instances of the collective and before"),
     ("peers", "calls from Python beside PyTorch and Triton"),
     ("peers-profiled", "calls from Python under `ncu`"),
+    ("products", "products with block scales and by group beside PyTorch"),
     ("rows", "operations along rows beside a copy and PyTorch"),
     ("variants", "variants of kernels"),
 ];

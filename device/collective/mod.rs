@@ -3,11 +3,11 @@
 //!
 //! | part | trait | of this crate |
 //! | --- | --- | --- |
-//! | which tiles a block computes, and which part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`] |
-//! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`] |
+//! | which tiles a block computes, and which part of K | [`TileScheduler`] | [`OneTile`], [`Persistent`], [`SplitK`], [`StreamK`], [`GroupTiles`] |
+//! | accumulators from tiles along K | [`Mainloop`], [`WarpSpecialised`] | [`Multistage`], [`TmaWarpSpecialised`], [`PingPong`], [`Promoted`] |
 //! | what becomes of the accumulators | [`TileEpilogue`] | [`ByElement`] of an [`Epilogue`] |
 //! | what becomes of one of them, by its place | [`Epilogue`] | [`Scale`], [`Bias`], [`Scales`], [`Map`], [`With`] |
-//! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`] |
+//! | how a tile leaves the registers | [`Sink`] | [`ToGlobal`], [`ThroughTma`], [`ToSpans`], [`BoxesToSpans`] |
 //!
 //! For custom parts there are [`Cut`] (the pieces of stream-K), [`Workspace`] (their sum in
 //! memory), [`store_vectors`], [`fill_box`] and [`store_words`] (rows of C at any place in
@@ -71,9 +71,11 @@ mod load;
 mod mainloop;
 mod multistage;
 mod ping_pong;
+mod promoted;
 mod rows;
 mod scheduler;
 mod sink;
+mod spans;
 mod split;
 mod team;
 mod tiles;
@@ -88,11 +90,13 @@ pub use load::{Load, Loading, TilesAlongK, TransposedLoad, TransposedRegisters};
 pub use mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
 pub use multistage::{Multistage, MultistageConfig};
 pub use ping_pong::{PingPong, Turn, Turns};
+pub use promoted::{BlockScales, PartOf, Promoted, SCALED_K, Scaled, ScaledProducer, TileOfParts};
 pub use rows::{Corner, blocks_of_vectors, fill_box, store_vectors, store_words};
 pub use scheduler::{OneTile, Persistent, TileScheduler};
 pub use sink::{Batches, Sink, StagingOf, ToGlobal};
+pub use spans::{BoxesToSpans, BySpans, GroupTiles, Groups, Paired, RowSpans, Target, ToSpans};
 pub use split::{SplitK, StreamK};
 pub use team::{Team, TeamStorage};
 pub use tiles::{Bands, Tiles, WorkTile, Worker};
-pub use tma::{LoadA, LoadB, TmaProducer, TmaWarpSpecialised, WarpsOf};
+pub use tma::{LoadA, LoadB, RowsOfA, TmaProducer, TmaWarpSpecialised, WarpsOf};
 pub use tma_store::{BoxLayout, Boxed, BoxesOf, RowOfBoxes, StoreC, ThroughTma, reuse_tile, store_tile};

@@ -9,6 +9,7 @@
 
 use super::mainloop::{Accumulators, Mainloop, StagesOf, TileOf, WARPGROUP, WarpSpecialised};
 use super::tiles::{WorkTile, Worker};
+use crate::algorithm::clear;
 use crate::arch::{sync_cluster, sync_threads, thread_idx};
 use crate::atom::tma::{TmaCopy, TmaTensor};
 use crate::atom::wgmma::{
@@ -27,6 +28,38 @@ pub type LoadA<T, L, const R: usize = 2> = TmaCopy<T, OneStage<L>, R>;
 /// by each block of a cluster.
 pub type LoadB<T, L, const R: usize = 2, const CLUSTER: u32 = 1> = TmaCopy<T, OneStage<L>, R, CLUSTER>;
 
+/// The rows of A that a tile of C needs, in the tensor of a tensor map of `R` modes.
+///
+/// A tensor of coordinates has them at the tile's number along M, in the matrix of its batch.
+/// Implement this for tiles that begin at any row, such as those of groups of rows.
+pub trait RowsOfA<C, const R: usize>: Copy {
+    /// The tensor from the first row of a tile of `block` rows, and from the first element along K
+    /// on.
+    ///
+    /// # Safety
+    /// Memory that it reads is readable.
+    unsafe fn rows_of(&self, tile: &WorkTile, block: u32) -> TmaTensor<C, R>;
+
+    /// The number of rows of C from the tile's first one on: warpgroups that have none skip the
+    /// tile's products, and their accumulators are zeros.
+    ///
+    /// # Safety
+    /// Memory that it reads is readable.
+    #[inline(always)]
+    unsafe fn rows(&self, _tile: &WorkTile, _block: u32) -> u32 {
+        u32::MAX
+    }
+}
+
+impl<T: Element, L: StaticLayout, const R: usize> RowsOfA<TmaCopy<T, L, R>, R>
+    for TmaTensor<TmaCopy<T, L, R>, R>
+{
+    #[inline(always)]
+    unsafe fn rows_of(&self, tile: &WorkTile, _block: u32) -> Self {
+        self.at(numbers(tile.m, 0, tile.batch))
+    }
+}
+
 /// The warps that multiply, of a tiled MMA: all of them read each stage.
 #[derive(Clone, Copy, Debug)]
 pub struct WarpsOf<M>(PhantomData<fn() -> M>);
@@ -40,15 +73,26 @@ impl<M: StaticTiledMma> Readers for WarpsOf<M> {
 /// in shared memory.
 ///
 /// Its [`Operands`](Mainloop::Operands) are the tensors of coordinates of two tensor maps, by
-/// [`LoadA`] and [`LoadB`]. The maps are those of A and B; out of bounds elements are loaded as
-/// zeros.
-pub struct TmaWarpSpecialised<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32 = 1, const R: usize = 2>
-where
+/// [`LoadA`] and [`LoadB`], or for A any [`RowsOfA`]. The maps are those of A and B; out of bounds
+/// elements are loaded as zeros.
+pub struct TmaWarpSpecialised<
+    T,
+    LA,
+    LB,
+    M,
+    const STAGES: u32,
+    const CLUSTER: u32 = 1,
+    const R: usize = 2,
+    A = TmaTensor<LoadA<T, LA, R>, R>,
+> where
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
     M: StaticTiledMma<Atom: WgmmaAtom>,
 {
+    a: A,
+    /// The first row of this warpgroup's first instruction in the tile.
+    row: u32,
     consumer: Consumer<STAGES, CLUSTER>,
     /// (1, MMA_M, MMA_K, PIPE)
     tCrA: DescriptorTensor<DescriptorsOf<LA, M, OfA>>,
@@ -60,9 +104,9 @@ where
 }
 
 /// The thread that has TMA load.
-pub struct TmaProducer<T: Element, LA, LB, const STAGES: u32, const CLUSTER: u32, const R: usize> {
+pub struct TmaProducer<T: Element, LA, LB, const STAGES: u32, const CLUSTER: u32, const R: usize, A> {
     producer: Producer<STAGES, CLUSTER>,
-    a: TmaTensor<LoadA<T, LA, R>, R>,
+    a: A,
     b: TmaTensor<LoadB<T, LB, R, CLUSTER>, R>,
     sA: SharedTensor<T, LA>,
     sB: SharedTensor<T, LB>,
@@ -113,9 +157,10 @@ const fn numbers<const R: usize>(mn: u32, k: u32, batch: u32) -> [u32; R] {
     numbers
 }
 
-impl<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32, const R: usize> Mainloop
-    for TmaWarpSpecialised<T, LA, LB, M, STAGES, CLUSTER, R>
+impl<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32, const R: usize, A> Mainloop
+    for TmaWarpSpecialised<T, LA, LB, M, STAGES, CLUSTER, R, A>
 where
+    A: RowsOfA<LoadA<T, LA, R>, R>,
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
@@ -125,7 +170,7 @@ where
     type TileC = TileOf<LA, LB>;
     type Accumulator = <M::Atom as WgmmaAtom>::D;
     type Storage = (SharedArray<T, LA>, SharedArray<T, LB>, PipelineStorage<STAGES, WarpsOf<M>, CLUSTER>);
-    type Operands = (TmaTensor<LoadA<T, LA, R>, R>, TmaTensor<LoadB<T, LB, R, CLUSTER>, R>);
+    type Operands = (A, TmaTensor<LoadB<T, LB, R, CLUSTER>, R>);
 
     const THREADS: u32 = M::THREADS + WARPGROUP;
     const TILE: (u32, u32, u32) = {
@@ -140,12 +185,14 @@ where
     }
 
     #[inline(always)]
-    unsafe fn start(_: Self::Operands, stages: StagesOf<Self>, _thread: u32, warpgroup: u32) -> Self {
+    unsafe fn start((a, _): Self::Operands, stages: StagesOf<Self>, _thread: u32, warpgroup: u32) -> Self {
         let (sA, sB, pipeline) = stages; // (BLK_M, BLK_K, PIPE), (BLK_N, BLK_K, PIPE)
         // Descriptors are in uniform registers: they are computed from the warpgroup's number,
         // which is uniform.
         let mma = M::get_slice(if M::THREADS == WARPGROUP { 0 } else { WARPGROUP * warpgroup });
         Self {
+            a,
+            row: if M::THREADS == WARPGROUP { 0 } else { 64 * warpgroup },
             consumer: pipeline.consumer(),
             tCrA: mma.descriptors_a(&mma.partition_a(sA)),
             tCrB: mma.descriptors_b(&mma.partition_b(sB)),
@@ -161,6 +208,17 @@ where
         // released when the products of the stage after it are the only ones that run.
         unsafe {
             let mut k = tile.k;
+            if self.a.rows(tile, Self::TILE.0) <= self.row {
+                clear(tCrC);
+                while k < tile.k_end {
+                    let full = self.consumer.wait();
+                    if let Some(before) = self.before.replace(full) {
+                        self.consumer.release(before);
+                    }
+                    k += 1;
+                }
+                return;
+            }
             while k < tile.k_end {
                 let full = self.consumer.wait();
                 let (tCrA, tCrB) = full.of((self.tCrA, self.tCrB));
@@ -192,15 +250,16 @@ where
     }
 }
 
-impl<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32, const R: usize> WarpSpecialised
-    for TmaWarpSpecialised<T, LA, LB, M, STAGES, CLUSTER, R>
+impl<T, LA, LB, M, const STAGES: u32, const CLUSTER: u32, const R: usize, A> WarpSpecialised
+    for TmaWarpSpecialised<T, LA, LB, M, STAGES, CLUSTER, R, A>
 where
+    A: RowsOfA<LoadA<T, LA, R>, R>,
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
     M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D: Element>>,
 {
-    type Producer = TmaProducer<T, LA, LB, STAGES, CLUSTER, R>;
+    type Producer = TmaProducer<T, LA, LB, STAGES, CLUSTER, R, A>;
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
@@ -226,6 +285,8 @@ where
     unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
         let TmaProducer { producer, a, b, sA, sB } = producer;
         let (load_a, load_b) = (LoadA::<T, LA, R>::get_slice(), LoadB::<T, LB, R, CLUSTER>::get_slice());
+        // SAFETY: memory of the operands is readable.
+        let gA = unsafe { a.rows_of(tile, const { LA::LAYOUT.extent(0) as u32 }) };
         let mut k = tile.k;
         while k < tile.k_end {
             let gB = load_b.partition_s(b.at(numbers(tile.n, k, tile.batch)));
@@ -235,7 +296,7 @@ where
             // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
             // `producer` promises.
             unsafe {
-                load_a.copy(a.at(numbers(tile.m, k, tile.batch)), sA, &filling);
+                load_a.copy(gA.at(numbers(0, k, 0)), sA, &filling);
                 load_b.copy(gB, load_b.partition_d(sB), &filling);
             }
             k += 1;

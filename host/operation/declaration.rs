@@ -335,12 +335,14 @@ pub struct Case {
     pub ranges: &'static [(&'static str, f64, f64)],
     /// Whether the optional results are left out where it is measured.
     pub is_bare: bool,
+    /// Inputs with given elements, row-major: offsets, say, which are not random numbers.
+    pub values: &'static [(&'static str, &'static [f64])],
 }
 
 impl Case {
     /// A case of inputs of these shapes, `None` for one that is left out.
     pub const fn new(inputs: &'static [Option<&'static [usize]>]) -> Self {
-        Self { inputs, options: &[], ranges: &[], is_bare: false }
+        Self { inputs, options: &[], ranges: &[], is_bare: false, values: &[] }
     }
 
     /// Without optional results where it is measured.
@@ -359,6 +361,12 @@ impl Case {
     #[must_use]
     pub const fn ranges(self, ranges: &'static [(&'static str, f64, f64)]) -> Self {
         Self { ranges, ..self }
+    }
+
+    /// Given elements: see [`Case::values`](Self#structfield.values).
+    #[must_use]
+    pub const fn values(self, values: &'static [(&'static str, &'static [f64])]) -> Self {
+        Self { values, ..self }
     }
 
     /// The options of the case.
@@ -381,6 +389,11 @@ impl Case {
             Some(ArrayType { dtype: dtype(operand), shape: (*shape)?.to_vec() })
         };
         inputs.zip(self.inputs).map(ty).collect()
+    }
+
+    /// The given elements of an input.
+    pub(super) fn given(&self, name: &str) -> Option<&'static [f64]> {
+        self.values.iter().find(|(of, _)| *of == name).map(|&(_, values)| values)
     }
 
     /// The least value of an input's elements, and the value that all are below.

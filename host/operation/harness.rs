@@ -174,10 +174,12 @@ impl Placed {
         self.places().map(|place| self.ty.dtype.read(&bytes[place * size..][..size])).collect()
     }
 
-    fn fill(&mut self, random: &mut Random, range: (f64, f64)) {
+    fn fill(&mut self, random: &mut Random, given: Option<&[f64]>, range: (f64, f64)) {
         let (size, dtype) = (self.ty.dtype.bytes(), self.ty.dtype);
         let places: Vec<_> = self.places().collect();
-        for (place, value) in places.iter().zip(random.elements(dtype, range, places.len())) {
+        let values = given.map_or_else(|| random.elements(dtype, range, places.len()), <[f64]>::to_vec);
+        assert_eq!(values.len(), places.len(), "an element for each place");
+        for (place, value) in places.iter().zip(values) {
             dtype.write(value, &mut self.bytes[place * size..][..size]);
         }
     }
@@ -212,7 +214,7 @@ fn check_case(
         .map(|(operand, ty)| {
             let placement = if operand.dense { Placement::Dense } else { placement };
             let mut placed = Placed::new(ty.clone()?, placement);
-            placed.fill(&mut random, case.range(operand.name));
+            placed.fill(&mut random, case.given(operand.name), case.range(operand.name));
             Some(placed)
         })
         .collect();

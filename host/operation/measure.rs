@@ -64,14 +64,18 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
     let mut calls = Vec::new();
     let mut elements = |(operand, ty): (&OperandOf, &Option<ArrayType>)| {
         let ty = ty.clone()?;
-        let mut elements = vec![0u8; size(&ty)];
-        let count = elements.len() / ty.dtype.bytes();
+        let (bytes, each) = (size(&ty), ty.dtype.bytes());
         // Indices may have to be distinct.
-        let count = if Dtype::INTEGERS.contains(&ty.dtype) { count } else { count.min(DRAWN) };
-        let drawn = random.elements(ty.dtype, case.range(operand.name), count);
-        for (element, value) in elements.chunks_exact_mut(ty.dtype.bytes()).zip(drawn.iter().cycle()) {
-            ty.dtype.write(*value, element);
+        let all = Dtype::INTEGERS.contains(&ty.dtype);
+        let count = if all { bytes / each } else { (bytes / each).min(DRAWN) };
+        let drawn = case
+            .given(operand.name)
+            .map_or_else(|| random.elements(ty.dtype, case.range(operand.name), count), <[f64]>::to_vec);
+        let mut elements = vec![0u8; drawn.len() * each];
+        for (element, value) in elements.chunks_exact_mut(each).zip(drawn) {
+            ty.dtype.write(value, element);
         }
+        let elements: Vec<u8> = elements.iter().copied().cycle().take(bytes).collect();
         Some((ty, elements))
     };
     let drawn: Vec<_> = declaration.operands.iter().zip(&types).map(&mut elements).collect();

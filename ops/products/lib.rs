@@ -7,6 +7,12 @@
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
 
+#[cfg(feature = "block_scaled")]
+pub mod block_scaled;
+#[cfg(feature = "grouped")]
+pub mod grouped;
+#[cfg(any(feature = "block_scaled", feature = "grouped"))]
+pub mod operand;
 #[cfg(feature = "weights")]
 pub mod weights;
 
@@ -20,6 +26,10 @@ mod host {
 
     /// The operations that features name.
     pub static OPERATIONS: &[&Declaration] = &[
+        #[cfg(feature = "block_scaled")]
+        &crate::block_scaled::BLOCK_SCALED,
+        #[cfg(feature = "grouped")]
+        &crate::grouped::GROUPED,
         #[cfg(feature = "weights")]
         &crate::weights::LINEAR_QUANTIZED,
         #[cfg(feature = "weights")]
@@ -38,3 +48,9 @@ mod readme {}
 #[cfg(all(doctest, feature = "weights"))]
 #[doc = include_str!("../../docs/guide/weights.md")]
 mod guide {}
+#[cfg(all(doctest, feature = "block_scaled"))]
+#[doc = include_str!("../../docs/guide/block_scaled.md")]
+mod guide_block_scaled {}
+#[cfg(all(doctest, feature = "grouped"))]
+#[doc = include_str!("../../docs/guide/grouped.md")]
+mod guide_grouped {}

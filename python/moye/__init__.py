@@ -43,6 +43,7 @@ argmin = _FUNCTIONS["argmin"]
 axpby = _FUNCTIONS["axpby"]
 bias_activation = _FUNCTIONS["bias_activation"]
 bincount = _FUNCTIONS["bincount"]
+block_scaled = _FUNCTIONS["block_scaled"]
 cast = _FUNCTIONS["cast"]
 cross_entropy = _FUNCTIONS["cross_entropy"]
 cumsum = _FUNCTIONS["cumsum"]
@@ -51,6 +52,7 @@ dequantize_int4 = _FUNCTIONS["dequantize_int4"]
 embedding = _FUNCTIONS["embedding"]
 full_like = _FUNCTIONS["full_like"]
 geglu = _FUNCTIONS["geglu"]
+grouped = _FUNCTIONS["grouped"]
 histc = _FUNCTIONS["histc"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
@@ -100,6 +102,7 @@ __all__ = [
     "axpby",
     "bias_activation",
     "bincount",
+    "block_scaled",
     "cast",
     "copy",
     "cross_entropy",
@@ -113,6 +116,7 @@ __all__ = [
     "explain",
     "full_like",
     "geglu",
+    "grouped",
     "histc",
     "layer_norm",
     "layer_norm_backward",

@@ -233,6 +233,19 @@ def bias_activation(
 def bincount(
     x: A, *, bins: int = 100, out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
+def block_scaled(
+    a: A,
+    b: A,
+    scale_a: A,
+    scale_b: A,
+    ends: A | None = None,
+    *,
+    dtype: str = "bfloat16",
+    tile: str = "auto",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
 def cast(
     x: A, *, dtype: str = "float32", out: A | None = None, device: str | None = None, stream: int | None = None
 ) -> A: ...
@@ -291,6 +304,16 @@ def geglu(
     *,
     interleaved: bool = False,
     approximate: str = "none",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
+) -> A: ...
+def grouped(
+    a: A,
+    b: A,
+    ends: A,
+    *,
+    tile: str = "auto",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,

@@ -2,6 +2,18 @@
 
 use moye::operation::harness;
 
+#[cfg(feature = "block_scaled")]
+#[test]
+fn block_scaled_products_are_those_of_float64() {
+    harness::check(&moye_products::block_scaled::BLOCK_SCALED);
+}
+
+#[cfg(feature = "grouped")]
+#[test]
+fn grouped_products_are_those_of_float64() {
+    harness::check(&moye_products::grouped::GROUPED);
+}
+
 #[cfg(feature = "weights")]
 #[test]
 fn products_by_quantised_weights_are_those_of_float64() {

@@ -1,0 +1,442 @@
+//! The mainloop of 8-bit floats with scales: partial sums of the tensor cores are multiplied by the
+//! scales of their K tile and added in f32.
+//!
+//! Tensor cores keep about 14 bits of an accumulator of 8-bit products, so that a long sum loses
+//! bits; the scales of blocks along K are not constant over K. One loop solves both: the products
+//! of one K tile accumulate in the tensor cores, and their sum is added to the
+//! accumulators by an FMA, times the scale of the row and of the columns. While one warpgroup does
+//! that, the other's products run.
+//!
+//! Partial sums take registers beside the accumulators. A tile therefore has several parts along N,
+//! each as wide as one instruction, whose partial sums take the same registers in turn:
+//!
+//! ```text
+//! stage       A, BLK_M x 128              B, part 0      B, part 1
+//! warpgroup   wait, 4 wgmma (part 0), wait, c[0] += s p, 4 wgmma (part 1), wait, release, c[1] += s p
+//! ```
+
+use super::mainloop::{Accumulators, Mainloop, StagesOf, WARPGROUP, WarpSpecialised};
+use super::spans::{RowSpans, at_row};
+use super::tiles::{WorkTile, Worker};
+use super::tma::{LoadA, LoadB, WarpsOf};
+use crate::algorithm::clear;
+use crate::arch::{Fma as _, cluster_arrive_relaxed, cluster_wait, opaque, sync_threads, thread_idx};
+use crate::atom::mma::accumulator_row;
+use crate::atom::tma::TmaTensor;
+use crate::atom::wgmma::{
+    DescriptorTensor, DescriptorsOf, ScaleOut, WgmmaAtom, warpgroup_arrive, warpgroup_commit_batch,
+    warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait,
+};
+use crate::atom::{AccumulatorOf, OfA, OfB, StaticTiledMma, TilingError};
+use crate::kernel::KernelParam;
+use crate::layout::{IntTuple, Layout, make_col_major};
+use crate::memory::{Element, Global, SharedArray};
+use crate::pipeline::{Consumer, PipelineStorage, Producer, Staged};
+use crate::tensor::{Fragment, SharedTensor, StaticLayout};
+use core::marker::PhantomData;
+
+/// Elements along K that have one scale, a K tile.
+pub const SCALED_K: u32 = 128;
+/// Rows of B that have one scale.
+const SCALED_N: u32 = 128;
+
+/// Scales of blocks of A, 1 x 128, or of B, 128 x 128: at any strides, of which 0 means the same
+/// scale for all. All scales are less than 2^31 elements from the first.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct BlockScales {
+    /// The first scale.
+    pub scales: Global<f32>,
+    /// The distance from row to row of A, or from 128 rows of B to the next.
+    pub row: u32,
+    /// The distance from a block along K to the next.
+    pub k: u32,
+    /// The distance from matrix to matrix of B; from the end of a padded group's rows of A to the
+    /// next group.
+    pub batch: u32,
+}
+
+/// A mainloop's operands.
+pub struct Scaled<T: Element, LA: StaticLayout, LB: StaticLayout, S, const CLUSTER: u32, const R: usize> {
+    /// A, (M, K, 1).
+    pub a: TmaTensor<LoadA<T, LA, R>, R>,
+    /// B, (N, K, batch).
+    pub b: TmaTensor<LoadB<T, LB, R, CLUSTER>, R>,
+    /// The scales of A.
+    pub scale_a: BlockScales,
+    /// The scales of B.
+    pub scale_b: BlockScales,
+    /// Rows of B.
+    pub columns: u32,
+    /// The rows of each tile.
+    pub spans: S,
+}
+
+impl<T, LA, LB, S, const CLUSTER: u32, const R: usize> Clone for Scaled<T, LA, LB, S, CLUSTER, R>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    S: Copy,
+{
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, LA, LB, S, const CLUSTER: u32, const R: usize> Copy for Scaled<T, LA, LB, S, CLUSTER, R>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    S: Copy,
+{
+}
+
+/// A block's tile of C, `(BLK_M, PARTS * N)`, given stages of A `(BLK_M, BLK_K, PIPE)` and parts of
+/// B `(N, BLK_K, PARTS * PIPE)`.
+pub struct TileOfParts<LA, LB>(PhantomData<(LA, LB)>);
+/// One part of it, `(BLK_M, N)`.
+pub struct PartOf<LA, LB>(PhantomData<(LA, LB)>);
+
+macro_rules! marker {
+    ($($name:ident)+) => { $(
+        impl<LA, LB> Clone for $name<LA, LB> {
+            fn clone(&self) -> Self {
+                *self
+            }
+        }
+        impl<LA, LB> Copy for $name<LA, LB> {}
+    )+ };
+}
+marker!(TileOfParts PartOf);
+
+impl<LA: StaticLayout, LB: StaticLayout> StaticLayout for TileOfParts<LA, LB> {
+    const LAYOUT: Layout = {
+        let n = LB::LAYOUT.extent(0) * parts::<LA, LB>() as i64;
+        make_col_major(IntTuple::flat(&[LA::LAYOUT.extent(0), n]))
+    };
+}
+impl<LA: StaticLayout, LB: StaticLayout> StaticLayout for PartOf<LA, LB> {
+    const LAYOUT: Layout = make_col_major(IntTuple::flat(&[LA::LAYOUT.extent(0), LB::LAYOUT.extent(0)]));
+}
+
+/// Parts of a tile along N.
+const fn parts<LA: StaticLayout, LB: StaticLayout>() -> u32 {
+    (LB::LAYOUT.extent(2) / LA::LAYOUT.extent(2)) as u32
+}
+
+/// The mainloop: elements `T`, stages of A `(BLK_M, 128, PIPE)`, parts of B `(N, 128, PARTS *
+/// PIPE)`, `N` the columns of the instruction of `M`, rows by `S`.
+pub struct Promoted<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32 = 1, const R: usize = 3>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+{
+    consumer: Consumer<STAGES, CLUSTER>,
+    /// (1, MMA_M, MMA_K, PIPE)
+    tCrA: DescriptorTensor<DescriptorsOf<LA, M, OfA>>,
+    /// (1, 1, MMA_K, PARTS * PIPE)
+    tCrB: DescriptorTensor<DescriptorsOf<LB, M, OfB>>,
+    operands: Scaled<T, LA, LB, S, CLUSTER, R>,
+    /// The first row of this thread in a tile.
+    row: u32,
+}
+
+/// The thread that has TMA load.
+pub struct ScaledProducer<T, LA, LB, S, const STAGES: u32, const CLUSTER: u32, const R: usize>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+{
+    producer: Producer<STAGES, CLUSTER>,
+    operands: Scaled<T, LA, LB, S, CLUSTER, R>,
+    sA: SharedTensor<T, LA>,
+    sB: SharedTensor<T, LB>,
+}
+
+/// The stages are those of the mainloop, or it does not compile.
+const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>>(stages: u32) {
+    let (a, b) = (LA::LAYOUT, LB::LAYOUT);
+    let n = <M::Atom as WgmmaAtom>::SHAPE_MNK[1];
+    let whole = a.rank() == 3
+        && b.rank() == 3
+        && a.extent(0) * 2 == M::THREADS as i64
+        && a.extent(1) == SCALED_K as i64
+        && b.extent(1) == SCALED_K as i64
+        && a.extent(2) == stages as i64
+        && b.extent(2) % stages as i64 == 0
+        && b.extent(0) == n
+        && SCALED_N as i64 % n == 0;
+    if !whole {
+        TilingError::of("Promoted")
+            .str("stages of A are ")
+            .layout(&a)
+            .str(" and parts of B ")
+            .layout(&b)
+            .str(": they are (BLK_M, 128, PIPE) and (N, 128, parts * PIPE), of 64 rows of A for each warpgroup, with PIPE = ")
+            .int(stages as i64)
+            .str(" and N = ")
+            .int(n)
+            .str(", the instruction's, which divides 128")
+            .raise();
+    }
+}
+
+impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize> Mainloop
+    for Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    S: RowSpans,
+    M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>,
+{
+    type Mma = M;
+    type TileC = TileOfParts<LA, LB>;
+    type Accumulator = f32;
+    type Storage = (SharedArray<T, LA>, SharedArray<T, LB>, PipelineStorage<STAGES, WarpsOf<M>, CLUSTER>);
+    type Operands = Scaled<T, LA, LB, S, CLUSTER, R>;
+
+    const THREADS: u32 = M::THREADS + WARPGROUP;
+    const TILE: (u32, u32, u32) = {
+        check::<LA, LB, M>(STAGES);
+        let tile = TileOfParts::<LA, LB>::LAYOUT;
+        (tile.extent(0) as u32, tile.extent(1) as u32, SCALED_K)
+    };
+    const CLUSTER: u32 = CLUSTER;
+
+    #[inline(always)]
+    fn worker() -> Worker {
+        Worker::cluster(CLUSTER)
+    }
+
+    #[inline(always)]
+    unsafe fn start(operands: Self::Operands, stages: StagesOf<Self>, thread: u32, warpgroup: u32) -> Self {
+        let (sA, sB, pipeline) = stages; // (BLK_M, BLK_K, PIPE), (N, BLK_K, PARTS * PIPE)
+        let warpgroup = if M::THREADS == WARPGROUP { 0 } else { warpgroup };
+        // Descriptors are in uniform registers: they are computed from the warpgroup's number,
+        // which is uniform.
+        let mma = M::get_slice(WARPGROUP * warpgroup);
+        let row = 64 * warpgroup + thread % WARPGROUP / 32 * 16 + accumulator_row(thread % 32);
+        Self {
+            consumer: pipeline.consumer(),
+            tCrA: mma.descriptors_a(&mma.partition_a(sA)),
+            tCrB: mma.descriptors_b(&mma.partition_b(sB)),
+            operands,
+            row,
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
+        let count = const { parts::<LA, LB>() };
+        let values = const { <M::Atom as WgmmaAtom>::C.extent(1) as usize };
+        // SAFETY: all threads of the warpgroups are here. A stage is read when it is full, and
+        // released when its products are complete. Scales are read inside their extents.
+        unsafe {
+            let (first, left) = self.operands.spans.of_tile(tile, Self::TILE.0);
+            let mut k = tile.k;
+            clear(tCrC);
+            if left <= self.row / 64 * 64 {
+                while k < tile.k_end {
+                    let full = self.consumer.wait();
+                    self.consumer.release(full);
+                    k += 1;
+                }
+                return;
+            }
+            let at = Places { row: first + self.row, n: tile.n, batch: tile.batch };
+            // One fragment for all parts: `ptxas` then adds a part's sums before it issues the next
+            // part's products, which would otherwise have registers of their own.
+            let mut partial = Fragment::<f32, AccumulatorOf<PartOf<LA, LB>, M>>::uninit(); // (MMA, MMA_M, 1)
+            while k < tile.k_end {
+                // Scales arrive while the products run.
+                let rows = at.of_rows(&self.operands, k);
+                let full = self.consumer.wait();
+                let tCrA = full.of(self.tCrA); // (1, MMA_M, MMA_K)
+                let mut full = Some(full);
+                for part in 0..count {
+                    let column = at.of_part(&self.operands, k, part);
+                    let stage = full.as_ref().map_or(0, |full| full.index());
+                    let tCrB = self.tCrB.stage(count * stage + part); // (1, 1, MMA_K)
+                    warpgroup_arrive();
+                    warpgroup_gemm(M::default(), &tCrA, &tCrB, &mut partial, ScaleOut::Zero);
+                    warpgroup_commit_batch();
+                    warpgroup_wait::<0>();
+                    warpgroup_fence_operand(M::default(), &mut partial);
+                    if part + 1 == count
+                        && let Some(full) = full.take()
+                    {
+                        self.consumer.release(full);
+                    }
+                    let scales = rows.map(|row| row * column);
+                    for i in 0..values {
+                        let at = part as usize * values + i;
+                        tCrC[at] = partial[i].fma(scales[i / 2 % 2], tCrC[at]);
+                    }
+                }
+                k += 1;
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn complete(&mut self, _: &mut Accumulators<Self>) {}
+}
+
+/// A thread's first row, its tile's number along N, and the matrix of B.
+#[derive(Clone, Copy)]
+struct Places {
+    row: u32,
+    n: u32,
+    batch: u32,
+}
+
+impl Places {
+    /// The scale of a block. Its place is computed for each K tile: kept, it would take registers
+    /// beside the accumulators.
+    ///
+    /// # Safety
+    /// The scale is readable.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn read(self, of: &BlockScales, (at, k): (u32, u32)) -> f32 {
+        let index =
+            self.batch.wrapping_mul(of.batch).wrapping_add(at.wrapping_mul(of.row)).wrapping_add(k * of.k);
+        // SAFETY: the block has a scale.
+        unsafe { of.scales.read(index) }
+    }
+
+    /// The scales of the thread's two rows. Rows past the group's have its last one's.
+    ///
+    /// # Safety
+    /// The scales are readable.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn of_rows<T, LA, LB, S, const CLUSTER: u32, const R: usize>(
+        self,
+        operands: &Scaled<T, LA, LB, S, CLUSTER, R>,
+        k: u32,
+    ) -> [f32; 2]
+    where
+        T: Element,
+        LA: StaticLayout,
+        LB: StaticLayout,
+        S: RowSpans,
+    {
+        let (row, last) = (opaque(self.row), operands.spans.end(self.batch) - 1);
+        // SAFETY: the row is one of A's, which has a scale for each K tile.
+        let of_row = |row: u32| unsafe { self.read(&operands.scale_a, (row.min(last), k)) };
+        [of_row(row), of_row(row + 8)]
+    }
+
+    /// The scale of a part's columns. Columns out of bounds have the last one's.
+    ///
+    /// # Safety
+    /// The scales are readable.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn of_part<T, LA, LB, S, const CLUSTER: u32, const R: usize>(
+        self,
+        operands: &Scaled<T, LA, LB, S, CLUSTER, R>,
+        k: u32,
+        part: u32,
+    ) -> f32
+    where
+        T: Element,
+        LA: StaticLayout,
+        LB: StaticLayout,
+    {
+        let column =
+            (opaque(self.n) * const { parts::<LA, LB>() } + part) * const { LB::LAYOUT.extent(0) as u32 };
+        let block = column.min(operands.columns - 1) / SCALED_N;
+        // SAFETY: the block is one of B's, which has a scale for each K tile.
+        unsafe { self.read(&operands.scale_b, (block, k)) }
+    }
+}
+
+impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize> WarpSpecialised
+    for Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    S: RowSpans,
+    M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>,
+{
+    type Producer = ScaledProducer<T, LA, LB, S, STAGES, CLUSTER, R>;
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn init(_: Self::Operands, (_, _, pipeline): &StagesOf<Self>) {
+        if thread_idx().x == 0 {
+            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
+            unsafe { pipeline.init() };
+        }
+        if CLUSTER > 1 {
+            // Only the mbarriers were written, and they have their own fence.
+            cluster_arrive_relaxed();
+            cluster_wait();
+        } else {
+            sync_threads();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn producer(operands: Self::Operands, (sA, sB, pipeline): StagesOf<Self>) -> Self::Producer {
+        ScaledProducer { producer: pipeline.producer(), operands, sA, sB }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
+        let count = const { parts::<LA, LB>() };
+        let ScaledProducer { producer, operands, sA, sB } = producer;
+        let (load_a, load_b) = (LoadA::<T, LA, R>::get_slice(), LoadB::<T, LB, R, CLUSTER>::get_slice());
+        // SAFETY: the spans' memory is readable.
+        let (first, _) = unsafe { operands.spans.of_tile(tile, Self::TILE.0) };
+        let gA = operands.a.offset(at_row(first));
+        let mut k = tile.k;
+        while k < tile.k_end {
+            let mut numbers = [0; R];
+            numbers[1] = k;
+            let filling = producer.acquire(
+                const { LoadA::<T, LA, R>::BYTES + parts::<LA, LB>() * LoadB::<T, LB, R, CLUSTER>::BYTES },
+            );
+            // SAFETY: the stage is free and expects the bytes; the maps are as the caller of
+            // `producer` promises.
+            unsafe {
+                load_a.copy(gA.at(numbers), filling.of(*sA), &filling); // (BLK_M, BLK_K)
+                numbers[R - 1] = tile.batch;
+                for part in 0..count {
+                    numbers[0] = count * tile.n + part;
+                    let gB = load_b.partition_s(operands.b.at(numbers));
+                    let sB = sB.stage(count * filling.index() + part); // (N, BLK_K)
+                    load_b.copy(gB, load_b.partition_d(sB), &filling);
+                }
+            }
+            k += 1;
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn finish(producer: Self::Producer) {
+        if CLUSTER > 1 {
+            // The other blocks arrive at this one's barriers until they have read their last
+            // stages.
+            producer.producer.drain();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn skip(&mut self, tile: &WorkTile) {
+        // SAFETY: the other team has issued this tile's products, and a barrier is between.
+        unsafe { self.consumer.skip(tile.k_tiles()) };
+    }
+}

@@ -1,0 +1,165 @@
+//! Products of e4m3 with a scale for each block: 1 x 128 elements of A, 128 x 128 of B.
+
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) mod call;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cases;
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) mod oracle;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use super::{call, cases, oracle};
+    use crate::operand;
+    use moye::number::F8E4M3;
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
+    use moye::{Device, Element, Error, Matrix, MatrixMut, Result, Stream};
+
+    /// A product of 8-bit floats with the scales of their blocks.
+    pub static BLOCK_SCALED: Declaration = Declaration {
+        name: call::NAME,
+        summary: "a b^T of 8-bit floats, each times the scale of its block, summed in float32",
+        operands: &[
+            OperandOf::new(Role::Input, "a", "float8_e4m3fn: (m, k), or (groups, rows, k) for padded groups")
+                .of(&[Dtype::E4m3]),
+            OperandOf::new(Role::Input, "b", "float8_e4m3fn: (n, k), or (groups, n, k) with ends")
+                .of(&[Dtype::E4m3]),
+            OperandOf::new(
+                Role::Input,
+                "scale_a",
+                "float32: one for 1 x 128 elements of a; an extent may be 1",
+            )
+            .of(&[Dtype::F32]),
+            OperandOf::new(
+                Role::Input,
+                "scale_b",
+                "float32: one for 128 x 128 elements of b; an extent may be 1",
+            )
+            .of(&[Dtype::F32]),
+            OperandOf::new(
+                Role::Optional,
+                "ends",
+                "int32: the end of each group's rows; of padded groups the number of its rows",
+            )
+            .of(&[Dtype::I32])
+            .dense(),
+            OperandOf::new(Role::Result, "out", "the product; rows of no group are kept")
+                .of(&[Dtype::Bf16, Dtype::F16]),
+        ],
+        options: &[
+            OptionOf {
+                name: "dtype",
+                about: "the type of the result: bfloat16 or float16",
+                default: Value::Dtype(Dtype::Bf16),
+            },
+            OptionOf {
+                name: "tile",
+                about: "a block's tile of the result, by default the one of the least estimated time",
+                default: Value::Choice("auto", call::TILES),
+            },
+        ],
+        results: call::results,
+        // SAFETY: the contract of `Declaration::run`.
+        run: |stream, call| unsafe { call::run(stream, call) },
+        explain: call::explain,
+        reference: oracle::block_scaled,
+        tolerance: oracle::tolerance,
+        cases: cases::CASES,
+        bench: cases::BENCH,
+    };
+
+    /// A product of e4m3 with scales: `c = (scale_a a) (scale_b b)^T`, summed in f32.
+    ///
+    /// ```
+    /// use moye::half::bf16;
+    /// use moye::number::F8E4M3;
+    /// use moye::{Device, Matrix, MatrixMut};
+    /// use moye_products::block_scaled::BlockScaled;
+    ///
+    /// let device = Device::sim();
+    /// let of = |values: [f32; 2]| device.upload(&values.map(F8E4M3::from_f32));
+    /// let (a, b) = (of([1.0, 2.0])?, of([3.0, 4.0])?);
+    /// let (scale_a, scale_b) = (device.upload(&[2.0f32])?, device.upload(&[0.5f32])?);
+    /// let mut c = device.alloc_uninit::<bf16>(1)?;
+    /// let matrix = |of| Matrix::row_major(of, 1, 1);
+    /// BlockScaled::new(Matrix::row_major(&a, 1, 2)?, Matrix::row_major(&b, 1, 2)?)
+    ///     .scales(matrix(&scale_a)?, matrix(&scale_b)?)
+    ///     .run(&device, &mut MatrixMut::row_major(&mut c, 1, 1)?)?;
+    /// assert_eq!(c.download()?, [bf16::from_f32(11.0)]);
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    #[derive(Clone, Debug)]
+    #[must_use = "nothing is computed before `run`"]
+    pub struct BlockScaled<'a> {
+        a: Matrix<'a, F8E4M3>,
+        b: Matrix<'a, F8E4M3>,
+        scales: Option<[Matrix<'a, f32>; 2]>,
+        ends: Option<Matrix<'a, i32>>,
+    }
+
+    impl<'a> BlockScaled<'a> {
+        /// The product of `a`, (m, k), and the transpose of `b`, (n, k).
+        pub fn new(a: Matrix<'a, F8E4M3>, b: Matrix<'a, F8E4M3>) -> Self {
+            Self { a, b, scales: None, ends: None }
+        }
+
+        /// The scales: of `a` one for 128 elements of a row, (m, ceil(k / 128)), of `b` one for 128
+        /// x 128 elements, (ceil(n / 128), ceil(k / 128)). An extent of 1 means the same scale for
+        /// all: a scale for each row of `a` is (m, 1), one for all of it (1, 1).
+        pub fn scales(self, a: Matrix<'a, f32>, b: Matrix<'a, f32>) -> Self {
+            Self { scales: Some([a, b]), ..self }
+        }
+
+        /// By group: `b` and its scales are those of all groups one below the other, and `ends` is
+        /// a row with the end of each group's rows of `a`, none below the one before.
+        pub fn groups(self, ends: Matrix<'a, i32>) -> Self {
+            Self { ends: Some(ends), ..self }
+        }
+
+        /// Computes it on the default stream of a device, to bf16 or f16.
+        ///
+        /// # Errors
+        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree or there are no scales,
+        /// [`moye::Error::Unsupported`] on a GPU that is not of sm_90a, and the errors of
+        /// [`Device::launch`].
+        pub fn run<O: Element>(&self, device: &Device, c: &mut MatrixMut<'_, O>) -> Result<()> {
+            // SAFETY: the default stream runs its work in order.
+            unsafe { self.run_on(&device.default_stream(), c) }
+        }
+
+        /// Computes it on a stream.
+        ///
+        /// # Errors
+        /// As for [`BlockScaled::run`].
+        ///
+        /// # Safety
+        /// Until the work is complete, no other stream writes the operands, or reads or writes the
+        /// elements of `c`.
+        pub unsafe fn run_on<O: Element>(&self, stream: &Stream, c: &mut MatrixMut<'_, O>) -> Result<()> {
+            let Some([scale_a, scale_b]) = &self.scales else {
+                let detail = "there are no scales; set them with `scales`".to_owned();
+                return Err(Error::ShapeMismatch { operation: call::NAME, detail });
+            };
+            let dtype = Array::of_mut(call::NAME, c)?.dtype;
+            let call =
+                TypedCall::new(&BLOCK_SCALED, stream).option("dtype", Value::Dtype(dtype))?.read(&self.a)?;
+            let call = match &self.ends {
+                None => call.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None)?,
+                Some(ends) => {
+                    let b = operand::stacked(call::NAME, &self.b, ends.cols())?;
+                    let of_b = operand::stacked(call::NAME, scale_b, ends.cols())?;
+                    let call = call.with(Some((self.b.device(), b)))?.read(scale_a)?;
+                    call.with(Some((scale_b.device(), of_b)))?.read_row(ends)?
+                }
+            };
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.write(c)?.run() }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! From a call to launches.
+
+use super::kernel::{CopyA, CopyB, Grouped, GroupedKernels, Square, Wide};
+use crate::operand::{self, Ends, Results, Rows, Source};
+use moye::operation::{self, ArrayType, Call, Dtype, Launcher, Operation};
+use moye::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye_device::atom::tma::{TmaElement, TmaTile};
+use std::marker::PhantomData;
+
+/// The name in messages.
+pub const NAME: &str = "grouped";
+
+/// Rows, N, K and groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Problem {
+    m: u32,
+    n: u32,
+    k: u32,
+    groups: u32,
+    /// The tile, or "auto".
+    tile: &'static str,
+}
+
+/// The tiles that a caller may name; pairs are clusters of two blocks.
+pub const TILES: &[&str] = &["auto", "128x256 pairs", "128x256", "128x128"];
+
+/// A kernel.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// The number of the instance.
+    instance: usize,
+    name: &'static str,
+    tile: (u32, u32),
+    cluster: u32,
+    /// The tiles of the tensor maps of A and B.
+    maps: [&'static TmaTile; 2],
+    /// The rate at full occupancy, relative to the best.
+    rate: f64,
+}
+
+/// Threads of a block.
+const THREADS: u32 = 384;
+
+/// The kernels of an element type, in the order of the instances.
+const fn plans<T: Grouped>() -> [Plan; 3] {
+    [
+        Plan {
+            instance: 0,
+            name: "128x256 pairs",
+            tile: (128, 256),
+            cluster: 2,
+            maps: [&CopyA::<T, Wide>::TILE, &CopyB::<T, Wide, 2>::TILE],
+            rate: 1.0,
+        },
+        Plan {
+            instance: 1,
+            name: "128x256",
+            tile: (128, 256),
+            cluster: 1,
+            maps: [&CopyA::<T, Wide>::TILE, &CopyB::<T, Wide, 1>::TILE],
+            rate: 0.97,
+        },
+        Plan {
+            instance: 2,
+            name: "128x128",
+            tile: (128, 128),
+            cluster: 1,
+            maps: [&CopyA::<T, Square>::TILE, &CopyB::<T, Square, 1>::TILE],
+            rate: 0.8,
+        },
+    ]
+}
+
+/// Addresses and strides.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Arguments {
+    a: Rows,
+    b: Rows,
+    ends: Ends,
+    c: Results,
+}
+
+/// The products of operands `T`.
+struct GroupedOf<T>(PhantomData<T>);
+
+impl<T: Grouped + GroupedKernels + TmaElement> Operation for GroupedOf<T> {
+    type Problem = Problem;
+    type Plan = Plan;
+    type Call = Arguments;
+    const NAME: &'static str = NAME;
+
+    fn ptx() -> &'static Ptx {
+        &crate::PTX
+    }
+
+    fn candidates(problem: &Problem, _: &Rates) -> Vec<Plan> {
+        let plans = plans::<T>().into_iter();
+        plans.filter(|plan| [plan.name, "auto"].contains(&problem.tile)).collect()
+    }
+
+    fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
+        // A group's last tile is half empty on average.
+        let (m, n) = (plan.tile.0 * plan.cluster, plan.tile.1);
+        let rows = f64::from(problem.m) / f64::from(m) + 0.5 * f64::from(problem.groups);
+        let clusters = rows * f64::from(problem.n.div_ceil(n));
+        let waves = clusters / f64::from((card.multiprocessors / plan.cluster).max(1));
+        waves.max(1.0) * f64::from(plan.tile.0 * plan.tile.1) / plan.rate
+    }
+
+    fn kernel(plan: &Plan) -> &'static str {
+        T::KERNELS[plan.instance].name()
+    }
+
+    unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
+        let &Problem { m, n, k, groups, .. } = problem;
+        let a = call.a.map::<T>(on.stream(), plan.maps[0])?;
+        let b = call.b.map::<T>(on.stream(), plan.maps[1])?;
+        let (c, target) = call.c.target::<T>(on.stream(), m)?;
+        let rows = m / (plan.tile.0 * plan.cluster) + groups;
+        let tiles = rows * n.div_ceil(plan.tile.1);
+        let clusters = (on.stream().device().rates().multiprocessors / plan.cluster).clamp(1, tiles.max(1));
+        let grid = Grid::new(clusters * plan.cluster, THREADS).clusters(plan.cluster).dependent();
+        let band = 2048 / (plan.tile.0 * plan.cluster);
+        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        unsafe {
+            on.launch(
+                &T::KERNELS[plan.instance],
+                grid,
+                (&a, &b, c.pass(), target, call.ends.groups(groups, m), n, k, band),
+            )
+        }
+    }
+}
+
+/// Element type and shape of the result.
+pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
+    let [a, b, ends] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("checked: it is not optional"));
+    if a.dtype != b.dtype {
+        let detail = format!("a has elements of {}, and b of {}; convert one of them", a.dtype, b.dtype);
+        return Err(Error::ShapeMismatch { operation: NAME, detail });
+    }
+    let shape = operand::shape_of_products(NAME, [a, b], Some(ends))?;
+    Ok(vec![ArrayType { dtype: a.dtype, shape }])
+}
+
+/// Computes a call.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    let [a, b, ends, c] = [0, 1, 2, 3].map(|i| call.operand(i));
+    if c.elements() == 0 {
+        return Ok(());
+    }
+    operand::check_hopper(NAME, stream)?;
+    let ends = operand::groups(a, Some(ends));
+    let (a, b) = (Source::Groups(a), Source::Matrices(b));
+    // Held until all has been launched.
+    let work = operand::workspace(stream, &[a, b])?;
+    let mut next = work.as_ref().map_or(0, |work| work.address());
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    let [rows_a, rows_b] = unsafe { [a.rows(stream, &mut next)?, b.rows(stream, &mut next)?] };
+    let [m, n, k, groups] = [rows_a.shape[1], rows_b.shape[1], rows_a.shape[2], rows_b.shape[0]];
+    let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
+    let arguments = Arguments { a: rows_a, b: rows_b, ends, c: Results::of(c) };
+    // SAFETY: the arguments are those of the call.
+    unsafe {
+        if c.dtype == Dtype::F16 {
+            operation::run::<GroupedOf<half::f16>>(stream, &problem, &arguments)
+        } else {
+            operation::run::<GroupedOf<half::bf16>>(stream, &problem, &arguments)
+        }
+    }
+}
+
+/// The kernel of a call.
+pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
+    operand::check_hopper(NAME, stream)?;
+    let [a, b] = [0, 1].map(|i| call.operand(i));
+    let m = a.shape[..a.shape.len() - 1].iter().product::<usize>() as u32;
+    let [groups, n, k] = [0, 1, 2].map(|mode| b.shape[mode] as u32);
+    let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
+    let plan = operation::plan::<GroupedOf<half::bf16>>(stream.device(), &problem)?;
+    Ok(if a.dtype == Dtype::F16 {
+        GroupedOf::<half::f16>::kernel(&plan)
+    } else {
+        GroupedOf::<half::bf16>::kernel(&plan)
+    })
+}

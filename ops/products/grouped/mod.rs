@@ -1,0 +1,131 @@
+//! Products by group: the rows of each group times a matrix of the group's own.
+
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod call;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cases;
+#[cfg(not(target_arch = "nvptx64"))]
+mod oracle;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use super::{call, cases, oracle};
+    use crate::operand;
+    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
+    use moye::{Device, Element, Matrix, MatrixMut, Result, Stream};
+
+    const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
+
+    /// Products by group.
+    pub static GROUPED: Declaration = Declaration {
+        name: call::NAME,
+        summary: "for each group, its rows of a times the transpose of its matrix of b",
+        operands: &[
+            OperandOf::new(
+                Role::Input,
+                "a",
+                "float16 or bfloat16: (m, k), or (groups, rows, k) for padded groups",
+            )
+            .of(ELEMENTS),
+            OperandOf::new(Role::Input, "b", "(groups, n, k), of the type of a").of(ELEMENTS),
+            OperandOf::new(
+                Role::Input,
+                "ends",
+                "int32: the end of each group's rows; of padded groups the number of its rows",
+            )
+            .of(&[Dtype::I32])
+            .dense(),
+            OperandOf::new(Role::Result, "out", "the products, of the type of a; rows of no group are kept")
+                .of(ELEMENTS),
+        ],
+        options: &[OptionOf {
+            name: "tile",
+            about: "a block's tile of the result, by default the one of the least estimated time",
+            default: Value::Choice("auto", call::TILES),
+        }],
+        results: |inputs, _| call::results(inputs),
+        // SAFETY: the contract of `Declaration::run`.
+        run: |stream, call| unsafe { call::run(stream, call) },
+        explain: call::explain,
+        reference: oracle::grouped,
+        tolerance: oracle::tolerance,
+        cases: cases::CASES,
+        bench: cases::BENCH,
+    };
+
+    /// Products by group: rows of `a` that follow each other times a matrix of their group.
+    ///
+    /// ```
+    /// use moye::half::bf16;
+    /// use moye::{Device, Matrix, MatrixMut};
+    /// use moye_products::grouped::GroupedMatmul;
+    ///
+    /// let device = Device::sim();
+    /// let of = |values: &[f32]| device.upload(&values.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>());
+    /// // Three rows of two elements, and for each of two groups a matrix of one row.
+    /// let (a, b) = (of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?, of(&[1.0, 1.0, 0.0, -1.0])?);
+    /// let ends = device.upload(&[1, 3])?;
+    /// let mut c = device.alloc_uninit::<bf16>(3)?;
+    /// GroupedMatmul::new(
+    ///     Matrix::row_major(&a, 3, 2)?,
+    ///     Matrix::row_major(&b, 2, 2)?,
+    ///     Matrix::row_major(&ends, 1, 2)?,
+    /// )
+    /// .run(&device, &mut MatrixMut::row_major(&mut c, 3, 1)?)?;
+    /// assert_eq!(c.download()?.map_to_f32(), [3.0, -4.0, -6.0]);
+    /// # trait ToF32 { fn map_to_f32(&self) -> Vec<f32>; }
+    /// # impl ToF32 for Vec<bf16> { fn map_to_f32(&self) -> Vec<f32> { self.iter().map(|x| x.to_f32()).collect() } }
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    #[derive(Clone, Debug)]
+    #[must_use = "nothing is computed before `run`"]
+    pub struct GroupedMatmul<'a, T: Element> {
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        ends: Matrix<'a, i32>,
+    }
+
+    impl<'a, T: Element> GroupedMatmul<'a, T> {
+        /// The rows of `a`, (m, k), times the transposes of the groups' matrices, which are one
+        /// below the other in `b`, (groups * n, k). `ends` is a row with the end of each group's
+        /// rows, none below the one before; a group without rows ends where the one before ends.
+        ///
+        /// The ends are read on the device when the product runs. Rows past the last are not
+        /// written.
+        pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>, ends: Matrix<'a, i32>) -> Self {
+            Self { a, b, ends }
+        }
+
+        /// Computes it on the default stream of a device.
+        ///
+        /// # Errors
+        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree, [`moye::Error::Unsupported`]
+        /// for elements other than f16 and bf16 and on a GPU that is not of sm_90a, and the errors
+        /// of [`Device::launch`].
+        pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, T>) -> Result<()> {
+            // SAFETY: the default stream runs its work in order.
+            unsafe { self.run_on(&device.default_stream(), c) }
+        }
+
+        /// Computes it on a stream.
+        ///
+        /// # Errors
+        /// As for [`GroupedMatmul::run`].
+        ///
+        /// # Safety
+        /// Until the work is complete, no other stream writes the operands, or reads or writes the
+        /// elements of `c`.
+        pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, T>) -> Result<()> {
+            let b = operand::stacked(call::NAME, &self.b, self.ends.cols())?;
+            let call = TypedCall::new(&GROUPED, stream).read(&self.a)?.with(Some((self.b.device(), b)))?;
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.read_row(&self.ends)?.write(c)?.run() }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! A product for each group of rows.
+
+use crate::operand;
+use moye::operation::{ArrayType, Dtype, Options};
+
+/// `c[rows of g] = a[rows of g] b[g]^T`.
+pub fn grouped(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64>> {
+    let [a, b, ends] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("it is not optional"));
+    let &[_, n, k] = &b.0.shape[..] else { panic!("checked: b has three modes") };
+    let rows: usize = a.0.shape[..a.0.shape.len() - 1].iter().product();
+    let mut c = vec![operand::unwritten(a.0.dtype); rows * n];
+    for (g, rows) in operand::groups_of(&a.0, &ends.1).into_iter().enumerate() {
+        for (i, j) in rows.flat_map(|i| (0..n).map(move |j| (i, j))) {
+            c[i * n + j] = (0..k).map(|l| a.1[i * k + l] * b.1[(g * n + j) * k + l]).sum();
+        }
+    }
+    vec![c]
+}
+
+/// Rounding of the result.
+pub fn tolerance(dtype: Dtype) -> f64 {
+    if dtype == Dtype::F16 { 4e-4 } else { 2.5e-3 }
+}

@@ -1,0 +1,37 @@
+//! Calls that are refused, with the values and the way out.
+#![cfg(all(feature = "block_scaled", feature = "grouped"))]
+
+use half::bf16;
+use moye::number::F8E4M3;
+use moye::{Device, Matrix, MatrixMut};
+use moye_products::block_scaled::BlockScaled;
+use moye_products::grouped::GroupedMatmul;
+
+#[test]
+fn shapes_that_do_not_agree_are_refused_with_both() {
+    let device = Device::sim();
+    let bytes = device.upload(&[F8E4M3::from_f32(1.0); 512]).unwrap();
+    let (scales, ends) = (device.upload(&[1.0f32; 8]).unwrap(), device.upload(&[1, 2, 3]).unwrap());
+    let halves = device.upload(&[bf16::ONE; 512]).unwrap();
+    let mut c = device.alloc_uninit::<bf16>(16).unwrap();
+    let mut c = MatrixMut::row_major(&mut c, 4, 4).unwrap();
+    let of = |rows, columns| Matrix::row_major(&bytes, rows, columns).unwrap();
+    let of_scales = |rows, columns| Matrix::row_major(&scales, rows, columns).unwrap();
+    let mut refused = |product: BlockScaled<'_>, text: &str| {
+        let error = product.run(&device, &mut c).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    refused(BlockScaled::new(of(4, 128), of(4, 128)), "there are no scales; set them with `scales`");
+    refused(
+        BlockScaled::new(of(4, 128), of(4, 64)).scales(of_scales(4, 1), of_scales(1, 1)),
+        "a has shape [4, 128], and must be (m, 64)",
+    );
+    refused(
+        BlockScaled::new(of(4, 128), of(4, 128)).scales(of_scales(3, 1), of_scales(1, 1)),
+        "scale_a has shape [3, 1], and must have [4, 1], of which any extent may be 1",
+    );
+    let (a, b) = (Matrix::row_major(&halves, 4, 8).unwrap(), Matrix::row_major(&halves, 4, 8).unwrap());
+    let product = GroupedMatmul::new(a, b, Matrix::row_major(&ends, 1, 3).unwrap());
+    let error = product.run(&device, &mut c).unwrap_err().to_string();
+    assert!(error.contains("b has 4 rows for 3 groups, and must have as many for each"), "{error}");
+}
