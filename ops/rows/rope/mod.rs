@@ -23,7 +23,7 @@ mod host {
     use super::kernel::RopeKernels;
     use super::{call, cases, oracle};
     use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Device, MatrixMut, Result, Stream};
+    use moye::{Device, Error, Matrix, MatrixMut, Result, Stream};
 
     const fn option(name: &'static str, about: &'static str, default: Value) -> OptionOf {
         OptionOf { name, about, default }
@@ -81,12 +81,14 @@ mod host {
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone, Debug)]
-    pub struct Rope {
+    pub struct Rope<'a> {
         elements: usize,
         options: [(&'static str, Value); 4],
+        positions: Option<Matrix<'a, i32>>,
+        tables: [Option<Matrix<'a, f32>>; 2],
     }
 
-    impl Rope {
+    impl<'a> Rope<'a> {
         /// Rotations of heads of `elements` elements, by the number of the token and base 10,000.
         pub fn new(elements: usize) -> Self {
             let options = [
@@ -95,7 +97,7 @@ mod host {
                 ("interleaved", Value::Bool(false)),
                 ("inverse", Value::Bool(false)),
             ];
-            Self { elements, options }
+            Self { elements, options, positions: None, tables: [None, None] }
         }
 
         fn with(mut self, option: usize, value: Value) -> Self {
@@ -107,6 +109,19 @@ mod host {
         #[must_use]
         pub fn base(self, base: f64) -> Self {
             self.with(0, Value::Float(base))
+        }
+
+        /// The positions of the tokens, on the device: a matrix of one row.
+        #[must_use]
+        pub fn positions(self, positions: Matrix<'a, i32>) -> Self {
+            Self { positions: Some(positions), ..self }
+        }
+
+        /// Cosines and sines instead of a base: a row for each position, a column for each pair.
+        /// Positions beyond give NaN.
+        #[must_use]
+        pub fn tables(self, cos: Matrix<'a, f32>, sin: Matrix<'a, f32>) -> Self {
+            Self { tables: [Some(cos), Some(sin)], ..self }
         }
 
         /// The number of rotated elements of a head.
@@ -152,7 +167,7 @@ mod host {
             if self.elements == 0 || !columns.is_multiple_of(self.elements) {
                 let detail =
                     format!("a row has {columns} elements, and a head {}; give whole heads", self.elements);
-                return Err(moye::Error::ShapeMismatch { operation: name, detail });
+                return Err(Error::ShapeMismatch { operation: name, detail });
             }
             x.shape = vec![x.shape[0], columns / self.elements, self.elements];
             x.strides = vec![x.strides[0], self.elements as i64 * element, element];
@@ -160,10 +175,10 @@ mod host {
             for (name, value) in self.options {
                 call = call.option(name, value)?;
             }
-            for operand in [Some(x.clone()), None, None, None, Some(x)] {
-                call = call.with(operand.map(|x| (&device, x)))?;
-            }
-            // SAFETY: the array is on the stream's device until the work is complete.
+            let [cos, sin] = &self.tables;
+            call = call.with(Some((&device, x.clone())))?.read_row(self.positions.as_ref())?;
+            call = call.read(cos.as_ref())?.read(sin.as_ref())?.with(Some((&device, x)))?;
+            // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.run() }
         }
     }

@@ -25,9 +25,11 @@ struct Problem {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Arguments {
     x: u64,
+    /// 0 without.
+    seeds: u64,
     indices: u64,
-    /// For x, for the indices, and for the numbers of rows.
-    places: [Place; 3],
+    /// For x, for the seeds, for the indices, and for the numbers of rows.
+    places: [Place; 4],
     rule: Rule,
 }
 
@@ -45,9 +47,10 @@ impl<T: SampleKernels> OneKernel for Sample<T> {
 
     unsafe fn launch(problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
         let Problem { rows, groups, n, wide } = *problem;
-        let [of_x, of_indices, numbers] = call.places;
-        let (x, indices) = (Global::from_address(call.x), GlobalMut::from_address(call.indices));
-        let arguments = (x, indices, wide, n, of_x, of_indices, numbers, call.rule);
+        let [of_x, of_seeds, of_indices, numbers] = call.places;
+        let (x, seeds) = (Global::from_address(call.x), Global::from_address(call.seeds));
+        let indices = GlobalMut::from_address(call.indices);
+        let arguments = (x, seeds, indices, wide, n, of_x, of_seeds, of_indices, numbers, call.rule);
         // SAFETY: the caller's contract; rows have an element.
         unsafe { on.launch(&T::KERNELS[0], Grid::new((rows, groups), THREADS), arguments) }
     }
@@ -86,6 +89,12 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
             return Err(Error::Unsupported { operation: NAME, detail });
         }
     }
+    if let Some(seeds) = &inputs[1]
+        && seeds.shape != shape
+    {
+        let detail = format!("seeds have shape {:?}, and must have {shape:?}: one for each row", seeds.shape);
+        return Err(Error::ShapeMismatch { operation: NAME, detail });
+    }
     let dtype = if options.bool("int32") { Dtype::I32 } else { Dtype::I64 };
     Ok(vec![ArrayType { dtype, shape }])
 }
@@ -95,14 +104,15 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let (x, indices) = (call.operand(0), call.operand(1));
+    let (x, seeds, indices) = (call.operand(0), call.operands[1].as_ref(), call.operand(2));
     if x.elements() == 0 {
         return Ok(());
     }
     let last = x.axis(NAME, -1)?;
     let numbers = Array::row_major(&indices.ty(), 0).strides;
-    let modes: Vec<Mode<3>> = (0..last)
-        .map(|mode| (x.shape[mode], [x.strides[mode], indices.strides[mode], numbers[mode]]))
+    let of_seeds = |mode: usize| seeds.map_or(0, |seeds| seeds.strides[mode]);
+    let modes: Vec<Mode<4>> = (0..last)
+        .map(|mode| (x.shape[mode], [x.strides[mode], of_seeds(mode), indices.strides[mode], numbers[mode]]))
         .collect();
     let [groups, rows] = groups::groups_and_rows(NAME, x, groups::joined(modes))?;
     let n = i32::try_from(x.shape[last]).map_err(|_| {
@@ -113,8 +123,9 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let problem = Problem { rows: rows.0, groups: groups.0, n: n as u32, wide: indices.dtype == Dtype::I64 };
     let arguments = Arguments {
         x: x.address,
+        seeds: seeds.map_or(0, |seeds| seeds.address),
         indices: indices.address,
-        places: [0, 1, 2].map(|i| Place { group: groups.1[i], row: rows.1[i], element }),
+        places: [0, 1, 2, 3].map(|i| Place { group: groups.1[i], row: rows.1[i], element }),
         rule: rule(call.options)?,
     };
     // SAFETY: the call's arrays are on the stream's device until the work is complete.

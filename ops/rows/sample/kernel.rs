@@ -226,11 +226,12 @@ impl<T: Element + Convert<f32>> Elements<T> {
 
 /// The index of an element of each row of `n`, drawn with the probabilities of the softmax of the
 /// scaled logits, or the first greatest one. `numbers` places the number of a row, on which its
-/// draw depends. Grid: `(rows, groups)`.
+/// draw depends; with `seeds`, whose address is 0 without, it depends on the row's seed instead.
+/// Grid: `(rows, groups)`.
 ///
 /// # Safety
-/// `x` holds the rows, `indices` (i32, or i64 if `wide`) an element for each, disjoint from `x`;
-/// `n` is at least 1.
+/// `x` holds the rows, `indices` (i32, or i64 if `wide`) and `seeds`, if there are any, an element
+/// for each; `indices` is disjoint from the others, and `n` is at least 1.
 #[kernel(
     threads = THREADS,
     shared = (
@@ -246,16 +247,22 @@ impl<T: Element + Convert<f32>> Elements<T> {
 )]
 pub unsafe fn sample<T: Element + Convert<f32>>(
     x: Global<T>,
+    seeds: Global<i64>,
     indices: GlobalMut<i32>,
     wide: bool,
     n: u32,
     of_x: Place,
+    of_seeds: Place,
     of_indices: Place,
     numbers: Place,
     rule: Rule,
 ) {
     let (block, thread) = (block_idx(), thread_idx().x);
-    let row = numbers.row(block.y, block.x) as u32;
+    let (mut seed, mut row) = (rule.seed, numbers.row(block.y, block.x) as u32);
+    if seeds.address() != 0 {
+        let own = seeds.read(of_seeds.row(block.y, block.x));
+        (seed, row) = (seed.wrapping_add(own.cast_unsigned()), 0);
+    }
     let part = RowPart { from: 0, to: n, part: thread, parts: THREADS };
     let x = x.offset(of_x.row(block.y, block.x));
     let stride = of_x.element;
@@ -332,7 +339,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
         }
         let mut own = 0;
         elements.reaching(least, |key, at| {
-            own = larger(own, pair(order(score(log(key), random(rule.seed, row, at))), at));
+            own = larger(own, pair(order(score(log(key), random(seed, row, at))), at));
         });
         drawn = block_reduce(own, scratch, larger);
         if drawn == 0 {

@@ -37,6 +37,12 @@ mod host {
                 "logits: float32, float16 or bfloat16, of any shape and strides",
             ),
             OperandOf::new(
+                Role::Optional,
+                "seeds",
+                "int64, one for each row, added to seed: the draw of a row depends on its own, not on its number",
+            )
+            .of(&[Dtype::I64]),
+            OperandOf::new(
                 Role::Result,
                 "out",
                 "the indices, int64 or int32, of x's shape without the last axis",
@@ -99,6 +105,7 @@ mod host {
     #[derive(Clone, Debug)]
     pub struct Sample<'a, T: SampleKernels> {
         x: Matrix<'a, T>,
+        seeds: Option<Matrix<'a, i64>>,
         options: Vec<(&'static str, Value)>,
     }
 
@@ -116,7 +123,7 @@ mod host {
     impl<'a, T: SampleKernels> Sample<'a, T> {
         /// A draw from each row of `x` with temperature 1.
         pub fn new(x: Matrix<'a, T>) -> Self {
-            Self { x, options: Vec::new() }
+            Self { x, seeds: None, options: Vec::new() }
         }
 
         options! {
@@ -132,6 +139,13 @@ mod host {
             seed: i64 as Int;
         }
 
+        /// A column with a seed for each row, on the device, to which the
+        /// [`seed`](Self::seed) is added: a row's draw depends on its own seed, not on its number.
+        #[must_use]
+        pub fn seeds(self, seeds: Matrix<'a, i64>) -> Self {
+            Self { seeds: Some(seeds), ..self }
+        }
+
         crate::runs! {
             /// Computes it on the default stream of a device. `indices` is a column of i64 or i32.
             ///
@@ -145,7 +159,7 @@ mod host {
                 for (name, value) in &self.options {
                     call = call.option(name, *value)?;
                 }
-                call.read(&self.x)?.write(indices)?.drop_mode(1)
+                call.read(&self.x)?.read(self.seeds.as_ref())?.drop_mode(1).write(indices)?.drop_mode(1)
             }
         }
     }

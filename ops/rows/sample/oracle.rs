@@ -10,9 +10,11 @@ pub fn sample(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Ve
     let rule = rule(options).expect("the case has a rule");
     let [top_p, min_p, factor] =
         [rule.top_p, rule.min_p, rule.factor].map(|bits| f64::from(f32::from_bits(bits)));
+    let seeds = inputs[1].as_ref().map(|(_, seeds)| seeds);
     let mut drawn = Vec::new();
     crate::each_row(&ty.shape, -1, |row| {
-        let number = drawn.len() as u32;
+        let own = |seeds: &Vec<f64>| (rule.seed.wrapping_add((seeds[drawn.len()] as i64).cast_unsigned()), 0);
+        let (seed, number) = seeds.map_or((rule.seed, drawn.len() as u32), own);
         let mut sorted: Vec<usize> = (0..row.len()).collect();
         sorted.sort_by(|&a, &b| x[row[b]].partial_cmp(&x[row[a]]).expect("numbers"));
         let at = |rank: usize| x[row[sorted[rank]]];
@@ -35,7 +37,7 @@ pub fn sample(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Ve
             allowed = with_equal(reached.map_or(allowed, |rank| rank + 1));
         }
         let score = |rank: usize| {
-            let bits = random(rule.seed, number, sorted[rank] as u32);
+            let bits = random(seed, number, sorted[rank] as u32);
             let uniform = (f64::from(bits >> 9) + 0.5) / f64::from(1 << 23);
             at(rank) * factor - (-uniform.ln()).ln()
         };

@@ -1,0 +1,139 @@
+//! The sizes and variants of a model, from the metadata of its file.
+
+use crate::error::Result;
+use crate::gguf::Gguf;
+
+/// Sizes and variants.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Layers.
+    pub layers: usize,
+    /// Elements of a token's state.
+    pub width: usize,
+    /// Elements between the two products of the feed-forward part.
+    pub inner: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Heads of keys and values, each for `heads / kv_heads` query heads.
+    pub kv_heads: usize,
+    /// Elements of a head.
+    pub head: usize,
+    /// Tokens of the vocabulary.
+    pub vocabulary: usize,
+    /// The most tokens that the model was trained for.
+    pub context: usize,
+    /// Added to the mean of the squares by RMSNorm.
+    pub epsilon: f32,
+    /// The rotation of queries and keys.
+    pub rotation: Rotation,
+}
+
+/// The rotation of queries and keys by their position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rotation {
+    /// Rotated elements of a head.
+    pub elements: usize,
+    /// Whether pairs are adjacent elements; otherwise element `i` of each half.
+    pub adjacent: bool,
+    /// The angle of each pair by position 1.
+    pub angles: Vec<f64>,
+}
+
+/// Heads that the attention kernels compute.
+const HEADS: [usize; 6] = [64, 80, 96, 128, 192, 256];
+/// Architectures, and whether the file has their pairs of rotated elements adjacent.
+const ARCHITECTURES: [(&str, bool); 3] = [("llama", true), ("qwen2", false), ("qwen3", false)];
+/// Factors of the rotation, for Llama 3: the tensor by which converters store its scaling.
+const FACTORS: &str = "rope_freqs.weight";
+
+impl Config {
+    /// The sizes and variants of a file's model.
+    ///
+    /// # Errors
+    /// [`Error::Key`](crate::Error::Key) or [`Error::Tensor`](crate::Error::Tensor) for a model
+    /// that this crate does not run.
+    pub fn of(file: &Gguf) -> Result<Self> {
+        let key = "general.architecture";
+        let name = file.string(key)?.unwrap_or_default();
+        let Some(&(architecture, adjacent)) = ARCHITECTURES.iter().find(|known| known.0 == name) else {
+            let names = ARCHITECTURES.map(|known| known.0).join(", ");
+            return Err(file.key_error(key, format!("it is {name:?}; supported are {names} (Mistral is llama)")));
+        };
+        let key = |key: &str| format!("{architecture}.{key}");
+        let number = |name: &str, default: Option<usize>| match file.number(&key(name))?.or(default) {
+            None | Some(0) => Err(file.key_error(&key(name), "a whole number from 1 is expected")),
+            Some(number) => Ok(number),
+        };
+        let heads = number("attention.head_count", None)?;
+        let width = number("embedding_length", None)?;
+        let head = number("attention.key_length", Some(width / heads))?;
+        if !HEADS.contains(&head) || number("attention.value_length", Some(head))? != head {
+            let detail = format!("heads have {head} elements; supported are {HEADS:?}, of keys and values alike");
+            return Err(file.key_error(&key("attention.key_length"), detail));
+        }
+        let config = Self {
+            layers: number("block_count", None)?,
+            width,
+            inner: number("feed_forward_length", None)?,
+            heads,
+            kv_heads: number("attention.head_count_kv", Some(heads))?,
+            head,
+            vocabulary: file.tensor("token_embd.weight")?.shape[0],
+            context: number("context_length", None)?,
+            epsilon: file.float(&key("attention.layer_norm_rms_epsilon"))?.unwrap_or(1e-5) as f32,
+            rotation: rotation(file, key, number("rope.dimension_count", Some(head))?, adjacent)?,
+        };
+        if !heads.is_multiple_of(config.kv_heads) {
+            let detail = format!("{heads} query heads are no multiple of {} heads of keys", config.kv_heads);
+            return Err(file.key_error(&key("attention.head_count"), detail));
+        }
+        if config.rotation.elements > head || !config.rotation.elements.is_multiple_of(2) {
+            let detail = format!("{} of {head} elements are rotated", config.rotation.elements);
+            return Err(file.key_error(&key("rope.dimension_count"), detail));
+        }
+        for name in ["expert_count", "attention.sliding_window"] {
+            // A window as long as the context hides nothing.
+            if file.number(&key(name))?.is_some_and(|value| (1..config.context).contains(&value)) {
+                return Err(file.key_error(&key(name), "models with it are not supported"));
+            }
+        }
+        Ok(config)
+    }
+
+    /// Rows of the product that computes queries, keys and values.
+    pub fn qkv(&self) -> usize {
+        (self.heads + 2 * self.kv_heads) * self.head
+    }
+
+    /// Cosines and sines of the rotation at positions below `positions`, a row for each.
+    pub fn tables(&self, positions: usize) -> [Vec<f32>; 2] {
+        let angles = (0..positions).flat_map(|at| self.rotation.angles.iter().map(move |angle| at as f64 * angle));
+        angles.map(|angle| (angle.cos() as f32, angle.sin() as f32)).unzip::<_, _, Vec<_>, Vec<_>>().into()
+    }
+}
+
+/// The rotation of `elements` of a head.
+fn rotation(file: &Gguf, key: impl Fn(&str) -> String, elements: usize, adjacent: bool) -> Result<Rotation> {
+    let base = file.float(&key("rope.freq_base"))?.unwrap_or(10_000.0);
+    let scaling = key("rope.scaling.type");
+    let factor = match file.string(&scaling)? {
+        None | Some("none") => 1.0,
+        Some("linear") => file.float(&key("rope.scaling.factor"))?.unwrap_or(1.0),
+        Some(other) => {
+            let detail = format!("it is {other:?}; supported are none, linear, and Llama 3's factors ({FACTORS})");
+            return Err(file.key_error(&scaling, detail));
+        }
+    };
+    let pairs = elements / 2;
+    let mut angles: Vec<f64> =
+        (0..pairs).map(|pair| base.powf(-((2 * pair) as f64) / elements as f64) / factor).collect();
+    if file.has(FACTORS) {
+        let factors = file.tensor(FACTORS)?.format.dequantize(&file.read(FACTORS)?);
+        if factors.len() != pairs || factors.iter().any(|factor| factor.is_nan() || *factor <= 0.0) {
+            let detail = format!("{} factors instead of {pairs}, each above 0", factors.len());
+            return Err(file.tensor_error(FACTORS, detail));
+        }
+        angles.iter_mut().zip(factors).for_each(|(angle, factor)| *angle /= f64::from(factor));
+    }
+    Ok(Rotation { elements, adjacent, angles })
+}

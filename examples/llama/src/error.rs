@@ -1,0 +1,53 @@
+//! What can go wrong, with the file, the tensor or the key, and the way out.
+
+use std::path::PathBuf;
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of a file, a request or a device.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file that cannot be read.
+    #[error("{}: {source}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+    /// A file that is no GGUF file, or is damaged.
+    #[error("{}: {detail}", file.display())]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong at which byte.
+        detail: String,
+    },
+    /// A tensor that is missing, or that this crate does not support.
+    #[error("{}: tensor {tensor}: {detail}", file.display())]
+    Tensor {
+        /// The file.
+        file: PathBuf,
+        /// The tensor.
+        tensor: String,
+        /// What is wrong, and what is supported.
+        detail: String,
+    },
+    /// A value of the metadata that is missing, or that this crate does not support.
+    #[error("{}: {key}: {detail}", file.display())]
+    Key {
+        /// The file.
+        file: PathBuf,
+        /// The key.
+        key: String,
+        /// What is wrong, and what is supported.
+        detail: String,
+    },
+    /// A request that no batch can serve.
+    #[error("{0}")]
+    Request(String),
+    /// An error of a device.
+    #[error(transparent)]
+    Device(#[from] moye::Error),
+}

@@ -1,0 +1,48 @@
+//! The one kernel that no operation has: from a token to the next without the host.
+
+use moye_device::prelude::*;
+
+/// Threads of a block.
+pub const THREADS: u32 = 128;
+
+/// Moves the rows of a batch on by the token that was just appended to the cache: position, length,
+/// slot and seed of the next one, a thread for each row. A row of length 0 has no sequence, and
+/// stays as it is.
+///
+/// `state` has positions, lengths and slots, `batch` of each; the pages of row `i` are from
+/// `i * pages_of_row` on. Pages have `page` tokens.
+///
+/// # Safety
+/// `ceil(batch / THREADS)` blocks. The buffers have these elements, and each row has a page for its
+/// next token.
+#[kernel(threads = THREADS)]
+pub unsafe fn advance(
+    state: GlobalMut<i32>,
+    seeds: GlobalMut<i64>,
+    pages: Global<i32>,
+    batch: u32,
+    pages_of_row: u32,
+    page: u32,
+) {
+    let row = block_idx().x * THREADS + thread_idx().x;
+    if row >= batch {
+        return;
+    }
+    let [positions, lengths, slots] = [0, 1, 2].map(|array| state.offset(i64::from(array * batch)));
+    let length = lengths.read(row);
+    if length == 0 {
+        return;
+    }
+    // The next token's position is the number of tokens before it.
+    let next = length as u32;
+    let number = next / page;
+    let slot = if number < pages_of_row {
+        pages.read(row * pages_of_row + number) * page as i32 + (next % page) as i32
+    } else {
+        -1
+    };
+    positions.write(row, length);
+    lengths.write(row, length + 1);
+    slots.write(row, slot);
+    seeds.write(row, seeds.read(row) + 1);
+}

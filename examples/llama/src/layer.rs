@@ -1,0 +1,260 @@
+//! A layer: RMSNorm, attention, RMSNorm, gated feed-forward.
+//!
+//! A call is one kernel, or two where keys or a product's K are split. The products after attention
+//! and of the feed-forward part add to the state.
+
+use crate::config::Config;
+use crate::error::Result;
+use crate::gguf::Gguf;
+use crate::linear::{Rows, Weight, gated, linear, vector};
+use half::f16;
+use moye::{Attention, Buffer, BufferSlice, Device, Heads, HeadsMut, Matrix, MatrixMut, Stream};
+use moye_rows::append::Append;
+use moye_rows::norm::Norm;
+use moye_rows::rope::Rope;
+
+/// The weights of a layer.
+pub struct Layer {
+    attention_norm: Buffer<f16>,
+    /// Queries, keys and values: one weight, or three where queries and keys have norms.
+    qkv: Vec<Weight>,
+    /// The norms of a head's queries and keys.
+    head_norms: Option<[Buffer<f16>; 2]>,
+    attention_out: Weight,
+    inner_norm: Buffer<f16>,
+    gate_up: Weight,
+    down: Weight,
+}
+
+/// The tokens of a pass, and where they belong; numbers are in device memory.
+pub struct Batch<'a> {
+    /// The number of tokens.
+    pub tokens: usize,
+    /// Their positions.
+    pub positions: BufferSlice<'a, i32>,
+    /// Their slots in the cache, -1 for a token without.
+    pub slots: BufferSlice<'a, i32>,
+    /// The number of sequences.
+    pub sequences: usize,
+    /// The first token of each sequence and the end, and the most tokens of one; without, each has
+    /// one token.
+    pub offsets: Option<(BufferSlice<'a, i32>, usize)>,
+    /// Tokens of each sequence in the cache, those of this pass included.
+    pub lengths: BufferSlice<'a, i32>,
+    /// The pages of each sequence, and how many each has in this table.
+    pub pages: (BufferSlice<'a, i32>, usize),
+}
+
+/// Memory for the results of a layer's parts, for as many tokens as a pass has at most.
+pub struct Scratch {
+    /// The state of each token.
+    pub(crate) state: Buffer<f16>,
+    /// The state after its norm.
+    pub(crate) normed: Buffer<f16>,
+    qkv: Buffer<f16>,
+    attended: Buffer<f16>,
+    gate_up: Buffer<f16>,
+    inner: Buffer<f16>,
+}
+
+impl Scratch {
+    /// Memory for passes of `tokens` tokens.
+    ///
+    /// # Errors
+    /// [`moye::Error::OutOfMemory`].
+    pub fn new(device: &Device, config: &Config, tokens: usize) -> moye::Result<Self> {
+        let rows = |columns: usize| device.alloc_uninit(tokens * columns);
+        Ok(Self {
+            state: rows(config.width)?,
+            normed: rows(config.width)?,
+            qkv: rows(config.qkv())?,
+            attended: rows(config.heads * config.head)?,
+            gate_up: rows(2 * config.inner)?,
+            inner: rows(config.inner)?,
+        })
+    }
+}
+
+/// What all layers of a pass have in common.
+pub(crate) struct Pass<'a> {
+    pub stream: &'a Stream,
+    pub config: &'a Config,
+    pub batch: &'a Batch<'a>,
+    /// Cosines and sines, a row for each position.
+    pub tables: [Matrix<'a, f32>; 2],
+}
+
+impl Layer {
+    /// Loads the weights of layer `number`.
+    ///
+    /// # Errors
+    /// Those of the file, and of the device's memory.
+    pub fn load(device: &Device, file: &Gguf, config: &Config, number: usize) -> Result<Self> {
+        let name = |part: &str| format!("blk.{number}.{part}");
+        let weight = |parts: &[(&str, usize)], columns, biased| {
+            let tensors: Vec<_> = parts.iter().map(|(part, rows)| (name(part), *rows)).collect();
+            Weight::load(device, file, &tensors, columns, biased)
+        };
+        let norm = |part: &str, elements| {
+            Ok::<_, crate::Error>(device.upload(&vector(file, &name(part), elements)?)?)
+        };
+        let &Config { width, inner, heads, kv_heads, head, .. } = config;
+        let has_norms = file.has(&name("attn_q_norm.weight"));
+        let parts = [("attn_q", heads * head), ("attn_k", kv_heads * head), ("attn_v", kv_heads * head)];
+        let qkv = if has_norms {
+            parts.into_iter().map(|part| weight(&[part], width, true)).collect::<Result<_>>()?
+        } else {
+            vec![weight(&parts, width, true)?]
+        };
+        let norms = || Ok::<_, crate::Error>([norm("attn_q_norm.weight", head)?, norm("attn_k_norm.weight", head)?]);
+        Ok(Self {
+            attention_norm: norm("attn_norm.weight", width)?,
+            qkv,
+            head_norms: has_norms.then(norms).transpose()?,
+            attention_out: weight(&[("attn_output", width)], heads * head, false)?,
+            inner_norm: norm("ffn_norm.weight", width)?,
+            gate_up: Weight::gated(device, file, ["ffn_gate", "ffn_up"].map(name), inner, width)?,
+            down: weight(&[("ffn_down", width)], inner, false)?,
+        })
+    }
+
+    /// Bytes of the weights on the device.
+    pub fn bytes(&self) -> usize {
+        let weights = self.qkv.iter().chain([&self.attention_out, &self.gate_up, &self.down]);
+        weights.map(Weight::bytes).sum()
+    }
+
+    /// Adds the layer's results to the state.
+    ///
+    /// # Safety
+    /// The numbers of the batch are within the cache and the tables, and no other stream uses the
+    /// buffers until the work is complete.
+    pub(crate) unsafe fn run(
+        &self,
+        pass: &Pass<'_>,
+        scratch: &mut Scratch,
+        cache: &mut Buffer<f16>,
+        form: (usize, usize),
+    ) -> moye::Result<()> {
+        let &Config { width, inner, .. } = pass.config;
+        let (stream, m) = (pass.stream, pass.batch.tokens);
+        pass.norm(scratch, &self.attention_norm)?;
+        self.attend(pass, scratch, cache, form)?;
+        let attended = Matrix::row_major(&scratch.attended, m, self.attention_out.columns())?;
+        linear(stream, &self.attention_out, &attended, Rows::all(&mut scratch.state, width), true)?;
+
+        pass.norm(scratch, &self.inner_norm)?;
+        let normed = Matrix::row_major(&scratch.normed, m, width)?;
+        let mut y = MatrixMut::row_major(&mut scratch.inner, m, inner)?;
+        gated(stream, &self.gate_up, &normed, &mut scratch.gate_up, &mut y)?;
+        linear(stream, &self.down, &y.as_matrix(), Rows::all(&mut scratch.state, width), true)
+    }
+
+    /// Queries, keys and values of `scratch.normed`, and attention to the cache and to them.
+    ///
+    /// # Safety
+    /// As for [`Layer::run`].
+    unsafe fn attend(
+        &self,
+        pass: &Pass<'_>,
+        scratch: &mut Scratch,
+        cache: &mut Buffer<f16>,
+        (pages, page): (usize, usize),
+    ) -> moye::Result<()> {
+        let Pass { stream, config, batch, .. } = pass;
+        let &Config { width, heads, kv_heads, head, .. } = *config;
+        let (m, of_kv) = (batch.tokens, kv_heads * head);
+        // Where queries, keys and values begin, and the distance of two tokens of each.
+        let starts = [0, heads * head, heads * head + of_kv];
+        let [q, k, v] = match self.qkv.len() {
+            1 => starts.map(|start| (start, config.qkv())),
+            _ => [(0, heads * head), (m * starts[1], of_kv), (m * starts[2], of_kv)],
+        };
+        let qkv = &mut scratch.qkv;
+        let normed = Matrix::row_major(&scratch.normed, m, width)?;
+        for (weight, (start, stride)) in self.qkv.iter().zip([q, k, v]) {
+            linear(stream, weight, &normed, Rows { buffer: qkv, start, stride }, false)?;
+        }
+        if let Some(norms) = &self.head_norms {
+            for (weight, ((start, _), heads)) in norms.iter().zip([(q, heads), (k, kv_heads)]) {
+                let all = m * heads * head;
+                // RMSNorm in place: a block reads its row before it writes it.
+                let rows = Buffer::<f16>::from_raw_parts(qkv.address() + 2 * start as u64, all, qkv.device())?;
+                let mut y = MatrixMut::row_major(qkv.slice_mut(start..)?, m * heads, head)?;
+                Norm::rms(Matrix::row_major(&rows, m * heads, head)?)
+                    .weight(Matrix::row_major(weight, 1, head)?)
+                    .eps(config.epsilon)
+                    .run_on(stream, &mut y, None)?;
+            }
+        }
+        // Queries and keys side by side are the heads of one rotation.
+        let rotated = match self.qkv.len() {
+            1 => vec![(q, heads + kv_heads)],
+            _ => vec![(q, heads), (k, kv_heads)],
+        };
+        for ((start, stride), heads) in rotated {
+            let mut x = MatrixMut::new(qkv.slice_mut(start..)?, m, heads * head, (stride, 1))?;
+            pass.rotate(&mut x)?;
+        }
+        // Keys and values side by side are one row of the cache.
+        let slots = Matrix::row_major(batch.slots.clone(), 1, m)?;
+        let appended = match self.qkv.len() {
+            1 => vec![(k, 0, 2 * of_kv)],
+            _ => vec![(k, 0, of_kv), (v, of_kv, of_kv)],
+        };
+        for ((start, stride), column, columns) in appended {
+            let rows = Matrix::new(qkv.slice(start..)?, m, columns, (stride, 1))?;
+            let to = cache.slice_mut(column..)?;
+            let mut to = MatrixMut::new(to, pages * page, columns, (2 * of_kv, 1))?;
+            Append::new(rows, slots.clone()).run_on(stream, &mut to)?;
+        }
+
+        // One batch of all tokens, or a batch for each.
+        let extents = match &batch.offsets {
+            Some(_) => [1, heads, m, head],
+            None => [m, heads, 1, head],
+        };
+        let queries = Heads::strided(qkv.slice(q.0..)?, extents, [q.1, head, q.1])?;
+        let of_page = [page * 2 * of_kv, head, 2 * of_kv];
+        let cached = |column: usize| {
+            Heads::strided(cache.slice(column..)?, [pages, kv_heads, page, head], of_page)
+        };
+        let mut o = HeadsMut::strided(&mut scratch.attended, extents, [heads * head, head, heads * head])?;
+        let (table, of_sequence) = &batch.pages;
+        let mut attention = Attention::new(queries, cached(0)?, cached(of_kv)?).causal();
+        attention = attention.pages(table.clone(), *of_sequence).key_lengths(batch.lengths.clone());
+        if let Some((offsets, longest)) = &batch.offsets {
+            attention = attention.variable_queries(offsets.clone(), *longest);
+        }
+        attention.run_on(stream, &mut o)
+    }
+}
+
+impl Pass<'_> {
+    /// `scratch.normed` is the state after its norm.
+    ///
+    /// # Safety
+    /// As for [`Layer::run`].
+    pub unsafe fn norm(&self, scratch: &mut Scratch, weight: &Buffer<f16>) -> moye::Result<()> {
+        let (m, width) = (self.batch.tokens, self.config.width);
+        let state = Matrix::row_major(&scratch.state, m, width)?;
+        let norm = Norm::rms(state).weight(Matrix::row_major(weight, 1, width)?).eps(self.config.epsilon);
+        let mut y = MatrixMut::row_major(&mut scratch.normed, m, width)?;
+        norm.run_on(self.stream, &mut y, None)
+    }
+
+    /// Rotates heads by the positions of their tokens, in place.
+    ///
+    /// # Safety
+    /// As for [`Layer::run`].
+    unsafe fn rotate(&self, x: &mut MatrixMut<'_, f16>) -> moye::Result<()> {
+        let rotation = &self.config.rotation;
+        let [cos, sin] = self.tables.clone();
+        let positions = Matrix::row_major(self.batch.positions.clone(), 1, self.batch.tokens)?;
+        let mut rope = Rope::new(self.config.head).positions(positions).tables(cos, sin).rotary(rotation.elements);
+        if rotation.adjacent {
+            rope = rope.interleaved();
+        }
+        rope.run_on(self.stream, x)
+    }
+}

@@ -1,0 +1,27 @@
+//! Language models of the Llama family on kernels in Rust alone.
+//!
+//! - [`gguf`], [`mod@format`]: the file, and the formats of its blocks;
+//! - [`config`]: sizes and variants; [`vocabulary`], [`template`]: text and tokens;
+//! - [`linear`]: products with weights; [`layer`]: a layer; [`model`]: all of them;
+//! - [`cache`]: keys and values in pages; [`engine`]: sequences that join and leave;
+//! - [`kernels`]: the step from a token to the next on the device.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![deny(missing_docs)]
+#![allow(
+    unsafe_op_in_unsafe_fn,
+    reason = "the body of an `unsafe fn` is under the contract that its documentation states"
+)]
+
+pub mod kernels;
+
+macro_rules! host {
+    ($($name:ident)+) => { $(
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub mod $name;
+    )+ };
+}
+host! { cache config engine error format gguf layer linear model template vocabulary }
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use error::{Error, Result};

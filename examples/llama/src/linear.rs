@@ -1,0 +1,270 @@
+//! Products with weights: the one place that knows how weights are stored on the device.
+//!
+//! Weights of Q formats stay quantised: codes and factors of their blocks, packed once into the
+//! order of the product's kernels. Those of floats are f16.
+
+use crate::error::Result;
+use crate::format::Format;
+use crate::gguf::Gguf;
+use half::f16;
+use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Stream};
+use moye_products::weights::{LinearQuantized, PackedWeights};
+use moye_rows::activation::{Activate, Activation};
+use std::sync::Arc;
+
+/// The weight of a linear layer, and its bias.
+pub struct Weight {
+    /// Rows below each other, each part of one format.
+    parts: Vec<Part>,
+    /// Operands of a row.
+    columns: usize,
+    bias: Option<Buffer<f16>>,
+    /// Whether its rows are eight gates and eight ups in turn, instead of all gates and all ups.
+    interleaved: bool,
+}
+
+enum Part {
+    Packed(PackedWeights),
+    Half(Arc<Buffer<f16>>, usize),
+}
+
+/// Rows of gates, and then of ups, in a tile of the product that gates.
+const GATES: usize = 8;
+
+impl Part {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Packed(packed) => packed.rows(),
+            Self::Half(_, rows) => *rows,
+        }
+    }
+
+    /// Rows of blocks, packed, or as f16.
+    fn new(device: &Device, format: Format, rows: usize, blocks: &[u8]) -> Result<Self> {
+        let name = match format {
+            Format::F32 | Format::F16 | Format::Bf16 => None,
+            Format::Q4_0 => Some("q4_0"),
+            Format::Q4_1 => Some("q4_1"),
+            Format::Q8_0 => Some("q8_0"),
+            Format::Q4K => Some("q4_k"),
+            Format::Q5K => Some("q5_k"),
+            Format::Q6K => Some("q6_k"),
+        };
+        Ok(match name {
+            Some(name) => {
+                let uploaded = device.upload(blocks)?;
+                let blocks = Matrix::row_major(&uploaded, rows, blocks.len() / rows)?;
+                Self::Packed(PackedWeights::blocks(name, &blocks)?)
+            }
+            None => Self::Half(Arc::new(device.upload(&halves(format, blocks))?), rows),
+        })
+    }
+}
+
+/// The elements of blocks as f16.
+fn halves(format: Format, blocks: &[u8]) -> Vec<f16> {
+    format.dequantize(blocks).into_iter().map(f16::from_f32).collect()
+}
+
+impl Weight {
+    /// The weight of tensors below each other, by their names without `.weight` and their rows,
+    /// each of `columns`. With `biased` the tensors `NAME.bias`, if there are any, are its bias.
+    ///
+    /// # Errors
+    /// Those of the file, and of the device's memory.
+    pub fn load(
+        device: &Device,
+        file: &Gguf,
+        tensors: &[(String, usize)],
+        columns: usize,
+        biased: bool,
+    ) -> Result<Self> {
+        let (mut parts, mut biases, mut rows_before) = (Vec::<(Format, usize, Vec<u8>)>::new(), Vec::new(), 0);
+        for (name, rows) in tensors {
+            let blocks = of_shape(file, &format!("{name}.weight"), [*rows, columns])?;
+            match parts.last_mut() {
+                Some(last) if last.0 == blocks.0 => {
+                    last.1 += rows;
+                    last.2.extend(blocks.1);
+                }
+                _ => parts.push((blocks.0, *rows, blocks.1)),
+            }
+            let bias = format!("{name}.bias");
+            if file.has(&bias) {
+                if !biased {
+                    return Err(file.tensor_error(&bias, "supported are the biases of queries, keys and values"));
+                }
+                biases.resize(rows_before, f16::ZERO);
+                biases.extend(vector(file, &bias, *rows)?);
+            }
+            rows_before += rows;
+        }
+        if !biases.is_empty() {
+            biases.resize(rows_before, f16::ZERO);
+        }
+        let bias = (!biases.is_empty()).then(|| device.upload(&biases)).transpose()?;
+        let part = |(format, rows, blocks): (Format, usize, Vec<u8>)| Part::new(device, format, rows, &blocks);
+        let parts = parts.into_iter().map(part).collect::<Result<_>>()?;
+        Ok(Self { parts, columns, bias, interleaved: false })
+    }
+
+    /// The weight of gates and ups, of `rows` each. If both have one Q format, the product gates.
+    ///
+    /// # Errors
+    /// As for [`Weight::load`].
+    pub fn gated(device: &Device, file: &Gguf, names: [String; 2], rows: usize, columns: usize) -> Result<Self> {
+        let of = |name: &String| of_shape(file, &format!("{name}.weight"), [rows, columns]);
+        let [gate, up] = [of(&names[0])?, of(&names[1])?];
+        let halves = [Format::F32, Format::F16, Format::Bf16].contains(&gate.0);
+        if halves || gate.0 != up.0 || !rows.is_multiple_of(GATES) {
+            return Self::load(device, file, &names.map(|name| (name, rows)), columns, false);
+        }
+        let mut blocks = Vec::with_capacity(2 * gate.1.len());
+        let of_tile = gate.1.len() / rows * GATES;
+        for (gates, ups) in gate.1.chunks(of_tile).zip(up.1.chunks(of_tile)) {
+            blocks.extend_from_slice(gates);
+            blocks.extend_from_slice(ups);
+        }
+        let parts = vec![Part::new(device, gate.0, 2 * rows, &blocks)?];
+        Ok(Self { parts, columns, bias: None, interleaved: true })
+    }
+
+    /// The weight of an embedding, and its rows as f16, which are the weight's own where they can
+    /// be.
+    ///
+    /// # Errors
+    /// As for [`Weight::load`].
+    pub fn embedding(device: &Device, file: &Gguf, name: &str, shape: [usize; 2]) -> Result<(Self, Arc<Buffer<f16>>)> {
+        let (format, blocks) = of_shape(file, name, shape)?;
+        let part = Part::new(device, format, shape[0], &blocks)?;
+        let rows = match &part {
+            Part::Half(rows, _) => rows.clone(),
+            Part::Packed(_) => Arc::new(device.upload(&halves(format, &blocks))?),
+        };
+        Ok((Self { parts: vec![part], columns: shape[1], bias: None, interleaved: false }, rows))
+    }
+
+    /// Results of a row of `x`.
+    pub fn rows(&self) -> usize {
+        self.parts.iter().map(Part::rows).sum()
+    }
+
+    /// Operands of a row.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Bytes on the device.
+    pub fn bytes(&self) -> usize {
+        let part = |part: &Part| match part {
+            Part::Packed(packed) => packed.bytes(),
+            Part::Half(elements, _) => 2 * elements.len(),
+        };
+        self.parts.iter().map(part).sum::<usize>() + self.bias.as_ref().map_or(0, |bias| 2 * bias.len())
+    }
+}
+
+/// Format and blocks of a tensor of this shape.
+fn of_shape(file: &Gguf, name: &str, shape: [usize; 2]) -> Result<(Format, Vec<u8>)> {
+    let tensor = file.tensor(name)?;
+    if tensor.shape != shape {
+        let detail = format!("its shape is {:?}, and by the metadata {shape:?}", tensor.shape);
+        return Err(file.tensor_error(name, detail));
+    }
+    Ok((tensor.format, file.read(name)?))
+}
+
+/// The elements of a tensor of one row.
+///
+/// # Errors
+/// Those of the file; [`Error::Tensor`](crate::Error::Tensor) if there are more or fewer.
+pub fn vector(file: &Gguf, name: &str, elements: usize) -> Result<Vec<f16>> {
+    let (format, blocks) = of_shape(file, name, [1, elements])?;
+    Ok(halves(format, &blocks))
+}
+
+/// Where the rows of a product are: the first element, and the distance of two rows.
+pub struct Rows<'a> {
+    /// The memory.
+    pub buffer: &'a mut Buffer<f16>,
+    /// The first element.
+    pub start: usize,
+    /// Elements from a row to the next.
+    pub stride: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// All rows of a buffer, of `columns`.
+    pub fn all(buffer: &'a mut Buffer<f16>, columns: usize) -> Self {
+        Self { buffer, start: 0, stride: columns }
+    }
+}
+
+/// `y = x w^T + bias`, a row for each token; with `adds` that is added to `y`.
+///
+/// # Errors
+/// Shapes that do not match, and those of the launch.
+///
+/// # Safety
+/// Until the work is complete, no other stream writes `x`, or reads or writes `y`.
+pub unsafe fn linear(
+    stream: &Stream,
+    weight: &Weight,
+    x: &Matrix<'_, f16>,
+    y: Rows<'_>,
+    adds: bool,
+) -> moye::Result<()> {
+    let (mut from, m) = (0, x.rows());
+    // The product reads what it is added to, an element before it writes it.
+    let old = Buffer::<f16>::from_raw_parts(y.buffer.address(), y.buffer.len(), y.buffer.device())?;
+    for part in &weight.parts {
+        let (rows, start) = (part.rows(), y.start + from);
+        let mut to = MatrixMut::new(y.buffer.slice_mut(start..)?, m, rows, (y.stride, 1))?;
+        let bias = weight.bias.as_ref().map(|bias| bias.slice(from..from + rows)).transpose()?;
+        match part {
+            Part::Packed(packed) => {
+                let mut product = LinearQuantized::new(x.clone(), packed);
+                if adds {
+                    product = product.residual(Matrix::new(old.slice(start..)?, m, rows, (y.stride, 1))?);
+                } else if let Some(bias) = bias {
+                    // The bias is the same row for each token.
+                    product = product.residual(Matrix::new(bias, m, rows, (0, 1))?);
+                }
+                product.run_on(stream, &mut to)?;
+            }
+            Part::Half(elements, _) => {
+                let weight = Matrix::row_major(&**elements, rows, weight.columns)?;
+                let mut product = Matmul::new(x.clone(), weight.t()).beta(if adds { 1.0 } else { 0.0 });
+                if let Some(bias) = bias {
+                    product = product.bias(bias);
+                }
+                product.run_on(stream, &mut to)?;
+            }
+        }
+        from += rows;
+    }
+    Ok(())
+}
+
+/// `y = silu(x gate^T) * (x up^T)`, by way of `both` where the product does not gate.
+///
+/// # Errors
+/// As for [`linear`].
+///
+/// # Safety
+/// As for [`linear`], also for `both`.
+pub unsafe fn gated(
+    stream: &Stream,
+    weight: &Weight,
+    x: &Matrix<'_, f16>,
+    both: &mut Buffer<f16>,
+    y: &mut MatrixMut<'_, f16>,
+) -> moye::Result<()> {
+    let (m, rows) = (x.rows(), weight.rows());
+    if let (true, [Part::Packed(packed)]) = (weight.interleaved, &weight.parts[..]) {
+        return LinearQuantized::new(x.clone(), packed).gated().run_on(stream, y);
+    }
+    linear(stream, weight, x, Rows::all(both, rows), false)?;
+    let both = Matrix::row_major(&*both, m, rows)?;
+    Activate::new(Activation::Silu, both).gated().run_on(stream, y)
+}

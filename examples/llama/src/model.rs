@@ -1,0 +1,139 @@
+//! A model on a device: its weights, and passes over tokens.
+
+use crate::cache::Cache;
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::gguf::Gguf;
+use crate::layer::{Batch, Layer, Pass, Scratch};
+use crate::linear::{Rows, Weight, linear, vector};
+use half::f16;
+use moye::{Buffer, BufferSlice, Device, Matrix, MatrixMut, Stream};
+use moye_rows::embedding::Embedding;
+use std::sync::Arc;
+
+/// A model on a device.
+pub struct Model {
+    device: Device,
+    config: Config,
+    embedding: Arc<Buffer<f16>>,
+    layers: Vec<Layer>,
+    norm: Buffer<f16>,
+    /// The output matrix: the file's own, or the embedding.
+    output: Weight,
+    /// Cosines and sines of the rotation, a row for each position.
+    tables: [Buffer<f32>; 2],
+    context: usize,
+}
+
+impl Model {
+    /// Loads a model for sequences of `context` tokens; `progress` is called with the layers that
+    /// are loaded and their number.
+    ///
+    /// # Errors
+    /// Those of the file, and of the device's memory.
+    pub fn load(
+        device: &Device,
+        file: &Gguf,
+        context: usize,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<Self> {
+        let config = Config::of(file)?;
+        if context == 0 || context > config.context {
+            let most = config.context;
+            return Err(Error::Request(format!("a context of {context} tokens: the model takes 1 to {most}")));
+        }
+        let shape = [config.vocabulary, config.width];
+        let (tied, embedding) = Weight::embedding(device, file, "token_embd.weight", shape)?;
+        progress(0, config.layers);
+        let mut layers = Vec::with_capacity(config.layers);
+        for number in 0..config.layers {
+            layers.push(Layer::load(device, file, &config, number)?);
+            progress(number + 1, config.layers);
+        }
+        let output = if file.has("output.weight") {
+            Weight::load(device, file, &[("output".to_owned(), config.vocabulary)], config.width, false)?
+        } else {
+            tied
+        };
+        let norm = device.upload(&vector(file, "output_norm.weight", config.width)?)?;
+        let [cos, sin] = config.tables(context);
+        let tables = [device.upload(&cos)?, device.upload(&sin)?];
+        Ok(Self { device: device.clone(), config, embedding, layers, norm, output, tables, context })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Sizes and variants.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The most tokens of a sequence.
+    pub fn context(&self) -> usize {
+        self.context
+    }
+
+    /// Bytes of the weights that a token reads.
+    pub fn bytes(&self) -> usize {
+        self.layers.iter().map(Layer::bytes).sum::<usize>() + self.output.bytes()
+    }
+
+    /// Appends the keys and values of the batch's tokens to the cache. `scratch.state` is the state
+    /// of each token after the last layer.
+    ///
+    /// # Errors
+    /// Those of launches.
+    ///
+    /// # Safety
+    /// `tokens` are of the vocabulary, and positions below the context; slots are of the cache or
+    /// -1, pages of the cache, and lengths at most those of the pages. No other stream uses the
+    /// buffers until the work is complete.
+    pub unsafe fn read(
+        &self,
+        stream: &Stream,
+        tokens: BufferSlice<'_, i32>,
+        batch: &Batch<'_>,
+        scratch: &mut Scratch,
+        cache: &mut Cache,
+    ) -> moye::Result<()> {
+        let (m, width) = (batch.tokens, self.config.width);
+        let [cos, sin] = &self.tables;
+        let pairs = self.config.rotation.angles.len();
+        let table = |table| Matrix::row_major(table, self.context, pairs);
+        let pass = Pass { stream, config: &self.config, batch, tables: [table(cos)?, table(sin)?] };
+        let form = (cache.pages, cache.page);
+        let table = Matrix::row_major(&*self.embedding, self.config.vocabulary, width)?;
+        let embedding = Embedding::new(table, Matrix::row_major(tokens, 1, m)?);
+        embedding.run_on(stream, &mut MatrixMut::row_major(&mut scratch.state, m, width)?)?;
+        for (layer, cache) in self.layers.iter().zip(&mut cache.layers) {
+            layer.run(&pass, scratch, cache, form)?;
+        }
+        Ok(())
+    }
+
+    /// The logits of each token's successor, after [`Model::read`] of the same batch.
+    ///
+    /// # Errors
+    /// Those of launches.
+    ///
+    /// # Safety
+    /// As for [`Model::read`].
+    pub unsafe fn logits(
+        &self,
+        stream: &Stream,
+        batch: &Batch<'_>,
+        scratch: &mut Scratch,
+        logits: &mut Buffer<f16>,
+    ) -> moye::Result<()> {
+        let [cos, sin] = &self.tables;
+        let table = |table| Matrix::row_major(table, self.context, self.config.rotation.angles.len());
+        let pass = Pass { stream, config: &self.config, batch, tables: [table(cos)?, table(sin)?] };
+        pass.norm(scratch, &self.norm)?;
+        let normed = Matrix::row_major(&scratch.normed, batch.tokens, self.config.width)?;
+        let rows = Rows::all(logits, self.config.vocabulary);
+        linear(stream, &self.output, &normed, rows, false)
+    }
+}

@@ -1,0 +1,257 @@
+//! The program: options, and what it does with them.
+
+mod stats;
+
+use clap::Parser;
+use moye::{Device, DeviceChoice};
+use moye_llama::engine::{Engine, Limits, Sampling};
+use moye_llama::gguf::Gguf;
+use moye_llama::model::Model;
+use moye_llama::template::{Template, Turn};
+use moye_llama::vocabulary::{TextStream, Vocabulary};
+use moye_llama::{Error, Result};
+use stats::Stats;
+use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Answers prompts by a language model from a GGUF file.
+#[derive(Parser)]
+#[command(version)]
+pub struct Options {
+    /// The model: Llama, Mistral, SmolLM2, TinyLlama, Qwen2 or Qwen3, as F32, F16, BF16, Q8_0,
+    /// Q4_0, Q4_1, Q4_K, Q5_K or Q6_K.
+    #[arg(long, value_name = "FILE.gguf")]
+    model: PathBuf,
+    /// The prompt.
+    #[arg(required_unless_present_any = ["chat", "batch"])]
+    prompt: Option<String>,
+    /// Answers turn by turn, read from standard input, and keeps the conversation.
+    #[arg(long, conflicts_with = "batch")]
+    chat: bool,
+    /// Answers each line of a file, several at a time.
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    batch: Option<PathBuf>,
+    /// The most tokens of an answer.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    tokens: u32,
+    /// The most tokens of prompt and answer.
+    #[arg(long, default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..))]
+    context: u32,
+    /// Prompts of a batch that are answered at a time.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    sequences: u32,
+    /// The seed of drawn tokens.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Divides the logits before a token is drawn; 0 takes the most probable one.
+    #[arg(long, default_value_t = 0.0)]
+    temperature: f32,
+    /// The probability of the most probable tokens, of which one is drawn.
+    #[arg(long, default_value_t = 1.0)]
+    top_p: f32,
+    /// auto, gpu, gpu:N or sim.
+    #[arg(long, default_value = "auto")]
+    device: DeviceChoice,
+    /// Prints rates, bytes, and the share of the device's bandwidth.
+    #[arg(long)]
+    stats: bool,
+}
+
+/// Runs the program.
+pub fn run(options: &Options) -> Result<()> {
+    let file = Gguf::open(&options.model)?;
+    let vocabulary = Vocabulary::of(&file)?;
+    let template = Template::of(&file, &vocabulary)?;
+    let device = Device::choose(options.device)?;
+    if let Some(reason) = device.why_simulated() {
+        note(&format!("no GPU ({reason}): the simulator runs the kernels"));
+    }
+    let start = Instant::now();
+    let architecture = file.string("general.architecture")?.unwrap_or_default();
+    let trained = file.number(&format!("{architecture}.context_length"))?.unwrap_or(usize::MAX);
+    let context = trained.min(options.context as usize);
+    let model = Model::load(&device, &file, context, |layers, all| progress("layer", layers, all))?;
+    let sequences = if options.batch.is_some() { options.sequences as usize } else { 1 };
+    let sampling = Sampling { temperature: options.temperature, top_p: options.top_p, seed: options.seed };
+    let limits = Limits { chunk: if device.is_gpu() { 512 } else { 64 }, ..Limits::new(sequences, context) };
+    let mut stats = Stats::new(&device, start.elapsed());
+    let engine = Engine::new(model, limits, sampling)?;
+    let mut program = Program {
+        engine,
+        vocabulary: &vocabulary,
+        template,
+        stats: &mut stats,
+        most: options.tokens as usize,
+    };
+    match &options.batch {
+        Some(file) => program.batch(file)?,
+        None if options.chat => program.chat(options.prompt.as_deref())?,
+        None => program.answer(options.prompt.as_deref().unwrap_or_default())?,
+    }
+    if options.stats {
+        note(&stats.to_string());
+    }
+    Ok(())
+}
+
+/// A line to the user that is not part of an answer.
+fn note(line: &str) {
+    eprintln!("{line}");
+}
+
+/// Progress, on a terminal.
+fn progress(what: &str, done: usize, all: usize) {
+    if stderr().is_terminal() {
+        eprint!("\r{what} {done} of {all}{}", if done >= all { "\r\x1b[K" } else { "" });
+    }
+}
+
+struct Program<'a> {
+    engine: Engine,
+    vocabulary: &'a Vocabulary,
+    template: Option<Template>,
+    stats: &'a mut Stats,
+    most: usize,
+}
+
+impl Program<'_> {
+    /// The tokens of a conversation's prompt; without a template the text of its turns.
+    fn tokens(&self, turns: &[Turn]) -> Result<Vec<u32>> {
+        match &self.template {
+            Some(template) => self.vocabulary.encode(&template.prompt(turns)?, false),
+            None => {
+                let texts: Vec<_> = turns.iter().map(|turn| turn.content.as_str()).collect();
+                self.vocabulary.encode(&texts.join("\n"), true)
+            }
+        }
+    }
+
+    /// The most tokens of an answer to a prompt, as far as the context has room.
+    fn most(&self, prompt: &[u32]) -> usize {
+        self.most.min(self.engine.model().context().saturating_sub(prompt.len())).max(1)
+    }
+
+    /// A step, with its time.
+    fn step(&mut self) -> Result<Vec<(usize, u32)>> {
+        let (unread, bytes, start) = (self.engine.unread(), self.engine.bytes_of_token(), Instant::now());
+        let drawn = self.engine.step()?.to_vec();
+        self.stats.step(unread - self.engine.unread(), drawn.len(), bytes, start.elapsed());
+        Ok(drawn)
+    }
+
+    fn answer(&mut self, prompt: &str) -> Result<()> {
+        let tokens = self.tokens(&[Turn { role: "user", content: prompt.to_owned() }])?;
+        let most = self.most(&tokens);
+        self.engine.join(&tokens, most)?;
+        self.stream(tokens.len() + most)?;
+        Ok(())
+    }
+
+    /// Prints the answer of the only sequence as it comes, up to this number of tokens.
+    fn stream(&mut self, most: usize) -> Result<String> {
+        let vocabulary = self.vocabulary;
+        let (mut text, mut stream, unread) = (String::new(), vocabulary.stream(), self.engine.unread());
+        loop {
+            let drawn = self.step()?;
+            if drawn.is_empty() {
+                progress("prompt token", unread - self.engine.unread(), unread);
+            }
+            for (row, token) in drawn {
+                let ends = vocabulary.ends(token);
+                if !ends {
+                    show(&mut stream, token, &mut text)?;
+                }
+                if ends || self.engine.tokens(row).len() >= most {
+                    println!();
+                    return Ok(text);
+                }
+            }
+        }
+    }
+
+    fn chat(&mut self, first: Option<&str>) -> Result<()> {
+        let mut lines = stdin().lock().lines();
+        let (mut turns, mut given) = (Vec::new(), first.map(str::to_owned));
+        loop {
+            let line = match given.take() {
+                Some(line) => line,
+                None => {
+                    if stdin().is_terminal() {
+                        print!("> ");
+                        let _ = stdout().flush();
+                    }
+                    match lines.next() {
+                        Some(line) => {
+                            line.map_err(|source| Error::File { file: "standard input".into(), source })?
+                        }
+                        None => return Ok(()),
+                    }
+                }
+            };
+            if line.trim().is_empty() {
+                continue;
+            }
+            turns.push(Turn { role: "user", content: line });
+            let tokens = self.tokens(&turns)?;
+            let most = self.most(&tokens);
+            // The one row is this conversation's.
+            if turns.len() == 1 {
+                self.engine.join(&tokens, most)?;
+            } else {
+                self.engine.resume(0, &tokens, most)?;
+            }
+            let content = self.stream(tokens.len() + most)?;
+            turns.push(Turn { role: "assistant", content });
+        }
+    }
+
+    /// Answers the lines of a file, in their order.
+    fn batch(&mut self, file: &Path) -> Result<()> {
+        let failed = |source| Error::File { file: file.to_owned(), source };
+        let lines = std::fs::read_to_string(file).map_err(failed)?;
+        let prompts: Vec<_> = lines.lines().filter(|line| !line.trim().is_empty()).collect();
+        let turn = |content: &&str| Turn { role: "user", content: (*content).to_owned() };
+        let tokens: Vec<_> =
+            prompts.iter().map(|prompt| self.tokens(&[turn(prompt)])).collect::<Result<_>>()?;
+        let mut answers = vec![None; prompts.len()];
+        // The prompt of each row, and where its answer begins and ends.
+        let mut rows = Vec::new();
+        let (mut joined, mut done, mut printed) = (0, 0, 0);
+        while done < prompts.len() {
+            while let Some(tokens) = tokens.get(joined) {
+                let most = self.most(tokens);
+                let Some(row) = self.engine.join(tokens, most)? else { break };
+                rows.resize(rows.len().max(row + 1), (0, 0, 0));
+                rows[row] = (joined, tokens.len(), tokens.len() + most);
+                joined += 1;
+            }
+            for (row, token) in self.step()? {
+                let (prompt, from, most) = rows[row];
+                let ends = self.vocabulary.ends(token);
+                let tokens = self.engine.tokens(row);
+                if ends || tokens.len() >= most {
+                    let answer = &tokens[from..tokens.len() - usize::from(ends)];
+                    answers[prompt] = Some(self.vocabulary.decode(answer)?);
+                    self.engine.leave(row);
+                    done += 1;
+                }
+            }
+            while let Some(Some(answer)) = answers.get(printed) {
+                println!("> {}\n{answer}\n", prompts[printed]);
+                printed += 1;
+            }
+            progress("answer", done, prompts.len());
+        }
+        Ok(())
+    }
+}
+
+/// Prints what a token adds to an answer.
+fn show(stream: &mut TextStream<'_>, token: u32, text: &mut String) -> Result<()> {
+    let new = stream.next(token)?;
+    print!("{new}");
+    let _ = stdout().flush();
+    text.push_str(&new);
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Text to tokens and back, by the vocabulary of a file.
+
+use crate::error::{Error, Result};
+use crate::gguf::{Gguf, Value};
+use std::collections::HashMap;
+use tokenizers::decoders::DecoderWrapper;
+use tokenizers::decoders::byte_fallback::ByteFallback;
+use tokenizers::decoders::fuse::Fuse;
+use tokenizers::decoders::sequence::Sequence as Decoders;
+use tokenizers::decoders::strip::Strip;
+use tokenizers::models::bpe::{BPE, Merges, Vocab};
+use tokenizers::normalizers::{NFC, Prepend, Replace, Sequence as Normalizers};
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::digits::Digits;
+use tokenizers::pre_tokenizers::sequence::Sequence;
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::{AddedToken, SplitDelimiterBehavior, Tokenizer};
+
+/// The vocabulary of a model.
+pub struct Vocabulary {
+    tokenizer: Tokenizer,
+    /// The token before a text, where the model wants one.
+    first: Option<u32>,
+    /// The tokens that end an answer.
+    ends: Vec<u32>,
+    /// The names of tokens, by their number.
+    names: Vec<String>,
+}
+
+/// Kinds of tokens in GGUF that are found by their names alone: control tokens, and the user's.
+const SPECIAL: [i128; 2] = [3, 4];
+/// Names of tokens that end a turn.
+const ENDS: [&str; 5] = ["<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|endoftext|>", "</s>"];
+
+/// How text is cut before merges, by the name in `tokenizer.ggml.pre`. The expressions are those of
+/// the models' own `tokenizer.json`.
+const CUTS: [(&[&str], Cut); 4] = [
+    (&["gpt-2", "default"], Cut::Words),
+    (&["smollm"], Cut::WordsAndDigits),
+    (
+        &["llama-bpe", "llama3", "smaug-bpe"],
+        Cut::By(
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ),
+    ),
+    (
+        &["qwen2"],
+        Cut::By(
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+        ),
+    ),
+];
+
+#[derive(Clone, Copy)]
+enum Cut {
+    /// GPT-2's words.
+    Words,
+    /// GPT-2's words, and each digit alone.
+    WordsAndDigits,
+    By(&'static str),
+}
+
+impl Vocabulary {
+    /// The vocabulary of a file.
+    ///
+    /// # Errors
+    /// [`Error::Key`] if it is of a kind that is not supported, or damaged.
+    pub fn of(file: &Gguf) -> Result<Self> {
+        let names: Vec<String> = file.array("tokenizer.ggml.tokens", text)?.into_iter().map(str::to_owned).collect();
+        let key = "tokenizer.ggml.model";
+        let mut tokenizer = match file.string(key)? {
+            Some("gpt2") => byte_level(file, &names)?,
+            Some("llama") => pieces(file, &names)?,
+            other => {
+                return Err(file.key_error(key, format!("it is {other:?}; supported are gpt2 and llama")));
+            }
+        };
+        let kinds = "tokenizer.ggml.token_type";
+        if file.metadata.contains_key(kinds) {
+            let kinds = file.array(kinds, |kind| match kind {
+                Value::Integer(kind) => Some(*kind),
+                _ => None,
+            })?;
+            let special = names.iter().zip(kinds).filter(|(_, kind)| SPECIAL.contains(kind));
+            let added = special.map(|(name, kind)| AddedToken::from(name.clone(), kind == SPECIAL[0]));
+            let added = tokenizer.add_tokens(added.collect::<Vec<_>>());
+            added.map_err(|error| file.key_error("tokenizer.ggml.tokens", error.to_string()))?;
+        }
+        let token = |key: &str| match file.number(key)? {
+            Some(token) if token >= names.len() => {
+                Err(file.key_error(key, format!("token {token}, and the vocabulary has {}", names.len())))
+            }
+            token => Ok(token.map(|token| token as u32)),
+        };
+        // SentencePiece puts the first token before a text unless the file says otherwise.
+        let adds = file.truth("tokenizer.ggml.add_bos_token")?.unwrap_or(file.string(key)? == Some("llama"));
+        let first = token("tokenizer.ggml.bos_token_id")?.filter(|_| adds);
+        let mut ends: Vec<u32> = token("tokenizer.ggml.eos_token_id")?.into_iter().collect();
+        ends.extend(token("tokenizer.ggml.eot_token_id")?);
+        ends.extend(ENDS.iter().filter_map(|end| tokenizer.token_to_id(end)));
+        ends.sort_unstable();
+        ends.dedup();
+        Ok(Self { tokenizer, first, ends, names })
+    }
+
+    /// The tokens of a text, which may have special ones by name; `begins` puts the model's first
+    /// token before it.
+    ///
+    /// # Errors
+    /// [`Error::Request`] if the vocabulary cannot express it.
+    pub fn encode(&self, text: &str, begins: bool) -> Result<Vec<u32>> {
+        let encoded = self.tokenizer.encode(text, false);
+        let encoded = encoded.map_err(|error| Error::Request(format!("the prompt has no tokens: {error}")))?;
+        let first = self.first.filter(|_| begins);
+        Ok(first.into_iter().chain(encoded.get_ids().iter().copied()).collect())
+    }
+
+    /// The text of tokens.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for tokens of another vocabulary.
+    pub fn decode(&self, tokens: &[u32]) -> Result<String> {
+        let decoded = self.tokenizer.decode(tokens, true);
+        decoded.map_err(|error| Error::Request(format!("the tokens have no text: {error}")))
+    }
+
+    /// Whether a token ends an answer.
+    pub fn ends(&self, token: u32) -> bool {
+        self.ends.contains(&token)
+    }
+
+    /// The name of a token.
+    pub fn name(&self, token: u32) -> Option<&str> {
+        self.names.get(token as usize).map(String::as_str)
+    }
+
+    /// The text of tokens as they come: each call returns what is new of it.
+    pub fn stream(&self) -> TextStream<'_> {
+        TextStream { vocabulary: self, tokens: Vec::new(), from: 0, shown: 0 }
+    }
+}
+
+/// Text of tokens as they come.
+pub struct TextStream<'a> {
+    vocabulary: &'a Vocabulary,
+    tokens: Vec<u32>,
+    /// The first token whose text is decoded again.
+    from: usize,
+    /// Bytes of that text that were returned.
+    shown: usize,
+}
+
+impl TextStream<'_> {
+    /// The next token: the new text, empty while a character is incomplete.
+    ///
+    /// # Errors
+    /// As for [`Vocabulary::decode`].
+    pub fn next(&mut self, token: u32) -> Result<String> {
+        self.tokens.push(token);
+        let text = self.vocabulary.decode(&self.tokens[self.from..])?;
+        // A replacement character at the end stands for bytes of which more come.
+        if text.ends_with(char::REPLACEMENT_CHARACTER) {
+            return Ok(String::new());
+        }
+        let new = text.get(self.shown..).unwrap_or_default().to_owned();
+        // The next text begins with this token: decoders treat the first one in their own way.
+        self.from = self.tokens.len() - 1;
+        self.shown = self.vocabulary.decode(&self.tokens[self.from..])?.len();
+        Ok(new)
+    }
+}
+
+fn text(value: &Value) -> Option<&str> {
+    match value {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Merges of bytes, as GPT-2 has them.
+fn byte_level(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
+    let key = "tokenizer.ggml.merges";
+    let merges: Option<Merges> = file
+        .array(key, text)?
+        .into_iter()
+        .map(|merge| merge.split_once(' ').map(|(a, b)| (a.to_owned(), b.to_owned())))
+        .collect();
+    let Some(merges) = merges else {
+        return Err(file.key_error(key, "an element is not two tokens with a space between"));
+    };
+    let pre = "tokenizer.ggml.pre";
+    let name = file.string(pre)?.unwrap_or("default");
+    let Some(&(_, cut)) = CUTS.iter().find(|(names, _)| names.contains(&name)) else {
+        let known: Vec<_> = CUTS.iter().flat_map(|(names, _)| *names).copied().collect();
+        return Err(file.key_error(pre, format!("it is {name:?}; supported are {}", known.join(", "))));
+    };
+    let failed = |error: tokenizers::Error| file.key_error(key, error.to_string());
+    let vocabulary: Vocab = names.iter().cloned().zip(0..).collect();
+    // Llama 3 takes a word that is a token as it is.
+    let whole = matches!(cut, Cut::By(_)) && name.starts_with("llama");
+    let model = BPE::builder().vocab_and_merges(vocabulary, merges).ignore_merges(whole).build();
+    let mut tokenizer = Tokenizer::new(model.map_err(failed)?);
+    let bytes = |words| PreTokenizerWrapper::from(ByteLevel::new(false, true, words));
+    let cuts: PreTokenizerWrapper = match cut {
+        Cut::Words => bytes(true),
+        Cut::WordsAndDigits => Sequence::new(vec![Digits::new(true).into(), bytes(true)]).into(),
+        Cut::By(expression) => {
+            let pattern = SplitPattern::Regex(expression.to_owned());
+            let split = Split::new(pattern, SplitDelimiterBehavior::Isolated, false).map_err(failed)?;
+            Sequence::new(vec![split.into(), bytes(false)]).into()
+        }
+    };
+    tokenizer.with_pre_tokenizer(Some(cuts));
+    tokenizer.with_decoder(Some(ByteLevel::default()));
+    if name == "qwen2" {
+        tokenizer.with_normalizer(Some(NFC)).map_err(failed)?;
+    }
+    Ok(tokenizer)
+}
+
+/// Pieces with scores, as SentencePiece has them: a pair merges into the piece of the best score.
+fn pieces(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
+    let key = "tokenizer.ggml.scores";
+    let scores = file.array(key, |score| match score {
+        Value::Float(score) => Some(*score),
+        _ => None,
+    })?;
+    if scores.len() != names.len() {
+        return Err(file.key_error(key, format!("{} scores of {} tokens", scores.len(), names.len())));
+    }
+    let numbers: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
+    let mut ranked = Vec::new();
+    for (name, &score) in names.iter().zip(&scores) {
+        for (at, _) in name.char_indices().skip(1) {
+            let (left, right) = name.split_at(at);
+            if let (Some(&l), Some(&r)) = (numbers.get(left), numbers.get(right)) {
+                ranked.push((score, l, r));
+            }
+        }
+    }
+    ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
+    let merges: Merges =
+        ranked.into_iter().map(|(_, l, r)| (names[l as usize].clone(), names[r as usize].clone())).collect();
+    let failed = |error: tokenizers::Error| file.key_error(key, error.to_string());
+    let vocabulary: Vocab = names.iter().cloned().zip(0..).collect();
+    let builder = BPE::builder().vocab_and_merges(vocabulary, merges).byte_fallback(true).fuse_unk(true);
+    let mut tokenizer = Tokenizer::new(builder.unk_token("<unk>".to_owned()).build().map_err(failed)?);
+    // A space is a character of its own, also before the text.
+    let space = Replace::new(" ", "\u{2581}").map_err(failed)?;
+    let normalizers = vec![Prepend::new("\u{2581}".to_owned()).into(), space.into()];
+    tokenizer.with_normalizer(Some(Normalizers::new(normalizers))).map_err(failed)?;
+    let space: DecoderWrapper = Replace::new("\u{2581}", " ").map_err(failed)?.into();
+    let strip = Strip::new(' ', 1, 0);
+    let decoders = vec![space, ByteFallback::default().into(), Fuse::default().into(), strip.into()];
+    tokenizer.with_decoder(Some(Decoders::new(decoders)));
+    Ok(tokenizer)
+}

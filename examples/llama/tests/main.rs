@@ -1,0 +1,8 @@
+//! Models against a reference in float64, on files that the tests write.
+
+mod files;
+mod model;
+mod program;
+mod reference;
+mod synthetic;
+mod vocabulary;
