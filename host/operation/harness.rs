@@ -1,5 +1,5 @@
 //! The test of an operation from its declaration: each case, element type and memory layout against
-//! the float64 reference, with poisoned results, guarded memory, and the same bits in two runs.
+//! the float64 reference, with poisoned results, guarded memory, and the same bits in a graph.
 //!
 //! ```ignore
 //! #[test]
@@ -225,7 +225,7 @@ fn check_case(
         .map(|(operand, ty)| Placed::new(ty, if operand.dense { Placement::Dense } else { placement }))
         .collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let run = || {
+    let run = |in_graph: bool| {
         let memory: Vec<_> =
             inputs.iter().flatten().chain(&results).map(|placed| upload(&placed.bytes)).collect();
         let mut next = memory.iter();
@@ -245,16 +245,27 @@ fn check_case(
         let call = Call { operands: &operands, options: &options };
         let stream = device.default_stream();
         declaration.check(&call).unwrap_or_else(|error| panic!("{what}: {error}"));
-        // SAFETY: the arrays are in these buffers, which live until the results are downloaded.
-        unsafe { (declaration.run)(&stream, &call) }.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let ran = if in_graph {
+            // SAFETY: the arrays are in these buffers, which live until the results are downloaded.
+            let graph = device.capture(|stream| unsafe { (declaration.run)(stream, &call) });
+            graph.and_then(|graph| {
+                let mut graph = graph.instantiate()?;
+                // SAFETY: as above; nothing else runs on the stream.
+                unsafe { graph.launch(&stream) }
+            })
+        } else {
+            // SAFETY: as above.
+            unsafe { (declaration.run)(&stream, &call) }
+        };
+        ran.unwrap_or_else(|error| panic!("{what}: {error}"));
         let after: Vec<_> =
             memory.iter().map(|buffer| buffer.download().expect("it is the device's")).collect();
         after
     };
-    let first = run();
+    let first = run(false);
     // The simulator's orders do not depend on the type.
     if device.is_gpu() || dtypes == 0 {
-        assert_eq!(first, run(), "{what}: two runs differ");
+        assert_eq!(first, run(true), "{what}: a launch of its graph differs from a call");
     }
     let values: Vec<_> = inputs
         .iter()

@@ -15,9 +15,9 @@ const SPILL: [(&str, usize); 10] = [
     ("topk_f16", 8),
     ("quantize_f16", 8),
     ("quantize_bf16", 8),
-    ("sample_f32", 56),
-    ("sample_f16", 56),
-    ("sample_bf16", 56),
+    ("sample_f32", 64),
+    ("sample_f16", 64),
+    ("sample_bf16", 64),
     ("cross_entropy_f32_anyblock512", 8),
 ];
 

@@ -55,7 +55,9 @@ fn command(declaration: &'static Declaration) -> Command {
                 .value_name("N")
                 .value_parser(value_parser!(i64))
                 .help(format!("{} (default: all)", option.about)),
-            Value::Bool(_) => argument.action(ArgAction::SetTrue).help(option.about),
+            Value::Bool(_) => {
+                argument.allow_hyphen_values(false).action(ArgAction::SetTrue).help(option.about)
+            }
             Value::Choice(chosen, names) => argument
                 .value_name("NAME")
                 .value_parser(PossibleValuesParser::new(names))
@@ -263,5 +265,15 @@ impl Run {
         }
         drop(memory);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_operation_is_a_command() {
+        for declaration in super::operations() {
+            super::command(declaration).debug_assert();
+        }
     }
 }
