@@ -228,7 +228,7 @@ def test_scales_are_refused_where_they_do_not_fit():
         (TypeError, "softcap is [1.0], and must be None or a positive number", {"softcap": [1.0]}),
         (TypeError, "longest is 5, and must be None or (queries, keys)", {"longest": 5}),
         (ValueError, "splits is -1, and must be None or an integer of at least 1", {"splits": -1}),
-        (ValueError, "splits is 0, and must be None or an integer of at least 1", {"splits": 0}),
+        (ValueError, "0 splits: there are 1 to 128", {"splits": 0}),
         (TypeError, 'device is 0, and must be None, "auto"', {"device": 0}),
         (TypeError, "stream is 'main', and must be None, or the handle", {"stream": "main"}),
     ],

@@ -179,7 +179,8 @@ def test_cumsum_is_inclusive_or_exclusive():
 
 
 def test_signature_and_documentation_come_from_the_declaration():
-    assert str(inspect.signature(moye.softmax)) == "(x, *, axis=-1, scale=1.0, out=None, device=None, stream=None)"
+    expected = "(x, mask=None, bias=None, *, axis=-1, scale=1.0, causal=False, offset=0, out=None, device=None, stream=None)"
+    assert str(inspect.signature(moye.softmax)) == expected
     assert "axis: the axis along which the results sum to 1" in moye.softmax.__doc__
 
 
