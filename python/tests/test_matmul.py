@@ -124,7 +124,7 @@ def test_tf32_loses_digits_and_no_more():
     a, b = operand((64, 64), "float32"), operand((64, 64), "float32", 1)
     error = np.linalg.norm(moye.matmul(a, b, precision="tf32") - reference(a, b)) / np.linalg.norm(reference(a, b))
     assert 1e-6 < error < 2e-3
-    # The dropped digits of positive numbers make a product smaller, by the figure of the documentation.
+    # Without their last digits positive numbers have a smaller product: the documented figure.
     a, b = abs(operand((64, 64), "float32")), abs(operand((64, 64), "float32", 1))
     less = np.sum(moye.matmul(a, b, precision="tf32")) / np.sum(reference(a, b)) - 1
     assert -7.5e-4 < less < -5.5e-4
