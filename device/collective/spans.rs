@@ -31,7 +31,7 @@ pub trait RowSpans: Copy {
     fn end(&self, group: u32) -> u32;
 }
 
-/// Rows by group: the rows of a group follow each other, and each group has a matrix B of its own.
+/// Rows by group: the rows of a group are consecutive, and each group multiplies another matrix B.
 ///
 /// Sizes are in the device's memory, where an earlier kernel may have computed them: each thread
 /// that needs them reads them there.

@@ -180,8 +180,8 @@ impl Engine {
         Ok(Some(row))
     }
 
-    /// The sequence of a row goes on with other tokens, as far as they begin alike with its cache
-    /// kept. Whether enough pages are free.
+    /// Replaces the tokens of a row's sequence by `prompt`. The keys and values of the tokens with
+    /// which both begin stay in the cache. Returns whether enough pages are free.
     ///
     /// # Errors
     /// As for [`Engine::join`]; also if the row has no sequence.

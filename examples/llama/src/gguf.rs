@@ -117,7 +117,7 @@ impl Gguf {
     /// A whole number of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is something else, or more than `u32` holds.
+    /// [`Error::Key`] if the value is no whole number, or one above `u32::MAX`.
     pub fn number(&self, key: &str) -> Result<Option<usize>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -131,7 +131,7 @@ impl Gguf {
     /// A float of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is something else.
+    /// [`Error::Key`] if the value is no float.
     pub fn float(&self, key: &str) -> Result<Option<f64>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -143,7 +143,7 @@ impl Gguf {
     /// A string of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is something else.
+    /// [`Error::Key`] if the value is no string.
     pub fn string(&self, key: &str) -> Result<Option<&str>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -155,7 +155,7 @@ impl Gguf {
     /// A truth value of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is something else.
+    /// [`Error::Key`] if the value is no boolean.
     pub fn truth(&self, key: &str) -> Result<Option<bool>> {
         match self.metadata.get(key) {
             None => Ok(None),
@@ -167,7 +167,7 @@ impl Gguf {
     /// An array of the metadata, of elements that `element` takes.
     ///
     /// # Errors
-    /// [`Error::Key`] if there is none, or an element is something else.
+    /// [`Error::Key`] if the file has no such array, or `element` refuses one of its elements.
     pub fn array<'a, T>(&'a self, key: &str, element: impl Fn(&'a Value) -> Option<T>) -> Result<Vec<T>> {
         match self.metadata.get(key) {
             None => Err(self.key_error(key, "the file has no such array, which the model needs")),

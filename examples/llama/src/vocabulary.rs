@@ -246,7 +246,7 @@ fn pieces(file: &Gguf, names: &[String]) -> Result<Tokenizer> {
     let vocabulary: Vocab = names.iter().cloned().zip(0..).collect();
     let builder = BPE::builder().vocab_and_merges(vocabulary, merges).byte_fallback(true).fuse_unk(true);
     let mut tokenizer = Tokenizer::new(builder.unk_token("<unk>".to_owned()).build().map_err(failed)?);
-    // A space is a character of its own, also before the text.
+    // SentencePiece writes a space as one more character, and puts one before the text.
     let space = Replace::new(" ", "\u{2581}").map_err(failed)?;
     let normalizers = vec![Prepend::new("\u{2581}".to_owned()).into(), space.into()];
     tokenizer.with_normalizer(Some(Normalizers::new(normalizers))).map_err(failed)?;

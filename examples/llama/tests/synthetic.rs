@@ -54,7 +54,7 @@ pub fn names() -> Vec<String> {
 }
 
 /// A model of an architecture: llama has a tied output and the factors of Llama 3's scaling, qwen2
-/// biases and an output of its own, qwen3 norms of queries and keys.
+/// biases and a separate output matrix, qwen3 norms of queries and keys.
 pub fn model(architecture: &'static str) -> Synthetic {
     let mut random = fastrand::Rng::with_seed(20);
     let mut tensors: Vec<(String, QTensor)> = Vec::new();

@@ -67,7 +67,7 @@ mod host {
     /// use moye_products::grouped::GroupedMatmul;
     ///
     /// let device = Device::sim();
-    /// let of = |values: &[f32]| device.upload(&values.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>());
+    /// let of = |values: &[f32]| device.upload(&Vec::from_iter(values.iter().map(|&x| bf16::from_f32(x))));
     /// // Three rows of two elements, and for each of two groups a matrix of one row.
     /// let (a, b) = (of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?, of(&[1.0, 1.0, 0.0, -1.0])?);
     /// let ends = device.upload(&[1, 3])?;
@@ -78,9 +78,7 @@ mod host {
     ///     Matrix::row_major(&ends, 1, 2)?,
     /// )
     /// .run(&device, &mut MatrixMut::row_major(&mut c, 3, 1)?)?;
-    /// assert_eq!(c.download()?.map_to_f32(), [3.0, -4.0, -6.0]);
-    /// # trait ToF32 { fn map_to_f32(&self) -> Vec<f32>; }
-    /// # impl ToF32 for Vec<bf16> { fn map_to_f32(&self) -> Vec<f32> { self.iter().map(|x| x.to_f32()).collect() } }
+    /// assert_eq!(c.download()?, [3.0, -4.0, -6.0].map(bf16::from_f32));
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone, Debug)]

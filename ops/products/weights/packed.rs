@@ -115,6 +115,8 @@ impl PackedWeights {
             .read(others)?;
         // SAFETY: the arrays are on the device, and nothing else knows the packed ones.
         unsafe { packed.operands(call)?.run()? };
+        // Products run on any stream, and the caller may free the source.
+        stream.synchronize()?;
         Ok(packed)
     }
 
