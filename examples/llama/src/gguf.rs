@@ -131,7 +131,7 @@ impl Gguf {
     /// A float of the metadata, if there is one.
     ///
     /// # Errors
-    /// [`Error::Key`] if the value is no float.
+    /// [`Error::Key`] if the value is no finite float.
     pub fn float(&self, key: &str) -> Result<Option<f64>> {
         match self.metadata.get(key) {
             None => Ok(None),
