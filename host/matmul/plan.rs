@@ -12,12 +12,13 @@ use super::variants::{Loads, Schedule, Variant, variants};
 use moye_device::layout::Major;
 use moye_kernels::hopper::Cut;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// Limit of batches times slices, which are blocks along the grid's y.
 pub(super) const MAX_Y: u32 = crate::MAX_BLOCKS[1];
 
 /// The properties of a product and of a device on which its plan depends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Query {
     /// M, N, K.
     pub extents: [u32; 3],
@@ -34,6 +35,14 @@ pub(super) struct Query {
     /// Whether the device has `wgmma`.
     pub wgmma: bool,
     pub preference: Preference,
+}
+
+/// The words in which problems differ most: others decide by equality.
+impl Hash for Query {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b] = self.operands;
+        (self.extents, self.batches, [a.mn, a.k, b.mn, b.k]).hash(state);
+    }
 }
 
 /// How the kernel reads an operand.
@@ -178,9 +187,9 @@ const MOST_PADDED: f64 = 2.0;
 /// The numbers of slices to try.
 const SLICES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// The cheapest plan, or `None` if the caller's preference rules out every plan. See
-/// [`cache`](super::cache).
-pub(super) fn plan<T: Operand>(query: &Query) -> Option<Plan<T>> {
+/// The plans among which the cheapest is chosen; none if the caller's preference rules out every
+/// plan.
+pub(super) fn candidates<T: Operand>(query: &Query) -> Vec<Plan<T>> {
     let Preference { tile, slices, kernel } = query.preference;
     let allowed: Vec<_> = variants::<T>(query.precision, query.wgmma)
         .filter(|variant| variant.kernel.shared_bytes() <= query.shared_bytes)
@@ -191,21 +200,21 @@ pub(super) fn plan<T: Operand>(query: &Query) -> Option<Plan<T>> {
         .filter_map(|name| allowed.iter().find(|variant| variant.kernel.name() == name))
         .filter_map(|variant| plan_with(query, variant))
         .find(|plan| plan.sources.iter().all(|source| source.leading.is_some()));
-    let fastest = || {
-        let plans = allowed.iter().filter_map(|variant| plan_with(query, variant));
-        plans.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
-    };
-    measured.or_else(fastest).or_else(|| {
-        // If no kernel with this tile supports the requested number of slices, take the kernel with
-        // the next smaller number.
-        let slices = slices.filter(|_| kernel.is_none())?;
-        let any = Query { preference: Preference { slices: None, ..query.preference }, ..*query };
-        let fewer = allowed.iter().filter(|variant| variant.schedule.cluster_slices() < slices);
-        let fixed = fewer.filter(|variant| variant.schedule.fixes_slices());
-        fixed
-            .filter_map(|variant| plan_with(&any, variant))
-            .max_by_key(|plan| plan.variant.schedule.cluster_slices())
-    })
+    if let Some(measured) = measured {
+        return vec![measured];
+    }
+    let plans: Vec<_> = allowed.iter().filter_map(|variant| plan_with(query, variant)).collect();
+    let Some(slices) = slices.filter(|_| plans.is_empty() && kernel.is_none()) else { return plans };
+    // If no kernel with this tile supports the requested number of slices, take the kernel with the
+    // next smaller number.
+    let any = Query { preference: Preference { slices: None, ..query.preference }, ..*query };
+    let fewer = allowed.iter().filter(|variant| variant.schedule.cluster_slices() < slices);
+    let fixed = fewer.filter(|variant| variant.schedule.fixes_slices());
+    fixed
+        .filter_map(|variant| plan_with(&any, variant))
+        .max_by_key(|plan| plan.variant.schedule.cluster_slices())
+        .into_iter()
+        .collect()
 }
 
 /// The operands of a product as one kernel reads them.
@@ -297,7 +306,17 @@ fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<
         let predicated = if is_predicated(variant, extents) { PREDICATED } else { 1.0 };
         let microseconds = (product.microseconds + cost::padding(padding)) * predicated + rearrangement;
         let clusters = tma::clusters(query.multiprocessors, schedule.cluster());
-        Plan { variant, sources, slices, k_chunk, accumulators, cut: product.cut, clusters, microseconds }
+        let [rows, columns] = variant.tiles(m, n).map(u64::from);
+        let at_once = in_one_launch(rows * columns * u64::from(slices), query.batches);
+        let cut = if at_once { product.cut } else { Cut::NONE };
+        Plan { variant, sources, slices, k_chunk, accumulators, cut, clusters, microseconds }
     });
     best.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
+}
+
+/// Whether a persistent kernel takes all batches of this many tiles in one launch, so that a plan
+/// may share the last tiles of all batches. With several launches the last one may have fewer tiles
+/// than are shared.
+pub(super) fn in_one_launch(tiles: u64, batches: u32) -> bool {
+    tma::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
 }

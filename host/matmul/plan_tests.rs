@@ -4,7 +4,7 @@ use super::descriptor::Preference;
 use super::element::{Operand, Precision};
 use super::measured::{MEASURED, Measured, fastest};
 use super::operand::View;
-use super::plan::{Accumulators, Plan, Query, plan};
+use super::plan::{Accumulators, Plan, Query, candidates, in_one_launch};
 use half::{bf16, f16};
 use moye_device::layout::Major;
 use moye_device::number::F8E4M3;
@@ -47,6 +47,10 @@ impl Query {
     fn with(self, tile: Option<(u32, u32)>, slices: Option<u32>, kernel: Option<&'static str>) -> Self {
         Self { preference: Preference { tile, slices, kernel }, ..self }
     }
+}
+
+fn plan<T: Operand>(query: &Query) -> Option<Plan<T>> {
+    candidates(query).into_iter().min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
 }
 
 fn planned<T: Operand>(query: Query) -> Plan<T> {
@@ -389,4 +393,14 @@ fn a_wave_that_is_half_empty_is_divided_by_stream_k_and_one_that_is_nearly_full_
     assert!(few.tiles == 4 && few.even > 3, "{few:?}");
     // 58 tiles for 66 pairs; 48 for 66, with little gain; and 34 with a short K.
     assert_eq!([cut(4096, 4096), cut(6144, 6144), cut(8192, 512)], [Cut::NONE; 3]);
+}
+
+#[test]
+fn tiles_are_shared_only_where_one_launch_has_them_all() {
+    let limit = crate::MAX_BLOCKS[0];
+    assert!(in_one_launch(6, 1));
+    assert!(in_one_launch(6, limit / 6));
+    assert!(!in_one_launch(6, limit / 6 + 1));
+    // More tiles in one batch than a launch can have: the product is refused.
+    assert!(!in_one_launch(1 << 46, 1));
 }
