@@ -4,7 +4,7 @@ use super::builder::Matmul;
 use super::descriptor::{Descriptor, Epilogue, Numbers, OPERATION};
 use super::element::{Operand, Output};
 use super::operand::View;
-use super::plan::{self, Accumulators, Explanation, MAX_Y, Plan, Query};
+use super::plan::{self, Accumulators, Explanation, MAX_Y, Plan, Problem};
 use super::tma::{self, Target};
 use super::variants::{ArgumentsOf, Code, kernels, tiles};
 use super::workspace::{Regions, rearranged, row_of};
@@ -68,7 +68,7 @@ impl<S> Hash for Call<S> {
 }
 
 impl<T: Operand, U: Output<T>> Operation for Product<T, U> {
-    type Problem = Query;
+    type Problem = Problem;
     type Plan = Plan<T>;
     type Call = Call<T::Scalar>;
 
@@ -78,11 +78,11 @@ impl<T: Operand, U: Output<T>> Operation for Product<T, U> {
         &SHIPPED_PTX
     }
 
-    fn candidates(query: &Query, _: &Rates) -> Vec<Plan<T>> {
-        plan::candidates(query)
+    fn candidates(problem: &Problem, _: &Rates) -> Vec<Plan<T>> {
+        plan::candidates(problem)
     }
 
-    fn cost(plan: &Plan<T>, _: &Query, _: &Rates) -> f64 {
+    fn cost(plan: &Plan<T>, _: &Problem, _: &Rates) -> f64 {
         plan.microseconds
     }
 
@@ -92,7 +92,7 @@ impl<T: Operand, U: Output<T>> Operation for Product<T, U> {
 
     unsafe fn launch(
         plan: &Plan<T>,
-        _: &Query,
+        _: &Problem,
         &Call { product, workspace, .. }: &Call<T::Scalar>,
         on: &Launcher<'_>,
     ) -> Result<()> {
@@ -116,7 +116,7 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
     let Some(product) = Descriptor::of(product, stream.device(), c)? else { return Ok(()) };
-    let (query, plan) = planned::<T, U>(&product, stream.device())?;
+    let (problem, plan) = planned::<T, U>(&product, stream.device())?;
     let product = product.without_a_product_times_zero();
     let bytes = Regions::of::<T, U>(&product, &plan)?.bytes as usize;
     // Held until all has been launched.
@@ -124,7 +124,7 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     let call = Call::new(product, stream, workspace.as_ref());
     // SAFETY: until the product is complete, no other stream writes the operands or touches `c`:
     // the caller's contract. All buffers are on this device.
-    unsafe { operation::run::<Product<T, U>>(stream, &query, &call) }
+    unsafe { operation::run::<Product<T, U>>(stream, &problem, &call) }
 }
 
 /// The plan of [`run`].
@@ -154,8 +154,8 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
 fn planned<T: Operand, U: Output<T>>(
     product: &Descriptor<T::Scalar>,
     device: &Device,
-) -> Result<(Query, Plan<T>)> {
-    let query = Query {
+) -> Result<(Problem, Plan<T>)> {
+    let problem = Problem {
         extents: product.extents,
         batches: product.batches,
         operands: product.operands.map(View::anywhere),
@@ -166,14 +166,14 @@ fn planned<T: Operand, U: Output<T>>(
         wgmma: tma::is_there(device),
         preference: product.preference,
     };
-    let plan = |query: Query| Some((query, operation::plan::<Product<T, U>>(device, &query).ok()?));
-    let tuned = product.tuned.and_then(|preference| plan(Query { preference, ..query }));
-    tuned.or_else(|| plan(query)).ok_or_else(|| no_plan::<T>(&query, device))
+    let plan = |problem: Problem| Some((problem, operation::plan::<Product<T, U>>(device, &problem).ok()?));
+    let tuned = product.tuned.and_then(|preference| plan(Problem { preference, ..problem }));
+    tuned.or_else(|| plan(problem)).ok_or_else(|| no_plan::<T>(&problem, device))
 }
 
 /// The error if no kernel is left.
-fn no_plan<T: Operand>(query: &Query, device: &Device) -> Error {
-    let Query { precision, shared_bytes, wgmma, preference, .. } = *query;
+fn no_plan<T: Operand>(problem: &Problem, device: &Device) -> Error {
+    let Problem { precision, shared_bytes, wgmma, preference, .. } = *problem;
     let detail = if !wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_tma()) {
         format!(
             "{} is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and {} is {}; convert the matrices to f16, \

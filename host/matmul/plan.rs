@@ -19,7 +19,7 @@ pub(super) const MAX_Y: u32 = crate::MAX_BLOCKS[1];
 
 /// The properties of a product and of a device on which its plan depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Query {
+pub(super) struct Problem {
     /// M, N, K.
     pub extents: [u32; 3],
     pub batches: u32,
@@ -38,7 +38,7 @@ pub(super) struct Query {
 }
 
 /// The words in which problems differ most: others decide by equality.
-impl Hash for Query {
+impl Hash for Problem {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let [a, b] = self.operands;
         (self.extents, self.batches, [a.mn, a.k, b.mn, b.k]).hash(state);
@@ -189,25 +189,25 @@ const SLICES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
 /// The plans among which the cheapest is chosen; none if the caller's preference rules out every
 /// plan.
-pub(super) fn candidates<T: Operand>(query: &Query) -> Vec<Plan<T>> {
-    let Preference { tile, slices, kernel } = query.preference;
-    let allowed: Vec<_> = variants::<T>(query.precision, query.wgmma)
-        .filter(|variant| variant.kernel.shared_bytes() <= query.shared_bytes)
+pub(super) fn candidates<T: Operand>(problem: &Problem) -> Vec<Plan<T>> {
+    let Preference { tile, slices, kernel } = problem.preference;
+    let allowed: Vec<_> = variants::<T>(problem.precision, problem.wgmma)
+        .filter(|variant| variant.kernel.shared_bytes() <= problem.shared_bytes)
         .filter(|variant| tile.is_none_or(|(m, n)| variant.tile[..2] == [m, n]))
         .filter(|variant| kernel.is_none_or(|name| variant.kernel.name() == name))
         .collect();
-    let measured = measured::fastest(query)
+    let measured = measured::fastest(problem)
         .filter_map(|name| allowed.iter().find(|variant| variant.kernel.name() == name))
-        .filter_map(|variant| plan_with(query, variant))
+        .filter_map(|variant| plan_with(problem, variant))
         .find(|plan| plan.sources.iter().all(|source| source.leading.is_some()));
     if let Some(measured) = measured {
         return vec![measured];
     }
-    let plans: Vec<_> = allowed.iter().filter_map(|variant| plan_with(query, variant)).collect();
+    let plans: Vec<_> = allowed.iter().filter_map(|variant| plan_with(problem, variant)).collect();
     let Some(slices) = slices.filter(|_| plans.is_empty() && kernel.is_none()) else { return plans };
     // If no kernel with this tile supports the requested number of slices, take the kernel with the
     // next smaller number.
-    let any = Query { preference: Preference { slices: None, ..query.preference }, ..*query };
+    let any = Problem { preference: Preference { slices: None, ..problem.preference }, ..*problem };
     let fewer = allowed.iter().filter(|variant| variant.schedule.cluster_slices() < slices);
     let fixed = fewer.filter(|variant| variant.schedule.fixes_slices());
     fixed
@@ -228,12 +228,12 @@ struct Sources {
 
 impl Sources {
     /// `None` if an operand's layout does not fit and cannot be rearranged.
-    fn of<T: Operand>(query: &Query, variant: &Variant<T>) -> Option<Self> {
-        let [m, n, k] = query.extents;
+    fn of<T: Operand>(problem: &Problem, variant: &Variant<T>) -> Option<Self> {
+        let [m, n, k] = problem.extents;
         let majors = variant.majors_of_operands();
         let mut sources = majors.map(|major| Source { major, leading: None });
         let (mut bytes, mut rearranged, mut transposed, mut alignment) = (0.0, 0, 0, Alignment::Lines);
-        for (source, (view, extent)) in sources.iter_mut().zip(query.operands.iter().zip([m, n])) {
+        for (source, (view, extent)) in sources.iter_mut().zip(problem.operands.iter().zip([m, n])) {
             let Source { major, .. } = *source;
             let others = if major == Major::K { extent } else { k };
             let align = match variant.schedule {
@@ -269,12 +269,12 @@ impl Sources {
 
 /// The best plan with one kernel. `None` if it cannot read the operands, or does not support the
 /// requested number of slices.
-fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<Plan<T>> {
-    let [m, n, k] = query.extents;
-    let Sources { sources, alignment, rearrangement } = Sources::of(query, variant)?;
+fn plan_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Option<Plan<T>> {
+    let [m, n, k] = problem.extents;
+    let Sources { sources, alignment, rearrangement } = Sources::of(problem, variant)?;
     let (schedule, tile_k) = (variant.schedule, variant.tile[2]);
     let most = k.div_ceil(tile_k).max(1);
-    let candidates = match query.preference.slices {
+    let candidates = match problem.preference.slices {
         // Every slice has at least one element of K.
         Some(slices) if schedule.fixes_slices() && slices != schedule.cluster_slices() => return None,
         _ if schedule.fixes_slices() && schedule.cluster_slices() > most => return None,
@@ -285,7 +285,7 @@ fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<
     };
     let needs_whole_tiles = schedule == Schedule::Sgemm(Loads::Tma) && is_predicated(variant, [m, n]);
     let area = |[m, n]: [u32; 2]| f64::from(m) * f64::from(n);
-    if needs_whole_tiles && query.preference.kernel.is_none() {
+    if needs_whole_tiles && problem.preference.kernel.is_none() {
         let padded = padded_extents(variant, sources, Accumulators::Workspace, [m, n]);
         if area(padded) > MOST_PADDED * area([m, n]) {
             return None;
@@ -295,19 +295,19 @@ fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<
         let k_chunk = most.div_ceil(wanted) * tile_k;
         // Rounding up the length of a slice may leave nothing for the last slices.
         let slices = k.div_ceil(k_chunk).max(1);
-        let by_epilogue = query.written_by_sgemm || !schedule.is_sgemm();
+        let by_epilogue = problem.written_by_sgemm || !schedule.is_sgemm();
         let accumulators = match slices == 1 && !needs_whole_tiles && by_epilogue {
             true => Accumulators::Epilogue,
             false => Accumulators::Workspace,
         };
-        let product = Candidate { query, variant, slices, k_chunk, accumulators, alignment }.estimate();
+        let product = Candidate { problem, variant, slices, k_chunk, accumulators, alignment }.estimate();
         let extents = padded_extents(variant, sources, accumulators, [m, n]);
-        let padding = (area(extents) - area([m, n])) * f64::from(slices) * f64::from(query.batches);
+        let padding = (area(extents) - area([m, n])) * f64::from(slices) * f64::from(problem.batches);
         let predicated = if is_predicated(variant, extents) { PREDICATED } else { 1.0 };
         let microseconds = (product.microseconds + cost::padding(padding)) * predicated + rearrangement;
-        let clusters = tma::clusters(query.multiprocessors, schedule.cluster());
+        let clusters = tma::clusters(problem.multiprocessors, schedule.cluster());
         let [rows, columns] = variant.tiles(m, n).map(u64::from);
-        let at_once = in_one_launch(rows * columns * u64::from(slices), query.batches);
+        let at_once = in_one_launch(rows * columns * u64::from(slices), problem.batches);
         let cut = if at_once { product.cut } else { Cut::NONE };
         Plan { variant, sources, slices, k_chunk, accumulators, cut, clusters, microseconds }
     });
