@@ -37,7 +37,8 @@ cargo xtask COMMAND
       --arch NAME      only for this architecture (may be repeated)
       --attention      attention's kernels too, which take as long to compile as all others
       --json           as JSON, with every instruction
-  results              Writes the tables of docs/performance.md from the files in docs/results.
+  results [WORD ...]   Prints the measurements of the files in docs/results whose names have these words
+                       (h200 rows), or writes the overview in docs/performance.md.
   size                 Lines of Rust, of each folder and of each operation.
   bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a
                        machine without Rust.
@@ -102,8 +103,12 @@ fn run() -> Result<ExitCode> {
             ptx::run(&checkout, &ptx::Options::read(&mut arguments)?)?;
         }
         "results" => {
-            nothing_more(&mut arguments)?;
-            results::run(&checkout, false)?;
+            let names = values(&mut arguments)?;
+            let words: Vec<_> = names.iter().map(String::as_str).collect();
+            match words[..] {
+                [] => results::run(&checkout, false)?,
+                _ => print!("{}", results::shown(&checkout, &words)?),
+            }
         }
         "size" => {
             nothing_more(&mut arguments)?;
