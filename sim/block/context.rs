@@ -162,7 +162,7 @@ pub(crate) struct BlockContext {
     /// block on which they complete.
     pub(crate) copies: RefCell<HashMap<u32, (u32, u32)>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
-    /// A race of two lanes of a warp that is not reported yet.
+    /// A race that is not reported yet: a wider pair of threads may come.
     pub(super) deferred: RefCell<Option<RawFault>>,
     pub(crate) unwinding: Cell<bool>,
     /// Whether a thread's condition was true since this was last cleared.
@@ -529,7 +529,8 @@ impl BlockContext {
         self.raise_for(self.thread_index.get(), location, kind)
     }
 
-    /// Ends the block, from the running thread, with a fault of any thread.
+    /// Ends the running thread with a fault of any thread, which ends the block unless it keeps a
+    /// race to report.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_for(&self, thread: Dim3, location: &'static Location<'static>, kind: FaultKind) -> ! {
@@ -542,10 +543,11 @@ impl BlockContext {
         self.races.as_ref().expect("used only with race detection")
     }
 
-    /// Records a fault, unless the block has one already.
+    /// Records a fault, unless the block has one already, or keeps a race to report.
     pub(crate) fn record(&self, fault: RawFault) {
-        let fault = self.widest(fault);
-        self.fault.borrow_mut().get_or_insert(fault);
+        if let Some(fault) = self.with_deferred(fault) {
+            self.fault.borrow_mut().get_or_insert(fault);
+        }
     }
 
     /// Makes a thread ready to run.

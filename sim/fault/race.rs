@@ -26,7 +26,10 @@ pub enum RaceSpace {
 }
 
 /// The closest group that the two threads of a race share. It decides what can order them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// A race is reported by the widest pair of threads that the launch has at one of its lines, so
+/// that the way out orders all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RaceThreads {
     /// Lanes of one warp.
     Warp,
