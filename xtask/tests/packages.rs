@@ -186,6 +186,41 @@ fn the_program_without_operations_depends_on_no_shipped_kernel() {
     }
 }
 
+/// Crates that compile kernels in any case look for the source of `core` before their builder is
+/// compiled; the others need none.
+#[test]
+fn what_compiles_kernels_looks_for_the_source_of_core_before_its_builder_is_compiled() {
+    let looks = |package: &str, features: &[&str]| {
+        let options = [
+            "tree",
+            "--offline",
+            "--package",
+            package,
+            "--edges",
+            "features,normal,build",
+            "--invert",
+            "moye-build",
+        ];
+        cargo(&[&options, features].concat()).contains("moye-build feature \"core-source\"")
+    };
+    for package in ["moye", "moye-cli", "moye-products", "moye-rows"] {
+        assert!(looks(package, &[]), "{package} has kernels");
+    }
+    for package in ["moye", "moye-cli"] {
+        assert!(!looks(package, &["--no-default-features"]), "{package} has none without its features");
+    }
+}
+
+/// The first command of the transcript builds `xtask`.
+#[test]
+fn cargo_xtask_shows_what_it_builds() {
+    let config = std::fs::read_to_string(root().join(".cargo/config.toml")).unwrap();
+    let alias = config.lines().find_map(|line| line.strip_prefix("xtask = ")).expect("the alias");
+    assert!(alias.starts_with("\"run "), "{alias}");
+    assert!(!alias.contains("quiet") && !alias.contains(" -q"), "{alias}");
+    assert!(!config.contains("quiet ="), "cargo's own option: {config}");
+}
+
 /// The step `docs` runs rustdoc on the same packages, with the same variable.
 #[test]
 fn the_command_of_the_first_screen_for_the_api_reference_names_packages_of_this_checkout() {
