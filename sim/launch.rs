@@ -303,9 +303,9 @@ impl<'a> Launch<'a> {
     ///   launch.
     /// - [`LaunchError::Interrupted`] if the caller ends it.
     /// - [`LaunchError::Fault`] if the kernel did something wrong; of several blocks with faults it
-    ///   is that of the first in the grid, so the same launch tells the same fault. A race inside a
-    ///   block in global memory lets the other blocks run: if two blocks race at its lines, they are
-    ///   told, with a way out that orders all.
+    ///   is that of the first in the grid, so the same launch tells the same fault. After a race
+    ///   inside a block in global memory the other blocks run. If two blocks race at one of its
+    ///   lines, the fault is their race, whose way out orders all threads.
     pub fn run(&self, entry: &(dyn Fn() + Sync)) -> Result<Report, LaunchError> {
         if let Some(reason) = self.misuse() {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
