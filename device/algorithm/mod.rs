@@ -90,7 +90,7 @@ pub use between::{GlobalToShared, SharedToRegisters};
 pub use convert::{ConvertAll, CopyAs, Eight};
 pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy};
-pub(crate) use copy_tiled::{copy_if, copy_tiled, count_of, takes_predicates, whole_bytes};
+pub(crate) use copy_tiled::{TiledCall, copy_if, copy_tiled};
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use fragments::{FromRegisters, ToRegisters};
