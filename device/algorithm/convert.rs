@@ -1,6 +1,6 @@
 //! Conversions of whole fragments, in packed pairs where the GPU has an instruction for two.
 
-use super::copy::{AccessBits, Always, copy_alike};
+use super::copy::{AccessBits, Always, Checked, copy_alike, copy_where};
 use crate::arch::{Bf16x2, Convert, F16x2, prmt};
 use crate::memory::{Element, GlobalPointer, Storable};
 use crate::number::{S4, Scalar, U4};
@@ -440,7 +440,7 @@ where
     // SAFETY: the source is readable and the destination writable.
     unsafe {
         copy_alike(source, &mut own);
-        copy_alike(&own.view().convert::<D::Element>(), destination);
+        copy_where::<Checked, _, _, _, _>(&own.view().convert::<D::Element>(), destination);
     }
 }
 

@@ -66,7 +66,7 @@ pub(super) struct SameSize<R, LS, LD>(PhantomData<(R, LS, LD)>);
 impl<R: Where, LS: StaticLayout, LD: StaticLayout> SameSize<R, LS, LD> {
     pub(super) const CHECKED: () = {
         let () = tables::Unrolled::<LS>::CHECKED;
-        if R::REACHED {
+        if R::REACHED && R::CHECKED {
             same_size(LS::LAYOUT, LD::LAYOUT);
         }
     };
@@ -216,8 +216,19 @@ pub(super) trait Where {
     /// Whether it is.
     const REACHED: bool;
 
+    /// Whether its sizes are checked here: another check has the same sizes otherwise.
+    const CHECKED: bool = true;
+
     /// The most bits that an access may move; one element is moved whatever its size.
     const MOST_BITS: i64 = 128;
+}
+
+/// A copy whose sizes another one has checked.
+pub(super) struct Checked;
+
+impl Where for Checked {
+    const REACHED: bool = true;
+    const CHECKED: bool = false;
 }
 
 pub(super) struct Always;
