@@ -9,8 +9,12 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
+#[cfg(feature = "moe")]
+pub mod filled;
 #[cfg(feature = "grouped")]
 pub mod grouped;
+#[cfg(feature = "moe")]
+pub mod moe;
 #[cfg(any(feature = "block_scaled", feature = "grouped"))]
 pub mod operand;
 #[cfg(feature = "weights")]
@@ -30,6 +34,8 @@ mod host {
         &crate::block_scaled::BLOCK_SCALED,
         #[cfg(feature = "grouped")]
         &crate::grouped::GROUPED,
+        #[cfg(feature = "moe")]
+        &crate::moe::MOE,
         #[cfg(feature = "weights")]
         &crate::weights::LINEAR_QUANTIZED,
         #[cfg(feature = "weights")]
@@ -51,6 +57,6 @@ mod guide {}
 #[cfg(all(doctest, feature = "block_scaled"))]
 #[doc = include_str!("../../docs/guide/block_scaled.md")]
 mod guide_block_scaled {}
-#[cfg(all(doctest, feature = "grouped"))]
+#[cfg(all(doctest, feature = "moe"))]
 #[doc = include_str!("../../docs/guide/grouped.md")]
 mod guide_grouped {}

@@ -161,7 +161,7 @@ mod host {
         }
 
         /// Bytes of the aligned form, if no tensor map takes the array.
-        fn bytes(self) -> usize {
+        pub fn bytes(self) -> usize {
             if self.taken().is_some() {
                 return 0;
             }
@@ -347,13 +347,17 @@ mod host {
     }
 
     /// Matrices one below the other, (groups * n, k), as (groups, n, k).
-    pub fn stacked<T: Element>(operation: &'static str, b: &Matrix<'_, T>, groups: usize) -> Result<Array> {
+    pub fn stacked<T: Element>(
+        (operation, name): (&'static str, &str),
+        b: &Matrix<'_, T>,
+        groups: usize,
+    ) -> Result<Array> {
         let b = Array::of(operation, b)?;
         let (&[rows, k], &[row, column]) = (&b.shape[..], &b.strides[..]) else {
             unreachable!("a matrix has two modes")
         };
         if groups == 0 || rows % groups != 0 {
-            let detail = format!("b has {rows} rows for {groups} groups, and must have as many for each");
+            let detail = format!("{name} has {rows} rows for {groups} groups, and must have as many for each");
             return Err(Error::ShapeMismatch { operation, detail });
         }
         let n = rows / groups;

@@ -152,8 +152,8 @@ mod host {
             let call = match &self.ends {
                 None => call.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None)?,
                 Some(ends) => {
-                    let b = operand::stacked(call::NAME, &self.b, ends.cols())?;
-                    let of_b = operand::stacked(call::NAME, scale_b, ends.cols())?;
+                    let b = operand::stacked((call::NAME, "b"), &self.b, ends.cols())?;
+                    let of_b = operand::stacked((call::NAME, "scale_b"), scale_b, ends.cols())?;
                     let call = call.with(Some((self.b.device(), b)))?.read(scale_a)?;
                     call.with(Some((scale_b.device(), of_b)))?.read_row(ends)?
                 }

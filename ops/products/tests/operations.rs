@@ -14,6 +14,12 @@ fn grouped_products_are_those_of_float64() {
     harness::check(&moye_products::grouped::GROUPED);
 }
 
+#[cfg(feature = "moe")]
+#[test]
+fn layers_of_experts_are_those_of_float64() {
+    harness::check(&moye_products::moe::MOE);
+}
+
 #[cfg(feature = "weights")]
 #[test]
 fn products_by_quantised_weights_are_those_of_float64() {
