@@ -2,7 +2,7 @@
 
 fn main() {
     let has = |feature: &str| std::env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase())).is_some();
-    let all = ["block_scaled", "grouped", "moe", "weights"];
+    let all = ["block_scaled", "grouped", "grouped_k", "moe", "weights"];
     let operations: Vec<_> = all.into_iter().filter(|operation| has(operation)).collect();
     if operations.is_empty() {
         return;

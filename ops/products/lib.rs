@@ -9,10 +9,12 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
-#[cfg(feature = "moe")]
+#[cfg(any(feature = "grouped_k", feature = "moe"))]
 pub mod filled;
 #[cfg(feature = "grouped")]
 pub mod grouped;
+#[cfg(feature = "grouped_k")]
+pub mod grouped_k;
 #[cfg(feature = "moe")]
 pub mod moe;
 #[cfg(any(feature = "block_scaled", feature = "grouped"))]
@@ -34,6 +36,8 @@ mod host {
         &crate::block_scaled::BLOCK_SCALED,
         #[cfg(feature = "grouped")]
         &crate::grouped::GROUPED,
+        #[cfg(feature = "grouped_k")]
+        &crate::grouped_k::GROUPED_K,
         #[cfg(feature = "moe")]
         &crate::moe::MOE,
         #[cfg(feature = "weights")]
@@ -57,6 +61,6 @@ mod guide {}
 #[cfg(all(doctest, feature = "block_scaled"))]
 #[doc = include_str!("../../docs/guide/block_scaled.md")]
 mod guide_block_scaled {}
-#[cfg(all(doctest, feature = "moe"))]
+#[cfg(all(doctest, feature = "grouped_k", feature = "moe"))]
 #[doc = include_str!("../../docs/guide/grouped.md")]
 mod guide_grouped {}

@@ -6,7 +6,7 @@ pub mod kernel;
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;
 #[cfg(not(target_arch = "nvptx64"))]
-mod cases;
+pub(crate) mod cases;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
 

@@ -14,6 +14,12 @@ fn grouped_products_are_those_of_float64() {
     harness::check(&moye_products::grouped::GROUPED);
 }
 
+#[cfg(feature = "grouped_k")]
+#[test]
+fn products_along_the_rows_of_groups_are_those_of_float64() {
+    harness::check(&moye_products::grouped_k::GROUPED_K);
+}
+
 #[cfg(feature = "moe")]
 #[test]
 fn layers_of_experts_are_those_of_float64() {
