@@ -9,7 +9,10 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
-#[cfg(any(feature = "grouped_k", feature = "moe"))]
+#[cfg(all(
+    feature = "grouped",
+    any(not(target_arch = "nvptx64"), target_feature = "sm_90a")
+))]
 pub mod filled;
 #[cfg(feature = "grouped")]
 pub mod grouped;

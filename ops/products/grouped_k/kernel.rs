@@ -5,11 +5,12 @@
 //! from a copy of the group's last rows, with zeros after them.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use crate::filled::{Fill, FilledBy};
+use crate::filled::{Fill, Filled};
 use moye_device::algorithm::CopyAs;
 use moye_device::arch::{Word as _, Word128, overlap_launches, wait_for_prior_kernels};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
+use moye_device::pipeline::Filling;
 use moye_device::prelude::*;
 use core::marker::PhantomData;
 
@@ -48,10 +49,8 @@ tiled_mma! {
 pub type CopyA<T> = LoadA<T, Smem<128>>;
 /// The copy of a stage of B, of a tensor (N, K).
 pub type CopyB<T> = LoadB<T, Smem<256>>;
-/// The products of a tile, before it has its producer.
-type Products<T> = TmaWarpSpecialised<T, Smem<128>, Smem<256>, Mma<T>, STAGES>;
 /// The mainloop.
-pub type Loop<T> = FilledBy<Products<T>, FillRows<T>>;
+pub type Loop<T> = Filled<FillRows<T>, Mma<T>, STAGES>;
 
 /// The tensors of A and B.
 type Operands<T> = (TmaTensor<CopyA<T>, 2>, TmaTensor<CopyB<T>, 2>);
@@ -65,48 +64,42 @@ pub struct FillRows<T: Outer> {
     groups: Groups,
 }
 
-/// The thread that has TMA load.
-pub struct RowsProducer<T: Outer> {
-    producer: Producer<STAGES, 1>,
-    from: FillRows<T>,
-    sA: SharedTensor<T, Smem<128>>,
-    sB: SharedTensor<T, Smem<256>>,
-}
-
-impl<T: Outer> Fill<Products<T>> for FillRows<T> {
-    type Producer = RowsProducer<T>;
+impl<T: Outer> Fill<STAGES, 1> for FillRows<T> {
+    type Element = T;
+    type StagesA = Smem<128>;
+    type StagesB = Smem<256>;
+    const BYTES: u32 = CopyA::<T>::BYTES + CopyB::<T>::BYTES;
+    /// The first row of the group, and its K tiles that are full.
+    type Tile = (u32, u32);
 
     #[inline(always)]
-    unsafe fn producer(self, (sA, sB, pipeline): StagesOf<Products<T>>) -> Self::Producer {
-        RowsProducer { producer: pipeline.producer(), from: self, sA, sB }
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
+        // SAFETY: the ends of the groups are readable.
+        let (first, end) = unsafe { self.groups.of(tile.batch) };
+        (first, (end - first) / ROWS)
     }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        let RowsProducer { producer, from: Self { rows, tails, groups }, sA, sB } = producer;
-        let (load_a, load_b) = (CopyA::<T>::get_slice(), CopyB::<T>::get_slice());
-        // SAFETY: the ends of the groups are readable.
-        let (first, end) = unsafe { groups.of(tile.batch) };
-        let whole = (end - first) / ROWS;
-        let mut k = tile.k;
-        while k < tile.k_end {
-            let ((gA, gB), row) =
-                if k < whole { (*rows, first + ROWS * k) } else { (*tails, ROWS * tile.batch) };
-            let filling = producer.acquire(const { CopyA::<T>::BYTES + CopyB::<T>::BYTES });
-            let (sA, sB) = filling.of((*sA, *sB)); // (128, 64), (256, 64)
-            // SAFETY: the stage is free and expects the bytes of both tiles, whose maps are those
-            // of the kernel's contract.
-            unsafe {
-                load_a.copy(gA.offset([0, row as i32]).at([tile.m, 0]), sA, &filling);
-                load_b.copy(gB.offset([0, row as i32]).at([tile.n, 0]), sB, &filling);
-            }
-            k += 1;
+    unsafe fn load(
+        &self,
+        &(first, whole): &Self::Tile,
+        tile: &WorkTile,
+        k: u32,
+        stages: (SharedTensor<T, Smem<128>>, SharedTensor<T, Smem<256>>),
+        filling: &Filling,
+    ) {
+        let ((gA, gB), row) =
+            if k < whole { (self.rows, first + ROWS * k) } else { (self.tails, ROWS * tile.batch) };
+        let (sA, sB) = filling.of(stages); // (128, 64), (256, 64)
+        // SAFETY: the stage is free and expects the bytes of both tiles, whose maps are those of
+        // the kernel's contract.
+        unsafe {
+            CopyA::<T>::get_slice().copy(gA.offset([0, row as i32]).at([tile.m, 0]), sA, filling);
+            CopyB::<T>::get_slice().copy(gB.offset([0, row as i32]).at([tile.n, 0]), sB, filling);
         }
     }
-
-    #[inline(always)]
-    unsafe fn finish(_: Self::Producer) {}
 }
 
 /// The tiles of all results, group by group: each has the K tiles of its group's rows, one at
@@ -235,6 +228,6 @@ pub unsafe fn grouped_k<T: Outer>(
     let scheduler = RowTiles::<T>::new(groups, (m, n), band);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
     let sink = BoxesToSpans::new(c, groups.count * m, target, Results(m));
-    let operands = (rows, FillRows { rows, tails, groups });
-    gemm_warp_specialised::<Loop<T>, _, _, _>(operands, scheduler, (), sink);
+    let fill = FillRows { rows, tails, groups };
+    gemm_warp_specialised::<Loop<T>, _, _, _>(fill, scheduler, (), sink);
 }

@@ -3,11 +3,12 @@
 //! element.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use crate::filled::{Fill, FilledBy};
-use crate::grouped::kernel::{CopyA, CopyB, Grouped, Loop, OfA, Wide};
+use crate::filled::{Fill, Filled};
+use crate::grouped::kernel::{CopyA, Grouped, OfA, Tiling, Wide};
 use moye_device::collective::*;
 use moye_device::layout::tuple;
 use moye_device::math::fast::silu_of_two;
+use moye_device::pipeline::Filling;
 use moye_device::prelude::*;
 
 /// Stages of the mainloop.
@@ -44,58 +45,53 @@ pub struct FillPair<T: Grouped, const CLUSTER: u32> {
     b: TmaTensor<CopyPair<T, CLUSTER>, 4>,
 }
 
-/// The products of a tile, before it has its producer.
-type Products<T, const CLUSTER: u32> = Loop<T, Wide, STAGES, CLUSTER>;
 /// The mainloop.
-pub type GatedLoop<T, const CLUSTER: u32> = FilledBy<Products<T, CLUSTER>, FillPair<T, CLUSTER>>;
+pub type GatedLoop<T, const CLUSTER: u32> =
+    Filled<FillPair<T, CLUSTER>, <Wide as Tiling<T>>::Mma, STAGES, CLUSTER>;
+/// The rows of A and B of a tile.
+type StagesA<T> = <Wide as Tiling<T>>::SmemA;
+type StagesB<T> = <Wide as Tiling<T>>::SmemB;
 
-/// The thread that has TMA load.
-pub struct PairProducer<T: Grouped, const CLUSTER: u32> {
-    producer: Producer<STAGES, CLUSTER>,
-    from: FillPair<T, CLUSTER>,
-    sA: SharedTensor<T, <Wide as crate::grouped::kernel::Tiling<T>>::SmemA>,
-    sB: SharedTensor<T, Pair<{ STAGES as i64 }>>,
-}
-
-impl<T: Grouped, const CLUSTER: u32> Fill<Products<T, CLUSTER>> for FillPair<T, CLUSTER> {
-    type Producer = PairProducer<T, CLUSTER>;
+impl<T: Grouped, const CLUSTER: u32> Fill<STAGES, CLUSTER> for FillPair<T, CLUSTER> {
+    type Element = T;
+    type StagesA = StagesA<T>;
+    type StagesB = StagesB<T>;
+    const BYTES: u32 = CopyA::<T, Wide>::BYTES + CopyPair::<T, CLUSTER>::BYTES;
+    /// A from the tile's first row on.
+    type Tile = TmaTensor<CopyA<T, Wide>, 3>;
 
     #[inline(always)]
-    unsafe fn producer(self, (sA, sB, pipeline): StagesOf<Products<T, CLUSTER>>) -> Self::Producer {
-        // SAFETY: the same elements of the block's stages, with their modes named otherwise.
-        let sB = unsafe { SharedArray::<T, Pair<{ STAGES as i64 }>>::at(sB.address_of((0u32, 0u32, 0u32))) };
-        PairProducer { producer: pipeline.producer(), from: self, sA, sB }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
-        let PairProducer { producer, from: Self { a, b }, sA, sB } = producer;
-        let (load_a, load_b) = (CopyA::<T, Wide>::get_slice(), CopyPair::<T, CLUSTER>::get_slice());
+    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
         // SAFETY: the ends of the groups are readable.
-        let gA = unsafe { a.rows_of(tile, const { Products::<T, CLUSTER>::TILE.0 }) };
-        let mut k = tile.k;
-        while k < tile.k_end {
-            let gB = load_b.partition_s(b.at([0, tile.n, k, tile.batch]));
-            let filling = producer.acquire(const { CopyA::<T, Wide>::BYTES + CopyPair::<T, CLUSTER>::BYTES });
-            let (sA, sB) = filling.of((*sA, *sB)); // (128, 64), (2, 128, 64)
-            // SAFETY: the stage is free and expects the bytes of both tiles, whose maps are those
-            // of the kernel's contract.
-            unsafe {
-                load_a.copy(gA.at([0, k, 0]), sA, &filling);
-                load_b.copy(gB, load_b.partition_d(sB), &filling);
-            }
-            k += 1;
-        }
+        unsafe { self.a.rows_of(tile, const { GatedLoop::<T, CLUSTER>::TILE.0 }) }
     }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn finish(producer: Self::Producer) {
-        if CLUSTER > 1 {
-            // The other block arrives at this one's barriers until it has read its last stages.
-            producer.producer.drain();
+    unsafe fn load(
+        &self,
+        gA: &Self::Tile,
+        tile: &WorkTile,
+        k: u32,
+        (sA, sB): (SharedTensor<T, StagesA<T>>, SharedTensor<T, StagesB<T>>),
+        filling: &Filling,
+    ) {
+        let (load_a, load_b) = (CopyA::<T, Wide>::get_slice(), CopyPair::<T, CLUSTER>::get_slice());
+        let gB = load_b.partition_s(self.b.at([0, tile.n, k, tile.batch]));
+        // SAFETY: `Pair` names the modes of the same stages. The stage is free and expects the
+        // bytes of both tiles, whose maps are those of the kernel's contract.
+        unsafe {
+            let sB = SharedArray::<T, Pair<{ STAGES as i64 }>>::at(sB.address_of((0u32, 0u32, 0u32)));
+            let (sA, sB) = filling.of((sA, sB)); // (128, 64), (2, 128, 64)
+            load_a.copy(gA.at([0, k, 0]), sA, filling);
+            load_b.copy(gB, load_b.partition_d(sB), filling);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn rows(&self, tile: &WorkTile) -> u32 {
+        // SAFETY: the ends of the groups are readable.
+        unsafe { self.a.rows(tile, const { GatedLoop::<T, CLUSTER>::TILE.0 }) }
     }
 }
 
@@ -175,11 +171,9 @@ pub unsafe fn gated<T: Grouped, const CLUSTER: u32>(
 ) where
     f32: moye_device::algorithm::CopyAs<T>,
 {
-    let of_a = BySpans::new(CopyA::<T, Wide>::tensor(&a), groups);
-    let fill = FillPair { a: of_a, b: CopyPair::<T, CLUSTER>::tensor(&b) };
-    // The consumers read no tensor of B.
-    let products = (of_a, CopyB::<T, Wide, CLUSTER>::tensor(&b));
+    let a = BySpans::new(CopyA::<T, Wide>::tensor(&a), groups);
+    let fill = FillPair { a, b: CopyPair::<T, CLUSTER>::tensor(&b) };
     let scheduler = GroupTiles::<GatedLoop<T, CLUSTER>>::new(groups, (2 * columns, k), band);
     let sink = SwiGlu { c, row, columns, groups };
-    gemm_warp_specialised::<GatedLoop<T, CLUSTER>, _, _, _>((products, fill), scheduler, (), sink);
+    gemm_warp_specialised::<GatedLoop<T, CLUSTER>, _, _, _>(fill, scheduler, (), sink);
 }
