@@ -54,7 +54,12 @@ pub trait Fill<const STAGES: u32, const CLUSTER: u32>: Copy {
 }
 
 /// The mainloop: stages that `F` fills, multiplied by `M` with both operands in shared memory.
-pub struct Filled<F: Fill<STAGES, CLUSTER>, M: StaticTiledMma<Atom: WgmmaAtom>, const STAGES: u32, const CLUSTER: u32 = 1> {
+pub struct Filled<
+    F: Fill<STAGES, CLUSTER>,
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+    const STAGES: u32,
+    const CLUSTER: u32 = 1,
+> {
     fill: F,
     /// The first row of this warpgroup's first instruction in the tile.
     row: u32,

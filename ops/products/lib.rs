@@ -9,10 +9,7 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
-#[cfg(all(
-    feature = "grouped",
-    any(not(target_arch = "nvptx64"), target_feature = "sm_90a")
-))]
+#[cfg(all(feature = "grouped", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub mod filled;
 #[cfg(feature = "grouped")]
 pub mod grouped;

@@ -357,7 +357,8 @@ mod host {
             unreachable!("a matrix has two modes")
         };
         if groups == 0 || rows % groups != 0 {
-            let detail = format!("{name} has {rows} rows for {groups} groups, and must have as many for each");
+            let detail =
+                format!("{name} has {rows} rows for {groups} groups, and must have as many for each");
             return Err(Error::ShapeMismatch { operation, detail });
         }
         let n = rows / groups;

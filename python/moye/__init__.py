@@ -53,6 +53,7 @@ embedding = _FUNCTIONS["embedding"]
 full_like = _FUNCTIONS["full_like"]
 geglu = _FUNCTIONS["geglu"]
 grouped = _FUNCTIONS["grouped"]
+grouped_k = _FUNCTIONS["grouped_k"]
 histc = _FUNCTIONS["histc"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
@@ -64,6 +65,7 @@ logsumexp = _FUNCTIONS["logsumexp"]
 max = _FUNCTIONS["max"]
 mean = _FUNCTIONS["mean"]
 min = _FUNCTIONS["min"]
+moe = _FUNCTIONS["moe"]
 norm = _FUNCTIONS["norm"]
 pack_weights = _FUNCTIONS["pack_weights"]
 quantize = _FUNCTIONS["quantize"]
@@ -117,6 +119,7 @@ __all__ = [
     "full_like",
     "geglu",
     "grouped",
+    "grouped_k",
     "histc",
     "layer_norm",
     "layer_norm_backward",
@@ -130,6 +133,7 @@ __all__ = [
     "mean",
     "min",
     "mma_atoms",
+    "moe",
     "norm",
     "pack_weights",
     "quantize",

@@ -318,6 +318,9 @@ def grouped(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def grouped_k(
+    a: A, b: A, ends: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
 def histc(
     x: A,
     *,
@@ -415,6 +418,20 @@ def mean(
 ) -> A: ...
 def min(
     x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def moe(
+    x: A,
+    logits: A,
+    gate_up: A,
+    down: A,
+    *,
+    top: int = 2,
+    routing: str = "softmax",
+    renormalise: bool = False,
+    tile: str = "auto",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def norm(
     x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None

@@ -163,6 +163,7 @@ pub unsafe fn grouped<T: Grouped, C: Tiling<T>, const STAGES: u32, const CLUSTER
     let (a, b) = (CopyA::<T, C>::tensor(&a), CopyB::<T, C, CLUSTER>::tensor(&b));
     let scheduler = GroupTiles::<Loop<T, C, STAGES, CLUSTER>>::new(groups, (n, k), band);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
-    let (fill, sink) = (FillGroup(BySpans::new(a, groups), b), BoxesToSpans::new(c, groups.rows, target, groups));
+    let (fill, sink) =
+        (FillGroup(BySpans::new(a, groups), b), BoxesToSpans::new(c, groups.rows, target, groups));
     gemm_warp_specialised::<Loop<T, C, STAGES, CLUSTER>, _, _, _>(fill, scheduler, (), sink);
 }

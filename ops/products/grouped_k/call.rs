@@ -98,10 +98,7 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
     let [a, b, ends] = [0, 1, 2].map(|i| inputs[i].as_ref().expect("checked: it is not optional"));
     let mismatch = |detail| Err(Error::ShapeMismatch { operation: NAME, detail });
     if a.dtype != b.dtype {
-        return mismatch(format!(
-            "a has elements of {}, and b of {}; convert one of them",
-            a.dtype, b.dtype
-        ));
+        return mismatch(format!("a has elements of {}, and b of {}; convert one of them", a.dtype, b.dtype));
     }
     match (&a.shape[..], &b.shape[..], &ends.shape[..]) {
         (&[rows, m], &[others, n], &[groups]) if rows == others => {

@@ -15,6 +15,5 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Gradients of 64 experts' weights.
-pub const BENCH: &[Case] = &[
-    Case::new(&[Some(&[8192, 4096]), Some(&[8192, 2048]), Some(&[64])]).values(&[("ends", &UNEVEN_64)])
-];
+pub const BENCH: &[Case] =
+    &[Case::new(&[Some(&[8192, 4096]), Some(&[8192, 2048]), Some(&[64])]).values(&[("ends", &UNEVEN_64)])];

@@ -6,13 +6,13 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::filled::{Fill, Filled};
+use core::marker::PhantomData;
 use moye_device::algorithm::CopyAs;
 use moye_device::arch::{Word as _, Word128, overlap_launches, wait_for_prior_kernels};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::pipeline::Filling;
 use moye_device::prelude::*;
-use core::marker::PhantomData;
 
 /// Rows of a K tile.
 pub const ROWS: u32 = 64;

@@ -28,7 +28,9 @@ mod host {
         operands: &[
             OperandOf::new(Role::Input, "a", "float16 or bfloat16: (rows, m)").of(ELEMENTS),
             OperandOf::new(Role::Input, "b", "(rows, n), of the type of a").of(ELEMENTS),
-            OperandOf::new(Role::Input, "ends", "int32: the end of each group's rows").of(&[Dtype::I32]).dense(),
+            OperandOf::new(Role::Input, "ends", "int32: the end of each group's rows")
+                .of(&[Dtype::I32])
+                .dense(),
             OperandOf::new(
                 Role::Result,
                 "out",
@@ -118,7 +120,8 @@ mod host {
             }
             let shape = vec![groups, m, n];
             let results = Array { shape, strides: vec![m as i64 * row, row, column], ..rows };
-            let call = TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;
+            let call =
+                TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;
             // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.with(Some((c.device(), results)))?.run() }
         }

@@ -2,8 +2,8 @@
 
 use super::gated::{COLUMNS, CopyPair, GatedKernels};
 use super::routing::{
-    COMBINE_THREADS, CombineKernels, MOST_CHOICES, MOST_EXPERTS, RouteKernels, Routes, THREADS, TOKENS, Weighting,
-    moe_permute, moe_scan,
+    COMBINE_THREADS, CombineKernels, MOST_CHOICES, MOST_EXPERTS, RouteKernels, Routes, THREADS, TOKENS,
+    Weighting, moe_permute, moe_scan,
 };
 use crate::grouped;
 use crate::grouped::kernel::{CopyA, Grouped, Wide};
@@ -168,7 +168,8 @@ impl<T: Grouped + GatedKernels + TmaElement> Operation for Gated<T> {
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
         // A group's last tile is half empty on average.
-        let rows = f64::from(problem.m) / f64::from(GATED.1 * plan.cluster) + 0.5 * f64::from(problem.experts);
+        let rows =
+            f64::from(problem.m) / f64::from(GATED.1 * plan.cluster) + 0.5 * f64::from(problem.experts);
         let clusters = rows * f64::from(problem.n.div_ceil(COLUMNS));
         let waves = clusters / f64::from((card.multiprocessors / plan.cluster).max(1));
         waves.max(1.0) / plan.rate
@@ -323,7 +324,8 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         return Ok(());
     }
     operand::check_hopper(NAME, stream)?;
-    let ([tokens, hidden], [experts, _, width]) = ([x.shape[0], x.shape[1]], [0, 1, 2].map(|i| down.shape[i]));
+    let ([tokens, hidden], [experts, _, width]) =
+        ([x.shape[0], x.shape[1]], [0, 1, 2].map(|i| down.shape[i]));
     let top = call.options.int("top") as usize;
     let rows = tokens * top;
     let pieces = [
@@ -381,12 +383,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         tile: call.options.choice("tile"),
     };
     let ends = Ends { address: ends, apart: 0 };
-    let first = Arguments {
-        a: matrix(permuted, hidden),
-        b: gate_up,
-        ends,
-        c: (inner, padded(width) as u32),
-    };
+    let first = Arguments { a: matrix(permuted, hidden), b: gate_up, ends, c: (inner, padded(width) as u32) };
     // The rows of the second product take the place of the permuted ones, which have been read.
     let second = Array {
         dtype: x.dtype,
@@ -414,12 +411,12 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
         } else {
             operation::run::<Gated<half::bf16>>(stream, &problem, &first)?;
         }
-        grouped::call::products(stream, x.dtype, "auto", &grouped::call::Arguments {
-            a: matrix(inner, width),
-            b: down,
-            ends,
-            c: Results::of(&second),
-        })?;
+        grouped::call::products(
+            stream,
+            x.dtype,
+            "auto",
+            &grouped::call::Arguments { a: matrix(inner, width), b: down, ends, c: Results::of(&second) },
+        )?;
         if x.dtype == Dtype::F16 {
             operation::run::<Combine<half::f16>>(stream, &(), &combined)
         } else {

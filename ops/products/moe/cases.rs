@@ -34,14 +34,9 @@ const RANGES: &[(&str, f64, f64)] =
 
 /// 64 experts, 6 for each token, and a decoding step of 16 tokens.
 pub const BENCH: &[Case] = &[
-    Case::new(&[
-        Some(&[4096, 2048]),
-        Some(&[4096, 64]),
-        Some(&[64, 2816, 2048]),
-        Some(&[64, 2048, 1408]),
-    ])
-    .options(&[top(6)])
-    .ranges(RANGES),
+    Case::new(&[Some(&[4096, 2048]), Some(&[4096, 64]), Some(&[64, 2816, 2048]), Some(&[64, 2048, 1408])])
+        .options(&[top(6)])
+        .ranges(RANGES),
     Case::new(&[Some(&[16, 2048]), Some(&[16, 64]), Some(&[64, 2816, 2048]), Some(&[64, 2048, 1408])])
         .options(&[top(6)])
         .ranges(RANGES),

@@ -128,7 +128,9 @@ pub unsafe fn route<T: Element + Convert<f32>>(
             keys[i as usize] = if expert < experts { order(logit.convert()) } else { 0 };
         });
         let mut most = 0;
-        unroll!(for i in 0..16 { most = keys[i].max(most); });
+        unroll!(for i in 0..16 {
+            most = keys[i].max(most);
+        });
         let most = value(reduce_max(FULL_WARP, most));
         let mut total = 1.0;
         if by.softmax && !by.renormalise {
@@ -338,7 +340,9 @@ pub unsafe fn combine<T: Paired + Element<Bits = u16> + Convert<f32>>(
             choice += AT_ONCE as u32;
         }
         let mut words = [0; 4];
-        unroll!(for j in 0..4 { words[j] = T::pair(sums[2 * j], sums[2 * j + 1]) as u32; });
+        unroll!(for j in 0..4 {
+            words[j] = T::pair(sums[2 * j], sums[2 * j + 1]) as u32;
+        });
         if aligned {
             Word128::store_global(out.offset(column.into()).address(), Word128(words));
         } else {
