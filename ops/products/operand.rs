@@ -109,7 +109,7 @@ mod host {
     }
 
     /// The rows of an array, if a tensor map takes them.
-    fn taken(array: &Array) -> Option<Rows> {
+    pub fn taken(array: &Array) -> Option<Rows> {
         let ([batches, rows, columns], at) = place(array);
         let bytes = array.dtype.bytes();
         let fits = |count: usize, stride: i64, least: usize| {
@@ -204,7 +204,7 @@ mod host {
     }
 
     /// Whether the rows of an array are contiguous, and begin and end at multiples of 16 bytes.
-    fn is_aligned(c: &Array) -> bool {
+    pub fn is_aligned(c: &Array) -> bool {
         let ([groups, rows, columns], at) = place(c);
         let whole = |elements: i64| (elements * c.dtype.bytes() as i64) % 16 == 0;
         c.address.is_multiple_of(16)

@@ -179,7 +179,7 @@ pub(crate) unsafe fn products(
     let Arguments { a, b, .. } = arguments;
     let [m, n, k, groups] = [a.shape[1], b.shape[1], a.shape[2], b.shape[0]];
     let problem = Problem { m, n, k, groups, tile };
-    // SAFETY: the caller's contract.
+    // SAFETY: the arguments' memory is accessible until the work is complete.
     unsafe {
         if dtype == Dtype::F16 {
             operation::run::<GroupedOf<half::f16>>(stream, &problem, arguments)

@@ -3,6 +3,9 @@
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod kernel;
 
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod list;
+
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -11,7 +14,12 @@ pub(crate) mod cases;
 mod oracle;
 
 #[cfg(not(target_arch = "nvptx64"))]
+mod listed;
+
+#[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use listed::GroupedList;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {

@@ -28,7 +28,7 @@ const ALIGN: usize = 256;
 /// What the router decides, in the workspace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Decided {
-    /// Of choices, weights, places, counts and ends.
+    /// The choices, weights, places, counts and ends.
     addresses: [u64; 5],
     tokens: u32,
     experts: u32,

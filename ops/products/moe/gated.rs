@@ -34,7 +34,7 @@ impl<const PIPE: i64> StaticLayout for Pair<PIPE> {
     const SWIZZLE: Swizzle = Self::ROWS.swizzle;
 }
 
-/// The copy of a stage of B, of a tensor (2, N, K, experts). Of a cluster of two blocks one loads
+/// The copy of a stage of B, of a tensor (2, N, K, experts). In a cluster of two blocks one loads
 /// the rows of the gate for both, the other those of the up projection.
 pub type CopyPair<T, const CLUSTER: u32> = TmaCopy<T, Pair<1>, 4, CLUSTER>;
 

@@ -120,7 +120,7 @@ pub unsafe fn route<T: Element + Convert<f32>>(
     let token = block * TOKENS + thread / 32;
     if token < routes.tokens {
         let row = logits.offset(i64::from(token) * of_logits.row);
-        // Of expert `lane + 32 i`; 0 where there is none, or it is chosen.
+        // The order of expert `lane + 32 i`; 0 where there is none, or it is chosen.
         let mut keys = [0; 16];
         unroll!(for i in 0..16 {
             let expert = lane + 32 * i;
@@ -295,7 +295,8 @@ pub unsafe fn moe_permute(
     }
 }
 
-/// The sum of the rows of each token's choices, times their weights, in their order. Grid: `tokens`.
+/// The sum of the rows of each token's choices, times their weights, in their order. Grid:
+/// `tokens`.
 ///
 /// # Safety
 /// `routes` has the weights and places of each choice, and `rows` its row of `padded` elements, a

@@ -1,11 +1,12 @@
 //! Calls that are refused, with the values and the way out.
-#![cfg(all(feature = "block_scaled", feature = "grouped"))]
+#![cfg(all(feature = "block_scaled", feature = "grouped", feature = "moe"))]
 
 use half::bf16;
 use moye::number::F8E4M3;
 use moye::{Device, Matrix, MatrixMut};
 use moye_products::block_scaled::BlockScaled;
 use moye_products::grouped::GroupedMatmul;
+use moye_products::moe::Moe;
 
 #[test]
 fn shapes_that_do_not_agree_are_refused_with_both() {
@@ -34,4 +35,24 @@ fn shapes_that_do_not_agree_are_refused_with_both() {
     let product = GroupedMatmul::new(a, b, Matrix::row_major(&ends, 1, 3).unwrap());
     let error = product.run(&device, &mut c).unwrap_err().to_string();
     assert!(error.contains("b has 4 rows for 3 groups, and must have as many for each"), "{error}");
+}
+
+#[test]
+fn layers_of_experts_that_do_not_agree_are_refused_with_their_shapes() {
+    let device = Device::sim();
+    let (halves, logits) = (device.upload(&[bf16::ONE; 512]).unwrap(), device.upload(&[1.0f32; 16]).unwrap());
+    let mut out = device.alloc_uninit::<bf16>(32).unwrap();
+    let mut out = MatrixMut::row_major(&mut out, 4, 8).unwrap();
+    let of = |rows, columns| Matrix::row_major(&halves, rows, columns).unwrap();
+    let mut refused = |experts, gate_up, down, top, text: &str| {
+        let logits = Matrix::row_major(&logits, 4, experts).unwrap();
+        let layer = Moe::new(of(4, 8), logits, gate_up, down).top(top);
+        let error = layer.run(&device, &mut out).unwrap_err().to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    refused(3, of(10, 8), of(24, 2), 1, "gate_up has 10 rows for 3 groups, and must have as many for each");
+    refused(3, of(9, 8), of(24, 2), 1, "gate_up has shape [3, 3, 8], and must be [3, 4, 8]");
+    refused(3, of(12, 8), of(27, 2), 1, "down has shape [3, 9, 2], and must be (experts, 8, intermediate)");
+    refused(3, of(12, 8), of(24, 2), 4, "top is 4, and of 3 experts a token takes 1 to 3");
+    refused(3, of(12, 8), of(24, 2), 0, "top is 0, and of 3 experts a token takes 1 to 3");
 }
