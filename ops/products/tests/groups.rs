@@ -144,7 +144,7 @@ fn nan_of_a_token_or_its_logits_reaches_no_other_token() {
 #[test]
 fn of_equal_logits_the_lower_experts_are_chosen() {
     let x = numbers(TOKENS * HIDDEN, 3);
-    // Equal weights, and for the third expert next to none or a half.
+    // The logit of the third expert is equal, or less by next to nothing.
     let (equal, first_two) = ([1.0; TOKENS * EXPERTS], [1.0, 1.0, 1.0 - 1e-6].repeat(TOKENS));
     for device in harness::devices() {
         assert_eq!(layer(&device, &x, &equal), layer(&device, &x, &first_two));
