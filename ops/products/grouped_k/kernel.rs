@@ -1,5 +1,5 @@
-//! Products along the rows of groups on Hopper: the mainloop is [`TmaWarpSpecialised`] with M- and
-//! N-contiguous operands, whose K tiles are a group's rows.
+//! Products along the rows of groups on Hopper: the mainloop is [`Filled`] with M- and N-contiguous
+//! operands, whose K tiles are a group's rows.
 //!
 //! TMA would load the next group's rows into a group's last K tile. That tile is therefore loaded
 //! from a copy of the group's last rows, with zeros after them.

@@ -64,6 +64,12 @@ impl Routes {
     pub const fn blocks(&self) -> u32 {
         self.tokens.div_ceil(TOKENS)
     }
+
+    /// The index of an expert's count of a block.
+    #[inline(always)]
+    const fn count_of(&self, expert: u32, block: u32) -> i64 {
+        expert as i64 * self.blocks() as i64 + block as i64
+    }
 }
 
 /// How choices are weighted.
@@ -176,7 +182,7 @@ pub unsafe fn route<T: Element + Convert<f32>>(
     }
     sync_threads();
     if thread < experts {
-        routes.counts.write(thread * routes.blocks() + block, counts.get(thread));
+        routes.counts.write(routes.count_of(thread, block), counts.get(thread));
     }
 }
 
@@ -194,7 +200,7 @@ pub unsafe fn moe_scan(routes: Routes) {
     let mut totals = totals;
     let mut expert = thread / 32;
     while expert < routes.experts {
-        let counts = routes.counts.offset(i64::from(expert) * i64::from(blocks));
+        let counts = routes.counts.offset(routes.count_of(expert, 0));
         let (mut before, mut first) = (0, 0);
         while first < blocks {
             let at = counts.offset(i64::from(first + lane));
@@ -249,7 +255,7 @@ pub unsafe fn moe_permute(
     }
     sync_threads();
     if thread < here {
-        let mut place = routes.counts.read(expert * routes.blocks() + block);
+        let mut place = routes.counts.read(routes.count_of(expert, block));
         if expert > 0 {
             place += routes.ends.read(expert - 1) as u32;
         }
