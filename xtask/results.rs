@@ -17,7 +17,7 @@ const HEADER: [&str; 11] =
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
 /// Subjects of files, by the end of their names after the card; others have that end as subject.
-const SUBJECTS: [(&str, &str); 22] = [
+const SUBJECTS: [(&str, &str); 23] = [
     ("", "products, copies and transposes"),
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
     ("attention-e4m3", "kernels of attention of e4m3 beside cuDNN's"),
@@ -33,6 +33,7 @@ const SUBJECTS: [(&str, &str); 22] = [
     ("instructions", "instructions alone"),
     ("interop", "other libraries"),
     ("ladder", "the ladder"),
+    ("minilm", "sentence embeddings beside PyTorch"),
     ("mma-sync", "kernels by `mma.sync` and FMA beside their earlier forms"),
     ("one-wave", "kernels of one wave of tiles, as instances of the collective and before"),
     ("peers", "calls from Python beside PyTorch and Triton"),

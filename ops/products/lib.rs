@@ -48,6 +48,9 @@ mod readme {}
 #[cfg(all(doctest, feature = "weights"))]
 #[doc = include_str!("../../docs/guide/weights.md")]
 mod guide {}
+#[cfg(all(doctest, feature = "weights"))]
+#[doc = include_str!("../../docs/guide/language_model.md")]
+mod guide_language_model {}
 #[cfg(all(doctest, feature = "block_scaled"))]
 #[doc = include_str!("../../docs/guide/block_scaled.md")]
 mod guide_block_scaled {}

@@ -242,8 +242,7 @@ impl<T: Real> Model<T> {
             .run(device, &mut MatrixMut::row_major(&mut *state, m, width)?)?;
 
         let (attention, threads) = T::ATTENTION;
-        let blocks =
-            ((batch.longest as u32).div_ceil(BLK), self.config.heads as u32, batch.sentences as u32);
+        let blocks = ((batch.longest as u32).div_ceil(BLK), self.config.heads as u32, batch.sentences as u32);
         let scale = 1.0 / (HEAD as f32).sqrt();
         for layer in &self.layers {
             let mut qkv = MatrixMut::row_major(&mut batch.qkv, m, 3 * width)?;
