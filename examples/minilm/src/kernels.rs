@@ -258,6 +258,6 @@ where
     }
     let mean = sum.reduce_columns(f32::add).across_lanes(f32::add).map(|sum| sum / s as f32); // (CPY_N)
     sum.apply_columns(&mean, |_, mean| mean);
-    // Of the tile's rows the result has one: the others are out of bounds.
+    // The result has one row: the tile's others are out of bounds.
     copy(&sum.convert::<T>(), tYgY);
 }
