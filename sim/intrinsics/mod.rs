@@ -66,7 +66,7 @@ pub use mbarrier::{
     mbarrier_expect_tx, mbarrier_init, mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity,
     mbarrier_wait, mbarrier_wait_parity,
 };
-pub use registers::unwritten_register;
+pub use registers::{REGISTER_BYTES, give_registers, take_registers, unwritten_register};
 pub use shared::{load_shared, store_shared};
 pub use special::{exp2_f32, log2_f32, rsqrt_f32, sqrt_f32, tanh_f32};
 pub use warp::{
