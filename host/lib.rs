@@ -79,7 +79,7 @@ pub use launch::{Grid, KernelArg, KernelArgs};
 pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
-pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
+pub use module::{KernelAttributes, Module, Ptx, PtxParam, SHIPPED_PTX};
 #[cfg(feature = "movement")]
 pub use movement::{copy, copy_on, transpose, transpose_on};
 pub use moye_device::half;

@@ -2,6 +2,7 @@
 
 mod bundle;
 mod checkout;
+mod dist;
 mod krate;
 mod language;
 mod model;
@@ -39,6 +40,8 @@ cargo xtask COMMAND
       --json           as JSON, with every instruction
   results              Writes the tables of docs/performance.md from the files in docs/results.
   size                 Lines of Rust, of each folder and of each operation.
+  dist [--packages]    Writes the packages, with their PTX and machine code, and the Python package's wheel into
+                       `target/dist`; with --packages no wheel, whose build takes minutes.
   bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a
                        machine without Rust.
 ";
@@ -108,6 +111,15 @@ fn run() -> Result<ExitCode> {
         "size" => {
             nothing_more(&mut arguments)?;
             size::run(&checkout)?;
+        }
+        "dist" => {
+            let packages_alone = match arguments.next()? {
+                None => false,
+                Some(Arg::Long("packages")) => true,
+                Some(other) => return Err(other.unexpected().into()),
+            };
+            nothing_more(&mut arguments)?;
+            dist::run(&checkout, packages_alone)?;
         }
         "bundle" => {
             setup::core_source(&checkout)?;

@@ -21,6 +21,8 @@ const PLAIN: &str =
 const STACK: (&str, &str) = ("MOYE_SIM_STACK", "2097152");
 /// The Python packages that the tests need.
 const PACKAGES: [&str; 3] = ["ml_dtypes", "numpy", "pytest"];
+/// The program that builds wheels, as `pyproject.toml` has it.
+const MATURIN: &str = "maturin>=1.9,<2";
 /// Imports all of these.
 const IMPORTS: &str = "import ml_dtypes, numpy, pytest";
 
@@ -66,6 +68,22 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
     transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", PLAIN), STACK])
+}
+
+/// Builds the wheel of the Python package in the sources in `from`, for this machine and its version
+/// of glibc or newer ones, into the folder `to`.
+///
+/// # Errors
+/// maturin cannot be fetched, or its build fails.
+pub fn wheel(checkout: &Checkout, from: &Path, to: &Path) -> Result<()> {
+    let python = environment(checkout, "python3")?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", MATURIN];
+    quietly(Command::new(&python).args(pip)).context("maturin builds the wheel")?;
+    let mut build = Command::new(&python);
+    build.args(["-m", "maturin", "build", "--profile", "wheel", "--manifest-path"]);
+    build.arg(from.join(FOLDER).join("Cargo.toml")).arg("--out").arg(to);
+    build.env("CARGO_TARGET_DIR", to.join("target"));
+    must(&mut build)
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ mod host {
     use moye::operation::Declaration;
 
     /// The kernels of the operations that features name.
-    pub static PTX: Ptx = moye::include_packed_ptx!("moye_products");
+    pub static PTX: Ptx = moye::include_ptx!("moye_products");
 
     /// The operations that features name.
     pub static OPERATIONS: &[&Declaration] = &[

@@ -35,6 +35,7 @@ from ._moye import (
 )
 from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
+from ._ptx import Module, load
 
 add = _FUNCTIONS["add"]
 append = _FUNCTIONS["append"]
@@ -90,6 +91,7 @@ __all__ = [
     "KernelFault",
     "Layout",
     "LayoutError",
+    "Module",
     "Picture",
     "Swizzle",
     "TiledCopy",
@@ -122,6 +124,7 @@ __all__ = [
     "layer_norm_backward",
     "layer_norm_quantized",
     "linear_quantized",
+    "load",
     "log_softmax",
     "log_softmax_backward",
     "logsumexp",

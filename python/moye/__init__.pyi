@@ -1,3 +1,4 @@
+import os
 from collections.abc import Sequence
 from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
 
@@ -116,6 +117,24 @@ class TiledMma:
     def c(self) -> Layout: ...
     def draw(self) -> Picture: ...
     def _repr_svg_(self) -> str | None: ...
+
+class Module:
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+    @property
+    def kernels(self) -> dict[str, tuple[str, ...]]: ...
+    def launch(
+        self,
+        kernel: str,
+        blocks: int | tuple[int, ...],
+        threads: int | tuple[int, ...],
+        *arguments: SupportsDLPack | float | bytes,
+        shared_bytes: int = 0,
+        cluster: int | tuple[int, ...] = 1,
+        device: str | None = None,
+        stream: int | None = None,
+    ) -> None: ...
+
+def load(path: str | os.PathLike[str]) -> Module: ...
 
 class Array:
     def __init__(

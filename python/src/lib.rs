@@ -4,7 +4,7 @@
 //! results of the same kind; this module checks and computes. `algebra` and `picture` have the
 //! layout algebra; `operand`, `array` and `dlpack` exchange arrays, `arguments` takes the other
 //! values; `device`, `lent`, `work`, `resident`, `tensor`, `matmul`, `attention`, `movement`
-//! and `operation` compute with them.
+//! and `operation` compute with them; `ptx` launches kernels of a PTX file.
 
 mod algebra;
 mod arguments;
@@ -21,6 +21,7 @@ mod movement;
 mod operand;
 mod operation;
 mod picture;
+mod ptx;
 mod resident;
 mod tensor;
 mod work;
@@ -42,6 +43,7 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<picture::TiledMma>()?;
     module.add_class::<operand::Operand>()?;
     module.add_class::<array::Array>()?;
+    module.add_class::<ptx::PtxModule>()?;
     module.add_function(wrap_pyfunction!(operand::element_types, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::apply, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::evaluated, module)?)?;
