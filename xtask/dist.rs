@@ -15,6 +15,9 @@ use std::process::Command;
 pub const CARRIED: [(&str, &str); 3] =
     [("moye-kernels", "device/kernels"), ("moye-products", "ops/products"), ("moye-rows", "ops/rows")];
 
+/// The largest package that crates.io takes, in bytes.
+const LARGEST: u64 = 10 << 20;
+
 /// Writes the packages and, unless `packages_alone`, the wheel of this machine into `target/dist`,
 /// with machine code beside the PTX.
 pub fn run(checkout: &Checkout, packages_alone: bool) -> Result<()> {
@@ -30,7 +33,8 @@ pub fn run(checkout: &Checkout, packages_alone: bool) -> Result<()> {
     for name in PACKAGES {
         let file = format!("{name}-{}.crate", env!("CARGO_PKG_VERSION"));
         let (from, to) = (to.join("target/package").join(&file), to.join(&file));
-        fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        let bytes = fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
+        ensure!(bytes <= LARGEST, "{name} has {bytes} bytes, and crates.io takes {LARGEST}");
     }
     if !packages_alone {
         python::wheel(checkout, &sources, &to)?;
@@ -54,6 +58,11 @@ pub fn with_ptx(checkout: &Checkout, to: &Path, assembler: Option<&Ptxas>) -> Re
     for name in files(checkout)? {
         let (from, to) = (checkout.root.join(&name), to.join(&name));
         fs::create_dir_all(to.parent().context("a file has a folder")?)?;
+        #[cfg(unix)]
+        if from.is_symlink() {
+            std::os::unix::fs::symlink(fs::read_link(&from)?, &to)?;
+            continue;
+        }
         fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
     }
     for (_, folder) in CARRIED {
@@ -70,7 +79,7 @@ fn files(checkout: &Checkout) -> Result<Vec<PathBuf>> {
     list.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
     let names = names.split('\0').filter(|name| !name.is_empty()).map(PathBuf::from);
-    Ok(names.filter(|name| checkout.root.join(name).is_file()).collect())
+    Ok(names.filter(|name| checkout.root.join(name).exists()).collect())
 }
 
 /// Lets cargo pack the packages of the workspace in its folder, without a build.

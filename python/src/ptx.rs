@@ -1,8 +1,8 @@
 //! Kernels of a PTX text, launched by name with arguments of Python.
 
 use crate::arguments::{self, taken};
+use crate::device::target;
 use crate::device::{self, Place};
-use crate::movement::target;
 use crate::operand::Operand;
 use crate::{error, work};
 use moye::{Grid, Ptx, PtxParam};

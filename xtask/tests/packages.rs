@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages that are published, with a file that each must have.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 14] = [
     ("moye", "host/lib.rs"),
     ("moye-bench", "lib.rs"),
     ("moye-build", "lib.rs"),
@@ -15,6 +15,7 @@ const PACKAGES: [(&str, &str); 13] = [
     ("moye-kernels", "hopper/mod.rs"),
     ("moye-macros", "lib.rs"),
     ("moye-products", "weights/kernel.rs"),
+    ("moye-python-support", "_arrays.py"),
     ("moye-rows", "softmax/kernel.rs"),
     ("moye-sim", "lib.rs"),
     ("moye-tune", "lib.rs"),
