@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is published, in one folder: the packages with their PTX, and the wheel.
+//! `cargo xtask dist`: what is published, in one folder: packages with their PTX, and the wheel.
 
 use crate::checkout::Checkout;
 use crate::packages::PACKAGES;
@@ -48,9 +48,9 @@ pub fn run(checkout: &Checkout, packages_alone: bool) -> Result<()> {
     Ok(())
 }
 
-/// Copies the checkout's files to a folder and writes the PTX of the packages there, compiled as the
-/// checkout's build scripts compile it: what they have compiled with all features is not compiled
-/// again.
+/// Copies the checkout's files to a folder and writes the PTX of the packages there, compiled as
+/// the checkout's build scripts compile it: what they have compiled with all features is not
+/// compiled again.
 pub fn with_ptx(checkout: &Checkout, to: &Path, assembler: Option<&Ptxas>) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to).with_context(|| format!("cannot remove {}", to.display()))?;
@@ -72,7 +72,7 @@ pub fn with_ptx(checkout: &Checkout, to: &Path, assembler: Option<&Ptxas>) -> Re
     Ok(())
 }
 
-/// The checkout's files, except those that git ignores.
+/// The checkout's files, without the ones that git ignores.
 fn files(checkout: &Checkout) -> Result<Vec<PathBuf>> {
     let mut list = Command::new("git");
     list.current_dir(&checkout.root);
@@ -99,4 +99,25 @@ pub fn unpacked(target: &Path, name: &str, to: &Path) -> Result<PathBuf> {
     let carries = CARRIED.iter().any(|(carried, _)| name.starts_with(&format!("{carried}-")));
     ensure!(!carries || folder.join("ptx/built.txt").is_file(), "{name} carries no PTX");
     Ok(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_family_of_operations_carries_its_ptx() {
+        let root = Checkout::find().unwrap().root;
+        for entry in fs::read_dir(root.join("ops")).unwrap() {
+            let folder = format!("ops/{}", entry.unwrap().file_name().display());
+            if root.join(&folder).join("build.rs").is_file() {
+                assert!(CARRIED.iter().any(|(_, carried)| *carried == folder), "{folder} is not in CARRIED");
+            }
+        }
+        for (name, folder) in CARRIED {
+            let manifest = fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
+            assert!(manifest.contains(&format!("name = {name:?}")), "{folder}");
+            assert!(PACKAGES.contains(&name), "{name}");
+        }
+    }
 }

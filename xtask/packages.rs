@@ -105,8 +105,8 @@ pub fn run(checkout: &Checkout) -> Result<()> {
 /// Lets cargo pack each package, unpacks it, and checks it from its own files and from the packages
 /// that it depends on: one that lacks a file, or a feature of a dependency, does not compile.
 ///
-/// The packages of operations carry the PTX that the checkout has compiled. They are checked without
-/// it (`DOCS_RS`), as a crate without kernels of its own is; the user's crate below has it.
+/// The packages of operations carry the PTX that the checkout has compiled. They are checked
+/// without it (`DOCS_RS`); the user's crate below has it.
 ///
 /// Without default features, which the library's package alone has: the packages of the tools check
 /// its kernels of products, and the user's crate builds its other features.

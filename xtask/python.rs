@@ -99,8 +99,8 @@ fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
     must(tests.env_remove("MOYE_DEVICE").env("PYTHONPATH", folder.join("tests")))
 }
 
-/// Builds the wheel of the Python package in the sources in `from`, for this machine and its version
-/// of glibc or newer ones, into the folder `to`.
+/// Builds the wheel of the Python package in the sources in `from`, for this machine and its
+/// version of glibc or newer ones, into the folder `to`.
 ///
 /// # Errors
 /// maturin cannot be fetched, or its build fails.

@@ -139,7 +139,7 @@ impl Ptxas {
     /// Assembles a module to machine code.
     ///
     /// # Errors
-    /// As [`assemble`](Self::assemble); the code cannot be written to the system's temporary folder.
+    /// As [`assemble`](Self::assemble); the code cannot be written to the temporary folder.
     pub fn cubin(&self, ptx: &str, arch: Arch) -> Result<Vec<u8>, PtxasError> {
         let file = files::beside(&env::temp_dir().join("moye-cubin"));
         let code = self.run(ptx, arch, &[], &file).and_then(|_| {

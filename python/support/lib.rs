@@ -1,8 +1,8 @@
 //! Python functions of operations that are declared with [`moye::operation`].
 //!
-//! [`module!`] makes an extension module of declarations: a function for each. Two Python files that
-//! the package `moye` has too name the arguments, find out which library an array is of and make
-//! results of the same kind; this crate checks and computes. `operand`, `array` and `dlpack`
+//! [`module!`] makes an extension module of declarations: a function for each. Two Python files,
+//! which the package `moye` has too, name the arguments, find out which library an array is of and
+//! make results of the same kind; this crate checks and computes. `operand`, `array` and `dlpack`
 //! exchange arrays, `arguments` takes the other values; `device`, `tensor` and `work` compute with
 //! them.
 

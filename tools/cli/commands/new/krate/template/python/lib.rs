@@ -28,8 +28,8 @@ mod host {
 
     static KERNELS: Ptx = moye::include_ptx!("new_kernels");
 
-    /// What the operation is: signature, documentation and checks of the function in Python, and its
-    /// test, come from it.
+    /// What the operation is: signature, documentation and checks of the function in Python, and
+    /// its test, come from it.
     pub static SILU: Declaration = Declaration {
         name: "silu",
         summary: "x times its sigmoid",
