@@ -105,9 +105,9 @@ fn is_on(feature: &str) -> bool {
     env::var_os(format!("CARGO_FEATURE_{}", feature.to_uppercase().replace('-', "_"))).is_some()
 }
 
-/// The features of a crate of operations to compile: the ones that are on in the package whose build
-/// script this is, or all outside of one, and `named` ones. A feature that another one enables is
-/// left out, so that the same operations are compiled once, whatever they were named by.
+/// The features of a crate of operations to compile: the ones that are on in the package whose
+/// build script this is, or all outside of one, and `named` ones. A feature that another one
+/// enables is left out, so that the same operations are compiled once, whatever they were named by.
 pub fn features(of: &Features, named: &[String]) -> Vec<String> {
     let all = !environment::in_build_script();
     chosen(of, |feature| all || named.iter().any(|name| name == feature) || is_on(feature))
