@@ -115,10 +115,10 @@ fn extents(value: &Bound<'_, PyAny>) -> PyResult<(u32, u32, u32)> {
     if let Ok(x) = value.extract::<u32>() {
         return Ok((x, 1, 1));
     }
-    match value.extract::<Vec<u32>>()?.as_slice() {
-        &[x] => Ok((x, 1, 1)),
-        &[x, y] => Ok((x, y, 1)),
-        &[x, y, z] => Ok((x, y, z)),
+    match *value.extract::<Vec<u32>>()?.as_slice() {
+        [x] => Ok((x, 1, 1)),
+        [x, y] => Ok((x, y, 1)),
+        [x, y, z] => Ok((x, y, z)),
         _ => Err(error::value("it has another length")),
     }
 }
