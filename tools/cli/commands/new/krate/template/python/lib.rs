@@ -11,7 +11,7 @@ use moye_device::prelude::*;
 /// `x` and `out` have the elements of `modes`; `out` is `x`, or shares no element with it.
 #[kernel(threads = MAP_THREADS)]
 pub unsafe fn silu(x: Global<f32>, out: GlobalMut<f32>, modes: MapModes<1>) {
-    map((x,), out, &modes, |[x]: [f32; 1]| math::silu(x));
+    map((x,), out, &modes, |[x]: [f32; 1]| math::fast::silu(x));
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
