@@ -60,6 +60,7 @@ mod module;
 #[cfg(feature = "movement")]
 mod movement;
 pub mod operation;
+mod peer;
 mod stream;
 mod tensor_map;
 #[cfg(feature = "tune")]
@@ -80,6 +81,7 @@ pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
+pub use peer::Shared;
 #[cfg(feature = "movement")]
 pub use movement::{copy, copy_on, transpose, transpose_on};
 pub use moye_device::half;

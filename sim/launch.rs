@@ -330,7 +330,7 @@ impl<'a> Launch<'a> {
         let grid = Grid {
             launch: self,
             entry,
-            traces: (races.clone(), concurrent),
+            traces: (races.clone(), concurrent.clone()),
             memory,
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
@@ -351,6 +351,9 @@ impl<'a> Launch<'a> {
                 scope.spawn(|_| grid.work());
             }
         });
+        if let Some(concurrent) = &concurrent {
+            lock(&self.memory.streams).ended(stream, concurrent);
+        }
         if let Some(profiler) = &self.profiler {
             profiler.ended(self.kernel, self.grid, self.block, self.shared_bytes);
         }

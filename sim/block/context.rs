@@ -20,7 +20,7 @@ use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
 use crate::profile::BlockProfile;
 use crate::race::{BlockClock, GlobalRaces, Handover, SharedShadow, ThreadClock};
-use crate::stream::Concurrent;
+use crate::stream::{Clock, Concurrent};
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -91,6 +91,8 @@ pub(crate) struct Thread {
     pub(crate) clock: ThreadClock,
     /// The order that its fences have released and will acquire.
     pub(crate) handover: Handover,
+    /// The work of other streams that it knows to have ended, by their flags.
+    pub(crate) flags: RefCell<Clock>,
 }
 
 /// A fault before the launch adds the names of kernel and block.
@@ -255,6 +257,7 @@ impl BlockContext {
             seen_mbarrier: Cell::new(None),
             clock: ThreadClock::default(),
             handover: Handover::default(),
+            flags: RefCell::default(),
         };
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
@@ -345,6 +348,7 @@ impl BlockContext {
             thread.seen_mbarrier.set(None);
             thread.clock.clear();
             thread.handover.clear();
+            thread.flags.borrow_mut().clear();
             self.set_ready(linear as u32);
         }
         *self.fault.borrow_mut() = None;

@@ -54,7 +54,7 @@ pub use count::count_instruction;
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
 pub use fma::{fma_f32, fma_f64};
 pub use global::{
-    launch_dependents, load_global, load_global_read_only, store_global, wait_for_prior_launch,
+    launch_dependents, load_global, load_global_read_only, store_global, wait_flag, wait_for_prior_launch,
 };
 pub use index::{
     block_dim, block_idx, dynamic_shared_bytes, grid_dim, lane_id, shared_base, thread_idx, warp_id,

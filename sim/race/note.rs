@@ -302,7 +302,9 @@ impl BlockContext {
             .chain
             .beside(self.knows_prior(thread))
             .map(|(work, is_left)| (work, if is_left { RaceThreads::Chain } else { RaceThreads::Launches }));
-        let others = concurrent.others.iter().map(|work| (work, RaceThreads::Streams));
+        let known = self.threads[thread as usize].flags.borrow();
+        let others = concurrent.others.iter().filter(|work| !work.is_before(&known));
+        let others = others.map(|work| (work, RaceThreads::Streams));
         for (work, threads) in others.chain(prior) {
             let Some((address, other)) = work.find(noted.kind, address, bytes) else { continue };
             let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
