@@ -51,8 +51,8 @@ pub(crate) struct State {
     pub windows: Vec<Window>,
     /// Bytes of half a workspace.
     half: usize,
-    /// For each member the end of its last call.
-    pub last: Vec<Option<Event>>,
+    /// For each member the stream of its last call, 0 on a simulator, and the call's end.
+    pub last: Vec<Option<(usize, Event)>>,
     failed: Option<String>,
 }
 

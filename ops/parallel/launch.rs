@@ -2,9 +2,10 @@
 
 use crate::arrivals::Shards;
 use crate::kernel::{
-    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, Slots, Small, Square,
-    SummedKernels, Wide,
+    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, SentKernels, Small,
+    Square, SummedKernels, Wide,
 };
+use crate::slots::{Slots, slot_bytes};
 use crate::matmul::{ParallelElement, Rows};
 use moye::layout::{IntTuple, Layout};
 use moye::operation::Array;
@@ -20,7 +21,6 @@ pub(crate) struct Step {
     /// The number of the instance.
     instance: usize,
     tile: (u32, u32),
-    cluster: u32,
     threads: u32,
     /// The rate at full occupancy, relative to the best.
     rate: f64,
@@ -28,70 +28,75 @@ pub(crate) struct Step {
 }
 
 /// The tiles, in the order of the instances; few rows have the last one.
-const TILES: [Step; 4] = [
-    Step { instance: 0, tile: (128, 256), cluster: 2, threads: 384, rate: 1.0, multiprocessors: 0 },
-    Step { instance: 1, tile: (128, 256), cluster: 1, threads: 384, rate: 0.97, multiprocessors: 0 },
-    Step { instance: 2, tile: (128, 128), cluster: 1, threads: 384, rate: 0.8, multiprocessors: 0 },
-    Step { instance: 3, tile: (64, 64), cluster: 1, threads: 256, rate: 0.4, multiprocessors: 0 },
+const TILES: [Step; 3] = [
+    Step { instance: 0, tile: (128, 256), threads: 384, rate: 1.0, multiprocessors: 0 },
+    Step { instance: 1, tile: (128, 128), threads: 384, rate: 0.8, multiprocessors: 0 },
+    Step { instance: 2, tile: (64, 64), threads: 256, rate: 0.4, multiprocessors: 0 },
 ];
 
 impl Step {
     /// The fastest tile for results of `rows` x `columns`, with the tile of few rows if `few`.
     pub fn new(rows: u32, columns: u32, card: &Rates, few: bool) -> Self {
-        if few && rows <= 64 {
-            return Self { multiprocessors: card.multiprocessors, ..TILES[3] };
-        }
         let cost = |step: &Self| {
-            let (m, n) = (step.tile.0 * step.cluster, step.tile.1);
-            let clusters = rows.div_ceil(m) * columns.div_ceil(n);
-            let waves = clusters.div_ceil((card.multiprocessors / step.cluster).max(1));
-            f64::from(waves.max(1)) * f64::from(step.tile.0 * step.tile.1) / step.rate
+            let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
+            let waves = tiles.div_ceil(card.multiprocessors.max(1)).max(1);
+            f64::from(waves * step.tile.0 * step.tile.1) / step.rate
         };
-        let best = TILES[..3].iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let tiles = if few && rows <= 64 { &TILES[2..] } else { &TILES[..2] };
+        let best = tiles.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
         Self { multiprocessors: card.multiprocessors, ..*best.expect("there are tiles") }
     }
 
     fn map_a<T: ParallelElement>(self) -> &'static TmaTile {
         match self.instance {
-            0 | 1 => const { &CopyA::<T, Wide>::TILE },
-            2 => const { &CopyA::<T, Square>::TILE },
+            0 => const { &CopyA::<T, Wide>::TILE },
+            1 => const { &CopyA::<T, Square>::TILE },
             _ => const { &CopyA::<T, Small>::TILE },
         }
     }
 
     fn map_b<T: ParallelElement>(self) -> &'static TmaTile {
         match self.instance {
-            0 => const { &CopyB::<T, Wide, 2>::TILE },
-            1 => const { &CopyB::<T, Wide, 1>::TILE },
-            2 => const { &CopyB::<T, Square, 1>::TILE },
-            _ => const { &CopyB::<T, Small, 1>::TILE },
+            0 => const { &CopyB::<T, Wide>::TILE },
+            1 => const { &CopyB::<T, Square>::TILE },
+            _ => const { &CopyB::<T, Small>::TILE },
         }
     }
 
-    /// The grid for this many tiles of clusters.
-    fn grid(self, tiles: u32) -> Grid {
-        let clusters = (self.multiprocessors / self.cluster).clamp(1, tiles.max(1));
-        Grid::new(clusters * self.cluster, self.threads).clusters(self.cluster).dependent()
+    /// Tiles along M and N.
+    fn tiles(self, rows: u32, columns: u32) -> (u32, u32) {
+        (rows.div_ceil(self.tile.0), columns.div_ceil(self.tile.1))
     }
 
-    /// Tiles of a cluster below each other.
-    fn below(self, rows: u32) -> u32 {
-        rows.div_ceil(self.tile.0 * self.cluster)
+    /// Bytes of a slot with the tiles of these results.
+    pub fn slot(self, rows: u32, columns: u32) -> usize {
+        let (m, n) = self.tiles(rows, columns);
+        m as usize * n as usize * slot_bytes(self.tile.0, self.tile.1) as usize
+    }
+
+    /// The grid for this many tiles.
+    fn grid(self, tiles: u32) -> Grid {
+        Grid::new(self.multiprocessors.clamp(1, tiles.max(1)), self.threads).dependent()
     }
 
     /// Rows of tiles in a band.
     fn band(self) -> u32 {
-        2048 / (self.tile.0 * self.cluster)
+        2048 / self.tile.0
     }
 
-    /// The kernel that gathers, by its name.
+    /// The kernel that gathers.
     pub fn gathered<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
         &<T as GatheredKernels>::KERNELS[self.instance]
     }
 
-    /// The kernel of partial results.
+    /// The kernel of partial results for all ranks.
     pub fn partial<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
         &<T as PartialKernels>::KERNELS[self.instance]
+    }
+
+    /// The kernel of partial results for another rank.
+    pub fn sent<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
+        &<T as SentKernels>::KERNELS[self.instance]
     }
 
     /// The kernel that adds those of others.
@@ -158,8 +163,9 @@ pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
     let (c, target) = target::<T>(stream, c)?;
     let rows = Groups { ends: Global::from_address(ends), count, rows: m, apart: 0 };
     let shards = Shards { rows, flags: Global::from_address(flags), apart, epoch, rank };
-    // Each shard may have a tile more.
-    let grid = step.grid((step.below(m) + count) * n.div_ceil(step.tile.1));
+    // Each shard may have a row of tiles more.
+    let (tiles_m, tiles_n) = step.tiles(m, n);
+    let grid = step.grid((tiles_m + count) * tiles_n);
     let kernel = &<T as GatheredKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands; the caller's contract.
@@ -185,24 +191,52 @@ pub(crate) unsafe fn launch_partial<T: ParallelElement>(
     let a = map::<T>(stream, step.map_a::<T>(), a)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
     let c = map::<T>(stream, &StoreC::<T>::TILE, c)?;
-    let grid = step.grid(step.below(m) * n.div_ceil(step.tile.1));
+    let (tiles_m, tiles_n) = step.tiles(m, n);
+    let grid = step.grid(tiles_m * tiles_n);
     let kernel = &<T as PartialKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands and of the results.
     unsafe { module.launch_on(stream, kernel, grid, (&a, &b, &c, m, n, k, step.band())) }
 }
 
-/// Multiplies, and adds `count` partial results at `data`.
+/// Multiplies, with the results in another rank's slot.
 ///
 /// # Safety
-/// The operands are in memory of the stream's device, and the partial results are complete.
+/// The operands are in memory of the stream's device, which reaches the slot.
+pub(crate) unsafe fn launch_sent<T: ParallelElement>(
+    stream: &Stream,
+    a: Rows,
+    b: Rows,
+    slot: u64,
+) -> Result<()> {
+    let (m, n, k) = (a.rows, b.rows, b.columns);
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    let step = Step::new(m, n, &stream.device().rates(), false);
+    let a = map::<T>(stream, step.map_a::<T>(), a)?;
+    let b = map::<T>(stream, step.map_b::<T>(), b)?;
+    let (tiles_m, tiles_n) = step.tiles(m, n);
+    let grid = step.grid(tiles_m * tiles_n);
+    let kernel = &<T as SentKernels>::KERNELS[step.instance];
+    let module = stream.device().load(&crate::PTX)?;
+    // SAFETY: the maps are of the operands; the caller's contract.
+    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, slot, m, n, k, step.band())) }
+}
+
+/// Multiplies, and adds the `count` slots at `data`, those of all ranks but `rank`.
+///
+/// # Safety
+/// The operands are in memory of the stream's device. `flags` has the address of the first flag and
+/// the value with which each other rank's slot is complete.
 pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
     stream: &Stream,
     a: Rows,
     b: Rows,
     c: &Array,
     data: u64,
-    count: u32,
+    (count, rank): (u32, u32),
+    (flags, epoch): (u64, u32),
 ) -> Result<()> {
     let (m, n, k) = (a.rows, b.rows, b.columns);
     if m == 0 || n == 0 {
@@ -212,14 +246,13 @@ pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
     let a = map::<T>(stream, step.map_a::<T>(), a)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
     let (c, target) = target::<T>(stream, c)?;
-    let columns = n.next_multiple_of(8);
-    let apart = i64::from(m) * i64::from(columns);
-    let slots = Slots { first: Global::from_address(data), apart, count, rows: m, columns };
-    let grid = step.grid(step.below(m) * n.div_ceil(step.tile.1));
+    let (tiles_m, tiles_n) = step.tiles(m, n);
+    let slots = Slots { first: data, apart: step.slot(m, n) as u64, flags, count, epoch, rank, tiles_n };
+    let grid = step.grid(tiles_m * tiles_n);
     let kernel = &<T as ReducedKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands; the caller's contract.
-    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, n, k, step.band())) }
+    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, m, n, k, step.band())) }
 }
 
 /// Sums the partial results of all ranks.

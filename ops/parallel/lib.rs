@@ -4,7 +4,8 @@
 //! - [`ParallelMatmul`] multiplies by weights that are cut over the ranks: columns, whose
 //!   activations are gathered while it multiplies, or rows, whose partial results are reduced.
 //!
-//! `kernel.rs` has the kernels, `arrivals.rs` their tile order and the wait for a shard.
+//! `kernel.rs` has the kernels, `arrivals.rs` their tile order and the wait for a shard, `slots.rs`
+//! partial results in other ranks' memory.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
@@ -13,6 +14,8 @@
 pub mod arrivals;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod kernel;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod slots;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod exchange;

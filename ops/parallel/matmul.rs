@@ -2,8 +2,8 @@
 
 use crate::exchange::error;
 use crate::group::Group;
-use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SummedKernels};
-use crate::launch::{Step, launch_gathered, launch_partial, launch_reduced, launch_sum};
+use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SentKernels, SummedKernels};
+use crate::launch::{Step, launch_gathered, launch_partial, launch_reduced, launch_sent, launch_sum};
 use moye::operation::{Array, check_device};
 use moye::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
 use moye_device::atom::tma::TmaElement;
@@ -14,10 +14,13 @@ const NAME: &str = "parallel product";
 
 /// An element type of parallel products: f16 and bf16.
 pub trait ParallelElement:
-    Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
+    Half + TmaElement + GatheredKernels + PartialKernels + SentKernels + ReducedKernels + SummedKernels
 {
 }
-impl<T: Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels> ParallelElement for T {}
+impl<T> ParallelElement for T where
+    T: Half + TmaElement + GatheredKernels + PartialKernels + SentKernels + ReducedKernels + SummedKernels
+{
+}
 
 /// What is exchanged beside a product `c = a b^T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,11 +104,12 @@ impl<'g> ParallelMatmulBuilder<'g> {
             let said = String::from_utf8_lossy(&all[other]);
             return Err(error(format!("rank {} builds {own}, and rank {other} {said}; all ranks build the same products in the same order", group.members[0].rank)));
         }
-        let row = n.next_multiple_of(8);
-        let bytes = 2 * match form {
-            Form::AllGather => world * apart(&shards) * k,
-            Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
-            Form::AllReduce => m * row,
+        let card = group.members[0].device.rates();
+        let slot = |&rows: &usize| Step::new(rows as u32, n as u32, &card, false).slot(rows as u32, n as u32);
+        let bytes = match form {
+            Form::AllGather => 2 * world * apart(&shards) * k,
+            Form::ReduceScatter => shards.iter().map(slot).max().unwrap_or(0) * (world - 1),
+            Form::AllReduce => 2 * m * n.next_multiple_of(8),
         };
         group.reserve(&mut state, bytes)?;
         let mut ends = Vec::new();
@@ -282,8 +286,8 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         let (kernels, sends) = match self.form {
             Form::AllGather => (vec![self.step(m, false).gathered::<T>().name()], 2 * m * k / world * (world - 1)),
             Form::ReduceScatter => {
-                let [partial, reduced] = [true, false].map(|few| self.step(m / world, few));
-                (vec![partial.partial::<T>().name(), reduced.reduced::<T>().name()], 2 * m * row / world * (world - 1))
+                let step = self.step(m / world, false);
+                (vec![step.sent::<T>().name(), step.reduced::<T>().name()], 2 * m * row / world * (world - 1))
             }
             Form::AllReduce => {
                 (vec![self.step(m, true).partial::<T>().name(), <T as SummedKernels>::KERNELS[0].name()], 2 * m * row * (world - 1))
@@ -308,7 +312,7 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
                     match self.form {
                         Form::AllGather => drop(module.attributes(step.gathered::<T>())?),
                         Form::ReduceScatter => {
-                            module.attributes(few.partial::<T>())?;
+                            module.attributes(step.sent::<T>())?;
                             module.attributes(step.reduced::<T>())?;
                         }
                         Form::AllReduce => {
@@ -357,8 +361,12 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         state.epoch = state.epoch.wrapping_add(1);
         let (epoch, half) = (state.epoch, group.reserve(&mut state, 0)?);
         for (at, call) in calls.iter().enumerate() {
-            if let Some(last) = &state.last[at] {
-                call.stream.wait(last)?;
+            // A stream orders its own work.
+            match &state.last[at] {
+                Some((handle, last)) if *handle == 0 || *handle != call.stream.raw_handle()?.addr() => {
+                    call.stream.wait(last)?;
+                }
+                _ => {}
             }
         }
         let call = Call { product: self, state: &state, epoch, half };
@@ -381,9 +389,13 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
             }
         }
         for (at, call) in calls.iter().enumerate() {
+            let handle = call.stream.raw_handle()?.addr();
             match &mut state.last[at] {
-                Some(event) => event.record_again(call.stream)?,
-                none => *none = Some(call.stream.record()?),
+                Some((of, event)) => {
+                    event.record_again(call.stream)?;
+                    *of = handle;
+                }
+                none => *none = Some((handle, call.stream.record()?)),
             }
         }
         Ok(())
@@ -438,10 +450,11 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         let Self { product, state, epoch, half } = *self;
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [m, n, k] = product.extents;
-        let (rank, row) = (member.rank, u64::from(n.next_multiple_of(8)));
+        let rank = member.rank;
         // SAFETY: the workspaces have the bytes, and their flags a word for each rank.
         unsafe {
             match product.form {
+                Form::AllGather if world == 1 => {}
                 Form::AllGather => {
                     member.side.wait(&call.stream.record()?)?;
                     for distance in 1..world {
@@ -460,9 +473,17 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                         let a = call.a.part(self.first_row(to), rows);
                         // Its slots are those of the ranks after it.
                         let slot = (world - 1 - distance) as u64;
-                        let place = window.data(to, epoch, half) + 2 * slot * u64::from(rows) * row;
-                        launch_partial::<T>(call.stream, a, call.b, place)?;
+                        let apart = product.step(rows.into(), false).slot(rows, n) as u64;
+                        let place = window.data(to, epoch, half) + slot * apart;
+                        launch_sent::<T>(call.stream, a, call.b, place)?;
                     }
+                    // On the other stream, so that the next kernel follows at once.
+                    member.side.wait(&call.stream.record()?)?;
+                    for distance in 1..world {
+                        let to = (rank + distance) % world;
+                        member.side.raise(window.flag(to, rank), epoch)?;
+                    }
+                    return Ok(None);
                 }
                 Form::AllReduce => {
                     debug_assert_eq!(m, call.a.rows);
@@ -489,8 +510,13 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         // SAFETY: as in `first`.
         unsafe {
             for from in (0..world).filter(|&from| from != rank) {
-                // The kernel waits for shards itself.
-                if product.form != Form::AllGather || product.shards[from] == 0 || n == 0 {
+                // Kernels wait themselves where they use what comes.
+                let waits = match product.form {
+                    Form::AllGather => product.shards[from] > 0,
+                    Form::ReduceScatter => product.shards[rank] > 0,
+                    Form::AllReduce => false,
+                };
+                if !waits || n == 0 {
                     call.stream.wait_flag(window.flag(rank, from), epoch)?;
                 }
             }
@@ -503,7 +529,8 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                 }
                 Form::ReduceScatter => {
                     let a = call.a.part(self.first_row(rank), product.shards[rank]);
-                    launch_reduced::<T>(call.stream, a, call.b, &call.c, data, world as u32 - 1)
+                    let flags = (window.flag(rank, 0), epoch);
+                    launch_reduced::<T>(call.stream, a, call.b, &call.c, data, (world as u32 - 1, rank as u32), flags)
                 }
                 Form::AllReduce => {
                     let parts: Vec<_> = (0..world).map(|rank| window.data(rank, epoch, half)).collect();

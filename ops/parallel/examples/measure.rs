@@ -1,29 +1,35 @@
 //! Measures parallel products on all GPUs of this machine, or on as many as the first argument says:
-//! `cargo run --release -p moye-parallel --example measure [GPUS]`.
+//! `cargo run --release -p moye-parallel --example measure [GPUS [M]]`, with M products of that many
+//! rows alone.
 //!
-//! "alone" is the product of a rank without the exchange, by the same kernels.
+//! "alone" is the product of a rank without the exchange, by the same kernels. Each sample of ten
+//! calls is after a rest, so that the card's limit of power does not decide.
+//! `benches/peers/parallel.py` is PyTorch's side.
 
 use moye::half::bf16;
 use moye::{Buffer, Device, Matrix, MatrixMut, Result, Stream};
 use moye_parallel::{Form, Group, Operands, ParallelMatmul, ParallelMatmulBuilder};
+use std::time::Duration;
 
 /// M, N and K of the whole product.
 const LARGE: [[usize; 3]; 3] = [[4096, 8192, 8192], [8192, 8192, 8192], [16_384, 16_384, 16_384]];
 const FEW: [[usize; 3]; 2] = [[64, 8192, 8192], [1, 8192, 8192]];
 /// Calls of a sample, and samples.
 const CALLS: usize = 10;
-const SAMPLES: usize = 11;
+const SAMPLES: usize = 7;
+const REST: Duration = Duration::from_millis(200);
 
 fn main() -> Result<()> {
     let count = Device::gpu_count()?;
     let world = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(count);
+    let only: Option<usize> = std::env::args().nth(2).and_then(|text| text.parse().ok());
     let devices = (0..world).map(Device::gpu).collect::<Result<Vec<_>>>()?;
     let (group, single) = (Group::local(&devices)?, Group::local(&devices[..1])?);
     let ranks = devices.len();
     println!("form,m,n,k,ranks,alone us,us,TFLOP/s of a rank,kernels");
     for form in [Form::AllGather, Form::ReduceScatter, Form::AllReduce] {
         let shapes = if form == Form::AllReduce { &FEW[..] } else { &LARGE[..] };
-        for &[m, n, k] in shapes {
+        for &[m, n, k] in shapes.iter().filter(|shape| only.is_none_or(|m| m == shape[0])) {
             let own = if form == Form::AllGather { [m, n / ranks, k] } else { [m, n, k / ranks] };
             let alone = time(&single, &devices[..1], ParallelMatmul::all_gather(&single, own), Form::AllGather, own)?.0;
             let builder = match form {
@@ -79,6 +85,7 @@ fn time(
     group.wait(&all)?;
     let mut times = Vec::new();
     for _ in 0..SAMPLES {
+        std::thread::sleep(REST);
         let starts = streams.iter().map(Stream::record).collect::<Result<Vec<_>>>()?;
         (0..CALLS).try_for_each(|_| call())?;
         let ends = streams.iter().map(Stream::record).collect::<Result<Vec<_>>>()?;
