@@ -81,7 +81,6 @@ pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
 pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
-pub use peer::Shared;
 #[cfg(feature = "movement")]
 pub use movement::{copy, copy_on, transpose, transpose_on};
 pub use moye_device::half;
@@ -103,6 +102,7 @@ pub use moye_sim::{
     Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
     TensorSwizzle,
 };
+pub use peer::Shared;
 pub use stream::Stream;
 pub use tensor_map::{TensorMap, TensorMapOf};
 #[cfg(feature = "tune")]

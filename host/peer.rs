@@ -2,7 +2,7 @@
 //!
 //! A *peer* is a device whose memory another one reads and writes. A *flag* is a word in memory
 //! that a stream raises and that streams and kernels of any device wait for
-//! ([`wait_flag`](moye_device::arch::wait_flag)). Values count up, modulo 2^32, and are never reset.
+//! ([`wait_flag`](moye_device::arch::wait_flag)). Values count up, modulo 2^32, and are not reset.
 
 use crate::device::simulator::Simulator;
 use crate::device::{Backend, Device};
@@ -133,7 +133,7 @@ impl Device {
             Backend::Sim(_) => self.new_stream()?,
             Backend::Gpu(gpu) => Stream::for_capture(self, gpu)?,
         };
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller's word, which is accessed as a flag alone.
         unsafe { stream.write_flag(address, value)? };
         stream.synchronize()
     }
@@ -198,9 +198,7 @@ impl Stream {
         self.not_recorded("a copy")?;
         match &self.device().0 {
             _ if bytes == 0 => Ok(()),
-            Backend::Sim(simulator) => {
-                Ok(self.simulated(simulator).stream().copy(to, from, bytes)?)
-            }
+            Backend::Sim(simulator) => Ok(self.simulated(simulator).stream().copy(to, from, bytes)?),
             Backend::Gpu(gpu) => {
                 gpu.bind()?;
                 // SAFETY: the caller's contract; the stream is alive.
@@ -210,9 +208,9 @@ impl Stream {
         }
     }
 
-    /// Raises a flag in the order of this stream: whoever finds it raised sees what the work before
-    /// has written. It is refused in the capture of a graph, whose launches would all write the
-    /// same value.
+    /// Raises a flag in the order of this stream: streams and kernels that find it raised see what
+    /// the work before has written. It is refused in the capture of a graph, whose launches would
+    /// all write the same value.
     ///
     /// # Errors
     /// [`Error::Captured`], the simulator's fault, or an error of the driver.
@@ -222,7 +220,7 @@ impl Stream {
     /// accesses as a flag alone.
     pub unsafe fn raise(&self, address: u64, value: u32) -> Result<()> {
         self.not_recorded("a write of a flag")?;
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller's word, which is accessed as a flag alone.
         unsafe { self.write_flag(address, value) }
     }
 

@@ -87,7 +87,7 @@ pub(crate) struct Concurrent {
     pub(crate) chain: Arc<Chain>,
     /// Work of other streams.
     pub(crate) others: Vec<Work>,
-    /// By address, what whoever finds a flag raised knows.
+    /// By the address of a flag, what streams and threads know that find it raised.
     flags: BTreeMap<u64, Clock>,
     /// What threads of the launch have learned by flags.
     learned: Mutex<Clock>,

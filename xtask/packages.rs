@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages of the registry.
-const PACKAGES: [&str; 13] = [
+const PACKAGES: [&str; 14] = [
     "moye",
     "moye-bench",
     "moye-build",
@@ -21,6 +21,7 @@ const PACKAGES: [&str; 13] = [
     "moye-eval",
     "moye-kernels",
     "moye-macros",
+    "moye-parallel",
     "moye-products",
     "moye-rows",
     "moye-sim",

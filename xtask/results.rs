@@ -17,7 +17,7 @@ const HEADER: [&str; 11] =
 const MARKS: [&str; 2] = ["<!-- results: begin -->\n", "<!-- results: end -->\n"];
 
 /// Subjects of files, by the end of their names after the card; others have that end as subject.
-const SUBJECTS: [(&str, &str); 22] = [
+const SUBJECTS: [(&str, &str); 23] = [
     ("", "products, copies and transposes"),
     ("attention", "kernels of attention beside cuDNN and FlashAttention-2"),
     ("attention-e4m3", "kernels of attention of e4m3 beside cuDNN's"),
@@ -35,6 +35,7 @@ const SUBJECTS: [(&str, &str); 22] = [
     ("ladder", "the ladder"),
     ("mma-sync", "kernels by `mma.sync` and FMA beside their earlier forms"),
     ("one-wave", "kernels of one wave of tiles, as instances of the collective and before"),
+    ("parallel", "products over several GPUs beside PyTorch"),
     ("peers", "calls from Python beside PyTorch and Triton"),
     ("peers-profiled", "calls from Python under `ncu`"),
     ("products", "products with block scales and by group beside PyTorch"),

@@ -14,7 +14,7 @@ import torch.multiprocessing as mp
 
 LARGE = ((4096, 8192, 8192), (8192, 8192, 8192), (16384, 16384, 16384))
 FEW = ((64, 8192, 8192), (1, 8192, 8192))
-CALLS, SAMPLES, REST = 10, 7, 0.2
+CALLS, SAMPLES, REST = 10, 5, 0.1
 
 
 def bench(call):

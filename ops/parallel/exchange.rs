@@ -77,7 +77,9 @@ impl Rendezvous {
     pub(crate) fn meet(self, timeout: Duration) -> Result<Exchange> {
         let Self { rank, world, way } = self;
         if world == 0 || rank >= world {
-            return Err(error(format!("rank {rank} of {world}: ranks count from 0 to one below the number of them")));
+            return Err(error(format!(
+                "rank {rank} of {world}: ranks count from 0 to one below the number of them"
+            )));
         }
         let address = match way {
             Way::Threads(threads) => return Ok(Exchange::Threads { threads, rank, world, timeout }),
@@ -92,7 +94,12 @@ impl Rendezvous {
 pub(crate) enum Exchange {
     /// All ranks are this one caller's.
     Own,
-    Threads { threads: Arc<Threads>, rank: usize, world: usize, timeout: Duration },
+    Threads {
+        threads: Arc<Threads>,
+        rank: usize,
+        world: usize,
+        timeout: Duration,
+    },
     Sockets(Mutex<Sockets>),
 }
 
@@ -179,7 +186,8 @@ impl Sockets {
                 Where::Address(address) => address.as_str(),
                 Where::File(_) => "127.0.0.1:0",
             };
-            let listener = TcpListener::bind(address).map_err(|e| failed(&format!("rank 0 cannot listen at {address}"), e))?;
+            let listener = TcpListener::bind(address)
+                .map_err(|e| failed(&format!("rank 0 cannot listen at {address}"), e))?;
             if let Where::File(path) = at {
                 let address = listener.local_addr().map_err(|e| failed("the address", e))?.to_string();
                 let written = path.with_extension("part");
@@ -198,13 +206,16 @@ impl Sockets {
                         let other = u32::from_le_bytes(other) as usize;
                         match other.checked_sub(1).and_then(|at| come.get_mut(at)) {
                             Some(slot @ None) => *slot = Some(stream),
-                            _ => return Err(error(format!("a second rank {other} of {world} has come; each has its own number"))),
+                            _ => {
+                                return Err(error(format!(
+                                    "a second rank {other} of {world} has come; each has its own number"
+                                )));
+                            }
                         }
                     }
                     Err(_) if start.elapsed() < timeout => std::thread::sleep(Duration::from_millis(1)),
                     Err(_) => {
-                        let missing: Vec<_> =
-                            (1..world).filter(|&rank| come[rank - 1].is_none()).collect();
+                        let missing: Vec<_> = (1..world).filter(|&rank| come[rank - 1].is_none()).collect();
                         return Err(absent(&missing, timeout));
                     }
                 }
@@ -243,7 +254,7 @@ impl Sockets {
             while !rest.is_empty() {
                 messages.push(receive(&mut rest).map_err(|_| lost(0))?);
             }
-            // Of ranks that did not come rank 0 tells.
+            // Rank 0 says which ranks did not come.
             return match messages.pop() {
                 Some(said) if said.is_empty() => Ok(messages),
                 Some(said) => Err(error(String::from_utf8_lossy(&said).into_owned())),
@@ -259,7 +270,8 @@ impl Sockets {
             }
         }
         let failed = (!missing.is_empty()).then(|| absent(&missing, timeout));
-        let said = failed.as_ref().map(|error| error.to_string().replacen("parallel: ", "", 1)).unwrap_or_default();
+        let said =
+            failed.as_ref().map(|error| error.to_string().replacen("parallel: ", "", 1)).unwrap_or_default();
         let mut all = Vec::new();
         for message in messages.iter().map(Vec::as_slice).chain([said.as_bytes()]) {
             send(&mut all, message).map_err(|_| lost(0))?;

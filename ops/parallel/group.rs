@@ -28,8 +28,6 @@ pub struct Group {
     state: Mutex<State>,
     /// Why ranks do not reach each other's memory.
     pub(crate) apart: Option<String>,
-    #[cfg(feature = "nccl")]
-    pub(crate) nccl: Vec<crate::nccl::Communicator>,
 }
 
 /// A rank of this caller.
@@ -109,24 +107,19 @@ impl Group {
         Self::new(vec![(rank, device.clone())], world, exchange, timeout)
     }
 
-    fn new(devices: Vec<(usize, Device)>, world: usize, exchange: Exchange, timeout: Duration) -> Result<Self> {
+    fn new(
+        devices: Vec<(usize, Device)>,
+        world: usize,
+        exchange: Exchange,
+        timeout: Duration,
+    ) -> Result<Self> {
         if !(1..=MOST_RANKS).contains(&world) {
             return Err(error(format!("{world} ranks; a group has 1 to {MOST_RANKS}")));
         }
-        let member = |(rank, device): (usize, Device)| {
-            Ok(Member { rank, side: device.new_stream()?, device })
-        };
+        let member =
+            |(rank, device): (usize, Device)| Ok(Member { rank, side: device.new_stream()?, device });
         let members = devices.into_iter().map(member).collect::<Result<Vec<_>>>()?;
-        let mut group = Self {
-            world,
-            members,
-            exchange,
-            timeout,
-            state: Mutex::default(),
-            apart: None,
-            #[cfg(feature = "nccl")]
-            nccl: Vec::new(),
-        };
+        let mut group = Self { world, members, exchange, timeout, state: Mutex::default(), apart: None };
         // A first workspace shows whether the ranks reach each other's memory.
         let mut state = State::default();
         group.apart = group.map(&mut state, 256)?;
@@ -227,7 +220,10 @@ impl Group {
                     })
                 };
                 if reached.is_none() && apart.is_none() {
-                    apart = Some(format!("{:?} of rank {} does not reach that of rank {rank}", member.device, member.rank));
+                    apart = Some(format!(
+                        "{:?} of rank {} does not reach that of rank {rank}",
+                        member.device, member.rank
+                    ));
                 }
                 peers.push(reached.unwrap_or(0));
             }
@@ -276,7 +272,7 @@ impl Group {
                 let found = unsafe { member.device.read_flag(flag)? };
                 if found.wrapping_sub(state.epoch).cast_signed() < 0 {
                     late.push(from);
-                    // SAFETY: as above.
+                    // SAFETY: the flag is a word of the workspace.
                     unsafe { member.device.raise_now(flag, state.epoch)? };
                 }
             }
@@ -285,7 +281,10 @@ impl Group {
         late.dedup();
         let who = late.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
         let failed = match late[..] {
-            [] => format!("work did not end within {} s, though all ranks have come", self.timeout.as_secs_f64()),
+            [] => format!(
+                "work did not end within {} s, though all ranks have come",
+                self.timeout.as_secs_f64()
+            ),
             _ => format!(
                 "rank {who} did not come to call {} within {} s: it has ended, or makes other calls",
                 state.epoch,

@@ -3,8 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::arrivals::{Arrivals, ShardTiles, Shards};
-use crate::slots::{AddSlots, Fetching, Slots, ToSlot, value};
-use moye_device::arch::{Convert, Word as _, Word128, overlap_launches};
+use moye_device::arch::{Convert, Word as _, Word128, overlap_launches, prefetch_l2};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::prelude::*;
@@ -57,13 +56,6 @@ pub struct Wide;
 impl<T: Half> Tiling<T> for Wide {
     type SmemA = Smem<128, 4>;
     type SmemB = Smem<256, 4>;
-    type Mma = Pair<T::Wide>;
-}
-/// 128 x 256 with a stage less, so that a tile fits beside the stages.
-pub struct WideSent;
-impl<T: Half> Tiling<T> for WideSent {
-    type SmemA = Smem<128, 3>;
-    type SmemB = Smem<256, 3>;
     type Mma = Pair<T::Wide>;
 }
 /// 128 x 128.
@@ -137,11 +129,11 @@ pub unsafe fn gathered<T: Half, C: Tiling<T>, const STAGES: u32>(
     gemm_warp_specialised::<Loop<T, C, STAGES, Arrivals<_>>, _, _, _>((a, b), scheduler, (), sink);
 }
 
-/// `c = a b^T`, partial results for the sum of all ranks: a persistent grid.
+/// `c = a b^T`, partial results for another rank or for the sum of all: a persistent grid.
 ///
 /// # Safety
-/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], in memory of the device,
-/// of extents (M, K), (N, K) and (M, N). C overlaps no operand.
+/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], in memory that the
+/// device reaches, of extents (M, K), (N, K) and (M, N). C overlaps no operand.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
@@ -174,77 +166,119 @@ pub unsafe fn partial<T: Half, C: Tiling<T>, const STAGES: u32>(
     gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), sink);
 }
 
-/// `a b^T`, partial results for another rank, by a persistent grid.
-///
-/// # Safety
-/// The maps are of A and B, as for [`partial`]. The slot is memory that the device reaches, with
-/// room for all tiles, which nothing else accesses.
-#[kernel(
-    threads = Loop::<T, C, STAGES>::THREADS,
-    min_blocks = 1,
-    shared = StorageOf<Loop<T, C, STAGES>, ToSlot<T>>,
-    instances = (
-        sent_bf16_128x256<bf16, WideSent, 3>,
-        sent_bf16_128x128<bf16, Square, 6>,
-        sent_f16_128x256<f16, WideSent, 3>,
-        sent_f16_128x128<f16, Square, 6>
-    ),
-    table = SentKernels
-)]
-pub unsafe fn sent<T: Half, C: Tiling<T>, const STAGES: u32>(
-    a: TensorMap,
-    b: TensorMap,
-    slot: u64,
-    m: u32,
-    n: u32,
-    k: u32,
-    band: u32,
-) {
-    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
-    let (tiles, worker) = (Loop::<T, C, STAGES>::tiles((m, n, k), 1), Loop::<T, C, STAGES>::worker());
-    let scheduler = Persistent::new(tiles, worker, band);
-    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), ToSlot::<T>::new(slot, tiles.n));
+/// Partial results of other ranks, one matrix behind the other.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Slots<T: Element> {
+    /// The first.
+    pub first: Global<T>,
+    /// Elements from one to the next.
+    pub apart: i64,
+    /// How many.
+    pub count: u32,
+    /// Rows of each.
+    pub rows: u32,
+    /// Elements of a row in memory, a multiple of 8.
+    pub columns: u32,
+}
+
+/// Adds the [`Slots`] to the accumulators, in their order: the sum is the same in each run.
+#[derive(Clone, Copy, Debug)]
+pub struct AddSlots<T: Element>(pub Slots<T>);
+
+impl<M: Mainloop<Accumulator = f32>, T: Half> TileEpilogue<M> for AddSlots<T> {
+    type Loaded = ();
+
+    /// Has L2 fetch the tile.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(&self, tile: &WorkTile, team: &Team) {
+        let Slots { first, apart, count, rows, columns } = self.0;
+        let (row, column) = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+        for slot in 0..count {
+            let mut line = team.thread;
+            while line < const { M::TILE.0 * lines_of_row::<M>() } {
+                let (below, right) = (line / lines_of_row::<M>(), line % lines_of_row::<M>());
+                let (row, column) = (row + below, column + 64 * right);
+                if row < rows && column < columns {
+                    let at =
+                        i64::from(slot) * apart + i64::from(row) * i64::from(columns) + i64::from(column);
+                    prefetch_l2(first.offset(at).address());
+                }
+                line += team.threads;
+            }
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
+        let Slots { first, apart, count, rows, columns } = self.0;
+        let start = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+        let at = M::Mma::get_slice(team.thread).coordinates(tCrC, start); // (MMA, MMA_M, MMA_N)
+        for slot in 0..count {
+            let slot = first.offset(i64::from(slot) * apart);
+            // Accumulators are pairs of neighbours of a row.
+            for i in 0..Accumulators::<M>::SIZE / 2 {
+                let (row, column) = at.coordinate(2 * i);
+                let place = slot.offset(i64::from(row) * i64::from(columns) + i64::from(column));
+                // SAFETY: the slot has the pair: its rows are multiples of 8 elements.
+                let pair = unsafe { u32::load_global_if(row < rows && column < columns, place.address()) };
+                tCrC[2 * i] += value::<T>(pair);
+                tCrC[2 * i + 1] += value::<T>(pair >> 16);
+            }
+        }
+    }
+}
+
+/// Cache lines of a row of a tile.
+const fn lines_of_row<M: Mainloop>() -> u32 {
+    M::TILE.1 / 64
+}
+
+/// The element in the lower half of a word.
+#[inline(always)]
+fn value<T: Half>(word: u32) -> f32 {
+    Convert::<f32>::convert(T::from_bits(word as u16))
 }
 
 /// `c = a b^T` plus the partial results of other ranks, by a persistent grid.
 ///
 /// # Safety
 /// The maps are of A and B, as for [`partial`]. That of C is by [`StoreC`], and needed if
-/// `target.tensor` is set. `target` has M rows, which overlap no operand. The slots are readable,
-/// and nothing writes them after the flags are raised.
+/// `target.tensor` is set. `target` has `slots.rows` rows, which overlap no operand. The slots are
+/// readable, and nothing writes them meanwhile.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
     shared = StorageOf<Loop<T, C, STAGES>, BoxesToSpans<T, Groups>>,
     instances = (
-        reduced_bf16_128x256<bf16, Wide, 4, 256>,
-        reduced_bf16_128x128<bf16, Square, 6, 128>,
-        reduced_f16_128x256<f16, Wide, 4, 256>,
-        reduced_f16_128x128<f16, Square, 6, 128>
+        reduced_bf16_128x256<bf16, Wide, 4>,
+        reduced_bf16_128x128<bf16, Square, 6>,
+        reduced_f16_128x256<f16, Wide, 4>,
+        reduced_f16_128x128<f16, Square, 6>
     ),
     table = ReducedKernels
 )]
-pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32, const N: u32>(
+pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32>(
     a: TensorMap,
     b: TensorMap,
     c: TensorMap,
     target: Target<T>,
-    slots: Slots,
-    m: u32,
+    slots: Slots<T>,
     n: u32,
     k: u32,
     band: u32,
 ) where
     f32: CopyAs<T>,
 {
-    let a = Fetching::<_, N>::new(CopyA::<T, C>::tensor(&a), slots);
-    let operands = (a, CopyB::<T, C>::tensor(&b));
-    let (tiles, worker) = (Loop::<T, C, STAGES>::tiles((m, n, k), 1), Loop::<T, C, STAGES>::worker());
+    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
+    let worker = Loop::<T, C, STAGES>::worker();
+    let tiles = Loop::<T, C, STAGES>::tiles((slots.rows, n, k), 1);
     let scheduler = Persistent::new(tiles, worker, band);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
-    let sink = BoxesToSpans::new(c, m, target, Groups::one(m));
-    let epilogue = AddSlots::<T>::new(slots);
-    gemm_warp_specialised::<Loop<T, C, STAGES, Fetching<_, N>>, _, _, _>(operands, scheduler, epilogue, sink);
+    let sink = BoxesToSpans::new(c, slots.rows, target, Groups::one(slots.rows));
+    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, AddSlots(slots), sink);
 }
 
 /// The most ranks of a group.

@@ -2,10 +2,9 @@
 
 use crate::arrivals::Shards;
 use crate::kernel::{
-    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, SentKernels, Small,
-    Square, SummedKernels, Wide,
+    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, Slots, Small, Square,
+    SummedKernels, Wide,
 };
-use crate::slots::{Slots, slot_bytes};
 use crate::matmul::{ParallelElement, Rows};
 use moye::layout::{IntTuple, Layout};
 use moye::operation::Array;
@@ -63,19 +62,9 @@ impl Step {
         }
     }
 
-    /// Tiles along M and N.
-    fn tiles(self, rows: u32, columns: u32) -> (u32, u32) {
-        (rows.div_ceil(self.tile.0), columns.div_ceil(self.tile.1))
-    }
-
-    /// Bytes of a slot with the tiles of these results.
-    pub fn slot(self, rows: u32, columns: u32) -> usize {
-        let (m, n) = self.tiles(rows, columns);
-        m as usize * n as usize * slot_bytes(self.tile.0, self.tile.1) as usize
-    }
-
-    /// The grid for this many tiles.
-    fn grid(self, tiles: u32) -> Grid {
+    /// The grid for results of `rows` x `columns`, with this many more rows of tiles.
+    fn grid(self, rows: u32, columns: u32, more: u32) -> Grid {
+        let tiles = (rows.div_ceil(self.tile.0) + more) * columns.div_ceil(self.tile.1);
         Grid::new(self.multiprocessors.clamp(1, tiles.max(1)), self.threads).dependent()
     }
 
@@ -89,14 +78,9 @@ impl Step {
         &<T as GatheredKernels>::KERNELS[self.instance]
     }
 
-    /// The kernel of partial results for all ranks.
+    /// The kernel of partial results.
     pub fn partial<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
         &<T as PartialKernels>::KERNELS[self.instance]
-    }
-
-    /// The kernel of partial results for another rank.
-    pub fn sent<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
-        &<T as SentKernels>::KERNELS[self.instance]
     }
 
     /// The kernel that adds those of others.
@@ -139,7 +123,8 @@ fn target<T: ParallelElement>(stream: &Stream, c: &Array) -> Result<(Map, Target
 ///
 /// # Safety
 /// The operands are in memory of the stream's device. `shards` has the address of the shards' ends,
-/// their number, this rank and the rows from one to the next at `data`; `flags` the address of the first flag and the value of this call.
+/// their number, this rank and the rows from one to the next at `data`; `flags` the address of the
+/// first flag and the value of this call.
 pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
     stream: &Stream,
     a: Rows,
@@ -164,8 +149,7 @@ pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
     let rows = Groups { ends: Global::from_address(ends), count, rows: m, apart: 0 };
     let shards = Shards { rows, flags: Global::from_address(flags), apart, epoch, rank };
     // Each shard may have a row of tiles more.
-    let (tiles_m, tiles_n) = step.tiles(m, n);
-    let grid = step.grid((tiles_m + count) * tiles_n);
+    let grid = step.grid(m, n, count);
     let kernel = &<T as GatheredKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands; the caller's contract.
@@ -191,52 +175,24 @@ pub(crate) unsafe fn launch_partial<T: ParallelElement>(
     let a = map::<T>(stream, step.map_a::<T>(), a)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
     let c = map::<T>(stream, &StoreC::<T>::TILE, c)?;
-    let (tiles_m, tiles_n) = step.tiles(m, n);
-    let grid = step.grid(tiles_m * tiles_n);
+    let grid = step.grid(m, n, 0);
     let kernel = &<T as PartialKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands and of the results.
     unsafe { module.launch_on(stream, kernel, grid, (&a, &b, &c, m, n, k, step.band())) }
 }
 
-/// Multiplies, with the results in another rank's slot.
+/// Multiplies, and adds `count` partial results at `data`.
 ///
 /// # Safety
-/// The operands are in memory of the stream's device, which reaches the slot.
-pub(crate) unsafe fn launch_sent<T: ParallelElement>(
-    stream: &Stream,
-    a: Rows,
-    b: Rows,
-    slot: u64,
-) -> Result<()> {
-    let (m, n, k) = (a.rows, b.rows, b.columns);
-    if m == 0 || n == 0 {
-        return Ok(());
-    }
-    let step = Step::new(m, n, &stream.device().rates(), false);
-    let a = map::<T>(stream, step.map_a::<T>(), a)?;
-    let b = map::<T>(stream, step.map_b::<T>(), b)?;
-    let (tiles_m, tiles_n) = step.tiles(m, n);
-    let grid = step.grid(tiles_m * tiles_n);
-    let kernel = &<T as SentKernels>::KERNELS[step.instance];
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the maps are of the operands; the caller's contract.
-    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, slot, m, n, k, step.band())) }
-}
-
-/// Multiplies, and adds the `count` slots at `data`, those of all ranks but `rank`.
-///
-/// # Safety
-/// The operands are in memory of the stream's device. `flags` has the address of the first flag and
-/// the value with which each other rank's slot is complete.
+/// The operands are in memory of the stream's device, and the partial results are complete.
 pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
     stream: &Stream,
     a: Rows,
     b: Rows,
     c: &Array,
     data: u64,
-    (count, rank): (u32, u32),
-    (flags, epoch): (u64, u32),
+    count: u32,
 ) -> Result<()> {
     let (m, n, k) = (a.rows, b.rows, b.columns);
     if m == 0 || n == 0 {
@@ -246,13 +202,14 @@ pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
     let a = map::<T>(stream, step.map_a::<T>(), a)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
     let (c, target) = target::<T>(stream, c)?;
-    let (tiles_m, tiles_n) = step.tiles(m, n);
-    let slots = Slots { first: data, apart: step.slot(m, n) as u64, flags, count, epoch, rank, tiles_n };
-    let grid = step.grid(tiles_m * tiles_n);
+    let columns = n.next_multiple_of(8);
+    let apart = i64::from(m) * i64::from(columns);
+    let slots = Slots { first: Global::from_address(data), apart, count, rows: m, columns };
+    let grid = step.grid(m, n, 0);
     let kernel = &<T as ReducedKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands; the caller's contract.
-    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, m, n, k, step.band())) }
+    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, n, k, step.band())) }
 }
 
 /// Sums the partial results of all ranks.
@@ -272,8 +229,13 @@ pub(crate) unsafe fn launch_sum<T: ParallelElement>(stream: &Stream, parts: &[u6
     let blocks = (u64::from(m) * u64::from(columns / 8)).div_ceil(SUM_THREADS.into());
     let blocks = blocks.min(u64::from(8 * stream.device().rates().multiprocessors)) as u32;
     let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the caller's contract.
+    // SAFETY: the parts are readable on the device, and `c` is in its memory.
     unsafe {
-        module.launch_on(stream, &<T as SummedKernels>::KERNELS[0], Grid::new(blocks, SUM_THREADS), (parts, target))
+        module.launch_on(
+            stream,
+            &<T as SummedKernels>::KERNELS[0],
+            Grid::new(blocks, SUM_THREADS),
+            (parts, target),
+        )
     }
 }

@@ -4,8 +4,7 @@
 //! - [`ParallelMatmul`] multiplies by weights that are cut over the ranks: columns, whose
 //!   activations are gathered while it multiplies, or rows, whose partial results are reduced.
 //!
-//! `kernel.rs` has the kernels, `arrivals.rs` their tile order and the wait for a shard, `slots.rs`
-//! partial results in other ranks' memory.
+//! `kernel.rs` has the kernels, `arrivals.rs` their tile order and the wait for a shard.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
@@ -14,8 +13,6 @@
 pub mod arrivals;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod kernel;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
-pub mod slots;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod exchange;
@@ -25,8 +22,6 @@ mod group;
 mod launch;
 #[cfg(not(target_arch = "nvptx64"))]
 mod matmul;
-#[cfg(all(not(target_arch = "nvptx64"), feature = "nccl"))]
-pub mod nccl;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use exchange::Rendezvous;

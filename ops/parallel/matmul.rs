@@ -2,8 +2,8 @@
 
 use crate::exchange::error;
 use crate::group::Group;
-use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SentKernels, SummedKernels};
-use crate::launch::{Step, launch_gathered, launch_partial, launch_reduced, launch_sent, launch_sum};
+use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SummedKernels};
+use crate::launch::{Step, launch_gathered, launch_partial, launch_reduced, launch_sum};
 use moye::operation::{Array, check_device};
 use moye::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
 use moye_device::atom::tma::TmaElement;
@@ -14,11 +14,11 @@ const NAME: &str = "parallel product";
 
 /// An element type of parallel products: f16 and bf16.
 pub trait ParallelElement:
-    Half + TmaElement + GatheredKernels + PartialKernels + SentKernels + ReducedKernels + SummedKernels
+    Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
 {
 }
 impl<T> ParallelElement for T where
-    T: Half + TmaElement + GatheredKernels + PartialKernels + SentKernels + ReducedKernels + SummedKernels
+    T: Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
 {
 }
 
@@ -68,9 +68,8 @@ impl<'g> ParallelMatmulBuilder<'g> {
     pub fn build<T: ParallelElement>(self) -> Result<ParallelMatmul<'g, T>> {
         let Self { group, form, extents: [m, n, k], shards } = self;
         let world = group.world;
-        let shards = shards.unwrap_or_else(|| {
-            (0..world).map(|rank| m / world + usize::from(rank < m % world)).collect()
-        });
+        let shards = shards
+            .unwrap_or_else(|| (0..world).map(|rank| m / world + usize::from(rank < m % world)).collect());
         if shards.len() != world || shards.iter().sum::<usize>() != m {
             let detail = format!("shards of {shards:?} rows, and must be {world} with {m} rows in all");
             return Err(Error::ShapeMismatch { operation: NAME, detail });
@@ -80,16 +79,24 @@ impl<'g> ParallelMatmulBuilder<'g> {
             return Err(Error::ShapeMismatch { operation: NAME, detail });
         }
         if form == Form::AllGather && !k.is_multiple_of(8) {
-            let detail = format!("k is {k}, and rows that are gathered must be multiples of 16 bytes; pad k to {}", k.next_multiple_of(8));
+            let detail = format!(
+                "k is {k}, and rows that are gathered must be multiples of 16 bytes; pad k to {}",
+                k.next_multiple_of(8)
+            );
             return Err(Error::ShapeMismatch { operation: NAME, detail });
         }
         if let Some(reason) = &group.apart {
-            return Err(error(format!("{reason}; compute the product by `moye::Matmul`, and gather or reduce by NCCL (`nccl::Communicator`)")));
+            return Err(error(format!(
+                "{reason}; compute the product by `moye::Matmul`, and gather or reduce by NCCL"
+            )));
         }
         for member in &group.members {
             let arch = member.device.arch();
             if arch != moye::Arch::new(9, 0) {
-                return Err(error(format!("the kernels need TMA and wgmma (sm_90a: H100, H200), and rank {} is of {arch}; the simulator runs them", member.rank)));
+                return Err(error(format!(
+                    "the kernels need TMA and wgmma (sm_90a: H100, H200), and rank {} is of {arch}; the simulator runs them",
+                    member.rank
+                )));
             }
         }
         let mut state = group.state()?;
@@ -102,14 +109,16 @@ impl<'g> ParallelMatmulBuilder<'g> {
         let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()])?;
         if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
             let said = String::from_utf8_lossy(&all[other]);
-            return Err(error(format!("rank {} builds {own}, and rank {other} {said}; all ranks build the same products in the same order", group.members[0].rank)));
+            return Err(error(format!(
+                "rank {} builds {own}, and rank {other} {said}; all ranks build the same products in the same order",
+                group.members[0].rank
+            )));
         }
-        let card = group.members[0].device.rates();
-        let slot = |&rows: &usize| Step::new(rows as u32, n as u32, &card, false).slot(rows as u32, n as u32);
-        let bytes = match form {
-            Form::AllGather => 2 * world * apart(&shards) * k,
-            Form::ReduceScatter => shards.iter().map(slot).max().unwrap_or(0) * (world - 1),
-            Form::AllReduce => 2 * m * n.next_multiple_of(8),
+        let row = n.next_multiple_of(8);
+        let bytes = 2 * match form {
+            Form::AllGather => world * apart(&shards) * k,
+            Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
+            Form::AllReduce => m * row,
         };
         group.reserve(&mut state, bytes)?;
         let mut ends = Vec::new();
@@ -252,7 +261,9 @@ impl Rows {
                 operation: NAME,
                 detail: format!(
                     "{name} at {:#x} has strides {:?}; rows must be contiguous and begin at multiples of 16 bytes: copy it, with rows padded to {} elements",
-                    array.address, array.strides, shape[1].next_multiple_of(8)
+                    array.address,
+                    array.strides,
+                    shape[1].next_multiple_of(8)
                 ),
             });
         }
@@ -284,16 +295,27 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         let ([m, n, k], world) = (self.extents.map(u64::from), self.group.world as u64);
         let row = n.next_multiple_of(8);
         let (kernels, sends) = match self.form {
-            Form::AllGather => (vec![self.step(m, false).gathered::<T>().name()], 2 * m * k / world * (world - 1)),
+            Form::AllGather => {
+                (vec![self.step(m, false).gathered::<T>().name()], 2 * m * k / world * (world - 1))
+            }
             Form::ReduceScatter => {
-                let step = self.step(m / world, false);
-                (vec![step.sent::<T>().name(), step.reduced::<T>().name()], 2 * m * row / world * (world - 1))
+                let [partial, reduced] = [true, false].map(|few| self.step(m / world, few));
+                (
+                    vec![partial.partial::<T>().name(), reduced.reduced::<T>().name()],
+                    2 * m * row / world * (world - 1),
+                )
             }
-            Form::AllReduce => {
-                (vec![self.step(m, true).partial::<T>().name(), <T as SummedKernels>::KERNELS[0].name()], 2 * m * row * (world - 1))
-            }
+            Form::AllReduce => (
+                vec![self.step(m, true).partial::<T>().name(), <T as SummedKernels>::KERNELS[0].name()],
+                2 * m * row * (world - 1),
+            ),
         };
-        format!("{:?} of {m} x {n} x {k} on {}: {}, {sends} bytes sent", self.form, self.group.explain(), kernels.join(" and "))
+        format!(
+            "{:?} of {m} x {n} x {k} on {}: {}, {sends} bytes sent",
+            self.form,
+            self.group.explain(),
+            kernels.join(" and ")
+        )
     }
 
     /// The launch for this many rows, by the tile for few of them where there is one.
@@ -312,7 +334,7 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
                     match self.form {
                         Form::AllGather => drop(module.attributes(step.gathered::<T>())?),
                         Form::ReduceScatter => {
-                            module.attributes(step.sent::<T>())?;
+                            module.attributes(few.partial::<T>())?;
                             module.attributes(step.reduced::<T>())?;
                         }
                         Form::AllReduce => {
@@ -344,10 +366,17 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
     pub unsafe fn run(&self, calls: &mut [Operands<'_, T>]) -> Result<()> {
         let group = self.group;
         if calls.len() != group.members.len() {
-            let detail = format!("{} operands for the ranks {:?}; give those of each", calls.len(), group.ranks().collect::<Vec<_>>());
+            let detail = format!(
+                "{} operands for the ranks {:?}; give those of each",
+                calls.len(),
+                group.ranks().collect::<Vec<_>>()
+            );
             return Err(Error::ShapeMismatch { operation: NAME, detail });
         }
-        let calls = calls.iter_mut().zip(&group.members).map(|(call, member)| self.check(call, member.rank, &member.device));
+        let calls = calls
+            .iter_mut()
+            .zip(&group.members)
+            .map(|(call, member)| self.check(call, member.rank, &member.device));
         let calls = calls.collect::<Result<Vec<_>>>()?;
         let mut state = group.state()?;
         if !self.has_run.swap(true, Ordering::Relaxed) {
@@ -355,7 +384,10 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
             let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()])?;
             if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
                 let said = String::from_utf8_lossy(&all[other]);
-                return Err(error(format!("rank {} runs {own}, and rank {other} {said}; all ranks make the same calls", group.members[0].rank)));
+                return Err(error(format!(
+                    "rank {} runs {own}, and rank {other} {said}; all ranks make the same calls",
+                    group.members[0].rank
+                )));
             }
         }
         state.epoch = state.epoch.wrapping_add(1);
@@ -401,7 +433,12 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         Ok(())
     }
 
-    fn check<'c>(&self, call: &'c mut Operands<'_, T>, rank: usize, device: &moye::Device) -> Result<Checked<'c>> {
+    fn check<'c>(
+        &self,
+        call: &'c mut Operands<'_, T>,
+        rank: usize,
+        device: &moye::Device,
+    ) -> Result<Checked<'c>> {
         let [m, n, k] = self.extents;
         let shard = self.shards[rank];
         let (a, c) = match self.form {
@@ -415,7 +452,10 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         check_device(NAME, call.stream, 3, call.c.device())?;
         let rows = Rows::of("a", &call.a, a)?;
         if self.form == Form::AllGather && shard > 1 && rows.row != i64::from(k) {
-            let detail = format!("a has rows {} elements apart, and rows that are gathered must follow each other: {k}", rows.row);
+            let detail = format!(
+                "a has rows {} elements apart, and rows that are gathered must follow each other: {k}",
+                rows.row
+            );
             return Err(Error::Unsupported { operation: NAME, detail });
         }
         let b = Rows::of("b", &call.b, [n, k])?;
@@ -450,7 +490,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         let Self { product, state, epoch, half } = *self;
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [m, n, k] = product.extents;
-        let rank = member.rank;
+        let (rank, row) = (member.rank, u64::from(n.next_multiple_of(8)));
         // SAFETY: the workspaces have the bytes, and their flags a word for each rank.
         unsafe {
             match product.form {
@@ -460,7 +500,8 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     for distance in 1..world {
                         // The rank that multiplies this shard `distance` shards after its own.
                         let to = (rank + world - distance) % world;
-                        let place = window.data(to, epoch, half) + 2 * (rank as u64 * u64::from(self.product.apart)) * u64::from(k);
+                        let place = window.data(to, epoch, half)
+                            + 2 * (rank as u64 * u64::from(self.product.apart)) * u64::from(k);
                         member.side.copy(place, call.a.address, 2 * call.a.rows as usize * k as usize)?;
                         member.side.raise(window.flag(to, rank), epoch)?;
                     }
@@ -473,17 +514,9 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                         let a = call.a.part(self.first_row(to), rows);
                         // Its slots are those of the ranks after it.
                         let slot = (world - 1 - distance) as u64;
-                        let apart = product.step(rows.into(), false).slot(rows, n) as u64;
-                        let place = window.data(to, epoch, half) + slot * apart;
-                        launch_sent::<T>(call.stream, a, call.b, place)?;
+                        let place = window.data(to, epoch, half) + 2 * slot * u64::from(rows) * row;
+                        launch_partial::<T>(call.stream, a, call.b, place)?;
                     }
-                    // On the other stream, so that the next kernel follows at once.
-                    member.side.wait(&call.stream.record()?)?;
-                    for distance in 1..world {
-                        let to = (rank + distance) % world;
-                        member.side.raise(window.flag(to, rank), epoch)?;
-                    }
-                    return Ok(None);
                 }
                 Form::AllReduce => {
                     debug_assert_eq!(m, call.a.rows);
@@ -510,12 +543,8 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         // SAFETY: as in `first`.
         unsafe {
             for from in (0..world).filter(|&from| from != rank) {
-                // Kernels wait themselves where they use what comes.
-                let waits = match product.form {
-                    Form::AllGather => product.shards[from] > 0,
-                    Form::ReduceScatter => product.shards[rank] > 0,
-                    Form::AllReduce => false,
-                };
+                // The kernel waits for shards itself.
+                let waits = product.form == Form::AllGather && product.shards[from] > 0;
                 if !waits || n == 0 {
                     call.stream.wait_flag(window.flag(rank, from), epoch)?;
                 }
@@ -524,13 +553,13 @@ impl<T: ParallelElement> Call<'_, '_, T> {
             match product.form {
                 Form::AllGather => {
                     let flags = (window.flag(rank, 0), epoch);
-                    let shards = (product.tables[at].address(), world as u32, rank as u32, self.product.apart);
+                    let shards =
+                        (product.tables[at].address(), world as u32, rank as u32, self.product.apart);
                     launch_gathered::<T>(call.stream, call.a, call.b, &call.c, data, shards, flags)
                 }
                 Form::ReduceScatter => {
                     let a = call.a.part(self.first_row(rank), product.shards[rank]);
-                    let flags = (window.flag(rank, 0), epoch);
-                    launch_reduced::<T>(call.stream, a, call.b, &call.c, data, (world as u32 - 1, rank as u32), flags)
+                    launch_reduced::<T>(call.stream, a, call.b, &call.c, data, world as u32 - 1)
                 }
                 Form::AllReduce => {
                     let parts: Vec<_> = (0..world).map(|rank| window.data(rank, epoch, half)).collect();

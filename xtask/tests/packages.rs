@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages that are published, with a file that each must have.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 14] = [
     ("moye", "host/lib.rs"),
     ("moye-bench", "lib.rs"),
     ("moye-build", "lib.rs"),
@@ -14,6 +14,7 @@ const PACKAGES: [(&str, &str); 13] = [
     ("moye-eval", "lib.rs"),
     ("moye-kernels", "hopper/mod.rs"),
     ("moye-macros", "lib.rs"),
+    ("moye-parallel", "kernel.rs"),
     ("moye-products", "weights/kernel.rs"),
     ("moye-rows", "softmax/kernel.rs"),
     ("moye-sim", "lib.rs"),

@@ -1,6 +1,5 @@
-//! Measures parallel products on all GPUs of this machine, or on as many as the first argument says:
-//! `cargo run --release -p moye-parallel --example measure [GPUS [M]]`, with M products of that many
-//! rows alone.
+//! Measures parallel products on all GPUs of this machine, or on some of them and with one M:
+//! `cargo run --release -p moye-parallel --example measure [GPUS [M]]`.
 //!
 //! "alone" is the product of a rank without the exchange, by the same kernels. Each sample of ten
 //! calls is after a rest, so that the card's limit of power does not decide.
@@ -16,8 +15,8 @@ const LARGE: [[usize; 3]; 3] = [[4096, 8192, 8192], [8192, 8192, 8192], [16_384,
 const FEW: [[usize; 3]; 2] = [[64, 8192, 8192], [1, 8192, 8192]];
 /// Calls of a sample, and samples.
 const CALLS: usize = 10;
-const SAMPLES: usize = 7;
-const REST: Duration = Duration::from_millis(200);
+const SAMPLES: usize = 5;
+const REST: Duration = Duration::from_millis(100);
 
 fn main() -> Result<()> {
     let count = Device::gpu_count()?;
@@ -31,7 +30,9 @@ fn main() -> Result<()> {
         let shapes = if form == Form::AllReduce { &FEW[..] } else { &LARGE[..] };
         for &[m, n, k] in shapes.iter().filter(|shape| only.is_none_or(|m| m == shape[0])) {
             let own = if form == Form::AllGather { [m, n / ranks, k] } else { [m, n, k / ranks] };
-            let alone = time(&single, &devices[..1], ParallelMatmul::all_gather(&single, own), Form::AllGather, own)?.0;
+            let alone =
+                time(&single, &devices[..1], ParallelMatmul::all_gather(&single, own), Form::AllGather, own)?
+                    .0;
             let builder = match form {
                 Form::AllGather => ParallelMatmul::all_gather(&group, own),
                 Form::ReduceScatter => ParallelMatmul::reduce_scatter(&group, own),
@@ -61,7 +62,11 @@ fn time(
         Form::AllReduce => (m, m),
     };
     let matrices = |rows: usize, columns: usize| -> Result<Vec<Buffer<bf16>>> {
-        devices.iter().enumerate().map(|(rank, device)| device.upload(&random(rows * columns, rank as u64))).collect()
+        devices
+            .iter()
+            .enumerate()
+            .map(|(rank, device)| device.upload(&random(rows * columns, rank as u64)))
+            .collect()
     };
     let (a, b, mut c) = (matrices(rows_a, k)?, matrices(n, k)?, matrices(rows_c, n)?);
     let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<Stream>>>()?;
@@ -106,5 +111,9 @@ fn random(count: usize, seed: u64) -> Vec<bf16> {
         bf16::from_f64((state >> 40) as f64 / f64::from(1 << 23) - 1.0)
     };
     let block: Vec<_> = (0..1_000_003).map(|_| next()).collect();
-    block.iter().copied().cycle().take(count).collect()
+    let mut all = Vec::with_capacity(count);
+    while all.len() < count {
+        all.extend_from_slice(&block[..block.len().min(count - all.len())]);
+    }
+    all
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 fn devices(world: usize) -> Option<Vec<Device>> {
     if std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu")) {
         let count = Device::gpu_count().unwrap() as usize;
-        return (world <= count).then(|| (0..world).map(|index| Device::gpu(index as u32).unwrap()).collect());
+        return (world <= count)
+            .then(|| (0..world).map(|index| Device::gpu(index as u32).unwrap()).collect());
     }
     Some(Device::sim_peers(world))
 }
@@ -87,7 +88,12 @@ impl Case<'_> {
 
 /// Runs a product `times` times with other operands each time, and checks every result of the ranks
 /// of `group`, whose devices these are.
-fn check<T: ParallelElement<Bits = u16> + Scalar>(group: &Group, devices: &[Device], case: &Case<'_>, times: u64) {
+fn check<T: ParallelElement<Bits = u16> + Scalar>(
+    group: &Group,
+    devices: &[Device],
+    case: &Case<'_>,
+    times: u64,
+) {
     let ranks: Vec<_> = group.ranks().collect();
     let [_, n, k] = case.extents;
     let builder = match case.form {
@@ -99,12 +105,22 @@ fn check<T: ParallelElement<Bits = u16> + Scalar>(group: &Group, devices: &[Devi
     for seed in 0..times {
         let data = case.data::<T>(seed);
         let width = n + case.padding;
-        let on: Vec<_> = devices.iter().zip(&ranks).map(|(device, &rank)| (device.upload(&data[rank].a).unwrap(), device.upload(&data[rank].b).unwrap())).collect();
-        let mut results: Vec<_> = devices.iter().zip(&ranks).map(|(device, &rank)| {
-            let mut c = device.alloc_uninit::<T>(case.rows(rank)[1] * width).unwrap();
-            c.fill_bytes(0xA5).unwrap();
-            c
-        }).collect();
+        let on: Vec<_> = devices
+            .iter()
+            .zip(&ranks)
+            .map(|(device, &rank)| {
+                (device.upload(&data[rank].a).unwrap(), device.upload(&data[rank].b).unwrap())
+            })
+            .collect();
+        let mut results: Vec<_> = devices
+            .iter()
+            .zip(&ranks)
+            .map(|(device, &rank)| {
+                let mut c = device.alloc_uninit::<T>(case.rows(rank)[1] * width).unwrap();
+                c.fill_bytes(0xA5).unwrap();
+                c
+            })
+            .collect();
         let streams: Vec<Stream> = devices.iter().map(|device| device.new_stream().unwrap()).collect();
         let mut calls = Vec::new();
         for (at, c) in results.iter_mut().enumerate() {
@@ -128,11 +144,21 @@ fn check<T: ParallelElement<Bits = u16> + Scalar>(group: &Group, devices: &[Devi
                 norm += expected.powi(2);
             }
             let error = (difference / norm.max(1e-30)).sqrt();
-            let what = format!("{} {:?} {:?} shards {:?} rank {rank} call {seed}", <T as Element>::NAME, case.form, case.extents, case.shards);
+            let what = format!(
+                "{} {:?} {:?} shards {:?} rank {rank} call {seed}",
+                <T as Element>::NAME,
+                case.form,
+                case.extents,
+                case.shards
+            );
             assert!(error < 1e-2, "{what}: {error}");
             let poison = <T as Element>::from_bits(0xA5A5).to_f64();
             for (at, value) in c.iter().enumerate().filter(|(at, _)| at % width >= n) {
-                assert_eq!(value.to_f64().to_bits(), poison.to_bits(), "{what}: element {at} behind a row is written");
+                assert_eq!(
+                    value.to_f64().to_bits(),
+                    poison.to_bits(),
+                    "{what}: element {at} behind a row is written"
+                );
             }
         }
     }

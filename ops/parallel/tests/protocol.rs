@@ -79,20 +79,26 @@ fn both(act: impl Fn(&Group, usize) -> Result<()> + Sync) -> Vec<String> {
     let devices = Device::sim_peers(2);
     std::thread::scope(|scope| {
         let act = &act;
-        let ranks: Vec<_> = devices.iter().zip(Rendezvous::threads(2)).map(|(device, rendezvous)| {
-            scope.spawn(move || {
-                let rank = rendezvous.rank();
-                let group = Group::join(device, rendezvous, Duration::from_millis(500)).unwrap();
-                act(&group, rank).err().map_or(String::new(), |error| error.to_string())
+        let ranks: Vec<_> = devices
+            .iter()
+            .zip(Rendezvous::threads(2))
+            .map(|(device, rendezvous)| {
+                scope.spawn(move || {
+                    let rank = rendezvous.rank();
+                    let group = Group::join(device, rendezvous, Duration::from_millis(500)).unwrap();
+                    act(&group, rank).err().map_or(String::new(), |error| error.to_string())
+                })
             })
-        }).collect();
+            .collect();
         ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
     })
 }
 
 #[test]
 fn ranks_that_build_other_products_are_told_both() {
-    for error in both(|group, rank| ParallelMatmul::all_gather(group, [64, 8 + 8 * rank, 16]).build::<bf16>().map(drop)) {
+    for error in both(|group, rank| {
+        ParallelMatmul::all_gather(group, [64, 8 + 8 * rank, 16]).build::<bf16>().map(drop)
+    }) {
         assert!(error.contains("64 x 8 x 16") && error.contains("64 x 16 x 16"), "{error}");
         assert!(error.contains("all ranks build the same products in the same order"), "{error}");
     }
@@ -143,18 +149,27 @@ fn calls_that_are_not_the_products_are_refused_with_the_way_out() {
     assert!(error.contains("shards of [3, 4] rows, and must be 2 with 16 rows in all"), "{error}");
     let error = refused(ParallelMatmul::all_reduce(&group, [16, 8, 0]));
     assert!(error.contains("k is 1 at least"), "{error}");
-    assert!(Group::local(&[devices[0].clone(), devices[0].clone()]).unwrap_err().to_string().contains("given twice"));
+    assert!(
+        Group::local(&[devices[0].clone(), devices[0].clone()])
+            .unwrap_err()
+            .to_string()
+            .contains("given twice")
+    );
 
     let product = ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>().unwrap();
     let x: Vec<_> = devices.iter().map(|device| device.upload(&[bf16::ONE; 128]).unwrap()).collect();
     let mut y: Vec<_> = devices.iter().map(|device| device.alloc_uninit::<bf16>(32).unwrap()).collect();
     let streams: Vec<_> = devices.iter().map(Device::default_stream).collect();
-    let mut calls: Vec<_> = y.iter_mut().enumerate().map(|(rank, y)| Operands {
-        stream: &streams[rank],
-        a: Matrix::row_major(&x[rank], 4, 16).unwrap(),
-        b: Matrix::row_major(&x[rank], 8, 16).unwrap(),
-        c: MatrixMut::row_major(y, 4, 8).unwrap(),
-    }).collect();
+    let mut calls: Vec<_> = y
+        .iter_mut()
+        .enumerate()
+        .map(|(rank, y)| Operands {
+            stream: &streams[rank],
+            a: Matrix::row_major(&x[rank], 4, 16).unwrap(),
+            b: Matrix::row_major(&x[rank], 8, 16).unwrap(),
+            c: MatrixMut::row_major(y, 4, 8).unwrap(),
+        })
+        .collect();
     // SAFETY: no other stream uses the matrices.
     let error = unsafe { product.run(&mut calls[..1]) }.unwrap_err().to_string();
     assert!(error.contains("1 operands for the ranks [0, 1]"), "{error}");
