@@ -340,10 +340,10 @@ pub unsafe fn summed<T: Half>(parts: Parts, target: Target<T>) {
             loaded[rank] = Word128::load_global_if((rank as u32) < count, address);
         }
         let mut sums = [0.0f32; 8];
-        for rank in 0..MOST_RANKS {
+        for vector in &loaded {
             for i in 0..4 {
-                sums[2 * i] += value::<T>(loaded[rank].0[i]);
-                sums[2 * i + 1] += value::<T>(loaded[rank].0[i] >> 16);
+                sums[2 * i] += value::<T>(vector.0[i]);
+                sums[2 * i + 1] += value::<T>(vector.0[i] >> 16);
             }
         }
         let first = target.c.offset(i64::from(row) * target.row + i64::from(column) * target.column);
@@ -354,9 +354,9 @@ pub unsafe fn summed<T: Half>(parts: Parts, target: Target<T>) {
             }
             Word128::store_global_if(column < target.columns, first.address(), Word128(words));
         } else {
-            for i in 0..8 {
+            for (i, &sum) in sums.iter().enumerate() {
                 if column + (i as u32) < target.columns {
-                    let bits = T::pair(sums[i], 0.0) as u16;
+                    let bits = T::pair(sum, 0.0) as u16;
                     first.offset(i as i64 * target.column).write(0, T::from_bits(bits));
                 }
             }

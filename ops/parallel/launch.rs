@@ -1,16 +1,17 @@
 //! The choice of a kernel, and its launch.
 
 use crate::arrivals::Shards;
+use crate::call::Rows;
 use crate::kernel::{
     CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, Slots, Small, Square,
     SummedKernels, Wide,
 };
-use crate::matmul::{ParallelElement, Rows};
+use crate::matmul::ParallelElement;
 use moye::layout::{IntTuple, Layout};
 use moye::operation::Array;
 use moye::{Error, Global, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::TmaTile;
-use moye_device::collective::{Groups, StoreC, Target};
+use moye_device::collective::{StoreC, Target};
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::TensorMap as Map;
 
@@ -26,6 +27,9 @@ pub(crate) struct Step {
     multiprocessors: u32,
 }
 
+/// The names of tiles that a caller may choose, in the order of [`TILES`].
+pub(crate) const NAMES: [&str; 2] = ["128x256", "128x128"];
+
 /// The tiles, in the order of the instances; few rows have the last one.
 const TILES: [Step; 3] = [
     Step { instance: 0, tile: (128, 256), threads: 384, rate: 1.0, multiprocessors: 0 },
@@ -34,14 +38,19 @@ const TILES: [Step; 3] = [
 ];
 
 impl Step {
-    /// The fastest tile for results of `rows` x `columns`, with the tile of few rows if `few`.
-    pub fn new(rows: u32, columns: u32, card: &Rates, few: bool) -> Self {
+    /// The tile of this name, or the fastest one for results of `rows` x `columns`: with the tile of
+    /// few rows if `few`.
+    pub fn new(rows: u32, columns: u32, card: &Rates, few: bool, tile: Option<usize>) -> Self {
         let cost = |step: &Self| {
             let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
             let waves = tiles.div_ceil(card.multiprocessors.max(1)).max(1);
             f64::from(waves * step.tile.0 * step.tile.1) / step.rate
         };
-        let tiles = if few && rows <= 64 { &TILES[2..] } else { &TILES[..2] };
+        let tiles = match tile {
+            Some(tile) => &TILES[tile..=tile],
+            None if few && rows <= 64 => &TILES[2..],
+            None => &TILES[..2],
+        };
         let best = tiles.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
         Self { multiprocessors: card.multiprocessors, ..*best.expect("there are tiles") }
     }
@@ -122,34 +131,29 @@ fn target<T: ParallelElement>(stream: &Stream, c: &Array) -> Result<(Map, Target
 /// Multiplies the rows of all ranks: this rank's `a`, and those at `data`.
 ///
 /// # Safety
-/// The operands are in memory of the stream's device. `shards` has the address of the shards' ends,
-/// their number, this rank and the rows from one to the next at `data`; `flags` the address of the
-/// first flag and the value of this call.
+/// The operands are in memory of the stream's device, and the ends and flags of the shards.
 pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
+    step: Step,
     stream: &Stream,
     a: Rows,
     b: Rows,
     c: &Array,
     data: u64,
-    (ends, count, rank, apart): (u64, u32, u32, u32),
-    (flags, epoch): (u64, u32),
+    shards: Shards,
 ) -> Result<()> {
     let (m, n, k) = (c.shape[0] as u32, b.rows, b.columns);
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let step = Step::new(m, n, &stream.device().rates(), false);
-    let all = Rows { address: data, rows: count * apart, columns: k, row: k.into() };
+    let all = Rows { address: data, rows: shards.rows.count * shards.apart, columns: k, row: k.into() };
     // A rank without rows has no map of its own.
     let own = if a.rows > 0 { a } else { all };
     let own = map::<T>(stream, step.map_a::<T>(), own)?;
     let all = map::<T>(stream, step.map_a::<T>(), all)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
     let (c, target) = target::<T>(stream, c)?;
-    let rows = Groups { ends: Global::from_address(ends), count, rows: m, apart: 0 };
-    let shards = Shards { rows, flags: Global::from_address(flags), apart, epoch, rank };
     // Each shard may have a row of tiles more.
-    let grid = step.grid(m, n, count);
+    let grid = step.grid(m, n, shards.rows.count);
     let kernel = &<T as GatheredKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands; the caller's contract.
@@ -161,6 +165,7 @@ pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
 /// # Safety
 /// The operands are in memory of the stream's device, which reaches that of the results.
 pub(crate) unsafe fn launch_partial<T: ParallelElement>(
+    step: Step,
     stream: &Stream,
     a: Rows,
     b: Rows,
@@ -170,7 +175,6 @@ pub(crate) unsafe fn launch_partial<T: ParallelElement>(
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let step = Step::new(m, n, &stream.device().rates(), true);
     let c = Rows { address: place, rows: m, columns: n, row: n.next_multiple_of(8).into() };
     let a = map::<T>(stream, step.map_a::<T>(), a)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
@@ -187,6 +191,7 @@ pub(crate) unsafe fn launch_partial<T: ParallelElement>(
 /// # Safety
 /// The operands are in memory of the stream's device, and the partial results are complete.
 pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
+    step: Step,
     stream: &Stream,
     a: Rows,
     b: Rows,
@@ -198,7 +203,6 @@ pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
     if m == 0 || n == 0 {
         return Ok(());
     }
-    let step = Step::new(m, n, &stream.device().rates(), false);
     let a = map::<T>(stream, step.map_a::<T>(), a)?;
     let b = map::<T>(stream, step.map_b::<T>(), b)?;
     let (c, target) = target::<T>(stream, c)?;

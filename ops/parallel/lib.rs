@@ -15,6 +15,10 @@ pub mod arrivals;
 pub mod kernel;
 
 #[cfg(not(target_arch = "nvptx64"))]
+mod builder;
+#[cfg(not(target_arch = "nvptx64"))]
+mod call;
+#[cfg(not(target_arch = "nvptx64"))]
 mod exchange;
 #[cfg(not(target_arch = "nvptx64"))]
 mod group;
@@ -24,11 +28,13 @@ mod launch;
 mod matmul;
 
 #[cfg(not(target_arch = "nvptx64"))]
+pub use builder::ParallelMatmulBuilder;
+#[cfg(not(target_arch = "nvptx64"))]
 pub use exchange::Rendezvous;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use group::Group;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use matmul::{Form, Operands, ParallelElement, ParallelMatmul, ParallelMatmulBuilder};
+pub use matmul::{Form, Operands, ParallelElement, ParallelMatmul};
 
 /// The kernels.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]

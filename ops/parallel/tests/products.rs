@@ -1,9 +1,11 @@
 //! Products over several devices against float64: simulators, or GPUs with `MOYE_DEVICE=gpu`.
 
-use moye::half::bf16;
+use moye::half::{bf16, f16};
 use moye::{Device, Element, Matrix, MatrixMut, Stream};
 use moye_device::number::Scalar;
-use moye_parallel::{Form, Group, Operands, ParallelElement, ParallelMatmul, Rendezvous};
+use moye_parallel::{
+    Form, Group, Operands, ParallelElement, ParallelMatmul, ParallelMatmulBuilder, Rendezvous,
+};
 use std::time::Duration;
 
 /// Devices of a group, or none if there are too few GPUs.
@@ -34,6 +36,7 @@ struct Case<'a> {
     shards: &'a [usize],
     /// Elements between rows of C beyond its own.
     padding: usize,
+    tile: Option<&'static str>,
 }
 
 /// A rank's matrices.
@@ -101,7 +104,8 @@ fn check<T: ParallelElement<Bits = u16> + Scalar>(
         Form::ReduceScatter => ParallelMatmul::reduce_scatter(group, case.extents),
         Form::AllReduce => ParallelMatmul::all_reduce(group, case.extents),
     };
-    let product = builder.shards(case.shards).build::<T>().unwrap();
+    let builder = case.tile.into_iter().fold(builder.shards(case.shards), ParallelMatmulBuilder::tile);
+    let product = builder.build::<T>().unwrap();
     for seed in 0..times {
         let data = case.data::<T>(seed);
         let width = n + case.padding;
@@ -180,8 +184,24 @@ fn each_form_is_the_product_of_one_device_on_any_shards() {
         let Some(devices) = devices(shards.len()) else { continue };
         let group = Group::local(&devices).unwrap();
         for form in FORMS {
-            check::<bf16>(&group, &devices, &Case { form, extents, shards, padding }, 2);
+            check::<bf16>(&group, &devices, &Case { form, extents, shards, padding, tile: None }, 2);
         }
+    }
+}
+
+#[test]
+fn each_tile_and_element_type_computes_the_same() {
+    let Some(devices) = devices(2) else { return };
+    let group = Group::local(&devices).unwrap();
+    for form in FORMS {
+        for tile in ["128x256", "128x128"] {
+            let case =
+                Case { form, extents: [150, 264, 72], shards: &[140, 10], padding: 0, tile: Some(tile) };
+            check::<f16>(&group, &devices, &case, 1);
+        }
+        let case =
+            Case { form, extents: [131, 272, 40], shards: &[1, 130], padding: 1, tile: Some("128x256") };
+        check::<bf16>(&group, &devices, &case, 1);
     }
 }
 
@@ -201,7 +221,7 @@ fn threads_with_a_rank_each_meet_in_every_call_whatever_their_pace() {
                     for form in FORMS {
                         let pause = (call * 7919 + 31 * rank) % 5;
                         std::thread::sleep(Duration::from_millis(if call % 2 == rank { pause } else { 0 }));
-                        let case = Case { form, extents: [135, 72, 40], shards, padding: 0 };
+                        let case = Case { form, extents: [135, 72, 40], shards, padding: 0, tile: None };
                         check::<bf16>(&group, std::slice::from_ref(device), &case, 1);
                     }
                 }

@@ -147,6 +147,8 @@ fn calls_that_are_not_the_products_are_refused_with_the_way_out() {
     assert!(error.contains("k is 12") && error.contains("pad k to 16"), "{error}");
     let error = refused(ParallelMatmul::all_gather(&group, [16, 8, 16]).shards(&[3, 4]));
     assert!(error.contains("shards of [3, 4] rows, and must be 2 with 16 rows in all"), "{error}");
+    let error = refused(ParallelMatmul::all_gather(&group, [16, 8, 16]).tile("64x64"));
+    assert!(error.contains("there is no tile 64x64; give one of 128x256, 128x128"), "{error}");
     let error = refused(ParallelMatmul::all_reduce(&group, [16, 8, 0]));
     assert!(error.contains("k is 1 at least"), "{error}");
     assert!(
