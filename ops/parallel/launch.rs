@@ -38,7 +38,7 @@ const TILES: [Step; 3] = [
 ];
 
 impl Step {
-    /// The tile of this name, or the fastest one for results of `rows` x `columns`: with the tile of
+    /// The tile of this number, or the fastest one for results of `rows` x `columns`: with that of
     /// few rows if `few`.
     pub fn new(rows: u32, columns: u32, card: &Rates, few: bool, tile: Option<usize>) -> Self {
         let cost = |step: &Self| {
