@@ -80,7 +80,7 @@ impl Race {
     pub fn remedy(&self) -> &'static str {
         match self.threads {
             RaceThreads::Streams => {
-                return "streams are ordered by events only: record an event after the earlier work and let the other stream wait for it, or let the host wait between the two";
+                return "streams are ordered by events and flags only: record an event or raise a flag after the earlier work and let the other stream wait for it, or let the host wait between the two";
             }
             RaceThreads::Chain => {
                 return "the launches overlap, and a launch between them has not waited: `wait_for_prior_kernels` waits only for the previous launch, so call it in each kernel of the chain";
