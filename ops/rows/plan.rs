@@ -168,9 +168,10 @@ pub fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
 }
 
 impl Plan {
-    /// The grid for a number of rows.
+    /// The grid for a number of rows, of a kernel that waits for the launches before it.
     pub fn grid(&self, rows: u32) -> moye::Grid {
-        let grid = moye::Grid::new(rows.div_ceil(self.shape.rows) * self.cluster, self.shape.threads);
+        let blocks = rows.div_ceil(self.shape.rows) * self.cluster;
+        let grid = moye::Grid::new(blocks, self.shape.threads).dependent();
         if self.shape.cluster { grid.clusters(self.cluster) } else { grid }
     }
 }

@@ -79,7 +79,8 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
         let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
         // SAFETY: the caller's contract; the sizes were checked.
-        unsafe { on.launch(&<T as LinearKernels>::KERNELS[kernel], Grid::new(grid, 32 * WARPS), arguments) }
+        let grid = Grid::new(grid, 32 * WARPS).dependent();
+        unsafe { on.launch(&<T as LinearKernels>::KERNELS[kernel], grid, arguments) }
     }
 }
 
@@ -170,16 +171,37 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let [x, codes, factors, y] = [0, 1, 2, 4].map(|index| call.operand(index));
+    // SAFETY: the caller's contract.
+    unsafe { product(stream, call, false) }
+}
+
+/// Computes a product by weights that were packed before any work that may still run.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`]; no work that may still run writes codes
+/// and factors.
+pub unsafe fn run_early(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { product(stream, call, true) }
+}
+
+/// Computes a product; codes and factors are loaded while earlier work runs if `early`.
+///
+/// # Safety
+/// As for [`run`], and with `early` for [`run_early`].
+unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
+    let [x, codes, factors, y] = [0, 1, 2, 5].map(|index| call.operand(index));
     if x.elements() == 0 {
         return Ok(());
     }
     let (sizes, gated) = (sizes(call)?, call.options.bool("gated"));
+    let norm = call.operands[4].as_ref().map_or(0, |norm| norm.address);
+    let eps = (call.options.float("eps") as f32).to_bits();
     matrices(
         [Some(x), Some(y), call.operands[3].as_ref()],
         &mut |m, [x_at, y_at, residual], [of_x, of_y, rows]| {
             let addresses = [x_at, codes.address, factors.address, y_at];
-            let arguments = (addresses, [of_x, of_y], Finish { residual, rows, gated });
+            let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
             // SAFETY: the call's arrays are on the stream's device until the work is complete.
             unsafe {
                 of_halves!(LINEAR, x.dtype, T => operation::run::<Linear<T>>(stream, &Problem { m, sizes }, &arguments))

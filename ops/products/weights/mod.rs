@@ -56,7 +56,12 @@ mod host {
     };
 
     /// Products by quantised weights.
-    pub static LINEAR_QUANTIZED: Declaration = Declaration {
+    pub static LINEAR_QUANTIZED: Declaration = PRODUCT;
+
+    /// The same by [`PackedWeights`](super::PackedWeights), which are complete before any product.
+    pub(super) static LINEAR_PACKED: Declaration = Declaration { run: call::run_early, ..PRODUCT };
+
+    const PRODUCT: Declaration = Declaration {
         name: LINEAR,
         summary: "x times the transpose of quantised weights, code * scale + minimum by groups of a row",
         operands: &[
@@ -65,6 +70,9 @@ mod host {
             OF_CODES,
             OperandOf::new(Role::Optional, "residual", "added to the result, of its shape and type")
                 .of(HALVES),
+            OperandOf::new(Role::Optional, "norm", "(k), weights of an RMSNorm of each row of x before the product")
+                .of(HALVES)
+                .dense(),
             OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x; half of them if gated")
                 .of(HALVES),
         ],
@@ -76,6 +84,11 @@ mod host {
                 name: "gated",
                 about: "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
                 default: Value::Bool(false),
+            },
+            OptionOf {
+                name: "eps",
+                about: "what the norm adds to the mean of the squares",
+                default: Value::Float(1e-6),
             },
         ],
         results: sizes::product,

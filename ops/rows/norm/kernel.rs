@@ -3,6 +3,7 @@
 
 use crate::code::{encode, scale_of};
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// The strides of the arrays.
@@ -67,6 +68,7 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let gX = team.rows(x, (m, n), ld.x); // (BLK_M, BLK_N)

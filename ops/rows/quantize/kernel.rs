@@ -7,7 +7,7 @@ use crate::code::{encode, scale_of};
 use crate::place::{Place, read, values, write};
 use crate::tiles::Tiles;
 use moye_device::algorithm::*;
-use moye_device::arch::prmt;
+use moye_device::arch::{overlap_launches, prmt};
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -48,6 +48,7 @@ pub unsafe fn quantize_rows<T: Element + Convert<f32>, C: RowShape>(
     lds: RowStride,
     code: u32,
 ) {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let store = RowCopyWith::<u8, T, C>::get_slice(thread_idx().x);

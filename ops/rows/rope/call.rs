@@ -40,7 +40,7 @@ impl<T: RopeKernels> Elementwise<4> for Rope<T> {
         let blocks = (call.modes.count().div_ceil(MAP_THREADS), form.heads.div_ceil(form.heads_of_block));
         let arguments = (x, positions, cos, sin, out, call.modes, angles, form);
         // SAFETY: the caller's contract; the grid has all vectors and heads.
-        unsafe { on.launch(&T::KERNELS[0], Grid::new(blocks, MAP_THREADS), arguments) }
+        unsafe { on.launch(&T::KERNELS[0], Grid::new(blocks, MAP_THREADS).dependent(), arguments) }
     }
 }
 
