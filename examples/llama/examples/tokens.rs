@@ -3,15 +3,23 @@
 //! ```sh
 //! cargo run --release -p moye-llama --example tokens -- 8b q4_0 gpu
 //! ```
-//! With `plain` at the end kernels are launched without graphs, for a profiler.
+//! With `plain` at the end kernels are launched without graphs, for a profiler; with `kernels` each
+//! kind of kernel of a layer is measured in a graph of a hundred launches, which overlap as in a
+//! token.
 //!
 //! A line for each figure: shape, format, what, milliseconds, and the share of the device's
 //! bandwidth at which a token reads its weights, keys and values.
 
-use moye::Device;
+use half::f16;
+use moye::{Device, Matrix, MatrixMut, Stream};
+use moye_llama::attend::Attend;
+use moye_llama::config::{Config, Rotation};
 use moye_llama::engine::{Engine, Limits, Sampling};
 use moye_llama::gguf::Gguf;
+use moye_llama::layer::Batch;
 use moye_llama::model::Model;
+use moye_products::weights::{LinearQuantized, PackedWeights};
+use moye_rows::embedding::Embedding;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -39,9 +47,14 @@ fn string(out: &mut Vec<u8>, text: &str) {
 }
 
 /// Writes a file of random weights, the norms of ones.
-fn write(path: &Path, [layers, width, heads, kv_heads, head, inner, tokens]: [u32; 7], format: &str) -> std::io::Result<()> {
+fn write(
+    path: &Path,
+    [layers, width, heads, kv_heads, head, inner, tokens]: [u32; 7],
+    format: &str,
+) -> std::io::Result<()> {
     let &(_, number, elements, block) = FORMATS.iter().find(|of| of.0 == format).expect("f16, q4_0 or q4_1");
-    let mut tensors = vec![("token_embd.weight".to_owned(), tokens, width), ("output_norm.weight".to_owned(), 1, width)];
+    let mut tensors =
+        vec![("token_embd.weight".to_owned(), tokens, width), ("output_norm.weight".to_owned(), 1, width)];
     for layer in 0..layers {
         for (name, rows, columns) in [
             ("attn_norm", 1, width),
@@ -103,7 +116,7 @@ fn write(path: &Path, [layers, width, heads, kv_heads, head, inner, tokens]: [u3
         let sign = u16::from(format == "f16" && block[1] > 127) << 15;
         block[..2].copy_from_slice(&(scale | sign).to_le_bytes());
         if format == "q4_1" {
-            block[2..4].copy_from_slice(&half::f16::from_f32(-7.5 * half::f16::from_bits(scale).to_f32()).to_le_bytes());
+            block[2..4].copy_from_slice(&f16::from_f32(-7.5 * f16::from_bits(scale).to_f32()).to_le_bytes());
         }
     }
     let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
@@ -124,6 +137,90 @@ fn write(path: &Path, [layers, width, heads, kv_heads, head, inner, tokens]: [u3
     file.flush()
 }
 
+/// Prints the time of each kind of kernel of a layer in microseconds.
+fn kernels(
+    device: &Device,
+    [_, width, heads, kv_heads, head, inner, _]: [u32; 7],
+    format: &str,
+) -> moye::Result<()> {
+    let [width, heads, kv_heads, head, inner] = [width, heads, kv_heads, head, inner].map(|n| n as usize);
+    let (context, length) = (1024, CACHED + 1);
+    let (_, _, elements, block) = *FORMATS.iter().find(|of| of.0 == format).expect("a quantised format");
+    let time = |name: &str, work: &mut dyn FnMut(&Stream) -> moye::Result<()>| -> moye::Result<()> {
+        let graph = device.capture(|stream| (0..100).try_for_each(|_| work(stream)))?;
+        let (mut graph, stream) = (graph.instantiate()?, device.new_stream()?);
+        let mut times = Vec::new();
+        for _ in 0..7 {
+            let start = stream.record()?;
+            // SAFETY: the buffers are alive, and one stream uses them.
+            unsafe { graph.launch(&stream)? };
+            times.push(stream.record()?.elapsed_since(&start)?);
+        }
+        println!("{name},{:.2}", 10.0 * median(times));
+        Ok(())
+    };
+    let vector = |count: usize| device.upload(&vec![f16::from_f32(0.5); count]);
+    let (x, norm, mut y) = (vector(2 * inner)?, vector(width)?, vector(2 * inner)?);
+    for (name, rows, columns, normed, gated) in [
+        ("qkv", (heads + 2 * kv_heads) * head, width, true, false),
+        ("qkv without norm", (heads + 2 * kv_heads) * head, width, false, false),
+        ("output", width, heads * head, false, false),
+        ("gate and up", 2 * inner, width, true, true),
+        ("gate and up without norm", 2 * inner, width, false, true),
+        ("down", width, inner, false, false),
+    ] {
+        let blocks = device.upload(&vec![0x11u8; rows * columns / elements * block])?;
+        let packed =
+            PackedWeights::blocks(format, &Matrix::row_major(&blocks, rows, columns / elements * block)?)?;
+        time(name, &mut |stream| {
+            let x = Matrix::row_major(x.slice(..columns)?, 1, columns)?;
+            let mut product = LinearQuantized::new(x.clone(), &packed);
+            if normed {
+                product = product.rms_norm(Matrix::row_major(&norm, 1, columns)?, 1e-5);
+            }
+            let all = if gated { rows / 2 } else { rows };
+            product = if gated { product.gated() } else { product };
+            // SAFETY: one stream uses the buffers.
+            unsafe { product.run_on(stream, &mut MatrixMut::row_major(y.slice_mut(..all)?, 1, all)?) }
+        })?;
+    }
+    let rotation = Rotation { elements: head, adjacent: true, angles: vec![0.0; head / 2] };
+    let (layers, vocabulary, epsilon) = (1, 1, 1e-5);
+    let config =
+        Config { layers, width, inner, heads, kv_heads, head, vocabulary, context, epsilon, rotation };
+    let attend = Attend::new(device, &config, 1, context)?;
+    let tables = config.tables(context).map(|table| device.upload(&table));
+    let [cos, sin] = tables;
+    let (tables, page) = ([cos?, sin?], 64);
+    let pages: Vec<i32> = (0..(context / page) as i32).collect();
+    let (pages, mut cache) = (device.upload(&pages)?, vector(context * 2 * kv_heads * head)?);
+    let state = device.upload(&[length as i32 - 1, length as i32, length as i32 - 1])?;
+    let batch = Batch {
+        tokens: 1,
+        positions: state.slice(..1)?,
+        lengths: state.slice(1..2)?,
+        slots: state.slice(2..)?,
+        sequences: 1,
+        offsets: None,
+        pages: (pages.slice(..)?, context / page),
+    };
+    let places = [0, heads * head, (heads + kv_heads) * head].map(|start| (start, config.qkv()));
+    time("attend", &mut |stream| {
+        let cache = (&mut cache, page);
+        // SAFETY: one stream uses the buffers, which have the token.
+        unsafe { attend.run(stream, &config, &batch, (&x, places), &tables, cache, &mut y) }
+    })?;
+    time("embedding", &mut |stream| {
+        let table = Matrix::row_major(x.slice(..width)?, 1, width)?;
+        let tokens = Matrix::row_major(pages.slice(..1)?, 1, 1)?;
+        // SAFETY: as above.
+        unsafe {
+            Embedding::new(table, tokens)
+                .run_on(stream, &mut MatrixMut::row_major(y.slice_mut(..width)?, 1, width)?)
+        }
+    })
+}
+
 fn median(mut times: Vec<Duration>) -> f64 {
     times.sort();
     1e3 * times[times.len() / 2].as_secs_f64()
@@ -131,13 +228,19 @@ fn median(mut times: Vec<Duration>) -> f64 {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (shape, format, device, graphs) = match &arguments[..] {
-        [shape, format, device] => (shape, format, device, true),
-        [shape, format, device, plain] if plain == "plain" => (shape, format, device, false),
-        _ => return Err("usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [plain]".into()),
+    let (shape, format, device, mode) = match &arguments[..] {
+        [shape, format, device] => (shape, format, device, ""),
+        [shape, format, device, mode] if ["plain", "kernels"].contains(&mode.as_str()) => {
+            (shape, format, device, mode.as_str())
+        }
+        _ => return Err("usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [plain|kernels]".into()),
     };
+    let graphs = mode != "plain";
     let sizes = SHAPES.iter().find(|of| of.0 == shape).ok_or("an unknown shape")?.1;
     let device = Device::choose(device.parse()?)?;
+    if mode == "kernels" {
+        return Ok(kernels(&device, sizes, format)?);
+    }
     let path = std::env::temp_dir().join(format!("moye-{shape}-{format}.gguf"));
     if !path.exists() {
         write(&path, sizes, format)?;
@@ -156,7 +259,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => Model::load(&device, &file, context.max(1024), |_, _| ())?,
         };
         let loaded = start.elapsed();
-        let mut engine = Engine::new(model, Limits { chunk, graphs, ..Limits::new(sequences, context) }, GREEDY)?;
+        let mut engine =
+            Engine::new(model, Limits { chunk, graphs, ..Limits::new(sequences, context) }, GREEDY)?;
         let cached = if context > 1024 { context - 256 } else { CACHED.min(context / 2) };
         let mut random = fastrand::Rng::with_seed(2);
         // Twice: the first prompt loads kernels.

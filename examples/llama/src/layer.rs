@@ -86,8 +86,9 @@ impl Scratch {
     }
 }
 
-/// Tokens of a pass up to which each block of a product computes the norm again.
-const NORMED_IN_PRODUCTS: usize = 16;
+/// Tokens of a pass, and rows of a weight, up to which each block of a product computes the norm
+/// again: the blocks are about one wave.
+const NORMED_IN_PRODUCTS: (usize, usize) = (16, 32_768);
 
 /// What all layers of a pass have in common.
 pub(crate) struct Pass<'a> {
@@ -262,7 +263,8 @@ impl Pass<'_> {
     ) -> moye::Result<Input<'s>> {
         let (m, width) = (self.batch.tokens, self.config.width);
         let (state, weight) = (Matrix::row_major(state, m, width)?, Matrix::row_major(weight, 1, width)?);
-        if m <= NORMED_IN_PRODUCTS && products.iter().all(Weight::is_packed) {
+        let fits = |weight: &Weight| weight.is_packed() && weight.rows() <= NORMED_IN_PRODUCTS.1;
+        if m <= NORMED_IN_PRODUCTS.0 && products.iter().all(fits) {
             return Ok(Input { x: state, norm: Some((weight, self.config.epsilon)) });
         }
         let norm = Norm::rms(state).weight(weight).eps(self.config.epsilon);

@@ -56,16 +56,22 @@ impl Part {
                 let blocks = Matrix::row_major(&uploaded, rows, blocks.len() / rows)?;
                 Self::Packed(PackedWeights::blocks(name, &blocks)?)
             }
-            None => Self::Half(Arc::new(device.upload(&halves(format, blocks))?), rows),
+            None => Self::Half(Arc::new(upload(device, format, blocks)?), rows),
         })
+    }
+}
+
+/// The elements of blocks as f16 on the device.
+fn upload(device: &Device, format: Format, blocks: &[u8]) -> moye::Result<Buffer<f16>> {
+    // SAFETY: any two bytes are an f16.
+    match unsafe { blocks.align_to::<f16>() } {
+        ([], elements, []) if format == Format::F16 && cfg!(target_endian = "little") => device.upload(elements),
+        _ => device.upload(&halves(format, blocks)),
     }
 }
 
 /// The elements of blocks as f16.
 fn halves(format: Format, blocks: &[u8]) -> Vec<f16> {
-    if format == Format::F16 {
-        return blocks.chunks_exact(2).map(|bytes| f16::from_le_bytes([bytes[0], bytes[1]])).collect();
-    }
     format.dequantize(blocks).into_iter().map(f16::from_f32).collect()
 }
 
@@ -142,7 +148,13 @@ impl Weight {
         let part = Part::new(device, format, shape[0], &blocks)?;
         let rows = match &part {
             Part::Half(rows, _) => rows.clone(),
-            Part::Packed(_) => Arc::new(device.upload(&halves(format, &blocks))?),
+            Part::Packed(packed) => {
+                let (mut rows, stream) = (device.alloc_uninit(shape[0] * shape[1])?, device.default_stream());
+                // SAFETY: nothing else knows the rows until the work is complete.
+                unsafe { packed.unpack_on(&stream, &mut MatrixMut::row_major(&mut rows, shape[0], shape[1])?)? };
+                stream.synchronize()?;
+                Arc::new(rows)
+            }
         };
         Ok((Self { parts: vec![part], columns: shape[1], bias: None, interleaved: false }, rows))
     }

@@ -11,6 +11,9 @@ use moye_device::prelude::*;
 /// Warps of a block: they have the same rows of W, and divide the steps along K.
 pub const WARPS: u32 = 8;
 
+/// Bytes of a tile of codes for a step.
+const STEP_BYTES: u32 = 512;
+
 /// Steps of a warp that are in flight or in use.
 const STAGES: u32 = 3;
 
@@ -68,12 +71,17 @@ pub struct Finish {
     pub early: bool,
 }
 
-/// A lane of a block's warp.
+/// A lane, and the addresses from which it loads codes and factors of the first tile, and each of
+/// its rows of x, for step 0.
 #[derive(Clone, Copy)]
-struct Lane {
-    block: Dim3,
+struct Sources {
     warp: u32,
     lane: u32,
+    codes: u64,
+    factors: u64,
+    /// Bytes from a tile's codes and factors to the next one's.
+    next: [u32; 2],
+    x: [u64; 2],
 }
 
 /// Issues the loads of codes and factors of a step of a warp into a stage.
@@ -84,23 +92,22 @@ struct Lane {
 unsafe fn issue_weights<Q: Code, const TILES: i64, const MINIMA: bool>(
     weights: &Weights,
     (codes, factors): (SharedTensor<[u32; 4], RingCodes<TILES>>, SharedTensor<u32, RingFactors<TILES>>),
-    Lane { block, warp, lane }: Lane,
+    from: &Sources,
     (step, stage): (u32, u32),
 ) {
-    let (row, quad, steps) = (lane / 4, lane % 4, weights.k.div_ceil(Q::STEP));
-    for r in 0..TILES as u32 {
-        // Tiles beyond W repeat its last one: they are not stored.
-        let tile = (block.x * TILES as u32 + r).min(weights.n.div_ceil(ROWS) - 1);
-        let from = weights.codes.offset(i64::from((tile * steps + step) * 32 + lane));
-        let to = codes.address_of((lane, r, stage, warp));
-        let of_factors = weights.place_of_factors(tile, step, quad.min(1), row).address();
+    let (row, quad) = (from.lane / 4, from.lane % 4);
+    // A group has a word of 4 or 8 bytes for each of 8 rows.
+    let group = weights.group(step, quad.min(1)) << const { 5 + MINIMA as u32 };
+    for r in 0..TILES as usize {
+        let to = codes.address_of((from.lane, r, stage, from.warp));
+        let codes_at = from.codes + u64::from(r as u32 * from.next[0]);
         // SAFETY: W has the tile's codes and factors of the step, and the stage is free.
         unsafe {
-            cp_async(CpAsyncSize::B16, to, from.address(), 16);
+            cp_async(CpAsyncSize::B16, to, codes_at + u64::from(step * STEP_BYTES), 16);
             if quad < weights.per_step() {
-                let to = factors.address_of((0u32, row, 2 * r + quad, stage, warp));
+                let to = factors.address_of((0u32, row, 2 * r as u32 + quad, stage, from.warp));
                 let size = const { if MINIMA { CpAsyncSize::B8 } else { CpAsyncSize::B4 } };
-                cp_async(size, to, of_factors, size.bytes());
+                cp_async(size, to, from.factors + u64::from(group + r as u32 * from.next[1]), size.bytes());
             }
         }
     }
@@ -113,39 +120,37 @@ unsafe fn issue_weights<Q: Code, const TILES: i64, const MINIMA: bool>(
 /// As [`linear`]; the warp has read what the stage held.
 #[inline(always)]
 unsafe fn issue_x<T: Half, Q: Code, const M: i64>(
-    (x, m, of_x): (Global<T>, u32, Rows),
-    (norm, k): (u64, u32),
+    (of_x, norm, k): (Rows, u64, u32),
+    exists: impl Fn(u32, u32) -> bool,
     (mut vectors, gains): (SharedTensor<T, RingX<Q, M>>, SharedTensor<T, RingGains<Q>>),
-    Lane { block, warp, lane }: Lane,
+    from: &Sources,
     (step, stage): (u32, u32),
 ) {
+    let (warp, lane) = (from.warp, from.lane);
     let (row, quad) = (lane / 4, lane % 4);
     let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
-    let at = |unit: u32| step * Q::STEP + unit * Q::UNIT + quad * Q::VECTOR;
-    let of = |i: u32| block.y * M as u32 + 8 * i + row;
+    let first = |unit: u32| step * Q::STEP + unit * Q::UNIT;
     let places = (0..M as u32 / 4).map(|slot| (slot, slot / (M as u32 / 8), slot % (M as u32 / 8)));
     let bytes = |exists: bool| if exists { size.bytes() } else { 0 };
     // SAFETY: elements that exist are readable, and the stage is free.
     unsafe {
         if norm != 0 && row < 2 {
-            let (norm, exists) = (Global::<T>::from_address(norm), at(row) < k);
-            let from = if exists { norm.offset(i64::from(at(row))) } else { norm };
-            cp_async(size, gains.address_of((0u32, quad, row, stage, warp)), from.address(), bytes(exists));
+            let at = Global::<T>::from_address(norm).offset((first(row) + quad * Q::VECTOR).into());
+            let to = gains.address_of((0u32, quad, row, stage, warp));
+            cp_async(size, to, at.address(), bytes(first(row) + quad * Q::VECTOR < k));
         }
         if of_x.aligned {
             for (slot, unit, i) in places {
-                let exists = of(i) < m && at(unit) < k;
-                let place = i64::from(of(i)) * of_x.row + i64::from(at(unit));
-                let from = if exists { x.offset(place) } else { x };
+                let at = from.x[i as usize] + u64::from(first(unit) * size_of::<T>() as u32);
                 let to = vectors.address_of((0u32, lane, slot, stage, warp));
-                cp_async(size, to, from.address(), bytes(exists));
+                cp_async(size, to, at, bytes(exists(i, first(unit))));
             }
         } else {
             for (slot, unit, i) in places {
-                let exists = of(i) < m && at(unit) < k;
+                let x = Global::<T>::from_address(from.x[i as usize]);
                 for j in 0..Q::VECTOR {
-                    let place = i64::from(of(i)) * of_x.row + i64::from(at(unit) + j) * of_x.element;
-                    vectors.set((j, lane, slot, stage, warp), x.offset(place).read_if(exists));
+                    let at = x.offset(i64::from(first(unit) + j) * of_x.element);
+                    vectors.set((j, lane, slot, stage, warp), at.read_if(exists(i, first(unit))));
                 }
             }
         }
@@ -187,7 +192,24 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
     let (row, quad) = (lane / 4, lane % 4);
     let steps = weights.k.div_ceil(Q::STEP);
     let mma = Mma::<T>::get_slice(lane);
-    let place_of = Lane { block, warp, lane };
+    // Tiles beyond W repeat its last one: they are not stored.
+    let tile = (block.x * TILES as u32).min(weights.n.div_ceil(ROWS) - 1);
+    let is_last = tile + 1 == weights.n.div_ceil(ROWS);
+    let next = [steps * STEP_BYTES, weights.groups << const { 5 + MINIMA as u32 }];
+    let mut from = Sources {
+        warp,
+        lane,
+        codes: weights.codes.offset(i64::from(tile * steps * 32 + lane)).address(),
+        factors: weights.place_of_factors(tile, 0, 0, row).address(),
+        next: next.map(|bytes| if is_last { 0 } else { bytes }),
+        x: [0; 2],
+    };
+    let of = |i: u32| block.y * M as u32 + 8 * i + row;
+    let first = i64::from(quad * Q::VECTOR) * of_x.element;
+    for i in 0..M as usize / 8 {
+        from.x[i] = x.offset(i64::from(of(i as u32)) * of_x.row + first).address();
+    }
+    let exists = |i: u32, at: u32| of(i) < m && at + quad * Q::VECTOR < weights.k;
     // What is in the codes' registers beside them, negative, and what minima are multiplied by.
     let tCrOne = Fragment::<T, OperandA<Q>>::filled(1.0f32.convert());
     let mut tCrBias = Fragment::<T, OperandA<Q>>::zeros();
@@ -199,7 +221,7 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         for stage in 0..STAGES {
             let step = warp + stage * WARPS;
             if step < steps {
-                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), place_of, (step, stage));
+                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
             }
         }
     }
@@ -209,9 +231,9 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         let step = (warp + stage * WARPS, stage);
         if step.0 < steps {
             if !finish.early {
-                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), place_of, step);
+                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, step);
             }
-            issue_x::<T, Q, M>((x, m, of_x), (finish.norm, weights.k), (vectors, gains), place_of, step);
+            issue_x::<T, Q, M>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, step);
         }
         cp_async_commit();
     }
@@ -225,13 +247,13 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         let column = if finish.gated { n / 16 * 8 + row } else { n };
         (exists, i64::from(of), i64::from(column))
     };
-    let mut residuals = [0.0f32; 2];
-    for i in 0..count / WARPS {
-        let (exists, of, column) = place(warp + i * WARPS);
+    let residual = |(exists, of, column): (bool, i64, i64)| -> f32 {
         let at = of * finish.rows.row + column * finish.rows.element;
         let residual = Global::<T>::from_address(finish.residual).offset(at);
-        residuals[i as usize] = residual.read_if(exists && finish.residual != 0).convert();
-    }
+        residual.read_if(exists && finish.residual != 0).convert()
+    };
+    // Of few rows it is loaded early: the kernel takes as long as its loads wait for each other.
+    let early_residual = if M == 8 { residual(place(warp)) } else { 0.0 };
     let mut scales = [1.0; 2]; // of rows `row` and `row + 8` of x
     if finish.norm != 0 {
         // The warps share the rows, or a row where there are few.
@@ -284,9 +306,9 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         let ahead = (step + (STAGES - 1) * WARPS, (stage + STAGES - 1) % STAGES);
         if ahead.0 < steps {
             if !(finish.early && ahead.0 < STAGES * WARPS) {
-                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), place_of, ahead);
+                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
             }
-            issue_x::<T, Q, M>((x, m, of_x), (finish.norm, weights.k), (vectors, gains), place_of, ahead);
+            issue_x::<T, Q, M>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, ahead);
         }
         cp_async_commit();
         cp_async_wait::<{ STAGES - 1 }>();
@@ -361,13 +383,14 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         sum
     };
     for i in 0..count / WARPS {
-        let (number, (exists, of, column)) = (warp + i * WARPS, place(warp + i * WARPS));
+        let (number, place) = (warp + i * WARPS, place(warp + i * WARPS));
+        let (exists, of, column) = place;
         if exists {
             let mut result = sum(number);
             if finish.gated {
                 result = math::fast::silu(result) * sum(number + 2);
             }
-            result += residuals[i as usize];
+            result += if M == 8 { early_residual } else { residual(place) };
             y.write(of * of_y.row + column * of_y.element, result.convert());
         }
     }

@@ -70,9 +70,13 @@ mod host {
             OF_CODES,
             OperandOf::new(Role::Optional, "residual", "added to the result, of its shape and type")
                 .of(HALVES),
-            OperandOf::new(Role::Optional, "norm", "(k), weights of an RMSNorm of each row of x before the product")
-                .of(HALVES)
-                .dense(),
+            OperandOf::new(
+                Role::Optional,
+                "norm",
+                "(k), weights of an RMSNorm of each row of x before the product",
+            )
+            .of(HALVES)
+            .dense(),
             OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x; half of them if gated")
                 .of(HALVES),
         ],

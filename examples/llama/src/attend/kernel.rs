@@ -1,5 +1,5 @@
-//! Attention of one new token of each sequence: a block rotates the queries that share keys and the
-//! new key, appends key and value to the cache, and attends. No other kernel of a layer reads or
+//! Attention of one new token of each sequence: a block rotates queries that share keys, and the new
+//! key, appends key and value to the cache, and attends. No other kernel of a layer reads or
 //! writes the cache.
 //!
 //! Keys are divided among blocks, if there are many, then among warps and groups of lanes, each with
@@ -102,6 +102,8 @@ pub struct Sizes {
     pub kv_heads: u32,
     /// Elements of a head.
     pub head: u32,
+    /// Query heads of a block: [`QUERIES`] at most.
+    pub queries: u32,
     /// The most parts of a sequence's keys.
     pub splits: u32,
     /// Keys of a tile: the parts have tiles in turn.
@@ -139,7 +141,7 @@ fn rotated(
 }
 
 /// Attends for the new token of each sequence. The cache has rows of keys and values of all heads,
-/// a row for each slot. Grid: `(kv_heads * ceil(heads / kv_heads / QUERIES), splits, tokens)`.
+/// a row for each slot. Grid: `(kv_heads * ceil(heads / kv_heads / queries), splits, tokens)`.
 ///
 /// # Safety
 /// Queries, keys, values and `y` have the heads of each token, `y` row by row, the tables the
@@ -169,10 +171,10 @@ pub unsafe fn attend<const LANES: i64>(
     let (part, slot) = (lane % LANES as u32, lane / LANES as u32);
     let Sizes { heads, kv_heads, head, .. } = sizes;
     let group = heads / kv_heads;
-    let chunks = group.div_ceil(QUERIES);
+    let chunks = group.div_ceil(sizes.queries);
     let (kv_head, chunk) = (block.x / chunks, block.x % chunks);
-    let queries = (group - chunk * QUERIES).min(QUERIES);
-    let first_head = kv_head * group + chunk * QUERIES;
+    let queries = (group - chunk * sizes.queries).min(sizes.queries);
+    let first_head = kv_head * group + chunk * sizes.queries;
     let (token, split) = (i64::from(block.z), block.y);
 
     let groups = const { 32 / LANES as u32 };
@@ -243,7 +245,7 @@ pub unsafe fn attend<const LANES: i64>(
     let mut next = step(tile, at);
     let mut next_pages = numbers(next.0, next.1);
 
-    let pair = if tables.adjacent { element / 2 } else if is_first { element } else { partner };
+    let pair = if tables.adjacent { element / 2 } else { element.min(partner) };
     let angle = position * i64::from(half) + i64::from(pair);
     let angles_of = |table: Global<f32>, fixed: f32| {
         let (mut rA, mut angles) = (Fragment::<f32, Angles>::zeros(), [fixed; 8]); // (vector, vectors)

@@ -8,7 +8,7 @@ pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::kernel::{self, Places, QUERIES, Sizes, Tables, THREADS, Tokens, VECTOR, Work};
+    use super::kernel::{self, Places, QUERIES, Sizes, THREADS, Tables, Tokens, VECTOR, Work};
     use crate::config::Config;
     use crate::layer::Batch;
     use half::f16;
@@ -16,14 +16,16 @@ mod host {
     use moye_device::memory::{Global, GlobalMut};
 
     /// Keys of a tile for heads of `VECTOR` elements: as many passes of a block for all sizes.
-    const TILE: usize = 4096;
+    const TILE: usize = 8192;
+    /// Keys of a sequence up to which blocks of one query head each read them again.
+    const FEW_KEYS: usize = 2048;
 
     /// The kernel, and memory for the results of splits.
     pub struct Attend {
         module: Module,
         partials: Buffer<f32>,
         counters: Buffer<u32>,
-        /// Blocks that fill the device, and the most keys of a sequence.
+        /// SMs of the device, and the most keys of a sequence.
         limits: (usize, usize),
         tile: usize,
     }
@@ -53,15 +55,16 @@ mod host {
             sequences: usize,
             context: usize,
         ) -> moye::Result<Self> {
-            // Two blocks on each SM.
-            let blocks = 2 * device.rates().multiprocessors as usize;
-            let of_split = sequences * blocks_of(config);
-            let partials = of_split.max(blocks) * QUERIES as usize * (config.head + 2);
+            let multiprocessors = device.rates().multiprocessors as usize;
+            // No split has more blocks than this, and several have two an SM.
+            let of_split = sequences * config.heads;
+            let blocks = of_split.max(2 * multiprocessors);
+            let partials = blocks * QUERIES as usize * (config.head + 2);
             Ok(Self {
                 module: device.load(&crate::PTX)?,
                 partials: device.alloc_uninit(partials)?,
                 counters: device.alloc_zeroed(of_split)?,
-                limits: (blocks, context),
+                limits: (multiprocessors, context),
                 tile,
             })
         }
@@ -99,9 +102,13 @@ mod host {
                 (Global::from_address(qkv.address() + (start * size_of::<f16>()) as u64), row as i64)
             });
             let (pages, pages_of_row) = &batch.pages;
-            let blocks = blocks_of(config);
+            let (multiprocessors, keys) = self.limits;
+            // Blocks of one query head each, if an SM has one at most.
+            let few = batch.tokens * heads <= multiprocessors && keys <= FEW_KEYS;
+            let queries = if few { 1 } else { QUERIES as usize };
+            let blocks = kv_heads * (heads / kv_heads).div_ceil(queries);
             let of_split = blocks * batch.tokens;
-            let most = (self.limits.0 / of_split).min(self.limits.1.div_ceil(self.tile)).max(1);
+            let most = (2 * multiprocessors / of_split).min(keys.div_ceil(self.tile)).max(1);
             let global = |address| Global::from_address(address);
             let arguments = (
                 Tokens { q: q.0, k: k.0, v: v.0, q_row: q.1, k_row: k.1, v_row: v.1 },
@@ -129,6 +136,7 @@ mod host {
                     heads: heads as u32,
                     kv_heads: kv_heads as u32,
                     head: head as u32,
+                    queries: queries as u32,
                     splits: most as u32,
                     tile: self.tile as u32,
                     scale: std::f32::consts::LOG2_E / (head as f32).sqrt(),
@@ -142,10 +150,5 @@ mod host {
             let grid = Grid::new((blocks as u32, most as u32, batch.tokens as u32), THREADS).dependent();
             self.module.launch_on(stream, kernel, grid, arguments)
         }
-    }
-
-    /// Blocks of a split of a sequence.
-    fn blocks_of(config: &Config) -> usize {
-        config.kv_heads * (config.heads / config.kv_heads).div_ceil(QUERIES as usize)
     }
 }
