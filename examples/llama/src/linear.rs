@@ -56,22 +56,16 @@ impl Part {
                 let blocks = Matrix::row_major(&uploaded, rows, blocks.len() / rows)?;
                 Self::Packed(PackedWeights::blocks(name, &blocks)?)
             }
-            None => Self::Half(Arc::new(upload(device, format, blocks)?), rows),
+            None => Self::Half(Arc::new(device.upload(&halves(format, blocks))?), rows),
         })
-    }
-}
-
-/// The elements of blocks as f16 on the device.
-fn upload(device: &Device, format: Format, blocks: &[u8]) -> moye::Result<Buffer<f16>> {
-    // SAFETY: any two bytes are an f16.
-    match unsafe { blocks.align_to::<f16>() } {
-        ([], elements, []) if format == Format::F16 && cfg!(target_endian = "little") => device.upload(elements),
-        _ => device.upload(&halves(format, blocks)),
     }
 }
 
 /// The elements of blocks as f16.
 fn halves(format: Format, blocks: &[u8]) -> Vec<f16> {
+    if format == Format::F16 {
+        return blocks.chunks_exact(2).map(|bytes| f16::from_le_bytes([bytes[0], bytes[1]])).collect();
+    }
     format.dequantize(blocks).into_iter().map(f16::from_f32).collect()
 }
 

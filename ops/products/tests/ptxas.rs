@@ -6,14 +6,16 @@ use moye_products::PTX;
 mod assembler;
 
 /// Kernels with bytes in local memory: of the widest tile with scales a register over the choice of
-/// roles, and one over the store of a tile in which a group ends; on sm_80 two registers of the
-/// products by 4-bit weights with minima, over the norm before the mainloop: three blocks of 80
-/// registers are on an SM. No mainloop has any.
-const SPILL: [(&str, usize); 4] = [
+/// roles, and one over the store of a tile in which a group ends; of the products of 8 rows by
+/// 4-bit weights one or two, so that four blocks are on an SM, or three with a norm.
+const SPILL: [(&str, usize); 7] = [
     ("block_scaled_bf16_128x256", 8),
     ("block_scaled_f16_128x256", 8),
-    ("linear_bf16_u4_8_2_true", 10),
-    ("linear_f16_u4_8_2_true", 8),
+    ("linear_bf16_u4_8_2_false_false", 8),
+    ("linear_bf16_u4_8_2_true_false", 16),
+    ("linear_bf16_u4_8_2_true_true", 8),
+    ("linear_f16_u4_8_2_false_false", 8),
+    ("linear_f16_u4_8_2_true_false", 8),
 ];
 
 #[test]

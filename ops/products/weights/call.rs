@@ -32,6 +32,8 @@ const TILES: usize = 2;
 struct Problem {
     m: usize,
     sizes: Sizes,
+    /// Whether the product begins with a norm.
+    norm: bool,
 }
 
 /// Addresses of x, codes, factors and y; the rows of x and y; what is done beside the product.
@@ -51,10 +53,12 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     fn candidates(problem: &Problem, _: &Rates) -> Vec<(usize, usize)> {
-        let Sizes { bits, offset, .. } = problem.sizes;
-        // By codes, rows of x, and whether there are minima.
-        let kernel =
-            |shape| (usize::from(bits == 8) * SHAPES.len() + shape) * 2 + usize::from(offset.is_none());
+        let (Sizes { bits, offset, .. }, norm) = (problem.sizes, usize::from(problem.norm));
+        // By codes, rows of x, and whether there are minima and a norm.
+        let kernel = |shape| {
+            let by_rows = usize::from(bits == 8) * SHAPES.len() + shape;
+            (by_rows * 2 + usize::from(offset.is_none())) * 2 + norm
+        };
         SHAPES.iter().enumerate().map(|(shape, &rows)| (kernel(shape), rows)).collect()
     }
 
@@ -171,7 +175,7 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    // SAFETY: the caller's contract.
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
     unsafe { product(stream, call, false) }
 }
 
@@ -181,7 +185,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// Same contract as [`moye::operation::Declaration::run`]; no work that may still run writes codes
 /// and factors.
 pub unsafe fn run_early(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    // SAFETY: the caller's contract.
+    // SAFETY: as in `run`, and no work that may still run writes codes and factors.
     unsafe { product(stream, call, true) }
 }
 
@@ -204,7 +208,7 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
             let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
             // SAFETY: the call's arrays are on the stream's device until the work is complete.
             unsafe {
-                of_halves!(LINEAR, x.dtype, T => operation::run::<Linear<T>>(stream, &Problem { m, sizes }, &arguments))
+                of_halves!(LINEAR, x.dtype, T => operation::run::<Linear<T>>(stream, &Problem { m, sizes, norm: norm != 0 }, &arguments))
             }
         },
     )
@@ -213,7 +217,8 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
 /// The kernel of a product.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let x = call.operand(0);
-    let problem = Problem { m: x.elements() / x.shape.last().map_or(1, |&k| k.max(1)), sizes: sizes(call)? };
+    let m = x.elements() / x.shape.last().map_or(1, |&k| k.max(1));
+    let problem = Problem { m, sizes: sizes(call)?, norm: call.operands[4].is_some() };
     of_halves!(LINEAR, x.dtype, T => {
         Ok(Linear::<T>::kernel(&operation::plan::<Linear<T>>(stream.device(), &problem)?))
     })

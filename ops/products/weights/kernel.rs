@@ -36,8 +36,9 @@ static_layout! {
     /// Codes in flight: (lane, tile, stage, warp).
     RingCodes<const TILES: i64> = layout!((32, TILES, { STAGES as i64 }, { WARPS as i64 }));
     /// The norm's weights in flight: (vector, quad's lane, unit, stage, warp).
-    RingGains<Q: Code> =
-        layout!(({ Q::VECTOR as i64 }, 4, 2, { STAGES as i64 }, { WARPS as i64 }));
+    RingGains<Q: Code, const NORM: bool> = layout!((
+        { Q::VECTOR as i64 }, 4, 2, { if NORM { STAGES as i64 } else { 1 } }, { if NORM { WARPS as i64 } else { 1 } }
+    ));
     /// The norm's weights of a lane for a step: (vector, unit).
     Gains<Q: Code> = layout!(({ Q::VECTOR as i64 }, 2));
     /// Elements of x whose squares a lane sums together: (vector, vectors).
@@ -59,8 +60,7 @@ pub struct Finish {
     pub residual: u64,
     /// The rows of the residual.
     pub rows: Rows,
-    /// The address of the weights, `k` of the type of x, of an RMSNorm of each row of x before the
-    /// product, or 0.
+    /// The address of the weights of the norm, `k` of the type of x.
     pub norm: u64,
     /// The bits of what the norm adds to the mean of the squares.
     pub eps: u32,
@@ -79,8 +79,8 @@ struct Sources {
     lane: u32,
     codes: u64,
     factors: u64,
-    /// Bytes from a tile's codes and factors to the next one's.
-    next: [u32; 2],
+    /// Whether the block has one tile of W: it is loaded as the second one too, and not stored.
+    is_last: bool,
     x: [u64; 2],
 }
 
@@ -97,17 +97,20 @@ unsafe fn issue_weights<Q: Code, const TILES: i64, const MINIMA: bool>(
 ) {
     let (row, quad) = (from.lane / 4, from.lane % 4);
     // A group has a word of 4 or 8 bytes for each of 8 rows.
-    let group = weights.group(step, quad.min(1)) << const { 5 + MINIMA as u32 };
-    for r in 0..TILES as usize {
-        let to = codes.address_of((from.lane, r, stage, from.warp));
-        let codes_at = from.codes + u64::from(r as u32 * from.next[0]);
+    let bits = const { 5 + MINIMA as u32 };
+    let (group, steps) = (weights.group(step, quad.min(1)), weights.k.div_ceil(Q::STEP));
+    for r in 0..TILES as u32 {
+        let tile = if from.is_last { 0 } else { r };
+        let codes_at = from.codes + u64::from((step + tile * steps) * STEP_BYTES);
+        let factors_at = from.factors + u64::from((group + tile * weights.groups) << bits);
         // SAFETY: W has the tile's codes and factors of the step, and the stage is free.
         unsafe {
-            cp_async(CpAsyncSize::B16, to, codes_at + u64::from(step * STEP_BYTES), 16);
+            let to = codes.address_of((from.lane, r, stage, from.warp));
+            cp_async(CpAsyncSize::B16, to, codes_at, 16);
             if quad < weights.per_step() {
-                let to = factors.address_of((0u32, row, 2 * r as u32 + quad, stage, from.warp));
+                let to = factors.address_of((0u32, row, 2 * r + quad, stage, from.warp));
                 let size = const { if MINIMA { CpAsyncSize::B8 } else { CpAsyncSize::B4 } };
-                cp_async(size, to, from.factors + u64::from(group + r as u32 * from.next[1]), size.bytes());
+                cp_async(size, to, factors_at, size.bytes());
             }
         }
     }
@@ -119,10 +122,10 @@ unsafe fn issue_weights<Q: Code, const TILES: i64, const MINIMA: bool>(
 /// # Safety
 /// As [`linear`]; the warp has read what the stage held.
 #[inline(always)]
-unsafe fn issue_x<T: Half, Q: Code, const M: i64>(
+unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
     (of_x, norm, k): (Rows, u64, u32),
     exists: impl Fn(u32, u32) -> bool,
-    (mut vectors, gains): (SharedTensor<T, RingX<Q, M>>, SharedTensor<T, RingGains<Q>>),
+    (mut vectors, gains): (SharedTensor<T, RingX<Q, M>>, SharedTensor<T, RingGains<Q, NORM>>),
     from: &Sources,
     (step, stage): (u32, u32),
 ) {
@@ -134,7 +137,7 @@ unsafe fn issue_x<T: Half, Q: Code, const M: i64>(
     let bytes = |exists: bool| if exists { size.bytes() } else { 0 };
     // SAFETY: elements that exist are readable, and the stage is free.
     unsafe {
-        if norm != 0 && row < 2 {
+        if NORM && row < 2 {
             let at = Global::<T>::from_address(norm).offset((first(row) + quad * Q::VECTOR).into());
             let to = gains.address_of((0u32, quad, row, stage, warp));
             cp_async(size, to, at.address(), bytes(first(row) + quad * Q::VECTOR < k));
@@ -157,8 +160,8 @@ unsafe fn issue_x<T: Half, Q: Code, const M: i64>(
     }
 }
 
-/// `y = x W^T` for `M` rows of x and `TILES` tiles of rows of W a block. Grid: `(tiles / TILES,
-/// m / M)`, rounded up.
+/// `y = x W^T` for `M` rows of x, or with `NORM` for their RMSNorm, and `TILES` tiles of rows of W
+/// a block. Grid: `(tiles / TILES, m / M)`, rounded up.
 ///
 /// # Safety
 /// `x` has `m` rows of `weights.k` elements, a multiple of 8; `y` and the residual have `m` rows of
@@ -166,17 +169,25 @@ unsafe fn issue_x<T: Half, Q: Code, const M: i64>(
 /// The norm's weights start at a multiple of 16 bytes.
 #[kernel(
     threads = 32 * WARPS,
+    min_blocks = if M > 8 { 2 } else if NORM { 3 } else { 4 },
     shared = (
         codes: SharedArray<[u32; 4], RingCodes<TILES>>,
         vectors: SharedArray<T, RingX<Q, M>>,
         factors: SharedArray<u32, RingFactors<TILES>>,
-        gains: SharedArray<T, RingGains<Q>>,
+        gains: SharedArray<T, RingGains<Q, NORM>>,
         squares: SharedArray<f32, Squares<M>>
     ),
-    instances = linear<f16 | bf16, U4 | u8, 8 | 16, 2, false | true>,
+    instances = linear<f16 | bf16, U4 | u8, 8 | 16, 2, false | true, false | true>,
     table = LinearKernels
 )]
-pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, const MINIMA: bool>(
+pub unsafe fn linear<
+    T: Half,
+    Q: CodeAs<T>,
+    const M: i64,
+    const TILES: i64,
+    const MINIMA: bool,
+    const NORM: bool,
+>(
     x: Global<T>,
     y: GlobalMut<T>,
     weights: Weights,
@@ -192,16 +203,13 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
     let (row, quad) = (lane / 4, lane % 4);
     let steps = weights.k.div_ceil(Q::STEP);
     let mma = Mma::<T>::get_slice(lane);
-    // Tiles beyond W repeat its last one: they are not stored.
-    let tile = (block.x * TILES as u32).min(weights.n.div_ceil(ROWS) - 1);
-    let is_last = tile + 1 == weights.n.div_ceil(ROWS);
-    let next = [steps * STEP_BYTES, weights.groups << const { 5 + MINIMA as u32 }];
+    let tile = block.x * TILES as u32;
     let mut from = Sources {
         warp,
         lane,
         codes: weights.codes.offset(i64::from(tile * steps * 32 + lane)).address(),
         factors: weights.place_of_factors(tile, 0, 0, row).address(),
-        next: next.map(|bytes| if is_last { 0 } else { bytes }),
+        is_last: tile + 1 == weights.n.div_ceil(ROWS),
         x: [0; 2],
     };
     let of = |i: u32| block.y * M as u32 + 8 * i + row;
@@ -218,7 +226,7 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
     }
     let mut tCrC = Fragment::<f32, Sums<M, TILES>>::zeros(); // (MMA, MMA_M, MMA_N)
     if finish.early {
-        for stage in 0..STAGES {
+        for stage in 0..STAGES - 1 {
             let step = warp + stage * WARPS;
             if step < steps {
                 issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
@@ -233,29 +241,12 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
             if !finish.early {
                 issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, step);
             }
-            issue_x::<T, Q, M>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, step);
+            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, step);
         }
         cp_async_commit();
     }
-    // A sum of a lane, (MMA, MMA_M, MMA_N), is one thread's: whether it is stored, and its place.
-    let count = const { (TILES * M / 2) as u32 };
-    let place = |i: u32| {
-        let (value, r, of_8) = (i % 4, i / 4 % TILES as u32, i / 4 / TILES as u32);
-        let n = (block.x * TILES as u32 + r) * ROWS + row + 8 * (value / 2);
-        let of = block.y * M as u32 + 8 * of_8 + 2 * quad + value % 2;
-        let exists = n < weights.n && of < m && !(finish.gated && value >= 2);
-        let column = if finish.gated { n / 16 * 8 + row } else { n };
-        (exists, i64::from(of), i64::from(column))
-    };
-    let residual = |(exists, of, column): (bool, i64, i64)| -> f32 {
-        let at = of * finish.rows.row + column * finish.rows.element;
-        let residual = Global::<T>::from_address(finish.residual).offset(at);
-        residual.read_if(exists && finish.residual != 0).convert()
-    };
-    // Of few rows it is loaded early: the kernel takes as long as its loads wait for each other.
-    let early_residual = if M == 8 { residual(place(warp)) } else { 0.0 };
     let mut scales = [1.0; 2]; // of rows `row` and `row + 8` of x
-    if finish.norm != 0 {
+    if NORM {
         // The warps share the rows, or a row where there are few.
         let rows = (m - block.y * M as u32).min(M as u32);
         let parts = WARPS / rows.next_power_of_two().min(WARPS);
@@ -305,10 +296,8 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
     while step < steps {
         let ahead = (step + (STAGES - 1) * WARPS, (stage + STAGES - 1) % STAGES);
         if ahead.0 < steps {
-            if !(finish.early && ahead.0 < STAGES * WARPS) {
-                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
-            }
-            issue_x::<T, Q, M>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, ahead);
+            issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
+            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, ahead);
         }
         cp_async_commit();
         cp_async_wait::<{ STAGES - 1 }>();
@@ -318,7 +307,7 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         copy(&codes.at((lane, .., stage, warp)), &mut words);
         let mut tCrX = Fragment::<T, Vectors<Q, M>>::zeros();
         copy(&vectors.at((.., lane, .., stage, warp)), &mut tCrX);
-        if finish.norm != 0 {
+        if NORM {
             let mut tCrG = Fragment::<T, Gains<Q>>::zeros(); // (vector, unit)
             copy(&gains.at((.., quad, .., stage, warp)), &mut tCrG);
             let (tCrG, mut normed) = (tCrG.convert::<f32>(), tCrX.convert::<f32>());
@@ -368,6 +357,25 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         (step, stage) = (step + WARPS, (stage + 1) % STAGES);
     }
 
+    let count = const { (TILES * M / 2) as u32 };
+    // A sum of a lane, (MMA, MMA_M, MMA_N), is one thread's: whether it is stored, and its place.
+    let place = |i: u32| {
+        let (value, r, of_8) = (i % 4, i / 4 % TILES as u32, i / 4 / TILES as u32);
+        let n = (block.x * TILES as u32 + r) * ROWS + row + 8 * (value / 2);
+        let of = block.y * M as u32 + 8 * of_8 + 2 * quad + value % 2;
+        let exists = n < weights.n && of < m && !(finish.gated && value >= 2);
+        let column = if finish.gated { n / 16 * 8 + row } else { n };
+        (exists, i64::from(of), i64::from(column))
+    };
+    let residual = |(exists, of, column): (bool, i64, i64)| -> f32 {
+        let at = of * finish.rows.row + column * finish.rows.element;
+        let residual = Global::<T>::from_address(finish.residual).offset(at);
+        residual.read_if(exists && finish.residual != 0).convert()
+    };
+    let mut residuals = [0.0f32; 2];
+    for i in 0..count / WARPS {
+        residuals[i as usize] = residual(place(warp + i * WARPS));
+    }
     // The sums of all warps, (lane, sum, warp), take the place of the codes.
     let sums = codes.pointer().cast::<f32>();
     sync_threads();
@@ -390,7 +398,7 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
             if finish.gated {
                 result = math::fast::silu(result) * sum(number + 2);
             }
-            result += if M == 8 { early_residual } else { residual(place) };
+            result += residuals[i as usize];
             y.write(of * of_y.row + column * of_y.element, result.convert());
         }
     }

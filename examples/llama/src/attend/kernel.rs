@@ -1,9 +1,9 @@
-//! Attention of one new token of each sequence: a block rotates queries that share keys, and the new
-//! key, appends key and value to the cache, and attends. No other kernel of a layer reads or
+//! Attention of one new token of each sequence: a block rotates queries that share keys, and the
+//! new key, appends key and value to the cache, and attends. No other kernel of a layer reads or
 //! writes the cache.
 //!
-//! Keys are divided among blocks, if there are many, then among warps and groups of lanes, each with
-//! an online softmax. The last block to complete its part of a sequence's keys combines them.
+//! Keys are divided among blocks, if there are many, then among warps and groups of lanes, each
+//! with an online softmax. The last block to complete its part of a sequence's keys combines them.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use moye_device::algorithm::{LogSumExp, load_vector_if, store_vector_if};
@@ -26,7 +26,7 @@ const TOGETHER: usize = 8;
 static_layout! {
     /// A lane's elements of a head: (vector, 1).
     Own = layout!((8, 1));
-    /// These, and those that they are rotated with: (vector, 2).
+    /// These, and their partners in the rotation: (vector, 2).
     Pairs = layout!((8, 2));
     /// A lane's cosines or sines: (vector, vectors).
     Angles = layout!((4, 2));
@@ -122,7 +122,7 @@ pub struct Work {
     pub counters: GlobalMut<u32>,
 }
 
-/// The elements of a lane and those that they are rotated with, rotated by `angles`.
+/// The elements of a lane, rotated with their partners by `angles`.
 #[inline(always)]
 fn rotated(
     rX: &Fragment<f16, Pairs>,

@@ -307,7 +307,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The next token of every sequence that answers, by those that are computed.
+    /// The next token of every sequence that answers; computes several of them together.
     fn next_tokens(&mut self) -> Result<()> {
         if self.changed {
             self.upload()?;
