@@ -84,6 +84,15 @@ struct Sources {
     x: [u64; 2],
 }
 
+/// Blocks on an SM, of `rows` rows of x: as many as the registers of the mainloop leave.
+const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
+    match (rows, norm) {
+        (8, false) => 4,
+        (8, true) => 3,
+        _ => 2,
+    }
+}
+
 /// Issues the loads of codes and factors of a step of a warp into a stage.
 ///
 /// # Safety
@@ -169,7 +178,7 @@ unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
 /// The norm's weights start at a multiple of 16 bytes.
 #[kernel(
     threads = 32 * WARPS,
-    min_blocks = if M > 8 { 2 } else if NORM { 3 } else { 4 },
+    min_blocks = blocks_of_sm(M, NORM),
     shared = (
         codes: SharedArray<[u32; 4], RingCodes<TILES>>,
         vectors: SharedArray<T, RingX<Q, M>>,
@@ -282,15 +291,16 @@ pub unsafe fn linear<
             r += WARPS / parts;
         }
         sync_threads();
-        for i in 0..M as usize / 8 {
-            let (r, mut sum) = (row + 8 * i as u32, 0.0);
+        let scale = |r: u32| {
+            let mut sum = 0.0;
             for part in 0..WARPS {
                 if r < rows && part < parts {
                     sum += squares.get((part, r));
                 }
             }
-            scales[i] = math::fast::rsqrt(sum / weights.k as f32 + f32::from_bits(finish.eps));
-        }
+            math::fast::rsqrt(sum / weights.k as f32 + f32::from_bits(finish.eps))
+        };
+        scales = [scale(row), if M > 8 { scale(row + 8) } else { 1.0 }];
     }
     let (mut step, mut stage) = (warp, 0);
     while step < steps {

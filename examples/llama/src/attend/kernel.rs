@@ -5,6 +5,7 @@
 //! Keys are divided among blocks, if there are many, then among warps and groups of lanes, each
 //! with an online softmax. The last block to complete its part of a sequence's keys combines them.
 #![allow(non_snake_case, reason = "CuTe's names")]
+#![allow(clippy::needless_range_loop, reason = "a loop over registers by index is unrolled")]
 
 use moye_device::algorithm::{LogSumExp, load_vector_if, store_vector_if};
 use moye_device::arch::{AtomicAdd as _, fence_gpu, overlap_launches, shuffle_xor};
