@@ -97,8 +97,8 @@ pub use fragments::{FromRegisters, ToRegisters};
 pub use gemm::gemm;
 pub(crate) use gemm_tiled::{gemm_tiled_into, results_fit};
 pub use lanes::{
-    block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
-    warpgroup_reduce,
+    block_reduce, block_scan, lanes_reduce, quad_reduce, quad_transpose, warp_reduce, warp_scan,
+    warp_scan_exclusive, warpgroup_reduce,
 };
 pub use map::{MapInputs, MapPointers, load_vector_if, map, store_vector_if};
 pub use map_modes::{FastDivmod, MAP_THREADS, MapModes, MapPlace};
