@@ -304,7 +304,7 @@ mod host {
             stream: &Stream,
             rows: u32,
         ) -> Result<(Mapped, Target<O>)> {
-            let Self { address, place: Place { batch, row, column }, columns, aligned } = self;
+            let Self { address, place: Place { batch, row, .. }, columns, aligned } = self;
             let map = match aligned && batch == 0 && (rows == 1 || row >= i64::from(columns)) {
                 true => {
                     let row = if rows == 1 { i64::from(columns.next_multiple_of(8)) } else { row };
@@ -315,9 +315,15 @@ mod host {
                 }
                 false => None,
             };
-            let (c, tensor) = (GlobalMut::from_address(address), u32::from(map.is_some()));
-            let aligned = u32::from(aligned);
-            Ok((Mapped(map), Target { c, group: batch, row, column, columns, aligned, tensor }))
+            let tensor = u32::from(map.is_some());
+            Ok((Mapped(map), Target { tensor, ..self.plain().1 }))
+        }
+
+        /// The kernel's parameters without a tensor map.
+        pub fn plain<O: Element>(self) -> (Mapped, Target<O>) {
+            let Self { address, place: Place { batch, row, column }, columns, aligned } = self;
+            let (c, aligned) = (GlobalMut::from_address(address), u32::from(aligned));
+            (Mapped(None), Target { c, group: batch, row, column, columns, aligned, tensor: 0 })
         }
     }
 

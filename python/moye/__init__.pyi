@@ -243,6 +243,7 @@ def block_scaled(
     dtype: str = "bfloat16",
     tile: str = "auto",
     out: A | None = None,
+    out_scales: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...

@@ -5,19 +5,18 @@ use moye_products::PTX;
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 
-/// Kernels with bytes in local memory: of the widest tile with scales a register over the choice of
-/// roles, and one over the store of a tile in which a group ends. Its mainloop has none.
-const SPILL: [(&str, usize); 2] = [("block_scaled_bf16_128x256", 8), ("block_scaled_f16_128x256", 8)];
-
 #[test]
-fn kernels_keep_operands_and_sums_in_registers() {
+fn kernels_keep_operands_and_sums_in_registers_and_wgmma_runs_ahead() {
     for (arch, text) in PTX.images() {
         let arch = arch.parse().unwrap();
         let Some(ptxas) = assembler::ptxas_for(arch) else { return };
         let assembled = ptxas.assemble(text, arch).unwrap();
+        // Those by group clear accumulators in a branch.
+        let waits = |warning: &&String| warning.contains("serialized") && !warning.contains("'grouped_");
+        let serialised: Vec<_> = assembled.warnings.iter().filter(waits).collect();
+        assert!(serialised.is_empty(), "wgmma waits for the one before on {arch}: {serialised:?}");
         for (name, usage) in &assembled.kernels {
-            let most = SPILL.iter().find(|(spills, _)| spills == name).map_or(0, |(_, bytes)| *bytes);
-            assert!(usage.stack <= most && usage.spills() <= 2 * most, "{name} on {arch}: {usage:?}");
+            assert!(usage.stack == 0 && usage.spills() == 0, "{name} on {arch}: {usage:?}");
         }
     }
 }

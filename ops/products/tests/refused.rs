@@ -1,8 +1,8 @@
 //! Calls that are refused, with the values and the way out.
 #![cfg(all(feature = "block_scaled", feature = "grouped"))]
 
-use half::bf16;
-use moye::number::F8E4M3;
+use half::{bf16, f16};
+use moye::number::{F8E4M3, F8E5M2};
 use moye::{Device, Matrix, MatrixMut};
 use moye_products::block_scaled::BlockScaled;
 use moye_products::grouped::GroupedMatmul;
@@ -34,4 +34,36 @@ fn shapes_that_do_not_agree_are_refused_with_both() {
     let product = GroupedMatmul::new(a, b, Matrix::row_major(&ends, 1, 3).unwrap());
     let error = product.run(&device, &mut c).unwrap_err().to_string();
     assert!(error.contains("b has 4 rows for 3 groups, and must have as many for each"), "{error}");
+}
+
+#[test]
+fn types_and_tiles_that_no_kernel_has_are_refused_with_those_there_are() {
+    let device = Device::sim();
+    let (e4m3, e5m2) = (
+        device.upload(&[F8E4M3::from_f32(1.0); 512]).unwrap(),
+        device.upload(&[F8E5M2::from_f32(1.0); 512]).unwrap(),
+    );
+    let scales = device.upload(&[1.0f32; 16]).unwrap();
+    let of_scales = |rows, columns| Matrix::row_major(&scales, rows, columns).unwrap();
+    let mut c = device.alloc_uninit::<f16>(16).unwrap();
+    let mut c = MatrixMut::row_major(&mut c, 4, 4).unwrap();
+    let error = BlockScaled::new(
+        Matrix::row_major(&e4m3, 4, 128).unwrap(),
+        Matrix::row_major(&e5m2, 4, 128).unwrap(),
+    )
+    .scales(of_scales(4, 1), of_scales(1, 1))
+    .run(&device, &mut c)
+    .unwrap_err()
+    .to_string();
+    assert!(error.contains("there is no kernel \"e4m3_e5m2\" with results of float16"), "{error}");
+    let mut q = device.alloc_uninit::<F8E4M3>(16).unwrap();
+    let error = BlockScaled::new(
+        Matrix::row_major(&e4m3, 4, 128).unwrap(),
+        Matrix::row_major(&e4m3, 4, 128).unwrap(),
+    )
+    .scales(of_scales(4, 1), of_scales(1, 1))
+    .run(&device, &mut MatrixMut::row_major(&mut q, 4, 4).unwrap())
+    .unwrap_err()
+    .to_string();
+    assert!(error.contains("a result of float8_e4m3fn has scales; give out_scales"), "{error}");
 }
