@@ -11,7 +11,11 @@
 pub mod block_scaled;
 #[cfg(feature = "grouped")]
 pub mod grouped;
-#[cfg(any(feature = "block_scaled", feature = "grouped"))]
+#[cfg(feature = "kernels")]
+#[cfg_attr(
+    not(any(feature = "block_scaled", feature = "grouped")),
+    allow(dead_code, reason = "weights copy rows that are not aligned, and no more")
+)]
 pub mod operand;
 #[cfg(feature = "weights")]
 pub mod weights;

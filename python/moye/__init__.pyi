@@ -378,6 +378,7 @@ def linear_quantized(
     rows: int = 0,
     offset: int = 8,
     gated: bool = False,
+    tile: str = "auto",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,

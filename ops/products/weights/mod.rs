@@ -3,11 +3,16 @@
 //! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
 //! consecutive weights of a row of W. Weights are packed once ([`PackedWeights`]) from the forms
 //! of files: plain nibbles and bytes, GPTQ, AWQ, and GGUF's Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K.
-//! Sums are f32; the factors multiply sums over a group, so that no weight is rounded.
+//! Sums are f32. The factors multiply sums over a group, so that no weight is rounded, but in the
+//! kernels for many rows of x, where weights become f16 or bf16.
 
 pub mod codes;
 pub mod formats;
 pub mod kernel;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod many;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod unpacked;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod call;
@@ -76,6 +81,11 @@ mod host {
                 name: "gated",
                 about: "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
                 default: Value::Bool(false),
+            },
+            OptionOf {
+                name: "tile",
+                about: "rows of x of a block, by default those of the least estimated time; 64 and 256 on sm_90a alone",
+                default: Value::Choice("auto", call::TILES_OF_X),
             },
         ],
         results: sizes::product,
