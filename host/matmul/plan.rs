@@ -175,6 +175,11 @@ const PREDICATED: f64 = 1.3;
 /// rows the workspace would take a hundred times the memory of C.
 const MOST_PADDED: f64 = 2.0;
 
+/// The greatest K of a product of 8-bit floats that tensor cores accumulate alone, in about 14
+/// bits. Beyond it the products of each 128 elements are added in f32, unless the caller names a
+/// kernel or a tile.
+const MOST_SHORT: u32 = 512;
+
 /// The numbers of slices to try.
 const SLICES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
@@ -182,7 +187,9 @@ const SLICES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 /// [`cache`](super::cache).
 pub(super) fn plan<T: Operand>(query: &Query) -> Option<Plan<T>> {
     let Preference { tile, slices, kernel } = query.preference;
+    let short = query.extents[2] <= MOST_SHORT || kernel.is_some() || tile.is_some();
     let allowed: Vec<_> = variants::<T>(query.precision, query.wgmma)
+        .filter(|variant| short || !variant.is_short)
         .filter(|variant| variant.kernel.shared_bytes() <= query.shared_bytes)
         .filter(|variant| tile.is_none_or(|(m, n)| variant.tile[..2] == [m, n]))
         .filter(|variant| kernel.is_none_or(|name| variant.kernel.name() == name))

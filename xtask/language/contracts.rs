@@ -18,7 +18,7 @@ struct Limit {
 
 /// A file counts for the first folder that it is in.
 const LIMITS: [Limit; 6] = [
-    Limit { folder: "device/kernels/", blocks: 10, declarations: 175 },
+    Limit { folder: "device/kernels/", blocks: 10, declarations: 176 },
     Limit { folder: "examples/pages/", blocks: 10, declarations: 8 },
     // A launch for each example.
     Limit { folder: "examples/ladder/", blocks: 12, declarations: 0 },
