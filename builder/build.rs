@@ -16,11 +16,16 @@ enum BuildError {
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    let is_needed = std::env::var_os("CARGO_FEATURE_CORE_SOURCE").is_some();
+    println!("cargo::rerun-if-env-changed=MOYE_BUILD_PTX");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // Packages carry their PTX.
+    let is_carried = folder.join("Cargo.toml.orig").is_file()
+        && std::env::var_os("MOYE_BUILD_PTX").is_none_or(|value| value != "1");
+    let is_needed = std::env::var_os("CARGO_FEATURE_CORE_SOURCE").is_some() && !is_carried;
     if !is_needed || environment::nested() || environment::for_docs_rs() {
         return;
     }
-    let error = match core_source::find(Path::new(env!("CARGO_MANIFEST_DIR"))) {
+    let error = match core_source::find(folder) {
         Ok(_) => return,
         Err(BuildError::CoreSourceMissing { version, looked_in }) => {
             core_source::missing(&version, &looked_in)

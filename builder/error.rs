@@ -1,7 +1,7 @@
 //! The errors of compiling a crate with kernels to PTX.
 
 use crate::report::Finding;
-use crate::{Arch, Diagnostic, core_source};
+use crate::{Arch, Diagnostic, carried, core_source};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -42,6 +42,13 @@ pub enum BuildError {
         /// The crate's folder.
         krate: PathBuf,
         /// What is missing.
+        reason: String,
+    },
+    /// A package carries no PTX, or PTX of other sources.
+    Carried {
+        /// The package's folder.
+        krate: PathBuf,
+        /// The problem.
         reason: String,
     },
     /// There is no output folder.
@@ -142,6 +149,13 @@ impl fmt::Display for BuildError {
             Self::Crate { krate, reason } => {
                 write!(f, "{} cannot be compiled to PTX: {reason}", krate.display())
             }
+            Self::Carried { krate, reason } => write!(
+                f,
+                "the package {} cannot be used as it is: {reason}. Packages of `cargo xtask dist` carry their PTX; {}=1 compiles it from \
+                 the package's sources",
+                krate.display(),
+                carried::VARIABLE
+            ),
             Self::NoOutDir => f.write_str(
                 "OUT_DIR is not set, so this is not a build script; name a folder with PtxBuilder::out_dir",
             ),

@@ -6,8 +6,8 @@
 //! moye_build::PtxBuilder::new("kernels").arch("sm_80").arch("sm_90a").build_or_exit();
 //! ```
 //! ```ignore
-//! // The host side: pairs of architecture and PTX.
-//! const PTX: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+//! // The host side.
+//! static KERNELS: moye::Ptx = moye::include_ptx!("kernels");
 //! ```
 //!
 //! It needs no CUDA toolkit and no nightly compiler, only the source of `core` for the compiler's
@@ -18,6 +18,7 @@
 //! line: see [`Lint`].
 
 mod arch;
+mod carried;
 mod compile;
 pub mod core_source;
 mod depinfo;
@@ -31,9 +32,12 @@ mod host_check;
 mod known;
 mod lints;
 mod nested;
+mod operations;
+mod package;
 mod packaged;
 pub mod ptx;
 mod ptx_builder;
+mod ptx_set;
 pub mod report;
 mod settings;
 mod sysroot;
@@ -41,7 +45,9 @@ mod sysroot;
 pub use arch::Arch;
 pub use diagnostic::{Diagnostic, Place};
 pub use error::BuildError;
-pub use ptx_builder::{PtxBuilder, PtxFile, PtxSet};
+pub use operations::Operations;
+pub use ptx_builder::PtxBuilder;
+pub use ptx_set::{PtxFile, PtxSet};
 pub use report::Lint;
 
 /// The page that a registry shows.

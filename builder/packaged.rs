@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The manifest as its author wrote it, which cargo adds to each package.
-const ORIGINAL: &str = "Cargo.toml.orig";
+pub const ORIGINAL: &str = "Cargo.toml.orig";
 
 /// The index of the registry in which cargo keeps the packages that it verifies.
 const INDEX: &str = "tmp-registry/index";

@@ -1,19 +1,19 @@
 //! [`PtxBuilder`], the entry point for build scripts.
 
 use crate::compile::{Compiled, Job, compile};
-use crate::files::{create_dir, io_error, is_target_dir, write_if_changed};
+use crate::files::{create_dir, io_error, write_if_changed};
 use crate::lints::{Found, Lints};
-use crate::report::{Finding, Level, Lint, Ptxas};
+use crate::package::{Package, target_dir_of};
+use crate::ptx_set::{PtxFile, PtxSet, write_include};
+use crate::report::{Level, Lint, Ptxas};
 use crate::{
-    Arch, BuildError, Diagnostic, core_source, environment, host_check, known, packaged, ptx, settings,
-    sysroot,
+    Arch, BuildError, Diagnostic, core_source, environment, host_check, known, operations, packaged, ptx,
+    settings, sysroot,
 };
-use serde_json::Value;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Compiles a crate with kernels to PTX.
 ///
@@ -37,64 +37,8 @@ pub struct PtxBuilder {
     out_dir: Option<PathBuf>,
     target_dir: Option<PathBuf>,
     lints: Lints,
-}
-
-/// The PTX of a crate.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PtxSet {
-    /// The crate's name, as rustc writes it (`my_kernels`).
-    pub name: String,
-    /// One module for each architecture, in the order of the requests. Empty in a nested build.
-    pub files: Vec<PtxFile>,
-    /// The file to `include!`: an expression of type `&[(&str, &str)]`, architecture and PTX.
-    pub include: PathBuf,
-    /// The compiler's warnings.
-    pub warnings: Vec<String>,
-    /// Slow code in the kernels that is not allowed.
-    pub findings: Vec<Finding>,
-    /// The expression in place of the PTX of code that does not compile.
-    guard: Option<String>,
-    /// Denied kinds of slow code that were not checked, each with the reason.
-    pub unchecked: Vec<String>,
-}
-
-/// The PTX for one architecture.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PtxFile {
-    /// The architecture.
-    pub arch: Arch,
-    /// The file.
-    pub path: PathBuf,
-    /// The PTX.
-    pub text: String,
-}
-
-impl PtxSet {
-    /// Packs the texts kernel by kernel, and writes `NAME.ARCH.z` for each architecture and
-    /// `NAME.packed.rs` beside the other files: an expression of type `&[(&str, &[u8], (usize,
-    /// usize, usize), &[(&str, &str, (usize, usize, usize))])]`, as [`Packed::expression
-    /// `](ptx::Packed::expression) has it for each architecture. A text without kernels is left
-    /// out.
-    ///
-    /// # Errors
-    /// A file cannot be written.
-    pub fn pack(&self) -> Result<PathBuf, BuildError> {
-        let folder = self.include.parent().expect("it is a file in a folder");
-        let mut expressions = String::new();
-        for file in &self.files {
-            let Some(packed) = ptx::Packed::of(&file.text) else { continue };
-            let name = format!("{}.{}.z", self.name, file.arch);
-            let path = folder.join(&name);
-            if !fs::read(&path).is_ok_and(|old| old == packed.bytes) {
-                fs::write(&path, &packed.bytes).map_err(io_error(&path))?;
-            }
-            expressions += &packed.expression(&file.arch.to_string(), &name);
-        }
-        let path = folder.join(format!("{}.packed.rs", self.name));
-        let text = self.guard.clone().unwrap_or_else(|| format!("&[\n{expressions}]\n"));
-        write_if_changed(&path, &text)?;
-        Ok(path)
-    }
+    /// Whether the features are those of operations: see [`operations`].
+    pub(crate) of_operations: bool,
 }
 
 impl PtxBuilder {
@@ -112,6 +56,7 @@ impl PtxBuilder {
             out_dir: None,
             target_dir: None,
             lints: Lints::default(),
+            of_operations: false,
         }
     }
 
@@ -247,16 +192,8 @@ impl PtxBuilder {
             }
             rustflags_of.push((arch, flag.clone()));
         }
-        let folder = match &self.package {
-            Some((name, version)) if !self.krate.exists() => packaged::beside(name, version)?,
-            _ => self.krate.clone(),
-        };
-        let krate = packaged::compiled_folder(fs::canonicalize(&folder).map_err(io_error(&folder))?)?;
-        let out_dir = match &self.out_dir {
-            Some(folder) => folder.clone(),
-            None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(BuildError::NoOutDir)?,
-        };
-        create_dir(&out_dir)?;
+        let krate = packaged::compiled_folder(self.folder()?)?;
+        let out_dir = self.to()?;
         let package = Package::of(&krate)?;
         let name = package.library.clone();
         if environment::in_build_script() {
@@ -288,12 +225,16 @@ impl PtxBuilder {
             }
         };
         let sysroot = sysroot::build(&core, &krate, &target_dir)?;
+        let features = match self.of_operations {
+            true => operations::features(&package.features, &self.features),
+            false => self.features.clone(),
+        };
         let job = Job {
             krate: &krate,
             workspace: &package.workspace,
             library: &name,
-            features: &self.features,
-            default_features: self.default_features,
+            features: &features,
+            default_features: package.default_features(self.default_features),
             rustflags: &self.rustflags,
             rustflags_of: &rustflags_of,
             options: &[],
@@ -344,7 +285,27 @@ impl PtxBuilder {
         Ok(PtxSet { name, files, include, warnings, findings, unchecked, guard: None })
     }
 
-    /// [`build`](Self::build) for a build script. Warnings in the crate's device code, and of slow
+    /// The folder of the crate, or of its package.
+    pub(crate) fn folder(&self) -> Result<PathBuf, BuildError> {
+        let folder = match &self.package {
+            Some((name, version)) if !self.krate.exists() => packaged::beside(name, version)?,
+            _ => self.krate.clone(),
+        };
+        fs::canonicalize(&folder).map_err(io_error(&folder))
+    }
+
+    /// The folder for the PTX, which is made where it is missing.
+    pub(crate) fn to(&self) -> Result<PathBuf, BuildError> {
+        let folder = match &self.out_dir {
+            Some(folder) => folder.clone(),
+            None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(BuildError::NoOutDir)?,
+        };
+        create_dir(&folder)?;
+        Ok(folder)
+    }
+
+    /// [`build`](Self::build) for a build script, whose crate includes the PTX by
+    /// `moye::include_ptx!`. Warnings in the crate's device code, and of slow
     /// code, are shown as the build script's. An error ends the script: cargo shows those in the
     /// device code as errors of the script, `src/lib.rs:12:30: error[E0308]: mismatched types`, the
     /// first as rustc prints it and each other one in a line.
@@ -355,6 +316,7 @@ impl PtxBuilder {
     /// ends without PTX, and a `compile_error!` stands in its place.
     pub fn build_or_exit(&self) -> PtxSet {
         let built = self.build().or_else(|error| self.left_to_the_host(error));
+        let built = built.and_then(|set| set.pack(&self.to()?, None).map(|()| set));
         let folder = fs::canonicalize(&self.krate).unwrap_or_else(|_| self.krate.clone());
         let findings = built.iter().flat_map(|set| &set.findings).map(|finding| finding.text(&folder));
         // Cargo shows a build script's warnings line by line.
@@ -396,10 +358,7 @@ impl PtxBuilder {
             return Err(error);
         }
         let name = Package::of(krate)?.library;
-        let out_dir = match &self.out_dir {
-            Some(folder) => folder.clone(),
-            None => env::var_os("OUT_DIR").map(PathBuf::from).ok_or(BuildError::NoOutDir)?,
-        };
+        let out_dir = self.to()?;
         host_check::record(&name, *arch, diagnostics)?;
         let same_code = self.features.is_empty() && self.default_features && self.rustflags.is_empty();
         let guard = host_check::guard(&name, krate, *arch, diagnostics, same_code);
@@ -426,130 +385,4 @@ fn compile_all(job: &Job<'_>, archs: &[Arch]) -> Result<Vec<Compiled>, BuildErro
         // reported.
         runs.into_iter().map(|run| run.join().expect("compile() returns its errors")).collect()
     })
-}
-
-/// Cargo's metadata of the crate.
-struct Package {
-    library: String,
-    /// The folder of its workspace.
-    workspace: PathBuf,
-    target_dir: PathBuf,
-}
-
-impl Package {
-    fn of(krate: &Path) -> Result<Self, BuildError> {
-        let fail = |reason: String| BuildError::Crate { krate: krate.to_owned(), reason };
-        let manifest = krate.join("Cargo.toml");
-        if !manifest.is_file() {
-            return Err(fail("there is no Cargo.toml in it".into()));
-        }
-        let output = environment::clean(&environment::cargo())
-            .current_dir(krate)
-            .args(["metadata", "--no-deps", "--format-version=1", "--color=never"])
-            .output()
-            .map_err(|e| BuildError::Tool { command: "cargo metadata".into(), reason: e.to_string() })?;
-        if !output.status.success() {
-            return Err(fail(String::from_utf8_lossy(&output.stderr).trim_end().to_owned()));
-        }
-        let metadata: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|e| BuildError::Tool { command: "cargo metadata".into(), reason: e.to_string() })?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let package = metadata["packages"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|p| p["manifest_path"].as_str().is_some_and(|path| Path::new(path) == manifest))
-            .ok_or_else(|| fail("its Cargo.toml names no package".into()))?;
-        let library = package["targets"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .find(|target| target["doctest"] == true || is_library(&target["kind"]))
-            .ok_or_else(|| fail("its package has no library; kernels live in one (src/lib.rs)".into()))?;
-        Ok(Self {
-            library: text(&library["name"]).replace('-', "_"),
-            workspace: PathBuf::from(text(&metadata["workspace_root"])),
-            target_dir: PathBuf::from(text(&metadata["target_directory"])),
-        })
-    }
-}
-
-fn is_library(kind: &Value) -> bool {
-    kind.as_array()
-        .into_iter()
-        .flatten()
-        .any(|k| matches!(k.as_str(), Some("lib" | "rlib" | "cdylib" | "dylib")))
-}
-
-/// The folder `ptx` in the target directory of the build that this build script belongs to, which
-/// has its `OUT_DIR`: `own` where that is inside it, however deep (`--target` and `trybuild` put
-/// theirs below it), otherwise the nearest folder that cargo marked. Other workspaces may build
-/// into the same target directory. Each has a separate folder there: their versions of dependencies
-/// differ, and each build would compile the shared ones again.
-fn target_dir_of(out_dir: Option<PathBuf>, own: &Path, workspace: &Path) -> PathBuf {
-    let marked = out_dir
-        .as_deref()
-        .filter(|out_dir| !out_dir.starts_with(own))
-        .and_then(|out_dir| out_dir.ancestors().find(|folder| is_target_dir(folder)));
-    let target = marked.unwrap_or(own);
-    let folder = target.join("ptx");
-    if target.starts_with(workspace) {
-        return folder;
-    }
-    let mut hasher = DefaultHasher::new();
-    workspace.hash(&mut hasher);
-    folder.join(format!("of-{:016x}", hasher.finish()))
-}
-
-fn write_include(out_dir: &Path, name: &str, files: &[PtxFile]) -> Result<PathBuf, BuildError> {
-    let pairs: Vec<_> = files
-        .iter()
-        // The paths are relative to the file itself, so a moved target directory stays whole.
-        .map(|file| {
-            format!("    ({:?}, include_str!(\"{name}.{}.ptx\")),\n", file.arch.to_string(), file.arch)
-        })
-        .collect();
-    let path = out_dir.join(format!("{name}.rs"));
-    write_if_changed(&path, format!("&[\n{}]\n", pairs.concat()))?;
-    Ok(path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn builds_in_a_workspaces_own_folder_share_it_and_others_have_one_for_each_workspace() {
-        let root = env::temp_dir().join(format!("moye-target-dir-{}", std::process::id()));
-        let own = root.join("workspace/target");
-        for marked in [&own, &own.join("x86_64-unknown-linux-gnu"), &root.join("elsewhere")] {
-            create_dir(marked).unwrap();
-            fs::write(marked.join("CACHEDIR.TAG"), "# This file is a tag created by cargo.\n").unwrap();
-        }
-        let of = |workspace: &str, own: &str, out_dir: &str| {
-            target_dir_of(Some(root.join(out_dir)), &root.join(own), &root.join(workspace))
-        };
-        let seen = [
-            of("workspace", "workspace/target", "workspace/target/debug/build/a/out"),
-            of(
-                "workspace",
-                "workspace/target",
-                "workspace/target/x86_64-unknown-linux-gnu/debug/build/a/out",
-            ),
-            target_dir_of(None, &own, &root.join("workspace")),
-        ];
-        let elsewhere = "elsewhere/debug/build/a/out";
-        let others = [
-            of("workspace", "workspace/target", elsewhere),
-            of("third", "third/target", elsewhere),
-            // The same folder for all, as cargo's configuration can have it.
-            of("fourth", "elsewhere", elsewhere),
-        ];
-        fs::remove_dir_all(&root).unwrap();
-        assert_eq!(seen, [0; 3].map(|_| own.join("ptx")));
-        for (i, folder) in others.iter().enumerate() {
-            assert_eq!(folder.parent(), Some(&*root.join("elsewhere/ptx")), "{}", folder.display());
-            assert!(!others[..i].contains(folder), "two workspaces that are built into one folder");
-        }
-    }
 }

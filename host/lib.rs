@@ -60,6 +60,7 @@ mod module;
 #[cfg(feature = "movement")]
 mod movement;
 pub mod operation;
+mod peer;
 mod stream;
 mod tensor_map;
 #[cfg(feature = "tune")]
@@ -79,7 +80,7 @@ pub use launch::{Grid, KernelArg, KernelArgs};
 pub use matmul::{Explanation, Factor, Float8, Matmul, Operand, Output, Precision, matmul, matmul_on};
 pub use matrix::{Matrix, MatrixMut};
 pub use memory::{Buffer, BufferSlice, BufferSliceMut};
-pub use module::{KernelAttributes, Module, Ptx, SHIPPED_PTX};
+pub use module::{KernelAttributes, Module, Ptx, PtxParam, SHIPPED_PTX};
 #[cfg(feature = "movement")]
 pub use movement::{copy, copy_on, transpose, transpose_on};
 pub use moye_device::half;
@@ -101,6 +102,7 @@ pub use moye_sim::{
     Dim3, TensorElement, TensorFill, TensorMap as TensorMapFields, TensorMapError, TensorPromotion,
     TensorSwizzle,
 };
+pub use peer::Shared;
 pub use stream::Stream;
 pub use tensor_map::{TensorMap, TensorMapOf};
 #[cfg(feature = "tune")]

@@ -2,10 +2,6 @@
 
 use std::hash::Hasher;
 
-/// For `HashMap`s with such keys.
-#[cfg(feature = "matmul-common")]
-pub(crate) type BuildMix = std::hash::BuildHasherDefault<Mix>;
-
 /// Folds a product of 128 bits for each word. No defence against keys that are chosen to collide.
 #[derive(Default)]
 pub(crate) struct Mix(u64);

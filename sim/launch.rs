@@ -303,7 +303,9 @@ impl<'a> Launch<'a> {
     ///   launch.
     /// - [`LaunchError::Interrupted`] if the caller ends it.
     /// - [`LaunchError::Fault`] if the kernel did something wrong; of several blocks with faults it
-    ///   is that of the first in the grid, so the same launch tells the same fault.
+    ///   is that of the first in the grid, so the same launch tells the same fault. After a race
+    ///   inside a block in global memory the other blocks run. If two blocks race at one of its
+    ///   lines, the fault is their race, whose way out orders all threads.
     pub fn run(&self, entry: &(dyn Fn() + Sync)) -> Result<Report, LaunchError> {
         if let Some(reason) = self.misuse() {
             return Err(LaunchError::Invalid { kernel: self.kernel.to_owned(), reason });
@@ -330,7 +332,7 @@ impl<'a> Launch<'a> {
         let grid = Grid {
             launch: self,
             entry,
-            traces: (races.clone(), concurrent),
+            traces: (races.clone(), concurrent.clone()),
             memory,
             // `misuse` has seen that it fits.
             blocks: self.grid.count() as u64,
@@ -351,6 +353,9 @@ impl<'a> Launch<'a> {
                 scope.spawn(|_| grid.work());
             }
         });
+        if let Some(concurrent) = &concurrent {
+            lock(&self.memory.streams).ended(stream, concurrent);
+        }
         if let Some(profiler) = &self.profiler {
             profiler.ended(self.kernel, self.grid, self.block, self.shared_bytes);
         }
@@ -504,7 +509,10 @@ impl Grid<'_> {
             let linear = self.order.of(next);
             if let Err((index, fault)) = worker.run(self.clusters.index_of(linear)) {
                 let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.as_ref().is_none_or(|&(other, ..)| linear < other) {
+                let replaces = first.as_ref().is_none_or(|(other, _, kept)| {
+                    fault.widens(kept) || linear < *other && !kept.widens(&fault)
+                });
+                if replaces {
                     *first = Some((linear, index, fault));
                 }
             } else if let Some(progress) = progress {
@@ -520,8 +528,13 @@ impl Grid<'_> {
         }
     }
 
+    /// Whether no further cluster is started.
     fn faulted(&self) -> bool {
+        let is_last = |(.., fault): &(u64, Dim3, RawFault)| {
+            let has_given_up = self.traces.0.as_ref().is_some_and(|races| races.has_given_up());
+            has_given_up || self.clusters.count() == 1 || !fault.may_widen_in_grid()
+        };
         self.launch.is_interrupted()
-            || self.first_fault.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+            || self.first_fault.lock().unwrap_or_else(PoisonError::into_inner).as_ref().is_some_and(is_last)
     }
 }

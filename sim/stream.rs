@@ -10,7 +10,7 @@ use crate::fault::{Access, Fault, FaultKind, LaunchError, Race, RaceAccess, Race
 use crate::launch::races_by_default;
 use crate::memory::{GlobalMemory, words};
 use crate::race::{GlobalRaces, Kind};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,9 +53,9 @@ pub struct Event {
 }
 
 /// By stream, how much of its work is known to have ended.
-type Clock = Vec<u64>;
+pub(crate) type Clock = Vec<u64>;
 
-fn join(into: &mut Clock, other: &[u64]) {
+pub(crate) fn join(into: &mut Clock, other: &[u64]) {
     if into.len() < other.len() {
         into.resize(other.len(), 0);
     }
@@ -87,6 +87,20 @@ pub(crate) struct Concurrent {
     pub(crate) chain: Arc<Chain>,
     /// Work of other streams.
     pub(crate) others: Vec<Work>,
+    /// By the address of a flag, what streams and threads know that find it raised.
+    flags: BTreeMap<u64, Clock>,
+    /// What threads of the launch have learned by flags.
+    learned: Mutex<Clock>,
+}
+
+impl Concurrent {
+    /// A thread that knows of `known` has found the flag at this address raised.
+    pub(crate) fn learn(&self, address: u64, known: &mut Clock) {
+        if let Some(clock) = self.flags.get(&address) {
+            join(known, clock);
+            join(&mut self.learned.lock().unwrap_or_else(PoisonError::into_inner), clock);
+        }
+    }
 }
 
 /// The work that is kept; older work counts as ended.
@@ -101,11 +115,14 @@ pub(crate) struct Streams {
     host: Clock,
     /// Oldest first.
     work: VecDeque<Work>,
+    /// The work before the last write of each flag, by its address.
+    flags: BTreeMap<u64, Clock>,
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        Self { clocks: vec![Clock::new()], is_live: vec![true], host: Clock::new(), work: VecDeque::new() }
+        let (clocks, is_live) = (vec![Clock::new()], vec![true]);
+        Self { clocks, is_live, host: Clock::new(), work: VecDeque::new(), flags: BTreeMap::new() }
     }
 }
 
@@ -147,7 +164,13 @@ impl Streams {
         if self.work.len() > MOST_WORK {
             self.work.pop_front();
         }
-        Concurrent { chain, others }
+        Concurrent { chain, others, flags: self.flags.clone(), learned: Mutex::default() }
+    }
+
+    /// A launch has ended whose threads have learned of other streams' work.
+    pub(crate) fn ended(&mut self, stream: usize, concurrent: &Concurrent) {
+        let learned = concurrent.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        join(&mut self.clocks[stream], &learned);
     }
 
     /// The host waits for what a clock says.
@@ -295,7 +318,78 @@ impl Stream {
     }
 }
 
+/// Whether a flag that holds `found` has reached `value`: counters wrap.
+pub(crate) const fn has_reached(found: u32, value: u32) -> bool {
+    found.wrapping_sub(value).cast_signed() >= 0
+}
+
+/// Flags: words that one stream writes and others wait for, on any device of the memory
+/// (`cuStreamWriteValue32`, `cuStreamWaitValue32`).
+impl Stream {
+    /// Writes a word in the order of this stream. Streams and threads that have found it raised
+    /// are ordered after the work so far.
+    ///
+    /// # Errors
+    /// [`LaunchError::Fault`] of the kernel `flag` where the address is not one of an aligned word.
+    #[track_caller]
+    pub fn raise(&self, address: u64, value: u32) -> Result<(), LaunchError> {
+        self.checked_flag(address, Access::Write)?;
+        let mut streams = lock(&self.0.memory.streams);
+        let clock = streams.clocks[self.0.number].clone();
+        streams.flags.insert(address, clock);
+        // SAFETY: an aligned word of an allocation.
+        unsafe { words::store(address, value) };
+        Ok(())
+    }
+
+    /// Makes what runs on this stream from now on wait until a word has reached `value`, modulo
+    /// 2^32.
+    ///
+    /// # Errors
+    /// [`LaunchError::Fault`] of the kernel `flag` where no stream has raised it: a GPU would wait
+    /// for ever, or for work that is issued later.
+    #[track_caller]
+    pub fn wait_flag(&self, address: u64, value: u32) -> Result<(), LaunchError> {
+        self.checked_flag(address, Access::Read)?;
+        let mut streams = lock(&self.0.memory.streams);
+        // SAFETY: an aligned word of an allocation.
+        let found = unsafe { words::load::<u32>(address) };
+        if !has_reached(found, value) {
+            return fault_of_flag(FaultKind::FlagNotRaised { address, found, value });
+        }
+        if let Some(clock) = streams.flags.get(&address).cloned() {
+            join(&mut streams.clocks[self.0.number], &clock);
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    fn checked_flag(&self, address: u64, access: Access) -> Result<(), LaunchError> {
+        let (snapshot, bytes) = (self.0.memory.snapshot(), 4);
+        if !address.is_multiple_of(4) {
+            return fault_of_flag(FaultKind::GlobalMisaligned { access, bytes, address });
+        }
+        if !snapshot.find(address).is_some_and(|span| span.contains(address, bytes as u64)) {
+            let nearest = snapshot.nearest(address, bytes as u64);
+            return fault_of_flag(FaultKind::GlobalOutOfBounds { access, bytes, address, nearest });
+        }
+        Ok(())
+    }
+}
+
+#[track_caller]
+fn fault_of_flag(kind: FaultKind) -> Result<(), LaunchError> {
+    let (nowhere, location) = (Dim3::new(0, 0, 0), Some(Location::caller()));
+    let (block, thread) = (nowhere, nowhere);
+    Err(LaunchError::Fault(Box::new(Fault { kernel: "flag".into(), block, thread, location, kind })))
+}
+
 impl Work {
+    /// Whether a clock knows that it has ended.
+    pub(crate) fn is_before(&self, clock: &[u64]) -> bool {
+        self.number <= of(clock, self.stream)
+    }
+
     /// Whether both are the same launch or copy.
     pub(crate) fn is(&self, other: &Self) -> bool {
         (self.stream, self.number) == (other.stream, other.number)

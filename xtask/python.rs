@@ -2,6 +2,7 @@
 //! simulator, in a virtual environment in `.toolchain`.
 
 use crate::checkout::Checkout;
+use crate::krate::New;
 use crate::steps::{must, name, quietly};
 use crate::{test, transcript};
 use anyhow::{Context, Result};
@@ -21,6 +22,8 @@ const PLAIN: &str =
 const STACK: (&str, &str) = ("MOYE_SIM_STACK", "2097152");
 /// The Python packages that the tests need.
 const PACKAGES: [&str; 3] = ["ml_dtypes", "numpy", "pytest"];
+/// The program that builds wheels, as `pyproject.toml` has it.
+const MATURIN: &str = "maturin>=1.9,<2";
 /// Imports all of these.
 const IMPORTS: &str = "import ml_dtypes, numpy, pytest";
 
@@ -65,7 +68,51 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
         .env("PYTHONPATH", &folder);
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
+    own_functions(checkout, python)?;
     transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", PLAIN), STACK])
+}
+
+/// Lets `moye new --python` write a crate, builds its extension module, and runs its tests of
+/// Python.
+fn own_functions(checkout: &Checkout, python: &Path) -> Result<()> {
+    let folder = checkout.target.join("new/own-functions");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    let new = New { folder: folder.clone(), name: None, checkout: Some(checkout.root.clone()), python: true };
+    new.write(&checkout.root)?;
+    // The versions of this lock file, which are already downloaded.
+    fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))
+        .context("cannot copy Cargo.lock")?;
+    let mut build = checkout.cargo();
+    build.current_dir(&folder).args(["build", "--quiet", "--lib"]);
+    eprintln!("   {}, of a crate of `moye new --python`", name(&build));
+    // The dependencies shared with the workspace are already built.
+    must(build.env("CARGO_TARGET_DIR", &checkout.target))?;
+    let built = checkout.target.join("debug").join(format!("{DLL_PREFIX}own_functions{DLL_SUFFIX}"));
+    let module = if cfg!(windows) { "own_functions.pyd" } else { "own_functions.abi3.so" };
+    fs::copy(&built, folder.join("tests").join(module))
+        .with_context(|| format!("cannot copy {}", built.display()))?;
+    let mut tests = Command::new(python);
+    tests.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "tests"]).current_dir(&folder);
+    eprintln!("   {}", name(&tests));
+    must(tests.env_remove("MOYE_DEVICE").env("PYTHONPATH", folder.join("tests")))
+}
+
+/// Builds the wheel of the Python package in the sources in `from`, for this machine and its
+/// version of glibc or newer ones, into the folder `to`.
+///
+/// # Errors
+/// maturin cannot be fetched, or its build fails.
+pub fn wheel(checkout: &Checkout, from: &Path, to: &Path) -> Result<()> {
+    let python = environment(checkout, "python3")?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", MATURIN];
+    quietly(Command::new(&python).args(pip)).context("maturin builds the wheel")?;
+    let mut build = Command::new(&python);
+    build.args(["-m", "maturin", "build", "--profile", "wheel", "--manifest-path"]);
+    build.arg(from.join(FOLDER).join("Cargo.toml")).arg("--out").arg(to);
+    build.env("CARGO_TARGET_DIR", to.join("target"));
+    must(&mut build)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn run(checkout: &Checkout) -> Result<()> {
     let mut list = Command::new("git");
     list.current_dir(&checkout.root).args(["ls-files", "-z", "--", "*.rs"]);
     let names = quietly(&mut list).context("the files of the checkout cannot be listed")?;
-    let mut files = Vec::new();
+    let (mut files, mut registries) = (Vec::new(), String::new());
     for name in names.split('\0').filter(|name| !name.is_empty()) {
         let path = checkout.root.join(name);
         // A link's file is counted under its own name; a file that was removed is not.
@@ -33,8 +33,11 @@ pub fn run(checkout: &Checkout) -> Result<()> {
         }
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {name}"))?;
         files.push((name.to_owned(), text.lines().count()));
+        if name.starts_with(OPERATIONS) && name.ends_with("/lib.rs") {
+            registries += &text;
+        }
     }
-    print!("{}", table(&files));
+    print!("{}", table(&files, &registries));
     Ok(())
 }
 
@@ -43,8 +46,8 @@ fn is_test(name: &str) -> bool {
     name.split('/').any(|part| matches!(part, "tests" | "tests.rs"))
 }
 
-/// Both tables as text.
-fn table(files: &[File]) -> String {
+/// Both tables as text. `registries` holds the lists of operations, `&crate::FOLDER::NAME`.
+fn table(files: &[File], registries: &str) -> String {
     let mut folders: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
     let mut operations: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for (name, lines) in files {
@@ -68,13 +71,15 @@ fn table(files: &[File]) -> String {
         sum = (sum.0 + count, sum.1 + all, sum.2 + tests);
     }
     let _ = writeln!(text, "{:<18} {:>6} {:>7} {:>14}", "all", sum.0, sum.1, sum.2);
-    let _ = write!(text, "\noperation                        lines");
+    let _ = write!(text, "\nfolder of operations             lines operations");
     for part in PARTS {
         let _ = write!(text, " {part:>9}");
     }
     text.push('\n');
     for (folder, files) in &operations {
-        let _ = write!(text, "{folder:<30} {:>7}", files.values().sum::<usize>());
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        let declared = registries.matches(&format!("&crate::{name}::")).count();
+        let _ = write!(text, "{folder:<30} {:>7} {declared:>10}", files.values().sum::<usize>());
         for part in PARTS {
             let _ = write!(text, " {:>9}", files.get(part).copied().unwrap_or(0));
         }
@@ -97,11 +102,12 @@ mod tests {
             ("ops/rows/add/mod.rs", 30),
             ("ops/rows/lib.rs", 5),
         ];
-        let text = table(&files.map(|(name, lines)| (name.to_owned(), lines)));
+        let registry = "&crate::add::ADD,\n&crate::add::SUBTRACT,\n&crate::other::ADD";
+        let text = table(&files.map(|(name, lines)| (name.to_owned(), lines)), registry);
         let has = |row: &[&str]| text.lines().any(|line| line.split_whitespace().eq(row.iter().copied()));
         assert!(has(&["host", "2", "17", "7"]), "{text}");
         assert!(has(&["all", "6", "75", "7"]), "{text}");
-        assert!(has(&["ops/rows/add", "50", "30", "20", "0", "0", "0"]), "{text}");
+        assert!(has(&["ops/rows/add", "50", "2", "30", "20", "0", "0", "0"]), "{text}");
         assert!(!text.contains("ops/rows  "), "{text}");
     }
 }

@@ -1,6 +1,6 @@
 //! NVIDIA's assembler, `ptxas`: its search paths, and its output for a module.
 
-use crate::Arch;
+use crate::{Arch, files};
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
@@ -133,7 +133,32 @@ impl Ptxas {
     /// # Errors
     /// The program cannot be run, or refuses the module.
     pub fn assemble(&self, ptx: &str, arch: Arch) -> Result<Assembled, PtxasError> {
-        self.run(ptx, arch, &[])
+        self.run(ptx, arch, &[], Path::new("/dev/null"))
+    }
+
+    /// Assembles a module to machine code.
+    ///
+    /// # Errors
+    /// As [`assemble`](Self::assemble); the code cannot be written to the temporary folder.
+    pub fn cubin(&self, ptx: &str, arch: Arch) -> Result<Vec<u8>, PtxasError> {
+        let file = files::beside(&env::temp_dir().join("moye-cubin"));
+        let code = self.run(ptx, arch, &[], &file).and_then(|_| {
+            let run = |source| PtxasError::Run { path: self.path.clone(), source };
+            std::fs::read(&file).map_err(run)
+        });
+        // A file that cannot be removed stays in the temporary folder.
+        let _ = std::fs::remove_file(&file);
+        code
+    }
+
+    /// Its name and version: `ptxas V13.0.88`.
+    pub fn version(&self) -> String {
+        let output = Command::new(&self.path).arg("--version").output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+        let text = text.unwrap_or_default();
+        let words = text.split_whitespace().map(|word| word.trim_end_matches(','));
+        let mut version = words.filter(|word| word.starts_with('V') && word.contains('.'));
+        format!("ptxas {}", version.next().unwrap_or("of unknown version"))
     }
 
     /// Assembles only these kernels of a module. The rest of the text is only parsed, which is much
@@ -146,15 +171,18 @@ impl Ptxas {
             // Without a name the assembler assembles every kernel.
             return Ok(Assembled::default());
         }
-        self.run(ptx, arch, &["--entry", &kernels.join(",")])
+        self.run(ptx, arch, &["--entry", &kernels.join(",")], Path::new("/dev/null"))
     }
 
-    fn run(&self, ptx: &str, arch: Arch, options: &[&str]) -> Result<Assembled, PtxasError> {
+    /// Writes the machine code to `to`.
+    fn run(&self, ptx: &str, arch: Arch, options: &[&str], to: &Path) -> Result<Assembled, PtxasError> {
         let run = |source| PtxasError::Run { path: self.path.clone(), source };
         let mut child = Command::new(&self.path)
             .args(["-v", "--gpu-name", &arch.to_string()])
             .args(options)
-            .args(["-o", "/dev/null", "/dev/stdin"])
+            .arg("-o")
+            .arg(to)
+            .arg("/dev/stdin")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -1,12 +1,12 @@
 //! Conversions of whole fragments, in packed pairs where the GPU has an instruction for two.
 
-use super::copy::{bits_of, copy_alike};
+use super::copy::{AccessBits, Always, Checked, copy_alike, copy_where};
 use crate::arch::{Bf16x2, Convert, F16x2, prmt};
 use crate::memory::{Element, GlobalPointer, Storable};
 use crate::number::{S4, Scalar, U4};
 use crate::tensor::{
     Access, AccessMut, Engine, Fragment, FragmentLike, GlobalTensor, InRegisters, NoOpenMode, Once,
-    Registers, StaticLayout, Strided, Strides, Tensor, run_of, tables,
+    RegistersMut, StaticLayout, Strided, Strides, Tensor, run_of,
 };
 use crate::unroll;
 use half::{bf16, f16};
@@ -359,13 +359,14 @@ impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> 
         R: NoOpenMode,
     {
         const {
-            tables::unrolls("load_as", &L::LAYOUT);
-            let (from, to) = (
-                run_of::<Strided<P, S, R>, Once<L>>(),
-                run_of::<Registers<P::Element>, Once<FragmentLike<L>>>(),
-            );
-            bits_of::<P::Element>(from, to, 128);
-        }
+            AccessBits::<
+                Always,
+                Strided<P, S, R>,
+                Once<L>,
+                RegistersMut<'_, P::Element>,
+                Once<FragmentLike<L>>,
+            >::BITS
+        };
         let mut own = Fragment::<P::Element, FragmentLike<L>>::zeros();
         // SAFETY: the source is readable; both layouts have their own elements, each once.
         unsafe {
@@ -439,7 +440,7 @@ where
     // SAFETY: the source is readable and the destination writable.
     unsafe {
         copy_alike(source, &mut own);
-        copy_alike(&own.view().convert::<D::Element>(), destination);
+        copy_where::<Checked, _, _, _, _>(&own.view().convert::<D::Element>(), destination);
     }
 }
 

@@ -9,6 +9,7 @@ use crate::tensor::{
     Access, AccessMut, Engine, Input, InputElement, NoOpenMode, Output, OutputElement, SharedTensor,
     StaticLayout, Strided, Strides, Tensor, run_of, tables,
 };
+use core::marker::PhantomData;
 
 /// The elements of one access: the largest number that both runs allow, in at most this many bits.
 const fn elements_per_access(source: usize, destination: usize, element_bits: i64, most_bits: i64) -> usize {
@@ -41,10 +42,8 @@ pub(super) const fn bits_of<T: Storable>(source: usize, destination: usize, most
     access_bits::<T>(elements_per_access(source, destination, T::BITS, most))
 }
 
-/// The two tensors of a copy have the same number of elements, few enough to be unrolled, or the
-/// copy does not compile.
-pub(super) const fn same_size(source: Layout, destination: Layout) {
-    tables::unrolls("a copy", &source);
+/// The two tensors of a copy have the same number of elements, or the copy does not compile.
+const fn same_size(source: Layout, destination: Layout) {
     if source.size() != destination.size() {
         let error = TilingError::of("copy")
             .str("the source ")
@@ -58,6 +57,37 @@ pub(super) const fn same_size(source: Layout, destination: Layout) {
             .str(": source and destination must have the same number of elements");
         error.raise();
     }
+}
+
+/// [`same_size`], and few enough elements, if `R` says that the copy is reached. All functions of
+/// one copy name this constant, so that the compiler reports a mistake once.
+pub(super) struct SameSize<R, LS, LD>(PhantomData<(R, LS, LD)>);
+
+impl<R: Where, LS: StaticLayout, LD: StaticLayout> SameSize<R, LS, LD> {
+    pub(super) const CHECKED: () = {
+        let () = tables::Unrolled::<LS>::CHECKED;
+        if R::REACHED && R::CHECKED {
+            same_size(LS::LAYOUT, LD::LAYOUT);
+        }
+    };
+}
+
+/// The bits of an access of a copy between these sides, if `R` says that it is reached; otherwise
+/// 0. Named as [`SameSize`] is.
+pub(super) struct AccessBits<R, S, LS, D, LD>(PhantomData<(R, S, LS, D, LD)>);
+
+impl<R, S, LS, D, LD> AccessBits<R, S, LS, D, LD>
+where
+    R: Where,
+    S: Access,
+    D: Access,
+    LS: StaticLayout,
+    LD: StaticLayout,
+{
+    pub(super) const BITS: i64 = {
+        let () = SameSize::<R, LS, LD>::CHECKED;
+        if R::REACHED { bits_of::<S::Element>(run_of::<S, LS>(), run_of::<D, LD>(), R::MOST_BITS) } else { 0 }
+    };
 }
 
 /// Copies `source` to `destination`, index by index, with the widest loads and stores (up to 16
@@ -80,7 +110,7 @@ where
     D: Output,
     InputElement<S>: CopyAs<OutputElement<D>>,
 {
-    const { same_size(S::Layout::LAYOUT, D::Layout::LAYOUT) };
+    let () = SameSize::<Always, S::Layout, D::Layout>::CHECKED;
     // SAFETY: the source is readable and the destination writable.
     unsafe { InputElement::<S>::copy_all(source.input(), destination.output()) }
 }
@@ -146,6 +176,7 @@ pub unsafe fn copy_elements_if<S, LS, D, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
+    let () = SameSize::<Always, LS, LD>::CHECKED;
     // SAFETY: the copied elements are readable and writable.
     unsafe { elements_where::<Always, S, LS, D, LD>(predicate, source, destination) }
 }
@@ -167,11 +198,7 @@ pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    const {
-        if R::REACHED {
-            same_size(LS::LAYOUT, LD::LAYOUT);
-        }
-    }
+    let () = SameSize::<R, LS, LD>::CHECKED;
     for i in 0..Tensor::<S, LS>::SIZE {
         if predicate(i) {
             // SAFETY: the caller's contract; inside both, which have the same size.
@@ -189,11 +216,22 @@ pub(super) trait Where {
     /// Whether it is.
     const REACHED: bool;
 
+    /// Whether its sizes are checked here: another check has the same sizes otherwise.
+    const CHECKED: bool = true;
+
     /// The most bits that an access may move; one element is moved whatever its size.
     const MOST_BITS: i64 = 128;
 }
 
-struct Always;
+/// A copy whose sizes another one has checked.
+pub(super) struct Checked;
+
+impl Where for Checked {
+    const REACHED: bool = true;
+    const CHECKED: bool = false;
+}
+
+pub(super) struct Always;
 
 impl Where for Always {
     const REACHED: bool = true;
@@ -213,14 +251,7 @@ where
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    let bits = const {
-        if R::REACHED {
-            same_size(LS::LAYOUT, LD::LAYOUT);
-            bits_of::<S::Element>(run_of::<S, LS>(), run_of::<D, LD>(), R::MOST_BITS)
-        } else {
-            0
-        }
-    };
+    let bits = AccessBits::<R, S, LS, D, LD>::BITS;
     // SAFETY: the caller's contract; both runs allow accesses of this size.
     unsafe {
         match bits {
@@ -281,7 +312,7 @@ pub unsafe fn copy_async<P, S, R, LS, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    const { same_size(LS::LAYOUT, LD::LAYOUT) };
+    let () = SameSize::<Always, LS, LD>::CHECKED;
     let count = const {
         let (source, destination) = (run_of::<Strided<P, S, R>, LS>(), run_of::<Shared<P::Element>, LD>());
         elements_per_access(source, destination, <P::Element as Storable>::BITS, 128)

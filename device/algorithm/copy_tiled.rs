@@ -1,6 +1,6 @@
 //! Copies by a tiled copy's atom: the partitions of a thread, instruction by instruction.
 
-use super::copy::{Where, bits_of, copy_where, elements_where, same_size};
+use super::copy::{AccessBits, SameSize, Where, copy_where, elements_where};
 use crate::atom::copy::{AnySpace, CopyAtom, GlobalMemory, MemorySpace, RegisterFile, SharedMemory, Side};
 use crate::atom::{StaticTiledCopy, TilingError};
 use crate::layout::Layout;
@@ -8,7 +8,7 @@ use crate::memory::{Element, GlobalPointer, Shared, SharedPacked, Storable};
 use crate::number::Scalar;
 use crate::tensor::{
     Access, AccessMut, Engine, Registers, RegistersMut, RegistersRef, StaticLayout, Strided, Strides, Tensor,
-    run_of, tables,
+    run_of,
 };
 use core::marker::PhantomData;
 
@@ -251,7 +251,6 @@ const fn atoms<C: StaticTiledCopy>(
     source_run: usize,
     destination_run: usize,
 ) -> usize {
-    tables::unrolls("a copy", &source);
     let atom = C::COPY.atom_layouts();
     let (from, to) = (atom.num_val_src(), atom.num_val_dst());
     let what = "copy";
@@ -282,37 +281,55 @@ const fn atoms<C: StaticTiledCopy>(
     (source.size() / from) as usize
 }
 
-/// [`atoms`] of a copy whose atom has a width of its own; 0 for others, whose sides must have the
-/// same size. Evaluated in the function that the user calls, so that the error names the user's
-/// line.
-pub(crate) const fn count_of<C, S, LS, D, LD>() -> usize
+/// The checks of a tiled copy. The function that the user calls and the functions below it name the
+/// same constants, so that the compiler reports a mistake once, at the user's line.
+pub(crate) struct TiledCall<C, S, LS, D, LD>(PhantomData<(C, S, LS, D, LD)>);
+
+impl<C, S, LS, D, LD> TiledCall<C, S, LS, D, LD>
 where
     C: StaticTiledCopy,
-    S: Access,
-    D: Access,
+    S: Access<Element = C::Element>,
+    D: Access<Element = C::Element>,
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    if Automatic::<C>::REACHED {
-        same_size(LS::LAYOUT, LD::LAYOUT);
-        return 0;
-    }
-    atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
+    /// [`atoms`] of a copy whose atom has a separate width; 0 for others, whose sides must have the
+    /// same size.
+    pub(crate) const COUNT: usize = {
+        let () = SameSize::<Automatic<C>, LS, LD>::CHECKED;
+        if Automatic::<C>::REACHED {
+            0
+        } else {
+            atoms::<C>(LS::LAYOUT, LD::LAYOUT, run_of::<S, LS>(), run_of::<D, LD>())
+        }
+    };
+
+    /// An access of a copy that leaves the width to the tensors moves whole bytes, or it does not
+    /// compile.
+    pub(crate) const WHOLE_BYTES: () = {
+        let _ = AccessBits::<Automatic<C>, S, LS, D, LD>::BITS;
+    };
+
+    /// The atom is one that a predicate can be of, or the copy does not compile.
+    pub(crate) const TAKES_PREDICATES: () = TakesPredicates::<C>::CHECKED;
 }
 
-/// An access of a copy that leaves the width to the tensors moves whole bytes, or it does not
-/// compile.
-pub(crate) const fn whole_bytes<C, S, LS, D, LD>()
-where
-    C: StaticTiledCopy,
-    S: Access,
-    D: Access,
-    LS: StaticLayout,
-    LD: StaticLayout,
-{
-    if Automatic::<C>::REACHED {
-        bits_of::<C::Element>(run_of::<S, LS>(), run_of::<D, LD>(), Automatic::<C>::MOST_BITS);
-    }
+/// The atom of a tiled copy is one that a predicate can be of.
+struct TakesPredicates<C>(PhantomData<C>);
+
+impl<C: StaticTiledCopy> TakesPredicates<C> {
+    const CHECKED: () = {
+        if !Automatic::<C>::REACHED && C::Atom::THR_ID.size() != 1 {
+            let error = TilingError::of("copy_if")
+                .str("the atom ")
+                .str(C::Atom::NAME)
+                .str(" is executed by ")
+                .int(C::Atom::THR_ID.size())
+                .str(" threads together, and a predicate is of one: copy everything with copy, ")
+                .str("or take an atom of one thread");
+            error.raise();
+        }
+    };
 }
 
 /// The elements of an atom are contiguous on one side, and aligned to their number.
@@ -358,20 +375,6 @@ const fn together<C: StaticTiledCopy>(
     }
 }
 
-/// The atom is one that a predicate can be of, or the copy does not compile.
-pub(crate) const fn takes_predicates<C: StaticTiledCopy>() {
-    if !Automatic::<C>::REACHED && C::Atom::THR_ID.size() != 1 {
-        let error = TilingError::of("copy_if")
-            .str("the atom ")
-            .str(C::Atom::NAME)
-            .str(" is executed by ")
-            .int(C::Atom::THR_ID.size())
-            .str(" threads together, and a predicate is of one: copy everything with copy, ")
-            .str("or take an atom of one thread");
-        error.raise();
-    }
-}
-
 /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy), for code that has no slice of the tiled copy.
 ///
 /// # Safety
@@ -389,8 +392,8 @@ pub(crate) unsafe fn copy_tiled<C, S, LS, D, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    let count = const { count_of::<C, S, LS, D, LD>() };
-    const { whole_bytes::<C, S, LS, D, LD>() };
+    let count = TiledCall::<C, S, LS, D, LD>::COUNT;
+    let () = TiledCall::<C, S, LS, D, LD>::WHOLE_BYTES;
     if Automatic::<C>::REACHED {
         // SAFETY: the source may be read and the destination written.
         return unsafe { copy_where::<Automatic<C>, S, LS, D, LD>(source, destination) };
@@ -420,8 +423,8 @@ pub(crate) unsafe fn copy_if<C, S, LS, D, LD>(
     LS: StaticLayout,
     LD: StaticLayout,
 {
-    const { takes_predicates::<C>() };
-    let count = const { count_of::<C, S, LS, D, LD>() };
+    let () = TiledCall::<C, S, LS, D, LD>::TAKES_PREDICATES;
+    let count = TiledCall::<C, S, LS, D, LD>::COUNT;
     if Automatic::<C>::REACHED {
         // SAFETY: the copied elements of both sides may be accessed.
         return unsafe { elements_where::<Automatic<C>, S, LS, D, LD>(predicate, source, destination) };

@@ -6,7 +6,8 @@
 //! same in every run: lanes at distance 16 are added first, neighbours last.
 
 use crate::arch::{
-    FULL_WARP, ShuffleValue, lane_id, shuffle_up, shuffle_xor, simulator_assert, sync_threads, thread_idx,
+    FULL_WARP, ShuffleValue, lane_id, prmt, shuffle_up, shuffle_xor, simulator_assert, sync_threads,
+    thread_idx,
 };
 use crate::memory::Element;
 use crate::tensor::{AcrossLanes, Fragment, SharedTensor, StaticLayout};
@@ -34,6 +35,35 @@ pub fn lanes_reduce<const LANES: u32, T: ShuffleValue>(value: T, f: impl Fn(T, T
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn quad_reduce<T: ShuffleValue>(value: T, f: impl Fn(T, T) -> T) -> T {
     lanes_reduce::<3, T>(value, f)
+}
+
+/// Transposes the 4 x 4 halves of words of a quad: lane `l` holds four halves, the first in the low
+/// bits of the first word, and gets half `l` of each lane, in the order of the lanes.
+///
+/// ```
+/// use moye_device::algorithm::quad_transpose;
+/// use moye_device::arch::lane_id;
+/// # use moye_sim::{GlobalMemory, Launch};
+/// # Launch::new("quad", 1, 32, &GlobalMemory::new()).run(&|| {
+/// let lane = lane_id();
+/// // Half `i` of lane `l` is `16 l + i`.
+/// let word = |first: u32| 16 * lane + first | (16 * lane + first + 1) << 16;
+/// let [low, high] = quad_transpose([word(0), word(2)]);
+/// let wanted = |of: u32| 16 * (lane / 4 * 4 + of) + lane % 4;
+/// assert_eq!(low, wanted(0) | wanted(1) << 16);
+/// assert_eq!(high, wanted(2) | wanted(3) << 16);
+/// # }).unwrap();
+/// ```
+#[inline(always)]
+#[must_use]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn quad_transpose([first, second]: [u32; 2]) -> [u32; 2] {
+    let (odd, high) = (lane_id() % 2 == 1, lane_id() % 4 >= 2);
+    // Words change places with the lane two on, then halves with the neighbour.
+    let got = shuffle_xor(FULL_WARP, if high { first } else { second }, 2);
+    let (a, b) = if high { (got, second) } else { (first, got) };
+    let got = shuffle_xor(FULL_WARP, prmt(a, b, if odd { 0x5410 } else { 0x7632 }), 1);
+    [prmt(a, got, if odd { 0x3254 } else { 0x5410 }), prmt(b, got, if odd { 0x3276 } else { 0x7610 })]
 }
 
 /// `f` over the 32 lanes of a warp.

@@ -90,15 +90,15 @@ pub use between::{GlobalToShared, SharedToRegisters};
 pub use convert::{ConvertAll, CopyAs, Eight};
 pub use copy::{copy, copy_async, copy_elements_if};
 pub use copy_tiled::{CopyDestination, CopySource, ReadBy, WrittenBy};
-pub(crate) use copy_tiled::{copy_if, copy_tiled, count_of, takes_predicates, whole_bytes};
+pub(crate) use copy_tiled::{TiledCall, copy_if, copy_tiled};
 pub use elementwise::{axpby, transform};
 pub use fill::{clear, fill};
 pub use fragments::{FromRegisters, ToRegisters};
 pub use gemm::gemm;
 pub(crate) use gemm_tiled::{gemm_tiled_into, results_fit};
 pub use lanes::{
-    block_reduce, block_scan, lanes_reduce, quad_reduce, warp_reduce, warp_scan, warp_scan_exclusive,
-    warpgroup_reduce,
+    block_reduce, block_scan, lanes_reduce, quad_reduce, quad_transpose, warp_reduce, warp_scan,
+    warp_scan_exclusive, warpgroup_reduce,
 };
 pub use map::{MapInputs, MapPointers, load_vector_if, map, store_vector_if};
 pub use map_modes::{FastDivmod, MAP_THREADS, MapModes, MapPlace};

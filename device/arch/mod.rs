@@ -28,6 +28,7 @@ mod dependent_launch;
 mod dot;
 mod elect;
 mod fence;
+mod flag;
 mod fma;
 mod half2;
 mod index;
@@ -83,6 +84,7 @@ pub use fence::{
     fence_block, fence_cluster, fence_gpu, fence_mbarrier_init, fence_proxy_async, fence_proxy_async_global,
     fence_proxy_async_shared,
 };
+pub use flag::wait_flag;
 pub use fma::Fma;
 pub use half2::{Bf16x2, F16x2};
 pub use index::{Dim3, block_dim, block_idx, grid_dim, lane_id, thread_idx};

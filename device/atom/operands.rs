@@ -83,7 +83,7 @@ where
     type Fragment = DescriptorTensor<DescriptorsOf<L, M, O>>;
 
     const CHECKED: () = {
-        DescriptorsOf::<L, M, O>::check_stages();
+        let () = DescriptorsOf::<L, M, O>::STAGES;
         let _ = DescriptorsOf::<L, M, O>::OPERAND;
     };
 

@@ -16,48 +16,38 @@
 //! ```
 
 use super::mainloop::{Accumulators, Mainloop, StagesOf, WARPGROUP, WarpSpecialised};
+use super::promoted_scales::{BlockScales, Columns, SCALED_N, ScalesOfB};
 use super::spans::{RowSpans, at_row};
 use super::tiles::{WorkTile, Worker};
 use super::tma::{LoadA, LoadB, WarpsOf};
 use crate::algorithm::clear;
 use crate::arch::{Fma as _, cluster_arrive_relaxed, cluster_wait, opaque, sync_threads, thread_idx};
-use crate::atom::mma::accumulator_row;
+use crate::atom::mma::{accumulator_column, accumulator_row};
 use crate::atom::tma::TmaTensor;
 use crate::atom::wgmma::{
     DescriptorTensor, DescriptorsOf, ScaleOut, WgmmaAtom, warpgroup_arrive, warpgroup_commit_batch,
     warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait,
 };
 use crate::atom::{AccumulatorOf, OfA, OfB, StaticTiledMma, TilingError};
-use crate::kernel::KernelParam;
 use crate::layout::{IntTuple, Layout, make_col_major};
-use crate::memory::{Element, Global, SharedArray};
+use crate::memory::{Element, SharedArray};
 use crate::pipeline::{Consumer, PipelineStorage, Producer, Staged};
 use crate::tensor::{Fragment, SharedTensor, StaticLayout};
 use core::marker::PhantomData;
 
 /// Elements along K that have one scale, a K tile.
 pub const SCALED_K: u32 = 128;
-/// Rows of B that have one scale.
-const SCALED_N: u32 = 128;
-
-/// Scales of blocks of A, 1 x 128, or of B, 128 x 128: at any strides, of which 0 means the same
-/// scale for all. All scales are less than 2^31 elements from the first.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct BlockScales {
-    /// The first scale.
-    pub scales: Global<f32>,
-    /// The distance from row to row of A, or from 128 rows of B to the next.
-    pub row: u32,
-    /// The distance from a block along K to the next.
-    pub k: u32,
-    /// The distance from matrix to matrix of B; from the end of a padded group's rows of A to the
-    /// next group.
-    pub batch: u32,
-}
 
 /// A mainloop's operands.
-pub struct Scaled<T: Element, LA: StaticLayout, LB: StaticLayout, S, const CLUSTER: u32, const R: usize> {
+pub struct Scaled<
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    S,
+    const CLUSTER: u32,
+    const R: usize,
+    B = BlockScales,
+> {
     /// A, (M, K, 1).
     pub a: TmaTensor<LoadA<T, LA, R>, R>,
     /// B, (N, K, batch).
@@ -65,31 +55,33 @@ pub struct Scaled<T: Element, LA: StaticLayout, LB: StaticLayout, S, const CLUST
     /// The scales of A.
     pub scale_a: BlockScales,
     /// The scales of B.
-    pub scale_b: BlockScales,
+    pub scale_b: B,
     /// Rows of B.
     pub columns: u32,
     /// The rows of each tile.
     pub spans: S,
 }
 
-impl<T, LA, LB, S, const CLUSTER: u32, const R: usize> Clone for Scaled<T, LA, LB, S, CLUSTER, R>
+impl<T, LA, LB, S, const CLUSTER: u32, const R: usize, B> Clone for Scaled<T, LA, LB, S, CLUSTER, R, B>
 where
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
     S: Copy,
+    B: Copy,
 {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T, LA, LB, S, const CLUSTER: u32, const R: usize> Copy for Scaled<T, LA, LB, S, CLUSTER, R>
+impl<T, LA, LB, S, const CLUSTER: u32, const R: usize, B> Copy for Scaled<T, LA, LB, S, CLUSTER, R, B>
 where
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
     S: Copy,
+    B: Copy,
 {
 }
 
@@ -127,9 +119,18 @@ const fn parts<LA: StaticLayout, LB: StaticLayout>() -> u32 {
 }
 
 /// The mainloop: elements `T`, stages of A `(BLK_M, 128, PIPE)`, parts of B `(N, 128, PARTS *
-/// PIPE)`, `N` the columns of the instruction of `M`, rows by `S`.
-pub struct Promoted<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32 = 1, const R: usize = 3>
-where
+/// PIPE)`, `N` the columns of the instruction of `M`, rows by `S`, scales of B by `B`.
+pub struct Promoted<
+    T,
+    LA,
+    LB,
+    M,
+    S,
+    const STAGES: u32,
+    const CLUSTER: u32 = 1,
+    const R: usize = 3,
+    B = BlockScales,
+> where
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
@@ -140,20 +141,20 @@ where
     tCrA: DescriptorTensor<DescriptorsOf<LA, M, OfA>>,
     /// (1, 1, MMA_K, PARTS * PIPE)
     tCrB: DescriptorTensor<DescriptorsOf<LB, M, OfB>>,
-    operands: Scaled<T, LA, LB, S, CLUSTER, R>,
+    operands: Scaled<T, LA, LB, S, CLUSTER, R, B>,
     /// The first row of this thread in a tile.
     row: u32,
 }
 
 /// The thread that has TMA load.
-pub struct ScaledProducer<T, LA, LB, S, const STAGES: u32, const CLUSTER: u32, const R: usize>
+pub struct ScaledProducer<T, LA, LB, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B>
 where
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
 {
     producer: Producer<STAGES, CLUSTER>,
-    operands: Scaled<T, LA, LB, S, CLUSTER, R>,
+    operands: Scaled<T, LA, LB, S, CLUSTER, R, B>,
     sA: SharedTensor<T, LA>,
     sB: SharedTensor<T, LB>,
 }
@@ -186,20 +187,21 @@ const fn check<LA: StaticLayout, LB: StaticLayout, M: StaticTiledMma<Atom: Wgmma
     }
 }
 
-impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize> Mainloop
-    for Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R>
+impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B> Mainloop
+    for Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R, B>
 where
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
     S: RowSpans,
+    B: ScalesOfB,
     M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>,
 {
     type Mma = M;
     type TileC = TileOfParts<LA, LB>;
     type Accumulator = f32;
     type Storage = (SharedArray<T, LA>, SharedArray<T, LB>, PipelineStorage<STAGES, WarpsOf<M>, CLUSTER>);
-    type Operands = Scaled<T, LA, LB, S, CLUSTER, R>;
+    type Operands = Scaled<T, LA, LB, S, CLUSTER, R, B>;
 
     const THREADS: u32 = M::THREADS + WARPGROUP;
     const TILE: (u32, u32, u32) = {
@@ -250,18 +252,18 @@ where
                 }
                 return;
             }
-            let at = Places { row: first + self.row, n: tile.n, batch: tile.batch };
+            let row = first + self.row;
             // One fragment for all parts: `ptxas` then adds a part's sums before it issues the next
             // part's products, which would otherwise have registers of their own.
             let mut partial = Fragment::<f32, AccumulatorOf<PartOf<LA, LB>, M>>::uninit(); // (MMA, MMA_M, 1)
             while k < tile.k_end {
                 // Scales arrive while the products run.
-                let rows = at.of_rows(&self.operands, k);
+                let rows = self.of_rows(tile, row, k);
                 let full = self.consumer.wait();
                 let tCrA = full.of(self.tCrA); // (1, MMA_M, MMA_K)
                 let mut full = Some(full);
                 for part in 0..count {
-                    let column = at.of_part(&self.operands, k, part);
+                    let of_part = self.of_part(tile, k, part);
                     let stage = full.as_ref().map_or(0, |full| full.index());
                     let tCrB = self.tCrB.stage(count * stage + part); // (1, 1, MMA_K)
                     warpgroup_arrive();
@@ -274,10 +276,10 @@ where
                     {
                         self.consumer.release(full);
                     }
-                    let scales = rows.map(|row| row * column);
                     for i in 0..values {
                         let at = part as usize * values + i;
-                        tCrC[at] = partial[i].fma(scales[i / 2 % 2], tCrC[at]);
+                        let scale = rows[i / 2 % 2] * B::of(&of_part, i);
+                        tCrC[at] = partial[i].fma(scale, tCrC[at]);
                     }
                 }
                 k += 1;
@@ -289,87 +291,60 @@ where
     unsafe fn complete(&mut self, _: &mut Accumulators<Self>) {}
 }
 
-/// A thread's first row, its tile's number along N, and the matrix of B.
-#[derive(Clone, Copy)]
-struct Places {
-    row: u32,
-    n: u32,
-    batch: u32,
-}
-
-impl Places {
-    /// The scale of a block. Its place is computed for each K tile: kept, it would take registers
-    /// beside the accumulators.
-    ///
-    /// # Safety
-    /// The scale is readable.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn read(self, of: &BlockScales, (at, k): (u32, u32)) -> f32 {
-        let index =
-            self.batch.wrapping_mul(of.batch).wrapping_add(at.wrapping_mul(of.row)).wrapping_add(k * of.k);
-        // SAFETY: the block has a scale.
-        unsafe { of.scales.read(index) }
-    }
-
-    /// The scales of the thread's two rows. Rows past the group's have its last one's.
-    ///
-    /// # Safety
-    /// The scales are readable.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn of_rows<T, LA, LB, S, const CLUSTER: u32, const R: usize>(
-        self,
-        operands: &Scaled<T, LA, LB, S, CLUSTER, R>,
-        k: u32,
-    ) -> [f32; 2]
-    where
-        T: Element,
-        LA: StaticLayout,
-        LB: StaticLayout,
-        S: RowSpans,
-    {
-        let (row, last) = (opaque(self.row), operands.spans.end(self.batch) - 1);
-        // SAFETY: the row is one of A's, which has a scale for each K tile.
-        let of_row = |row: u32| unsafe { self.read(&operands.scale_a, (row.min(last), k)) };
-        [of_row(row), of_row(row + 8)]
-    }
-
-    /// The scale of a part's columns. Columns out of bounds have the last one's.
-    ///
-    /// # Safety
-    /// The scales are readable.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn of_part<T, LA, LB, S, const CLUSTER: u32, const R: usize>(
-        self,
-        operands: &Scaled<T, LA, LB, S, CLUSTER, R>,
-        k: u32,
-        part: u32,
-    ) -> f32
-    where
-        T: Element,
-        LA: StaticLayout,
-        LB: StaticLayout,
-    {
-        let column =
-            (opaque(self.n) * const { parts::<LA, LB>() } + part) * const { LB::LAYOUT.extent(0) as u32 };
-        let block = column.min(operands.columns - 1) / SCALED_N;
-        // SAFETY: the block is one of B's, which has a scale for each K tile.
-        unsafe { self.read(&operands.scale_b, (block, k)) }
-    }
-}
-
-impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize> WarpSpecialised
-    for Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R>
+impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B>
+    Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R, B>
 where
     T: Element,
     LA: StaticLayout,
     LB: StaticLayout,
     S: RowSpans,
+    B: ScalesOfB,
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+{
+    /// The scales of the thread's two rows, the first of which is `row`. Rows past the group's have
+    /// its last one's.
+    ///
+    /// # Safety
+    /// The scales are readable.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn of_rows(&self, tile: &WorkTile, row: u32, k: u32) -> [f32; 2] {
+        let (row, last) = (opaque(row), self.operands.spans.end(tile.batch) - 1);
+        // SAFETY: the row is one of A's, which has a scale for each K tile.
+        let of_row = |row: u32| unsafe { self.operands.scale_a.read(tile.batch, row.min(last), k) };
+        [of_row(row), of_row(row + 8)]
+    }
+
+    /// The scales of a part's columns.
+    ///
+    /// # Safety
+    /// The scales are readable.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn of_part(&self, tile: &WorkTile, k: u32, part: u32) -> B::Part {
+        let width = const { LB::LAYOUT.extent(0) as u32 };
+        let columns = Columns {
+            first: (opaque(tile.n) * const { parts::<LA, LB>() } + part) * width,
+            end: self.operands.columns,
+            eights: width / 8,
+            lane: accumulator_column(thread_idx().x % 32),
+        };
+        // SAFETY: a column has a scale for each K tile.
+        unsafe { self.operands.scale_b.part(columns, tile.batch, k) }
+    }
+}
+
+impl<T, LA, LB, M, S, const STAGES: u32, const CLUSTER: u32, const R: usize, B> WarpSpecialised
+    for Promoted<T, LA, LB, M, S, STAGES, CLUSTER, R, B>
+where
+    T: Element,
+    LA: StaticLayout,
+    LB: StaticLayout,
+    S: RowSpans,
+    B: ScalesOfB,
     M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>,
 {
-    type Producer = ScaledProducer<T, LA, LB, S, STAGES, CLUSTER, R>;
+    type Producer = ScaledProducer<T, LA, LB, S, STAGES, CLUSTER, R, B>;
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]

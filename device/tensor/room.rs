@@ -3,16 +3,32 @@
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::layout::Layout;
 use core::mem::MaybeUninit;
+#[cfg(not(target_arch = "nvptx64"))]
+use core::ptr::NonNull;
+#[cfg(not(target_arch = "nvptx64"))]
+use moye_sim::intrinsics::{REGISTER_BYTES, give_registers, take_registers};
 
 /// Bytes of registers that a fragment has room for.
 pub(super) const ROOM: usize = 1024;
 
-/// The registers of a fragment. The record of writes exists only in the simulator.
+/// The registers of a fragment.
+#[cfg(target_arch = "nvptx64")]
 #[derive(Clone)]
 #[repr(C, align(16))]
 pub(super) struct Room {
     bytes: [MaybeUninit<u8>; ROOM],
-    #[cfg(not(target_arch = "nvptx64"))]
+}
+
+/// The registers of a fragment in the simulator. A move of the fragment does not move them.
+#[cfg(not(target_arch = "nvptx64"))]
+pub(super) struct Room(NonNull<Registers>);
+
+/// Registers and the record of writes.
+#[cfg(not(target_arch = "nvptx64"))]
+#[derive(Clone)]
+#[repr(C, align(16))]
+struct Registers {
+    bytes: [MaybeUninit<u8>; ROOM],
     written: Written,
 }
 
@@ -36,73 +52,117 @@ struct Written {
     bits: [u64; ROOM / 64],
 }
 
+#[cfg(target_arch = "nvptx64")]
 impl Room {
     /// Registers of any content, which is not tracked.
     #[inline(always)]
     pub(super) const fn new() -> Self {
-        Self {
-            bytes: [MaybeUninit::uninit(); ROOM],
-            #[cfg(not(target_arch = "nvptx64"))]
-            written: Written { tracking: Tracking::Nothing, bits: [0; ROOM / 64] },
-        }
+        Self { bytes: [MaybeUninit::uninit(); ROOM] }
     }
 
-    /// Lets a read of one of the first `bytes` bytes that no write came before be a fault in the
-    /// simulator. Where a reference is read without a check, they are NaNs.
     #[inline(always)]
-    pub(super) fn track(&mut self, bytes: usize) {
-        #[cfg(not(target_arch = "nvptx64"))]
-        {
-            self.written.tracking = Tracking::Bytes;
-            self.bytes[..bytes].fill(MaybeUninit::new(0xFF));
-        }
-        #[cfg(target_arch = "nvptx64")]
-        let _ = bytes;
-    }
+    pub(super) fn track(&mut self, _: usize) {}
 
-    /// As [`track`](Self::track), of registers that hold zeros. A copy that leaves out an element
-    /// by its predicate means the zero, so that the element counts as written.
     #[inline(always)]
-    pub(super) fn track_filling(&mut self) {
-        #[cfg(not(target_arch = "nvptx64"))]
-        {
-            self.written = Written { tracking: Tracking::Filling, bits: [0; ROOM / 64] };
-        }
-    }
-
-    /// A predicated copy leaves these bytes as they are.
-    #[cfg(not(target_arch = "nvptx64"))]
-    pub(super) fn leave(&mut self, byte: usize, bytes: usize) {
-        if self.written.tracking == Tracking::Filling {
-            self.written.note(byte, bytes);
-        }
-    }
+    pub(super) fn track_filling(&mut self) {}
 
     #[inline(always)]
     pub(super) const fn as_ptr(&self) -> *const u8 {
         self.bytes.as_ptr().cast()
     }
 
+    #[inline(always)]
+    pub(super) fn written(&mut self, _: usize, _: usize) -> *mut u8 {
+        self.bytes.as_mut_ptr().cast()
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Room {
+    /// Registers of any content, which is not tracked.
+    #[inline]
+    pub(super) fn new() -> Self {
+        const { assert!(size_of::<Registers>() <= REGISTER_BYTES) };
+        let mut room = Self(take_registers().cast());
+        room.registers_mut().written.tracking = Tracking::Nothing;
+        room
+    }
+
+    #[inline(always)]
+    fn registers(&self) -> &Registers {
+        // SAFETY: the memory is this room's, and its bytes were zeros or registers before.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline(always)]
+    fn registers_mut(&mut self) -> &mut Registers {
+        // SAFETY: as above.
+        unsafe { self.0.as_mut() }
+    }
+
+    /// Lets a read of one of the first `bytes` bytes that no write came before be a fault in the
+    /// simulator. Where a reference is read without a check, they are NaNs.
+    pub(super) fn track(&mut self, bytes: usize) {
+        let registers = self.registers_mut();
+        registers.written = Written { tracking: Tracking::Bytes, bits: [0; ROOM / 64] };
+        registers.bytes[..bytes].fill(MaybeUninit::new(0xFF));
+    }
+
+    /// As [`track`](Self::track), of registers that hold zeros. A copy that leaves out an element
+    /// by its predicate means the zero, so that the element counts as written.
+    pub(super) fn track_filling(&mut self) {
+        self.registers_mut().written = Written { tracking: Tracking::Filling, bits: [0; ROOM / 64] };
+    }
+
+    /// A predicated copy leaves these bytes as they are.
+    pub(super) fn leave(&mut self, byte: usize, bytes: usize) {
+        let written = &mut self.registers_mut().written;
+        if written.tracking == Tracking::Filling {
+            written.note(byte, bytes);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn as_ptr(&self) -> *const u8 {
+        self.registers().bytes.as_ptr().cast()
+    }
+
     /// The registers, of which the caller writes these bytes.
     #[inline(always)]
     pub(super) fn written(&mut self, byte: usize, bytes: usize) -> *mut u8 {
-        #[cfg(not(target_arch = "nvptx64"))]
-        if self.written.tracking != Tracking::Nothing {
-            self.written.note(byte, bytes);
+        let registers = self.registers_mut();
+        if registers.written.tracking != Tracking::Nothing {
+            registers.written.note(byte, bytes);
         }
-        #[cfg(target_arch = "nvptx64")]
-        let _ = (byte, bytes);
-        self.bytes.as_mut_ptr().cast()
+        registers.bytes.as_mut_ptr().cast()
     }
 
     /// Faults if one of these bytes, of element `index` of a fragment, was never written.
-    #[cfg(not(target_arch = "nvptx64"))]
     #[inline(always)]
     #[track_caller]
     pub(super) fn check(&self, byte: usize, bytes: usize, index: usize, layout: &Layout) {
-        if self.written.tracking != Tracking::Nothing {
-            self.written.assert(byte, bytes, index, layout);
+        let written = &self.registers().written;
+        if written.tracking != Tracking::Nothing {
+            written.assert(byte, bytes, index, layout);
         }
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Clone for Room {
+    fn clone(&self) -> Self {
+        let mut room = Self::new();
+        *room.registers_mut() = self.registers().clone();
+        room
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+impl Drop for Room {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the memory is this room's, which ends.
+        unsafe { give_registers(self.0.cast()) }
     }
 }
 
@@ -158,13 +218,17 @@ mod tests {
     fn written_bytes_are_those_that_were_written_across_words_of_bits_too() {
         let mut room = Room::new();
         room.track(1024);
-        assert!(!room.written.has(0, 1) && !room.written.has(1020, 4));
+        assert!(!room.registers().written.has(0, 1) && !room.registers().written.has(1020, 4));
         room.written(60, 12);
-        assert!(room.written.has(60, 12) && room.written.has(64, 8));
-        assert!(!room.written.has(59, 2) && !room.written.has(71, 2) && !room.written.has(0, 1024));
+        assert!(room.registers().written.has(60, 12) && room.registers().written.has(64, 8));
+        assert!(
+            !room.registers().written.has(59, 2)
+                && !room.registers().written.has(71, 2)
+                && !room.registers().written.has(0, 1024)
+        );
         room.written(0, 60);
         room.written(72, 952);
-        assert!(room.written.has(0, 1024));
+        assert!(room.registers().written.has(0, 1024));
     }
 
     #[test]
@@ -178,8 +242,12 @@ mod tests {
             }
             room.written(0, 4);
             room.leave(8, 4);
-            assert!(room.written.has(0, 4) && !room.written.has(4, 4) && !room.written.has(12, 1));
-            assert_eq!(room.written.has(8, 4), counts);
+            assert!(
+                room.registers().written.has(0, 4)
+                    && !room.registers().written.has(4, 4)
+                    && !room.registers().written.has(12, 1)
+            );
+            assert_eq!(room.registers().written.has(8, 4), counts);
         }
     }
 }

@@ -9,26 +9,25 @@ use core::marker::PhantomData;
 /// The most elements that one thread can name in one tensor.
 pub(crate) const MAX_ELEMENTS: usize = 512;
 
-/// What `what` does for each element of a thread's part is written out, or it does not compile.
-#[track_caller]
-pub(crate) const fn unrolls(what: &str, layout: &Layout) {
-    if layout.size() > MAX_ELEMENTS as i64 {
-        too_many(what, layout);
-    }
-}
+/// A copy or another loop over the elements of a thread's part is unrolled, or it does not compile.
+/// Every such function names this constant, so that the compiler reports a mistake once.
+pub(crate) struct Unrolled<L>(PhantomData<L>);
 
-#[track_caller]
-const fn too_many(what: &str, layout: &Layout) -> ! {
-    let mut text = Text::<400>::new();
-    text.str(what);
-    text.str(" is unrolled for at most ");
-    text.int(MAX_ELEMENTS as i64);
-    text.str(" elements of a thread, and ");
-    text.layout(layout);
-    text.str(" has ");
-    text.int(layout.size());
-    text.str(": spread the tile over more threads, or loop over parts of it");
-    super::refuse(&text)
+impl<L: StaticLayout> Unrolled<L> {
+    pub(crate) const CHECKED: () = {
+        let layout = L::LAYOUT;
+        if layout.size() > MAX_ELEMENTS as i64 {
+            let mut text = Text::<400>::new();
+            text.str("a copy, or a loop over the elements of a tensor, is unrolled for at most ");
+            text.int(MAX_ELEMENTS as i64);
+            text.str(" elements of a thread, and ");
+            text.layout(&layout);
+            text.str(" has ");
+            text.int(layout.size());
+            text.str(": spread the tile over more threads, or loop over parts of it");
+            super::refuse(&text);
+        }
+    };
 }
 
 /// Offsets of the elements of `L` along one axis (`AXIS`), or plain ones for a layout of offsets:
@@ -45,11 +44,8 @@ pub(crate) const fn along(layout: Layout, axis: usize) -> Layout {
 
 impl<L: StaticLayout, const AXIS: usize> Offsets<L, AXIS> {
     pub(crate) const TABLE: [i32; MAX_ELEMENTS] = {
+        let () = Unrolled::<L>::CHECKED;
         let layout = coalesce(along(L::LAYOUT, AXIS));
-        let size = layout.size() as usize;
-        if size > MAX_ELEMENTS {
-            too_many("a loop over the elements of a tensor", &L::LAYOUT);
-        }
         let mut table = [0; MAX_ELEMENTS];
         table[0] = layout.at(0) as i32;
         // The previous entries, moved by each further step of the next mode.

@@ -4,7 +4,7 @@
 use super::builder::Attention;
 use super::element::AttentionElement;
 use super::heads::OPERATION;
-use super::hopper::{fastest, layout_of};
+use super::hopper::layout_of;
 use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::device::{Arch, Device};
 use crate::launch::Grid;
@@ -27,13 +27,12 @@ use moye_sim::TensorMap as Fields;
 type Parameters<C> =
     (TmaMap<TmaQ8<C>>, TmaMap<TmaK8<C>>, TmaMap<TmaV8<C>>, TmaMap<TmaQ<C>>, Arguments<F8E4M3>, Scales, u32);
 
-/// The launch of a checked call, `None` where there is no query, or an error with what the kernels
-/// do not do.
-pub fn launch<T: AttentionElement>(
+/// The scale factors of a checked call, or an error with what the kernels do not do.
+pub fn scales<T: AttentionElement>(
     call: &Attention<'_, T>,
     device: &Device,
     arguments: &Arguments<T>,
-) -> Result<Option<HopperLaunch<T>>> {
+) -> Result<Scales> {
     let unsupported = |detail: String| Err(Error::Unsupported { operation: OPERATION, detail });
     if device.arch() != Arch::new(9, 0) {
         return unsupported(format!(
@@ -71,28 +70,24 @@ pub fn launch<T: AttentionElement>(
         ));
     }
     let kv_heads = call.k.shape.extents[1] as u32;
-    let scales = match &call.scales {
-        Some([q, k, v]) => Scales {
+    match &call.scales {
+        Some([q, k, v]) => Ok(Scales {
             q: scale("q", q, arguments.batches, arguments.heads)?,
             k: scale("k", k, arguments.batches, kv_heads)?,
             v: scale("v", v, arguments.batches, kv_heads)?,
-        },
-        None => Scales::NONE,
-    };
-    if [arguments.batches, arguments.heads, arguments.q_length].contains(&0) {
-        return Ok(None);
+        }),
+        None => Ok(Scales::NONE),
     }
-    let d = call.q.shape.extents[3];
-    match fastest(T::HOPPER, device, (d, d), arguments) {
-        Some(launch) => Ok(Some(HopperLaunch { scales, ..launch })),
-        None => {
-            let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
-            unsupported(format!(
-                "TMA cannot load q, k and v with the strides {strides:?} (batch, head, token) in bytes: they must be below 2^40; \
-                 copy the tensors to contiguous buffers"
-            ))
-        }
-    }
+}
+
+/// The error where TMA cannot load the tensors of a call.
+pub fn not_by_tma<T: AttentionElement>(call: &Attention<'_, T>) -> Error {
+    let strides = [call.q.shape, call.k.shape, call.v.shape].map(|shape| shape.strides);
+    let detail = format!(
+        "TMA cannot load q, k and v with the strides {strides:?} (batch, head, token) in bytes: they must be below 2^40; \
+         copy the tensors to contiguous buffers"
+    );
+    Error::Unsupported { operation: OPERATION, detail }
 }
 
 /// The scale factors of an operand of `heads` heads.
@@ -130,10 +125,10 @@ fn fields<C: E4m3Kernel>(arguments: &Arguments<F8E4M3>, tensor: KeyTensor) -> Op
 }
 
 /// # Safety
-/// As [`HopperLaunch::run`].
+/// As for [`HopperVariant::launch`].
 unsafe fn run<C: E4m3Kernel>(
     stream: &Stream,
-    launch: &HopperLaunch<F8E4M3>,
+    launch: &HopperLaunch,
     arguments: Arguments<F8E4M3>,
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
@@ -142,7 +137,7 @@ unsafe fn run<C: E4m3Kernel>(
     let k = TensorMapOf::<TmaK8<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaV8<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaQ<C>>::of_fields(device, o)?;
-    let grid = Grid::new(launch.blocks as u32, C::THREADS);
+    let grid = Grid::new(launch.blocks, C::THREADS);
     let parameters = (&q, &k, &v, &o, arguments, launch.scales, launch.section);
     // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, parameters) }

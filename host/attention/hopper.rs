@@ -1,8 +1,11 @@
 //! Attention by TMA and `wgmma`: the kernel for a call, and its launch.
 
+use super::element::AttentionElement;
+use super::plan::{Code, Plan, blocks};
+use super::problem::Problem;
 use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::Result;
-use crate::device::{Arch, Device};
+use crate::device::{MAX_BLOCKS, Rates};
 use crate::launch::Grid;
 use crate::stream::Stream;
 use crate::tensor_map::TensorMapOf;
@@ -11,15 +14,11 @@ use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
 use moye_device::layout;
 use moye_device::layout::Layout;
-use moye_device::memory::Element;
 use moye_kernels::attention as kernels;
-use moye_kernels::attention::e4m3::Scales;
 use moye_kernels::attention::hopper_config::*;
 use moye_kernels::attention::hopper_schedule::even_section;
 use moye_kernels::attention::{Arguments, Strides, UNLIMITED, Window};
 use moye_sim::TensorMap as Fields;
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 /// The maps of Q, K, V and O, the arguments, and the heads of a section.
 type Parameters<C> =
@@ -36,18 +35,13 @@ const SHORT: u32 = 2048;
 /// there: 32 of the 50 MiB of an H100.
 const L2_SHARE: u64 = 64;
 
-/// The launch for a call with the arguments `arguments`, and heads of these sizes, of keys and of
-/// values; `None` if another kernel must serve it: on another architecture, with an option that
-/// changes single scores, sinks, pages or variable lengths, without keys, with tensors that TMA
-/// cannot load.
-pub fn serves<T: TmaElement>(
-    variants: &[HopperVariant<T>],
-    device: &Device,
-    sizes: (usize, usize),
-    arguments: &Arguments<T>,
-) -> Option<HopperLaunch<T>> {
+/// The plan for a problem by a kernel for whole tensors; `None` if another kernel must serve it: on
+/// another architecture, with an option that changes single scores, sinks, pages or variable
+/// lengths, without keys, with tensors that TMA cannot load.
+pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
+    let arguments = &problem.arguments;
     let on_device = [arguments.q_offsets, arguments.k_offsets, arguments.k_lengths];
-    if device.arch() != Arch::new(9, 0)
+    if !problem.hopper
         || arguments.is_general()
         || arguments.sinks.address() != 0
         || on_device.iter().any(|numbers| numbers.address() != 0)
@@ -55,17 +49,14 @@ pub fn serves<T: TmaElement>(
     {
         return None;
     }
-    fastest(variants, device, sizes, arguments)
+    fastest(problem, card)
 }
 
-/// The launch of the fastest kernel for heads of these sizes; `None` if no kernel takes such heads,
+/// The plan by the fastest kernel for heads of these sizes; `None` if no kernel takes such heads,
 /// or TMA cannot load the tensors.
-pub fn fastest<T: TmaElement>(
-    variants: &[HopperVariant<T>],
-    device: &Device,
-    sizes: (usize, usize),
-    arguments: &Arguments<T>,
-) -> Option<HopperLaunch<T>> {
+pub fn fastest<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
+    let &Problem { arguments, sizes, keys, .. } = problem;
+    let arguments = Arguments { pack: 1, splits: 1, ..arguments };
     let Window { left, right } = arguments.window;
     let masked = left != UNLIMITED || right != UNLIMITED;
     // The length of all tiles of keys; for a sliding window small tiles are better.
@@ -80,44 +71,20 @@ pub fn fastest<T: TmaElement>(
     };
     let has_lse = arguments.lse.address() != 0;
     let fits = |variant: &&HopperVariant<T>| variant.sizes == sizes && (variant.writes_lse || !has_lse);
-    let variant = *variants.iter().filter(fits).min_by_key(|variant| cost(variant))?;
-    let keys = KeyTensor { rows: arguments.k_length, batches: arguments.batches };
-    let fields = (variant.fields)(arguments, keys)?;
-    let mut arguments = *arguments;
-    let blocks = arguments.grid(variant.tile.0).min(device.planned_multiprocessors());
-    let l2_bytes = device.rates().l2_bytes / 100 * L2_SHARE;
-    let section = section(&arguments, blocks, variant.tile, ((sizes.0 + sizes.1) as u32 / 2, l2_bytes));
-    let (blocks, scales) = (blocks.into(), Scales::NONE);
-    Some(HopperLaunch { variant, fields, blocks, pack: 1, splits: 1, section, scales })
-}
-
-/// [`even_section`], which tries many candidates: once for each shape.
-fn section<T: Element>(
-    arguments: &Arguments<T>,
-    blocks: u32,
-    tile: (u32, u32),
-    (d, l2_bytes): (u32, u64),
-) -> u32 {
-    type Key = ([u32; 10], [i32; 2], u64);
-    /// The capacity of the cache of shapes.
-    const SHAPES: usize = 1024;
-    // One cache for all element types.
-    static KNOWN: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
-    let &Arguments { batches, heads, group, q_length, k_length, window, .. } = arguments;
-    let bytes = size_of::<T>() as u32;
-    let shape = [batches, heads, group, q_length, k_length, blocks, tile.0, tile.1, d, bytes];
-    let key = (shape, [window.left, window.right], l2_bytes);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.get_or_insert_default();
-    if let Some(&section) = known.get(&key) {
-        return section;
+    let variant = T::HOPPER.iter().filter(fits).min_by_key(|variant| cost(variant))?;
+    (variant.fields)(&arguments, keys)?;
+    let tiles = blocks(&arguments, variant.tile.0, 1, 1);
+    if tiles > MAX_BLOCKS[0].into() {
+        // More than the scheduler counts: the call is refused.
+        return Some(Plan { code: Code::Hopper(variant), pack: 1, splits: 1, section: 1, blocks: tiles });
     }
-    if known.len() == SHAPES {
-        known.clear();
-    }
-    let section = even_section(arguments, blocks, tile, (d, l2_bytes)).max(1);
-    known.insert(key, section);
-    section
+    let mut arguments = arguments;
+    let blocks = arguments.grid(variant.tile.0).min(card.multiprocessors);
+    let l2_bytes = card.l2_bytes / 100 * L2_SHARE;
+    let d = (sizes.0 + sizes.1) as u32 / 2;
+    // It tries many candidates.
+    let section = even_section(&arguments, blocks, variant.tile, (d, l2_bytes)).max(1);
+    Some(Plan { code: Code::Hopper(variant), pack: 1, splits: 1, section, blocks: blocks.into() })
 }
 
 /// A tensor (row, column, head, sequence).
@@ -142,10 +109,10 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor
 }
 
 /// # Safety
-/// As [`HopperLaunch::run`].
+/// As for [`HopperVariant::launch`].
 unsafe fn launch<C: HopperKernel>(
     stream: &Stream,
-    launch: &HopperLaunch<C::T>,
+    launch: &HopperLaunch,
     arguments: Arguments<C::T>,
 ) -> Result<()> {
     let [q, k, v, o] = &launch.fields;
@@ -154,7 +121,7 @@ unsafe fn launch<C: HopperKernel>(
     let k = TensorMapOf::<TmaK<C>>::of_fields(device, k)?;
     let v = TensorMapOf::<TmaV<C>>::of_fields(device, v)?;
     let o = TensorMapOf::<TmaO<C>>::of_fields(device, o)?;
-    let grid = Grid::new(launch.blocks as u32, C::THREADS);
+    let grid = Grid::new(launch.blocks, C::THREADS);
     // SAFETY: the caller's contract; the maps belong to the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&q, &k, &v, &o, arguments, launch.section)) }
 }

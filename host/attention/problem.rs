@@ -1,30 +1,91 @@
-//! Checks a call, and converts it to the kernels' arguments.
+//! The problem of a call: the kernels' arguments, checked.
 
 use super::builder::{Attention, ScoreTensor};
-use super::element::{AttentionElement, Variant};
+use super::element::AttentionElement;
 use super::heads::{HeadsMut, MAX_EXTENT, OPERATION, Shape, elements_needed, too_large};
+use super::model::MOST_SPLITS;
 use super::variant::KeyTensor;
-use crate::device::Device;
+use crate::device::{Arch, Device};
 use crate::matrix::check_device;
 use crate::{Error, Result};
 use moye_device::memory::{Element, Global, GlobalMut};
 use moye_kernels::attention::{Arguments, CHUNK, ScoreStrides, Strides};
+use std::hash::{Hash, Hasher};
 
 /// The largest magnitude of a scale and of a softcap: the kernels' initial maximum of a row, -1e30,
 /// times such a factor is a number.
 const MOST_SCALE: f32 = 1e8;
 
-/// A call that was checked.
-pub struct Problem<T: AttentionElement> {
-    /// The kernels for sm_80 of these head sizes; `None` for 8-bit floats.
-    pub variant: Option<Variant<T>>,
-    /// Without the plan's fields: `pack`, `splits`, the workspaces.
+/// A call that was checked: all on which its plan depends.
+#[derive(Clone, Copy, Debug)]
+pub struct Problem<T: Element> {
+    /// Without the plan's fields: `pack`, `splits`, `row_tiles`, the workspaces.
     pub arguments: Arguments<T>,
+    /// Head sizes of keys and values.
+    pub sizes: (usize, usize),
     /// The extents of K and V.
     pub keys: KeyTensor,
+    /// Splits that the caller wants.
+    pub splits: Option<u32>,
     /// Whether bias and mask, if any, are readable by [`CHUNK`] keys at a time.
     pub chunked: bool,
+    /// Whether the device has `wgmma` and TMA.
+    pub hopper: bool,
 }
+
+impl<T: Element> Problem<T> {
+    /// The same problem at canonical addresses: only the offset within 256 bytes is kept, and which
+    /// options have memory.
+    pub fn anywhere(&self) -> Self {
+        let anywhere = |address: u64| if address == 0 { 0 } else { 256 + address % 256 };
+        macro_rules! at {
+            ($($pointer:ident $field:ident),+) => {
+                Arguments {
+                    $($field: $pointer::from_address(anywhere(self.arguments.$field.address())),)+
+                    ..self.arguments
+                }
+            };
+        }
+        let arguments = at!(
+            Global q, Global k, Global v, GlobalMut o, GlobalMut lse, Global bias, Global mask, Global slopes,
+            Global sinks, Global q_offsets, Global k_offsets, Global k_lengths, Global pages
+        );
+        Self { arguments, ..*self }
+    }
+}
+
+impl<T: Element> PartialEq for Problem<T> {
+    fn eq(&self, other: &Self) -> bool {
+        let of = |problem: &Self| {
+            let &Self { sizes, keys, splits, chunked, hopper, .. } = problem;
+            (sizes, keys, splits, chunked, hopper)
+        };
+        of(self) == of(other) && words(&self.arguments) == words(&other.arguments)
+    }
+}
+
+impl<T: Element> Eq for Problem<T> {}
+
+/// The words in which problems differ most: others decide by equality.
+impl<T: Element> Hash for Problem<T> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Arguments { batches, heads, q_length, k_length, .. } = self.arguments;
+        (self.sizes, [batches, heads, q_length, k_length]).hash(state);
+    }
+}
+
+/// The arguments as words, for comparisons.
+pub fn words<T: Element>(arguments: &Arguments<T>) -> &[u64] {
+    // 17 addresses and strides of options, 4 operands, 5 times 3 and 2 times 4 strides, 14 numbers
+    // of 32 bits.
+    const { assert!(size_of::<Arguments<T>>() == 8 * WORDS && align_of::<Arguments<T>>() == 8) };
+    // SAFETY: `Arguments` is `repr(C)` with numbers of 8 bytes and, after these, an even number of
+    // 4 bytes, so that it has no padding; it is borrowed as long as the slice.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(arguments).cast(), WORDS) }
+}
+
+/// The words of [`Arguments`].
+const WORDS: usize = 47;
 
 impl<T: AttentionElement> Problem<T> {
     /// Checks `call` with its results in `o`.
@@ -50,7 +111,7 @@ impl<T: AttentionElement> Problem<T> {
                 "{heads} query heads and {kv_heads} KV heads: the first must be a multiple of the second"
             ));
         }
-        let variant = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == (d, dv)).copied();
+        let variant = T::VARIANTS.iter().find(|variant| (variant.d, variant.dv) == (d, dv));
         let mut of_hopper = T::HOPPER.iter().map(|variant| variant.sizes);
         if variant.is_none() && (!T::VARIANTS.is_empty() || of_hopper.all(|sizes| sizes != (d, dv))) {
             let of_hopper = T::HOPPER.iter().map(|variant| variant.sizes);
@@ -237,7 +298,12 @@ impl<T: AttentionElement> Problem<T> {
             )
         };
         let keys = KeyTensor { rows: k_tokens as u32, batches: k_batches as u32 };
-        Ok(Self { variant, arguments, keys, chunked })
+        if call.splits.is_some_and(|splits| splits == 0 || splits > MOST_SPLITS) {
+            let detail = format!("{:?} splits: there are 1 to {MOST_SPLITS}", call.splits.unwrap_or(0));
+            return Err(Error::Unsupported { operation: OPERATION, detail });
+        }
+        let hopper = device.arch() == Arch::new(9, 0);
+        Ok(Self { arguments, sizes: (d, dv), keys, splits: call.splits, chunked, hopper })
     }
 }
 

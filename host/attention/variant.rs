@@ -21,14 +21,16 @@ pub struct HopperVariant<T: Element> {
     pub writes_lse: bool,
     /// The fields of the tensor maps; `None` if TMA cannot load the tensors.
     pub fields: fn(&Arguments<T>, KeyTensor) -> Option<[Fields; 4]>,
-    launch: LaunchFn<T>,
+    /// Launches the kernel.
+    pub launch: LaunchFn<T>,
 }
 
 /// Launches a kernel.
 ///
 /// # Safety
-/// As [`HopperLaunch::run`].
-type LaunchFn<T> = unsafe fn(&Stream, &HopperLaunch<T>, Arguments<T>) -> Result<()>;
+/// As for the kernel: the tensors of the arguments are in the device's memory, with their extents
+/// and strides.
+type LaunchFn<T> = unsafe fn(&Stream, &HopperLaunch, Arguments<T>) -> Result<()>;
 
 impl<T: Element> HopperVariant<T> {
     /// The kernel `name` of the configuration `C`.
@@ -47,40 +49,20 @@ impl<T: Element> HopperVariant<T> {
     }
 }
 
-/// A launch of such a kernel.
+/// A launch of such a kernel, beside its arguments.
 #[derive(Clone, Copy, Debug)]
-pub struct HopperLaunch<T: Element> {
-    pub variant: HopperVariant<T>,
+pub struct HopperLaunch {
     /// The fields of the tensor maps.
     pub fields: [Fields; 4],
-    pub blocks: u64,
-    /// Query heads in a tile, and splits of the keys.
-    pub pack: u32,
-    pub splits: u32,
+    pub blocks: u32,
     /// Persistent kernels: the heads whose keys and values stay in L2 at a time.
     pub section: u32,
     /// The scale factors of 8-bit floats.
     pub scales: Scales,
 }
 
-impl<T: Element> HopperLaunch<T> {
-    /// The query rows of a tile.
-    pub fn rows(&self) -> u32 {
-        self.variant.tile.0
-    }
-
-    /// # Safety
-    /// As for the kernel: the tensors of `arguments` are in the device's memory, with their extents
-    /// and strides.
-    pub unsafe fn run(&self, stream: &Stream, mut arguments: Arguments<T>) -> Result<()> {
-        let _ = arguments.grid(self.rows());
-        // SAFETY: the tensors of `arguments` are in the device's memory.
-        unsafe { (self.variant.launch)(stream, self, arguments) }
-    }
-}
-
 /// The extents of K and V that the arguments do not have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyTensor {
     /// Tokens of a sequence, of all sequences with variable lengths, or of a page.
     pub rows: u32,

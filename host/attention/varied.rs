@@ -1,13 +1,14 @@
-//! Variable lengths, pages, splits and packed heads by TMA and `wgmma`: which kernel serves a call,
-//! and its launch.
+//! Variable lengths, pages, splits and packed heads by TMA and `wgmma`: the plan for a problem, and
+//! the launch.
 
 use super::element::AttentionElement;
 use super::hopper::layout_of;
 use super::model::{HOPPER, Split, splits};
-use super::plan::Sizes;
+use super::plan::{Code, Plan, Sizes, blocks};
+use super::problem::Problem;
 use super::variant::{HopperLaunch, HopperVariant, KeyTensor};
 use crate::Result;
-use crate::device::{Arch, Device};
+use crate::device::Rates;
 use crate::launch::Grid;
 use crate::stream::Stream;
 use crate::tensor_map::TensorMapOf;
@@ -16,7 +17,6 @@ use moye_device::atom::tma::{TmaElement, TmaMap};
 use moye_device::kernel::Kernel;
 use moye_kernels::attention as kernels;
 use moye_kernels::attention::Arguments;
-use moye_kernels::attention::e4m3::Scales;
 use moye_kernels::attention::hopper_config::*;
 use moye_sim::TensorMap as Fields;
 
@@ -32,35 +32,19 @@ type Parameters<C> = (
     Arguments<<C as Config>::T>,
 );
 
-/// What the kernels for Hopper have to do of a call.
-#[derive(Clone, Copy, Debug)]
-pub struct Demand {
-    /// Head sizes of keys and values.
-    pub sizes: (usize, usize),
-    pub keys: KeyTensor,
-    /// Splits that the caller wants.
-    pub splits: Option<u32>,
-    /// Whether bias and mask, if any, are readable by chunks of keys.
-    pub chunked: bool,
-}
-
 /// The smallest scale of the kernels that change single scores: they divide by it.
 const SMALLEST_SCALE: f32 = 1e-20;
 
-/// The launch that serves a call whose arguments are `arguments`; `None` where the kernels for
-/// sm_80 have to: another architecture, a scale that is not positive, bias or mask with other
-/// strides than [`CHUNK`](kernels::CHUNK) says, pages smaller than a box of TMA, no keys, tensors
-/// that TMA does not load.
-pub fn serves<T: AttentionElement>(
-    device: &Device,
-    demand: &Demand,
-    arguments: &Arguments<T>,
-) -> Option<HopperLaunch<T>> {
+/// The plan for a problem; `None` where the kernels for sm_80 have to serve it: another
+/// architecture, a scale that is not positive, bias or mask with other strides than
+/// [`CHUNK`](kernels::CHUNK) says, pages smaller than a box of TMA, no keys, tensors that TMA does
+/// not load.
+pub fn plan<T: AttentionElement>(problem: &Problem<T>, card: &Rates) -> Option<Plan<T>> {
+    let &Problem { ref arguments, sizes, keys, splits: wanted, chunked, hopper } = problem;
     let (variants, smallest) =
         if arguments.changes_scores() { (T::GENERAL, SMALLEST_SCALE) } else { (T::VARIED, 0.0) };
-    let &Demand { sizes, keys, splits: wanted, chunked } = demand;
     let paged = arguments.pages.address() != 0;
-    if device.arch() != Arch::new(9, 0)
+    if !hopper
         || !chunked
         || arguments.scale < smallest
         || arguments.softcap != 0.0 && arguments.softcap < smallest
@@ -68,38 +52,33 @@ pub fn serves<T: AttentionElement>(
         || arguments.k_length == 0
         || keys.rows == 0
         || keys.batches == 0
-        || arguments.heads == 0
-        || arguments.q_length == 0
     {
         return None;
     }
-    let tiles = |variant: &HopperVariant<T>, pack: u32| {
-        let rows = u64::from(arguments.q_length) * u64::from(pack);
-        rows.div_ceil(variant.tile.0.into()) * u64::from(arguments.heads / pack)
-    };
+    let tiles = |variant: &HopperVariant<T>, pack| blocks(arguments, variant.tile.0, pack, 1);
     // Heads that share keys share a tile where that makes fewer tiles.
     let pack = |variant: &HopperVariant<T>| {
         if tiles(variant, arguments.group) < tiles(variant, 1) { arguments.group } else { 1 }
     };
     // The fewest rows that are multiplied; the larger tile, if in doubt, which reads keys less
     // often.
-    let variant = *variants.iter().filter(|variant| variant.sizes == sizes).min_by_key(|variant| {
+    let variant = variants.iter().filter(|variant| variant.sizes == sizes).min_by_key(|variant| {
         let cost = u64::from(variant.tile.0 + OVERHEAD_ROWS);
         (tiles(variant, pack(variant)).saturating_mul(cost), u32::MAX - variant.tile.0)
     })?;
-    let pack = pack(&variant);
-    let fields = (variant.fields)(arguments, keys)?;
-    let of_split = tiles(&variant, pack).saturating_mul(arguments.batches.into());
+    let pack = pack(variant);
+    (variant.fields)(arguments, keys)?;
+    let of_split = tiles(variant, pack);
     let splits = wanted.unwrap_or_else(|| {
         let key_tiles = arguments.k_length.div_ceil(variant.tile.1);
-        let (rates, tile) = (device.rates(), variant.tile);
+        let (rates, tile) = (*card, variant.tile);
         splits(
             &Sizes::of(arguments, sizes),
             &Split { kernel: &HOPPER, shared_bytes: 0, tile, blocks: of_split, key_tiles, rates },
         )
     });
     let blocks = of_split.saturating_mul(splits.into());
-    Some(HopperLaunch { variant, fields, blocks, pack, splits, section: 1, scales: Scales::NONE })
+    Some(Plan { code: Code::Hopper(variant), pack, splits, section: 1, blocks })
 }
 
 /// The tensor maps of keys and values, if TMA loads them.
@@ -116,10 +95,10 @@ fn fields<C: Config<T: TmaElement>>(arguments: &Arguments<C::T>, keys: KeyTensor
 }
 
 /// # Safety
-/// As [`HopperLaunch::run`].
+/// As for [`HopperVariant::launch`].
 unsafe fn launch<C: VariedKernel>(
     stream: &Stream,
-    launch: &HopperLaunch<C::T>,
+    launch: &HopperLaunch,
     arguments: Arguments<C::T>,
 ) -> Result<()> {
     let [k, v, small_k, small_v] = &launch.fields;
@@ -128,7 +107,7 @@ unsafe fn launch<C: VariedKernel>(
     let v = TensorMapOf::<TmaValueBox<C>>::of_fields(device, v)?;
     let small_k = TensorMapOf::<TmaKeyBox<C, SMALL_BOX>>::of_fields(device, small_k)?;
     let small_v = TensorMapOf::<TmaValueBox<C, SMALL_BOX>>::of_fields(device, small_v)?;
-    let grid = Grid::new(launch.blocks as u32, C::THREADS);
+    let grid = Grid::new(launch.blocks, C::THREADS);
     // SAFETY: the caller's contract; the maps are of the tensors.
     unsafe { stream.launch(&C::KERNEL, grid, (&k, &v, &small_k, &small_v, arguments)) }
 }

@@ -51,6 +51,12 @@ impl Arch {
         runs.then_some((compiled, scope))
     }
 
+    /// Whether machine code for `target` runs on this architecture: on those of the same major
+    /// version, if PTX for it does.
+    pub(crate) fn runs_code_of(self, target: &str) -> bool {
+        self.fit(target).is_some_and(|(compiled, _)| compiled.major == self.major)
+    }
+
     /// Whether its kernels can wait for earlier ones (PDL): `griddepcontrol` exists from sm_90 on.
     pub(crate) fn can_wait(self) -> bool {
         self >= Self::new(9, 0)
@@ -77,6 +83,20 @@ mod tests {
 
     fn best(arch: Arch, targets: &[&'static str]) -> Option<&'static str> {
         targets.iter().copied().filter(|t| arch.fit(t).is_some()).max_by_key(|t| arch.fit(t))
+    }
+
+    #[test]
+    fn machine_code_runs_on_gpus_of_its_major_version() {
+        for (gpu, target, runs) in [
+            (Arch::new(8, 0), "sm_80", true),
+            (Arch::new(8, 9), "sm_80", true),
+            (Arch::new(9, 0), "sm_80", false),
+            (Arch::new(9, 0), "sm_90a", true),
+            (Arch::new(8, 0), "sm_86", false),
+            (Arch::new(10, 0), "sm_90a", false),
+        ] {
+            assert_eq!(gpu.runs_code_of(target), runs, "{target} on {gpu}");
+        }
     }
 
     #[test]

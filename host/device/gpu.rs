@@ -195,6 +195,16 @@ impl Gpu {
             .map_err(|code| self.error_of_code("cuCtxSetCurrent", code))
     }
 
+    /// The driver's number of the device.
+    pub(crate) fn raw_device(&self) -> Result<sys::CUdevice> {
+        self.bind()?;
+        let mut device = 0;
+        // SAFETY: the context is current; the pointer to the result is writable.
+        check(unsafe { sys::cuCtxGetDevice(&mut device) })
+            .map_err(|code| self.error_of_code("cuCtxGetDevice", code))?;
+        Ok(device)
+    }
+
     /// The context.
     pub(crate) fn context(&self) -> sys::CUcontext {
         self.context.0

@@ -109,12 +109,29 @@ impl Simulator {
         Self::with(properties, rates, None)
     }
 
+    /// Another one that shares this one's memory.
+    pub fn peer(&self) -> Self {
+        let memory = self.memory.clone();
+        Self::sharing(memory.new_stream(), memory, self.properties.clone(), self.rates, None)
+    }
+
     fn with(properties: Properties, rates: Rates, reason: Option<Error>) -> Self {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
         let memory = GlobalMemory::new();
+        Self::sharing(memory.default_stream(), memory, properties, rates, reason)
+    }
+
+    /// A device of a memory.
+    fn sharing(
+        default_stream: moye_sim::Stream,
+        memory: GlobalMemory,
+        properties: Properties,
+        rates: Rates,
+        reason: Option<Error>,
+    ) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
         Self {
             number: COUNT.fetch_add(1, Ordering::Relaxed),
-            default_stream: Simulated::new(memory.default_stream()),
+            default_stream: Simulated::new(default_stream),
             memory,
             properties,
             rates,

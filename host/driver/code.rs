@@ -24,6 +24,8 @@ impl DriverCode {
     pub const UNSUPPORTED_PTX_VERSION: Self = Self(222);
     /// `CUDA_ERROR_NOT_FOUND`
     pub const NOT_FOUND: Self = Self(500);
+    /// `CUDA_ERROR_NOT_READY`
+    pub const NOT_READY: Self = Self(600);
     /// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`, here for a function that the driver lacks
     pub const SYMBOL_NOT_FOUND: Self = Self(302);
 

@@ -7,6 +7,7 @@ mod code;
 pub(crate) mod graph;
 pub(crate) mod launch;
 mod library;
+pub(crate) mod peer;
 mod symbols;
 pub(crate) mod tensor_map;
 // With `cust`, a test compares the numbers.

@@ -60,7 +60,7 @@ impl Grid {
 
     /// Checks the extents against the limits of every device, and the threads against the kernel's
     /// launch bounds.
-    pub(super) fn check(&self, kernel: &'static str, bounds: LaunchBounds) -> Result<()> {
+    pub(crate) fn check(&self, kernel: &'static str, bounds: LaunchBounds) -> Result<()> {
         let Self { blocks, threads, cluster, .. } = self;
         for (extent, value, limit) in [
             ("blocks.x", blocks.x, MAX_BLOCKS[0]),

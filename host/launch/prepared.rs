@@ -51,25 +51,53 @@ impl Prepared {
         extents: Extents,
         parameters: &P,
     ) -> Self {
-        let lines_of = |param: &ParamType| size_of_param(param).div_ceil(size_of::<Line>()).max(1);
-        let count = P::TYPES.iter().map(lines_of).sum();
+        parameters.with_addresses(|from| {
+            let sizes = P::TYPES.iter().map(size_of_param);
+            let parameters = sizes.zip(from).map(|(size, from)| (from.cast::<u8>().cast_const(), size));
+            // SAFETY: each parameter begins at its address and has this size.
+            unsafe { Self::of_parameters(kernel, function, extents, parameters) }
+        })
+    }
+
+    /// A launch with the bytes of each parameter.
+    pub(crate) fn of_bytes(
+        kernel: &'static str,
+        function: CUfunction,
+        extents: Extents,
+        parameters: &[&[u8]],
+    ) -> Self {
+        let parameters = parameters.iter().map(|bytes| (bytes.as_ptr(), bytes.len()));
+        // SAFETY: each slice has these bytes.
+        unsafe { Self::of_parameters(kernel, function, extents, parameters) }
+    }
+
+    /// A launch with parameters at addresses, each with its size.
+    ///
+    /// # Safety
+    /// A value of this size is at each address.
+    unsafe fn of_parameters(
+        kernel: &'static str,
+        function: CUfunction,
+        extents: Extents,
+        parameters: impl Iterator<Item = (*const u8, usize)> + Clone,
+    ) -> Self {
+        let lines_of = |size: usize| size.div_ceil(size_of::<Line>()).max(1);
+        let count = parameters.clone().map(|(_, size)| lines_of(size)).sum();
         let mut lines = vec![Line([MaybeUninit::uninit(); 64]); count].into_boxed_slice();
         let first = lines.as_mut_ptr();
         let mut next = 0;
-        let addresses = parameters.with_addresses(|from| {
-            let places = P::TYPES.iter().zip(from).map(|(param, from)| {
-                // SAFETY: the parameter begins at `from` and has this size; the lines from `next`
-                // on have room for it.
-                let to = unsafe {
-                    let to = first.add(next).cast::<u8>();
-                    std::ptr::copy_nonoverlapping(from.cast::<u8>(), to, size_of_param(param));
-                    to
-                };
-                next += lines_of(param);
-                to.cast()
-            });
-            places.collect()
+        let places = parameters.map(|(from, size)| {
+            // SAFETY: the parameter begins at `from` and has this size; the lines from `next` on
+            // have room for it.
+            let to = unsafe {
+                let to = first.add(next).cast::<u8>();
+                std::ptr::copy_nonoverlapping(from, to, size);
+                to
+            };
+            next += lines_of(size);
+            to.cast()
         });
+        let addresses = places.collect();
         Self { kernel, function, extents, _lines: lines, addresses }
     }
 

@@ -10,7 +10,7 @@ use super::element::Operand;
 use super::last_wave::LastWave;
 use super::measured::MULTIPROCESSORS;
 use super::operand::Alignment;
-use super::plan::{Accumulators, Query};
+use super::plan::{Accumulators, Problem};
 use super::tma;
 use super::variants::{Schedule, Variant};
 use moye_kernels::hopper::Cut;
@@ -52,7 +52,7 @@ pub(super) fn padding(accumulators: f64) -> f64 {
 
 /// A kernel for a product, and how it would be used.
 pub(super) struct Candidate<'a, T: Operand> {
-    pub query: &'a Query,
+    pub problem: &'a Problem,
     pub variant: &'a Variant<T>,
     /// Slices of K, apart from those within a cluster.
     pub slices: u32,
@@ -73,15 +73,15 @@ pub(super) struct Estimate {
 
 impl<T: Operand> Candidate<'_, T> {
     pub fn estimate(&self) -> Estimate {
-        let Self { query, variant, slices, .. } = *self;
-        let [m, n, k] = query.extents;
+        let Self { problem, variant, slices, .. } = *self;
+        let [m, n, k] = problem.extents;
         let (schedule, rate) = (variant.schedule, variant.rate);
         let [rows, columns] = variant.tiles(m, n);
         let tiles = u64::from(rows.div_ceil(schedule.cluster_tiles()))
             * u64::from(columns)
             * u64::from(slices)
-            * u64::from(query.batches);
-        let clusters = tma::clusters(query.multiprocessors, schedule.cluster());
+            * u64::from(problem.batches);
+        let clusters = tma::clusters(problem.multiprocessors, schedule.cluster());
         let residents = tiles.div_ceil(u64::from(clusters)).clamp(1, u64::from(rate.residents));
         let waves = tiles.div_ceil(u64::from(clusters) * residents) as f64;
         let (arithmetic, step) = self.step(tiles as f64 / f64::from(clusters), residents as f64);
@@ -96,11 +96,11 @@ impl<T: Operand> Candidate<'_, T> {
             }
             _ => (waves * (product + overhead), Cut::NONE),
         };
-        let bytes = query.operands[0].all_bytes(m, k) + query.operands[1].all_bytes(n, k);
+        let bytes = problem.operands[0].all_bytes(m, k) + problem.operands[1].all_bytes(n, k);
         let loading = bytes / BANDWIDTH;
         let reduction = match self.accumulators {
             Accumulators::Workspace => {
-                let elements = f64::from(m) * f64::from(n) * f64::from(query.batches);
+                let elements = f64::from(m) * f64::from(n) * f64::from(problem.batches);
                 // Each slice is written and read, and C is written.
                 LAUNCH + elements * 4.0 * (2.0 * f64::from(slices) + 1.0) / BANDWIDTH
             }
@@ -126,7 +126,7 @@ impl<T: Operand> Candidate<'_, T> {
             Alignment::Sectors => AT_SECTORS,
             Alignment::Any => UNALIGNED,
         };
-        let loads = rows * tile_k * self.query.operands[0].bytes as f64 / L2_PORT * unaligned;
+        let loads = rows * tile_k * self.problem.operands[0].bytes as f64 / L2_PORT * unaligned;
         let shared = if rate.residents > 1 { residents.max(ALONE) } else { 1.0 };
         // One of two ping-pong warpgroups waits for the other at any clock.
         let faster = variant.kernel.is_wgmma() && schedule != Schedule::PingPong;

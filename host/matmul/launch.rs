@@ -1,27 +1,110 @@
 //! Runs a plan: rearranges operands if necessary, multiplies, applies the epilogue.
 
 use super::builder::Matmul;
-use super::cache::{self, Replay};
 use super::descriptor::{Descriptor, Epilogue, Numbers, OPERATION};
 use super::element::{Operand, Output};
 use super::operand::View;
-use super::plan::{Accumulators, Explanation, MAX_Y, Plan, Query};
+use super::plan::{self, Accumulators, Explanation, MAX_Y, Plan, Problem};
 use super::tma::{self, Target};
 use super::variants::{ArgumentsOf, Code, kernels, tiles};
 use super::workspace::{Regions, rearranged, row_of};
-use crate::device::{Backend, Device};
+use crate::device::{Backend, Device, Rates};
 use crate::kernels::mma::{Activation, Arguments, Scalar, Scales};
-use crate::launch::{Grid, noting};
+use crate::launch::Grid;
 use crate::matrix::MatrixMut;
 use crate::memory::{Used, Workspace};
+use crate::module::{Ptx, SHIPPED_PTX};
 use crate::movement::rearrange::{Rearrangement, RowEnd, rearrange_operands};
 use crate::movement::repack::grid_blocks;
+use crate::operation::{self, Launcher, Operation};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use moye_device::arch::Fma;
 use moye_device::layout::Major;
 use moye_device::memory::{Global, GlobalMut};
 use moye_kernels::hopper::Cut;
+use std::hash::{Hash, Hasher};
+use std::marker::PhantomData;
+
+/// Products of factors `T` with results `U`.
+struct Product<T, U>(PhantomData<(T, U)>);
+
+/// A product as it is launched: all on which its launches depend.
+#[derive(Clone, Copy, Debug)]
+struct Call<S> {
+    product: Descriptor<S>,
+    workspace: Used,
+    /// The address of the stream's counters, if a launch has needed them.
+    counters: Option<u64>,
+}
+
+impl<S> Call<S> {
+    /// The call of a product on a stream with this workspace.
+    fn new(product: Descriptor<S>, stream: &Stream, workspace: Option<&Workspace<'_>>) -> Self {
+        let counters = match &stream.device().0 {
+            Backend::Gpu(gpu) => stream.kept(gpu).known_counters(),
+            Backend::Sim(_) => None,
+        };
+        Self { product, workspace: workspace.map(Workspace::used).unwrap_or_default(), counters }
+    }
+}
+
+/// Calls are equal if the same launches compute both. Memory of a graph is that graph's alone, and
+/// a product with a NaN among its factors equals none: both are planned each time.
+impl<S: PartialEq> PartialEq for Call<S> {
+    fn eq(&self, other: &Self) -> bool {
+        let [at, of_other] = [(self.workspace, self.counters), (other.workspace, other.counters)];
+        at == of_other && !self.workspace.is_captured && self.product == other.product
+    }
+}
+
+impl<S: PartialEq> Eq for Call<S> {}
+
+impl<S> Hash for Call<S> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b] = self.product.operands;
+        [a.address, b.address, self.product.c.address, self.workspace.address].hash(state);
+    }
+}
+
+impl<T: Operand, U: Output<T>> Operation for Product<T, U> {
+    type Problem = Problem;
+    type Plan = Plan<T>;
+    type Call = Call<T::Scalar>;
+
+    const NAME: &'static str = OPERATION;
+
+    fn ptx() -> &'static Ptx {
+        &SHIPPED_PTX
+    }
+
+    fn candidates(problem: &Problem, _: &Rates) -> Vec<Plan<T>> {
+        plan::candidates(problem)
+    }
+
+    fn cost(plan: &Plan<T>, _: &Problem, _: &Rates) -> f64 {
+        plan.microseconds
+    }
+
+    fn kernel(plan: &Plan<T>) -> &'static str {
+        plan.variant.kernel.name()
+    }
+
+    unsafe fn launch(
+        plan: &Plan<T>,
+        _: &Problem,
+        &Call { product, workspace, .. }: &Call<T::Scalar>,
+        on: &Launcher<'_>,
+    ) -> Result<()> {
+        let regions = Regions::of::<T, U>(&product, plan)?.at(workspace.address);
+        let launch = Launch { product, plan: *plan, regions, stream: on.stream() };
+        // SAFETY: the matrices are inside their buffers (`Matrix::new`, `Descriptor::of`), and the
+        // workspace is as large as `regions` says. `c` is borrowed mutably, shares no element with
+        // the other matrices, and has no element twice. The stream runs these launches in order.
+        // The caller answers for other streams.
+        unsafe { launch.all::<U>() }
+    }
+}
 
 /// Computes a product.
 ///
@@ -33,51 +116,15 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
     let Some(product) = Descriptor::of(product, stream.device(), c)? else { return Ok(()) };
-    let gpu = match &stream.device().0 {
-        Backend::Gpu(gpu) if !stream.captures() => *gpu,
-        // SAFETY: until the product is complete, no other stream writes the operands or touches
-        // `c`: the caller's contract.
-        _ => return unsafe { compute::<T, U>(&product, stream, None) }.map(drop),
-    };
-    let key = cache::Key::of::<T, U>(&product, gpu, stream);
-    // SAFETY: other streams leave the operands and `c` alone until the product is complete, by the
-    // caller's contract; all buffers are on this device.
-    let workspace = match unsafe { cache::launch(&key, gpu, stream)? } {
-        Replay::Launched => return Ok(()),
-        Replay::New(workspace) => workspace,
-    };
-    // SAFETY: other streams leave the operands and `c` alone until the product is complete, by the
-    // caller's contract.
-    let (computed, launches) = noting(|| unsafe { compute::<T, U>(&product, stream, workspace) });
-    cache::keep(key, launches, computed?, (gpu, stream));
-    Ok(())
-}
-
-/// Plans a product and launches it, with this workspace if it is large enough. Returns the
-/// workspace that it used.
-///
-/// # Safety
-/// As for [`run`].
-unsafe fn compute<T: Operand, U: Output<T>>(
-    product: &Descriptor<T::Scalar>,
-    stream: &Stream,
-    workspace: Option<Workspace<'_>>,
-) -> Result<Used> {
-    let plan = planned::<T>(product, stream.device())?;
+    let (problem, plan) = planned::<T, U>(&product, stream.device())?;
     let product = product.without_a_product_times_zero();
-    let regions = Regions::of::<T, U>(&product, &plan)?;
-    let workspace = match workspace.filter(|given| given.used().bytes >= regions.bytes as usize) {
-        Some(workspace) => Some(workspace),
-        None => Workspace::new(stream, regions.bytes as usize)?,
-    };
-    let used = workspace.as_ref().map(Workspace::used).unwrap_or_default();
-    let launch = Launch { product, plan, regions: regions.at(used.address), stream };
-    // SAFETY: the matrices are inside their buffers (`Matrix::new`, `Descriptor::of`), and the
-    // workspace is as large as `regions` says. `c` is borrowed mutably, shares no element with the
-    // other matrices, and has no element twice. The stream runs these launches in order. The caller
-    // answers for other streams.
-    unsafe { launch.all::<U>()? };
-    Ok(used)
+    let bytes = Regions::of::<T, U>(&product, &plan)?.bytes as usize;
+    // Held until all has been launched.
+    let workspace = Workspace::new(stream, bytes)?;
+    let call = Call::new(product, stream, workspace.as_ref());
+    // SAFETY: until the product is complete, no other stream writes the operands or touches `c`:
+    // the caller's contract. All buffers are on this device.
+    unsafe { operation::run::<Product<T, U>>(stream, &problem, &call) }
 }
 
 /// The plan of [`run`].
@@ -87,7 +134,7 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     c: &mut MatrixMut<'_, U>,
 ) -> Result<Explanation> {
     let Some(product) = Descriptor::of(product, device, c)? else { return Ok(Explanation::default()) };
-    let plan = planned::<T>(&product, device)?;
+    let (_, plan) = planned::<T, U>(&product, device)?;
     let product = product.without_a_product_times_zero();
     let regions = Regions::of::<T, U>(&product, &plan)?;
     let ([tile_m, tile_n, _], [.., k]) = (plan.variant.tile, product.extents);
@@ -103,12 +150,15 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     })
 }
 
-/// The plan of a product on a device.
-fn planned<T: Operand>(product: &Descriptor<T::Scalar>, device: &Device) -> Result<Plan<T>> {
-    let query = Query {
+/// What the plan of a product on a device depends on, and the plan.
+fn planned<T: Operand, U: Output<T>>(
+    product: &Descriptor<T::Scalar>,
+    device: &Device,
+) -> Result<(Problem, Plan<T>)> {
+    let problem = Problem {
         extents: product.extents,
         batches: product.batches,
-        operands: product.operands,
+        operands: product.operands.map(View::anywhere),
         precision: product.precision,
         written_by_sgemm: product.is_written_by_sgemm(),
         multiprocessors: device.planned_multiprocessors(),
@@ -116,26 +166,14 @@ fn planned<T: Operand>(product: &Descriptor<T::Scalar>, device: &Device) -> Resu
         wgmma: tma::is_there(device),
         preference: product.preference,
     };
-    let tuned = product.tuned.and_then(|preference| cache::plan(&Query { preference, ..query }));
-    let plan = tuned.or_else(|| cache::plan(&query)).ok_or_else(|| no_plan::<T>(&query, device))?;
-    let ([m, n, _], slices) = (product.extents, u64::from(plan.slices));
-    let [rows, columns] = plan.variant.tiles(m, n).map(u64::from);
-    Ok(match in_one_launch(rows * columns * slices, product.batches) {
-        true => plan,
-        false => Plan { cut: Cut::NONE, ..plan },
-    })
-}
-
-/// Whether a persistent kernel takes all batches of this many tiles in one launch, so that a plan
-/// may share the last tiles of all batches. With several launches the last one may have fewer tiles
-/// than are shared.
-fn in_one_launch(tiles: u64, batches: u32) -> bool {
-    tma::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
+    let plan = |problem: Problem| Some((problem, operation::plan::<Product<T, U>>(device, &problem).ok()?));
+    let tuned = product.tuned.and_then(|preference| plan(Problem { preference, ..problem }));
+    tuned.or_else(|| plan(problem)).ok_or_else(|| no_plan::<T>(&problem, device))
 }
 
 /// The error if no kernel is left.
-fn no_plan<T: Operand>(query: &Query, device: &Device) -> Error {
-    let Query { precision, shared_bytes, wgmma, preference, .. } = *query;
+fn no_plan<T: Operand>(problem: &Problem, device: &Device) -> Error {
+    let Problem { precision, shared_bytes, wgmma, preference, .. } = *problem;
     let detail = if !wgmma && T::VARIANTS.iter().all(|variant| variant.kernel.is_tma()) {
         format!(
             "{} is multiplied by `wgmma` alone, which GPUs of sm_90 (Hopper) have, and {} is {}; convert the matrices to f16, \
@@ -417,17 +455,70 @@ fn scale_of<S: Scalar>((address, along, batch): Numbers, first: u32) -> (Global<
     (Global::from_address(address.wrapping_add(offset)), along, batch)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "matmul-f32"))]
 mod tests {
-    use super::in_one_launch;
+    use super::*;
+    use crate::{Buffer, Matrix};
+
+    /// The call of a product of these buffers, changed by `change`, and what its plan depends on.
+    fn call<'a>(
+        [a, b]: [&'a Buffer<f32>; 2],
+        c: &mut Buffer<f32>,
+        (m, n, k): (usize, usize, usize),
+        change: impl FnOnce(Matmul<'a, f32>) -> Matmul<'a, f32>,
+    ) -> Call<f32> {
+        let (device, mut c) = (a.device(), MatrixMut::row_major(c, m, n).unwrap());
+        let (a, b) = (Matrix::row_major(a, m, k).unwrap(), Matrix::row_major(b, k, n).unwrap());
+        let product = Descriptor::of(&change(Matmul::new(a, b)), device, &mut c).unwrap().unwrap();
+        Call::new(product, &device.default_stream(), None)
+    }
 
     #[test]
-    fn tiles_are_shared_only_where_one_launch_has_them_all() {
-        let limit = crate::MAX_BLOCKS[0];
-        assert!(in_one_launch(6, 1));
-        assert!(in_one_launch(6, limit / 6));
-        assert!(!in_one_launch(6, limit / 6 + 1));
-        // More tiles in one batch than a launch can have: the product is refused.
-        assert!(!in_one_launch(1 << 46, 1));
+    fn products_that_differ_in_anything_are_different_calls() {
+        let device = Device::sim();
+        let buffer = || device.alloc_zeroed::<f32>(4096).unwrap();
+        let (a, b, other, bias, mut c) = (buffer(), buffer(), buffer(), buffer(), buffer());
+        let of = |len: usize| bias.slice(..len).unwrap();
+        let cube = (16, 16, 16);
+        let mut calls = vec![
+            call([&a, &b], &mut c, cube, |product| product),
+            call([&a, &b], &mut c, (8, 16, 16), |product| product),
+            call([&a, &b], &mut c, (16, 8, 16), |product| product),
+            call([&a, &b], &mut c, (16, 16, 8), |product| product),
+            call([&other, &b], &mut c, cube, |product| product),
+            call([&a, &other], &mut c, cube, |product| product),
+            call([&a, &b], &mut buffer(), cube, |product| product),
+            call([&a, &b], &mut c, cube, |product| product.transpose_a()),
+            call([&a, &b], &mut c, cube, |product| product.transpose_b()),
+            call([&a, &b], &mut c, cube, |product| product.alpha(2.0)),
+            call([&a, &b], &mut c, cube, |product| product.beta(1.0)),
+            call([&a, &b], &mut c, cube, |product| product.bias(of(16))),
+            call([&a, &b], &mut c, cube, |product| product.bias_rows(of(16))),
+            call([&a, &b], &mut c, cube, |product| product.relu()),
+            call([&a, &b], &mut c, cube, |product| product.gelu()),
+            call([&a, &b], &mut c, cube, |product| product.gelu_tanh()),
+            call([&a, &b], &mut c, cube, |product| product.tf32()),
+            call([&a, &b], &mut c, cube, |product| product.batch(2, [256, 256, 256])),
+            call([&a, &b], &mut c, cube, |product| product.batch(3, [256, 256, 256])),
+            call([&a, &b], &mut c, cube, |product| product.batch(3, [0, 256, 256])),
+            call([&a, &b], &mut c, cube, |product| product.tile(128, 128)),
+            call([&a, &b], &mut c, cube, |product| product.tile(0, 0)),
+            call([&a, &b], &mut c, cube, |product| product.split_k(1)),
+            call([&a, &b], &mut c, cube, |product| product.split_k(2)),
+            call([&a, &b], &mut c, cube, |product| product.kernel("one")),
+            call([&a, &b], &mut c, cube, |product| product.kernel("other")),
+        ];
+        let first = calls[0];
+        assert!(call([&a, &b], &mut c, cube, |product| product) == first, "the same product");
+        let workspace = Used { address: 256, bytes: 256, is_captured: false };
+        calls.push(Call { counters: Some(256), ..first });
+        calls.push(Call { workspace, ..first });
+        calls.push(Call { workspace: Used { bytes: 512, ..workspace }, ..first });
+        for (i, call) in calls.iter().enumerate() {
+            let same = calls.iter().position(|other| other == call);
+            assert_eq!(same, Some(i), "number {i} is the call of another product");
+        }
+        let of_graph = Call { workspace: Used { is_captured: true, ..workspace }, ..first };
+        assert!(of_graph != of_graph, "memory of a graph is that graph's alone");
     }
 }

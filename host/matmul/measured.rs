@@ -2,7 +2,7 @@
 //! than 1 %.
 
 use super::descriptor::Preference;
-use super::plan::Query;
+use super::plan::Problem;
 
 /// A shape, and the kernel that was the fastest there.
 #[derive(Clone, Copy, Debug)]
@@ -38,10 +38,11 @@ pub(super) const MEASURED: &[Measured] = &[
 
 /// The kernels that were the fastest for exactly these extents, one for each type and pair of
 /// majors; none for a batch, another kind of GPU, or a caller with a preference.
-pub(super) fn fastest(query: &Query) -> impl Iterator<Item = &'static str> {
-    let (extents, multiprocessors) = (query.extents, query.multiprocessors);
-    let applies =
-        query.batches == 1 && multiprocessors == MULTIPROCESSORS && query.preference == Preference::default();
+pub(super) fn fastest(problem: &Problem) -> impl Iterator<Item = &'static str> {
+    let (extents, multiprocessors) = (problem.extents, problem.multiprocessors);
+    let applies = problem.batches == 1
+        && multiprocessors == MULTIPROCESSORS
+        && problem.preference == Preference::default();
     let rows = MEASURED.iter().filter(move |row| applies && row.extents == extents);
     rows.map(|row| row.kernel)
 }

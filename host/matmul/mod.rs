@@ -6,11 +6,10 @@
 //! - **Plan**: the kernel, the operands to rearrange, the split along K, the workspace. [`plan`]
 //!   takes the kernel of the table of [`measured`] shapes, or compares those of [`variants`], the
 //!   table of measured rates, by their estimated [`cost`]. [`last_wave`] divides tiles along K.
-//! - **Launch**: [`launch`] runs a plan, in a [`workspace`], by tensor maps where the kernel loads
-//!   by [`tma`]. [`cache`] keeps plans and launches for calls that repeat.
+//! - **Launch**: [`launch`] is the [`Operation`](crate::operation::Operation): it launches a plan,
+//!   in a [`workspace`], by tensor maps where the kernel loads by [`tma`].
 
 mod builder;
-mod cache;
 mod cost;
 mod descriptor;
 mod element;

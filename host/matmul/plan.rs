@@ -12,13 +12,14 @@ use super::variants::{Loads, Schedule, Variant, variants};
 use moye_device::layout::Major;
 use moye_kernels::hopper::Cut;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// Limit of batches times slices, which are blocks along the grid's y.
 pub(super) const MAX_Y: u32 = crate::MAX_BLOCKS[1];
 
 /// The properties of a product and of a device on which its plan depends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Query {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
     /// M, N, K.
     pub extents: [u32; 3],
     pub batches: u32,
@@ -34,6 +35,14 @@ pub(super) struct Query {
     /// Whether the device has `wgmma`.
     pub wgmma: bool,
     pub preference: Preference,
+}
+
+/// The words in which problems differ most: others decide by equality.
+impl Hash for Problem {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b] = self.operands;
+        (self.extents, self.batches, [a.mn, a.k, b.mn, b.k]).hash(state);
+    }
 }
 
 /// How the kernel reads an operand.
@@ -175,37 +184,44 @@ const PREDICATED: f64 = 1.3;
 /// rows the workspace would take a hundred times the memory of C.
 const MOST_PADDED: f64 = 2.0;
 
+/// The greatest K of a product of 8-bit floats that tensor cores accumulate alone, in about 14
+/// bits. Beyond it the products of each 128 elements are added in f32, unless the caller names a
+/// kernel or a tile.
+const MOST_SHORT: u32 = 512;
+
 /// The numbers of slices to try.
 const SLICES: [u32; 10] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32];
 
-/// The cheapest plan, or `None` if the caller's preference rules out every plan. See
-/// [`cache`](super::cache).
-pub(super) fn plan<T: Operand>(query: &Query) -> Option<Plan<T>> {
-    let Preference { tile, slices, kernel } = query.preference;
-    let allowed: Vec<_> = variants::<T>(query.precision, query.wgmma)
-        .filter(|variant| variant.kernel.shared_bytes() <= query.shared_bytes)
+/// The plans among which the cheapest is chosen; none if the caller's preference rules out every
+/// plan.
+pub(super) fn candidates<T: Operand>(problem: &Problem) -> Vec<Plan<T>> {
+    let Preference { tile, slices, kernel } = problem.preference;
+    let short = problem.extents[2] <= MOST_SHORT || kernel.is_some() || tile.is_some();
+    let allowed: Vec<_> = variants::<T>(problem.precision, problem.wgmma)
+        .filter(|variant| short || !variant.is_short)
+        .filter(|variant| variant.kernel.shared_bytes() <= problem.shared_bytes)
         .filter(|variant| tile.is_none_or(|(m, n)| variant.tile[..2] == [m, n]))
         .filter(|variant| kernel.is_none_or(|name| variant.kernel.name() == name))
         .collect();
-    let measured = measured::fastest(query)
+    let measured = measured::fastest(problem)
         .filter_map(|name| allowed.iter().find(|variant| variant.kernel.name() == name))
-        .filter_map(|variant| plan_with(query, variant))
+        .filter_map(|variant| plan_with(problem, variant))
         .find(|plan| plan.sources.iter().all(|source| source.leading.is_some()));
-    let fastest = || {
-        let plans = allowed.iter().filter_map(|variant| plan_with(query, variant));
-        plans.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
-    };
-    measured.or_else(fastest).or_else(|| {
-        // If no kernel with this tile supports the requested number of slices, take the kernel with
-        // the next smaller number.
-        let slices = slices.filter(|_| kernel.is_none())?;
-        let any = Query { preference: Preference { slices: None, ..query.preference }, ..*query };
-        let fewer = allowed.iter().filter(|variant| variant.schedule.cluster_slices() < slices);
-        let fixed = fewer.filter(|variant| variant.schedule.fixes_slices());
-        fixed
-            .filter_map(|variant| plan_with(&any, variant))
-            .max_by_key(|plan| plan.variant.schedule.cluster_slices())
-    })
+    if let Some(measured) = measured {
+        return vec![measured];
+    }
+    let plans: Vec<_> = allowed.iter().filter_map(|variant| plan_with(problem, variant)).collect();
+    let Some(slices) = slices.filter(|_| plans.is_empty() && kernel.is_none()) else { return plans };
+    // If no kernel with this tile supports the requested number of slices, take the kernel with the
+    // next smaller number.
+    let any = Problem { preference: Preference { slices: None, ..problem.preference }, ..*problem };
+    let fewer = allowed.iter().filter(|variant| variant.schedule.cluster_slices() < slices);
+    let fixed = fewer.filter(|variant| variant.schedule.fixes_slices());
+    fixed
+        .filter_map(|variant| plan_with(&any, variant))
+        .max_by_key(|plan| plan.variant.schedule.cluster_slices())
+        .into_iter()
+        .collect()
 }
 
 /// The operands of a product as one kernel reads them.
@@ -219,12 +235,12 @@ struct Sources {
 
 impl Sources {
     /// `None` if an operand's layout does not fit and cannot be rearranged.
-    fn of<T: Operand>(query: &Query, variant: &Variant<T>) -> Option<Self> {
-        let [m, n, k] = query.extents;
+    fn of<T: Operand>(problem: &Problem, variant: &Variant<T>) -> Option<Self> {
+        let [m, n, k] = problem.extents;
         let majors = variant.majors_of_operands();
         let mut sources = majors.map(|major| Source { major, leading: None });
         let (mut bytes, mut rearranged, mut transposed, mut alignment) = (0.0, 0, 0, Alignment::Lines);
-        for (source, (view, extent)) in sources.iter_mut().zip(query.operands.iter().zip([m, n])) {
+        for (source, (view, extent)) in sources.iter_mut().zip(problem.operands.iter().zip([m, n])) {
             let Source { major, .. } = *source;
             let others = if major == Major::K { extent } else { k };
             let align = match variant.schedule {
@@ -260,12 +276,12 @@ impl Sources {
 
 /// The best plan with one kernel. `None` if it cannot read the operands, or does not support the
 /// requested number of slices.
-fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<Plan<T>> {
-    let [m, n, k] = query.extents;
-    let Sources { sources, alignment, rearrangement } = Sources::of(query, variant)?;
+fn plan_with<T: Operand>(problem: &Problem, variant: &'static Variant<T>) -> Option<Plan<T>> {
+    let [m, n, k] = problem.extents;
+    let Sources { sources, alignment, rearrangement } = Sources::of(problem, variant)?;
     let (schedule, tile_k) = (variant.schedule, variant.tile[2]);
     let most = k.div_ceil(tile_k).max(1);
-    let candidates = match query.preference.slices {
+    let candidates = match problem.preference.slices {
         // Every slice has at least one element of K.
         Some(slices) if schedule.fixes_slices() && slices != schedule.cluster_slices() => return None,
         _ if schedule.fixes_slices() && schedule.cluster_slices() > most => return None,
@@ -276,7 +292,7 @@ fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<
     };
     let needs_whole_tiles = schedule == Schedule::Sgemm(Loads::Tma) && is_predicated(variant, [m, n]);
     let area = |[m, n]: [u32; 2]| f64::from(m) * f64::from(n);
-    if needs_whole_tiles && query.preference.kernel.is_none() {
+    if needs_whole_tiles && problem.preference.kernel.is_none() {
         let padded = padded_extents(variant, sources, Accumulators::Workspace, [m, n]);
         if area(padded) > MOST_PADDED * area([m, n]) {
             return None;
@@ -286,18 +302,28 @@ fn plan_with<T: Operand>(query: &Query, variant: &'static Variant<T>) -> Option<
         let k_chunk = most.div_ceil(wanted) * tile_k;
         // Rounding up the length of a slice may leave nothing for the last slices.
         let slices = k.div_ceil(k_chunk).max(1);
-        let by_epilogue = query.written_by_sgemm || !schedule.is_sgemm();
+        let by_epilogue = problem.written_by_sgemm || !schedule.is_sgemm();
         let accumulators = match slices == 1 && !needs_whole_tiles && by_epilogue {
             true => Accumulators::Epilogue,
             false => Accumulators::Workspace,
         };
-        let product = Candidate { query, variant, slices, k_chunk, accumulators, alignment }.estimate();
+        let product = Candidate { problem, variant, slices, k_chunk, accumulators, alignment }.estimate();
         let extents = padded_extents(variant, sources, accumulators, [m, n]);
-        let padding = (area(extents) - area([m, n])) * f64::from(slices) * f64::from(query.batches);
+        let padding = (area(extents) - area([m, n])) * f64::from(slices) * f64::from(problem.batches);
         let predicated = if is_predicated(variant, extents) { PREDICATED } else { 1.0 };
         let microseconds = (product.microseconds + cost::padding(padding)) * predicated + rearrangement;
-        let clusters = tma::clusters(query.multiprocessors, schedule.cluster());
-        Plan { variant, sources, slices, k_chunk, accumulators, cut: product.cut, clusters, microseconds }
+        let clusters = tma::clusters(problem.multiprocessors, schedule.cluster());
+        let [rows, columns] = variant.tiles(m, n).map(u64::from);
+        let at_once = in_one_launch(rows * columns * u64::from(slices), problem.batches);
+        let cut = if at_once { product.cut } else { Cut::NONE };
+        Plan { variant, sources, slices, k_chunk, accumulators, cut, clusters, microseconds }
     });
     best.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
+}
+
+/// Whether a persistent kernel takes all batches of this many tiles in one launch, so that a plan
+/// may share the last tiles of all batches. With several launches the last one may have fewer tiles
+/// than are shared.
+pub(super) fn in_one_launch(tiles: u64, batches: u32) -> bool {
+    tma::batches_at_once(tiles).is_ok_and(|at_once| batches <= at_once)
 }

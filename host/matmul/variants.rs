@@ -147,6 +147,9 @@ pub struct Variant<T: Operand> {
     pub precision: Precision,
     /// Its measured rate.
     pub rate: Rate,
+    /// Whether all of K is accumulated by tensor cores, which keep about 14 bits of the
+    /// accumulators of 8-bit floats.
+    pub is_short: bool,
 }
 
 impl<T: Operand> Variant<T> {
@@ -178,7 +181,7 @@ impl<T: Operand> Variant<T> {
         precision: Precision,
         rate: Rate,
     ) -> Self {
-        Self { kernel: Code::Address(kernel), schedule, majors, tile, precision, rate }
+        Self { kernel: Code::Address(kernel), schedule, majors, tile, precision, rate, is_short: false }
     }
 
     /// A kernel by `wgmma` with a configuration.
@@ -195,7 +198,9 @@ impl<T: Operand> Variant<T> {
         assert!(G::ONE_TILE == fitted && maps.c.is_none() == fitted, "the kernel's tensor maps");
         let majors = [G::Atom::MAJOR_A, G::Atom::MAJOR_B];
         let (kernel, tile) = (Code::Wgmma(kernel, maps), [G::BLK_M, G::BLK_N, G::BLK_K]);
-        Self { kernel, schedule, majors, tile, precision, rate }
+        // Operands with scales are 8-bit floats.
+        let is_short = G::SCALED && !G::PROMOTED;
+        Self { kernel, schedule, majors, tile, precision, rate, is_short }
     }
 
     /// An FMA kernel by TMA with a configuration.
@@ -211,7 +216,7 @@ impl<T: Operand> Variant<T> {
         let kernel = Code::SgemmTma(kernel, const { &G::BOXES });
         let (schedule, precision) = (Schedule::Sgemm(Loads::Tma), Precision::Full);
         let (m, n, k) = G::TILE;
-        Self { kernel, schedule, majors: G::MAJORS, tile: [m, n, k], precision, rate }
+        Self { kernel, schedule, majors: G::MAJORS, tile: [m, n, k], precision, rate, is_short: false }
     }
 }
 
@@ -362,12 +367,16 @@ pub const BF16: &[Variant<bf16>] = &[
 pub const E4M3: &[Variant<F8E4M3>] = &[
     variant!(wgmma_e4m3_tn, StreamK(2), Full, (1387.0, 3.2)),
     variant!(wgmma_e4m3_tn_128x128, PingPong, Full, (1345.0, 2.8)),
+    variant!(wgmma_e4m3_tn_256x128_promoted, StreamK(2), Full, (1250.0, 3.2)),
+    variant!(wgmma_e4m3_tn_128x128_promoted, StreamK(2), Full, (1100.0, 3.2)),
 ];
 
 #[cfg(feature = "matmul-f8")]
 pub const E5M2: &[Variant<F8E5M2>] = &[
     variant!(wgmma_e5m2_tn, StreamK(2), Full, (1387.0, 3.2)),
     variant!(wgmma_e5m2_tn_128x128, PingPong, Full, (1345.0, 2.8)),
+    variant!(wgmma_e5m2_tn_256x128_promoted, StreamK(2), Full, (1250.0, 3.2)),
+    variant!(wgmma_e5m2_tn_128x128_promoted, StreamK(2), Full, (1100.0, 3.2)),
 ];
 
 #[cfg(feature = "matmul-f32")]

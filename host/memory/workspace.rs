@@ -69,12 +69,6 @@ impl<'a> Workspace<'a> {
         Used { address: self.address(), bytes: self.bytes, is_captured: self.is_captured }
     }
 
-    /// Whether the stream keeps a workspace of this size for the next call.
-    #[cfg(feature = "matmul-common")]
-    pub(crate) fn is_kept(bytes: usize) -> bool {
-        bytes <= MOST_KEPT
-    }
-
     /// The device address of the first byte.
     pub fn address(&self) -> u64 {
         match &self.memory {

@@ -6,15 +6,17 @@ use std::fmt;
 
 /// The parameters of an entry point, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct EntryParams(Vec<EntryParam>);
+pub(crate) struct EntryParams(Vec<PtxParam>);
 
-/// A parameter: its type's letter (`u`, `s`, `f`, `b`) and its size in bytes.
+/// A parameter of an entry point, as the PTX declares it: `.u64`, `.f32`, `.b8[16]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EntryParam {
-    kind: char,
-    bytes: usize,
+pub struct PtxParam {
+    /// The letter of its type: `u`, `s`, `f`, `b`.
+    pub kind: char,
+    /// The bytes of an element.
+    pub bytes: usize,
     /// The number of elements, for a parameter that is declared as an array.
-    count: Option<usize>,
+    pub count: Option<usize>,
 }
 
 impl EntryParams {
@@ -37,6 +39,11 @@ impl EntryParams {
         all
     }
 
+    /// The parameters.
+    pub fn list(&self) -> &[PtxParam] {
+        &self.0
+    }
+
     /// Whether this entry point matches a kernel with these parameters.
     ///
     /// PTX does not distinguish pointers from 64-bit integers, nor signed from unsigned numbers.
@@ -56,11 +63,19 @@ fn declarations(text: &str) -> impl Iterator<Item = (String, EntryParams)> {
         let (name, after) = head.split_at(head.find(ends_name)?);
         let list = after.trim_start().strip_prefix('(').and_then(|list| list.split(')').next());
         let params = list.unwrap_or_default().split(',').filter(|param| !param.trim().is_empty());
-        Some((name.to_owned(), EntryParams(params.map(EntryParam::read).collect())))
+        Some((name.to_owned(), EntryParams(params.map(PtxParam::read).collect())))
     })
 }
 
-impl EntryParam {
+impl PtxParam {
+    /// Its size in bytes.
+    pub const fn size(&self) -> usize {
+        self.bytes.saturating_mul(match self.count {
+            Some(count) => count,
+            None => 1,
+        })
+    }
+
     /// Parses `.param .u64 .ptr .align 8 name`. A parameter that cannot be parsed has no bytes, and
     /// so matches no kernel.
     fn read(param: &str) -> Self {
@@ -86,20 +101,27 @@ impl EntryParam {
         };
         // Some compilers declare half-precision types as 16-bit integers.
         let same_kind = self.kind == 'b' || self.count.is_some() || bytes < 4 || (self.kind == 'f') == float;
-        self.bytes.saturating_mul(self.count.unwrap_or(1)) == bytes && same_kind
+        self.size() == bytes && same_kind
     }
 }
 
 impl fmt::Display for EntryParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, EntryParam { kind, bytes, count }) in self.0.iter().enumerate() {
+        for (i, param) in self.0.iter().enumerate() {
             let comma = if i == 0 { "" } else { ", " };
-            write!(f, "{comma}.{kind}{}", 8 * bytes)?;
-            if let Some(count) = count {
-                write!(f, "[{count}]")?;
-            }
+            write!(f, "{comma}{param}")?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for PtxParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ".{}{}", self.kind, 8 * self.bytes)?;
+        match self.count {
+            Some(count) => write!(f, "[{count}]"),
+            None => Ok(()),
+        }
     }
 }
 

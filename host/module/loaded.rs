@@ -1,6 +1,7 @@
 //! A module in a GPU's context.
 
 use super::entry::EntryParams;
+use super::packed::Only;
 use super::ptx::{self, Ptx};
 use super::texts::Texts;
 use crate::device::gpu::Gpu;
@@ -172,9 +173,13 @@ impl Loaded {
             }
             Compiled::ByKernel(texts) => {
                 let only = texts.kernel(kernel).ok_or_else(no_such)?;
-                let waits = only.waits();
+                let (image, params) = (only.arch(), EntryParams::of(only.head(), kernel));
                 // It stays loaded, as the GPU stays open; the caller keeps the function.
-                (compile(gpu, self.ptx, only.image, only.text)?.0, Some(only.params), waits)
+                let module = match assembled(gpu, &only)? {
+                    Some(module) => module,
+                    None => compile(gpu, self.ptx, image, only.text())?,
+                };
+                (module.0, params, ptx::can_wait(image))
             }
         };
         gpu.bind()?;
@@ -210,6 +215,34 @@ impl Loaded {
 /// The value in a lock. A thread that panicked has left it consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The machine code of a kernel, loaded without the driver's compiler: `None` if there is none for
+/// this GPU, or if the driver refuses it.
+fn assembled(gpu: &'static Gpu, only: &Only) -> Result<Option<RawModule>> {
+    if !gpu.properties().arch.runs_code_of(only.arch()) {
+        return Ok(None);
+    }
+    let Some(code) = only.cubin() else { return Ok(None) };
+    gpu.bind()?;
+    let mut module = std::ptr::null_mut();
+    // SAFETY: the code is a whole ELF image, and the pointer to the module is writable; no options.
+    let loaded = unsafe {
+        sys::cuModuleLoadDataEx(
+            &mut module,
+            code.as_ptr().cast(),
+            0,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    };
+    match check(loaded) {
+        Ok(()) => Ok(Some(RawModule(module))),
+        Err(code) if code.is_kernel_fault() || code == DriverCode::OUT_OF_MEMORY => {
+            Err(gpu.error_of_code("cuModuleLoadDataEx", code))
+        }
+        Err(_) => Ok(None),
+    }
 }
 
 /// Compiles an image by the driver.

@@ -3,11 +3,13 @@
 mod differences;
 mod entry;
 mod loaded;
+mod named;
 mod packed;
 mod ptx;
 mod recalled;
 mod texts;
 
+pub use entry::PtxParam;
 pub use loaded::KernelAttributes;
 pub(crate) use loaded::{Cache, GpuFunction, Loaded};
 pub use ptx::Ptx;
@@ -28,8 +30,7 @@ use moye_device::kernel::{Kernel, Params};
     feature = "ladder",
     feature = "movement"
 ))]
-pub static SHIPPED_PTX: Ptx =
-    Ptx::packed("moye_kernels", include!(concat!(env!("OUT_DIR"), "/moye_kernels.packed.rs")));
+pub static SHIPPED_PTX: Ptx = crate::include_ptx!("moye_kernels");
 /// The kernels that this crate ships: without any operation's feature there are none.
 #[cfg(not(any(
     feature = "attention-bf16",
@@ -61,12 +62,15 @@ pub struct Module {
 }
 
 impl Device {
-    /// Loads the kernels of a crate: compiles the PTX image that fits the GPU, once in a process.
+    /// Loads the kernels of a crate.
     ///
-    /// The kernels that this crate ships are compiled one by one, each at its first launch (or
-    /// query of its attributes), and errors come then: a program launches few of them, and all
-    /// together take a driver without a cache longer than 10 s. Each comes from the best image that
-    /// has it: on Hopper the one for sm_90a, or, if that lacks the kernel, the one for sm_80.
+    /// Kernels of [`include_ptx!`](crate::include_ptx) are loaded one by one, each at its first
+    /// launch (or query of its attributes), and errors come then: a program launches few of them,
+    /// and all that this crate ships take a driver without a cache longer than 10 s. Each comes
+    /// from the best image that has it: on Hopper the one for sm_90a, or, if that lacks the kernel,
+    /// the one for sm_80. Where a package has machine code for the GPU, the driver compiles none.
+    ///
+    /// The image of [`Ptx::new`] that fits the GPU best is compiled whole, once in a process.
     ///
     /// # Errors
     /// No image of `ptx` fits the GPU, or the driver refuses it: [`Error::NoPtxForArch`],

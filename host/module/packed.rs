@@ -9,26 +9,58 @@ use std::sync::{Mutex, PoisonError};
 /// A packed image, as `moye_build::PtxSet::pack` writes it: architecture, packed bytes, the text
 /// before the entry points, and the entry points.
 pub(crate) type PackedImage = (&'static str, &'static [u8], Part, &'static [Entry]);
-/// The name of an entry point, its declaration up to its body, and its place.
-pub(crate) type Entry = (&'static str, &'static str, Part);
-/// A place in the packed bytes, from and to, and the length of the text with differences.
+/// The name of an entry point, its declaration up to its body, its place, and that of its machine
+/// code.
+pub(crate) type Entry = (&'static str, &'static str, Part, Option<Part>);
+/// A place in the packed bytes, from and to, and the length of what is packed.
 pub(crate) type Part = (usize, usize, usize);
 
-/// The text of a part.
-fn unpack(bytes: &[u8], (start, end, length): Part) -> String {
-    // This crate's build script packed it.
-    let text = decompress_to_vec_with_limit(&bytes[start..end], length).expect("it was packed");
-    differences::undone(&String::from_utf8(text).expect("it was text"))
+/// What a part has.
+fn unpacked(bytes: &[u8], (start, end, length): Part) -> Vec<u8> {
+    // A build script packed it.
+    decompress_to_vec_with_limit(&bytes[start..end], length).expect("it was packed")
 }
 
-/// The text with only one of its entry points, and that one's declaration; `None` if it has none of
-/// that name.
-pub(crate) fn only(
-    (_, bytes, preamble, entries): &PackedImage,
-    kernel: &str,
-) -> Option<(String, &'static str)> {
-    let (_, head, entry) = entries.iter().find(|(name, ..)| *name == kernel)?;
-    Some((format!("{}{}\n", unpack(bytes, *preamble), unpack(bytes, *entry)), *head))
+/// The text of a part.
+fn unpack(bytes: &[u8], part: Part) -> String {
+    differences::undone(&String::from_utf8(unpacked(bytes, part)).expect("it was text"))
+}
+
+/// One entry point of an image.
+#[derive(Clone, Copy)]
+pub(crate) struct Only {
+    image: PackedImage,
+    entry: &'static Entry,
+}
+
+/// The entry point of this name; `None` if there is none.
+pub(crate) fn only(image: &PackedImage, kernel: &str) -> Option<Only> {
+    let (_, _, _, entries) = *image;
+    let entry = entries.iter().find(|(name, ..)| *name == kernel)?;
+    Some(Only { image: *image, entry })
+}
+
+impl Only {
+    /// The architecture of its image.
+    pub fn arch(&self) -> &'static str {
+        self.image.0
+    }
+
+    /// Its declaration.
+    pub fn head(&self) -> &'static str {
+        self.entry.1
+    }
+
+    /// The text without other entry points.
+    pub fn text(&self) -> String {
+        let (_, bytes, preamble, _) = self.image;
+        format!("{}{}\n", unpack(bytes, preamble), unpack(bytes, self.entry.2))
+    }
+
+    /// Its machine code for the image's architecture.
+    pub fn cubin(&self) -> Option<Vec<u8>> {
+        self.entry.3.map(|part| unpacked(self.image.1, part))
+    }
 }
 
 /// The complete texts, which are unpacked once in a process.
@@ -40,7 +72,7 @@ pub(crate) fn whole(images: &'static [PackedImage]) -> &'static [(&'static str, 
     unpacked.entry(images.as_ptr().addr()).or_insert_with(|| {
         let texts = images.iter().map(|(arch, bytes, preamble, entries)| {
             let mut text = unpack(bytes, *preamble);
-            for (_, _, entry) in *entries {
+            for (_, _, entry, _) in *entries {
                 text += &unpack(bytes, *entry);
                 text.push('\n');
             }

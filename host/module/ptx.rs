@@ -26,11 +26,14 @@ impl Ptx {
         Self { name, images, packed: &[] }
     }
 
-    /// Packed images, whose kernels are loaded one by one: see
-    /// [`include_packed_ptx!`](crate::include_packed_ptx).
+    /// Packed and plain images, of which one list is empty: see
+    /// [`include_ptx!`](crate::include_ptx).
     #[doc(hidden)]
-    pub const fn packed(name: &'static str, packed: &'static [PackedImage]) -> Self {
-        Self { name, images: &[], packed }
+    pub const fn built(
+        name: &'static str,
+        (packed, images): (&'static [PackedImage], &'static [(&'static str, &'static str)]),
+    ) -> Self {
+        Self { name, images, packed }
     }
 
     /// Whether there is no image.
@@ -50,8 +53,7 @@ impl Ptx {
         self.name
     }
 
-    /// Pairs of architecture and text. Those of this crate are packed; the first call unpacks all
-    /// of them.
+    /// Pairs of architecture and text. Packed ones are unpacked at the first call, all of them.
     pub fn images(&self) -> &'static [(&'static str, &'static str)] {
         if self.packed.is_empty() { self.images } else { packed::whole(self.packed) }
     }
@@ -59,8 +61,8 @@ impl Ptx {
     /// The image that fits `arch` best: the newest that runs there, and one for exactly this
     /// architecture (`sm_90a`) before one for it and later ones (`sm_90`).
     ///
-    /// A module is loaded from this image. The kernels that this crate ships are looked up one by
-    /// one; if this image lacks one, the next best image is used.
+    /// Kernels of packed images are looked up one by one; if this image lacks one, the next best
+    /// image is used.
     pub fn image_for(&self, arch: Arch) -> Option<(&'static str, &'static str)> {
         self.images_for(arch).first().copied()
     }
@@ -78,8 +80,8 @@ impl Ptx {
     /// The text that has a kernel and fits `arch` best.
     pub(crate) fn text_of(&self, kernel: &str, arch: Arch) -> Option<String> {
         let packed = self.packed_for(arch);
-        if let Some((text, _)) = packed.iter().find_map(|image| packed::only(image, kernel)) {
-            return Some(text);
+        if let Some(only) = packed.iter().find_map(|image| packed::only(image, kernel)) {
+            return Some(only.text());
         }
         let mut images = fitting(self.images, arch, |image| image.0).into_iter();
         images.find(|(_, text)| declared(text).contains_key(kernel)).map(|(_, text)| text.to_owned())
@@ -97,7 +99,7 @@ impl Ptx {
     pub(crate) fn entry(&self, kernel: &str) -> Option<EntryParams> {
         let mut packed = self.packed.iter().flat_map(|(_, _, _, entries)| *entries);
         match packed.find(|(name, ..)| *name == kernel) {
-            Some((_, head, _)) => EntryParams::of(head, kernel),
+            Some((_, head, ..)) => EntryParams::of(head, kernel),
             None => self.images.iter().find_map(|(_, text)| declared(text).get(kernel).cloned()),
         }
     }
@@ -131,8 +133,11 @@ fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
         .clone()
 }
 
-/// The [`Ptx`](crate::Ptx) that this crate's build script compiled with `moye_build::PtxBuilder`,
-/// by the name of the crate with kernels (with `_` for `-`).
+/// The [`Ptx`](crate::Ptx) that this crate's build script compiled with `moye_build::PtxBuilder`
+/// or `Operations`, by the name of the crate with kernels (with `_` for `-`).
+///
+/// Each kernel is packed, and loaded at its first launch, alone. Kernels that share a variable are
+/// one module.
 ///
 /// ```ignore
 /// static KERNELS: moye::Ptx = moye::include_ptx!("my_kernels");
@@ -140,20 +145,7 @@ fn declared(text: &'static str) -> Arc<HashMap<String, EntryParams>> {
 #[macro_export]
 macro_rules! include_ptx {
     ($name:literal) => {
-        $crate::Ptx::new($name, include!(concat!(env!("OUT_DIR"), "/", $name, ".rs")))
-    };
-}
-
-/// The [`Ptx`](crate::Ptx) that this crate's build script compiled and packed
-/// (`PtxBuilder::build_or_exit().pack()`): each kernel is loaded at its first launch, alone.
-///
-/// ```ignore
-/// static KERNELS: moye::Ptx = moye::include_packed_ptx!("my_kernels");
-/// ```
-#[macro_export]
-macro_rules! include_packed_ptx {
-    ($name:literal) => {
-        $crate::Ptx::packed($name, include!(concat!(env!("OUT_DIR"), "/", $name, ".packed.rs")))
+        $crate::Ptx::built($name, include!(concat!(env!("OUT_DIR"), "/", $name, ".packed.rs")))
     };
 }
 

@@ -4,24 +4,12 @@
 //! An image may therefore leave out a kernel whose PTX for an older architecture is as fast:
 //! compiling it twice would only take build time.
 
-use super::entry::EntryParams;
-use super::packed::{PackedImage, only};
-use super::ptx::{Ptx, can_wait};
+use super::packed::{Only, PackedImage, only};
+use super::ptx::Ptx;
 use crate::device::Arch;
 
 /// The packed images that run on an architecture, the best one first.
 pub(crate) struct Texts(Vec<PackedImage>);
-
-/// A single kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KernelText {
-    /// The architecture of its image.
-    pub image: &'static str,
-    /// Its image without the other kernels.
-    pub text: String,
-    /// Its parameters.
-    pub params: EntryParams,
-}
 
 impl Texts {
     /// The packed images of `ptx` that run on `arch`; `None` if there is none.
@@ -31,23 +19,15 @@ impl Texts {
     }
 
     /// The kernel of this name, from the first image that has it.
-    pub fn kernel(&self, name: &str) -> Option<KernelText> {
-        self.0.iter().find_map(|image| {
-            let (text, head) = only(image, name)?;
-            Some(KernelText { image: image.0, text, params: EntryParams::of(head, name)? })
-        })
-    }
-}
-
-impl KernelText {
-    /// Whether it can wait for earlier kernels: this depends on its image, not on the GPU.
-    pub fn waits(&self) -> bool {
-        can_wait(self.image)
+    pub fn kernel(&self, name: &str) -> Option<Only> {
+        self.0.iter().find_map(|image| only(image, name))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::entry::EntryParams;
+    use super::super::ptx::can_wait;
     use super::*;
 
     const OLD: &str = "\
@@ -66,13 +46,15 @@ mod tests {
     /// The images packed, as a build script packs them.
     fn packed(texts: &[(&'static str, &str)]) -> Ptx {
         let images = texts.iter().map(|(arch, text)| -> PackedImage {
-            let packed = moye_build::ptx::Packed::of(text).expect("its entry points are independent");
-            let part = |part: moye_build::ptx::Part| (part.start, part.end, part.text);
+            let packed = moye_build::ptx::Packed::of(text, arch.parse().unwrap(), None).unwrap();
+            let packed = packed.expect("its entry points are independent");
+            let part = |part: moye_build::ptx::Part| (part.start, part.end, part.length);
             let entries = packed.entries.into_iter();
-            let entries = entries.map(|entry| (&*entry.name.leak(), &*entry.head.leak(), part(entry.part)));
+            let entries =
+                entries.map(|entry| (&*entry.name.leak(), &*entry.head.leak(), part(entry.part), None));
             (*arch, packed.bytes.leak(), part(packed.preamble), entries.collect::<Vec<_>>().leak())
         });
-        Ptx::packed("packed", images.collect::<Vec<_>>().leak())
+        Ptx::built("packed", (images.collect::<Vec<_>>().leak(), &[]))
     }
 
     fn two() -> Ptx {
@@ -81,10 +63,12 @@ mod tests {
 
     /// The kernel's image on a GPU, its parameters, and whether it waits.
     fn found(ptx: &Ptx, gpu: Arch, kernel: &str) -> Option<(&'static str, String, bool)> {
-        let kernel = Texts::of(ptx, gpu).expect("a text that runs there").kernel(kernel)?;
-        assert!(kernel.text.contains(&format!(".target {}\n", kernel.image)), "{}", kernel.text);
-        assert_eq!(kernel.text.matches(".entry").count(), 1, "{}", kernel.text);
-        Some((kernel.image, kernel.params.to_string(), kernel.waits()))
+        let only = Texts::of(ptx, gpu).expect("a text that runs there").kernel(kernel)?;
+        let text = only.text();
+        assert!(text.contains(&format!(".target {}\n", only.arch())), "{text}");
+        assert_eq!(text.matches(".entry").count(), 1, "{text}");
+        let params = EntryParams::of(only.head(), kernel).expect("its declaration");
+        Some((only.arch(), params.to_string(), can_wait(only.arch())))
     }
 
     #[test]
@@ -173,7 +157,7 @@ mod tests {
                 let texts = Texts::of(&crate::SHIPPED_PTX, gpu).expect("sm_80 is the oldest there is");
                 for line in text.lines().filter_map(|line| line.strip_prefix(".visible .entry ")) {
                     let name = line.trim_end_matches(['(', ')']);
-                    let found = texts.kernel(name).map(|kernel| kernel.image);
+                    let found = texts.kernel(name).map(|kernel| kernel.arch());
                     assert!(found.is_some() || gpu.fit(image).is_none(), "{name} of {image} on {gpu}");
                     seen += 1;
                 }

@@ -9,9 +9,19 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
+#[cfg(all(feature = "grouped", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+pub mod filled;
 #[cfg(feature = "grouped")]
 pub mod grouped;
-#[cfg(any(feature = "block_scaled", feature = "grouped"))]
+#[cfg(feature = "grouped_k")]
+pub mod grouped_k;
+#[cfg(feature = "moe")]
+pub mod moe;
+#[cfg(feature = "kernels")]
+#[cfg_attr(
+    not(any(feature = "block_scaled", feature = "grouped")),
+    allow(dead_code, reason = "weights copy rows that are not aligned, and no more")
+)]
 pub mod operand;
 #[cfg(feature = "weights")]
 pub mod weights;
@@ -22,7 +32,7 @@ mod host {
     use moye::operation::Declaration;
 
     /// The kernels of the operations that features name.
-    pub static PTX: Ptx = moye::include_packed_ptx!("moye_products");
+    pub static PTX: Ptx = moye::include_ptx!("moye_products");
 
     /// The operations that features name.
     pub static OPERATIONS: &[&Declaration] = &[
@@ -30,6 +40,10 @@ mod host {
         &crate::block_scaled::BLOCK_SCALED,
         #[cfg(feature = "grouped")]
         &crate::grouped::GROUPED,
+        #[cfg(feature = "grouped_k")]
+        &crate::grouped_k::GROUPED_K,
+        #[cfg(feature = "moe")]
+        &crate::moe::MOE,
         #[cfg(feature = "weights")]
         &crate::weights::LINEAR_QUANTIZED,
         #[cfg(feature = "weights")]
@@ -48,9 +62,12 @@ mod readme {}
 #[cfg(all(doctest, feature = "weights"))]
 #[doc = include_str!("../../docs/guide/weights.md")]
 mod guide {}
+#[cfg(all(doctest, feature = "weights"))]
+#[doc = include_str!("../../docs/guide/language_model.md")]
+mod guide_language_model {}
 #[cfg(all(doctest, feature = "block_scaled"))]
 #[doc = include_str!("../../docs/guide/block_scaled.md")]
 mod guide_block_scaled {}
-#[cfg(all(doctest, feature = "grouped"))]
+#[cfg(all(doctest, feature = "grouped_k", feature = "moe"))]
 #[doc = include_str!("../../docs/guide/grouped.md")]
 mod guide_grouped {}

@@ -109,7 +109,7 @@ mod host {
     }
 
     /// The rows of an array, if a tensor map takes them.
-    fn taken(array: &Array) -> Option<Rows> {
+    pub fn taken(array: &Array) -> Option<Rows> {
         let ([batches, rows, columns], at) = place(array);
         let bytes = array.dtype.bytes();
         let fits = |count: usize, stride: i64, least: usize| {
@@ -161,7 +161,7 @@ mod host {
         }
 
         /// Bytes of the aligned form, if no tensor map takes the array.
-        fn bytes(self) -> usize {
+        pub fn bytes(self) -> usize {
             if self.taken().is_some() {
                 return 0;
             }
@@ -204,7 +204,7 @@ mod host {
     }
 
     /// Whether the rows of an array are contiguous, and begin and end at multiples of 16 bytes.
-    fn is_aligned(c: &Array) -> bool {
+    pub fn is_aligned(c: &Array) -> bool {
         let ([groups, rows, columns], at) = place(c);
         let whole = |elements: i64| (elements * c.dtype.bytes() as i64) % 16 == 0;
         c.address.is_multiple_of(16)
@@ -304,7 +304,7 @@ mod host {
             stream: &Stream,
             rows: u32,
         ) -> Result<(Mapped, Target<O>)> {
-            let Self { address, place: Place { batch, row, column }, columns, aligned } = self;
+            let Self { address, place: Place { batch, row, .. }, columns, aligned } = self;
             let map = match aligned && batch == 0 && (rows == 1 || row >= i64::from(columns)) {
                 true => {
                     let row = if rows == 1 { i64::from(columns.next_multiple_of(8)) } else { row };
@@ -315,9 +315,15 @@ mod host {
                 }
                 false => None,
             };
-            let (c, tensor) = (GlobalMut::from_address(address), u32::from(map.is_some()));
-            let aligned = u32::from(aligned);
-            Ok((Mapped(map), Target { c, group: batch, row, column, columns, aligned, tensor }))
+            let tensor = u32::from(map.is_some());
+            Ok((Mapped(map), Target { tensor, ..self.plain().1 }))
+        }
+
+        /// The kernel's parameters without a tensor map.
+        pub fn plain<O: Element>(self) -> (Mapped, Target<O>) {
+            let Self { address, place: Place { batch, row, column }, columns, aligned } = self;
+            let (c, aligned) = (GlobalMut::from_address(address), u32::from(aligned));
+            (Mapped(None), Target { c, group: batch, row, column, columns, aligned, tensor: 0 })
         }
     }
 
@@ -347,13 +353,18 @@ mod host {
     }
 
     /// Matrices one below the other, (groups * n, k), as (groups, n, k).
-    pub fn stacked<T: Element>(operation: &'static str, b: &Matrix<'_, T>, groups: usize) -> Result<Array> {
+    pub fn stacked<T: Element>(
+        (operation, name): (&'static str, &str),
+        b: &Matrix<'_, T>,
+        groups: usize,
+    ) -> Result<Array> {
         let b = Array::of(operation, b)?;
         let (&[rows, k], &[row, column]) = (&b.shape[..], &b.strides[..]) else {
             unreachable!("a matrix has two modes")
         };
         if groups == 0 || rows % groups != 0 {
-            let detail = format!("b has {rows} rows for {groups} groups, and must have as many for each");
+            let detail =
+                format!("{name} has {rows} rows for {groups} groups, and must have as many for each");
             return Err(Error::ShapeMismatch { operation, detail });
         }
         let n = rows / groups;

@@ -138,18 +138,18 @@ impl<const N: usize> Along<N> {
     }
 }
 
+/// Whether the elements along the last mode of an array are contiguous, and start at multiples of
+/// `bytes` at each place of the other modes.
+pub fn is_of_words(array: &Array, bytes: usize) -> bool {
+    let elements = (bytes / array.dtype.bytes()) as i64;
+    let Some((last, others)) = array.strides.split_last() else { return false };
+    let far = |(stride, &extent): (&i64, &usize)| extent <= 1 || stride % elements == 0;
+    *last == 1 && array.address.is_multiple_of(bytes as u64) && others.iter().zip(&array.shape).all(far)
+}
+
 /// Elements of the largest word that the rows of two arrays consist of.
 pub fn elements_of_word(arrays: [&Array; 2]) -> usize {
     let elements = 16 / arrays[0].dtype.bytes();
-    let is_of_words = |array: &&Array| {
-        let Some((row, others)) = array.strides.split_last() else { return false };
-        *row == 1
-            && array.address.is_multiple_of(16)
-            && array.shape[others.len()].is_multiple_of(elements)
-            && others
-                .iter()
-                .zip(&array.shape)
-                .all(|(stride, &extent)| extent <= 1 || stride % elements as i64 == 0)
-    };
-    if arrays.iter().all(is_of_words) { elements } else { 1 }
+    let is_whole = |array: &Array| array.shape.last().is_some_and(|extent| extent.is_multiple_of(elements));
+    if arrays.iter().all(|array| is_whole(array) && is_of_words(array, 16)) { elements } else { 1 }
 }

@@ -71,7 +71,7 @@ mod host {
     use moye::{Error, Ptx, Result};
 
     /// The kernels of the operations that features name.
-    pub static PTX: Ptx = moye::include_packed_ptx!("moye_rows");
+    pub static PTX: Ptx = moye::include_ptx!("moye_rows");
 
     /// The operations that features name.
     pub static OPERATIONS: &[&Declaration] = &[

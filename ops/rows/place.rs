@@ -47,6 +47,26 @@ pub fn values<T: Element + Convert<f32>>(words: &[u32; 4]) -> [f32; 8] {
     values
 }
 
+/// A vector of 16 bytes of the elements nearest to values, which are converted in pairs.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn elements<T: Element>(values: &[f32; 8]) -> [u32; 4]
+where
+    f32: Convert<T>,
+{
+    let mut words = [0u32; 4];
+    let to = words.as_mut_ptr().cast::<T>();
+    for i in 0..const { 8 / T::BYTES } {
+        let [low, high] = f32::convert_pair([values[2 * i], values[2 * i + 1]]);
+        // SAFETY: the words have room for the elements.
+        unsafe {
+            to.add(2 * i).write(low);
+            to.add(2 * i + 1).write(high);
+        }
+    }
+    words
+}
+
 /// Reads the elements of a vector of which `existing` exist; zeros are the others.
 ///
 /// # Safety
@@ -67,6 +87,34 @@ pub unsafe fn read<T: Element, W: Element>(x: Global<T>, stride: i64, existing: 
         }
         word
     }
+}
+
+/// [`read`] of the vectors at several pointers, with the number of elements of each that exist. One
+/// branch has all loads, so that none waits for the one before it.
+///
+/// # Safety
+/// As [`read`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn read_all<T: Element, W: Element, const N: usize>(
+    from: &[(Global<T>, u32); N],
+    stride: i64,
+    aligned: bool,
+) -> [W; N] {
+    let mut words = [W::from_bits(<W::Bits as Word>::ZERO); N];
+    // SAFETY: the existing elements are accessible at these places.
+    unsafe {
+        if aligned {
+            for (word, (x, existing)) in words.iter_mut().zip(from) {
+                *word = x.cast::<W>().read_if(*existing > 0);
+            }
+            return words;
+        }
+        for (word, (x, existing)) in words.iter_mut().zip(from) {
+            *word = read(*x, stride, *existing, false);
+        }
+    }
+    words
 }
 
 /// Writes the elements of a vector of which `existing` exist.

@@ -147,7 +147,8 @@ pub fn candidates(shapes: &[Shape], problem: &Problem, card: &Rates) -> Vec<Plan
 
 /// The estimated time in microseconds: the bytes of two arrays at the card's bandwidth, divided by
 /// the share of the threads' registers that hold elements, and less for rows that start anywhere.
-pub fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
+/// `exchange` is the factor of an exchange between the blocks of a cluster.
+pub fn cost(plan: &Plan, problem: &Problem, card: &Rates, exchange: f64) -> f64 {
     let shape = plan.shape;
     let bytes = f64::from(problem.rows) * f64::from(problem.columns) * problem.dtype.bytes() as f64 * 2.0;
     let held = f64::from(problem.columns) / f64::from(shape.columns * plan.cluster);
@@ -156,7 +157,7 @@ pub fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
     let barriers = match (shape.threads / shape.rows, plan.cluster) {
         (0..=32, _) => 1.0,
         (_, 1) => 1.02,
-        (_, cluster) => 1.1 + 0.02 * f64::from(cluster),
+        (_, cluster) => exchange + 0.02 * f64::from(cluster),
     };
     let big = match shape.threads {
         0..=256 => 1.0,
@@ -168,9 +169,10 @@ pub fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
 }
 
 impl Plan {
-    /// The grid for a number of rows.
+    /// The grid for a number of rows, of a kernel that waits for the launches before it.
     pub fn grid(&self, rows: u32) -> moye::Grid {
-        let grid = moye::Grid::new(rows.div_ceil(self.shape.rows) * self.cluster, self.shape.threads);
+        let blocks = rows.div_ceil(self.shape.rows) * self.cluster;
+        let grid = moye::Grid::new(blocks, self.shape.threads).dependent();
         if self.shape.cluster { grid.clusters(self.cluster) } else { grid }
     }
 }
@@ -181,7 +183,10 @@ mod tests {
 
     fn columns(problem: &Problem, card: &Rates) -> u32 {
         let plans = candidates(SHAPES, problem, card);
-        let cheapest = plans.iter().min_by(|a, b| cost(a, problem, card).total_cmp(&cost(b, problem, card)));
+        let cheapest = plans.iter().min_by(|a, b| {
+            let [a, b] = [a, b].map(|plan| cost(plan, problem, card, 1.1));
+            a.total_cmp(&b)
+        });
         cheapest.map_or(0, |plan| plan.shape.columns * plan.cluster)
     }
 

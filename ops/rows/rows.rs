@@ -240,6 +240,8 @@ pub trait RowKernel<const N: usize>: 'static {
     const NAME: &'static str;
     /// The shapes in the order of the instances.
     const SHAPES: &'static [Shape] = plan::SHAPES;
+    /// The factor of the time that an exchange between the blocks of a cluster costs.
+    const EXCHANGE: f64 = 1.1;
     /// The scalars of a launch: numbers by their bits.
     type Scalars: Copy + Eq + Hash + 'static;
 
@@ -319,7 +321,7 @@ impl<K: RowKernel<N>, const N: usize> Operation for Planned<K, N> {
     }
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        plan::cost(plan, problem, card)
+        plan::cost(plan, problem, card, K::EXCHANGE)
     }
 
     fn kernel(plan: &Plan) -> &'static str {

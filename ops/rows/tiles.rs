@@ -39,7 +39,7 @@ pub use host::*;
 mod host {
     use super::{Places, Tiles};
     use crate::code::Code;
-    use crate::groups::{self, Mode};
+    use crate::groups::{self, Mode, is_of_words};
     use crate::place::Place;
     use moye::operation::{Array, Options};
     use moye::{Error, Result};
@@ -140,16 +140,7 @@ mod host {
             return unsupported(name, detail);
         }
         let vector = 16 / x.dtype.bytes();
-        let is_aligned = |array: &Array, i: usize, bytes: i64| {
-            let far =
-                |extent: u32, stride: i64| extent == 1 || stride * array.dtype.bytes() as i64 % bytes == 0;
-            array.address.is_multiple_of(bytes as u64)
-                && (last[i] == 1 || columns == 1)
-                && far(rows.0, rows.1[i])
-                && far(matrices.0, matrices.1[i])
-        };
-        let aligned =
-            columns.is_multiple_of(vector) && is_aligned(x, 0, 16) && is_aligned(q, 1, vector as i64);
+        let aligned = columns.is_multiple_of(vector) && is_of_words(x, 16) && is_of_words(q, vector);
         let columns = columns as u32;
         let tiles = Tiles {
             rows: rows.0,

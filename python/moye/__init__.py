@@ -35,6 +35,7 @@ from ._moye import (
 )
 from ._declared import FUNCTIONS as _FUNCTIONS
 from ._operations import copy, explain, matmul, transpose
+from ._ptx import Module, load
 
 add = _FUNCTIONS["add"]
 append = _FUNCTIONS["append"]
@@ -53,6 +54,7 @@ embedding = _FUNCTIONS["embedding"]
 full_like = _FUNCTIONS["full_like"]
 geglu = _FUNCTIONS["geglu"]
 grouped = _FUNCTIONS["grouped"]
+grouped_k = _FUNCTIONS["grouped_k"]
 histc = _FUNCTIONS["histc"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
@@ -64,6 +66,7 @@ logsumexp = _FUNCTIONS["logsumexp"]
 max = _FUNCTIONS["max"]
 mean = _FUNCTIONS["mean"]
 min = _FUNCTIONS["min"]
+moe = _FUNCTIONS["moe"]
 norm = _FUNCTIONS["norm"]
 pack_weights = _FUNCTIONS["pack_weights"]
 quantize = _FUNCTIONS["quantize"]
@@ -90,6 +93,7 @@ __all__ = [
     "KernelFault",
     "Layout",
     "LayoutError",
+    "Module",
     "Picture",
     "Swizzle",
     "TiledCopy",
@@ -117,11 +121,13 @@ __all__ = [
     "full_like",
     "geglu",
     "grouped",
+    "grouped_k",
     "histc",
     "layer_norm",
     "layer_norm_backward",
     "layer_norm_quantized",
     "linear_quantized",
+    "load",
     "log_softmax",
     "log_softmax_backward",
     "logsumexp",
@@ -130,6 +136,7 @@ __all__ = [
     "mean",
     "min",
     "mma_atoms",
+    "moe",
     "norm",
     "pack_weights",
     "quantize",

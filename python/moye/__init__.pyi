@@ -1,3 +1,4 @@
+import os
 from collections.abc import Sequence
 from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
 
@@ -116,6 +117,24 @@ class TiledMma:
     def c(self) -> Layout: ...
     def draw(self) -> Picture: ...
     def _repr_svg_(self) -> str | None: ...
+
+class Module:
+    def __init__(self, path: str | os.PathLike[str]) -> None: ...
+    @property
+    def kernels(self) -> dict[str, tuple[str, ...]]: ...
+    def launch(
+        self,
+        kernel: str,
+        blocks: int | tuple[int, ...],
+        threads: int | tuple[int, ...],
+        *arguments: SupportsDLPack | float | bytes,
+        shared_bytes: int = 0,
+        cluster: int | tuple[int, ...] = 1,
+        device: str | None = None,
+        stream: int | None = None,
+    ) -> None: ...
+
+def load(path: str | os.PathLike[str]) -> Module: ...
 
 class Array:
     def __init__(
@@ -243,6 +262,7 @@ def block_scaled(
     dtype: str = "bfloat16",
     tile: str = "auto",
     out: A | None = None,
+    out_scales: A | None = None,
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
@@ -318,6 +338,9 @@ def grouped(
     device: str | None = None,
     stream: int | None = None,
 ) -> A: ...
+def grouped_k(
+    a: A, b: A, ends: A, *, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
 def histc(
     x: A,
     *,
@@ -335,6 +358,7 @@ def layer_norm(
     residual: A | None = None,
     *,
     eps: float = 1e-05,
+    dtype: str = "same",
     out: A | None = None,
     sum: A | None = None,
     device: str | None = None,
@@ -372,11 +396,14 @@ def linear_quantized(
     codes: A,
     factors: A,
     residual: A | None = None,
+    norm: A | None = None,
     *,
     bits: int = 4,
     rows: int = 0,
     offset: int = 8,
     gated: bool = False,
+    eps: float = 1e-06,
+    tile: str = "auto",
     out: A | None = None,
     device: str | None = None,
     stream: int | None = None,
@@ -415,6 +442,20 @@ def mean(
 ) -> A: ...
 def min(
     x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+) -> A: ...
+def moe(
+    x: A,
+    logits: A,
+    gate_up: A,
+    down: A,
+    *,
+    top: int = 2,
+    routing: str = "softmax",
+    renormalise: bool = False,
+    tile: str = "auto",
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def norm(
     x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
@@ -478,6 +519,7 @@ def rms_norm(
     residual: A | None = None,
     *,
     eps: float = 1e-06,
+    dtype: str = "same",
     out: A | None = None,
     sum: A | None = None,
     device: str | None = None,

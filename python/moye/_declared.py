@@ -53,7 +53,8 @@ def _function(name, summary, operands, options):
     lines += [f"    {of}: {about}." for of, about, _ in inputs]
     lines += [f"    {of}: {about}." for of, about, _ in options]
     lines += [f"    {of}: {about}; by default {'a new array' if of in needed else 'not kept'}." for of, about, _ in results]
-    lines += ["    device, stream: as for :func:`matmul`.", "", "Returns:"]
+    lines += ['    device: "gpu", "gpu:N" or "sim" for arrays on the host; by default what MOYE_DEVICE says, or "auto".']
+    lines += ["    stream: the handle of a CUDA stream for arrays on a GPU; by default PyTorch's current one.", "", "Returns:"]
     lines += [f"    {' and '.join(f'``{of}``' for of in needed)}: new arrays are of the library and on the device of ``{input_names[0]}``."]
     function.__name__ = function.__qualname__ = name
     function.__module__ = "moye"

@@ -1,9 +1,9 @@
 //! Attention over arrays.
 
 use crate::arguments::{self, Given};
+use crate::device::target;
 use crate::device::{self, Place};
 use crate::lent::Lent;
-use crate::movement::target;
 use crate::operand::{Operand, shape_text};
 use crate::tensor::{Tensor, gathered};
 use crate::{error, work};
@@ -303,7 +303,7 @@ fn contiguous<T: moye::Element>(
             wanted.join(" or ")
         )));
     }
-    let compact = crate::dlpack::compact(&operand.shape);
+    let compact = moye_python_support::dlpack::compact(&operand.shape);
     let strides = operand.shape.iter().zip(&operand.strides).zip(compact.iter().flatten());
     let is_compact = strides.into_iter().all(|((&extent, own), compact)| extent <= 1 || own == compact);
     if operand.place != Place::Host && !is_compact {

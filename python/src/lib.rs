@@ -2,37 +2,33 @@
 //!
 //! The package's Python files name the arguments, find out which library an array is of and make
 //! results of the same kind; this module checks and computes. `algebra` and `picture` have the
-//! layout algebra; `operand`, `array` and `dlpack` exchange arrays, `arguments` takes the other
-//! values; `device`, `lent`, `work`, `resident`, `tensor`, `matmul`, `attention`, `movement`
-//! and `operation` compute with them.
+//! layout algebra; `moye_python_support` exchanges arrays and has declared operations; `lent`,
+//! `resident`, `matmul`, `attention` and `movement` compute with arrays; `ptx` launches kernels of
+//! a PTX file.
 
 mod algebra;
-mod arguments;
-mod array;
 #[cfg(feature = "attention")]
 mod attention;
-mod device;
-mod dlpack;
-mod element;
 mod error;
 mod lent;
 mod matmul;
 mod movement;
-mod operand;
-mod operation;
 mod picture;
+mod ptx;
 mod resident;
-mod tensor;
-mod work;
 
+use moye::operation::Declaration;
+use moye_python_support::{arguments, device, element, operand, tensor, work};
 use pyo3::prelude::*;
+
+/// The declared operations.
+static OPERATIONS: &[&[&Declaration]] = &[moye_rows::OPERATIONS, moye_products::OPERATIONS];
 
 #[pymodule]
 fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    moye_python_support::add(module, OPERATIONS)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("DeviceError", py.get_type::<error::DeviceError>())?;
-    module.add("KernelFault", py.get_type::<error::KernelFault>())?;
     module.add("LayoutError", py.get_type::<error::LayoutError>())?;
     module.add_class::<algebra::Layout>()?;
     module.add_class::<algebra::Composed>()?;
@@ -40,9 +36,7 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<picture::Picture>()?;
     module.add_class::<picture::TiledCopy>()?;
     module.add_class::<picture::TiledMma>()?;
-    module.add_class::<operand::Operand>()?;
-    module.add_class::<array::Array>()?;
-    module.add_function(wrap_pyfunction!(operand::element_types, module)?)?;
+    module.add_class::<ptx::PtxModule>()?;
     module.add_function(wrap_pyfunction!(algebra::apply, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::evaluated, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::operations, module)?)?;
@@ -50,8 +44,6 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(picture::banks, module)?)?;
     module.add_function(wrap_pyfunction!(picture::mma_atoms, module)?)?;
     module.add_function(wrap_pyfunction!(picture::copy_atom_names, module)?)?;
-    module.add_function(wrap_pyfunction!(device::device_name, module)?)?;
-    module.add_function(wrap_pyfunction!(device::why_simulated, module)?)?;
     module.add_function(wrap_pyfunction!(matmul::matmul, module)?)?;
     module.add_function(wrap_pyfunction!(matmul::matmul_result, module)?)?;
     #[cfg(feature = "attention")]
@@ -59,8 +51,5 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "attention")]
     module.add_function(wrap_pyfunction!(attention::attention_result, module)?)?;
     module.add_function(wrap_pyfunction!(movement::copy, module)?)?;
-    module.add_function(wrap_pyfunction!(operation::declared, module)?)?;
-    module.add_function(wrap_pyfunction!(operation::declared_results, module)?)?;
-    module.add_function(wrap_pyfunction!(operation::run_declared, module)?)?;
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use crate::arguments::{self, Given};
 use crate::device::Place;
+use crate::device::target;
 use crate::lent::Lent;
-use crate::movement::target;
 use crate::operand::{Batched, Operand, shape_text};
 use crate::resident::Resident;
 use crate::{error, work};
@@ -235,27 +235,6 @@ impl Operands<'_> {
             }
         }
         Ok(())
-    }
-}
-
-impl Operand {
-    /// Whether both are the same elements.
-    fn is_same(&self, other: &Self) -> bool {
-        (self.address, &self.shape, &self.strides) == (other.address, &other.shape, &other.strides)
-    }
-
-    /// The operand as one line of elements, as a bias and scales are.
-    fn line(&self, name: &str, wanted: &str) -> PyResult<Batched> {
-        let (len, stride) = match crate::dlpack::compact(&self.shape) {
-            Some(compact) if compact == self.strides => (self.shape.iter().product(), 1),
-            _ => self.vector(name, wanted)?,
-        };
-        if stride != 1 && len > 1 && self.place != Place::Host {
-            return Err(error::value(format!(
-                "{name} has a stride of {stride}, and must be contiguous; copy it"
-            )));
-        }
-        Ok(Batched { shape: [1, 1, len], strides: [0, 0, stride] })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Copies and transposes of arrays.
 
 use crate::arguments::{self, taken};
-use crate::device::{self, Place};
+use crate::device::{Place, target};
 use crate::operand::{Batched, Operand, shape_text};
 use crate::resident::Resident;
 use crate::{error, work};
@@ -48,29 +48,6 @@ pub fn copy(
         32 => moved::<u32>(py, call),
         64 => moved::<u64>(py, call),
         _ => moved::<u128>(py, call),
-    }
-}
-
-/// The device that computes with arrays at a place, and the stream.
-pub fn target(place: Place, device: Option<&str>, stream: Option<u64>) -> PyResult<(Device, Stream)> {
-    match place {
-        Place::Host => {
-            if stream.is_some() {
-                return Err(error::value(
-                    "stream goes with arrays on a GPU, and these are on the host; leave it out",
-                ));
-            }
-            let device = device::named(device)?;
-            let stream = device.default_stream();
-            Ok((device, stream))
-        }
-        Place::Gpu(index) => {
-            let device = device::of_gpu(index, device)?;
-            // SAFETY: the caller's handle, of a stream that its library keeps while this call runs;
-            // 0 is the legacy default stream.
-            let stream = unsafe { device::stream(&device, index, stream.unwrap_or(0))? };
-            Ok((device, stream))
-        }
     }
 }
 

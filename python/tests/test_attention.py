@@ -175,6 +175,12 @@ def test_queries_of_several_lengths_share_a_cache_in_pages():
             ValueError,
             r"longest is \(4, 7\), and the longest sequences have 5 queries and 7 keys",
         ),
+        # A list is taken where a tuple is.
+        (
+            {"q_offsets": np.int32([0, 5]), "k_offsets": np.int32([0, 7]), "longest": [5, 6]},
+            ValueError,
+            r"longest is \(5, 6\), and the longest sequences have 5 queries and 7 keys",
+        ),
         ({"key_lengths": np.int32([8])}, ValueError, "key_lengths has 8, and there is room for 0 to 7 keys"),
         ({"out": np.ones((1, 4, 5, 32), np.float16)}, ValueError, r"out has shape \(1, 4, 5, 32\), and the result \(1, 4, 5, 64\)"),
     ],

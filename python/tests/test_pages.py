@@ -12,7 +12,9 @@ PAGES = ["README.md", "docs/guide/python.md", "python/README.md"]
 
 @pytest.mark.skipif(not (ROOT / PAGES[0]).is_file(), reason="the pages are in a checkout")
 @pytest.mark.parametrize("page", PAGES)
-def test_the_programs_on_a_page_run(page, monkeypatch):
+def test_the_programs_on_a_page_run(page, monkeypatch, tmp_path):
+    # For the files that they write.
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MOYE_DEVICE", "sim")
     text = (ROOT / page).read_text()
     blocks = re.findall(r"^```python( torch)?\n(.*?)^```", text, re.MULTILINE | re.DOTALL)

@@ -70,7 +70,10 @@ def test_rms_norm_adds_the_residual_and_keeps_the_sum():
     y = moye.rms_norm(x, w, r, eps=1e-5, sum=kept, device="sim")
     h = x.astype(np.float64) + r
     assert error(kept, h) < 1e-7
-    assert error(y, h / np.sqrt((h**2).mean(-1, keepdims=True) + 1e-5) * w) < 1e-6
+    normed = h / np.sqrt((h**2).mean(-1, keepdims=True) + 1e-5) * w
+    assert error(y, normed) < 1e-6
+    y = moye.rms_norm(x, w, r, eps=1e-5, dtype="float16", device="sim")
+    assert y.dtype == np.float16 and error(y, normed) < 5e-4
 
 
 def test_layer_norm_is_right_where_the_mean_is_large():

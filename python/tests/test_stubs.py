@@ -26,6 +26,7 @@ def of_stub(function):
     plain = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(plain) - len(arguments.defaults)) + arguments.defaults
     every = [(x, False, default) for x, default in zip(plain, defaults)]
+    every += [(arguments.vararg, False, None)] if arguments.vararg else []
     every += [(x, True, default) for x, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
     return [
         (x.arg, by_keyword, NONE if default is None else ast.literal_eval(default)) for x, by_keyword, default in every

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import moye
+from moye._declared import FUNCTIONS
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 no_gpu = not torch.cuda.is_available()
@@ -186,7 +187,39 @@ def with_workspaces():
 
         return call
 
+    def reduction(name, reference, **options):
+        return lambda x: (getattr(moye, name)(x, **options), reference(x.double()))
+
+    def norm_backward(center):
+        def call(x, dy, weight):
+            dweight = torch.empty_like(weight)
+            backward = moye.layer_norm_backward if center else moye.rms_norm_backward
+            dx = backward(x, dy, weight, dweight=dweight)
+            x, dy, weight = x.double(), dy.double(), weight.double()
+            h = x - x.mean(-1, keepdim=True) if center else x
+            inverse = (h.square().mean(-1, keepdim=True) + 1e-5).rsqrt()
+            h, g = h * inverse, dy * weight
+            exact = g - h * (g * h).mean(-1, keepdim=True) - (g.mean(-1, keepdim=True) if center else 0)
+            return torch.cat([dx.double().flatten(), dweight.double()]), torch.cat([(inverse * exact).flatten(), (dy * h).sum(0)])
+
+        return call
+
+    def quantize(x):
+        q, scale = moye.quantize(x, dtype="int8", tile_rows=0)
+        return q.double() * scale.double(), x.double()
+
+    def groups(a, b, ends):
+        rows = a.double().reshape(len(b), -1, a.shape[1])
+        return moye.grouped(a, b, ends), (rows @ b.double().mT).reshape(len(a), -1)
+
+    def blocks(a, b, scale_a, scale_b):
+        exact = (a.double() * scale_a.double().repeat_interleave(128, 1)) @ (b.double() * scale_b.double().repeat_interleave(128, 1)).T
+        return moye.block_scaled(a, b, scale_a, scale_b), exact
+
     half, narrow = torch.float16, torch.bfloat16
+    eight = getattr(torch, "float8_e4m3fn", torch.int8)
+    long = lambda seed: (random(1 << 22, seed=seed),)  # noqa: E731
+    rows = lambda seed: (random(200, 300, seed=seed), random(200, 300, seed=seed + 1), random(300, seed=seed + 2))  # noqa: E731
     odd = lambda seed: random(1001, 1003, dtype=half, seed=seed)  # noqa: E731
     return {
         # Rows at no multiple of 16 bytes.
@@ -201,6 +234,33 @@ def with_workspaces():
         "stream-K": (lambda seed: (random(8192, 8192, dtype=half, seed=seed), random(8192, 8192, dtype=half, seed=seed + 1).T), product()),
         "decode in splits": (lambda seed: tuple(random(2, 8, n, 128, dtype=narrow, seed=seed + i) for i, n in enumerate((1, 2048, 2048))), decode(16)),
         "decode in chosen splits": (lambda seed: tuple(random(1, 2, n, 64, dtype=half, seed=seed + i) for i, n in enumerate((1, 8192, 8192))), decode(None)),
+        # Slices of long rows have a state each.
+        "sum": (lambda seed: (random(1 << 22, seed=seed) + 1,), reduction("sum", torch.sum)),
+        "logsumexp": (long, reduction("logsumexp", lambda x: x.logsumexp(0))),
+        "variance": (long, reduction("var", torch.var)),
+        "argmax": (long, reduction("argmax", lambda x: x.argmax().double())),
+        "cumulative sum": (lambda seed: (random(3, 1 << 20, seed=seed) + 1,), reduction("cumsum", lambda x: x.cumsum(-1), axis=-1)),
+        "gradient of LayerNorm": (rows, norm_backward(True)),
+        "gradient of RMSNorm": (rows, norm_backward(False)),
+        "one scale of all": (lambda seed: (random(300, 2000, seed=seed),), quantize),
+        # Rows that no tensor map takes are copied.
+        "grouped products": (
+            lambda seed: (
+                random(96, 101, dtype=half, seed=seed)[:, :100],
+                random(3, 64, 101, dtype=half, seed=seed + 1)[..., :100],
+                torch.tensor([32, 64, 96], dtype=torch.int32, device="cuda"),
+            ),
+            groups,
+        ),
+        "scaled blocks": (
+            lambda seed: (
+                random(64, 260, seed=seed).to(eight)[:, :256],
+                random(128, 260, seed=seed + 1).to(eight)[:, :256],
+                random(64, 2, seed=seed + 2).abs() + 0.5,
+                random(1, 2, seed=seed + 3).abs() + 0.5,
+            ),
+            blocks,
+        ),
     }
 
 
@@ -208,6 +268,8 @@ def with_workspaces():
 @pytest.mark.parametrize("explicit", [False, True], ids=["current stream", "named stream"])
 @pytest.mark.parametrize("name", with_workspaces())
 def test_an_operation_with_a_workspace_is_captured_as_pytorch_captures(name, explicit):
+    if name in ("grouped products", "scaled blocks") and torch.cuda.get_device_capability() != (9, 0):
+        pytest.skip("these products are for Hopper alone")
     make, call = with_workspaces()[name]
     operands, others = make(0), make(10)
     bound = 2e-2
@@ -225,7 +287,7 @@ def test_an_operation_with_a_workspace_is_captured_as_pytorch_captures(name, exp
         # With a stream that is named the workspace is a memory node.
         stream = torch.cuda.current_stream().cuda_stream
         with pytest.MonkeyPatch.context() as patch:
-            for function in ("matmul", "scaled_dot_product_attention"):
+            for function in ("matmul", "scaled_dot_product_attention", *FUNCTIONS):
                 plain = getattr(moye, function)
                 patch.setattr(moye, function, lambda *a, plain=plain, **k: plain(*a, stream=stream, **k))
             return call(*operands)

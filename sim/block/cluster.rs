@@ -81,6 +81,11 @@ impl Cluster {
         &self.blocks
     }
 
+    /// Whether the grid has other clusters.
+    pub(crate) fn is_one_of_several(&self) -> bool {
+        self.clusters.count() > 1
+    }
+
     /// Makes the contexts those of a cluster that has not started; `index` is its own in the grid
     /// of clusters.
     pub(crate) fn start(&self, index: Dim3) {

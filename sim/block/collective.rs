@@ -40,6 +40,14 @@ struct Meeting<I, O> {
 }
 
 impl Pending {
+    /// Whether it is this operation. A name is nearly always the same literal, whose text need not
+    /// be compared.
+    #[inline]
+    fn is(&self, operation: &'static str, mask: u32, types: (TypeId, TypeId)) -> bool {
+        let named = ptr::eq(self.operation, operation) || self.operation == operation;
+        named && self.mask == mask && self.types == types
+    }
+
     /// The lanes of the mask that have not arrived and still may.
     fn missing(&self, exited_lanes: u32) -> u32 {
         self.mask & !self.arrived & !exited_lanes
@@ -76,7 +84,7 @@ impl BlockContext {
             self.raise(location, FaultKind::WarpLaneExited { operation, mask, missing });
         }
         let pending = self.pending[warp].borrow();
-        let same = |p: &&Pending| p.operation == operation && p.mask == mask && p.types == types;
+        let same = |p: &&Pending| p.is(operation, mask, types);
         let conflict = |p: &&Pending| !same(p) && p.mask & (1 << lane) != 0 && p.arrived & mask != 0;
         let Some(other) = pending.iter().find(conflict) else { return };
         let other_lane = (other.arrived & mask).trailing_zeros();
@@ -115,7 +123,7 @@ impl BlockContext {
         let meeting = Meeting { input, output: UnsafeCell::new(None::<O>) };
         let complete = {
             let mut pending = self.pending[warp].borrow_mut();
-            let same = |p: &Pending| p.operation == operation && p.mask == mask && p.types == types;
+            let same = |p: &Pending| p.is(operation, mask, types);
             let at = pending.iter().position(same).unwrap_or_else(|| {
                 let meetings = [ptr::null(); WARP_SIZE as usize];
                 pending.push(Pending { operation, mask, types, exited, arrived: 0, meetings, location });

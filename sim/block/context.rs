@@ -20,7 +20,7 @@ use crate::fault::{FaultKind, ThreadSet, WaitPlace, WaitingThreads};
 use crate::memory::{Snapshot, Span};
 use crate::profile::BlockProfile;
 use crate::race::{BlockClock, GlobalRaces, Handover, SharedShadow, ThreadClock};
-use crate::stream::Concurrent;
+use crate::stream::{Clock, Concurrent};
 use corosensei::Yielder;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -91,6 +91,8 @@ pub(crate) struct Thread {
     pub(crate) clock: ThreadClock,
     /// The order that its fences have released and will acquire.
     pub(crate) handover: Handover,
+    /// The work of other streams that it knows to have ended, by their flags.
+    pub(crate) flags: RefCell<Clock>,
 }
 
 /// A fault before the launch adds the names of kernel and block.
@@ -162,7 +164,7 @@ pub(crate) struct BlockContext {
     /// block on which they complete.
     pub(crate) copies: RefCell<HashMap<u32, (u32, u32)>>,
     pub(crate) fault: RefCell<Option<RawFault>>,
-    /// A race of two lanes of a warp that is not reported yet.
+    /// A race that is not reported yet: a wider pair of threads may come.
     pub(super) deferred: RefCell<Option<RawFault>>,
     pub(crate) unwinding: Cell<bool>,
     /// Whether a thread's condition was true since this was last cleared.
@@ -255,6 +257,7 @@ impl BlockContext {
             seen_mbarrier: Cell::new(None),
             clock: ThreadClock::default(),
             handover: Handover::default(),
+            flags: RefCell::default(),
         };
         let warps = count.div_ceil(super::WARP_SIZE) as usize;
         Self {
@@ -345,6 +348,7 @@ impl BlockContext {
             thread.seen_mbarrier.set(None);
             thread.clock.clear();
             thread.handover.clear();
+            thread.flags.borrow_mut().clear();
             self.set_ready(linear as u32);
         }
         *self.fault.borrow_mut() = None;
@@ -529,7 +533,8 @@ impl BlockContext {
         self.raise_for(self.thread_index.get(), location, kind)
     }
 
-    /// Ends the block, from the running thread, with a fault of any thread.
+    /// Ends the running thread with a fault of any thread, which ends the block unless it keeps a
+    /// race to report.
     #[cold]
     #[inline(never)]
     pub(crate) fn raise_for(&self, thread: Dim3, location: &'static Location<'static>, kind: FaultKind) -> ! {
@@ -542,10 +547,11 @@ impl BlockContext {
         self.races.as_ref().expect("used only with race detection")
     }
 
-    /// Records a fault, unless the block has one already.
+    /// Records a fault, unless the block has one already, or keeps a race to report.
     pub(crate) fn record(&self, fault: RawFault) {
-        let fault = self.widest(fault);
-        self.fault.borrow_mut().get_or_insert(fault);
+        if let Some(fault) = self.with_deferred(fault) {
+            self.fault.borrow_mut().get_or_insert(fault);
+        }
     }
 
     /// Makes a thread ready to run.

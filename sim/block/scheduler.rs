@@ -90,8 +90,9 @@ impl<'a> Worker<'a> {
             }
         }
         contexts.iter().for_each(BlockContext::settle_deferred);
-        let fault =
-            contexts.iter().find_map(|context| Some((context.block_index.get(), context.fault.take()?)));
+        let faults =
+            contexts.iter().filter_map(|context| Some((context.block_index.get(), context.fault.take()?)));
+        let fault = faults.reduce(|first, other| if other.1.widens(&first.1) { other } else { first });
         if fault.is_some() || self.interrupted() {
             self.unwind_all();
         }

@@ -97,6 +97,18 @@ pub enum FaultKind {
         /// The address.
         address: u64,
     },
+    /// A wait for a flag that no stream has raised.
+    #[error(
+        "a wait for {value} in the flag at {address:#x}, which holds {found}: no stream has raised it\nissue the work that raises it before the wait, as the simulator runs all work when it is issued"
+    )]
+    FlagNotRaised {
+        /// The flag.
+        address: u64,
+        /// Its value.
+        found: u32,
+        /// What the wait is for.
+        value: u32,
+    },
     /// An access past either end of the block's shared memory.
     #[error(
         "{access} of {bytes} bytes of shared memory at offset {offset}, outside the {shared_bytes} bytes that the launch gave the block"

@@ -26,7 +26,10 @@ pub enum RaceSpace {
 }
 
 /// The closest group that the two threads of a race share. It decides what can order them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// A race is reported by the widest pair of threads that the launch has at one of its lines, so
+/// that the way out orders all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RaceThreads {
     /// Lanes of one warp.
     Warp,
@@ -80,7 +83,7 @@ impl Race {
     pub fn remedy(&self) -> &'static str {
         match self.threads {
             RaceThreads::Streams => {
-                return "streams are ordered by events only: record an event after the earlier work and let the other stream wait for it, or let the host wait between the two";
+                return "streams are ordered by events and flags only: record an event or raise a flag after the earlier work and let the other stream wait for it, or let the host wait between the two";
             }
             RaceThreads::Chain => {
                 return "the launches overlap, and a launch between them has not waited: `wait_for_prior_kernels` waits only for the previous launch, so call it in each kernel of the chain";

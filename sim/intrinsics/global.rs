@@ -1,11 +1,12 @@
 //! Loads from and stores to global memory.
 
 use crate::block::current;
-use crate::fault::Access;
+use crate::fault::{Access, FaultKind};
 use crate::memory::words;
 use crate::pod::{Pod, access_size, poison};
 use crate::profile::Action;
 use crate::race::{Kind, Noted};
+use crate::stream::has_reached;
 use std::panic::Location;
 
 /// Loads a `T` from global memory, in one access; the address is a multiple of its size.
@@ -62,6 +63,29 @@ pub fn launch_dependents() {
     let block = current();
     block.profile_event("griddepcontrol.launch_dependents", Location::caller());
     block.launch_dependents();
+}
+
+/// Waits until a word that a stream raises ([`Stream::raise`](crate::Stream::raise)) has reached
+/// `value`, modulo 2^32. This thread's later accesses are then ordered after that stream's work;
+/// barriers do not hand this order on. A flag that is not raised is a fault at once: what raises it
+/// has run before the launch, or never does.
+#[track_caller]
+pub fn wait_flag(address: u64, value: u32) {
+    let block = current();
+    block.step();
+    if !block.global_fits(address, 4) {
+        return block.global_fault(Access::Read, address, 4);
+    }
+    block.profile_access(Action::GlobalLoad, address, 4);
+    // SAFETY: the address was looked up.
+    let found = unsafe { words::load::<u32>(address) };
+    if has_reached(found, value) {
+        if let Some(concurrent) = &block.concurrent {
+            concurrent.learn(address, &mut block.thread().flags.borrow_mut());
+        }
+    } else if !std::thread::panicking() {
+        block.raise(Location::caller(), FaultKind::FlagNotRaised { address, found, value });
+    }
 }
 
 /// Stores a `T` to global memory, in one access; the address is a multiple of its size.

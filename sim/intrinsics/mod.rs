@@ -54,7 +54,7 @@ pub use count::count_instruction;
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait_all, cp_async_wait_group};
 pub use fma::{fma_f32, fma_f64};
 pub use global::{
-    launch_dependents, load_global, load_global_read_only, store_global, wait_for_prior_launch,
+    launch_dependents, load_global, load_global_read_only, store_global, wait_flag, wait_for_prior_launch,
 };
 pub use index::{
     block_dim, block_idx, dynamic_shared_bytes, grid_dim, lane_id, shared_base, thread_idx, warp_id,
@@ -66,7 +66,7 @@ pub use mbarrier::{
     mbarrier_expect_tx, mbarrier_init, mbarrier_inval, mbarrier_test_wait, mbarrier_test_wait_parity,
     mbarrier_wait, mbarrier_wait_parity,
 };
-pub use registers::unwritten_register;
+pub use registers::{REGISTER_BYTES, give_registers, take_registers, unwritten_register};
 pub use shared::{load_shared, store_shared};
 pub use special::{exp2_f32, log2_f32, rsqrt_f32, sqrt_f32, tanh_f32};
 pub use warp::{

@@ -67,6 +67,11 @@ impl GlobalMemory {
         Ok(allocation)
     }
 
+    /// Whether both are handles to the same memory.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.registry, &other.registry)
+    }
+
     /// Bytes in all live allocations.
     pub fn allocated_bytes(&self) -> usize {
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);

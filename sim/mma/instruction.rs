@@ -74,12 +74,10 @@ impl Mma {
     }
 
     fn compute(&self, lanes: &[Option<[Words; 3]>; LANES]) -> [Words; LANES] {
-        // A lane is missing only if a thread unwinds, and then the result is not used.
-        let lanes = lanes.map(Option::unwrap_or_default);
         let tables = self.tables.0.get_or_init(|| self.make_tables());
         let mut result = [Words::default(); LANES];
         for set in &tables.sets {
-            self.multiply(tables, set, &lanes, &mut result);
+            self.multiply(tables, set, lanes, &mut result);
         }
         result
     }
@@ -113,13 +111,13 @@ impl Mma {
         &self,
         tables: &Tables,
         set: &[usize],
-        lanes: &[[Words; 3]; LANES],
+        lanes: &[Option<[Words; 3]>; LANES],
         result: &mut [Words; LANES],
     ) {
         let [m, n, k] = self.shape;
-        let a = gather(&self.a, &tables.a, m * k, set, |lane| &lanes[lane][0]);
-        let b = gather(&self.b, &tables.b, n * k, set, |lane| &lanes[lane][1]);
-        let mut sums = gather(&self.c, &tables.c, m * n, set, |lane| &lanes[lane][2]);
+        let a = gather(&self.a, &tables.a, m * k, set, lanes, 0);
+        let b = gather(&self.b, &tables.b, n * k, set, lanes, 1);
+        let mut sums = gather(&self.c, &tables.c, m * n, set, lanes, 2);
         for (a, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
             self.sum.row(a, &b, sums);
         }
@@ -132,19 +130,39 @@ impl Mma {
     }
 }
 
-/// A tile's values from the registers of the lanes.
-fn gather<'a>(
+/// A tile's values from the registers of the lanes, of which each gives three operands.
+fn gather(
     operand: &MmaOperand,
     places: &[usize],
     size: usize,
     set: &[usize],
-    registers: impl Fn(usize) -> &'a [u32],
+    lanes: &[Option<[Words; 3]>; LANES],
+    number: usize,
 ) -> Vec<f64> {
     let mut tile = vec![0.0; size];
-    for (thread, &lane) in set.iter().enumerate() {
-        for value in 0..operand.values {
-            let bits = extract(registers(lane), operand.bits, value);
-            tile[places[thread * operand.values + value]] = (operand.decode)(bits);
+    for (places, &lane) in places.chunks_exact(operand.values).zip(set) {
+        // A lane is missing only if a thread unwinds, and then the result is not used.
+        let Some(operands) = &lanes[lane] else { continue };
+        let registers = &operands[number];
+        match operand.bits {
+            // The common widths, without the arithmetic of the others.
+            16 => {
+                for (pair, word) in places.chunks(2).zip(registers) {
+                    for (&place, bits) in pair.iter().zip([word & 0xffff, word >> 16]) {
+                        tile[place] = (operand.decode)(bits.into());
+                    }
+                }
+            }
+            32 => {
+                for (&place, &word) in places.iter().zip(registers) {
+                    tile[place] = (operand.decode)(word.into());
+                }
+            }
+            bits => {
+                for (value, &place) in places.iter().enumerate() {
+                    tile[place] = (operand.decode)(extract(registers, bits, value));
+                }
+            }
         }
     }
     tile

@@ -117,6 +117,8 @@ pub(crate) struct GlobalRaces {
     /// The reported writes of the same value by several threads, with the block, one for each pair
     /// of lines.
     warnings: Option<Mutex<Vec<(Dim3, RawFault)>>>,
+    /// Whether a block that kept a race came to a limit: no other is run to find a wider one.
+    given_up: AtomicBool,
 }
 
 /// The most warnings of a launch.
@@ -138,7 +140,18 @@ impl GlobalRaces {
             released: Mutex::default(),
             fenced: Mutex::default(),
             warnings: tells_values.then(Mutex::default),
+            given_up: AtomicBool::new(false),
         }
+    }
+
+    /// A block that keeps a race has come to a limit: no other is run to find a wider one.
+    pub(crate) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a block that kept a race has come to a limit.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
     }
 
     /// Whether writes of the same value are reported.

@@ -1,7 +1,7 @@
 //! Records the accesses of a block's threads in the memory's shadow, and reports races.
 
 use super::cell::{Entry, Found, Kind, PAGE};
-use super::order::{Accessor, BeyondWarp};
+use super::order::{Accessor, Beyond};
 use super::place::place;
 use crate::Dim3;
 use crate::block::{BlockContext, RawFault, WARP_SIZE, running};
@@ -129,16 +129,13 @@ impl BlockContext {
         let race = self.shared_shadow.with_page(offset, |page, start| {
             page.access((start, bytes, shift), noted.kind, entry, accessor, same)
         });
-        if let Some((byte, found)) = race {
-            if accessor.raise(noted, bytes, self.shared_space(accessor, offset + byte), found) {
-                let order = BeyondWarp(accessor);
-                let wider = self.shared_shadow.with_page(offset, |page, start| {
-                    page.access((start, bytes, shift), noted.kind, entry, &order, same)
-                });
-                if let Some((byte, found)) = wider {
-                    accessor.raise(noted, bytes, self.shared_space(accessor, offset + byte), found);
-                }
-            }
+        if let Some(found) = race {
+            let space = |byte| self.shared_space(accessor, offset + byte);
+            accessor.raise_each(noted, bytes, found, space, |order| {
+                self.shared_shadow.with_page(offset, |page, start| {
+                    page.access((start, bytes, shift), noted.kind, entry, order, same)
+                })
+            });
         } else if accessor.block.clock.tells_values
             && let Some(found) = accessor.block.clock.same.take()
         {
@@ -239,24 +236,28 @@ impl BlockContext {
         let mut at = 0;
         while at < bytes {
             let start = address + at as u64;
-            let races = self.races().with_page(allocation, start, |page, offset| {
-                let noted = act();
-                let part = (bytes - at).min(PAGE - offset);
-                let shift = shift_of(offset, part);
-                let first = at;
-                let same = |byte: usize, bytes: usize| noted.keeps(first + byte, bytes);
+            let first = at;
+            let mut acted = noted;
+            let race = self.races().with_page(allocation, start, |page, offset| {
+                acted = act();
+                let part = (bytes - first).min(PAGE - offset);
                 at += part;
-                let group = (offset, part, shift);
-                let race = page.access(group, noted.kind, entry, &accessor, same);
-                let wider = race
-                    .filter(|(_, (other, ..))| accessor.is_of_warp(other))
-                    .and_then(|_| page.access(group, noted.kind, entry, &BeyondWarp(&accessor), same));
-                [race, wider]
+                let same = |byte: usize, bytes: usize| acted.keeps(first + byte, bytes);
+                page.access((offset, part, shift_of(offset, part)), noted.kind, entry, &accessor, same)
             });
-            for (byte, found) in races.into_iter().flatten() {
-                let address = start + byte as u64;
-                let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
-                if !accessor.raise(noted, bytes, space, found) {
+            if let Some(found) = race {
+                let space = |byte| {
+                    let address = start + byte as u64;
+                    RaceSpace::Global { address, nearest: self.global.nearest(address, 1) }
+                };
+                let part = at - first;
+                let same = |byte: usize, bytes: usize| acted.keeps(first + byte, bytes);
+                let goes_on = accessor.raise_each(noted, bytes, found, space, |order| {
+                    self.races().with_page(allocation, start, |page, offset| {
+                        page.access((offset, part, shift_of(offset, part)), noted.kind, entry, order, same)
+                    })
+                });
+                if !goes_on {
                     return;
                 }
             }
@@ -302,7 +303,9 @@ impl BlockContext {
             .chain
             .beside(self.knows_prior(thread))
             .map(|(work, is_left)| (work, if is_left { RaceThreads::Chain } else { RaceThreads::Launches }));
-        let others = concurrent.others.iter().map(|work| (work, RaceThreads::Streams));
+        let known = self.threads[thread as usize].flags.borrow();
+        let others = concurrent.others.iter().filter(|work| !work.is_before(&known));
+        let others = others.map(|work| (work, RaceThreads::Streams));
         for (work, threads) in others.chain(prior) {
             let Some((address, other)) = work.find(noted.kind, address, bytes) else { continue };
             let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
@@ -335,6 +338,28 @@ impl BlockContext {
 }
 
 impl Accessor<'_> {
+    /// Faults for a race, or for one with a wider group of threads by the same access, which
+    /// `again` finds. Returns true where the thread goes on after all of them.
+    #[cold]
+    #[inline(never)]
+    fn raise_each(
+        &self,
+        noted: Noted,
+        bytes: usize,
+        first: (usize, Found),
+        space: impl Fn(usize) -> RaceSpace,
+        again: impl Fn(&Beyond<'_>) -> Option<(usize, Found)>,
+    ) -> bool {
+        let mut next = Some(first);
+        while let Some((byte, found)) = next {
+            if !self.raise(noted, bytes, space(byte), found) {
+                return false;
+            }
+            next = again(&Beyond(self, self.group(&found.0)));
+        }
+        true
+    }
+
     /// Faults for a race, or returns true where the thread goes on after it. Otherwise it returns
     /// only in a thread that already unwinds.
     #[cold]
@@ -347,8 +372,8 @@ impl Accessor<'_> {
         let kind = self.race(noted.access, bytes, space, found);
         let fault = RawFault { thread, location: Some(noted.location), kind };
         match self.block.defer(fault) {
-            Ok(()) => true,
-            Err(fault) => {
+            None => true,
+            Some(fault) => {
                 self.fault(found.2, noted.location, fault.kind);
                 false
             }
@@ -390,17 +415,9 @@ impl Accessor<'_> {
         let (location, access) = place(entry.place());
         let rank = entry.warp() / self.warps;
         let warp = entry.warp() % self.warps;
-        let is_block = entry.cluster() == self.cluster && rank == self.block.rank;
-        let threads = if entry.cluster() != self.cluster {
-            RaceThreads::Grid
-        } else if !is_block {
-            RaceThreads::Cluster
-        } else if warp == self.warp {
-            RaceThreads::Warp
-        } else {
-            RaceThreads::Block
-        };
-        let block = (!is_block).then(|| self.block.cluster().block_index(entry.cluster(), rank));
+        let threads = self.group(&entry);
+        let block =
+            (threads > RaceThreads::Block).then(|| self.block.cluster().block_index(entry.cluster(), rank));
         let thread = self.block.block_dim.index_of((warp * WARP_SIZE + lane).into());
         (RaceAccess { access, kernel: None, block, thread, location }, threads)
     }

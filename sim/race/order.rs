@@ -5,6 +5,7 @@ use super::cell::{Entry, Found, Ordering};
 use super::clock::{Seen, ThreadClock};
 use super::place::Places;
 use crate::block::{BlockContext, WARP_SIZE};
+use crate::fault::RaceThreads;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -53,10 +54,15 @@ impl BlockClock {
 
     /// Runs `act` without recording its accesses, which are the simulator's own.
     pub(crate) fn unnoticed<R>(&self, act: impl FnOnce() -> R) -> R {
-        let on = self.on.replace(false);
-        let result = act();
-        self.on.set(on);
-        result
+        /// Also where a thread ends with a fault and the others go on.
+        struct Restore<'a>(&'a Cell<bool>, bool);
+        impl Drop for Restore<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.1);
+            }
+        }
+        let _restore = Restore(&self.on, self.on.replace(false));
+        act()
     }
 
     pub(crate) fn clear(&self) {
@@ -102,6 +108,19 @@ impl Accessor<'_> {
     /// Whether the entry is of the accessing warp.
     pub(super) fn is_of_warp(&self, entry: &Entry) -> bool {
         entry.cluster() == self.cluster && entry.warp() == self.first_warp + self.warp
+    }
+
+    /// The closest group that the accessing threads share with those of the entry.
+    pub(super) fn group(&self, entry: &Entry) -> RaceThreads {
+        if entry.cluster() != self.cluster {
+            RaceThreads::Grid
+        } else if !self.is_of_block(entry) {
+            RaceThreads::Cluster
+        } else if self.is_of_warp(entry) {
+            RaceThreads::Warp
+        } else {
+            RaceThreads::Block
+        }
     }
 
     fn clock(&self, lane: u32) -> &ThreadClock {
@@ -181,11 +200,11 @@ impl Ordering for Accessor<'_> {
     }
 }
 
-/// The order in which lanes of the accessing warp count as ordered: what is left are races with
-/// other warps.
-pub(super) struct BeyondWarp<'a>(pub(super) &'a Accessor<'a>);
+/// The order in which the accessing threads of such a group count as ordered: what is left are
+/// races with threads of a wider one.
+pub(super) struct Beyond<'a>(pub(super) &'a Accessor<'a>, pub(super) RaceThreads);
 
-impl Ordering for BeyondWarp<'_> {
+impl Ordering for Beyond<'_> {
     fn is_known_to_all(&self, entry: &Entry) -> bool {
         self.0.is_known_to_all(entry)
     }
@@ -195,7 +214,7 @@ impl Ordering for BeyondWarp<'_> {
     }
 
     fn unordered(&self, entry: &Entry) -> Option<(u32, u32)> {
-        if self.0.is_of_warp(entry) { None } else { self.0.unordered(entry) }
+        if self.0.group(entry) <= self.1 { None } else { self.0.unordered(entry) }
     }
 }
 

@@ -6,6 +6,7 @@ mod bulk;
 mod cluster;
 mod cp_async;
 mod early_release;
+mod flags;
 mod grid;
 mod guide;
 mod matrix;

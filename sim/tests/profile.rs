@@ -318,7 +318,7 @@ fn sectors_of_a_large_launch_are_counted_by_a_sample_and_the_profile_says_so() {
 }
 
 #[test]
-fn registers_limit_the_blocks_that_fit_and_the_text_says_where_they_are_from() {
+fn registers_limit_the_blocks_that_fit_and_text_and_page_say_whether_they_are_known() {
     let mut profile = profile_of(1, 256, &|a| store_global(a + 4 * u64::from(thread_idx().x), 1_u32));
     let card = Card::named("H100").unwrap();
     let before = profile.kernel("k").unwrap().occupancy(&card);
@@ -326,7 +326,11 @@ fn registers_limit_the_blocks_that_fit_and_the_text_says_where_they_are_from() {
     let text = profile.to_text(Some(&card));
     let bound = "occupancy: at most 75%, 48 of 64 warps: 6 blocks on a multiprocessor by shared memory (registers are not known)";
     assert!(text.contains(bound) && text.contains("plain arithmetic not counted"), "{text}");
+    let unknown = "<p>Registers are not known: they may allow fewer blocks on a multiprocessor.</p>";
+    let head = |page: &str| page.split("<table>").next().unwrap().contains(unknown);
+    assert!(head(&profile.to_html(Some(&card))) && head(&profile.to_html(None)));
     profile.set_registers("k", 128);
+    assert!(!head(&profile.to_html(Some(&card))) && !head(&profile.to_html(None)));
     let after = profile.kernel("k").unwrap().occupancy(&card);
     assert_eq!((after.blocks, after.limit, after.fraction()), (2, "registers", 0.25));
     assert!(profile.to_text(Some(&card)).contains(

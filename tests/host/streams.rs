@@ -82,7 +82,7 @@ fn two_streams_without_an_event_between_race_and_with_one_do_not() {
                 let fault = race(error).to_string();
                 assert!(!is_ordered, "{what}: {fault}");
                 assert!(fault.starts_with("kernel `step`") && fault.contains("streams.rs:"), "{fault}");
-                assert!(fault.contains("record an event after the earlier work"), "{fault}");
+                assert!(fault.contains("record an event or raise a flag after the earlier work"), "{fault}");
             }
         }
     }

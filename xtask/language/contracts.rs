@@ -17,13 +17,16 @@ struct Limit {
 }
 
 /// A file counts for the first folder that it is in.
-const LIMITS: [Limit; 6] = [
-    Limit { folder: "device/kernels/", blocks: 10, declarations: 175 },
+const LIMITS: [Limit; 7] = [
+    Limit { folder: "device/kernels/", blocks: 10, declarations: 176 },
     Limit { folder: "examples/pages/", blocks: 10, declarations: 8 },
     // A launch for each example.
     Limit { folder: "examples/ladder/", blocks: 12, declarations: 0 },
-    // A graph and a pass over a chunk; the passes and the parts of a layer have contracts.
-    Limit { folder: "examples/llama/", blocks: 4, declarations: 10 },
+    // A graph and a pass over a chunk, rows of an embedding, a test's launch and the measured
+    // ones; the passes, the parts of a layer and its kernels have contracts.
+    Limit { folder: "examples/llama/", blocks: 10, declarations: 12 },
+    // Two launches; the kernels have contracts.
+    Limit { folder: "examples/minilm/", blocks: 2, declarations: 3 },
     Limit { folder: "examples/", blocks: 8, declarations: 14 },
     // Counted and not limited: tests of single instructions need blocks.
     Limit { folder: "tests/fixtures/", blocks: usize::MAX, declarations: usize::MAX },

@@ -31,7 +31,7 @@ const MOST: &[(&str, usize)] = &[
 ];
 
 /// The most lines of all Rust files of a folder together.
-const SUMS: [(&str, usize); 1] = [("device/kernels/hopper/", 3610)];
+const SUMS: [(&str, usize); 1] = [("device/kernels/hopper/", 3685)];
 
 /// The lines that count.
 fn lines(text: &str) -> usize {

@@ -9,12 +9,13 @@ fn root() -> &'static Path {
 }
 
 /// The files that compile pages as doctests, and the tests that run the code of pages.
-const TESTS: [&str; 8] = [
+const TESTS: [&str; 9] = [
     "builder/lib.rs",
     "device/guide.rs",
     "device/kernels/guide.rs",
     "examples/hopper-steps/tests/page.rs",
     "host/lib.rs",
+    "ops/parallel/lib.rs",
     "ops/products/lib.rs",
     "python/tests/test_pages.py",
     "xtask/transcript.rs",

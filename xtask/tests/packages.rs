@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The packages that are published, with a file that each must have.
-const PACKAGES: [(&str, &str); 13] = [
+const PACKAGES: [(&str, &str); 15] = [
     ("moye", "host/lib.rs"),
     ("moye-bench", "lib.rs"),
     ("moye-build", "lib.rs"),
@@ -14,7 +14,9 @@ const PACKAGES: [(&str, &str); 13] = [
     ("moye-eval", "lib.rs"),
     ("moye-kernels", "hopper/mod.rs"),
     ("moye-macros", "lib.rs"),
+    ("moye-parallel", "kernel.rs"),
     ("moye-products", "weights/kernel.rs"),
+    ("moye-python-support", "_arrays.py"),
     ("moye-rows", "softmax/kernel.rs"),
     ("moye-sim", "lib.rs"),
     ("moye-tune", "lib.rs"),
@@ -184,6 +186,41 @@ fn the_program_without_operations_depends_on_no_shipped_kernel() {
         assert!(!small.contains(heavy), "{heavy}: {small}");
         assert!(tree(&[]).contains(heavy), "{heavy} belongs to the operations");
     }
+}
+
+/// Crates that compile kernels in any case look for the source of `core` before their builder is
+/// compiled; the others need none.
+#[test]
+fn what_compiles_kernels_looks_for_the_source_of_core_before_its_builder_is_compiled() {
+    let looks = |package: &str, features: &[&str]| {
+        let options = [
+            "tree",
+            "--offline",
+            "--package",
+            package,
+            "--edges",
+            "features,normal,build",
+            "--invert",
+            "moye-build",
+        ];
+        cargo(&[&options, features].concat()).contains("moye-build feature \"core-source\"")
+    };
+    for package in ["moye", "moye-cli", "moye-products", "moye-rows"] {
+        assert!(looks(package, &[]), "{package} has kernels");
+    }
+    for package in ["moye", "moye-cli"] {
+        assert!(!looks(package, &["--no-default-features"]), "{package} has none without its features");
+    }
+}
+
+/// The first command of the transcript builds `xtask`.
+#[test]
+fn cargo_xtask_shows_what_it_builds() {
+    let config = std::fs::read_to_string(root().join(".cargo/config.toml")).unwrap();
+    let alias = config.lines().find_map(|line| line.strip_prefix("xtask = ")).expect("the alias");
+    assert!(alias.starts_with("\"run "), "{alias}");
+    assert!(!alias.contains("quiet") && !alias.contains(" -q"), "{alias}");
+    assert!(!config.contains("quiet ="), "cargo's own option: {config}");
 }
 
 /// The step `docs` runs rustdoc on the same packages, with the same variable.

@@ -3,10 +3,7 @@
 use super::TiledCopy;
 use super::cut::Cut;
 use super::partition::of_thread;
-use crate::algorithm::{
-    FromRegisters, ReadBy, ToRegisters, WrittenBy, copy_if, copy_tiled, count_of, takes_predicates,
-    whole_bytes,
-};
+use crate::algorithm::{FromRegisters, ReadBy, TiledCall, ToRegisters, WrittenBy, copy_if, copy_tiled};
 use crate::arch::simulator_assert;
 use crate::atom::copy::CopyAtom;
 use crate::layout::{Layout, Swizzle};
@@ -207,8 +204,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
         D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
     {
-        const { count_of::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
-        const { whole_bytes::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
+        let _ = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::COUNT;
+        let () = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::WHOLE_BYTES;
         // SAFETY: the source may be read and the destination written.
         unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
     }
@@ -230,8 +227,8 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
         D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
     {
-        const { takes_predicates::<C>() };
-        const { count_of::<C, S::Engine, S::Layout, D::Engine, D::Layout>() };
+        let () = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::TAKES_PREDICATES;
+        let _ = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::COUNT;
         // SAFETY: the copied elements of both sides may be accessed.
         unsafe { copy_if(C::default(), predicate, source.input(), destination.output()) }
     }
@@ -249,8 +246,9 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         L: StaticLayout,
         C: ToRegisters,
     {
-        const { count_of::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>() };
-        const { whole_bytes::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>() };
+        let _ = TiledCall::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>::COUNT;
+        let () =
+            TiledCall::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>::WHOLE_BYTES;
         // SAFETY: the source may be read.
         unsafe { C::to_registers(source.input(), &mut self.retile_d(fragment)) }
     }
@@ -268,8 +266,9 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         L: StaticLayout,
         C: FromRegisters,
     {
-        const { count_of::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>() };
-        const { whole_bytes::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>() };
+        let _ = TiledCall::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>::COUNT;
+        let () =
+            TiledCall::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>::WHOLE_BYTES;
         // SAFETY: the destination may be written.
         unsafe { C::from_registers(&self.retile_s(fragment), destination.output()) }
     }

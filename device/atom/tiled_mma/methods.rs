@@ -60,7 +60,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     {
         const { one_tile("fragment_a", E::OPEN_AXES, &L::LAYOUT) };
         const { same_width::<E::Element, M::Atom, OfA>() };
-        const { <M::Atom as Operands>::FormA::CHECKED };
+        let () = <M::Atom as Operands>::FormA::CHECKED;
         <M::Atom as Operands>::FormA::make(part)
     }
 
@@ -78,7 +78,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     {
         const { one_tile("fragment_b", E::OPEN_AXES, &L::LAYOUT) };
         const { same_width::<E::Element, M::Atom, OfB>() };
-        const { <M::Atom as Operands>::FormB::CHECKED };
+        let () = <M::Atom as Operands>::FormB::CHECKED;
         <M::Atom as Operands>::FormB::make(part)
     }
 
@@ -149,7 +149,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
-        const { B::CHECKED };
+        let () = B::CHECKED;
         // SAFETY: operands and accumulators may be accessed, and all lanes execute this.
         unsafe { b.multiply(a, c, true) }
     }
@@ -162,7 +162,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm_zero<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {
-        const { B::CHECKED };
+        let () = B::CHECKED;
         // SAFETY: operands and accumulators may be accessed, and all lanes execute this.
         unsafe { b.multiply(a, c, false) }
     }

@@ -90,26 +90,27 @@ const fn boxes(tile: Layout, swizzle: Swizzle, bits: i64, rank: usize) -> TmaTil
     TmaTile::new(ComposedLayout::new(swizzle, 0, Layout::concat(modes.split_at(rank).0)), bits)
 }
 
-/// A cluster divides mode 0 of a tile, or the copy does not compile.
-const fn cluster_divides<const CLUSTER: u32>(tile: &Layout) {
-    if tile.extent(0) % CLUSTER as i64 != 0 {
-        let error = TilingError::of("TmaCopy")
-            .str("a cluster of ")
-            .int(CLUSTER as i64)
-            .str(" blocks divides mode 0 of the tile ")
-            .layout(tile)
-            .str(", which has ")
-            .int(tile.extent(0))
-            .str(" elements: its extent must be a multiple");
-        error.raise();
-    }
-}
+/// Mode 0 of a tile divided among the blocks of a cluster. All functions of a copy name this
+/// constant, so that the compiler reports a mistake once.
+struct Divided<L, const CLUSTER: u32>(PhantomData<L>);
 
-/// Mode 0 divided among the blocks of a cluster: `(part, block)`.
-const fn divided<const CLUSTER: u32>(tile: &Layout) -> Layout {
-    cluster_divides::<CLUSTER>(tile);
-    let extent = tile.extent(0);
-    logical_divide(tile.mode(0), Tiler::shape(IntTuple::int(extent / CLUSTER as i64)))
+impl<L: StaticLayout, const CLUSTER: u32> Divided<L, CLUSTER> {
+    /// `(part, block)`; a cluster that does not divide the tile does not compile.
+    const MODES: Layout = {
+        let (tile, extent) = (&L::LAYOUT, L::LAYOUT.extent(0));
+        if extent % CLUSTER as i64 != 0 {
+            let error = TilingError::of("TmaCopy")
+                .str("a cluster of ")
+                .int(CLUSTER as i64)
+                .str(" blocks divides mode 0 of the tile ")
+                .layout(tile)
+                .str(", which has ")
+                .int(extent)
+                .str(" elements: its extent must be a multiple");
+            error.raise();
+        }
+        logical_divide(tile.mode(0), Tiler::shape(IntTuple::int(extent / CLUSTER as i64)))
+    };
 }
 
 /// The part of one block of `CLUSTER` in a tile: mode 0 is divided.
@@ -130,8 +131,7 @@ macro_rules! marker {
 marker!(PartLayout BlockOf);
 
 impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for BlockOf<L, CLUSTER> {
-    const LAYOUT: Layout =
-        if CLUSTER == 1 { layout!((1):(0)) } else { divided::<CLUSTER>(&L::LAYOUT).mode(1) };
+    const LAYOUT: Layout = if CLUSTER == 1 { layout!((1):(0)) } else { Divided::<L, CLUSTER>::MODES.mode(1) };
 }
 
 impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for PartLayout<L, CLUSTER> {
@@ -139,7 +139,7 @@ impl<L: StaticLayout, const CLUSTER: u32> StaticLayout for PartLayout<L, CLUSTER
         L::LAYOUT
     } else {
         let mut modes = [layout!((1):(0)); MAX_RANK + 1];
-        modes[0] = divided::<CLUSTER>(&L::LAYOUT).mode(0);
+        modes[0] = Divided::<L, CLUSTER>::MODES.mode(0);
         let mut mode = 1;
         while mode < L::LAYOUT.rank() {
             modes[mode] = L::LAYOUT.mode(mode);
@@ -263,7 +263,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
     #[inline(always)]
     #[must_use]
     pub fn get_slice() -> ThrTma<Self> {
-        const { cluster_divides::<CLUSTER>(&L::LAYOUT) };
+        let _ = Divided::<L, CLUSTER>::MODES;
         let rank = if CLUSTER == 1 { 0 } else { cluster_rank() };
         ThrTma { rank, policy: None, copy: PhantomData }
     }
@@ -273,7 +273,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaCopy<T,
     #[inline(always)]
     #[must_use]
     pub fn tensor(map: &TensorMap) -> TmaTensor<Self, R> {
-        const { cluster_divides::<CLUSTER>(&L::LAYOUT) };
+        let _ = Divided::<L, CLUSTER>::MODES;
         TmaTensor { map: map.pointer(), start: [0; R], copy: PhantomData }
     }
 
@@ -319,7 +319,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         self,
         tensor: Tensor<Shared<T>, N>,
     ) -> Tensor<Shared<T>, PartLayout<N, CLUSTER>> {
-        const { cluster_divides::<CLUSTER>(&N::LAYOUT) };
+        let _ = Divided::<N, CLUSTER>::MODES;
         let mut engine = tensor.into_engine();
         engine.shift::<BlockOf<N, CLUSTER>>(self.rank);
         Tensor::from_engine(engine)
@@ -339,7 +339,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         destination: Tensor<Shared<T>, N>,
         stage: &Filling,
     ) {
-        const { same_tile::<T, L, N, R, CLUSTER>() };
+        let () = SameTile::<TmaCopy<T, L, R, CLUSTER>, N>::CHECKED;
         // SAFETY: `source` is of a map of this copy, and the stage expects the bytes.
         unsafe { self.copy_to_barrier(source, destination, stage.barrier()) }
     }
@@ -356,7 +356,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         destination: Tensor<Shared<T>, N>,
         barrier: u32,
     ) {
-        const { same_tile::<T, L, N, R, CLUSTER>() };
+        let () = SameTile::<TmaCopy<T, L, R, CLUSTER>, N>::CHECKED;
         let multicast = if CLUSTER > 1 { Some(((1u32 << CLUSTER) - 1) as u16) } else { None };
         let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
         let address = destination.engine().address();
@@ -388,7 +388,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         source: Tensor<Shared<T>, N>,
         destination: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
     ) {
-        const { same_tile::<T, L, N, R, CLUSTER>() };
+        let () = SameTile::<TmaCopy<T, L, R, CLUSTER>, N>::CHECKED;
         let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
         // SAFETY: the caller's contract; the tile has the map's boxes.
         unsafe { tile.store(destination.map, destination.start, source.engine().address(), self.policy) }
@@ -405,26 +405,36 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         source: Tensor<Shared<T>, N>,
         destination: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
     ) {
-        const { same_tile::<T, L, N, R, CLUSTER>() };
+        let () = SameTile::<TmaCopy<T, L, R, CLUSTER>, N>::CHECKED;
         let tile = const { TmaCopy::<T, L, R, CLUSTER>::TILE };
         // SAFETY: the caller's contract; the tile has the map's boxes.
         unsafe { tile.reduce_add(destination.map, destination.start, source.engine().address()) }
     }
 }
 
-/// A tensor in shared memory is cut into the copy's boxes, or does not compile.
-const fn same_tile<T: Element, L: StaticLayout, N: StaticLayout, const R: usize, const CLUSTER: u32>() {
-    let own = TmaCopy::<T, L, R, CLUSTER>::TILE;
-    let given = boxes(N::LAYOUT, N::SWIZZLE, 8 * T::BYTES as i64, R);
-    if !own.is_same(&given) {
-        let error = TilingError::of("TmaCopy")
-            .str("the copy is of tiles ")
-            .layout(&PartLayout::<L, CLUSTER>::LAYOUT)
-            .str(", and the tensor in shared memory is ")
-            .layout(&N::LAYOUT)
-            .str(": slice its stages, and partition it by the copy (partition_d)");
-        error.raise();
-    }
+/// A tensor in shared memory is cut into the copy's boxes, or does not compile. All functions of
+/// the copy name this constant.
+struct SameTile<C, N>(PhantomData<(C, N)>);
+
+impl<T, L, N, const R: usize, const CLUSTER: u32> SameTile<TmaCopy<T, L, R, CLUSTER>, N>
+where
+    T: Element,
+    L: StaticLayout,
+    N: StaticLayout,
+{
+    const CHECKED: () = {
+        let own = TmaCopy::<T, L, R, CLUSTER>::TILE;
+        let given = boxes(N::LAYOUT, N::SWIZZLE, 8 * T::BYTES as i64, R);
+        if !own.is_same(&given) {
+            let error = TilingError::of("TmaCopy")
+                .str("the copy is of tiles ")
+                .layout(&PartLayout::<L, CLUSTER>::LAYOUT)
+                .str(", and the tensor in shared memory is ")
+                .layout(&N::LAYOUT)
+                .str(": slice its stages, and partition it by the copy (partition_d)");
+            error.raise();
+        }
+    };
 }
 
 /// A tensor map as a kernel's parameter, with the copy that it was made by: a kernel that takes a
@@ -459,7 +469,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> TmaMap<Tma
     #[inline(always)]
     #[must_use]
     pub fn tensor(&self) -> TmaTensor<TmaCopy<T, L, R, CLUSTER>, R> {
-        const { cluster_divides::<CLUSTER>(&L::LAYOUT) };
+        let _ = Divided::<L, CLUSTER>::MODES;
         TmaTensor { map: self.map.pointer(), start: [0; R], copy: PhantomData }
     }
 }

@@ -84,7 +84,7 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Static
     const LAYOUT: Layout = {
         let part = PartitionMma::<L, M, O>::LAYOUT;
         let rest = part.take(1, part.rank());
-        Self::check_stages();
+        let () = Self::STAGES;
         let mut modes = [layout!((1):(0)); 6];
         let mut mode = 0;
         while mode < rest.rank() {
@@ -118,7 +118,7 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Descri
         if L::SWIZZLE.bits() == 0 { Self::PIECE } else { (8 * Self::PIECE) << L::SWIZZLE.bits() };
 
     /// Stages begin where the swizzle does, or the tensor has no descriptors.
-    pub(in crate::atom) const fn check_stages() {
+    pub(in crate::atom) const STAGES: () = {
         let mut mode = 2;
         while mode < L::LAYOUT.rank() {
             let along = L::LAYOUT.mode(mode);
@@ -138,7 +138,7 @@ impl<L: StaticLayout, M: StaticTiledMma<Atom: WgmmaAtom>, O: OperandKind> Descri
             }
             mode += 1;
         }
-    }
+    };
 }
 
 /// The descriptors of a thread's part of an operand in shared memory.
@@ -171,7 +171,7 @@ macro_rules! descriptors {
             part: &Tensor<Shared<T>, PartitionMma<L, M, $kind>>,
         ) -> DescriptorTensor<DescriptorsOf<L, M, $kind>> {
             const { DescriptorsOf::<L, M, $kind>::OPERAND };
-            const { DescriptorsOf::<L, M, $kind>::check_stages() };
+            let () = DescriptorsOf::<L, M, $kind>::STAGES;
             descriptors_of(part)
         }
     )+ };

@@ -14,6 +14,7 @@ use crate::layout::{IntTuple, Layout};
 use crate::memory::{Element, Storable};
 use crate::number::Number;
 use crate::tensor::{Access, Fragment, StaticLayout, Tensor};
+use core::marker::PhantomData;
 
 /// The use of the accumulators by a product: CuTe's `GMMA::ScaleOut`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +145,23 @@ impl<A: WgmmaAtom, T: OperandTensorA<A>> OperandTensorA<A> for &T {
     }
 }
 
-/// The extents of a product in instructions, `(M, N, K)`.
-pub(super) const fn extents(a: Layout, values: i64, b: Layout, c: Layout, sums: i64) -> [usize; 3] {
+/// The extents of a product in instructions, `(M, N, K)`. The function that the user calls and
+/// [`warpgroup_gemm`] name this constant, so that the compiler reports a mistake once.
+pub(super) struct Extents<M, A, LB, LC>(PhantomData<(M, A, LB, LC)>);
+
+impl<M, A, LB, LC> Extents<M, A, LB, LC>
+where
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+    A: OperandTensorA<M::Atom>,
+    LB: StaticLayout,
+    LC: StaticLayout,
+{
+    pub(super) const EXTENTS: [usize; 3] =
+        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, <M::Atom as WgmmaAtom>::C.extent(1));
+}
+
+/// As [`Extents`].
+const fn extents(a: Layout, values: i64, b: Layout, c: Layout, sums: i64) -> [usize; 3] {
     let (a, b, c) = (by_modes(a), by_modes(b), by_modes(c));
     let agree = a.extent(0) == values
         && b.extent(0) == 1
@@ -206,8 +222,7 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
     LC: StaticLayout,
 {
     const { A::ELEMENTS };
-    let [ms, ns, ks] =
-        const { extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, <M::Atom as WgmmaAtom>::C.extent(1)) };
+    let [ms, ns, ks] = Extents::<M, A, LB, LC>::EXTENTS;
     let (a, b) = (a.source(), b.computed_here());
     for k in 0..ks {
         for m in 0..ms {
@@ -232,17 +247,22 @@ pub unsafe fn warpgroup_gemm<M, A, LB, D, LC>(
     }
 }
 
-/// The elements of the accumulators are the atom's, or the product does not compile.
-pub(super) const fn same_numbers<M: StaticTiledMma<Atom: WgmmaAtom>, D: Storable>() {
-    let number = <<M::Atom as WgmmaAtom>::D as Number>::NAME;
-    if !stands_for(D::NAME, number) {
-        let error = TilingError::of("warpgroup_gemm")
-            .str("the accumulators are ")
-            .str(D::NAME)
-            .str(", and those of the atom ")
-            .str(number);
-        error.raise();
-    }
+/// The elements of the accumulators are the atom's, or the product does not compile. Named as
+/// [`Extents`] is.
+pub(super) struct SameNumbers<M, D>(PhantomData<(M, D)>);
+
+impl<M: StaticTiledMma<Atom: WgmmaAtom>, D: Storable> SameNumbers<M, D> {
+    pub(super) const CHECKED: () = {
+        let number = <<M::Atom as WgmmaAtom>::D as Number>::NAME;
+        if !stands_for(D::NAME, number) {
+            let error = TilingError::of("warpgroup_gemm")
+                .str("the accumulators are ")
+                .str(D::NAME)
+                .str(", and those of the atom ")
+                .str(number);
+            error.raise();
+        }
+    };
 }
 
 /// The accumulators of one instruction.
@@ -259,7 +279,7 @@ where
     D: Storable,
     L: StaticLayout,
 {
-    const { same_numbers::<M, D>() };
+    let () = SameNumbers::<M, D>::CHECKED;
     let values = const { <M::Atom as WgmmaAtom>::C.extent(1) as usize };
     // SAFETY: a compact fragment's values of an instruction are consecutive; the caller's contract.
     unsafe { c.consecutive(index * values) }

@@ -41,7 +41,7 @@
 //! }
 //! ```
 
-use super::gemm::{extents, same_numbers};
+use super::gemm::{Extents, SameNumbers};
 use super::{
     DescriptorTensor, OperandTensorA, ScaleOut, WgmmaAtom, warpgroup_arrive, warpgroup_commit_batch,
     warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait,
@@ -63,9 +63,8 @@ where
 {
     const CHECKED: () = {
         let () = A::ELEMENTS;
-        same_numbers::<M, D>();
-        let columns = <M::Atom as WgmmaAtom>::C.extent(1);
-        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, columns);
+        let () = SameNumbers::<M, D>::CHECKED;
+        let _ = Extents::<M, A, LB, LC>::EXTENTS;
     };
 
     #[inline(always)]
@@ -88,9 +87,8 @@ where
 {
     const CHECKED: () = {
         let () = A::ELEMENTS;
-        same_numbers::<M, D>();
-        let columns = <M::Atom as WgmmaAtom>::C.extent(1);
-        extents(A::LAYOUT, A::VALUES, LB::LAYOUT, LC::LAYOUT, columns);
+        let () = SameNumbers::<M, D>::CHECKED;
+        let _ = Extents::<M, A, LB, LC>::EXTENTS;
     };
 
     #[inline(always)]

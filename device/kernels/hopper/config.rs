@@ -48,6 +48,9 @@ pub trait WgmmaConfig: Sized + 'static {
     const PING_PONG: bool = false;
     /// Whether the accumulators are multiplied by [`Scales`](crate::mma::Scales).
     const SCALED: bool = false;
+    /// Whether the products of a stage's K are added to the accumulators in f32: tensor cores keep
+    /// about 14 bits of an accumulator of 8-bit floats.
+    const PROMOTED: bool = false;
     /// Blocks of a cluster. Their tiles of C are below each other and have B in common: each block
     /// loads its share of B by multicast.
     const CLUSTER: u32 = 1;

@@ -22,6 +22,7 @@ macro_rules! configuration {
     (@type PING_PONG) => { bool };
     (@type SCALED) => { bool };
     (@type PIECES) => { bool };
+    (@type PROMOTED) => { bool };
     (@type $other:ident) => { u32 };
     ([$operand:ty, $sum:ty, $output:ty] $atom:ty { $($constant:ident = $value:literal),+ } $(PARTS = $parts:literal)?) => {
         /// The configuration.
@@ -133,6 +134,10 @@ wgmma! {
     wgmma_e4m3_tn: SM90_64x256x32_F32E4M3E4M3_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true };
     /// As [`wgmma_e4m3_tn`](const@super::wgmma_e4m3_tn); two warpgroups take tiles in turn.
     wgmma_e4m3_tn_128x128: SM90_64x128x32_F32E4M3E4M3_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, MMA_M = 2, PING_PONG = true, STAGES = 6 };
+    /// The products of 128 elements of K are added in f32, times the scales at the end.
+    wgmma_e4m3_tn_256x128_promoted: SM90_64x128x32_F32E4M3E4M3_SS_TN = { BLK_M = 256, CLUSTER = 2, SCALED = true, MMA_M = 2, PIECES = true, PROMOTED = true };
+    /// As [`wgmma_e4m3_tn_256x128_promoted`](const@super::wgmma_e4m3_tn_256x128_promoted).
+    wgmma_e4m3_tn_128x128_promoted: SM90_64x128x32_F32E4M3E4M3_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, PROMOTED = true, STAGES = 6 };
 }
 #[cfg(feature = "matmul-f8")]
 wgmma! {
@@ -141,6 +146,10 @@ wgmma! {
     wgmma_e5m2_tn: SM90_64x256x32_F32E5M2E5M2_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true };
     /// As [`wgmma_e5m2_tn`](const@super::wgmma_e5m2_tn); two warpgroups take tiles in turn.
     wgmma_e5m2_tn_128x128: SM90_64x128x32_F32E5M2E5M2_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, MMA_M = 2, PING_PONG = true, STAGES = 6 };
+    /// The products of 128 elements of K are added in f32, times the scales at the end.
+    wgmma_e5m2_tn_256x128_promoted: SM90_64x128x32_F32E5M2E5M2_SS_TN = { BLK_M = 256, CLUSTER = 2, SCALED = true, MMA_M = 2, PIECES = true, PROMOTED = true };
+    /// As [`wgmma_e5m2_tn_256x128_promoted`](const@super::wgmma_e5m2_tn_256x128_promoted).
+    wgmma_e5m2_tn_128x128_promoted: SM90_64x128x32_F32E5M2E5M2_SS_TN = { BLK_M = 128, CLUSTER = 2, SCALED = true, PROMOTED = true, STAGES = 6 };
 }
 
 /// Kernels with one tile for each block, or one tile for each cluster of `parts` blocks that split

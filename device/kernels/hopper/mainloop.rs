@@ -5,24 +5,29 @@
 //! needs no more memory of its own; and it leaves out instructions past the end of K. A block with
 //! one tile ([`WgmmaConfig::ONE_TILE`]) does neither: it loads boxes that fit the operands, and
 //! may have a split of K (`parts.rs`).
+//!
+//! With [`WgmmaConfig::PROMOTED`] the products of a stage have partial accumulators, which are
+//! added to the tile's in f32, as [`Promoted`](moye_device::collective::Promoted) does.
 
 use super::config::{ArgumentsOf, CopyA, CopyB, Mma, StagesA, StagesB, WARPGROUP, WgmmaConfig};
 use super::exchange::Exchange;
 use super::parts::{clear, load_fitted};
 use super::store::{OWN_GROUPS, wait_for_stores};
 use super::tile::stages_of;
+use moye_device::algorithm::clear as zero;
+use moye_device::arch::wgmma::{Accumulators as _, wgmma_fence_registers};
 use moye_device::arch::{
     FULL_WARP, cluster_arrive_relaxed, cluster_wait, opaque, prefetch_tensor_map, sync_threads, sync_warp,
     thread_idx,
 };
 use moye_device::atom::tma::TmaTensor;
 use moye_device::atom::wgmma::{
-    DescriptorTensor, DescriptorsOf, ScaleOut, warpgroup_arrive, warpgroup_commit_batch,
+    DescriptorTensor, DescriptorsOf, ScaleOut, WgmmaAtom, warpgroup_arrive, warpgroup_commit_batch,
     warpgroup_fence_operand, warpgroup_gemm, warpgroup_wait,
 };
 use moye_device::atom::{OfA, OfB, StaticTiledMma as _};
 use moye_device::collective::{
-    Accumulators, Mainloop, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile, Worker,
+    Accumulators, FixUp as _, Mainloop, StagesOf, TileOf, WarpSpecialised, WarpsOf, WorkTile, Worker,
 };
 use moye_device::memory::{SharedArray, TensorMap, TensorMapPointer};
 use moye_device::pipeline::{Consumer, Full, PipelineStorage, Producer};
@@ -134,6 +139,55 @@ impl<G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Loop<'_, G, CLUSTER,
         }
     }
 
+    /// Issues the products of a tile's stages and adds those of each stage to the accumulators, the
+    /// instructions below each other in turn: their partial accumulators are the same registers.
+    ///
+    /// # Safety
+    /// As [`Mainloop::issue`].
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn issue_promoted(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
+        let operands = self.operands();
+        let (first, end) = stages_of::<G>(tile);
+        let mut partial = <G::Atom as WgmmaAtom>::Accumulators::ZERO;
+        let count = const { <G::Atom as WgmmaAtom>::C.extent(1) as usize };
+        zero(tCrC);
+        let mut k = first;
+        while k < end {
+            let full = self.consumer.wait();
+            let (tCrA, tCrB) = full.of(operands); // (1, MMA_M, MMA_K), (1, 1, MMA_K)
+            for m in 0..const { G::MMA_M as usize } {
+                warpgroup_arrive();
+                for step in 0..STEPS as usize {
+                    let a = tCrA.descriptor(m + const { G::MMA_M as usize } * step);
+                    G::Atom::mma(&mut partial, a, tCrB.descriptor(step), step > 0);
+                }
+                warpgroup_commit_batch();
+                warpgroup_wait::<0>();
+                wgmma_fence_registers(&mut partial);
+                for i in 0..count {
+                    let at = count * m + i;
+                    tCrC[at] = tCrC[at].plus(partial.as_slice()[i]);
+                }
+                // Added before the registers have other products: these would take more of them.
+                warpgroup_fence_operand(Mma::<G>::default(), tCrC);
+                if k == first
+                    && let Some(before) = self.held.take()
+                {
+                    // The previous tile's last stage: boxes of C may still be read from there.
+                    wait_for_stores::<OWN_GROUPS>(self.thread);
+                    self.consumer.release(before);
+                }
+            }
+            if k + 1 < end {
+                self.consumer.release(full);
+            } else {
+                self.held = Some(full);
+            }
+            k += 1;
+        }
+    }
+
     /// The shared address of the first stage.
     #[inline(always)]
     pub(super) fn first_stage(&self) -> u32 {
@@ -201,6 +255,9 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
         const { assert!(G::DEPTH == 1 || G::ONE_TILE, "a stage has 128 bytes of each row") };
+        if G::PROMOTED {
+            return self.issue_promoted(tile, tCrC);
+        }
         let operands = self.operands();
         let steps = self.steps_of_last(tile);
         let (first, end) = stages_of::<G>(tile);
@@ -227,8 +284,10 @@ impl<'a, G: WgmmaConfig, const CLUSTER: u32, const STAGES: u32> Mainloop for Loo
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
-        warpgroup_wait::<0>();
-        warpgroup_fence_operand(Mma::<G>::default(), tCrC);
+        if !G::PROMOTED {
+            warpgroup_wait::<0>();
+            warpgroup_fence_operand(Mma::<G>::default(), tCrC);
+        }
         if G::PARTS > 1 {
             self.release();
             // Then the other block has initialised its exchange.

@@ -1,12 +1,14 @@
 //! A layer: RMSNorm, attention, RMSNorm, gated feed-forward.
 //!
-//! A call is one kernel, or two where keys or a product's K are split. The products after attention
-//! and of the feed-forward part add to the state.
+//! The products after attention and of the feed-forward part add to the state. For a token by
+//! quantised weights a layer is five kernels: products that begin with the norm, and attention that
+//! rotates and appends.
 
+use crate::attend::Attend;
 use crate::config::Config;
 use crate::error::Result;
 use crate::gguf::Gguf;
-use crate::linear::{Rows, Weight, gated, linear, vector};
+use crate::linear::{Input, Rows, Weight, gated, linear, vector};
 use half::f16;
 use moye::{Attention, Buffer, BufferSlice, Device, Heads, HeadsMut, Matrix, MatrixMut, Stream};
 use moye_rows::append::Append;
@@ -55,14 +57,22 @@ pub struct Scratch {
     attended: Buffer<f16>,
     gate_up: Buffer<f16>,
     inner: Buffer<f16>,
+    attend: Attend,
 }
 
 impl Scratch {
-    /// Memory for passes of `tokens` tokens.
+    /// Memory for passes of `chunk` tokens of prompts, and of one token of each of `sequences`
+    /// sequences of `context` tokens at most.
     ///
     /// # Errors
     /// [`moye::Error::OutOfMemory`].
-    pub fn new(device: &Device, config: &Config, tokens: usize) -> moye::Result<Self> {
+    pub fn new(
+        device: &Device,
+        config: &Config,
+        (chunk, sequences): (usize, usize),
+        context: usize,
+    ) -> moye::Result<Self> {
+        let tokens = chunk.max(sequences);
         let rows = |columns: usize| device.alloc_uninit(tokens * columns);
         Ok(Self {
             state: rows(config.width)?,
@@ -71,9 +81,14 @@ impl Scratch {
             attended: rows(config.heads * config.head)?,
             gate_up: rows(2 * config.inner)?,
             inner: rows(config.inner)?,
+            attend: Attend::new(device, config, sequences, context)?,
         })
     }
 }
+
+/// Tokens of a pass, and rows of a weight, up to which each block of a product computes the norm
+/// again: the blocks are about one wave.
+const NORMED_IN_PRODUCTS: (usize, usize) = (16, 32_768);
 
 /// What all layers of a pass have in common.
 pub(crate) struct Pass<'a> {
@@ -81,7 +96,7 @@ pub(crate) struct Pass<'a> {
     pub config: &'a Config,
     pub batch: &'a Batch<'a>,
     /// Cosines and sines, a row for each position.
-    pub tables: [Matrix<'a, f32>; 2],
+    pub tables: &'a [Buffer<f32>; 2],
 }
 
 impl Layer {
@@ -138,19 +153,18 @@ impl Layer {
     ) -> moye::Result<()> {
         let &Config { width, inner, .. } = pass.config;
         let (stream, m) = (pass.stream, pass.batch.tokens);
-        pass.norm(scratch, &self.attention_norm)?;
         self.attend(pass, scratch, cache, form)?;
         let attended = Matrix::row_major(&scratch.attended, m, self.attention_out.columns())?;
-        linear(stream, &self.attention_out, &attended, Rows::all(&mut scratch.state, width), true)?;
+        linear(stream, &self.attention_out, &attended.into(), Rows::all(&mut scratch.state, width), true)?;
 
-        pass.norm(scratch, &self.inner_norm)?;
-        let normed = Matrix::row_major(&scratch.normed, m, width)?;
+        let products = std::slice::from_ref(&self.gate_up);
+        let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.inner_norm, products)?;
         let mut y = MatrixMut::row_major(&mut scratch.inner, m, inner)?;
         gated(stream, &self.gate_up, &normed, &mut scratch.gate_up, &mut y)?;
-        linear(stream, &self.down, &y.as_matrix(), Rows::all(&mut scratch.state, width), true)
+        linear(stream, &self.down, &y.as_matrix().into(), Rows::all(&mut scratch.state, width), true)
     }
 
-    /// Queries, keys and values of `scratch.normed`, and attention to the cache and to them.
+    /// Queries, keys and values of the normed state, and attention to the cache and to them.
     ///
     /// # Safety
     /// As for [`Layer::run`].
@@ -162,7 +176,7 @@ impl Layer {
         (pages, page): (usize, usize),
     ) -> moye::Result<()> {
         let Pass { stream, config, batch, .. } = pass;
-        let &Config { width, heads, kv_heads, head, .. } = *config;
+        let &Config { heads, kv_heads, head, .. } = *config;
         let (m, of_kv) = (batch.tokens, kv_heads * head);
         // Where queries, keys and values begin, and the distance of two tokens of each.
         let starts = [0, heads * head, heads * head + of_kv];
@@ -171,7 +185,7 @@ impl Layer {
             _ => [(0, heads * head), (m * starts[1], of_kv), (m * starts[2], of_kv)],
         };
         let qkv = &mut scratch.qkv;
-        let normed = Matrix::row_major(&scratch.normed, m, width)?;
+        let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.attention_norm, &self.qkv)?;
         for (weight, (start, stride)) in self.qkv.iter().zip([q, k, v]) {
             linear(stream, weight, &normed, Rows { buffer: qkv, start, stride }, false)?;
         }
@@ -186,6 +200,10 @@ impl Layer {
                     .eps(config.epsilon)
                     .run_on(stream, &mut y, None)?;
             }
+        }
+        if batch.offsets.is_none() && Attend::serves(config) {
+            let (qkv, o) = ((&*qkv, [q, k, v]), &mut scratch.attended);
+            return scratch.attend.run(stream, config, batch, qkv, pass.tables, (cache, page), o);
         }
         // Queries and keys side by side are the heads of one rotation.
         let rotated = match self.qkv.len() {
@@ -231,16 +249,27 @@ impl Layer {
 }
 
 impl Pass<'_> {
-    /// `scratch.normed` is the state after its norm.
+    /// The state as operand of `products`, which begin with its norm, or after its norm in
+    /// `normed`.
     ///
     /// # Safety
     /// As for [`Layer::run`].
-    pub unsafe fn norm(&self, scratch: &mut Scratch, weight: &Buffer<f16>) -> moye::Result<()> {
+    pub unsafe fn norm<'s>(
+        &self,
+        state: &'s Buffer<f16>,
+        normed: &'s mut Buffer<f16>,
+        weight: &'s Buffer<f16>,
+        products: &[Weight],
+    ) -> moye::Result<Input<'s>> {
         let (m, width) = (self.batch.tokens, self.config.width);
-        let state = Matrix::row_major(&scratch.state, m, width)?;
-        let norm = Norm::rms(state).weight(Matrix::row_major(weight, 1, width)?).eps(self.config.epsilon);
-        let mut y = MatrixMut::row_major(&mut scratch.normed, m, width)?;
-        norm.run_on(self.stream, &mut y, None)
+        let (state, weight) = (Matrix::row_major(state, m, width)?, Matrix::row_major(weight, 1, width)?);
+        let fits = |weight: &Weight| weight.is_packed() && weight.rows() <= NORMED_IN_PRODUCTS.1;
+        if m <= NORMED_IN_PRODUCTS.0 && products.iter().all(fits) {
+            return Ok(Input { x: state, norm: Some((weight, self.config.epsilon)) });
+        }
+        let norm = Norm::rms(state).weight(weight).eps(self.config.epsilon);
+        norm.run_on(self.stream, &mut MatrixMut::row_major(&mut *normed, m, width)?, None)?;
+        Ok(Matrix::row_major(&*normed, m, width)?.into())
     }
 
     /// Rotates heads by the positions of their tokens, in place.
@@ -249,9 +278,11 @@ impl Pass<'_> {
     /// As for [`Layer::run`].
     unsafe fn rotate(&self, x: &mut MatrixMut<'_, f16>) -> moye::Result<()> {
         let rotation = &self.config.rotation;
-        let [cos, sin] = self.tables.clone();
+        let pairs = rotation.angles.len();
+        let [cos, sin] = self.tables;
+        let table = |table| Matrix::row_major(table, cos.len() / pairs, pairs);
         let positions = Matrix::row_major(self.batch.positions.clone(), 1, self.batch.tokens)?;
-        let mut rope = Rope::new(self.config.head).positions(positions).tables(cos, sin).rotary(rotation.elements);
+        let mut rope = Rope::new(self.config.head).positions(positions).tables(table(cos)?, table(sin)?).rotary(rotation.elements);
         if rotation.adjacent {
             rope = rope.interleaved();
         }

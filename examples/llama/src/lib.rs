@@ -4,7 +4,7 @@
 //! - [`config`]: sizes and variants; [`vocabulary`], [`template`]: text and tokens;
 //! - [`linear`]: products with weights; [`layer`]: a layer; [`model`]: all of them;
 //! - [`cache`]: keys and values in pages; [`engine`]: sequences that join and leave;
-//! - [`kernels`]: the step from a token to the next on the device.
+//! - [`attend`]: attention of the next token; [`mod@advance`]: the step to the one after it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
 #![deny(missing_docs)]
@@ -13,7 +13,8 @@
     reason = "the body of an `unsafe fn` is under the contract that its documentation states"
 )]
 
-pub mod kernels;
+pub mod advance;
+pub mod attend;
 
 macro_rules! host {
     ($($name:ident)+) => { $(
@@ -22,6 +23,10 @@ macro_rules! host {
     )+ };
 }
 host! { cache config engine error format gguf layer linear model template vocabulary }
+
+/// The kernels of this crate.
+#[cfg(not(target_arch = "nvptx64"))]
+static PTX: moye::Ptx = moye::include_ptx!("moye_llama");
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use error::{Error, Result};

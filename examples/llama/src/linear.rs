@@ -63,6 +63,9 @@ impl Part {
 
 /// The elements of blocks as f16.
 fn halves(format: Format, blocks: &[u8]) -> Vec<f16> {
+    if format == Format::F16 {
+        return blocks.chunks_exact(2).map(|bytes| f16::from_le_bytes([bytes[0], bytes[1]])).collect();
+    }
     format.dequantize(blocks).into_iter().map(f16::from_f32).collect()
 }
 
@@ -139,7 +142,13 @@ impl Weight {
         let part = Part::new(device, format, shape[0], &blocks)?;
         let rows = match &part {
             Part::Half(rows, _) => rows.clone(),
-            Part::Packed(_) => Arc::new(device.upload(&halves(format, &blocks))?),
+            Part::Packed(packed) => {
+                let (mut rows, stream) = (device.alloc_uninit(shape[0] * shape[1])?, device.default_stream());
+                // SAFETY: nothing else knows the rows until the work is complete.
+                unsafe { packed.unpack_on(&stream, &mut MatrixMut::row_major(&mut rows, shape[0], shape[1])?)? };
+                stream.synchronize()?;
+                Arc::new(rows)
+            }
         };
         Ok((Self { parts: vec![part], columns: shape[1], bias: None, interleaved: false }, rows))
     }
@@ -152,6 +161,11 @@ impl Weight {
     /// Operands of a row.
     pub fn columns(&self) -> usize {
         self.columns
+    }
+
+    /// Whether it is quantised, so that a product by it can begin with the norm of its rows of `x`.
+    pub fn is_packed(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, Part::Packed(_)))
     }
 
     /// Bytes on the device.
@@ -183,6 +197,32 @@ pub fn vector(file: &Gguf, name: &str, elements: usize) -> Result<Vec<f16>> {
     Ok(halves(format, &blocks))
 }
 
+/// The rows that a product multiplies.
+pub struct Input<'a> {
+    /// The rows.
+    pub x: Matrix<'a, f16>,
+    /// The weights of a norm of the rows before the product, and its epsilon: for quantised weights
+    /// alone.
+    pub norm: Option<(Matrix<'a, f16>, f32)>,
+}
+
+impl<'a> From<Matrix<'a, f16>> for Input<'a> {
+    fn from(x: Matrix<'a, f16>) -> Self {
+        Self { x, norm: None }
+    }
+}
+
+impl<'a> Input<'a> {
+    /// The product by quantised weights.
+    fn times(&self, weights: &'a PackedWeights) -> LinearQuantized<'a, f16> {
+        let product = LinearQuantized::new(self.x.clone(), weights);
+        match self.norm.clone() {
+            Some((weight, eps)) => product.rms_norm(weight, eps),
+            None => product,
+        }
+    }
+}
+
 /// Where the rows of a product are: the first element, and the distance of two rows.
 pub struct Rows<'a> {
     /// The memory.
@@ -210,11 +250,12 @@ impl<'a> Rows<'a> {
 pub unsafe fn linear(
     stream: &Stream,
     weight: &Weight,
-    x: &Matrix<'_, f16>,
+    input: &Input<'_>,
     y: Rows<'_>,
     adds: bool,
 ) -> moye::Result<()> {
-    let (mut from, m) = (0, x.rows());
+    let (mut from, x) = (0, &input.x);
+    let m = x.rows();
     // The product reads what it is added to, an element before it writes it.
     let old = Buffer::<f16>::from_raw_parts(y.buffer.address(), y.buffer.len(), y.buffer.device())?;
     for part in &weight.parts {
@@ -223,7 +264,7 @@ pub unsafe fn linear(
         let bias = weight.bias.as_ref().map(|bias| bias.slice(from..from + rows)).transpose()?;
         match part {
             Part::Packed(packed) => {
-                let mut product = LinearQuantized::new(x.clone(), packed);
+                let mut product = input.times(packed);
                 if adds {
                     product = product.residual(Matrix::new(old.slice(start..)?, m, rows, (y.stride, 1))?);
                 } else if let Some(bias) = bias {
@@ -256,15 +297,15 @@ pub unsafe fn linear(
 pub unsafe fn gated(
     stream: &Stream,
     weight: &Weight,
-    x: &Matrix<'_, f16>,
+    input: &Input<'_>,
     both: &mut Buffer<f16>,
     y: &mut MatrixMut<'_, f16>,
 ) -> moye::Result<()> {
-    let (m, rows) = (x.rows(), weight.rows());
+    let (m, rows) = (input.x.rows(), weight.rows());
     if let (true, [Part::Packed(packed)]) = (weight.interleaved, &weight.parts[..]) {
-        return LinearQuantized::new(x.clone(), packed).gated().run_on(stream, y);
+        return input.times(packed).gated().run_on(stream, y);
     }
-    linear(stream, weight, x, Rows::all(both, rows), false)?;
+    linear(stream, weight, input, Rows::all(both, rows), false)?;
     let both = Matrix::row_major(&*both, m, rows)?;
     Activate::new(Activation::Silu, both).gated().run_on(stream, y)
 }

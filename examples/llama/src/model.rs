@@ -100,10 +100,7 @@ impl Model {
         cache: &mut Cache,
     ) -> moye::Result<()> {
         let (m, width) = (batch.tokens, self.config.width);
-        let [cos, sin] = &self.tables;
-        let pairs = self.config.rotation.angles.len();
-        let table = |table| Matrix::row_major(table, self.context, pairs);
-        let pass = Pass { stream, config: &self.config, batch, tables: [table(cos)?, table(sin)?] };
+        let pass = Pass { stream, config: &self.config, batch, tables: &self.tables };
         let form = (cache.pages, cache.page);
         let table = Matrix::row_major(&*self.embedding, self.config.vocabulary, width)?;
         let embedding = Embedding::new(table, Matrix::row_major(tokens, 1, m)?);
@@ -128,12 +125,9 @@ impl Model {
         scratch: &mut Scratch,
         logits: &mut Buffer<f16>,
     ) -> moye::Result<()> {
-        let [cos, sin] = &self.tables;
-        let table = |table| Matrix::row_major(table, self.context, self.config.rotation.angles.len());
-        let pass = Pass { stream, config: &self.config, batch, tables: [table(cos)?, table(sin)?] };
-        pass.norm(scratch, &self.norm)?;
-        let normed = Matrix::row_major(&scratch.normed, batch.tokens, self.config.width)?;
-        let rows = Rows::all(logits, self.config.vocabulary);
-        linear(stream, &self.output, &normed, rows, false)
+        let pass = Pass { stream, config: &self.config, batch, tables: &self.tables };
+        let products = std::slice::from_ref(&self.output);
+        let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.norm, products)?;
+        linear(stream, &self.output, &normed, Rows::all(logits, self.config.vocabulary), false)
     }
 }

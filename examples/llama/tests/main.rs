@@ -1,5 +1,6 @@
 //! Models against a reference in float64, on files that the tests write.
 
+mod attend;
 mod files;
 mod model;
 mod program;

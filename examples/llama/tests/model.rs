@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, seed: 0 };
 /// One sequence, whole prompts, kernel by kernel.
-const PLAIN: Limits = Limits { sequences: 1, page: 64, pages: 2, chunk: 64, graphs: false };
-/// Two sequences in small pages, prompts in small chunks, a graph a token.
-const BATCHED: Limits = Limits { sequences: 2, page: 16, pages: 8, chunk: 4, graphs: true };
+const PLAIN: Limits = Limits { sequences: 1, page: 64, pages: 2, chunk: 64, ahead: 1, graphs: false };
+/// Two sequences in small pages, prompts in small chunks, a graph a token, two tokens together.
+const BATCHED: Limits = Limits { sequences: 2, page: 16, pages: 8, chunk: 4, ahead: 2, graphs: true };
 
 /// The simulator unless `MOYE_DEVICE` is `gpu`, and GPU 0 if there is one.
-fn devices() -> Vec<Device> {
+pub fn devices() -> Vec<Device> {
     let set = |name: &str, value: &str| std::env::var_os(name).is_some_and(|is| is == *value);
     let mut devices = Vec::new();
     if !set("MOYE_DEVICE", "gpu") {
@@ -240,7 +240,7 @@ fn greedy_answers_of_a_real_model_are_those_of_float64() {
     let device = devices().pop().unwrap();
     let count = if device.is_gpu() { PROMPTS.len() } else { 1 };
     let prompts: Vec<_> = PROMPTS[..count].iter().map(prompt).collect();
-    let limits = Limits { sequences: 4, page: 16, pages: 32, chunk: 64, graphs: true };
+    let limits = Limits { sequences: 4, page: 16, pages: 32, chunk: 64, ahead: 4, graphs: true };
     let answers = answers(&mut engine(&device, &path, limits, GREEDY), &prompts, 12);
     let reference = Reference::of(&path);
     let mut apart = 0;

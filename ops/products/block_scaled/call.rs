@@ -1,17 +1,21 @@
 //! From a call to launches.
 
 use super::kernel::{Arguments as Scalars, BlockScaledKernels, CopyA, CopyB, Small, Square, Tall, Wide};
-use crate::operand::{self, Ends, Results, Rows, Source};
+use super::sink::{Out, OutScales};
+use crate::operand::{self, Ends, Mapped, Results, Rows, Source};
 use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
 use moye::{Error, Grid, Ptx, Rates, Result, Stream};
-use moye_device::atom::tma::{TmaElement, TmaTile};
-use moye_device::collective::{BlockScales, Boxed, SCALED_K};
-use moye_device::memory::Global;
+use moye_device::atom::tma::TmaTile;
+use moye_device::collective::{BlockScales, SCALED_K, Target};
+use moye_device::memory::{Global, GlobalMut};
 use moye_device::number::F8E4M3;
 use std::marker::PhantomData;
 
 /// The name in messages.
 pub const NAME: &str = "block_scaled";
+
+/// Element types of results.
+pub const RESULTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16, Dtype::F32, Dtype::E4m3];
 
 /// Rows, N, K and groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,6 +26,8 @@ struct Problem {
     groups: u32,
     /// The tile, or "auto".
     tile: &'static str,
+    /// What follows the tile in a kernel's name: the types of operands, or the kind of scales.
+    kind: &'static str,
 }
 
 /// The tiles that a caller may name.
@@ -30,7 +36,7 @@ pub const TILES: &[&str] = &["auto", "128x256", "192x128", "128x128", "64x64"];
 /// A kernel: a block's tile, blocks of a cluster and of an SM's time.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    /// The number of the instance.
+    /// The number among the kernels of the type of results.
     instance: usize,
     name: &'static str,
     tile: (u32, u32),
@@ -42,7 +48,7 @@ struct Plan {
     rate: f64,
 }
 
-/// The kernels, in the order of the instances.
+/// The tiles; a type of results has kernels of some of them.
 const PLANS: [Plan; 4] = [
     Plan {
         instance: 0,
@@ -54,7 +60,7 @@ const PLANS: [Plan; 4] = [
         rate: 1.0,
     },
     Plan {
-        instance: 1,
+        instance: 0,
         name: "192x128",
         tile: (192, 128),
         cluster: 2,
@@ -63,7 +69,7 @@ const PLANS: [Plan; 4] = [
         rate: 0.95,
     },
     Plan {
-        instance: 2,
+        instance: 0,
         name: "128x128",
         tile: (128, 128),
         cluster: 1,
@@ -72,7 +78,7 @@ const PLANS: [Plan; 4] = [
         rate: 0.85,
     },
     Plan {
-        instance: 3,
+        instance: 0,
         name: "64x64",
         tile: (64, 64),
         cluster: 1,
@@ -92,14 +98,72 @@ struct Arguments {
     b: Rows,
     scale_a: Scales,
     scale_b: Scales,
+    /// Scales of whole rows of B.
+    columns: Scales,
     ends: Ends,
     c: Results,
+    /// The scales of a result of 8 bits, and from where to where: row, block, group.
+    out_scales: (u64, [i64; 3]),
+}
+
+/// A type of results with its kernels.
+trait Kernels: BlockScaledKernels + Out {
+    /// The kernel's parameters for `rows` rows of results.
+    fn target(results: Results, stream: &Stream, rows: u32) -> Result<(Mapped, Target<Self>)>;
+}
+macro_rules! kernels {
+    ($($t:ty: |$results:ident, $stream:ident, $rows:ident| $target:expr;)+) => { $(
+        impl Kernels for $t {
+            fn target($results: Results, $stream: &Stream, $rows: u32) -> Result<(Mapped, Target<Self>)> {
+                $target
+            }
+        }
+    )+ };
+}
+kernels! {
+    half::bf16: |results, stream, rows| results.target(stream, rows);
+    half::f16: |results, stream, rows| results.target(stream, rows);
+    f32: |results, _stream, _rows| Ok(results.plain());
+    F8E4M3: |results, _stream, _rows| Ok(results.plain());
 }
 
 /// The product with results `O`.
 struct BlockScaled<O>(PhantomData<O>);
 
-impl<O: BlockScaledKernels + Boxed + TmaElement> Operation for BlockScaled<O> {
+impl<O: Kernels> BlockScaled<O> {
+    /// The number of the kernel of a tile for a kind of operands.
+    fn instance(tile: &str, kind: &str) -> Option<usize> {
+        let is = |name: &str| {
+            let of_type = name.strip_prefix("block_scaled_").and_then(|name| name.split_once('_'));
+            of_type.is_some_and(|(_, rest)| rest.strip_prefix(tile) == Some(kind))
+        };
+        O::KERNELS.iter().position(|kernel| is(kernel.name()))
+    }
+
+    /// Refuses what no kernel computes.
+    fn check(problem: &Problem, dtype: Dtype) -> Result<()> {
+        let tiles = |kind: &str| {
+            let has = |plan: &&Plan| Self::instance(plan.name, kind).is_some();
+            PLANS.iter().filter(has).map(|plan| plan.name).collect::<Vec<_>>()
+        };
+        let (tiles, Problem { tile, kind, .. }) = (tiles(problem.kind), problem);
+        if tiles.is_empty() {
+            let detail = format!(
+                "there is no kernel \"{}\" with results of {dtype}; bfloat16 has those of mixed operands and of \
+                 scales of 1 x 128 elements of b, the latter of float8_e4m3fn",
+                kind.trim_start_matches('_')
+            );
+            return Err(Error::Unsupported { operation: NAME, detail });
+        }
+        if *tile != "auto" && !tiles.contains(tile) {
+            let detail = format!("tile is {tile}, and results of {dtype} have {} here", tiles.join(", "));
+            return Err(Error::Unsupported { operation: NAME, detail });
+        }
+        Ok(())
+    }
+}
+
+impl<O: Kernels> Operation for BlockScaled<O> {
     type Problem = Problem;
     type Plan = Plan;
     type Call = Arguments;
@@ -110,7 +174,9 @@ impl<O: BlockScaledKernels + Boxed + TmaElement> Operation for BlockScaled<O> {
     }
 
     fn candidates(problem: &Problem, _: &Rates) -> Vec<Plan> {
-        PLANS.into_iter().filter(|plan| [plan.name, "auto"].contains(&problem.tile)).collect()
+        let named = PLANS.into_iter().filter(|plan| [plan.name, "auto"].contains(&problem.tile));
+        let of = |plan: Plan| Some(Plan { instance: Self::instance(plan.name, problem.kind)?, ..plan });
+        named.filter_map(of).collect()
     }
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
@@ -127,9 +193,9 @@ impl<O: BlockScaledKernels + Boxed + TmaElement> Operation for BlockScaled<O> {
 
     unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
         let &Problem { m, n, k, groups, .. } = problem;
-        let a = call.a.map::<F8E4M3>(on.stream(), plan.maps[0])?;
-        let b = call.b.map::<F8E4M3>(on.stream(), plan.maps[1])?;
-        let (c, target) = call.c.target::<O>(on.stream(), m)?;
+        let a = call.a.map::<u8>(on.stream(), plan.maps[0])?;
+        let b = call.b.map::<u8>(on.stream(), plan.maps[1])?;
+        let (c, target) = O::target(call.c, on.stream(), m)?;
         let scales = |(address, [row, k, batch]): Scales| BlockScales {
             scales: Global::from_address(address),
             row,
@@ -140,6 +206,13 @@ impl<O: BlockScaledKernels + Boxed + TmaElement> Operation for BlockScaled<O> {
         let scalars = Scalars {
             scale_a: scales(call.scale_a),
             scale_b: scales(call.scale_b),
+            columns: scales(call.columns),
+            scales: OutScales {
+                scales: GlobalMut::from_address(call.out_scales.0),
+                row: call.out_scales.1[0],
+                column: call.out_scales.1[1],
+                group: call.out_scales.1[2],
+            },
             groups: call.ends.groups(groups, m),
             n,
             k,
@@ -153,38 +226,98 @@ impl<O: BlockScaledKernels + Boxed + TmaElement> Operation for BlockScaled<O> {
     }
 }
 
-/// Scales of `wanted` blocks, or of one for all along any mode.
-fn check_scales(name: &str, shape: &[usize], wanted: &[usize]) -> Result<()> {
-    let fits = shape.len() == wanted.len()
-        && shape.iter().zip(wanted).all(|(&extent, &wanted)| extent == wanted || extent == 1);
-    if fits {
+/// Scales of `wanted` blocks, or of one for all along any mode; the blocks may have any of several
+/// numbers of rows.
+fn check_scales(name: &str, shape: &[usize], wanted: &[Vec<usize>]) -> Result<()> {
+    let fits = |wanted: &Vec<usize>| {
+        shape.len() == wanted.len()
+            && shape.iter().zip(wanted).all(|(&extent, &wanted)| extent == wanted || extent == 1)
+    };
+    if wanted.iter().any(fits) {
         return Ok(());
     }
+    let shapes: Vec<_> = wanted.iter().map(|wanted| format!("{wanted:?}")).collect();
     let detail = format!(
-        "{name} has shape {shape:?}, and must have {wanted:?}, of which any extent may be 1 for a scale of all"
+        "{name} has shape {shape:?}, and must have {}, of which any extent may be 1 for a scale of all",
+        shapes.join(" or ")
     );
     Err(Error::ShapeMismatch { operation: NAME, detail })
 }
 
-/// Element type and shape of the result.
+/// Blocks of 128 elements.
+const fn blocks(extent: usize) -> usize {
+    extent.div_ceil(SCALED_K as usize)
+}
+
+/// Element types and shapes of the results.
 pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
     let [a, b, scale_a, scale_b] =
         [0, 1, 2, 3].map(|i| inputs[i].as_ref().expect("checked: it is not optional"));
     let shape = operand::shape_of_products(NAME, [a, b], inputs[4].as_ref())?;
-    let blocks = |shape: &[usize], rows: usize| {
-        let (mut blocks, rank) = (shape.to_vec(), shape.len());
-        blocks[rank - 1] = shape[rank - 1].div_ceil(SCALED_K as usize).max(1);
-        blocks[rank - 2] = shape[rank - 2].div_ceil(rows);
-        blocks
+    let scales = |shape: &[usize], rows: usize| {
+        let (mut scales, rank) = (shape.to_vec(), shape.len());
+        scales[rank - 1] = blocks(shape[rank - 1]).max(1);
+        scales[rank - 2] = shape[rank - 2].div_ceil(rows);
+        scales
     };
-    check_scales("scale_a", &scale_a.shape, &blocks(&a.shape, 1))?;
-    check_scales("scale_b", &scale_b.shape, &blocks(&b.shape, 128))?;
+    check_scales("scale_a", &scale_a.shape, &[scales(&a.shape, 1)])?;
+    check_scales("scale_b", &scale_b.shape, &[scales(&b.shape, 128), scales(&b.shape, 1)])?;
     let dtype = options.dtype("dtype");
-    if !matches!(dtype, Dtype::Bf16 | Dtype::F16) {
-        let detail = format!("dtype is {dtype}, and may be bfloat16 or float16");
+    if !RESULTS.contains(&dtype) {
+        let detail = format!("dtype is {dtype}, and may be bfloat16, float16, float32 or float8_e4m3fn");
         return Err(Error::Unsupported { operation: NAME, detail });
     }
-    Ok(vec![ArrayType { dtype, shape }])
+    let mut of_blocks = shape.clone();
+    let last = of_blocks.last_mut().expect("a product has modes");
+    *last = blocks(*last);
+    let mut results = vec![ArrayType { dtype, shape }];
+    if dtype == Dtype::E4m3 {
+        results.push(ArrayType { dtype: Dtype::F32, shape: of_blocks });
+    }
+    Ok(results)
+}
+
+/// The part of a kernel's name that says the types of operands, or that scales of B belong to
+/// rows.
+fn kind([a, b]: [Dtype; 2], by_rows: bool) -> &'static str {
+    match (a, b, by_rows) {
+        (Dtype::E4m3, Dtype::E4m3, false) => "",
+        (Dtype::E4m3, Dtype::E4m3, true) => "_rows",
+        (Dtype::E4m3, _, false) => "_e4m3_e5m2",
+        (_, Dtype::E4m3, false) => "_e5m2_e4m3",
+        (_, _, false) => "_e5m2_e5m2",
+        (..) => "_rows of float8_e5m2",
+    }
+}
+
+/// Whether a scale of B belongs to each of its rows, and whether to a whole one.
+fn by_rows(b: &Array, scale_b: &Array) -> (bool, bool) {
+    let ([_, n, _], [_, rows, along_k]) = (operand::place(b).0, operand::place(scale_b).0);
+    (rows == n && n > 1, along_k == 1)
+}
+
+/// Calls `$call` with `$t` as the type of results.
+macro_rules! of_results {
+    ($dtype:expr, $t:ident => $call:expr) => {
+        match $dtype {
+            Dtype::F16 => {
+                type $t = half::f16;
+                $call
+            }
+            Dtype::F32 => {
+                type $t = f32;
+                $call
+            }
+            Dtype::E4m3 => {
+                type $t = F8E4M3;
+                $call
+            }
+            _ => {
+                type $t = half::bf16;
+                $call
+            }
+        }
+    };
 }
 
 /// The address and the strides of scales: 0 where one scale is for all.
@@ -229,30 +362,51 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     let [rows_a, rows_b] = unsafe { [a.rows(stream, &mut next)?, b.rows(stream, &mut next)?] };
     let [m, n, k, groups] = [rows_a.shape[1], rows_b.shape[1], rows_a.shape[2], rows_b.shape[0]];
-    let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
+    let of_b = call.operand(1);
+    let (by_rows, whole) = by_rows(of_b, scale_b);
+    let kind = kind([call.operand(0).dtype, of_b.dtype], by_rows && !whole);
+    let problem = Problem { m, n, k, groups, tile: call.options.choice("tile"), kind };
     let [scale_a, scale_b] = [scales("scale_a", scale_a, true)?, scales("scale_b", scale_b, false)?];
-    let arguments = Arguments { a: rows_a, b: rows_b, scale_a, scale_b, ends, c: Results::of(c) };
-    // SAFETY: the arguments are those of the call.
-    unsafe {
-        if c.dtype == Dtype::F16 {
-            operation::run::<BlockScaled<half::f16>>(stream, &problem, &arguments)
-        } else {
-            operation::run::<BlockScaled<half::bf16>>(stream, &problem, &arguments)
+    let none = (0, [0; 3]);
+    let (scale_b, columns) = if by_rows && whole { (none, scale_b) } else { (scale_b, none) };
+    let out_scales = match &call.operands[6] {
+        Some(_) if c.dtype != Dtype::E4m3 => {
+            let detail =
+                format!("out_scales are those of a result of float8_e4m3fn, and it is of {}", c.dtype);
+            return Err(Error::ShapeMismatch { operation: NAME, detail });
         }
-    }
+        Some(array) => {
+            let ([_, rows, _], at) = operand::place(array);
+            (array.address, [at.row, at.column, at.batch - rows as i64 * at.row])
+        }
+        None if c.dtype == Dtype::E4m3 => {
+            let detail = "a result of float8_e4m3fn has scales; give out_scales".to_owned();
+            return Err(Error::ShapeMismatch { operation: NAME, detail });
+        }
+        None => (0, [0; 3]),
+    };
+    let c_results = Results::of(c);
+    let arguments =
+        Arguments { a: rows_a, b: rows_b, scale_a, scale_b, columns, ends, c: c_results, out_scales };
+    of_results!(c.dtype, O => {
+        BlockScaled::<O>::check(&problem, c.dtype)?;
+        // SAFETY: the arguments are those of the call.
+        unsafe { operation::run::<BlockScaled<O>>(stream, &problem, &arguments) }
+    })
 }
 
 /// The kernel of a call.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     operand::check_hopper(NAME, stream)?;
-    let ([_, _, k], [groups, n, _]) = (operand::place(call.operand(0)).0, operand::place(call.operand(1)).0);
-    let m = call.operand(0).elements() / k.max(1);
-    let [m, n, k, groups] = [m, n, k, groups].map(|extent| extent as u32);
-    let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
-    let plan = operation::plan::<BlockScaled<half::bf16>>(stream.device(), &problem)?;
-    Ok(if call.operand(5).dtype == Dtype::F16 {
-        BlockScaled::<half::f16>::kernel(&plan)
-    } else {
-        BlockScaled::<half::bf16>::kernel(&plan)
+    let [a, b, scale_b] = [0, 1, 3].map(|i| call.operand(i));
+    let ([_, _, k], [groups, n, _]) = (operand::place(a).0, operand::place(b).0);
+    let [m, n, k, groups] = [a.elements() / k.max(1), n, k, groups].map(|extent| extent as u32);
+    let (by_rows, whole) = by_rows(b, scale_b);
+    let kind = kind([a.dtype, b.dtype], by_rows && !whole);
+    let problem = Problem { m, n, k, groups, tile: call.options.choice("tile"), kind };
+    let dtype = call.operand(5).dtype;
+    of_results!(dtype, O => {
+        BlockScaled::<O>::check(&problem, dtype)?;
+        Ok(BlockScaled::<O>::kernel(&operation::plan::<BlockScaled<O>>(stream.device(), &problem)?))
     })
 }

@@ -12,7 +12,8 @@ const fn tile(tile: &'static str) -> (&'static str, Value) {
     ("tile", Value::Choice(tile, super::call::TILES))
 }
 
-/// Ragged, tiny and empty shapes; scales of blocks, rows and the whole matrix; each tile.
+/// Ragged, tiny and empty shapes; scales of blocks, rows and the whole matrix; each tile. Operands
+/// are e4m3: `tests/operations.rs` has cases of other types.
 pub const CASES: &[Case] = &[
     case(&[Some(&[70, 144]), Some(&[200, 144]), Some(&[70, 2]), Some(&[2, 2]), None]),
     case(&[Some(&[1, 16]), Some(&[1, 16]), Some(&[1, 1]), Some(&[1, 1]), None]),

@@ -1,7 +1,8 @@
-//! A product of 8-bit floats with the scales of their blocks, on Hopper: the mainloop is
-//! [`Promoted`].
+//! A product of 8-bit floats with scales, on Hopper: the mainloop is [`Promoted`].
 #![allow(non_snake_case, reason = "CuTe's names")]
 
+use super::sink::{ByColumns, Out, OutScales, SinkOf};
+use core::marker::PhantomData;
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::number::F8E4M3;
@@ -30,11 +31,11 @@ tiled_mma! {
 macro_rules! tilings {
     ($($(#[$doc:meta])* $name:ident: $m:literal, $n:literal, $pipe:literal, $parts:literal, $atom:ident $warpgroups:literal;)+) => { $(
         $(#[$doc])*
-        pub struct $name;
-        impl Tiling for $name {
+        pub struct $name<A = $atom>(PhantomData<A>);
+        impl<A: WgmmaAtom<OperandA = u64, D = f32> + 'static> Tiling for $name<A> {
             type SmemA = Smem<$m, $pipe>;
             type SmemB = Smem<$n, $parts>;
-            type Mma = Mma<$atom, $warpgroups>;
+            type Mma = Mma<A, $warpgroups>;
         }
     )+ };
 }
@@ -48,14 +49,29 @@ tilings! {
     /// 64 x 64.
     Small: 64, 64, 12, 12, SM90_64x64x32_F32E4M3E4M3_SS_TN 1;
 }
+/// [`Wide`] of e4m3 by e5m2.
+pub type Wide45 = Wide<SM90_64x128x32_F32E4M3E5M2_SS_TN>;
+/// [`Wide`] of e5m2 by e4m3.
+pub type Wide54 = Wide<SM90_64x128x32_F32E5M2E4M3_SS_TN>;
+/// [`Wide`] of e5m2.
+pub type Wide55 = Wide<SM90_64x128x32_F32E5M2E5M2_SS_TN>;
 
-/// The mainloop of a tiling.
-pub type Loop<T, const STAGES: u32, const CLUSTER: u32> =
-    Promoted<F8E4M3, <T as Tiling>::SmemA, <T as Tiling>::SmemB, <T as Tiling>::Mma, Groups, STAGES, CLUSTER>;
+/// The mainloop of a tiling with scales `B`. Operands are bytes: the instruction has their types.
+pub type Loop<T, B, const STAGES: u32, const CLUSTER: u32> = Promoted<
+    u8,
+    <T as Tiling>::SmemA,
+    <T as Tiling>::SmemB,
+    <T as Tiling>::Mma,
+    Groups,
+    STAGES,
+    CLUSTER,
+    3,
+    B,
+>;
 /// The copy of a stage of A.
-pub type CopyA<T> = LoadA<F8E4M3, <T as Tiling>::SmemA, 3>;
+pub type CopyA<T> = LoadA<u8, <T as Tiling>::SmemA, 3>;
 /// The copy of a part of B.
-pub type CopyB<T, const CLUSTER: u32> = LoadB<F8E4M3, <T as Tiling>::SmemB, 3, CLUSTER>;
+pub type CopyB<T, const CLUSTER: u32> = LoadB<u8, <T as Tiling>::SmemB, 3, CLUSTER>;
 
 /// Scales and extents.
 #[repr(C)]
@@ -63,8 +79,12 @@ pub type CopyB<T, const CLUSTER: u32> = LoadB<F8E4M3, <T as Tiling>::SmemB, 3, C
 pub struct Arguments {
     /// The scales of A: 1 x 128.
     pub scale_a: BlockScales,
-    /// The scales of B: 128 x 128.
+    /// The scales of B: 128 x 128 or, by rows, 1 x 128. Null: all are 1.
     pub scale_b: BlockScales,
+    /// Scales of whole rows of B, applied to the sums: `row` and `batch` alone count. Null: none.
+    pub columns: BlockScales,
+    /// The scales of a result of 8 bits.
+    pub scales: OutScales,
     /// The rows of A of each matrix of B.
     pub groups: Groups,
     /// N and K.
@@ -82,37 +102,52 @@ pub struct Arguments {
 /// The maps are of (M, K, 1) and (N, K, groups) in memory of the device, made by [`CopyA`] and
 /// [`CopyB`]; there is a scale for each block, and an end for each group, none below the one
 /// before. The map of C is by [`StoreC`], of (M, N), and needed if `target.tensor` is set. `target`
-/// has the groups' rows, which overlap no operand. M, N and K are at least 1.
+/// has the groups' rows, and so have the scales of a result of 8 bits, which overlap no operand. M,
+/// N and K are at least 1.
 #[kernel(
-    threads = Loop::<T, STAGES, CLUSTER>::THREADS,
+    threads = Loop::<T, B, STAGES, CLUSTER>::THREADS,
     min_blocks = 1,
-    shared = StorageOf<Loop<T, STAGES, CLUSTER>, BoxesToSpans<O, Groups>>,
+    shared = StorageOf<Loop<T, B, STAGES, CLUSTER>, SinkOf<O, Loop<T, B, STAGES, CLUSTER>>>,
     instances = (
-        block_scaled_bf16_128x256<bf16, Wide, 4, 2>,
-        block_scaled_bf16_192x128<bf16, Tall, 4, 2>,
-        block_scaled_bf16_128x128<bf16, Square, 6, 1>,
-        block_scaled_bf16_64x64<bf16, Small, 12, 1>,
-        block_scaled_f16_128x256<f16, Wide, 4, 2>,
-        block_scaled_f16_192x128<f16, Tall, 4, 2>,
-        block_scaled_f16_128x128<f16, Square, 6, 1>,
-        block_scaled_f16_64x64<f16, Small, 12, 1>
+        block_scaled_bf16_128x256<bf16, Wide, BlockScales, 4, 2>,
+        block_scaled_bf16_192x128<bf16, Tall, BlockScales, 4, 2>,
+        block_scaled_bf16_128x128<bf16, Square, BlockScales, 6, 1>,
+        block_scaled_bf16_64x64<bf16, Small, BlockScales, 12, 1>,
+        block_scaled_bf16_128x256_e4m3_e5m2<bf16, Wide45, BlockScales, 4, 2>,
+        block_scaled_bf16_128x256_e5m2_e4m3<bf16, Wide54, BlockScales, 4, 2>,
+        block_scaled_bf16_128x256_e5m2_e5m2<bf16, Wide55, BlockScales, 4, 2>,
+        block_scaled_bf16_128x128_rows<bf16, Square, RowScales, 6, 1>,
+        block_scaled_f16_128x256<f16, Wide, BlockScales, 4, 2>,
+        block_scaled_f16_192x128<f16, Tall, BlockScales, 4, 2>,
+        block_scaled_f16_128x128<f16, Square, BlockScales, 6, 1>,
+        block_scaled_f16_64x64<f16, Small, BlockScales, 12, 1>,
+        block_scaled_f32_128x256<f32, Wide, BlockScales, 4, 2>,
+        block_scaled_f32_64x64<f32, Small, BlockScales, 12, 1>,
+        block_scaled_f32_128x256_e4m3_e5m2<f32, Wide45, BlockScales, 4, 2>,
+        block_scaled_f32_128x256_e5m2_e4m3<f32, Wide54, BlockScales, 4, 2>,
+        block_scaled_f32_128x256_e5m2_e5m2<f32, Wide55, BlockScales, 4, 2>,
+        block_scaled_f32_128x128_rows<f32, Square, RowScales, 6, 1>,
+        block_scaled_e4m3_128x256<F8E4M3, Wide, BlockScales, 4, 2>,
+        block_scaled_e4m3_128x128<F8E4M3, Square, BlockScales, 6, 1>
     ),
     table = BlockScaledKernels
 )]
-pub unsafe fn block_scaled<O: Boxed + Paired, T: Tiling, const STAGES: u32, const CLUSTER: u32>(
+pub unsafe fn block_scaled<O, T, B, const STAGES: u32, const CLUSTER: u32>(
     a: TensorMap,
     b: TensorMap,
     c: TensorMap,
     target: Target<O>,
     arguments: Arguments,
 ) where
-    f32: CopyAs<O>,
+    O: Out,
+    T: Tiling,
+    B: ScalesOfB + From<BlockScales> + 'static,
 {
-    let Arguments { scale_a, scale_b, groups, n, k, band } = arguments;
+    let Arguments { scale_a, scale_b, columns, scales, groups, n, k, band } = arguments;
     let (a, b) = (CopyA::<T>::tensor(&a), CopyB::<T, CLUSTER>::tensor(&b));
-    let operands = Scaled { a, b, scale_a, scale_b, columns: n, spans: groups };
-    let scheduler = GroupTiles::<Loop<T, STAGES, CLUSTER>>::new(groups, (n, k), band);
-    let c = (target.tensor > 0).then(|| StoreC::<O>::tensor(&c));
-    let sink = BoxesToSpans::new(c, groups.rows, target, groups);
-    gemm_warp_specialised::<Loop<T, STAGES, CLUSTER>, _, _, _>(operands, scheduler, (), sink);
+    let operands = Scaled { a, b, scale_a, scale_b: scale_b.into(), columns: n, spans: groups };
+    let scheduler = GroupTiles::<Loop<T, B, STAGES, CLUSTER>>::new(groups, (n, k), band);
+    let sink = O::sink::<Loop<T, B, STAGES, CLUSTER>>(&c, target, scales, groups);
+    let epilogue = ByColumns { scales: columns, end: n };
+    gemm_warp_specialised::<Loop<T, B, STAGES, CLUSTER>, _, _, _>(operands, scheduler, epilogue, sink);
 }

@@ -1,7 +1,10 @@
-//! Products of e4m3 with a scale for each block: 1 x 128 elements of A, 128 x 128 of B.
+//! Products of 8-bit floats with scales: of blocks, 1 x 128 elements of A and 128 x 128 or 1 x 128
+//! of B, of rows, or of whole matrices.
 
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod kernel;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod sink;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub(crate) mod call;
@@ -11,25 +14,37 @@ mod cases;
 pub(crate) mod oracle;
 
 #[cfg(not(target_arch = "nvptx64"))]
+pub use call::TILES;
+#[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
     use super::{call, cases, oracle};
     use crate::operand;
-    use moye::number::F8E4M3;
+    use moye::number::{F8E4M3, F8E5M2};
     use moye::operation::{Array, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Device, Element, Error, Matrix, MatrixMut, Result, Stream};
+
+    const FLOATS: &[Dtype] = &[Dtype::E4m3, Dtype::E5m2];
 
     /// A product of 8-bit floats with the scales of their blocks.
     pub static BLOCK_SCALED: Declaration = Declaration {
         name: call::NAME,
         summary: "a b^T of 8-bit floats, each times the scale of its block, summed in float32",
         operands: &[
-            OperandOf::new(Role::Input, "a", "float8_e4m3fn: (m, k), or (groups, rows, k) for padded groups")
-                .of(&[Dtype::E4m3]),
-            OperandOf::new(Role::Input, "b", "float8_e4m3fn: (n, k), or (groups, n, k) with ends")
-                .of(&[Dtype::E4m3]),
+            OperandOf::new(
+                Role::Input,
+                "a",
+                "float8_e4m3fn or float8_e5m2: (m, k), or (groups, rows, k) for padded groups",
+            )
+            .of(FLOATS),
+            OperandOf::new(
+                Role::Input,
+                "b",
+                "float8_e4m3fn or float8_e5m2: (n, k), or (groups, n, k) with ends",
+            )
+            .of(FLOATS),
             OperandOf::new(
                 Role::Input,
                 "scale_a",
@@ -39,7 +54,7 @@ mod host {
             OperandOf::new(
                 Role::Input,
                 "scale_b",
-                "float32: one for 128 x 128 elements of b; an extent may be 1",
+                "float32: one for 128 x 128 elements of b, or for 1 x 128; an extent may be 1",
             )
             .of(&[Dtype::F32]),
             OperandOf::new(
@@ -49,13 +64,18 @@ mod host {
             )
             .of(&[Dtype::I32])
             .dense(),
-            OperandOf::new(Role::Result, "out", "the product; rows of no group are kept")
-                .of(&[Dtype::Bf16, Dtype::F16]),
+            OperandOf::new(Role::Result, "out", "the product; rows of no group are kept").of(call::RESULTS),
+            OperandOf::new(
+                Role::OptionalResult,
+                "out_scales",
+                "float32: of a result in float8_e4m3fn, one for 1 x 128 elements",
+            )
+            .of(&[Dtype::F32]),
         ],
         options: &[
             OptionOf {
                 name: "dtype",
-                about: "the type of the result: bfloat16 or float16",
+                about: "the type of the result: bfloat16, float16, float32, or float8_e4m3fn with out_scales",
                 default: Value::Dtype(Dtype::Bf16),
             },
             OptionOf {
@@ -74,7 +94,12 @@ mod host {
         bench: cases::BENCH,
     };
 
-    /// A product of e4m3 with scales: `c = (scale_a a) (scale_b b)^T`, summed in f32.
+    /// An element of operands: e4m3 or e5m2.
+    pub trait Float8: Element {}
+    impl Float8 for F8E4M3 {}
+    impl Float8 for F8E5M2 {}
+
+    /// A product of 8-bit floats with scales: `c = (scale_a a) (scale_b b)^T`, summed in f32.
     ///
     /// ```
     /// use moye::half::bf16;
@@ -96,22 +121,23 @@ mod host {
     /// ```
     #[derive(Clone, Debug)]
     #[must_use = "nothing is computed before `run`"]
-    pub struct BlockScaled<'a> {
-        a: Matrix<'a, F8E4M3>,
-        b: Matrix<'a, F8E4M3>,
+    pub struct BlockScaled<'a, A: Float8 = F8E4M3, B: Float8 = F8E4M3> {
+        a: Matrix<'a, A>,
+        b: Matrix<'a, B>,
         scales: Option<[Matrix<'a, f32>; 2]>,
         ends: Option<Matrix<'a, i32>>,
     }
 
-    impl<'a> BlockScaled<'a> {
+    impl<'a, A: Float8, B: Float8> BlockScaled<'a, A, B> {
         /// The product of `a`, (m, k), and the transpose of `b`, (n, k).
-        pub fn new(a: Matrix<'a, F8E4M3>, b: Matrix<'a, F8E4M3>) -> Self {
+        pub fn new(a: Matrix<'a, A>, b: Matrix<'a, B>) -> Self {
             Self { a, b, scales: None, ends: None }
         }
 
         /// The scales: of `a` one for 128 elements of a row, (m, ceil(k / 128)), of `b` one for 128
-        /// x 128 elements, (ceil(n / 128), ceil(k / 128)). An extent of 1 means the same scale for
-        /// all: a scale for each row of `a` is (m, 1), one for all of it (1, 1).
+        /// x 128 elements, (ceil(n / 128), ceil(k / 128)), or for 128 elements of a row, (n, ceil(k
+        /// / 128)). An extent of 1 means the same scale for all: a scale for each row of `a` is (m,
+        /// 1), one for all of it (1, 1).
         pub fn scales(self, a: Matrix<'a, f32>, b: Matrix<'a, f32>) -> Self {
             Self { scales: Some([a, b]), ..self }
         }
@@ -122,12 +148,12 @@ mod host {
             Self { ends: Some(ends), ..self }
         }
 
-        /// Computes it on the default stream of a device, to bf16 or f16.
+        /// Computes it on the default stream of a device, to bf16, f16 or f32.
         ///
         /// # Errors
         /// [`moye::Error::ShapeMismatch`] if the shapes do not agree or there are no scales,
-        /// [`moye::Error::Unsupported`] on a GPU that is not of sm_90a, and the errors of
-        /// [`Device::launch`].
+        /// [`moye::Error::Unsupported`] on a GPU that is not of sm_90a or for types that no kernel
+        /// has, and the errors of [`Device::launch`].
         pub fn run<O: Element>(&self, device: &Device, c: &mut MatrixMut<'_, O>) -> Result<()> {
             // SAFETY: the default stream runs its work in order.
             unsafe { self.run_on(&device.default_stream(), c) }
@@ -142,6 +168,38 @@ mod host {
         /// Until the work is complete, no other stream writes the operands, or reads or writes the
         /// elements of `c`.
         pub unsafe fn run_on<O: Element>(&self, stream: &Stream, c: &mut MatrixMut<'_, O>) -> Result<()> {
+            // SAFETY: the caller answers for other streams.
+            unsafe { self.write(stream, c, None) }
+        }
+
+        /// Computes it on a stream to e4m3, with a scale for each 1 x 128 elements of `c`, (m,
+        /// ceil(n / 128)): their greatest magnitude divided by 448, or 1 if that is below 1e-30.
+        ///
+        /// # Errors
+        /// As for [`BlockScaled::run`].
+        ///
+        /// # Safety
+        /// As for [`BlockScaled::run_on`], also for `scales`.
+        pub unsafe fn run_quantized_on(
+            &self,
+            stream: &Stream,
+            c: &mut MatrixMut<'_, F8E4M3>,
+            scales: &mut MatrixMut<'_, f32>,
+        ) -> Result<()> {
+            // SAFETY: the caller answers for other streams.
+            unsafe { self.write(stream, c, Some(scales)) }
+        }
+
+        /// Computes it on a stream, with the scales of a result of 8 bits.
+        ///
+        /// # Safety
+        /// As for [`BlockScaled::run_quantized_on`].
+        unsafe fn write<O: Element>(
+            &self,
+            stream: &Stream,
+            c: &mut MatrixMut<'_, O>,
+            out_scales: Option<&mut MatrixMut<'_, f32>>,
+        ) -> Result<()> {
             let Some([scale_a, scale_b]) = &self.scales else {
                 let detail = "there are no scales; set them with `scales`".to_owned();
                 return Err(Error::ShapeMismatch { operation: call::NAME, detail });
@@ -152,14 +210,14 @@ mod host {
             let call = match &self.ends {
                 None => call.read(&self.b)?.read(scale_a)?.read(scale_b)?.with(None)?,
                 Some(ends) => {
-                    let b = operand::stacked(call::NAME, &self.b, ends.cols())?;
-                    let of_b = operand::stacked(call::NAME, scale_b, ends.cols())?;
+                    let b = operand::stacked((call::NAME, "b"), &self.b, ends.cols())?;
+                    let of_b = operand::stacked((call::NAME, "scale_b"), scale_b, ends.cols())?;
                     let call = call.with(Some((self.b.device(), b)))?.read(scale_a)?;
                     call.with(Some((scale_b.device(), of_b)))?.read_row(ends)?
                 }
             };
             // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { call.write(c)?.run() }
+            unsafe { call.write(c)?.write(out_scales)?.run() }
         }
     }
 }

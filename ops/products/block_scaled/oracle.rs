@@ -1,10 +1,15 @@
 //! The product of the dequantised operands.
 
+use moye::number::{F8E4M3, Scalar as _};
 use moye::operation::{ArrayType, Dtype, Options};
 use std::iter;
 
-/// An element of scales (rows, blocks), of which a mode of extent 1 counts for all.
-fn scale((ty, scales): &(ArrayType, Vec<f64>), at: [usize; 3]) -> f64 {
+/// An element of scales (rows, blocks), of which a mode of extent 1 counts for all. A scale is for
+/// 128 of `rows` rows, or for one.
+fn scale((ty, scales): &(ArrayType, Vec<f64>), rows: usize, mut at: [usize; 3]) -> f64 {
+    if ty.shape[ty.shape.len() - 2] != rows {
+        at[1] /= 128;
+    }
     let mut index = 0;
     for (&extent, at) in ty.shape.iter().zip(&at[3 - ty.shape.len()..]) {
         index = index * extent + if extent == 1 { 0 } else { *at };
@@ -19,20 +24,44 @@ pub fn block_scaled(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options)
     let (rows, count) = (a.0.shape[a.0.shape.len() - 2], a.0.shape[..a.0.shape.len() - 1].iter().product());
     let groups = ends
         .map_or_else(|| iter::once(0..count).collect(), |(_, ends)| crate::operand::groups_of(&a.0, ends));
-    let mut c = vec![crate::operand::unwritten(options.dtype("dtype")); count * n];
+    let dtype = options.dtype("dtype");
+    let mut c = vec![crate::operand::unwritten(dtype); count * n];
     for (g, of_group) in groups.into_iter().enumerate() {
         for (i, j) in of_group.flat_map(|i| (0..n).map(move |j| (i, j))) {
             let term = |l: usize| {
-                let of_a = scale(scale_a, [i / rows, i % rows, l / 128]);
-                of_a * scale(scale_b, [g, j / 128, l / 128]) * a.1[i * k + l] * b.1[(g * n + j) * k + l]
+                let of_a = scale(scale_a, rows, [i / rows, i % rows, l / 128]);
+                of_a * scale(scale_b, n, [g, j, l / 128]) * a.1[i * k + l] * b.1[(g * n + j) * k + l]
             };
             c[i * n + j] = (0..k).map(term).sum();
         }
     }
+    if dtype == Dtype::E4m3 {
+        return quantised(&c, n);
+    }
     vec![c]
+}
+
+/// A result of 8 bits, and its scales. Elements of no group are kept.
+fn quantised(c: &[f64], n: usize) -> Vec<Vec<f64>> {
+    let of = crate::operand::unwritten;
+    let (mut q, mut scales) = (Vec::new(), Vec::new());
+    for block in c.chunks(n.max(1)).flat_map(|row| row.chunks(128)) {
+        let amax = block.iter().fold(0.0f64, |most, c| most.max(c.abs()));
+        let scale = if amax < 1e-30 { 1.0 } else { amax / 448.0 };
+        let is_kept = block[0].to_bits() == of(Dtype::E4m3).to_bits();
+        scales.push(if is_kept { of(Dtype::F32) } else { scale });
+        let rounded = |c: f64| F8E4M3::from_f32((c / scale) as f32).to_f64();
+        q.extend(block.iter().map(|&c| if is_kept { c } else { rounded(c) }));
+    }
+    vec![q, scales]
 }
 
 /// Rounding of the result, and the bits that the tensor cores drop in sums of 128 products.
 pub fn tolerance(dtype: Dtype) -> f64 {
-    if dtype == Dtype::F16 { 7e-4 } else { 2.5e-3 }
+    match dtype {
+        Dtype::F32 => 4e-4,
+        Dtype::F16 => 7e-4,
+        Dtype::E4m3 => 1e-2,
+        _ => 2.5e-3,
+    }
 }

@@ -71,13 +71,13 @@ const fn plans<T: Grouped>() -> [Plan; 3] {
     ]
 }
 
-/// Addresses and strides.
+/// Addresses and strides: rows (1, m, k), matrices (groups, n, k), and the rows of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Arguments {
-    a: Rows,
-    b: Rows,
-    ends: Ends,
-    c: Results,
+pub(crate) struct Arguments {
+    pub a: Rows,
+    pub b: Rows,
+    pub ends: Ends,
+    pub c: Results,
 }
 
 /// The products of operands `T`.
@@ -160,15 +160,31 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     let mut next = work.as_ref().map_or(0, |work| work.address());
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     let [rows_a, rows_b] = unsafe { [a.rows(stream, &mut next)?, b.rows(stream, &mut next)?] };
-    let [m, n, k, groups] = [rows_a.shape[1], rows_b.shape[1], rows_a.shape[2], rows_b.shape[0]];
-    let problem = Problem { m, n, k, groups, tile: call.options.choice("tile") };
     let arguments = Arguments { a: rows_a, b: rows_b, ends, c: Results::of(c) };
     // SAFETY: the arguments are those of the call.
+    unsafe { products(stream, c.dtype, call.options.choice("tile"), &arguments) }
+}
+
+/// Computes the products of f16 or bf16 whose operands tensor maps take.
+///
+/// # Safety
+/// The operands and the ends are readable memory of the stream's device, and the result's rows are
+/// writable, until the work is complete.
+pub(crate) unsafe fn products(
+    stream: &Stream,
+    dtype: Dtype,
+    tile: &'static str,
+    arguments: &Arguments,
+) -> Result<()> {
+    let Arguments { a, b, .. } = arguments;
+    let [m, n, k, groups] = [a.shape[1], b.shape[1], a.shape[2], b.shape[0]];
+    let problem = Problem { m, n, k, groups, tile };
+    // SAFETY: the arguments' memory is accessible until the work is complete.
     unsafe {
-        if c.dtype == Dtype::F16 {
-            operation::run::<GroupedOf<half::f16>>(stream, &problem, &arguments)
+        if dtype == Dtype::F16 {
+            operation::run::<GroupedOf<half::f16>>(stream, &problem, arguments)
         } else {
-            operation::run::<GroupedOf<half::bf16>>(stream, &problem, &arguments)
+            operation::run::<GroupedOf<half::bf16>>(stream, &problem, arguments)
         }
     }
 }

@@ -32,7 +32,7 @@ pub const BENCH: &[Case] = &[
 ];
 
 const EVEN: [f64; 8] = ends::<8>(8192, false);
-const UNEVEN_64: [f64; 64] = ends::<64>(8192, true);
+pub const UNEVEN_64: [f64; 64] = ends::<64>(8192, true);
 const UNEVEN_128: [f64; 128] = ends::<128>(16_384, true);
 
 /// The ends of groups with `rows` rows in all: of as many each, or with weights from 1 to 16 in an

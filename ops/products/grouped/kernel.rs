@@ -1,9 +1,11 @@
-//! Products by group on Hopper: the mainloop is [`TmaWarpSpecialised`], whose rows of A begin where
-//! a tile's group says.
+//! Products by group on Hopper: the mainloop is [`Filled`], whose rows of A begin where a tile's
+//! group says.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
+use crate::filled::{Fill, Filled};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
+use moye_device::pipeline::Filling;
 use moye_device::prelude::*;
 
 /// A type of operands, with its instructions.
@@ -62,17 +64,67 @@ pub type CopyA<T, C> = LoadA<T, <C as Tiling<T>>::SmemA, 3>;
 pub type CopyB<T, C, const CLUSTER: u32> = LoadB<T, <C as Tiling<T>>::SmemB, 3, CLUSTER>;
 /// The rows of A.
 pub type OfA<T, C> = BySpans<CopyA<T, C>, Groups, 3>;
+/// The tensor of B.
+type OfB<T, C, const CLUSTER: u32> = TmaTensor<CopyB<T, C, CLUSTER>, 3>;
+
+/// A from the rows of a tile's group, and B from its matrix.
+pub struct FillGroup<T: Grouped, C: Tiling<T>, const CLUSTER: u32>(OfA<T, C>, OfB<T, C, CLUSTER>);
+
+impl<T: Grouped, C: Tiling<T>, const CLUSTER: u32> Clone for FillGroup<T, C, CLUSTER> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Grouped, C: Tiling<T>, const CLUSTER: u32> Copy for FillGroup<T, C, CLUSTER> {}
+
+impl<T: Grouped, C: Tiling<T>, const STAGES: u32, const CLUSTER: u32> Fill<STAGES, CLUSTER>
+    for FillGroup<T, C, CLUSTER>
+{
+    type Element = T;
+    type StagesA = C::SmemA;
+    type StagesB = C::SmemB;
+    const BYTES: u32 = CopyA::<T, C>::BYTES + CopyB::<T, C, CLUSTER>::BYTES;
+    /// A from the tile's first row on.
+    type Tile = TmaTensor<CopyA<T, C>, 3>;
+
+    #[inline(always)]
+    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
+        // SAFETY: the ends of the groups are readable.
+        unsafe { self.0.rows_of(tile, const { C::SmemA::LAYOUT.extent(0) as u32 }) }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(
+        &self,
+        gA: &Self::Tile,
+        tile: &WorkTile,
+        k: u32,
+        stages: (SharedTensor<T, C::SmemA>, SharedTensor<T, C::SmemB>),
+        filling: &Filling,
+    ) {
+        let load_b = CopyB::<T, C, CLUSTER>::get_slice();
+        let gB = load_b.partition_s(self.1.at([tile.n, k, tile.batch]));
+        let (sA, sB) = filling.of(stages); // (BLK_M, 64), (BLK_N, 64)
+        // SAFETY: the stage is free and expects the bytes of both tiles, whose maps are those of
+        // the kernel's contract.
+        unsafe {
+            CopyA::<T, C>::get_slice().copy(gA.at([0, k, 0]), sA, filling);
+            load_b.copy(gB, load_b.partition_d(sB), filling);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows(&self, tile: &WorkTile) -> u32 {
+        // SAFETY: the ends of the groups are readable.
+        unsafe { self.0.rows(tile, const { C::SmemA::LAYOUT.extent(0) as u32 }) }
+    }
+}
+
 /// The mainloop of a tiling.
-pub type Loop<T, C, const STAGES: u32, const CLUSTER: u32> = TmaWarpSpecialised<
-    T,
-    <C as Tiling<T>>::SmemA,
-    <C as Tiling<T>>::SmemB,
-    <C as Tiling<T>>::Mma,
-    STAGES,
-    CLUSTER,
-    3,
-    OfA<T, C>,
->;
+pub type Loop<T, C, const STAGES: u32, const CLUSTER: u32> =
+    Filled<FillGroup<T, C, CLUSTER>, <C as Tiling<T>>::Mma, STAGES, CLUSTER>;
 
 /// `c[rows of g] = a[rows of g] b[g]^T` for each group g, by a persistent grid of clusters of
 /// `CLUSTER` blocks.
@@ -111,6 +163,7 @@ pub unsafe fn grouped<T: Grouped, C: Tiling<T>, const STAGES: u32, const CLUSTER
     let (a, b) = (CopyA::<T, C>::tensor(&a), CopyB::<T, C, CLUSTER>::tensor(&b));
     let scheduler = GroupTiles::<Loop<T, C, STAGES, CLUSTER>>::new(groups, (n, k), band);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
-    let (operands, sink) = ((BySpans::new(a, groups), b), BoxesToSpans::new(c, groups.rows, target, groups));
-    gemm_warp_specialised::<Loop<T, C, STAGES, CLUSTER>, _, _, _>(operands, scheduler, (), sink);
+    let (fill, sink) =
+        (FillGroup(BySpans::new(a, groups), b), BoxesToSpans::new(c, groups.rows, target, groups));
+    gemm_warp_specialised::<Loop<T, C, STAGES, CLUSTER>, _, _, _>(fill, scheduler, (), sink);
 }

@@ -3,15 +3,23 @@
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod kernel;
 
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod list;
+
 #[cfg(not(target_arch = "nvptx64"))]
-mod call;
+pub(crate) mod call;
 #[cfg(not(target_arch = "nvptx64"))]
-mod cases;
+pub(crate) mod cases;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
 
 #[cfg(not(target_arch = "nvptx64"))]
+mod listed;
+
+#[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use listed::GroupedList;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
@@ -120,7 +128,7 @@ mod host {
         /// Until the work is complete, no other stream writes the operands, or reads or writes the
         /// elements of `c`.
         pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, T>) -> Result<()> {
-            let b = operand::stacked(call::NAME, &self.b, self.ends.cols())?;
+            let b = operand::stacked((call::NAME, "b"), &self.b, self.ends.cols())?;
             let call = TypedCall::new(&GROUPED, stream).read(&self.a)?.with(Some((self.b.device(), b)))?;
             // SAFETY: the arrays are on the stream's device until the work is complete.
             unsafe { call.read_row(&self.ends)?.write(c)?.run() }

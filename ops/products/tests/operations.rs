@@ -1,17 +1,93 @@
 //! Every operation against its float64 reference: all cases, element types and memory layouts.
 
+#[cfg(any(feature = "grouped", feature = "weights"))]
 use moye::operation::harness;
 
 #[cfg(feature = "block_scaled")]
-#[test]
-fn block_scaled_products_are_those_of_float64() {
-    harness::check(&moye_products::block_scaled::BLOCK_SCALED);
+mod scaled {
+    use moye::operation::{Case, Declaration, Dtype, OperandOf, Value, harness};
+    use moye_products::block_scaled::BLOCK_SCALED;
+
+    /// Checks products of operands of these types to results of `out`, which are the types of
+    /// cases: not all kernels take all types.
+    fn check([a, b]: [Dtype; 2], out: &'static [Dtype], cases: &'static [Case]) {
+        let of = |operand: &OperandOf| {
+            let dtypes = match operand.name {
+                "a" => vec![a].leak(),
+                "b" => vec![b].leak(),
+                "out" => out,
+                _ => operand.dtypes,
+            };
+            OperandOf { dtypes, ..*operand }
+        };
+        let operands: Vec<_> = BLOCK_SCALED.operands.iter().map(of).collect();
+        harness::check(&Declaration { operands: operands.leak(), cases, ..BLOCK_SCALED });
+    }
+
+    const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
+        Case::new(inputs).ranges(&[("scale_a", 0.25, 4.0), ("scale_b", 0.25, 4.0)])
+    }
+    const F32: (&str, Value) = ("dtype", Value::Dtype(Dtype::F32));
+    const E4M3: (&str, Value) = ("dtype", Value::Dtype(Dtype::E4m3));
+
+    #[test]
+    fn block_scaled_products_are_those_of_float64() {
+        check([Dtype::E4m3; 2], &[Dtype::Bf16, Dtype::F16], BLOCK_SCALED.cases);
+    }
+
+    #[test]
+    fn scales_belong_to_rows_of_b_and_results_are_f32() {
+        const CASES: &[Case] = &[
+            // A scale for each row of b and each 128 elements of one.
+            case(&[Some(&[70, 272]), Some(&[136, 272]), Some(&[70, 3]), Some(&[136, 1]), None])
+                .options(&[F32]),
+            case(&[Some(&[70, 272]), Some(&[136, 272]), Some(&[70, 3]), Some(&[136, 3]), None])
+                .options(&[F32]),
+            case(&[Some(&[130, 48]), Some(&[2, 72, 48]), Some(&[1, 1]), Some(&[2, 72, 1]), Some(&[2])])
+                .values(&[("ends", &[9.0, 130.0])])
+                .options(&[F32]),
+        ];
+        check([Dtype::E4m3; 2], &[Dtype::F32], CASES);
+    }
+
+    #[test]
+    fn operands_of_e5m2_and_of_both_types_are_multiplied() {
+        const CASES: &[Case] =
+            &[case(&[Some(&[70, 144]), Some(&[200, 144]), Some(&[70, 2]), Some(&[2, 2]), None])];
+        for (a, b) in [(Dtype::E4m3, Dtype::E5m2), (Dtype::E5m2, Dtype::E4m3), (Dtype::E5m2, Dtype::E5m2)] {
+            check([a, b], &[Dtype::Bf16], CASES);
+        }
+    }
+
+    #[test]
+    fn results_are_quantised_with_a_scale_for_128_elements() {
+        const CASES: &[Case] = &[
+            case(&[Some(&[70, 144]), Some(&[200, 144]), Some(&[70, 2]), Some(&[2, 2]), None])
+                .options(&[E4M3]),
+            case(&[Some(&[2, 70, 48]), Some(&[2, 272, 48]), Some(&[2, 70, 1]), Some(&[2, 3, 1]), Some(&[2])])
+                .values(&[("ends", &[70.0, 5.0])])
+                .options(&[E4M3]),
+        ];
+        check([Dtype::E4m3; 2], &[Dtype::E4m3], CASES);
+    }
 }
 
 #[cfg(feature = "grouped")]
 #[test]
 fn grouped_products_are_those_of_float64() {
     harness::check(&moye_products::grouped::GROUPED);
+}
+
+#[cfg(feature = "grouped_k")]
+#[test]
+fn products_along_the_rows_of_groups_are_those_of_float64() {
+    harness::check(&moye_products::grouped_k::GROUPED_K);
+}
+
+#[cfg(feature = "moe")]
+#[test]
+fn layers_of_experts_are_those_of_float64() {
+    harness::check(&moye_products::moe::MOE);
 }
 
 #[cfg(feature = "weights")]

@@ -3,11 +3,17 @@
 use super::codes::Rows;
 use super::formats::{self, Source, UnpackKernels};
 use super::kernel::{Finish, LinearKernels, WARPS};
+use super::many::{Activation, ManyKernels, StoreY, Target};
 use super::sizes::{Form, Sizes, source_sizes};
+use super::unpacked::{BLK_K, BLK_M, CopyCodes, CopyX};
+use crate::operand::{self, Source as Aligned};
 use half::{bf16, f16};
 use moye::operation::{self, Array, Call, Dtype, Launcher, Operation};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
-use moye_device::memory::{Global, GlobalMut};
+use moye::{Arch, Error, Grid, KernelArg, Ptx, Rates, Result, Stream, TensorMap};
+use moye_device::atom::tma::{TmaElement, TmaTile};
+use moye_device::layout::{IntTuple, Layout};
+use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
+use moye_device::number::U4;
 use std::marker::PhantomData;
 
 /// The product.
@@ -18,8 +24,11 @@ pub const PACK: &str = "pack_weights";
 pub const UNPACK: &str = "unpack_weights";
 
 /// A type of activations: f16 or bf16.
-pub trait WeightKernels: LinearKernels + UnpackKernels {}
-impl<T: LinearKernels + UnpackKernels> WeightKernels for T {}
+pub trait WeightKernels: LinearKernels + UnpackKernels + ManyKernels + Activation + TmaElement {}
+impl<T: LinearKernels + UnpackKernels + ManyKernels + Activation + TmaElement> WeightKernels for T {}
+
+/// Rows of x of a block that a caller may name.
+pub const TILES_OF_X: &[&str] = &["auto", "8", "16", "64", "256"];
 
 /// Rows of x of a block, by shape.
 const SHAPES: [usize; 2] = [8, 16];
@@ -32,6 +41,55 @@ const TILES: usize = 2;
 struct Problem {
     m: usize,
     sizes: Sizes,
+    /// Whether the product begins with a norm.
+    norm: bool,
+    /// Rows of x of a block, or "auto".
+    tile: &'static str,
+}
+
+/// A kernel: its number among those of a type for few or for many rows, and its rows of x.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    kernel: usize,
+    rows: usize,
+    many: Option<Many>,
+}
+
+/// A kernel for many rows.
+#[derive(Clone, Copy, Debug)]
+struct Many {
+    /// The tiles of the tensor maps of codes, of 4 and 8 bits, and of x.
+    codes: [&'static TmaTile; 2],
+    x: &'static TmaTile,
+    /// Microseconds of a stage.
+    stage: f64,
+}
+
+/// Blocks of a cluster of the kernels for many rows.
+const CLUSTER: u32 = 2;
+/// Threads of a block of the kernels for many rows.
+const THREADS: u32 = 384;
+
+/// The kernels for many rows by their rows of x.
+const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
+    [
+        (
+            64,
+            Many {
+                codes: [&CopyCodes::<U4, 10>::TILE, &CopyCodes::<u8, 10>::TILE],
+                x: &CopyX::<T, 64, 10, CLUSTER>::TILE,
+                stage: 0.47,
+            },
+        ),
+        (
+            256,
+            Many {
+                codes: [&CopyCodes::<U4, 4>::TILE, &CopyCodes::<u8, 4>::TILE],
+                x: &CopyX::<T, 256, 4, CLUSTER>::TILE,
+                stage: 0.757,
+            },
+        ),
+    ]
 }
 
 /// Addresses of x, codes, factors and y; the rows of x and y; what is done beside the product.
@@ -41,8 +99,7 @@ struct Linear<T>(PhantomData<T>);
 
 impl<T: WeightKernels> Operation for Linear<T> {
     type Problem = Problem;
-    /// The kernel's number among those of a type, and its rows of x.
-    type Plan = (usize, usize);
+    type Plan = Plan;
     type Call = Arguments;
     const NAME: &'static str = LINEAR;
 
@@ -50,36 +107,88 @@ impl<T: WeightKernels> Operation for Linear<T> {
         &crate::PTX
     }
 
-    fn candidates(problem: &Problem, _: &Rates) -> Vec<(usize, usize)> {
-        let Sizes { bits, offset, .. } = problem.sizes;
-        // By codes, rows of x, and whether there are minima.
-        let kernel =
-            |shape| (usize::from(bits == 8) * SHAPES.len() + shape) * 2 + usize::from(offset.is_none());
-        SHAPES.iter().enumerate().map(|(shape, &rows)| (kernel(shape), rows)).collect()
+    fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
+        let (Sizes { bits, offset, .. }, norm) = (problem.sizes, problem.norm);
+        let by_rows = |shape| usize::from(bits == 8) * SHAPES.len() + shape;
+        // By codes, rows of x, and whether there are minima and a norm.
+        let kernel = |shape| (by_rows(shape) * 2 + usize::from(offset.is_none())) * 2 + usize::from(norm);
+        let few =
+            SHAPES.iter().enumerate().map(|(shape, &rows)| Plan { kernel: kernel(shape), rows, many: None });
+        let many = const { many::<T>() };
+        let many = many.into_iter().enumerate().map(|(shape, (rows, many))| {
+            let kernel = by_rows(shape);
+            Plan { kernel, rows, many: Some(many) }
+        });
+        let hopper = card.arch == Arch::new(9, 0) && !norm;
+        let named = |plan: &Plan| problem.tile == "auto" || problem.tile.parse() == Ok(plan.rows);
+        few.chain(many.filter(|_| hopper)).filter(named).collect()
     }
 
-    /// Instructions of all blocks: each unpacks its tiles, and multiplies all of its rows of x.
-    fn cost(&(_, rows): &(usize, usize), problem: &Problem, _: &Rates) -> f64 {
-        (problem.m.div_ceil(rows) * (40 + 2 * rows)) as f64
+    /// For few rows the instructions of all blocks: each unpacks its tiles, and multiplies all of
+    /// its rows of x. For many the stages of all waves.
+    fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
+        let (blocks_of_x, Sizes { n, k, .. }) = (problem.m.div_ceil(plan.rows), problem.sizes);
+        match plan.many {
+            None => {
+                let of_weight = (blocks_of_x * (40 + 2 * plan.rows)) as f64;
+                4.0 + of_weight * (n * k) as f64 * 3.45e-9
+            }
+            Some(many) => {
+                let workers = (card.multiprocessors / CLUSTER).max(1) as usize;
+                let waves = (blocks_of_x * n.div_ceil((BLK_M * CLUSTER) as usize)).div_ceil(workers);
+                2.0 + (waves * k.div_ceil(BLK_K as usize)) as f64 * many.stage
+            }
+        }
     }
 
-    fn kernel(&(kernel, _): &(usize, usize)) -> &'static str {
-        <T as LinearKernels>::KERNELS[kernel].name()
+    fn kernel(plan: &Plan) -> &'static str {
+        match plan.many {
+            None => <T as LinearKernels>::KERNELS[plan.kernel].name(),
+            Some(_) => <T as ManyKernels>::KERNELS[plan.kernel].name(),
+        }
     }
 
-    unsafe fn launch(
-        &(kernel, rows): &(usize, usize),
-        problem: &Problem,
-        &([x, codes, factors, y], [of_x, of_y], finish): &Arguments,
-        on: &Launcher<'_>,
-    ) -> Result<()> {
+    unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
+        let &([x, codes, factors, y], [of_x, of_y], finish) = call;
         let sizes = problem.sizes;
-        let grid = (sizes.tiles().div_ceil(TILES) as u32, problem.m.div_ceil(rows) as u32);
         let weights = sizes.weights(codes, factors);
-        let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
-        let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
-        // SAFETY: the caller's contract; the sizes were checked.
-        unsafe { on.launch(&<T as LinearKernels>::KERNELS[kernel], Grid::new(grid, 32 * WARPS), arguments) }
+        let Some(many) = plan.many else {
+            let grid = (sizes.tiles().div_ceil(TILES) as u32, problem.m.div_ceil(plan.rows) as u32);
+            let (x, y) = (Global::from_address(x), GlobalMut::from_address(y));
+            let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
+            let kernel = &<T as LinearKernels>::KERNELS[plan.kernel];
+            // SAFETY: the caller's contract; the sizes were checked.
+            return unsafe { on.launch(kernel, Grid::new(grid, 32 * WARPS).dependent(), arguments) };
+        };
+        let (m, n, k) = (problem.m, sizes.n, sizes.k);
+        // The stride of a mode of one element is not used, but it must be one that maps take.
+        let row =
+            |rows: Rows, columns: usize| if m > 1 { rows.row } else { columns.next_multiple_of(8) as i64 };
+        let words = (sizes.steps() * 128) as i64;
+        let device = on.stream().device();
+        let of = |tile: &TmaTile, element, address, shape: [usize; 2], strides: [i64; 2]| {
+            let shape = IntTuple::flat(&shape.map(|extent| extent as i64));
+            let tensor = Layout::new(shape, IntTuple::flat(&strides));
+            let fields = tile.tensor_map(element, address, &tensor).map_err(Error::TensorOfTile)?;
+            TensorMap::new(device, &fields)
+        };
+        let of_codes = many.codes[usize::from(sizes.bits == 8)];
+        let codes = of(of_codes, u32::ELEMENT, codes, [sizes.tiles(), words as usize], [words, 1])?;
+        let x = of(many.x, T::ELEMENT, x, [m, k], [row(of_x, k), 1])?;
+        let aligned = of_y.aligned && (m == 1 || of_y.row >= n as i64);
+        let rows = Rows { aligned, ..of_y };
+        let target = Target { y, rows, m: m as u32, n: n as u32, finish };
+        let y = match target.is_boxed() {
+            true => Some(of(&StoreY::<T>::TILE, T::ELEMENT, y, [n, m], [1, row(of_y, n)])?),
+            false => None,
+        };
+        let y = y.as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass);
+        let tiles = m.div_ceil(plan.rows) * n.div_ceil((BLK_M * CLUSTER) as usize);
+        let clusters = (device.rates().multiprocessors / CLUSTER).clamp(1, tiles as u32);
+        let grid = Grid::new(clusters * CLUSTER, THREADS).clusters(CLUSTER).dependent();
+        let kernel = &<T as ManyKernels>::KERNELS[plan.kernel];
+        // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
+        unsafe { on.launch(kernel, grid, (&codes, &x, y, weights, target)) }
     }
 }
 
@@ -170,20 +279,62 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 /// # Safety
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let [x, codes, factors, y] = [0, 1, 2, 4].map(|index| call.operand(index));
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    unsafe { product(stream, call, false) }
+}
+
+/// Computes a product by weights that were packed before any work that may still run.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`]; no work that may still run writes codes
+/// and factors.
+pub unsafe fn run_early(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    // SAFETY: as in `run`, and no work that may still run writes codes and factors.
+    unsafe { product(stream, call, true) }
+}
+
+/// Computes a product; codes and factors are loaded while earlier work runs if `early`.
+///
+/// # Safety
+/// As for [`run`], and with `early` for [`run_early`].
+unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
+    let [x, codes, factors, y] = [0, 1, 2, 5].map(|index| call.operand(index));
     if x.elements() == 0 {
         return Ok(());
     }
-    let (sizes, gated) = (sizes(call)?, call.options.bool("gated"));
+    let norm = call.operands[4].as_ref().map_or(0, |norm| norm.address);
+    let eps = (call.options.float("eps") as f32).to_bits();
+    let (sizes, gated, tile) = (sizes(call)?, call.options.bool("gated"), call.options.choice("tile"));
     matrices(
         [Some(x), Some(y), call.operands[3].as_ref()],
-        &mut |m, [x_at, y_at, residual], [of_x, of_y, rows]| {
-            let addresses = [x_at, codes.address, factors.address, y_at];
-            let arguments = (addresses, [of_x, of_y], Finish { residual, rows, gated });
-            // SAFETY: the call's arrays are on the stream's device until the work is complete.
-            unsafe {
-                of_halves!(LINEAR, x.dtype, T => operation::run::<Linear<T>>(stream, &Problem { m, sizes }, &arguments))
-            }
+        &mut |m, [mut x_at, y_at, residual], [mut of_x, of_y, rows]| {
+            let problem = Problem { m, sizes, norm: norm != 0, tile };
+            of_halves!(LINEAR, x.dtype, T => {
+                let plan = operation::plan::<Linear<T>>(stream.device(), &problem)?;
+                let matrix = Array {
+                    dtype: x.dtype,
+                    shape: vec![m, sizes.k],
+                    strides: vec![of_x.row, of_x.element],
+                    address: x_at,
+                };
+                let source = Aligned::Matrices(&matrix);
+                // Held until all has been launched.
+                let mut work = None;
+                if plan.many.is_some() {
+                    work = operand::workspace(stream, &[source])?;
+                    let mut next = work.as_ref().map_or(0, |work| work.address());
+                    // SAFETY: x is on the stream's device until the work is complete.
+                    let aligned = unsafe { source.rows(stream, &mut next)? };
+                    x_at = aligned.address;
+                    of_x = Rows { row: aligned.strides[1], element: 1, aligned: true };
+                }
+                let addresses = [x_at, codes.address, factors.address, y_at];
+                let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
+                // SAFETY: the call's arrays are on the stream's device until the work is complete.
+                let launched = unsafe { operation::run::<Linear<T>>(stream, &problem, &arguments) };
+                drop(work);
+                launched
+            })
         },
     )
 }
@@ -191,7 +342,9 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// The kernel of a product.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let x = call.operand(0);
-    let problem = Problem { m: x.elements() / x.shape.last().map_or(1, |&k| k.max(1)), sizes: sizes(call)? };
+    let m = x.elements() / x.shape.last().map_or(1, |&k| k.max(1));
+    let (norm, tile) = (call.operands[4].is_some(), call.options.choice("tile"));
+    let problem = Problem { m, sizes: sizes(call)?, norm, tile };
     of_halves!(LINEAR, x.dtype, T => {
         Ok(Linear::<T>::kernel(&operation::plan::<Linear<T>>(stream.device(), &problem)?))
     })

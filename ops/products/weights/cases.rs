@@ -5,6 +5,12 @@ use moye::operation::{Case, Value};
 const EIGHT: (&str, Value) = ("bits", Value::Int(8));
 const OFFSET: (&str, Value) = ("offset", Value::Int(128));
 
+const GATED: (&str, Value) = ("gated", Value::Bool(true));
+
+const fn tile(tile: &'static str) -> (&'static str, Value) {
+    ("tile", Value::Choice(tile, super::call::TILES_OF_X))
+}
+
 const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
     Case::new(inputs).ranges(&[("codes", 0.0, 256.0), ("factors", -0.5, 0.5)])
 }
@@ -12,18 +18,25 @@ const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
 /// Rows below and above a block's, ragged tiles, groups of a unit, of a step, of several and one;
 /// the harness draws any bytes, which are valid codes.
 pub const CASES: &[Case] = &[
-    case(&[Some(&[3, 64]), Some(&[1, 1, 512]), Some(&[1, 2, 8, 2]), None]),
-    case(&[Some(&[1, 96]), Some(&[3, 2, 512]), Some(&[3, 3, 8, 4]), None])
+    case(&[Some(&[3, 64]), Some(&[1, 1, 512]), Some(&[1, 2, 8, 2]), None, None]),
+    case(&[Some(&[1, 96]), Some(&[3, 2, 512]), Some(&[3, 3, 8, 4]), None, Some(&[96])])
         .options(&[("rows", Value::Int(41))]),
-    case(&[Some(&[2, 5, 640]), Some(&[5, 10, 512]), Some(&[5, 5, 8, 4]), None]),
-    case(&[Some(&[33, 1280]), Some(&[6, 20, 512]), Some(&[6, 1, 8, 2]), None])
+    case(&[Some(&[2, 5, 640]), Some(&[5, 10, 512]), Some(&[5, 5, 8, 4]), None, Some(&[640])]),
+    case(&[Some(&[33, 1280]), Some(&[6, 20, 512]), Some(&[6, 1, 8, 2]), None, None])
         .options(&[("rows", Value::Int(88))]),
-    case(&[Some(&[3, 192]), Some(&[4, 3, 512]), Some(&[4, 3, 8, 4]), Some(&[3, 32])])
-        .options(&[("gated", Value::Bool(true))]),
-    case(&[Some(&[9, 64]), Some(&[2, 1, 512]), Some(&[2, 1, 8, 2]), Some(&[9, 32])]),
-    case(&[Some(&[0, 64]), Some(&[1, 1, 512]), Some(&[1, 1, 8, 2]), None]),
-    case(&[Some(&[3, 48]), Some(&[2, 2, 512]), Some(&[2, 3, 8, 4]), None]).options(&[EIGHT]),
-    case(&[Some(&[70, 320]), Some(&[5, 10, 512]), Some(&[5, 5, 8, 2]), None]).options(&[EIGHT, OFFSET]),
+    case(&[Some(&[3, 192]), Some(&[4, 3, 512]), Some(&[4, 3, 8, 4]), Some(&[3, 32]), Some(&[192])])
+        .options(&[GATED]),
+    case(&[Some(&[9, 64]), Some(&[2, 1, 512]), Some(&[2, 1, 8, 2]), Some(&[9, 32]), None]),
+    case(&[Some(&[0, 64]), Some(&[1, 1, 512]), Some(&[1, 1, 8, 2]), None, None]),
+    case(&[Some(&[3, 48]), Some(&[2, 2, 512]), Some(&[2, 3, 8, 4]), None, Some(&[48])]).options(&[EIGHT]),
+    case(&[Some(&[70, 320]), Some(&[5, 10, 512]), Some(&[5, 5, 8, 2]), None, None]).options(&[EIGHT, OFFSET]),
+    // By wgmma.
+    case(&[Some(&[70, 320]), Some(&[9, 5, 512]), Some(&[9, 5, 8, 2]), Some(&[70, 136]), None])
+        .options(&[("rows", Value::Int(136)), tile("64")]),
+    case(&[Some(&[9, 96]), Some(&[4, 2, 512]), Some(&[4, 3, 8, 4]), Some(&[9, 32]), None])
+        .options(&[GATED, tile("64")]),
+    case(&[Some(&[130, 96]), Some(&[2, 3, 512]), Some(&[2, 6, 8, 4]), None, None])
+        .options(&[EIGHT, tile("256")]),
 ];
 
 /// The weights as floats: the same kinds.
@@ -36,12 +49,13 @@ pub const UNPACKED: &[Case] = &[
 
 /// Products of decoding and of batches with groups of 128, and of 8 bits with groups of 32.
 pub const BENCH: &[Case] = &[
-    case(&[Some(&[1, 4096]), Some(&[256, 64, 512]), Some(&[256, 32, 8, 2]), None]),
-    case(&[Some(&[1, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None]),
-    case(&[Some(&[1, 4096]), Some(&[896, 64, 512]), Some(&[896, 128, 8, 4]), None]),
-    case(&[Some(&[16, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None]),
-    case(&[Some(&[16, 8192]), Some(&[1792, 128, 512]), Some(&[1792, 64, 8, 2]), None]),
-    case(&[Some(&[64, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None]),
-    case(&[Some(&[1, 4096]), Some(&[896, 128, 512]), Some(&[896, 128, 8, 2]), None])
+    case(&[Some(&[1, 4096]), Some(&[256, 64, 512]), Some(&[256, 32, 8, 2]), None, None]),
+    case(&[Some(&[1, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
+    case(&[Some(&[1, 4096]), Some(&[896, 64, 512]), Some(&[896, 128, 8, 4]), None, None]),
+    case(&[Some(&[16, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
+    case(&[Some(&[16, 8192]), Some(&[1792, 128, 512]), Some(&[1792, 64, 8, 2]), None, None]),
+    case(&[Some(&[64, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
+    case(&[Some(&[4096, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
+    case(&[Some(&[1, 4096]), Some(&[896, 128, 512]), Some(&[896, 128, 8, 2]), None, None])
         .options(&[EIGHT, OFFSET]),
 ];

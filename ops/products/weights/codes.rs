@@ -154,12 +154,18 @@ impl Weights {
         1 + (self.shift == Self::BY_UNIT) as u32
     }
 
+    /// The group of a unit of a step.
+    #[inline(always)]
+    pub fn group(&self, step: u32, unit: u32) -> u32 {
+        // The last step may have a unit beyond K, whose sums are 0.
+        let group = if self.shift == Self::BY_UNIT { 2 * step + unit } else { step >> self.shift };
+        group.min(self.groups - 1)
+    }
+
     /// Where the factors of rows `row` and `row + 8` of a tile for a unit of a step are.
     #[inline(always)]
     pub fn place_of_factors(&self, tile: u32, step: u32, unit: u32, row: u32) -> Global<u32> {
-        // The last step may have a unit beyond K, whose sums are 0.
-        let group = if self.shift == Self::BY_UNIT { 2 * step + unit } else { step >> self.shift };
-        let at = (tile * self.groups + group.min(self.groups - 1)) * 8 + row;
+        let at = (tile * self.groups + self.group(step, unit)) * 8 + row;
         self.factors.offset(i64::from(at << u32::from(self.minima)))
     }
 

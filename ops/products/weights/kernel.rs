@@ -3,12 +3,16 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::codes::{Code, CodeAs, ROWS, Rows, Weights};
-use moye_device::arch::{CpAsyncSize, F16x2, FULL_WARP, cp_async};
+use moye_device::algorithm::load_vector_if;
+use moye_device::arch::{CpAsyncSize, F16x2, FULL_WARP, cp_async, overlap_launches};
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
 /// Warps of a block: they have the same rows of W, and divide the steps along K.
 pub const WARPS: u32 = 8;
+
+/// Bytes of a tile of codes for a step.
+const STEP_BYTES: u32 = 512;
 
 /// Steps of a warp that are in flight or in use.
 const STAGES: u32 = 3;
@@ -31,6 +35,16 @@ static_layout! {
         layout!(({ Q::VECTOR as i64 }, 32, M / 4, { STAGES as i64 }, { WARPS as i64 }));
     /// Codes in flight: (lane, tile, stage, warp).
     RingCodes<const TILES: i64> = layout!((32, TILES, { STAGES as i64 }, { WARPS as i64 }));
+    /// The norm's weights in flight: (vector, quad's lane, unit, stage, warp).
+    RingGains<Q: Code, const NORM: bool> = layout!((
+        { Q::VECTOR as i64 }, 4, 2, { if NORM { STAGES as i64 } else { 1 } }, { if NORM { WARPS as i64 } else { 1 } }
+    ));
+    /// The norm's weights of a lane for a step: (vector, unit).
+    Gains<Q: Code> = layout!(({ Q::VECTOR as i64 }, 2));
+    /// Elements of x whose squares a lane sums together: (vector, vectors).
+    Squared = layout!((8, 4));
+    /// Sums of squares: (warp, row of x).
+    Squares<const M: i64> = layout!(({ WARPS as i64 }, M));
     /// Factors in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
     RingFactors<const TILES: i64> = layout!((2, 8, 2 * TILES, { STAGES as i64 }, { WARPS as i64 }));
 }
@@ -46,27 +60,143 @@ pub struct Finish {
     pub residual: u64,
     /// The rows of the residual.
     pub rows: Rows,
+    /// The address of the weights of the norm, `k` of the type of x.
+    pub norm: u64,
+    /// The bits of what the norm adds to the mean of the squares.
+    pub eps: u32,
     /// Whether rows `i` and `i + 8` of a tile are gate and up: `y = silu(gate) * up`.
     pub gated: bool,
+    /// Whether no launch that may still run writes codes and factors: the first ones are loaded
+    /// while the launch before this one runs.
+    pub early: bool,
 }
 
-/// `y = x W^T` for `M` rows of x and `TILES` tiles of rows of W a block. Grid: `(tiles / TILES,
-/// m / M)`, rounded up.
+/// A lane, and the addresses from which it loads codes and factors of the first tile, and each of
+/// its rows of x, for step 0.
+#[derive(Clone, Copy)]
+struct Sources {
+    warp: u32,
+    lane: u32,
+    codes: u64,
+    factors: u64,
+    /// Whether the block has one tile of W: it is loaded as the second one too, and not stored.
+    is_last: bool,
+    x: [u64; 2],
+}
+
+/// Blocks on an SM, of `rows` rows of x: as many as the registers of the mainloop leave.
+const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
+    match (rows, norm) {
+        (8, false) => 4,
+        (8, true) => 3,
+        _ => 2,
+    }
+}
+
+/// Issues the loads of codes and factors of a step of a warp into a stage.
+///
+/// # Safety
+/// As [`linear`]; the warp has read what the stage held.
+#[inline(always)]
+unsafe fn issue_weights<Q: Code, const TILES: i64, const MINIMA: bool>(
+    weights: &Weights,
+    (codes, factors): (SharedTensor<[u32; 4], RingCodes<TILES>>, SharedTensor<u32, RingFactors<TILES>>),
+    from: &Sources,
+    (step, stage): (u32, u32),
+) {
+    let (row, quad) = (from.lane / 4, from.lane % 4);
+    // A group has a word of 4 or 8 bytes for each of 8 rows.
+    let bits = const { 5 + MINIMA as u32 };
+    let (group, steps) = (weights.group(step, quad.min(1)), weights.k.div_ceil(Q::STEP));
+    for r in 0..TILES as u32 {
+        let tile = if from.is_last { 0 } else { r };
+        let codes_at = from.codes + u64::from((step + tile * steps) * STEP_BYTES);
+        let factors_at = from.factors + u64::from((group + tile * weights.groups) << bits);
+        // SAFETY: W has the tile's codes and factors of the step, and the stage is free.
+        unsafe {
+            let to = codes.address_of((from.lane, r, stage, from.warp));
+            cp_async(CpAsyncSize::B16, to, codes_at, 16);
+            if quad < weights.per_step() {
+                let to = factors.address_of((0u32, row, 2 * r + quad, stage, from.warp));
+                let size = const { if MINIMA { CpAsyncSize::B8 } else { CpAsyncSize::B4 } };
+                cp_async(size, to, factors_at, size.bytes());
+            }
+        }
+    }
+}
+
+/// Issues the loads of x and of the norm's weights of a step of a warp into a stage. Rows and
+/// elements beyond x are zeros.
+///
+/// # Safety
+/// As [`linear`]; the warp has read what the stage held.
+#[inline(always)]
+unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
+    (of_x, norm, k): (Rows, u64, u32),
+    exists: impl Fn(u32, u32) -> bool,
+    (mut vectors, gains): (SharedTensor<T, RingX<Q, M>>, SharedTensor<T, RingGains<Q, NORM>>),
+    from: &Sources,
+    (step, stage): (u32, u32),
+) {
+    let (warp, lane) = (from.warp, from.lane);
+    let (row, quad) = (lane / 4, lane % 4);
+    let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
+    let first = |unit: u32| step * Q::STEP + unit * Q::UNIT;
+    let places = (0..M as u32 / 4).map(|slot| (slot, slot / (M as u32 / 8), slot % (M as u32 / 8)));
+    let bytes = |exists: bool| if exists { size.bytes() } else { 0 };
+    // SAFETY: elements that exist are readable, and the stage is free.
+    unsafe {
+        if NORM && row < 2 {
+            let at = Global::<T>::from_address(norm).offset((first(row) + quad * Q::VECTOR).into());
+            let to = gains.address_of((0u32, quad, row, stage, warp));
+            cp_async(size, to, at.address(), bytes(first(row) + quad * Q::VECTOR < k));
+        }
+        if of_x.aligned {
+            for (slot, unit, i) in places {
+                let at = from.x[i as usize] + u64::from(first(unit) * size_of::<T>() as u32);
+                let to = vectors.address_of((0u32, lane, slot, stage, warp));
+                cp_async(size, to, at, bytes(exists(i, first(unit))));
+            }
+        } else {
+            for (slot, unit, i) in places {
+                let x = Global::<T>::from_address(from.x[i as usize]);
+                for j in 0..Q::VECTOR {
+                    let at = x.offset(i64::from(first(unit) + j) * of_x.element);
+                    vectors.set((j, lane, slot, stage, warp), at.read_if(exists(i, first(unit))));
+                }
+            }
+        }
+    }
+}
+
+/// `y = x W^T` for `M` rows of x, or with `NORM` for their RMSNorm, and `TILES` tiles of rows of W
+/// a block. Grid: `(tiles / TILES, m / M)`, rounded up.
 ///
 /// # Safety
 /// `x` has `m` rows of `weights.k` elements, a multiple of 8; `y` and the residual have `m` rows of
 /// `weights.n`, or half of them if `gated`, disjoint from the others, but `y` may be the residual.
+/// The norm's weights start at a multiple of 16 bytes.
 #[kernel(
     threads = 32 * WARPS,
+    min_blocks = blocks_of_sm(M, NORM),
     shared = (
         codes: SharedArray<[u32; 4], RingCodes<TILES>>,
         vectors: SharedArray<T, RingX<Q, M>>,
-        factors: SharedArray<u32, RingFactors<TILES>>
+        factors: SharedArray<u32, RingFactors<TILES>>,
+        gains: SharedArray<T, RingGains<Q, NORM>>,
+        squares: SharedArray<f32, Squares<M>>
     ),
-    instances = linear<f16 | bf16, U4 | u8, 8 | 16, 2, false | true>,
+    instances = linear<f16 | bf16, U4 | u8, 8 | 16, 2, false | true, false | true>,
     table = LinearKernels
 )]
-pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, const MINIMA: bool>(
+pub unsafe fn linear<
+    T: Half,
+    Q: CodeAs<T>,
+    const M: i64,
+    const TILES: i64,
+    const MINIMA: bool,
+    const NORM: bool,
+>(
     x: Global<T>,
     y: GlobalMut<T>,
     weights: Weights,
@@ -82,47 +212,21 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
     let (row, quad) = (lane / 4, lane % 4);
     let steps = weights.k.div_ceil(Q::STEP);
     let mma = Mma::<T>::get_slice(lane);
-    // Tiles beyond W repeat its last one, and rows beyond x are zeros: neither is stored.
-    let tile = |r: u32| (block.x * TILES as u32 + r).min(weights.n.div_ceil(ROWS) - 1);
-    let issue = |step: u32, stage: u32| {
-        let mut vectors = vectors;
-        for r in 0..TILES as u32 {
-            let from = weights.codes.offset(i64::from((tile(r) * steps + step) * 32 + lane));
-            cp_async(CpAsyncSize::B16, codes.address_of((lane, r, stage, warp)), from.address(), 16);
-            if quad < weights.per_step() {
-                let to = factors.address_of((0u32, row, 2 * r + quad, stage, warp));
-                let size = const { if MINIMA { CpAsyncSize::B8 } else { CpAsyncSize::B4 } };
-                cp_async(
-                    size,
-                    to,
-                    weights.place_of_factors(tile(r), step, quad, row).address(),
-                    size.bytes(),
-                );
-            }
-        }
-        let at = |unit: u32| step * Q::STEP + unit * Q::UNIT + quad * Q::VECTOR;
-        let of = |i: u32| block.y * M as u32 + 8 * i + row;
-        let places = (0..M as u32 / 4).map(|slot| (slot, slot / (M as u32 / 8), slot % (M as u32 / 8)));
-        if of_x.aligned {
-            for (slot, unit, i) in places {
-                let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
-                let exists = of(i) < m && at(unit) < weights.k;
-                let from =
-                    if exists { x.offset(i64::from(of(i)) * of_x.row + i64::from(at(unit))) } else { x };
-                let to = vectors.address_of((0u32, lane, slot, stage, warp));
-                cp_async(size, to, from.address(), if exists { size.bytes() } else { 0 });
-            }
-        } else {
-            for (slot, unit, i) in places {
-                let exists = of(i) < m && at(unit) < weights.k;
-                for j in 0..Q::VECTOR {
-                    let place = i64::from(of(i)) * of_x.row + i64::from(at(unit) + j) * of_x.element;
-                    vectors.set((j, lane, slot, stage, warp), x.offset(place).read_if(exists));
-                }
-            }
-        }
+    let tile = block.x * TILES as u32;
+    let mut from = Sources {
+        warp,
+        lane,
+        codes: weights.codes.offset(i64::from(tile * steps * 32 + lane)).address(),
+        factors: weights.place_of_factors(tile, 0, 0, row).address(),
+        is_last: tile + 1 == weights.n.div_ceil(ROWS),
+        x: [0; 2],
     };
-
+    let of = |i: u32| block.y * M as u32 + 8 * i + row;
+    let first = i64::from(quad * Q::VECTOR) * of_x.element;
+    for i in 0..M as usize / 8 {
+        from.x[i] = x.offset(i64::from(of(i as u32)) * of_x.row + first).address();
+    }
+    let exists = |i: u32, at: u32| of(i) < m && at + quad * Q::VECTOR < weights.k;
     // What is in the codes' registers beside them, negative, and what minima are multiplied by.
     let tCrOne = Fragment::<T, OperandA<Q>>::filled(1.0f32.convert());
     let mut tCrBias = Fragment::<T, OperandA<Q>>::zeros();
@@ -130,19 +234,82 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         tCrBias[i] = (-(Q::BIASES[i % 8 / 2] + weights.offset)).convert();
     }
     let mut tCrC = Fragment::<f32, Sums<M, TILES>>::zeros(); // (MMA, MMA_M, MMA_N)
+    if finish.early {
+        for stage in 0..STAGES - 1 {
+            let step = warp + stage * WARPS;
+            if step < steps {
+                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
+            }
+        }
+    }
+    overlap_launches();
     // The first steps are issued alone, the others before the product of an earlier one.
-    let (mut ahead, mut stage) = (warp, 0);
-    while ahead < steps + (STAGES - 1) * WARPS {
-        if ahead < steps {
-            issue(ahead, stage);
+    for stage in 0..STAGES - 1 {
+        let step = (warp + stage * WARPS, stage);
+        if step.0 < steps {
+            if !finish.early {
+                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, step);
+            }
+            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, step);
         }
         cp_async_commit();
-        (ahead, stage) = (ahead + WARPS, (stage + 1) % STAGES);
-        // Beyond the steps where it would be negative: before the warp's first one.
-        let step = ahead.wrapping_sub(STAGES * WARPS);
-        if step >= steps {
-            continue;
+    }
+    let mut scales = [1.0; 2]; // of rows `row` and `row + 8` of x
+    if NORM {
+        // The warps share the rows, or a row where there are few.
+        let rows = (m - block.y * M as u32).min(M as u32);
+        let parts = WARPS / rows.next_power_of_two().min(WARPS);
+        let part = warp % parts;
+        let mut r = warp / parts;
+        while r < rows {
+            let from = x.offset(i64::from(block.y * M as u32 + r) * of_x.row);
+            let (mut sum, mut at) = (0.0f32, 8 * (32 * part + lane));
+            while at < weights.k {
+                let mut rX = Fragment::<T, Squared>::zeros(); // (vector, vectors)
+                for i in 0..4 {
+                    let at = at + i * 256 * parts;
+                    if of_x.aligned {
+                        let from = from.offset(i64::from(at));
+                        load_vector_if(at < weights.k, from, &mut rX, 8 * i as usize);
+                    } else {
+                        for j in 0..8 {
+                            let from = from.offset(i64::from(at + j) * of_x.element);
+                            rX[(8 * i + j) as usize] = from.read_if(at < weights.k);
+                        }
+                    }
+                }
+                let rX = rX.convert::<f32>();
+                for i in 0..32 {
+                    sum = rX[i].fma(rX[i], sum);
+                }
+                at += 1024 * parts;
+            }
+            let (sum, mut squares) = (warp_reduce(sum, f32::add), squares);
+            if lane == 0 {
+                squares.set((part, r), sum);
+            }
+            r += WARPS / parts;
         }
+        sync_threads();
+        let scale = |r: u32| {
+            let mut sum = 0.0;
+            for part in 0..WARPS {
+                if r < rows && part < parts {
+                    sum += squares.get((part, r));
+                }
+            }
+            math::fast::rsqrt(sum / weights.k as f32 + f32::from_bits(finish.eps))
+        };
+        scales = [scale(row), if M > 8 { scale(row + 8) } else { 1.0 }];
+    }
+    let (mut step, mut stage) = (warp, 0);
+    while step < steps {
+        let ahead = (step + (STAGES - 1) * WARPS, (stage + STAGES - 1) % STAGES);
+        if ahead.0 < steps {
+            issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
+            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, ahead);
+        }
+        cp_async_commit();
         cp_async_wait::<{ STAGES - 1 }>();
         // The factors were brought by other lanes.
         sync_warp(FULL_WARP);
@@ -150,6 +317,18 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         copy(&codes.at((lane, .., stage, warp)), &mut words);
         let mut tCrX = Fragment::<T, Vectors<Q, M>>::zeros();
         copy(&vectors.at((.., lane, .., stage, warp)), &mut tCrX);
+        if NORM {
+            let mut tCrG = Fragment::<T, Gains<Q>>::zeros(); // (vector, unit)
+            copy(&gains.at((.., quad, .., stage, warp)), &mut tCrG);
+            let (tCrG, mut normed) = (tCrG.convert::<f32>(), tCrX.convert::<f32>());
+            for slot in 0..M as usize / 4 {
+                let (unit, i) = (slot / (M as usize / 8), slot % (M as usize / 8));
+                for j in 0..Q::VECTOR as usize {
+                    normed[(j, slot)] = normed[(j, slot)] * scales[i] * tCrG[(j, unit)];
+                }
+            }
+            transform(&normed, &mut tCrX, |x| x);
+        }
         let tCrB = tCrX.view_as::<Units<Q, M>>(); // (MMA, MMA_N, MMA_K, unit)
         for unit in 0..2 {
             // The products by the biases, with which those by codes begin, and the sums of x.
@@ -185,17 +364,35 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         }
         // A later step is issued over this one.
         sync_warp(FULL_WARP);
+        (step, stage) = (step + WARPS, (stage + 1) % STAGES);
     }
 
-    // The sums of all warps, (lane, sum, warp), take the place of the codes.
     let count = const { (TILES * M / 2) as u32 };
+    // A sum of a lane, (MMA, MMA_M, MMA_N), is one thread's: whether it is stored, and its place.
+    let place = |i: u32| {
+        let (value, r, of_8) = (i % 4, i / 4 % TILES as u32, i / 4 / TILES as u32);
+        let n = (block.x * TILES as u32 + r) * ROWS + row + 8 * (value / 2);
+        let of = block.y * M as u32 + 8 * of_8 + 2 * quad + value % 2;
+        let exists = n < weights.n && of < m && !(finish.gated && value >= 2);
+        let column = if finish.gated { n / 16 * 8 + row } else { n };
+        (exists, i64::from(of), i64::from(column))
+    };
+    let residual = |(exists, of, column): (bool, i64, i64)| -> f32 {
+        let at = of * finish.rows.row + column * finish.rows.element;
+        let residual = Global::<T>::from_address(finish.residual).offset(at);
+        residual.read_if(exists && finish.residual != 0).convert()
+    };
+    let mut residuals = [0.0f32; 2];
+    for i in 0..count / WARPS {
+        residuals[i as usize] = residual(place(warp + i * WARPS));
+    }
+    // The sums of all warps, (lane, sum, warp), take the place of the codes.
     let sums = codes.pointer().cast::<f32>();
     sync_threads();
     for i in 0..count {
         sums.write(lane + 32 * (i + count * warp), tCrC[i as usize]);
     }
     sync_threads();
-    // A sum of a lane, (MMA, MMA_M, MMA_N), is one thread's.
     let sum = |i: u32| {
         let mut sum = 0.0;
         for warp in 0..WARPS {
@@ -203,24 +400,16 @@ pub unsafe fn linear<T: Half, Q: CodeAs<T>, const M: i64, const TILES: i64, cons
         }
         sum
     };
-    let mut i = warp;
-    while i < count {
-        let (value, r, of_8) = (i % 4, i / 4 % TILES as u32, i / 4 / TILES as u32);
-        let n = (block.x * TILES as u32 + r) * ROWS + row + 8 * (value / 2);
-        let of = block.y * M as u32 + 8 * of_8 + 2 * quad + value % 2;
-        if n < weights.n && of < m && !(finish.gated && value >= 2) {
-            let (mut result, mut column) = (sum(i), i64::from(n));
+    for i in 0..count / WARPS {
+        let (number, place) = (warp + i * WARPS, place(warp + i * WARPS));
+        let (exists, of, column) = place;
+        if exists {
+            let mut result = sum(number);
             if finish.gated {
-                result = math::fast::silu(result) * sum(i + 2);
-                column = i64::from(n / 16 * 8 + row);
+                result = math::fast::silu(result) * sum(number + 2);
             }
-            if finish.residual != 0 {
-                let at = i64::from(of) * finish.rows.row + column * finish.rows.element;
-                let residual: f32 = Global::<T>::from_address(finish.residual).read(at).convert();
-                result += residual;
-            }
-            y.write(i64::from(of) * of_y.row + column * of_y.element, result.convert());
+            result += residuals[i as usize];
+            y.write(of * of_y.row + column * of_y.element, result.convert());
         }
-        i += WARPS;
     }
 }

@@ -3,11 +3,16 @@
 //! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
 //! consecutive weights of a row of W. Weights are packed once ([`PackedWeights`]) from the forms
 //! of files: plain nibbles and bytes, GPTQ, AWQ, and GGUF's Q4_0, Q4_1, Q8_0, Q4_K, Q5_K and Q6_K.
-//! Sums are f32; the factors multiply sums over a group, so that no weight is rounded.
+//! Sums are f32. The factors multiply sums over a group, so that no weight is rounded, but in the
+//! kernels for many rows of x, where weights become f16 or bf16.
 
 pub mod codes;
 pub mod formats;
 pub mod kernel;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod many;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod unpacked;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod call;
@@ -56,7 +61,12 @@ mod host {
     };
 
     /// Products by quantised weights.
-    pub static LINEAR_QUANTIZED: Declaration = Declaration {
+    pub static LINEAR_QUANTIZED: Declaration = PRODUCT;
+
+    /// The same by [`PackedWeights`](super::PackedWeights), which are complete before any product.
+    pub(super) static LINEAR_PACKED: Declaration = Declaration { run: call::run_early, ..PRODUCT };
+
+    const PRODUCT: Declaration = Declaration {
         name: LINEAR,
         summary: "x times the transpose of quantised weights, code * scale + minimum by groups of a row",
         operands: &[
@@ -65,6 +75,13 @@ mod host {
             OF_CODES,
             OperandOf::new(Role::Optional, "residual", "added to the result, of its shape and type")
                 .of(HALVES),
+            OperandOf::new(
+                Role::Optional,
+                "norm",
+                "(k), weights of an RMSNorm of each row of x before the product",
+            )
+            .of(HALVES)
+            .dense(),
             OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x; half of them if gated")
                 .of(HALVES),
         ],
@@ -76,6 +93,16 @@ mod host {
                 name: "gated",
                 about: "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
                 default: Value::Bool(false),
+            },
+            OptionOf {
+                name: "eps",
+                about: "what the norm adds to the mean of the squares",
+                default: Value::Float(1e-6),
+            },
+            OptionOf {
+                name: "tile",
+                about: "rows of x of a block, by default those of the least estimated time; 64 and 256 on sm_90a alone",
+                default: Value::Choice("auto", call::TILES_OF_X),
             },
         ],
         results: sizes::product,

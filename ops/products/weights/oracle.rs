@@ -54,6 +54,14 @@ pub fn product(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     let (ty, x) = inputs[0].as_ref().expect("x is not optional");
     let k = *ty.shape.last().expect("x has a mode");
     let (n, weights) = weights(inputs, 1, k, options);
+    let mut x = x.clone();
+    if let Some((_, norm)) = &inputs[4] {
+        for row in x.chunks_mut(k) {
+            let square = row.iter().map(|x| x * x).sum::<f64>() / k as f64;
+            let scale = 1.0 / (square + options.float("eps")).sqrt();
+            row.iter_mut().zip(norm).for_each(|(x, norm)| *x *= scale * norm);
+        }
+    }
     let dot = |row: &[f64], w: &[f64]| row.iter().zip(w).map(|(x, w)| x * w).sum::<f64>();
     let dot = |row: &[f64], i: usize| dot(row, &weights[i * k..][..k]);
     let of_row = |row: &[f64]| -> Vec<f64> {

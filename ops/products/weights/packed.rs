@@ -2,7 +2,7 @@
 
 use super::call::WeightKernels;
 use super::sizes::{Sizes, source_sizes};
-use super::{LINEAR_QUANTIZED, PACK_WEIGHTS, UNPACK_WEIGHTS};
+use super::{LINEAR_PACKED, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
 use moye::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
 use moye::{Buffer, Device, Element, Matrix, MatrixMut, Result, Stream};
@@ -179,19 +179,28 @@ pub struct LinearQuantized<'a, T: WeightKernels> {
     x: Matrix<'a, T>,
     weights: &'a PackedWeights,
     residual: Option<Matrix<'a, T>>,
+    norm: Option<(Matrix<'a, T>, f32)>,
     gated: bool,
 }
 
 impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
     /// The product of each row of `x` with each row of `weights`.
     pub fn new(x: Matrix<'a, T>, weights: &'a PackedWeights) -> Self {
-        Self { x, weights, residual: None, gated: false }
+        Self { x, weights, residual: None, norm: None, gated: false }
     }
 
     /// Adds a matrix of the shape of `y` to the product.
     #[must_use]
     pub fn residual(self, residual: Matrix<'a, T>) -> Self {
         Self { residual: Some(residual), ..self }
+    }
+
+    /// Multiplies the RMSNorm of each row of x: `x / sqrt(mean(x^2) + eps) * weight`, with a row of
+    /// weights, one for each element of a row of x. Each block computes the norm again, which pays
+    /// where x has few rows.
+    #[must_use]
+    pub fn rms_norm(self, weight: Matrix<'a, T>, eps: f32) -> Self {
+        Self { norm: Some((weight, eps)), ..self }
     }
 
     /// Takes the rows of W as eight gates and eight ups in turn: `y = silu(gate) * up`, with half
@@ -220,9 +229,15 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
     /// Until the work is complete, no other stream writes the elements of `x` and the residual, or
     /// reads or writes those of `y`.
     pub unsafe fn run_on(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
-        let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED, stream))?;
-        let call = call.option("gated", Value::Bool(self.gated))?.read(&self.x)?;
-        // SAFETY: the caller's contract; no call writes packed weights.
-        unsafe { self.weights.operands(call)?.read(self.residual.as_ref())?.write(y)?.run() }
+        let call = self.weights.describe(TypedCall::new(&LINEAR_PACKED, stream))?;
+        let mut call = call.option("gated", Value::Bool(self.gated))?.read(&self.x)?;
+        if let Some((_, eps)) = self.norm {
+            call = call.option("eps", Value::Float(eps.into()))?;
+        }
+        let norm = self.norm.as_ref().map(|(weight, _)| weight);
+        let call = self.weights.operands(call)?.read(self.residual.as_ref())?.read_row(norm)?;
+        // SAFETY: the caller's contract; weights were complete when they were packed, and no call
+        // writes them.
+        unsafe { call.write(y)?.run() }
     }
 }

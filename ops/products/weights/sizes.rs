@@ -291,6 +291,13 @@ pub fn product(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
         *last /= 2;
     }
     let result = ArrayType { dtype: x.dtype, shape };
+    if let Some(norm) = inputs[4].as_ref().filter(|norm| norm.dtype != x.dtype || norm.shape != [k]) {
+        let detail = format!(
+            "norm has shape {:?} of {}, and must have [{k}] of {}: a weight for each element of a row of x",
+            norm.shape, norm.dtype, x.dtype
+        );
+        return mismatch(LINEAR, detail);
+    }
     match &inputs[3] {
         Some(residual) if *residual != result => mismatch(
             LINEAR,

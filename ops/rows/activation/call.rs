@@ -30,7 +30,7 @@ impl<T: GatedKernels> Elementwise<3> for Gated<T> {
         let [x, bias, up] = call.inputs.map(Global::from_address);
         let arguments = (x, bias, up, GlobalMut::from_address(call.out), call.modes, activation);
         // SAFETY: the caller's contract; the operands have the elements of the modes.
-        unsafe { on.launch(&T::KERNELS[0], map_grid(call), arguments) }
+        unsafe { on.launch(&T::KERNELS[0], map_grid(call).dependent(), arguments) }
     }
 }
 
@@ -52,7 +52,7 @@ impl<T: GatedPairKernels> Elementwise<1> for GatedPairs<T> {
     unsafe fn launch(call: &MapLaunch<1>, activation: u32, on: &Launcher<'_>) -> Result<()> {
         let (x, out) = (Global::from_address(call.inputs[0]), GlobalMut::from_address(call.out));
         // SAFETY: the caller's contract; the operands have the elements of the modes.
-        unsafe { on.launch(&T::KERNELS[0], map_grid(call), (x, out, call.modes, activation)) }
+        unsafe { on.launch(&T::KERNELS[0], map_grid(call).dependent(), (x, out, call.modes, activation)) }
     }
 }
 

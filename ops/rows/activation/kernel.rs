@@ -1,7 +1,7 @@
 //! Activations with a bias, and gated ones: elementwise, in f32.
 
 use moye_device::algorithm::{MAP_THREADS, MapModes, map};
-use moye_device::arch::{Bf16x2, F16x2};
+use moye_device::arch::{Bf16x2, F16x2, overlap_launches};
 use moye_device::prelude::*;
 
 /// `x`.
@@ -64,6 +64,7 @@ pub unsafe fn gated<T: Element + Convert<f32>>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (biased, scaled) = (bias.address() != 0, up.address() != 0);
     with_activation!(activation, |f| map((x, bias, up), out, &modes, |[x, bias, up]: [f32; 3]| {
         // A zero keeps its sign without a bias.
@@ -89,6 +90,7 @@ pub unsafe fn gated_pairs<T: Element, P: Element + Convert<[f32; 2]>>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let pairs = x.cast::<P>();
     with_activation!(activation, |f| map((pairs,), out, &modes, |[[a, b]]: [[f32; 2]; 1]| f(a) * b))
 }

@@ -48,7 +48,7 @@ impl<W: RowWord> Elementwise<2> for Append<W> {
         let [numbers, x] = call.inputs;
         let (numbers, x) = (Global::from_address(numbers), Global::from_address(x));
         let arguments = (numbers, x, GlobalMut::from_address(call.out), call.modes, slots);
-        let grid = Grid::new(call.modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS);
+        let grid = Grid::new(call.modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();
         // SAFETY: the caller's contract; the grid has all words.
         unsafe { on.launch(&W::KERNEL, grid, arguments) }
     }

@@ -1,6 +1,7 @@
 //! Rows into a cache at slots.
 
 use moye_device::algorithm::{FastDivmod, MAP_THREADS, MapModes, load_vector_if, store_vector_if};
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// Words of a thread.
@@ -42,6 +43,7 @@ pub unsafe fn append<W: Element>(
     modes: MapModes<2>,
     slots: Slots,
 ) {
+    overlap_launches();
     let first = block_idx().x * (MAP_THREADS * WORDS) + thread_idx().x;
     let mut words = Fragment::<W, Words>::zeros(); // (1, WORDS)
     let (mut to, mut is_slot) = ([0; WORDS as usize], [false; WORDS as usize]);

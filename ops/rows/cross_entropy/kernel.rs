@@ -3,6 +3,7 @@
 
 use core::f32::consts::{LN_2, LOG2_E};
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// The loss of each row of logits, `lse(x) - (1 - smoothing) x[target] - smoothing mean(x)`, the
@@ -48,6 +49,7 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let gX = team.rows(x, (m, n), ldx); // (BLK_M, BLK_N)

@@ -1,6 +1,8 @@
 //! From a call to launches.
 
-use super::kernel::{self, CumsumAcrossKernels, CumsumKernels, CumsumLongKernels, THREADS, cumsum_clear};
+use super::kernel::{
+    self, CumsumAcrossKernels, CumsumKernels, CumsumLongKernels, THREADS, THREADS_LONG, cumsum_clear,
+};
 use crate::groups::Along;
 use crate::of_floats;
 use crate::place::Place;
@@ -122,7 +124,7 @@ impl<T: CumsumKernels + CumsumLongKernels + CumsumAcrossKernels> Operation for C
                 Plan::Long => {
                     let count = plan.words(problem) as u32;
                     on.launch(&cumsum_clear, Grid::new(count.div_ceil(THREADS), THREADS), (states, count))?;
-                    let grid = Grid::new((problem.chunks(), rows, groups), THREADS);
+                    let grid = Grid::new((problem.chunks(), rows, groups), THREADS_LONG);
                     let arguments = (x, y, states, columns, of_x, of_y, aligned, exclusive);
                     on.launch(&<T as CumsumLongKernels>::KERNELS[0], grid, arguments)
                 }

@@ -3,7 +3,7 @@
 //! rows whose elements are contiguous across rows a lane.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use crate::place::{Place, read, values, write};
+use crate::place::{Place, elements, read_all, values, write};
 use moye_device::algorithm::warp_reduce;
 use moye_device::arch::{AtomicAdd as _, opaque, shuffle, shuffle_up};
 use moye_device::prelude::*;
@@ -12,24 +12,25 @@ use moye_device::prelude::*;
 pub const THREADS: u32 = 512;
 /// Vectors of a thread in a chunk.
 const HELD: usize = 2;
+/// Threads of a block of long rows: two blocks of an SM have 72 registers a thread.
+pub const THREADS_LONG: u32 = 448;
 /// Vectors of a thread in a chunk of a long row.
 const HELD_LONG: usize = 4;
 /// Elements of a lane in a chunk across rows.
 const HELD_ACROSS: usize = 8;
 const WARPS: u32 = THREADS / 32;
+const WARPS_LONG: u32 = THREADS_LONG / 32;
 
 static_layout! {
     /// The sum of each warp: (warp, parity of the chunk).
     Sums = layout!((16, 2));
-    /// The sum of each warp, and the sum before the chunk.
-    SumsOfChunk = layout!(17);
     /// The sum of each thread: (lane, warp, parity of the chunk).
     SumsAcross = layout!((32, 16, 2));
 }
 
 /// Elements of a chunk of a long row.
 pub const fn chunk(bytes_of_element: usize) -> u32 {
-    THREADS * HELD_LONG as u32 * (16 / bytes_of_element) as u32
+    THREADS_LONG * HELD_LONG as u32 * (16 / bytes_of_element) as u32
 }
 
 /// Words between the launches for a long row: a sum for each chunk, for each 32 of them and for the
@@ -38,10 +39,19 @@ pub const fn words(chunks: u32) -> u32 {
     chunks + chunks.div_ceil(32) + chunks.div_ceil(1024) + 1
 }
 
-/// The vectors of a thread from an element on, of a row that ends at `end`.
+/// The first element of a lane's vectors in part `part` of a row, of `N` vectors of 32 lanes
+/// that are next to each other.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn first_of<T: Element, const N: usize>(part: u32) -> u32 {
+    (part * (32 * N as u32) + lane_id()) * const { (16 / T::BYTES) as u32 }
+}
+
+/// The vectors of a lane from an element on, of a row that ends at `end`.
 ///
 /// # Safety
-/// As [`read`].
+/// The elements before `end` are readable; if `aligned`, they are whole vectors, contiguous, and at
+/// multiples of 16 bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load<T: Element, const N: usize>(
@@ -52,76 +62,64 @@ unsafe fn load<T: Element, const N: usize>(
     aligned: bool,
 ) -> [[u32; 4]; N] {
     let vector = const { (16 / T::BYTES) as u32 };
-    let mut words = [[0u32; 4]; N];
-    // SAFETY: the elements before `end` are readable.
-    unsafe {
-        if aligned {
-            let x = x.offset(first.into()).cast::<[u32; 4]>();
-            for (word, i) in words.iter_mut().zip(0..) {
-                *word = x.offset(i).read_if(first + i as u32 * vector < end);
-            }
-            return words;
-        }
-        for (word, i) in words.iter_mut().zip(0..) {
-            let at = first + i * vector;
-            let from = x.offset(i64::from(at) * stride);
-            *word = read::<T, [u32; 4]>(from, stride, end.saturating_sub(at).min(vector), false);
-        }
+    let mut from = [(x, 0u32); N];
+    for (from, i) in from.iter_mut().zip(0..) {
+        let at = first + i * (32 * vector);
+        *from = (x.offset(i64::from(at) * stride), end.saturating_sub(at).min(vector));
     }
-    words
+    // SAFETY: the elements before `end` are readable.
+    unsafe { read_all(&from, stride, aligned) }
 }
 
-/// The sum of a thread's vectors.
+/// The sums before each of a lane's vectors, of the warp's elements alone, and the sum of all of
+/// them.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn sum<T: Element + Convert<f32>, const N: usize>(words: &[[u32; 4]; N]) -> f32 {
-    let mut own = 0.0f32;
-    for word in words {
+fn sums_of_warp<T: Element + Convert<f32>, const N: usize>(words: &[[u32; 4]; N]) -> ([f32; N], f32) {
+    let (mut before, mut total) = ([0.0f32; N], 0.0f32);
+    for (word, before) in words.iter().zip(&mut before) {
+        let mut own = 0.0f32;
         for x in &values::<T>(word)[..const { 16 / T::BYTES }] {
             own += x;
         }
+        let up_to = warp_scan(own, |a, b| a + b);
+        let below = shuffle_up(FULL_WARP, up_to, 1);
+        *before = total + if lane_id() == 0 { 0.0 } else { below };
+        total += shuffle(FULL_WARP, up_to, 31);
     }
-    own
+    (before, total)
 }
 
-/// Writes the sums of a thread's vectors, from the sum before them on.
+/// Writes the sums of a lane's vectors, from the sum before the warp's elements on.
 ///
 /// # Safety
-/// As [`write`].
+/// As [`load`], of elements that are writable.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store<T: Element + Convert<f32>, const N: usize>(
     y: GlobalMut<T>,
     stride: i64,
-    first: u32,
-    end: u32,
+    (first, end): (u32, u32),
     aligned: bool,
     held: &[[u32; 4]; N],
-    (before, exclusive): (f32, bool),
+    (before_warp, before, exclusive): (f32, &[f32; N], bool),
 ) where
     f32: Convert<T>,
 {
-    let (vector, mut before) = (const { (16 / T::BYTES) as u32 }, before);
-    for (word, i) in held.iter().zip(0..) {
-        let mut words = [0u32; 4];
-        let rounded = words.as_mut_ptr().cast::<T>();
-        let elements = values::<T>(word);
-        let at = first + i * vector;
-        // SAFETY: the words have room for the elements, and those before `end` are
-        // writable.
-        unsafe {
-            for (&x, j) in elements[..const { 16 / T::BYTES }].iter().zip(0..) {
-                let with = before + x;
-                rounded.add(j).write(if exclusive { before } else { with }.convert());
-                before = with;
-            }
-            if aligned {
-                y.offset(first.into()).cast::<[u32; 4]>().offset(i.into()).write_if(at < end, words);
-            } else {
-                let to = y.offset(i64::from(at) * stride);
-                write::<T, [u32; 4]>(to, stride, end.saturating_sub(at).min(vector), false, words);
-            }
+    let vector = const { (16 / T::BYTES) as u32 };
+    for ((word, before), i) in held.iter().zip(before).zip(0..) {
+        // The words wait in registers, not the values of elements, which are twice as many.
+        let (of_word, mut sums) = (values::<T>(&word.map(opaque)), [0.0f32; 8]);
+        let mut before = before_warp + before;
+        for (&x, sum) in of_word[..const { 16 / T::BYTES }].iter().zip(&mut sums) {
+            let with = before + x;
+            *sum = if exclusive { before } else { with };
+            before = with;
         }
+        let at = first + i * (32 * vector);
+        let to = y.offset(i64::from(at) * stride);
+        // SAFETY: the elements before `end` are writable.
+        unsafe { write(to, stride, end.saturating_sub(at).min(vector), aligned, elements::<T>(&sums)) }
     }
 }
 
@@ -152,37 +150,34 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
 ) where
     f32: Convert<T>,
 {
-    let vector = const { (16 / T::BYTES) as u32 };
-    let (thread, lane, warp) = (thread_idx().x, lane_id(), thread_idx().x / 32);
+    let (lane, warp) = (lane_id(), thread_idx().x / 32);
     let (row, part, parts) =
-        if by_warp { (block_idx().x * WARPS + warp, lane, 32) } else { (block_idx().x, thread, THREADS) };
+        if by_warp { (block_idx().x * WARPS + warp, 0, 1) } else { (block_idx().x, warp, WARPS) };
     let end = if row < m { n } else { 0 };
-    let chunk = parts * HELD as u32 * vector;
+    let chunk = parts * const { 32 * HELD as u32 * (16 / T::BYTES) as u32 };
     let (x, y) = (x.offset(of_x.row(block_idx().y, row)), y.offset(of_y.row(block_idx().y, row)));
     let (mut sums, mut carry, mut parity) = (sums, 0.0f32, 0u32);
-    let mut base = 0;
+    let (mut base, mut first) = (0, first_of::<T, HELD>(part));
     // All threads of the block, or of the warp, have the same chunks.
     while base < n {
-        let first = base + part * HELD as u32 * vector;
         let words = load::<T, HELD>(x, of_x.element, first, end, aligned);
-        let up_to = warp_scan(sum::<T, HELD>(&words), |a, b| a + b);
-        let below = shuffle_up(FULL_WARP, up_to, 1);
-        let mut before = carry + if lane == 0 { 0.0 } else { below };
-        let mut total = shuffle(FULL_WARP, up_to, 31);
+        let (before, mut total) = sums_of_warp::<T, HELD>(&words);
+        let mut before_warp = carry;
         if !by_warp {
             if lane == 0 {
                 sums.set((warp, parity), total);
             }
             sync_threads();
-            let of_warps = warp_scan(sums.get((lane % 16, parity)), |a, b| a + b);
+            let of_warps = warp_scan(sums.get((lane % WARPS, parity)), |a, b| a + b);
             let below = shuffle(FULL_WARP, of_warps, warp.wrapping_sub(1) % 32);
-            before += if warp == 0 { 0.0 } else { below };
-            total = shuffle(FULL_WARP, of_warps, 15);
+            before_warp += if warp == 0 { 0.0 } else { below };
+            total = shuffle(FULL_WARP, of_warps, WARPS - 1);
             parity ^= 1;
         }
-        store(y, of_y.element, first, end, aligned, &words, (before, exclusive));
+        store(y, of_y.element, (first, end), aligned, &words, (before_warp, &before, exclusive));
         carry += total;
         base += chunk;
+        first += chunk;
     }
 }
 
@@ -239,6 +234,42 @@ impl State {
         }
         f32::from_bits(word as u32)
     }
+
+    /// The sum before chunk `at` of a row of `chunks`, whose words these are and whose own sum is
+    /// `total`, in the first lane.
+    ///
+    /// # Safety
+    /// All lanes of one warp of the chunk's block call it, and the chunks before it are published
+    /// without waiting for this one.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn before(self, chunks: u32, at: u32, total: f32) -> f32 {
+        let (lane, in_32, of_1024) = (lane_id(), at % 32, at / 1024);
+        let of_32 = Self(self.0.offset(chunks.into()));
+        let before_1024 = Self(of_32.0.offset(chunks.div_ceil(32).into()));
+        // SAFETY: the words are of the row, and some block publishes each of them that is waited
+        // for.
+        unsafe {
+            // All are read before the first is waited for, the last by one lane: atomic operations
+            // on one word follow one another.
+            let places = [at - in_32 + lane, of_1024 * 32 + lane, of_1024];
+            let polled = [
+                self.poll(places[0], lane < in_32),
+                of_32.poll(places[1], lane < at / 32 % 32),
+                before_1024.poll(places[2], of_1024 > 0 && lane == 0),
+            ];
+            let chunks_before = warp_reduce(self.wait(places[0], polled[0]), |a, b| a + b);
+            if in_32 == 31 && lane == 0 {
+                of_32.publish(at / 32, chunks_before + total);
+            }
+            let before = warp_reduce(of_32.wait(places[1], polled[1]), |a, b| a + b) + chunks_before;
+            let before = before_1024.wait(places[2], polled[2]) + before;
+            if at % 1024 == 1023 && lane == 0 {
+                before_1024.publish(of_1024 + 1, before + total);
+            }
+            before
+        }
+    }
 }
 
 /// [`cumsum`] with a block for each chunk of a row. The sum before a chunk is that before its 1,024
@@ -250,9 +281,9 @@ impl State {
 /// # Safety
 /// As [`cumsum`]; `states` holds `words(chunks)` zeros for each row.
 #[kernel(
-    threads = THREADS,
+    threads = THREADS_LONG,
     min_blocks = 2,
-    shared = (sums: SharedArray<f32, SumsOfChunk>),
+    shared = (sums: SharedArray<f32, Sums>),
     instances = cumsum_long<f32 | f16 | bf16>,
     table = CumsumLongKernels
 )]
@@ -268,60 +299,36 @@ pub unsafe fn cumsum_long<T: Element + Convert<f32>>(
 ) where
     f32: Convert<T>,
 {
-    let vector = const { (16 / T::BYTES) as u32 };
     let (block, lane, warp) = (block_idx(), lane_id(), thread_idx().x / 32);
     let (chunk, chunks) = (block.x, grid_dim().x);
     let row = u64::from(block.z * grid_dim().y + block.y);
-    let of_chunks = State(states.offset((row * u64::from(words(chunks))) as i64));
-    let of_32 = State(of_chunks.0.offset(chunks.into()));
-    let before_1024 = State(of_32.0.offset(chunks.div_ceil(32).into()));
-    let (x, y) = (x.offset(of_x.row(block.z, block.y)), y.offset(of_y.row(block.z, block.y)));
-    let first = (chunk * THREADS + thread_idx().x) * HELD_LONG as u32 * vector;
+    let states = State(states.offset((row * u64::from(words(chunks))) as i64));
+    let (x, first) =
+        (x.offset(of_x.row(block.z, block.y)), first_of::<T, HELD_LONG>(chunk * WARPS_LONG + warp));
 
-    let mut held = load::<T, HELD_LONG>(x, of_x.element, first, n, aligned);
-    let up_to = warp_scan(sum::<T, HELD_LONG>(&held), |a, b| a + b);
-    let below = shuffle_up(FULL_WARP, up_to, 1);
+    let held = load::<T, HELD_LONG>(x, of_x.element, first, n, aligned);
+    let (before, of_warp) = sums_of_warp::<T, HELD_LONG>(&held);
     let mut sums = sums;
-    if lane == 31 {
-        sums.set(warp, up_to);
+    if lane == 0 {
+        sums.set((warp, 0u32), of_warp);
     }
     sync_threads();
-    let of_warps = warp_scan(sums.get(lane % 16), |a, b| a + b);
+    let of_warps = warp_scan(sums.get((lane % WARPS_LONG, 0u32)), |a, b| a + b);
     if warp == 0 {
-        let total = shuffle(FULL_WARP, of_warps, 15);
+        let total = shuffle(FULL_WARP, of_warps, WARPS_LONG - 1);
         if lane == 0 {
-            of_chunks.publish(chunk, total);
+            states.publish(chunk, total);
         }
-        let (in_32, of_1024) = (chunk % 32, chunk / 1024);
-        // All are read before the first is waited for.
-        let places = [chunk - in_32 + lane, of_1024 * 32 + lane, of_1024];
-        let polled = [
-            of_chunks.poll(places[0], lane < in_32),
-            of_32.poll(places[1], lane < chunk / 32 % 32),
-            before_1024.poll(places[2], of_1024 > 0),
-        ];
-        let chunks_before = warp_reduce(of_chunks.wait(places[0], polled[0]), |a, b| a + b);
-        if in_32 == 31 && lane == 0 {
-            of_32.publish(chunk / 32, chunks_before + total);
-        }
-        let before = warp_reduce(of_32.wait(places[1], polled[1]), |a, b| a + b) + chunks_before;
-        let before = before_1024.wait(places[2], polled[2]) + before;
+        let before_chunk = states.before(chunks, chunk, total);
         if lane == 0 {
-            if chunk % 1024 == 1023 {
-                before_1024.publish(of_1024 + 1, before + total);
-            }
-            sums.set(16u32, before);
+            sums.set((0u32, 1u32), before_chunk);
         }
     }
-    let of_warps = shuffle(FULL_WARP, of_warps, warp.wrapping_sub(1) % 32);
+    let below = shuffle(FULL_WARP, of_warps, warp.wrapping_sub(1) % 32);
     sync_threads();
-    let before =
-        sums.get(16u32) + if warp == 0 { 0.0 } else { of_warps } + if lane == 0 { 0.0 } else { below };
-    // The words wait in registers, not the values of elements, which are twice as many.
-    for word in &mut held {
-        *word = word.map(opaque);
-    }
-    store(y, of_y.element, first, n, aligned, &held, (before, exclusive));
+    let before_warp = sums.get((0u32, 1u32)) + if warp == 0 { 0.0 } else { below };
+    let y = y.offset(of_y.row(block.z, block.y));
+    store(y, of_y.element, (opaque(first), n), aligned, &held, (before_warp, &before, exclusive));
 }
 
 /// [`cumsum`] of rows whose elements are contiguous across rows: a lane of each warp of a block has

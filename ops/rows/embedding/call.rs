@@ -49,7 +49,7 @@ impl<W: RowWord> Elementwise<2> for Embedding<W> {
         let [indices, table] = call.inputs;
         let (indices, table) = (Global::from_address(indices), Global::from_address(table));
         let arguments = (indices, table, GlobalMut::from_address(call.out), call.modes, rows, ld, wide);
-        let grid = Grid::new(call.modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS);
+        let grid = Grid::new(call.modes.count().div_ceil(WORDS * MAP_THREADS), MAP_THREADS).dependent();
         // SAFETY: the caller's contract; the grid has all words.
         unsafe { on.launch(&W::KERNEL, grid, arguments) }
     }

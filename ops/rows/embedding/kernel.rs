@@ -1,6 +1,7 @@
 //! Rows of a table by indices.
 
 use moye_device::algorithm::{MAP_THREADS, MapModes, load_vector_if, store_vector_if};
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// Words of a thread.
@@ -28,6 +29,7 @@ pub unsafe fn embedding<W: Element>(
     ld: i64,
     wide: bool,
 ) {
+    overlap_launches();
     let first = block_idx().x * (MAP_THREADS * WORDS) + thread_idx().x;
     let mut places = [modes.place(first); WORDS as usize];
     for i in 1..WORDS {

@@ -1,11 +1,11 @@
 //! From a call to launches.
 
 use super::kernel::{DequantizeKernels, Groups, HELD, QuantizeKernels, THREADS};
-use crate::groups::{self, Mode};
+use crate::groups::{self, Mode, One, OneKernel, is_of_words};
 use crate::of_floats;
 use crate::place::Place;
-use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Operation, Options};
-use moye::{Error, Grid, Ptx, Rates, Result, Stream};
+use moye::operation::{self, Array, ArrayType, Call, Dtype, Launcher, Options};
+use moye::{Error, Grid, Result, Stream};
 use moye_device::memory::{Global, GlobalMut};
 use std::marker::PhantomData;
 
@@ -14,8 +14,6 @@ use std::marker::PhantomData;
 struct Problem {
     shape: Groups,
     matrices: u32,
-    /// Whether floats are the result.
-    back: bool,
 }
 
 /// Addresses and strides: of floats, bytes, scales, minima.
@@ -25,40 +23,31 @@ struct Arguments {
     places: [Place; 4],
 }
 
-/// Quantisation of elements `T`, and back.
-struct Int4<T>(PhantomData<T>);
+/// Quantisation of elements `T`, or back.
+struct Int4<T, const BACK: bool>(PhantomData<T>);
 
-impl<T: QuantizeKernels + DequantizeKernels> Operation for Int4<T> {
+impl<T: QuantizeKernels + DequantizeKernels, const BACK: bool> OneKernel for Int4<T, BACK> {
     type Problem = Problem;
-    type Plan = bool;
     type Call = Arguments;
     const NAME: &'static str = "int4";
 
-    fn ptx() -> &'static Ptx {
-        &crate::PTX
-    }
-
-    fn candidates(problem: &Problem, _: &Rates) -> Vec<bool> {
-        vec![problem.back]
-    }
-
-    fn kernel(back: &bool) -> &'static str {
-        if *back {
+    fn kernel() -> &'static str {
+        if BACK {
             <T as DequantizeKernels>::KERNELS[0].name()
         } else {
             <T as QuantizeKernels>::KERNELS[0].name()
         }
     }
 
-    unsafe fn launch(back: &bool, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let Problem { shape, matrices, .. } = *problem;
+    unsafe fn launch(problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
+        let Problem { shape, matrices } = *problem;
         let ([x, q, scales, minima], [of_x, of_q, of_scales, of_minima]) = (call.addresses, call.places);
         let units = u64::from(shape.rows) * u64::from(shape.units);
         let grid = Grid::new((units.div_ceil((THREADS * HELD as u32).into()) as u32, matrices), THREADS);
         let [scales, minima] = [scales, minima].map(GlobalMut::from_address);
         // SAFETY: the caller's contract; the grid has all units.
         unsafe {
-            if *back {
+            if BACK {
                 let (q, y) = (Global::from_address(q), GlobalMut::from_address(x));
                 let arguments = (q, scales, minima, y, shape, of_x, of_q, of_scales, of_minima);
                 return on.launch(&<T as DequantizeKernels>::KERNELS[0], grid, arguments);
@@ -137,12 +126,7 @@ pub fn dequantized(
 }
 
 /// The problem of floats, bytes, scales and minima.
-fn problem(
-    name: &'static str,
-    arrays: [Option<&Array>; 4],
-    group: usize,
-    back: bool,
-) -> Result<(Problem, Arguments)> {
+fn problem(name: &'static str, arrays: [Option<&Array>; 4], group: usize) -> Result<(Problem, Arguments)> {
     let [Some(x), Some(q), Some(scales), _] = arrays else {
         unreachable!("checked: minima alone are optional")
     };
@@ -155,26 +139,26 @@ fn problem(
         let detail = format!("x has shape {:?}, more than {} elements; split it", x.shape, i32::MAX);
         return Err(Error::Unsupported { operation: name, detail });
     }
-    let is_aligned = |array: &Array, i: usize, bytes: i64| {
-        let far = |extent: u32, stride: i64| extent == 1 || stride * array.dtype.bytes() as i64 % bytes == 0;
-        array.address.is_multiple_of(bytes as u64)
-            && array.strides[last] == 1
-            && far(rows.0, rows.1[i])
-            && far(matrices.0, matrices.1[i])
-    };
-    let aligned = columns.is_multiple_of(8) && is_aligned(x, 0, 16) && is_aligned(q, 1, 4);
+    let aligned = columns.is_multiple_of(16) && is_of_words(x, 16) && is_of_words(q, 8);
+    // Contiguous rows of whole groups are one.
+    let (mut rows_of, mut columns_of) = (rows.0, columns as u32);
+    let strides = [columns, columns / 2, columns / group, columns / group].map(|stride| stride as i64);
+    let is_one = |i: usize| arrays[i].is_none() || stride(last)[i] == 1 && rows.1[i] == strides[i];
+    if columns.is_multiple_of(group) && (0..4).all(is_one) {
+        (rows_of, columns_of) = (1, rows.0 * columns_of);
+    }
     let shape = Groups {
-        rows: rows.0,
-        columns: columns as u32,
-        group: group as u32,
-        units: columns.div_ceil(group) as u32 * (group as u32 / 8),
+        rows: rows_of,
+        columns: columns_of,
+        log_group: group.trailing_zeros(),
+        units: columns_of.div_ceil(group as u32) * (group as u32 / 8),
         wide: scales.dtype == Dtype::F32,
         aligned,
     };
     let places =
         [0, 1, 2, 3].map(|i| Place { group: matrices.1[i], row: rows.1[i], element: stride(last)[i] });
     let addresses = arrays.map(|array| array.map_or(0, |array| array.address));
-    Ok((Problem { shape, matrices: matrices.0, back }, Arguments { addresses, places }))
+    Ok((Problem { shape, matrices: matrices.0 }, Arguments { addresses, places }))
 }
 
 /// Floats, bytes, scales and minima among the operands of a call.
@@ -190,13 +174,21 @@ fn arrays<'a>(call: &'a Call<'_>, back: bool) -> [Option<&'a Array>; 4] {
 pub unsafe fn run(name: &'static str, stream: &Stream, call: &Call<'_>, back: bool) -> Result<()> {
     let arrays = arrays(call, back);
     let Some(x) = arrays[0].filter(|x| x.elements() > 0) else { return Ok(()) };
-    let (problem, arguments) = problem(name, arrays, group(name, call.options)?, back)?;
+    let (problem, arguments) = problem(name, arrays, group(name, call.options)?)?;
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { of_floats!(name, x.dtype, T => operation::run::<Int4<T>>(stream, &problem, &arguments)) }
+    of_floats!(name, x.dtype, T => unsafe {
+        if back {
+            operation::run::<One<Int4<T, true>>>(stream, &problem, &arguments)
+        } else {
+            operation::run::<One<Int4<T, false>>>(stream, &problem, &arguments)
+        }
+    })
 }
 
 /// The kernel that computes a call.
 pub fn explain(name: &'static str, call: &Call<'_>, back: bool) -> Result<&'static str> {
     let x = arrays(call, back)[0].expect("checked: it is not optional");
-    Ok(of_floats!(name, x.dtype, T => Int4::<T>::kernel(&back)))
+    Ok(of_floats!(name, x.dtype, T => {
+        if back { Int4::<T, true>::kernel() } else { Int4::<T, false>::kernel() }
+    }))
 }

@@ -1,14 +1,17 @@
-//! Groups of 4-bit elements: a lane has eight of them, and the lanes of a group are neighbours.
+//! Groups of 4-bit elements: a lane has units of eight of them, and the lanes of a group are
+//! neighbours.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
-use crate::place::{Place, read, values, write};
-use moye_device::arch::shuffle_xor;
+use crate::place::{Place, elements, read_all, values, write};
+use moye_device::arch::{opaque, shuffle_xor};
 use moye_device::prelude::*;
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
 /// Units of eight elements of a thread.
 pub const HELD: usize = 4;
+/// The bits of 1.5 * 2^23, from which on consecutive f32 are 1 apart.
+const ONE: u32 = 0x4b40_0000;
 /// Below this scale all elements are 0: its inverse would be infinite.
 pub const LEAST: f32 = 1e-30;
 
@@ -16,30 +19,32 @@ pub const LEAST: f32 = 1e-30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KernelParam)]
 #[repr(C)]
 pub struct Groups {
-    /// Rows of a matrix.
+    /// Rows of a matrix; contiguous ones of whole groups are one row.
     pub rows: u32,
     /// Elements of a row, an even number.
     pub columns: u32,
-    /// Elements of a group: 32, 64 or 128.
-    pub group: u32,
+    /// The logarithm of the elements of a group: 5, 6 or 7.
+    pub log_group: u32,
     /// Units of a row: whole groups.
     pub units: u32,
     /// Whether scales and minima are f32; f16 otherwise.
     pub wide: bool,
-    /// Whether units are vectors at multiples of their size, in floats and in bytes.
+    /// Whether two units are vectors at multiples of their size, in floats and in bytes.
     pub aligned: bool,
 }
 
 impl Groups {
-    /// Row and column of a thread's units, and the number of elements of each that exist.
+    /// Row and column of a thread's units, `ADJACENT` next to each other, and the number of
+    /// elements of each that exist.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn places(self) -> [(u32, u32, u32); HELD] {
-        let first = block_idx().x * (THREADS * HELD as u32) + thread_idx().x;
+    fn places<const ADJACENT: u32>(self) -> [(u32, u32, u32); HELD] {
+        let first = block_idx().x * (THREADS * HELD as u32) + thread_idx().x * ADJACENT;
         let mut places = [(0, 0, 0); HELD];
         for (place, k) in places.iter_mut().zip(0..) {
-            let i = first + k * THREADS;
-            let (row, column) = (i / self.units, i % self.units * 8);
+            let i = first + k / ADJACENT * (THREADS * ADJACENT) + k % ADJACENT;
+            let (row, unit) = if self.rows == 1 { (0, i) } else { (i / self.units, i % self.units) };
+            let column = unit * 8;
             let exists = row < self.rows && column < self.columns;
             *place = (row, column, if exists { (self.columns - column).min(8) } else { 0 });
         }
@@ -63,19 +68,34 @@ impl Numbers {
         if self.wide { value } else { half.convert() }
     }
 
-    /// # Safety
-    /// The number is readable.
+    /// The number that has these bits.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn read(self, at: i64, valid: bool) -> f32 {
-        let address = self.pointer.address();
-        // SAFETY: the number is readable where `valid`.
+    fn of_bits(self, bits: u32) -> f32 {
+        if self.wide { f32::from_bits(bits) } else { f16::from_bits(bits as u16).convert() }
+    }
+
+    /// The bits of the numbers at places that are valid; 0 of the others.
+    ///
+    /// # Safety
+    /// The numbers are readable.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn read_all(self, places: &[(i64, bool); HELD]) -> [u32; HELD] {
+        let (mut all, address) = ([0u32; HELD], self.pointer.address());
+        // SAFETY: the numbers are readable where `valid`.
         unsafe {
             if self.wide {
-                return Global::<f32>::from_address(address).offset(at).read_if(valid);
+                for (bits, &(at, valid)) in all.iter_mut().zip(places) {
+                    *bits = Global::<u32>::from_address(address).offset(at).read_if(valid);
+                }
+                return all;
             }
-            Global::<f16>::from_address(address).offset(at).read_if(valid).convert()
+            for (bits, &(at, valid)) in all.iter_mut().zip(places) {
+                *bits = Global::<u16>::from_address(address).offset(at).read_if(valid).into();
+            }
         }
+        all
     }
 
     /// # Safety
@@ -94,44 +114,61 @@ impl Numbers {
     }
 }
 
-/// The eight values of a unit.
+/// A vector of each of a thread's units.
+type Vectors = [[u32; 4]; HELD];
+
+/// The vectors of a thread's units, two of each where elements have 32 bits.
 ///
 /// # Safety
-/// As [`read`].
+/// The existing elements of the units are readable.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn load<T: Element + Convert<f32>>(
+unsafe fn load<T: Element>(
     x: Global<T>,
-    stride: i64,
-    existing: u32,
+    of_x: Place,
+    places: &[(u32, u32, u32); HELD],
     aligned: bool,
-) -> [f32; 8] {
-    let vector = const { (16 / T::BYTES) as u32 };
+) -> (Vectors, Vectors) {
+    let (mut lower, mut upper) = ([(x, 0u32); HELD], [(x, 0u32); HELD]);
+    for (&(row, column, existing), k) in places.iter().zip(0..) {
+        let x = x.offset(of_x.at(block_idx().y, row, column));
+        lower[k] = (x, existing.min(const { (16 / T::BYTES) as u32 }));
+        upper[k] = (x.offset(4 * of_x.element), existing.saturating_sub(4));
+    }
     // SAFETY: the existing elements are readable.
     unsafe {
-        let mut all = values::<T>(&read::<T, [u32; 4]>(x, stride, existing.min(vector), aligned));
-        if vector == 4 {
-            let next = x.offset(4 * stride);
-            let upper = values::<T>(&read::<T, [u32; 4]>(next, stride, existing.saturating_sub(4), aligned));
-            (all[4], all[5], all[6], all[7]) = (upper[0], upper[1], upper[2], upper[3]);
+        let lower = read_all(&lower, of_x.element, aligned);
+        if const { T::BYTES == 2 } {
+            return (lower, [[0; 4]; HELD]);
         }
-        all
+        (lower, read_all(&upper, of_x.element, aligned))
     }
 }
 
-/// The value of a group from those of its lanes.
+/// The eight values of a unit from its vectors.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn of_group(value: f32, group: u32, f: impl Fn(f32, f32) -> f32) -> f32 {
+fn unit<T: Element + Convert<f32>>(lower: &[u32; 4], upper: &[u32; 4]) -> [f32; 8] {
+    let mut all = values::<T>(lower);
+    if const { T::BYTES == 4 } {
+        let upper = values::<T>(upper);
+        (all[4], all[5], all[6], all[7]) = (upper[0], upper[1], upper[2], upper[3]);
+    }
+    all
+}
+
+/// The value of a group from those of its lanes, which have two units each.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn of_group(value: f32, log_group: u32, f: impl Fn(f32, f32) -> f32) -> f32 {
     let mut value = value;
     value = f(value, shuffle_xor(FULL_WARP, value, 1));
-    value = f(value, shuffle_xor(FULL_WARP, value, 2));
     // The same groups in all lanes: a branch of the whole warp.
-    if group >= 64 {
-        value = f(value, shuffle_xor(FULL_WARP, value, 4));
+    if log_group > 5 {
+        value = f(value, shuffle_xor(FULL_WARP, value, 2));
     }
-    if group == 128 {
-        value = f(value, shuffle_xor(FULL_WARP, value, 8));
+    if log_group > 6 {
+        value = f(value, shuffle_xor(FULL_WARP, value, 4));
     }
     value
 }
@@ -156,56 +193,63 @@ pub unsafe fn quantize_int4<T: Element + Convert<f32>>(
     of_scales: Place,
     of_minima: Place,
 ) {
-    let (matrix, Groups { group, wide, aligned, .. }) = (block_idx().y, shape);
-    let (places, has_minima) = (shape.places(), minima.address() != 0);
+    let (matrix, Groups { log_group, wide, aligned, .. }) = (block_idx().y, shape);
+    let (places, has_minima) = (shape.places::<2>(), minima.address() != 0);
     let [scales, minima] = [scales, minima].map(|pointer| Numbers { pointer, wide });
-    let mut held = [[0.0f32; 8]; HELD];
-    for (unit, &(row, column, existing)) in held.iter_mut().zip(&places) {
-        *unit = load(x.offset(of_x.at(matrix, row, column)), of_x.element, existing, aligned);
-        if !aligned {
+    let (lower, upper) = load(x, of_x, &places, aligned);
+    for pair in 0..HELD / 2 {
+        let (first, (row, column, mut existing)) = (2 * pair, places[2 * pair]);
+        existing += places[first + 1].2;
+        let (low, high) =
+            (unit::<T>(&lower[first], &upper[first]), unit::<T>(&lower[first + 1], &upper[first + 1]));
+        let mut all = [0.0f32; 16];
+        for (x, j) in all.iter_mut().zip(0usize..) {
             // In place of what does not exist is what changes neither extreme.
-            for j in 1..8 {
-                unit[j] = if (j as u32) < existing { unit[j] } else { unit[0] };
+            let is_there = aligned || (j as u32) < existing;
+            let of = if j < 8 { low[j % 8] } else { high[j % 8] };
+            *x = if is_there { of } else { low[0] };
+        }
+        let (scale, base, least) = if has_minima {
+            let (mut low, mut high) = (all[0], all[0]);
+            for &x in &all[1..] {
+                (low, high) = (low.min(x), high.max(x));
             }
-        }
-    }
-    for (unit, &(row, column, existing)) in held.iter().zip(&places) {
-        let (mut low, mut high) = (unit[0], unit[0]);
-        for &x in &unit[1..] {
-            (low, high) = (low.min(x), high.max(x));
-        }
-        if existing == 0 {
-            (low, high) = (f32::INFINITY, f32::NEG_INFINITY);
-        }
-        let (low, high) = (of_group(low, group, f32::min), of_group(high, group, f32::max));
-        // A group of NaN alone has neither.
-        let is_any = low <= high;
-        let (range, base, least) = if has_minima {
-            (
-                if is_any { (high - low) / 15.0 } else { 0.0 },
-                if is_any { minima.rounded(low) } else { 0.0 },
-                0.0,
-            )
+            if existing == 0 {
+                (low, high) = (f32::INFINITY, f32::NEG_INFINITY);
+            }
+            let (low, high) = (of_group(low, log_group, f32::min), of_group(high, log_group, f32::max));
+            // A group of NaN alone has neither.
+            let (low, range) = if low <= high { (minima.rounded(low), high - low) } else { (0.0, 0.0) };
+            (scales.rounded(range / 15.0), low, 0.0)
         } else {
-            (if is_any { high.max(-low) / 7.0 } else { 0.0 }, 0.0, -8.0)
-        };
-        let scale = scales.rounded(range);
-        let inverse = if scale < LEAST { 0.0 } else { 1.0 / scale };
-        let mut word = 0u32;
-        for (&x, j) in unit.iter().zip(0..) {
             // The maximum of NaN and a number is the number.
+            let mut magnitude = 0.0f32;
+            for x in &all {
+                magnitude = magnitude.max(x.abs());
+            }
+            (scales.rounded(of_group(magnitude, log_group, f32::max) / 7.0), 0.0, -8.0)
+        };
+        let inverse = if scale < LEAST { 0.0 } else { 1.0 / scale };
+        let mut words = [0u32; 2];
+        for (&x, j) in all.iter().zip(0..) {
             let code = if x.is_nan() { 0.0 } else { ((x - base) * inverse).max(least).min(least + 15.0) };
-            // 1.5 * 2^23: from there on consecutive f32 are 1 apart, and a sum is rounded to even.
-            let bits = (code + (12_582_912.0 - least)).to_bits();
-            word |= (bits & 15) << (4 * j);
+            // A sum is rounded to even.
+            let bits = (code + (f32::from_bits(ONE) - least)).to_bits();
+            words[j / 8] = words[j / 8].wrapping_add(bits << (4 * (j % 8)));
         }
-        word &= ((1u64 << (4 * existing)) - 1) as u32;
+        // Less the bits of ONE in each of the summands.
+        let of_one = ONE.wrapping_mul(0x1111_1111);
+        let mut word =
+            u64::from(words[1].wrapping_sub(of_one)) << 32 | u64::from(words[0].wrapping_sub(of_one));
+        if !aligned && existing < 16 {
+            word &= (1u64 << (4 * existing)) - 1;
+        }
         let to = q.offset(of_q.at(matrix, row, column / 2));
-        write::<u8, u32>(to, of_q.element, existing / 2, aligned, word);
-        if existing > 0 && column.is_multiple_of(group) {
-            scales.write(of_scales.at(matrix, row, column / group), scale);
+        write::<u8, u64>(to, of_q.element, existing / 2, aligned, word);
+        if existing > 0 && column & ((1 << log_group) - 1) == 0 {
+            scales.write(of_scales.at(matrix, row, column >> log_group), scale);
             if has_minima {
-                minima.write(of_minima.at(matrix, row, column / group), base);
+                minima.write(of_minima.at(matrix, row, column >> log_group), base);
             }
         }
     }
@@ -229,29 +273,36 @@ pub unsafe fn dequantize_int4<T: Element>(
 ) where
     f32: Convert<T>,
 {
-    let (matrix, Groups { group, wide, aligned, .. }) = (block_idx().y, shape);
-    let vector = const { (16 / T::BYTES) as u32 };
-    let (places, has_minima) = (shape.places(), minima.address() != 0);
+    let (matrix, Groups { log_group, wide, aligned, .. }) = (block_idx().y, shape);
+    let (places, has_minima) = (shape.places::<1>(), minima.address() != 0);
     let [scales, minima] = [scales, minima].map(|pointer| Numbers { pointer, wide });
-    let mut held = [(0u32, 0.0f32, 0.0f32); HELD];
-    for (unit, &(row, column, existing)) in held.iter_mut().zip(&places) {
-        let from = q.offset(of_q.at(matrix, row, column / 2));
-        unit.0 = read::<u8, u32>(from, of_q.element, existing / 2, aligned);
-        unit.1 = scales.read(of_scales.at(matrix, row, column / group), existing > 0);
-        let minimum = minima.read(of_minima.at(matrix, row, column / group), has_minima && existing > 0);
-        unit.2 = if has_minima { minimum } else { -8.0 * unit.1 };
+    let (mut from, mut of_group) = ([(q, 0u32); HELD], [[(0i64, false); HELD]; 2]);
+    for (&(row, column, existing), k) in places.iter().zip(0..) {
+        from[k] = (q.offset(of_q.at(matrix, row, column / 2)), existing / 2);
+        let (is_there, group) = (existing > 0, column >> log_group);
+        of_group[0][k] = (of_scales.at(matrix, row, group), is_there);
+        of_group[1][k] = (of_minima.at(matrix, row, group), is_there && has_minima);
     }
-    for (&(word, scale, minimum), &(row, column, existing)) in held.iter().zip(&places) {
-        for part in 0..8 / vector {
-            let mut words = [0u32; 4];
-            let elements = words.as_mut_ptr().cast::<T>();
-            for j in 0..vector {
-                let code = (word >> (4 * (part * vector + j)) & 15) as f32;
-                elements.add(j as usize).write((code * scale + minimum).convert());
-            }
-            let to = y.offset(of_y.at(matrix, row, column + part * vector));
-            let existing = existing.saturating_sub(part * vector).min(vector);
-            write::<T, [u32; 4]>(to, of_y.element, existing, aligned, words);
+    let words: [u32; HELD] = read_all(&from, of_q.element, aligned);
+    let (scale_bits, minimum_bits) = (scales.read_all(&of_group[0]), minima.read_all(&of_group[1]));
+    for (&(row, column, existing), k) in places.iter().zip(0..) {
+        let (word, scale) = (opaque(words[k]), scales.of_bits(opaque(scale_bits[k])));
+        let minimum = minima.of_bits(opaque(minimum_bits[k]));
+        let minimum = if has_minima { minimum } else { -8.0 * scale };
+        let mut all = [0.0f32; 8];
+        for (value, j) in all.iter_mut().zip(0..) {
+            let code = f32::from_bits(ONE | word >> (4 * j) & 15) - f32::from_bits(ONE);
+            *value = code * scale + minimum;
+        }
+        let mut part = 0;
+        while part < const { T::BYTES / 2 } {
+            let vector = const { (16 / T::BYTES) as u32 };
+            let first = part as u32 * vector;
+            let to = y.offset(of_y.at(matrix, row, column + first));
+            let existing = existing.saturating_sub(first).min(vector);
+            write::<T, [u32; 4]>(to, of_y.element, existing, aligned, elements(&all));
+            (all[0], all[1], all[2], all[3]) = (all[4], all[5], all[6], all[7]);
+            part += 1;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a call to launches.
 
-use super::kernel::{NormKernels, Strides};
+use super::kernel::{NormKernels, Output, Strides};
 use crate::code::Code;
 use crate::of_floats;
 use crate::rows::{Operand, RowArray, RowKernel, RowLaunch, RowsOf, expect, last_axis};
@@ -23,7 +23,9 @@ struct Norm<T>(PhantomData<T>);
 
 impl<T: NormKernels> RowKernel<7> for Norm<T> {
     const NAME: &'static str = "norm";
-    /// `eps`, whether the mean is taken off, and the type of 8 bits.
+    /// Rows of 32,768 are faster in a block: 3,659 beside 2,806 GB/s.
+    const EXCHANGE: f64 = 1.45;
+    /// `eps`, whether the mean is taken off, and the type of 8 bits or the [`Output`].
     type Scalars = (u32, bool, u32);
 
     fn name(instance: usize) -> &'static str {
@@ -64,6 +66,18 @@ impl<T: NormKernels> RowKernel<7> for Norm<T> {
     }
 }
 
+/// The names of result types: that of x, and others.
+pub const TYPES: &[&str] = &["same", "float32", "float16", "bfloat16"];
+
+/// The result type of an option for the type of x, and how the kernel names it.
+fn output(options: &Options, x: Dtype) -> (Dtype, Output) {
+    match (options.choice("dtype"), x) {
+        ("float32", _) | ("same", Dtype::F32) => (Dtype::F32, Output::F32),
+        ("float16", _) | ("same", Dtype::F16) => (Dtype::F16, Output::F16),
+        _ => (Dtype::Bf16, Output::Bf16),
+    }
+}
+
 /// Element types and shapes of `out`, if it has 8 bits `scales`, and `sum`. The inputs are x,
 /// weight, with a mean bias, and residual.
 pub fn results(kind: Kind, inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
@@ -73,7 +87,8 @@ pub fn results(kind: Kind, inputs: &[Option<ArrayType>], options: &Options) -> R
         expect(kind.name, of, input, if *of == "residual" { x } else { &columns })?;
     }
     if !kind.quantized {
-        return Ok(vec![x.clone(), x.clone()]);
+        let out = ArrayType { dtype: output(options, x.dtype).0, shape: x.shape.clone() };
+        return Ok(vec![out, x.clone()]);
     }
     let dtype = options.dtype("dtype");
     if !Dtype::BYTES.contains(&dtype) {
@@ -102,7 +117,11 @@ fn rows(call: &Call<'_>, kind: Kind) -> Result<RowsOf<7>> {
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>, kind: Kind) -> Result<()> {
     let rows = rows(call, kind)?;
-    let code = if kind.quantized { Code::of(call.options.dtype("dtype")) as u32 } else { 0 };
+    let code = if kind.quantized {
+        Code::of(call.options.dtype("dtype")) as u32
+    } else {
+        output(call.options, rows.dtype).1 as u32
+    };
     let scalars = ((call.options.float("eps") as f32).to_bits(), kind.center, code);
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     of_floats!(kind.name, rows.dtype, T => unsafe { rows.run::<Norm<T>>(kind.name, stream, |_| scalars) })

@@ -2,14 +2,17 @@
 
 use moye::operation::{Case, Dtype, Value};
 
-/// With and without weight and residual, rows shorter and longer than each shape of kernels.
+/// With and without weight and residual, rows shorter and longer than each shape of kernels, and
+/// each type of the result.
 pub const RMS_NORM: &[Case] = &[
     Case::new(&[Some(&[1, 1]), None, None]),
     Case::new(&[Some(&[3, 5]), Some(&[5]), None]).options(&[("eps", Value::Float(1e-5))]),
-    Case::new(&[Some(&[17, 256]), None, Some(&[17, 256])]),
+    Case::new(&[Some(&[17, 256]), None, Some(&[17, 256])])
+        .options(&[("dtype", Value::Choice("float32", &[]))]),
     Case::new(&[Some(&[2, 3, 576]), Some(&[576]), Some(&[2, 3, 576])]),
-    Case::new(&[Some(&[5, 1000]), Some(&[1000]), None]),
-    Case::new(&[Some(&[2, 1025]), Some(&[1025]), Some(&[2, 1025])]),
+    Case::new(&[Some(&[5, 1000]), Some(&[1000]), None]).options(&[("dtype", Value::Choice("bfloat16", &[]))]),
+    Case::new(&[Some(&[2, 1025]), Some(&[1025]), Some(&[2, 1025])])
+        .options(&[("dtype", Value::Choice("float16", &[]))]),
     Case::new(&[Some(&[0, 7]), Some(&[7]), None]),
     Case::new(&[Some(&[2, 8200]), Some(&[8200]), Some(&[2, 8200])]),
     Case::new(&[Some(&[1, 40_000]), Some(&[40_000]), None]),

@@ -3,7 +3,23 @@
 
 use crate::code::{encode, scale_of};
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
+
+const F32: u32 = Output::F32 as u32;
+const F16: u32 = Output::F16 as u32;
+
+/// The type of results without scales.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Output {
+    /// f32.
+    F32,
+    /// f16.
+    F16,
+    /// bf16.
+    Bf16,
+}
 
 /// The strides of the arrays.
 #[derive(Clone, Copy, KernelParam)]
@@ -25,12 +41,39 @@ pub struct Strides {
     pub scales: RowStride,
 }
 
+/// Stores a thread's rows of elements `T` as elements `U`.
+///
+/// # Safety
+/// `y` holds the rows, which are aligned as those of `T`.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
+    team: &RowTeam<C>,
+    tXrX: &Fragment<f32, L>, // (CPY, CPY_M, CPY_N)
+    y: GlobalMut<U>,
+    shape: (u32, u32),
+    ld: RowStride,
+) where
+    f32: Convert<U> + CopyAs<U>,
+{
+    let store = RowCopyWith::<U, T, C>::get_slice(thread_idx().x);
+    let tYgY = store.partition_d(team.rows(y, shape, ld)); // (CPY, CPY_M, CPY_N)
+    // SAFETY: `y` holds the rows.
+    unsafe {
+        if const { C::ALIGN == 1 || T::BYTES == U::BYTES } {
+            team.store(tXrX, &tYgY);
+        } else {
+            copy(tXrX, tYgY);
+        }
+    }
+}
+
 /// `h = x + residual`; `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias` along rows
 /// with `center`, else `y = h / sqrt(mean(h^2) + eps) * weight + bias`; a block for each `C::ROWS`
 /// rows, or a cluster for each row. Without `residual`, `weight` or `bias` their address is 0. `h`
 /// is written to `sum` unless its address is 0. With `scales` (address not 0), `y` holds elements
 /// of 8 bits of type `code`, divided by the scale of their row, which makes its greatest magnitude
-/// the greatest value of the type.
+/// the greatest value of the type; without, elements of the type that the [`Output`] `code` names.
 ///
 /// # Safety
 /// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `weight` and `bias` `n` elements,
@@ -39,6 +82,8 @@ pub struct Strides {
 /// same as, or disjoint from, each of the others.
 #[kernel(
     threads = C::BLOCK,
+    // 64 registers a thread; rows that start anywhere may have more.
+    min_blocks = if C::ALIGN > 1 { 1024 / C::BLOCK } else { 1 },
     shared = (scratch: SharedArray<f32, RowScratch>),
     instances = norm<
         f32 | f16 | bf16,
@@ -67,6 +112,7 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let gX = team.rows(x, (m, n), ld.x); // (BLK_M, BLK_N)
@@ -118,8 +164,12 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
         team.apply_loaded(&mut tXrX, &load.partition_s(gB), f32::add);
     }
     if scales.address() == 0 {
-        let gY = team.rows(y, (m, n), ld.y); // (BLK_M, BLK_N)
-        return team.store(&tXrX, &load.partition_d(gY));
+        // A branch a type: an instance each would be three times as many kernels.
+        return match code {
+            F32 => store::<T, f32, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
+            F16 => store::<T, f16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
+            _ => store::<T, bf16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
+        };
     }
     // Out of bounds it is 0, or NaN, which is no maximum.
     let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)

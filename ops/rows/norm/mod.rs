@@ -3,7 +3,8 @@
 //! RMSNorm is `y = h / sqrt(mean(h^2) + eps) * weight`, LayerNorm
 //! `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias`. Elements are f32, f16 or bf16,
 //! computed in f32; the variance is that of the deviations from the mean, which are exact to the
-//! last bits however large the mean is. The sum `h` is kept in `sum`, if a call has it.
+//! last bits however large the mean is. The sum `h` is kept in `sum`, if a call has it. The result
+//! has the type of `x`, or another one of these.
 //!
 //! The quantised forms write int8, e4m3 or e5m2 and a scale a row, with the rules of `quantize`,
 //! from the f32 values of the row.
@@ -35,7 +36,7 @@ mod host {
     const BIAS: OperandOf = OperandOf::new(Role::Optional, "bias", "added to each column, of the type of x");
     const RESIDUAL: OperandOf =
         OperandOf::new(Role::Optional, "residual", "added to x first, of its shape and type");
-    const OUT: OperandOf = OperandOf::new(Role::Result, "out", "the result, of the shape and type of x");
+    const OUT: OperandOf = OperandOf::new(Role::Result, "out", "the result, of the shape of x");
     const SUM: OperandOf =
         OperandOf::new(Role::OptionalResult, "sum", "x + residual, of the shape and type of x");
 
@@ -51,6 +52,12 @@ mod host {
         name: "dtype",
         about: "the type of q: int8, float8_e4m3fn or float8_e5m2",
         default: Value::Dtype(Dtype::E4m3),
+    };
+
+    const TYPE: OptionOf = OptionOf {
+        name: "dtype",
+        about: "the type of the result: that of x, float32, float16 or bfloat16",
+        default: Value::Choice("same", call::TYPES),
     };
 
     /// The functions of a declaration of a kind.
@@ -78,7 +85,7 @@ mod host {
         name: RMS.name,
         summary: "x, with the residual added, divided by the root of the mean of its squares along the last axis",
         operands: &[X, WEIGHT, RESIDUAL, OUT, SUM],
-        options: &[EPS],
+        options: &[EPS, TYPE],
         results: |inputs, options| call::results(RMS, inputs, options),
         // SAFETY: the same contract.
         run: |stream, call| unsafe { call::run(stream, call, RMS) },
@@ -102,7 +109,7 @@ mod host {
     pub static LAYER_NORM: Declaration = declared!(LAYER, RMS_NORM, {
         summary: "x, with the residual added, less its mean along the last axis, divided by its standard deviation",
         operands: &[X, WEIGHT, BIAS, RESIDUAL, OUT, SUM],
-        options: &[EPS_OF_LAYER],
+        options: &[EPS_OF_LAYER, TYPE],
         cases: cases::LAYER_NORM,
         bench: cases::BENCH_LAYER_NORM,
     });
@@ -178,13 +185,13 @@ mod host {
             Self { eps, ..self }
         }
 
-        /// Computes it on the default stream of a device.
+        /// Computes it on the default stream of a device, to f32, f16 or bf16.
         ///
         /// # Errors
         /// [`moye::Error::ShapeMismatch`] if a matrix has another shape,
         /// [`moye::Error::Unsupported`] if rows are longer than the kernels take, and the errors of
         /// [`Device::launch`].
-        pub fn run(&self, device: &Device, y: &mut MatrixMut<'_, T>) -> Result<()> {
+        pub fn run<U: NormKernels>(&self, device: &Device, y: &mut MatrixMut<'_, U>) -> Result<()> {
             // SAFETY: the default stream runs its work in order.
             unsafe { self.run_on(&device.default_stream(), y, None) }
         }
@@ -197,15 +204,17 @@ mod host {
         /// # Safety
         /// Until the work is complete, no other stream writes the elements of what is read, or
         /// reads or writes those of `y` and `sum`.
-        pub unsafe fn run_on(
+        pub unsafe fn run_on<U: NormKernels>(
             &self,
             stream: &Stream,
-            y: &mut MatrixMut<'_, T>,
+            y: &mut MatrixMut<'_, U>,
             sum: Option<&mut MatrixMut<'_, T>>,
         ) -> Result<()> {
             let declaration = if self.center { &LAYER_NORM } else { &RMS_NORM };
+            let dtype = Array::of_mut(declaration.name, y)?.dtype;
+            let call = self.call(declaration, stream)?.choose("dtype", dtype.name())?;
             // SAFETY: the arrays are on the stream's device until the work is complete.
-            unsafe { self.call(declaration, stream)?.write(y)?.write(sum)?.run() }
+            unsafe { call.write(y)?.write(sum)?.run() }
         }
 
         /// Computes it on the default stream of a device in 8 bits, i8, e4m3 or e5m2, with a column

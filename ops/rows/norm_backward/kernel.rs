@@ -3,6 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// The mean of a row in two parts, rounded and the rest, and one over its deviation; 0.
@@ -47,6 +48,7 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let (gX, gG) = (team.rows(x, (m, n), ldx), team.rows(dy, (m, n), ldg)); // (BLK_M, BLK_N)

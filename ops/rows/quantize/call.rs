@@ -1,8 +1,11 @@
 //! From a call to launches.
 
-use super::kernel::{HELD, QuantizeKernels, QuantizeRowsKernels, SIDE, Step, THREADS, quantize_transpose};
+use super::kernel::{
+    QuantizeKernels, QuantizeRowsKernels, QuantizeWholeKernels, SIDE, Step, THREADS, WHOLE,
+    quantize_transpose,
+};
 use crate::code::Code;
-use crate::groups::{One, OneKernel};
+use crate::groups::{One, OneKernel, is_of_words};
 use crate::of_floats;
 use crate::place::Place;
 use crate::plan::{self, Shape};
@@ -15,7 +18,7 @@ use std::marker::PhantomData;
 
 pub const NAME: &str = "quantize";
 
-/// The most tiles of matrices whose elements share one scale.
+/// The most tiles of a matrix of which all have one scale.
 const MAGNITUDES: u32 = 1024;
 
 /// Rows of elements `T`.
@@ -42,30 +45,32 @@ impl<T: QuantizeRowsKernels> RowKernel<3> for QuantizeRows<T> {
 /// Tiles of elements `T`; the call has the address of the magnitudes of tiles that share a scale.
 struct Quantize<T>(PhantomData<T>);
 
-impl<T: QuantizeKernels> OneKernel for Quantize<T> {
+impl<T: QuantizeKernels + QuantizeWholeKernels> OneKernel for Quantize<T> {
     type Problem = Problem;
     type Call = (Arguments, u64);
     const NAME: &'static str = NAME;
 
     fn kernel() -> &'static str {
-        T::KERNELS[0].name()
+        <T as QuantizeKernels>::KERNELS[0].name()
     }
 
     unsafe fn launch(problem: &Problem, call: &(Arguments, u64), on: &Launcher<'_>) -> Result<()> {
         let (Arguments { addresses: [x, q, scales], places: [of_x, of_q, of_scales] }, magnitudes) = *call;
-        let launch = |step: Step| {
-            let (x, q) = (Global::from_address(x), GlobalMut::from_address(q));
-            let [scales, magnitudes] = [scales, magnitudes].map(GlobalMut::from_address);
-            let arguments = (x, q, scales, magnitudes, problem.tiles, step as u32, of_x, of_q, of_scales);
-            let grid = Grid::new((problem.tiles.count().1, problem.matrices), THREADS);
-            // SAFETY: the caller's contract; the workspace holds the magnitudes.
-            unsafe { on.launch(&T::KERNELS[0], grid, arguments) }
-        };
-        if magnitudes == 0 {
-            return launch(Step::Tile);
+        let (x, q, scales) =
+            (Global::from_address(x), GlobalMut::from_address(q), GlobalMut::from_address(scales));
+        let (tiles, grid) = (problem.tiles, Grid::new((problem.tiles.count().1, problem.matrices), THREADS));
+        // SAFETY: the caller's contract; the workspace holds the magnitudes.
+        unsafe {
+            if magnitudes == 0 {
+                let arguments = (x, q, scales, tiles, of_x, of_q, of_scales);
+                return on.launch(&<T as QuantizeKernels>::KERNELS[0], grid, arguments);
+            }
+            [Step::Magnitudes, Step::Elements].into_iter().try_for_each(|step| {
+                let magnitudes = GlobalMut::from_address(magnitudes);
+                let arguments = (x, q, scales, magnitudes, tiles, step as u32, of_x, of_q);
+                on.launch(&<T as QuantizeWholeKernels>::KERNELS[0], grid, arguments)
+            })
         }
-        launch(Step::Magnitudes)?;
-        launch(Step::Elements)
     }
 }
 
@@ -171,7 +176,7 @@ unsafe fn quantize(stream: &Stream, [x, q, scales]: [&Array; 3], tile: TileOf) -
     if tile.0.is_none() {
         // Tiles that blocks hold, or larger ones if there were too many.
         let Problem { tiles, matrices } = &mut problem;
-        let held = THREADS * HELD as u32 * (16 / x.dtype.bytes()) as u32;
+        let held = THREADS * WHOLE as u32 * (16 / x.dtype.bytes()) as u32;
         let most = (MAGNITUDES / *matrices).max(1);
         tiles.tile_columns = tiles.columns.min(held.max(tiles.columns.div_ceil(most).next_multiple_of(16)));
         let of_rows = (most / tiles.columns.div_ceil(tiles.tile_columns)).max(1);
@@ -220,16 +225,11 @@ unsafe fn transpose(stream: &Stream, q: &Array, to: &Array) -> Result<()> {
         row: array.strides[row],
         element: array.strides[column],
     };
-    let is_of_words = |address: u64, place: Place, elements: u32| {
-        place.element == 1
-            && address.is_multiple_of(4)
-            && place.row % 4 == 0
-            && place.group % 4 == 0
-            && elements.is_multiple_of(4)
-    };
     let places = [place(&q, 0), place(&to, 1)];
-    let aligned =
-        [is_of_words(q.address, places[0], extents[1]), is_of_words(to.address, places[1], extents[0])];
+    let aligned = [
+        extents[1].is_multiple_of(4) && is_of_words(&q, 4),
+        extents[0].is_multiple_of(4) && is_of_words(&to, 4),
+    ];
     let call = ([q.address, to.address], places, aligned);
     // SAFETY: the arrays hold the matrices, on the stream's device.
     unsafe { operation::run::<One<Transposed>>(stream, &extents, &call) }

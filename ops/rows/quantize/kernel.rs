@@ -4,17 +4,21 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::code::{encode, scale_of};
-use crate::place::{Place, read, values, write};
+use crate::place::{Place, read, read_all, values, write};
 use crate::tiles::Tiles;
 use moye_device::algorithm::*;
-use moye_device::arch::prmt;
+use moye_device::arch::{opaque, overlap_launches, prmt};
 use moye_device::prelude::*;
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
-/// Vectors that a thread of a tile holds.
-pub const HELD: usize = 4;
-/// Bytes of a side of a tile that is transposed.
+/// Vectors that a thread of a tile holds: all of 128 x 128 elements of 16 bits.
+const HELD: usize = 8;
+/// Vectors that a thread loads in turn after the ones that it holds.
+const REST: usize = 1;
+/// Vectors that a thread loads in turn where all elements have one scale.
+pub const WHOLE: usize = 4;
+/// Bytes of a side of a tile that is transposed, and elements of one with a scale.
 pub const SIDE: u32 = 128;
 
 static_layout! {
@@ -48,6 +52,7 @@ pub unsafe fn quantize_rows<T: Element + Convert<f32>, C: RowShape>(
     lds: RowStride,
     code: u32,
 ) {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let store = RowCopyWith::<u8, T, C>::get_slice(thread_idx().x);
@@ -62,20 +67,15 @@ pub unsafe fn quantize_rows<T: Element + Convert<f32>, C: RowShape>(
     team.store_bytes(&tXrX, &store.partition_d(gQ), |values| encode(code, values));
 }
 
-/// What a launch of [`quantize`] does, if all tiles have one scale.
+/// What a launch of [`quantize_whole`] does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Step {
-    /// Each tile has its scale.
-    Tile,
-    /// The magnitudes of the tiles alone.
+    /// The magnitudes of the tiles.
     Magnitudes,
     /// The elements, by the greatest of the magnitudes.
     Elements,
 }
-
-/// Vectors that a thread holds.
-type Held = [[u32; 4]; HELD];
 
 /// A tile, whose threads have its vectors in turn.
 #[derive(Clone, Copy)]
@@ -103,8 +103,15 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     /// Row and column of a vector, and the number of its elements that exist.
     #[inline(always)]
     fn place(self, i: u32) -> (u32, u32, u32) {
-        let (in_row, is_row) = (self.in_row(), self.rows == 1);
-        let (row, at) = if is_row { (0, i) } else { (i / in_row, i % in_row) };
+        let in_row = self.in_row();
+        let (row, at) = if self.columns == SIDE {
+            let in_row = const { SIDE * T::BYTES as u32 / 16 };
+            (i / in_row, i % in_row)
+        } else if self.rows == 1 {
+            (0, i)
+        } else {
+            (i / in_row, i % in_row)
+        };
         let column = at * Self::VECTOR;
         let existing = if i < self.rows * in_row { (self.columns - column).min(Self::VECTOR) } else { 0 };
         (self.first.0 + row, self.first.1 + column, existing)
@@ -116,15 +123,14 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     /// The tile is readable.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load(self, from: u32) -> Held {
-        let mut words = [[0u32; 4]; HELD];
-        for (word, i) in words.iter_mut().zip(0..) {
+    unsafe fn load<const N: usize>(self, from: u32) -> [[u32; 4]; N] {
+        let mut all = [(self.x, 0u32); N];
+        for (to, i) in all.iter_mut().zip(0..) {
             let (row, column, existing) = self.place(from + i * THREADS);
-            let x = self.x.offset(self.of_x.at(block_idx().y, row, column));
-            // SAFETY: the caller's contract; aligned tiles have whole vectors.
-            *word = unsafe { read(x, self.of_x.element, existing, self.tiles.aligned) };
+            *to = (self.x.offset(self.of_x.at(block_idx().y, row, column)), existing);
         }
-        words
+        // SAFETY: the caller's contract; aligned tiles have whole vectors.
+        unsafe { read_all(&all, self.of_x.element, self.tiles.aligned) }
     }
 
     /// Converts and writes the vectors of a thread from one on.
@@ -133,11 +139,13 @@ impl<T: Element + Convert<f32>> TileOf<T> {
     /// The tile is writable, and no other thread has these vectors.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store(self, words: &Held, from: u32, inverse: f32) {
-        let Self { of_q, tiles, .. } = self;
+    unsafe fn store<const N: usize>(self, words: &[[u32; 4]; N], from: u32, inverse: f32) {
+        // The places once more: with those of the load, few registers would be left.
+        let (Self { of_q, tiles, .. }, from) = (self, opaque(from));
         for (word, i) in words.iter().zip(0..) {
             let (row, column, existing) = self.place(from + i * THREADS);
-            let x = values::<T>(word);
+            // The words wait in registers, not the values, which are twice as many.
+            let x = values::<T>(&word.map(opaque));
             let scaled =
                 |i: usize| [x[i] * inverse, x[i + 1] * inverse, x[i + 2] * inverse, x[i + 3] * inverse];
             let q = self.q.offset(of_q.at(block_idx().y, row, column));
@@ -158,7 +166,7 @@ impl<T: Element + Convert<f32>> TileOf<T> {
 /// The greatest magnitude of vectors.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn greatest<T: Element + Convert<f32>>(words: &Held) -> f32 {
+fn greatest<T: Element + Convert<f32>, const N: usize>(words: &[[u32; 4]; N]) -> f32 {
     let mut max = 0.0f32;
     for word in words {
         // By reference: an iterator over the array itself stays a loop.
@@ -169,14 +177,34 @@ fn greatest<T: Element + Convert<f32>>(words: &Held) -> f32 {
     max
 }
 
+impl<T: Element + Convert<f32>> TileOf<T> {
+    /// Tile `i` of the block's matrix, and its row and column among the tiles.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn new(
+        i: u32,
+        x: Global<T>,
+        q: GlobalMut<u8>,
+        [of_x, of_q]: [Place; 2],
+        tiles: Tiles,
+    ) -> (Self, u32, u32) {
+        let (across, _) = tiles.count();
+        let (row, column) = (i / across, i % across);
+        let first = (row * tiles.tile_rows, column * tiles.tile_columns);
+        let columns = tiles.tile_columns.min(tiles.columns - first.1);
+        let rows = tiles.tile_rows.min(tiles.rows - first.0);
+        (Self { x, q, of_x, of_q, tiles, first, rows, columns }, row, column)
+    }
+}
+
 /// [`quantize_rows`] of tiles of any shape, with a block for each. Grid: `(tiles, matrices)`.
 ///
 /// # Safety
-/// `x` and `q` hold the matrices, `scales` an element for each tile, or one for
-/// [`Step::Elements`]; `magnitudes` holds one for each tile and matrix, which a launch with
-/// [`Step::Magnitudes`] has written before. What is written is disjoint from `x`.
+/// `x` and `q` hold the matrices, and `scales` an element for each tile. What is written is
+/// disjoint from `x`.
 #[kernel(
     threads = THREADS,
+    min_blocks = 4,
     shared = (scratch: SharedArray<f32, Warps>),
     instances = quantize<f32 | f16 | bf16>,
     table = QuantizeKernels
@@ -185,55 +213,85 @@ pub unsafe fn quantize<T: Element + Convert<f32>>(
     x: Global<T>,
     q: GlobalMut<u8>,
     scales: GlobalMut<f32>,
+    tiles: Tiles,
+    of_x: Place,
+    of_q: Place,
+    of_scales: Place,
+) {
+    let (thread, matrix) = (thread_idx().x, block_idx().y);
+    let (of, tile_row, tile_column) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
+    let (vectors, rest) = (of.rows * of.in_row(), thread + HELD as u32 * THREADS);
+
+    let held = of.load::<HELD>(thread);
+    let (mut amax, mut next) = (greatest::<T, _>(&held), rest);
+    while next < vectors {
+        amax = amax.max(greatest::<T, _>(&of.load::<REST>(next)));
+        next += REST as u32 * THREADS;
+    }
+    let (scale, inverse) = scale_of(tiles.code, block_reduce(amax, scratch, f32::max));
+    if thread == 0 {
+        scales.write(of_scales.at(matrix, tile_row, tile_column), scale);
+    }
+    of.store(&held, thread, inverse);
+    next = rest;
+    while next < vectors {
+        of.store(&of.load::<REST>(next), next, inverse);
+        next += REST as u32 * THREADS;
+    }
+}
+
+/// [`quantize`] with one scale, in two launches: the magnitude of each tile, and the elements by
+/// the greatest of them.
+///
+/// # Safety
+/// As [`quantize`], with one element of `scales`; `magnitudes` holds one for each tile and matrix,
+/// which a launch with [`Step::Magnitudes`] has written before.
+#[kernel(
+    threads = THREADS,
+    min_blocks = 3,
+    shared = (scratch: SharedArray<f32, Warps>),
+    instances = quantize_whole<f32 | f16 | bf16>,
+    table = QuantizeWholeKernels
+)]
+pub unsafe fn quantize_whole<T: Element + Convert<f32>>(
+    x: Global<T>,
+    q: GlobalMut<u8>,
+    scales: GlobalMut<f32>,
     magnitudes: GlobalMut<f32>,
     tiles: Tiles,
     step: u32,
     of_x: Place,
     of_q: Place,
-    of_scales: Place,
 ) {
-    let (tile, thread, matrix) = (block_idx().x, thread_idx().x, block_idx().y);
-    let (across, count) = tiles.count();
-    let (tile_row, tile_column) = (tile / across, tile % across);
-    let first = (tile_row * tiles.tile_rows, tile_column * tiles.tile_columns);
-    let columns = tiles.tile_columns.min(tiles.columns - first.1);
-    let rows = tiles.tile_rows.min(tiles.rows - first.0);
-    let of = TileOf { x, q, of_x, of_q, tiles, first, rows, columns };
-    let (chunk, vectors) = (HELD as u32 * THREADS, rows * of.in_row());
-
-    let held = of.load(thread);
-    let mut amax = 0.0f32;
-    if step == Step::Elements as u32 {
-        let all = count * grid_dim().y;
-        let mut i = thread;
-        while i < all {
-            amax = amax.max(magnitudes.read(i));
-            i += THREADS;
-        }
-    } else {
-        amax = greatest::<T>(&held);
-        let mut next = thread + chunk;
+    let (thread, matrix, (_, count)) = (thread_idx().x, block_idx().y, tiles.count());
+    let chunk = WHOLE as u32 * THREADS;
+    if step == Step::Magnitudes as u32 {
+        let (of, ..) = TileOf::new(block_idx().x, x, q, [of_x, of_q], tiles);
+        let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
         while next < vectors {
-            amax = amax.max(greatest::<T>(&of.load(next)));
+            amax = amax.max(greatest::<T, _>(&of.load::<WHOLE>(next)));
             next += chunk;
         }
-    }
-    amax = block_reduce(amax, scratch, f32::max);
-    if step == Step::Magnitudes as u32 {
+        amax = block_reduce(amax, scratch, f32::max);
         if thread == 0 {
-            magnitudes.write(matrix * count + tile, amax);
+            magnitudes.write(matrix * count + block_idx().x, amax);
         }
         return;
     }
-
-    let (scale, inverse) = scale_of(tiles.code, amax);
-    if thread == 0 && (step == Step::Tile as u32 || tile == 0 && matrix == 0) {
-        scales.write(of_scales.at(matrix, tile_row, tile_column), scale);
+    // In reverse order: the elements that the launch before has read last are in L2.
+    let (of, ..) = TileOf::new(count - 1 - block_idx().x, x, q, [of_x, of_q], tiles);
+    let (vectors, mut next, mut amax) = (of.rows * of.in_row(), thread, 0.0f32);
+    let mut i = thread;
+    while i < count * grid_dim().y {
+        amax = amax.max(magnitudes.read(i));
+        i += THREADS;
     }
-    of.store(&held, thread, inverse);
-    let mut next = thread + chunk;
+    let (scale, inverse) = scale_of(tiles.code, block_reduce(amax, scratch, f32::max));
+    if thread == 0 && block_idx().x == 0 && matrix == 0 {
+        scales.write(0, scale);
+    }
     while next < vectors {
-        of.store(&of.load(next), next, inverse);
+        of.store(&of.load::<WHOLE>(next), next, inverse);
         next += chunk;
     }
 }

@@ -1,6 +1,7 @@
 //! From a call to launches.
 
 use super::kernel::*;
+use crate::groups::is_of_words;
 use crate::of_floats;
 use moye::operation::{Array, ArrayType, Call, Dtype, Elementwise, Launcher, Options, run_launches};
 use moye::{Device, Error, Grid, Ptx, Result, Stream};
@@ -40,7 +41,7 @@ impl<T: RopeKernels> Elementwise<4> for Rope<T> {
         let blocks = (call.modes.count().div_ceil(MAP_THREADS), form.heads.div_ceil(form.heads_of_block));
         let arguments = (x, positions, cos, sin, out, call.modes, angles, form);
         // SAFETY: the caller's contract; the grid has all vectors and heads.
-        unsafe { on.launch(&T::KERNELS[0], Grid::new(blocks, MAP_THREADS), arguments) }
+        unsafe { on.launch(&T::KERNELS[0], Grid::new(blocks, MAP_THREADS).dependent(), arguments) }
     }
 }
 
@@ -117,16 +118,6 @@ pub fn results(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
     Ok(vec![x.clone()])
 }
 
-/// Whether vectors of 16 bytes of an array are aligned whose innermost mode starts at multiples of
-/// them.
-fn aligned(array: &Array) -> bool {
-    let last = array.shape.len() - 1;
-    let whole = |stride: i64| (stride * array.dtype.bytes() as i64) % 16 == 0;
-    array.strides[last] == 1
-        && array.address.is_multiple_of(16)
-        && (0..last).all(|mode| array.shape[mode] <= 1 || whole(array.strides[mode]))
-}
-
 /// Heads of a block: few enough for all SMs, and else all, which share the angles.
 fn heads_of_block(device: &Device, vectors: usize, heads: usize) -> u32 {
     let threads = device.rates().multiprocessors as usize * 1024;
@@ -158,7 +149,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     if pairs == 0 || heads == 0 {
         return Ok(());
     }
-    let fits = pairs.is_multiple_of(16 / bytes) && aligned(x) && aligned(out);
+    let fits = pairs.is_multiple_of(16 / bytes) && is_of_words(x, 16) && is_of_words(out, 16);
     let vector = if fits { 16 / bytes } else { 1 };
     let adjacent = options.bool("interleaved");
     // Modes are those before the tokens, the tokens, and the vectors of a head.

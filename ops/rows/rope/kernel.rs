@@ -3,6 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use moye_device::algorithm::{MAP_THREADS, MapModes, load_vector_if, store_vector_if};
+use moye_device::arch::overlap_launches;
 use moye_device::kernel::{KernelParam, ParamType};
 use moye_device::prelude::*;
 
@@ -117,6 +118,7 @@ pub unsafe fn rope<T: Element + Convert<f32>>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let place = modes.place(block_idx().x * MAP_THREADS + thread_idx().x);
     let (exists, [from, position, token, pair]) = (place.elements > 0, place.inputs);
     let position = if positions.address() == 0 {

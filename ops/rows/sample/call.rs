@@ -52,7 +52,7 @@ impl<T: SampleKernels> OneKernel for Sample<T> {
         let indices = GlobalMut::from_address(call.indices);
         let arguments = (x, seeds, indices, wide, n, of_x, of_seeds, of_indices, numbers, call.rule);
         // SAFETY: the caller's contract; rows have an element.
-        unsafe { on.launch(&T::KERNELS[0], Grid::new((rows, groups), THREADS), arguments) }
+        unsafe { on.launch(&T::KERNELS[0], Grid::new((rows, groups), THREADS).dependent(), arguments) }
     }
 }
 

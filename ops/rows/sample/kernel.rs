@@ -8,7 +8,7 @@
 
 use crate::place::Place;
 use moye_device::algorithm::*;
-use moye_device::arch::{AtomicAdd, shuffle};
+use moye_device::arch::{AtomicAdd, overlap_launches, shuffle};
 use moye_device::memory::Shared;
 use moye_device::prelude::*;
 
@@ -257,6 +257,7 @@ pub unsafe fn sample<T: Element + Convert<f32>>(
     numbers: Place,
     rule: Rule,
 ) {
+    overlap_launches();
     let (block, thread) = (block_idx(), thread_idx().x);
     let (mut seed, mut row) = (rule.seed, numbers.row(block.y, block.x) as u32);
     if seeds.address() != 0 {

@@ -3,6 +3,7 @@
 
 use core::f32::consts::{LN_2, LOG2_E};
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// `y = softmax(scale x + bias)`, or its logarithm, along rows; a block for each `C::ROWS` rows, or
@@ -46,6 +47,7 @@ pub unsafe fn softmax<T: Element + Convert<f32>, C: RowShape>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let (gX, gY) = (team.rows(x, (m, n), ldx), team.rows(y, (m, n), ldy)); // (BLK_M, BLK_N)

@@ -3,6 +3,7 @@
 
 use core::f32::consts::LOG2_E;
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// `dx = scale y (dy - sum(y dy))` along rows, or with `log`, where `y` is the logarithm,
@@ -37,6 +38,7 @@ pub unsafe fn softmax_backward<T: Element + Convert<f32>, C: RowShape>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
     let (gY, gG) = (team.rows(y, (m, n), ldy), team.rows(dy, (m, n), ldg)); // (BLK_M, BLK_N)

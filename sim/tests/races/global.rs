@@ -31,6 +31,23 @@ fn one_thread_for_all_global(right: bool, data: u64) {
     load_global::<u32>(word(data, 0)); // one_thread_for_all_global
 }
 
+/// Lanes, warps and blocks race: no barrier orders all of them.
+fn all_threads_write_one_word(right: bool, data: u64) {
+    let i = number();
+    store_global(word(data, if right { i } else { 0 }), i); // all_threads_write_one_word
+}
+
+/// Each block races in its own words, and the last one also with the first.
+fn last_block_reads_the_first(right: bool, data: u64) {
+    let (t, block) = (thread_idx().x, block_idx().x);
+    store_global(word(data, number()), t); // last_block_reads_the_first
+    if right {
+        sync_threads();
+    }
+    let block = if !right && block == grid_dim().x - 1 && t == 9 { 0 } else { block };
+    load_global::<u32>(word(data, 64 * block + 63 - t)); // last_block_reads_the_first
+}
+
 fn stencil_in_place(right: bool, data: u64) {
     // A thread reads what the first thread of the next block writes.
     let i = number();
@@ -484,6 +501,8 @@ const fn unfenced(name: &'static str, kernel: fn(bool, u64)) -> Case {
 pub const CASES: &[Case] = &[
     Case::race("neighbour_of_the_block", neighbour_of_the_block, Block, [Write, Read]),
     Case::race("one_thread_for_all_global", one_thread_for_all_global, Block, [Write, Read]),
+    Case::race("all_threads_write_one_word", all_threads_write_one_word, Grid, [Write, Write]).blocks(4),
+    Case::race("last_block_reads_the_first", last_block_reads_the_first, Grid, [Write, Read]).blocks(3),
     Case::race("stencil_in_place", stencil_in_place, Grid, [Read, Write]).blocks(4),
     Case::race("blocks_write_one_word", blocks_write_one_word, Grid, [Write, Write]).blocks(4),
     Case::race("sum_without_atomics", sum_without_atomics, Grid, [Write, Write]).blocks(2),

@@ -36,6 +36,30 @@ fn transposed_tile(right: bool, _: u64) {
     }
 }
 
+/// As above, and a lane of that warp has another fault before a second warp comes to the race.
+fn race_before_another_fault(right: bool, _: u64) {
+    let t = thread_idx().x;
+    store_shared(at(t), t); // race_before_another_fault
+    if right {
+        sync_threads();
+    }
+    load_shared::<u32>(at(if t < 2 { 1 - t } else { 63 - t })); // race_before_another_fault
+    if !right && t == 0 {
+        load_shared::<u32>(at(1 << 20));
+    }
+}
+
+/// The line races with one line of its warp, and with another of the block.
+fn second_line_of_the_block(right: bool, _: u64) {
+    let t = thread_idx().x;
+    store_shared(at(t), t); // second_line_of_the_block
+    if right {
+        sync_threads();
+    }
+    load_shared::<u32>(at(t ^ 1));
+    load_shared::<u32>(at(63 - t)); // second_line_of_the_block
+}
+
 fn one_thread_for_all(right: bool, _: u64) {
     if thread_idx().x == 5 {
         store_shared(at(0), 9_u32); // one_thread_for_all
@@ -311,6 +335,8 @@ fn transpose_in_place(right: bool, _: u64) {
 pub const CASES: &[Case] = &[
     Case::race("reversal", reversal, Block, [Write, Read]),
     Case::race("transposed_tile", transposed_tile, Block, [Write, Read]).threads(256),
+    Case::race("race_before_another_fault", race_before_another_fault, Block, [Write, Read]),
+    Case::race("second_line_of_the_block", second_line_of_the_block, Block, [Write, Read]),
     Case::race("one_thread_for_all", one_thread_for_all, Block, [Write, Read]),
     Case::race("all_write_one_word", all_write_one_word, Block, [Write, Write]).threads(96),
     Case::race("tile_refilled", tile_refilled, Block, [Read, Write]),

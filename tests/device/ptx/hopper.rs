@@ -29,6 +29,11 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
     ];
     for (t, sum) in [("e4m3", "f32"), ("e5m2", "f32"), ("s8", "s32")] {
         let instruction = format!("wgmma.mma_async.sync.aligned.m64n128k32.{sum}.{t}.{t}");
+        if t != "s8" {
+            for tile in ["256x128", "128x128"] {
+                family.push((format!("wgmma_{t}_tn_{tile}_promoted"), instruction.clone(), [1, 1]));
+            }
+        }
         family.push((format!("wgmma_{t}_tn_128x128"), instruction, [1, 1]));
     }
     for t in ["f16", "bf16"] {
@@ -49,7 +54,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         // stages that K ends in after one, two or three of them.
         let of_8_bits = ["_e4m3_", "_e5m2_", "_s8_"].iter().any(|t| name.contains(t));
         let in_turn = of_8_bits && name.ends_with("_128x128");
-        let two = name.ends_with("_256x128") || of_8_bits && in_turn;
+        let two = name.contains("_256x128") || of_8_bits && in_turn;
         let of_16_bits = name.starts_with("wgmma_f16") || name.starts_with("wgmma_bf16");
         let steps = if of_16_bits { 4 + 3 + 2 + 1 } else { 4 } * if two { 2 } else { 1 };
         assert_eq!(kernel.count(instruction), steps, "{name}: {:?}", kernel.instructions);
@@ -72,7 +77,7 @@ fn every_product_on_hopper_has_its_instruction_for_each_step_and_what_feeds_it()
         // gives the turn to the other.
         let words = match name {
             _ if in_turn => 0,
-            _ if name.ends_with("_128x128") => 16,
+            _ if name.contains("_128x128") => 16,
             _ if name.ends_with("_128x192") => 24,
             _ => 32,
         };

@@ -1,8 +1,12 @@
 //! The call: orders of modes, options, errors with their values.
 
+use crate::common::On;
 use crate::random::Random;
 use half::bf16;
-use moye::{Attention, Device, Error, Heads, HeadsMut};
+use moye::{Attention, Buffer, Device, Error, Heads, HeadsMut, Stream};
+use rstest::rstest;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// One row of attention in f64: the query, keys and values of its head that it sees.
 fn row(q: &[bf16], keys: &[&[bf16]], values: &[&[bf16]]) -> Vec<f64> {
@@ -176,4 +180,73 @@ fn scales_and_soft_caps_whose_product_with_a_maximum_overflows_are_refused() {
         let error = call.run(&device, &mut target).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
+}
+
+#[rstest]
+fn a_caller_gives_the_workspace_of_splits_in_calls_and_in_captures(#[values(On::Sim, On::Gpu)] on: On) {
+    let Some(device) = on.device() else { return };
+    let (heads, keys, d) = (2, 200, 64);
+    let host = [numbers(heads * d, 1), numbers(heads * keys * d, 2), numbers(heads * keys * d, 3)];
+    let [q, k, v] = host.each_ref().map(|values| device.upload(values).unwrap());
+    let mut o = device.alloc_uninit::<bf16>(heads * d).unwrap();
+    // NaN, in which a call is given the first multiple of 256.
+    let mut memory = device.alloc_uninit::<u8>(1 << 16).unwrap();
+    memory.fill_bytes(0xFF).unwrap();
+    let skipped = memory.address().next_multiple_of(256) - memory.address();
+    let address = memory.address() + skipped;
+    let last = Arc::new(AtomicUsize::new(0));
+    let allocate = || {
+        let last = last.clone();
+        move |bytes| {
+            last.store(bytes, Relaxed);
+            Ok(address)
+        }
+    };
+    let call = |stream: &Stream, o: &mut Buffer<bf16>| {
+        let of = |values, tokens| Heads::head_first(values, [1, heads, tokens, d]);
+        let call = Attention::new(of(&q, 1)?, of(&k, keys)?, of(&v, keys)?).splits(3);
+        let mut target = HeadsMut::head_first(o, [1, heads, 1, d])?;
+        let bytes = call.explain(&device, &target)?.workspace_bytes;
+        // SAFETY: no other stream uses the buffers.
+        unsafe { call.run_on(stream, &mut target)? };
+        assert!(bytes > 0 && last.load(Relaxed) == bytes, "{bytes} bytes");
+        Ok(())
+    };
+    let check = |o: &mut Buffer<bf16>, memory: &mut Buffer<u8>, how: &str| {
+        let got = o.download().unwrap();
+        for head in 0..heads {
+            let of_head = |i: usize| host[i][head * keys * d..][..keys * d].chunks(d).collect::<Vec<_>>();
+            let want = row(&host[0][head * d..][..d], &of_head(1), &of_head(2));
+            let norm = |of: &dyn Fn(usize) -> f64| (0..d).map(|i| of(i).powi(2)).sum::<f64>().sqrt();
+            let error = norm(&|i| got[head * d + i].to_f64() - want[i]) / norm(&|i| want[i]);
+            assert!(error < 1e-2, "{device:?}, {how}: {error}");
+        }
+        let (used, end) = (memory.download().unwrap(), skipped as usize + last.load(Relaxed));
+        assert!(used[..end].iter().any(|&byte| byte != 0xFF), "{device:?}, {how}: it is used");
+        assert!(used[end..].iter().all(|&byte| byte == 0xFF), "{device:?}, {how}: no byte more");
+        o.fill_bytes(0xFF).unwrap();
+        memory.fill_bytes(0xFF).unwrap();
+    };
+    let stream = device.new_stream().unwrap();
+    // SAFETY: one launch at a time uses the memory, which the test keeps.
+    let stream = unsafe { stream.with_workspaces(allocate()) };
+    call(&stream, &mut o).unwrap();
+    stream.synchronize().unwrap();
+    check(&mut o, &mut memory, "called");
+    // SAFETY: as above.
+    let capture = device.capture(|stream| call(&unsafe { stream.with_workspaces(allocate()) }, &mut o));
+    let mut graph = capture.unwrap().instantiate().unwrap();
+    for how in ["launched", "launched again"] {
+        // SAFETY: the buffers are used by nothing else meanwhile.
+        unsafe { graph.launch(&stream).unwrap() };
+        stream.synchronize().unwrap();
+        check(&mut o, &mut memory, how);
+    }
+    let refuse = |bytes| Err(Error::Workspace { bytes, reason: "there is none".to_owned() });
+    // SAFETY: nothing is launched.
+    let error = call(&unsafe { stream.with_workspaces(refuse) }, &mut o).unwrap_err().to_string();
+    assert!(
+        error.starts_with("an operation needs a workspace of ") && error.ends_with("there is none"),
+        "{error}"
+    );
 }

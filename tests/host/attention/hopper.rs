@@ -381,7 +381,8 @@ fn hidden_values_that_are_no_numbers_do_not_come_through() {
 /// Products of about 2^27, 2^21, 2^18 and -2^113, and low tiles beside others.
 fn scores_of_any_size(device: &Device) {
     let of_f16 = [
-        Scores::Product(32768.0, |_| [32768.0, 0.0]),
+        // 1.3e10 in heads of 64.
+        Scores::Alike(40960.0),
         Scores::Product(32768.0, |key| [512.0, (8 * (key / 24 % 4)) as f32]),
         Scores::Product(32768.0, |key| [64.0, (8 * (key / 24 % 4)) as f32]),
         Scores::Product(32768.0, |key| [if key / 64 == 1 { 0.0 } else { -32768.0 }, 0.0]),

@@ -32,10 +32,14 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
                     ..Case::new((133, 47, 400), [Order::Rows(0), Order::Columns(0), of_c])
                 };
                 // By tiles of one instruction for a warpgroup, and of two below each other.
-                let kernels =
-                    [["wgmma_e4m3_tn", "wgmma_e5m2_tn"], ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"]];
+                let kernels = [
+                    ["wgmma_e4m3_tn", "wgmma_e5m2_tn"],
+                    ["wgmma_e4m3_tn_128x128", "wgmma_e5m2_tn_128x128"],
+                    ["wgmma_e4m3_tn_256x128_promoted", "wgmma_e5m2_tn_256x128_promoted"],
+                    ["wgmma_e4m3_tn_128x128_promoted", "wgmma_e5m2_tn_128x128_promoted"],
+                ];
                 for (turn, [e4m3, e5m2]) in kernels.into_iter().enumerate() {
-                    if !in_turn(&device, i + j + turn, 2) {
+                    if !in_turn(&device, i + j + turn, 4) {
                         continue;
                     }
                     let of = |kernel| Case { kernel: Some(kernel), ..case.clone() };
@@ -43,6 +47,25 @@ fn each_pair_of_scales_in_each_order_of_c_in_parts_and_batches() {
                     check::<F8E5M2, f32>(&device, &of(e5m2), 2e-6, number as u64, |product| product);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn products_over_a_long_k_are_added_in_f32() {
+    for device in with_float8() {
+        for (k, is_promoted) in [(512, false), (513, true)] {
+            let data = device.upload(&[F8E4M3::from_f32(1.0); 1024]).unwrap();
+            let mut c = device.alloc_uninit::<f32>(1).unwrap();
+            let product = Matmul::<F8E4M3, f32>::new(
+                Matrix::row_major(&data, 1, k).unwrap(),
+                Matrix::col_major(&data, k, 1).unwrap(),
+            );
+            let mut c_1 = MatrixMut::row_major(&mut c, 1, 1).unwrap();
+            let kernel = product.explain(&device, &mut c_1).unwrap().kernel.unwrap();
+            assert!(kernel.ends_with("_promoted") || !is_promoted, "{kernel} for a K of {k}");
+            product.run(&device, &mut c_1).unwrap();
+            assert_eq!(c.download().unwrap(), [k as f32]);
         }
     }
 }

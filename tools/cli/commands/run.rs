@@ -228,6 +228,8 @@ impl Run {
             operands.push(elements.as_ref().map(|elements| Array::row_major(ty, elements.address())));
             results.push(elements);
         }
+        // Optional results that the call does not have.
+        operands.resize_with(declaration.operands.len(), || None);
         let call = Call { operands: &operands, options: &options };
         declaration.check(&call)?;
         let stream = device.default_stream();

@@ -52,6 +52,8 @@ pub enum Scores {
     Bias(fn(usize) -> f32),
     /// A query of the first number and 1, and keys of these two, then zeros.
     Product(f32, fn(usize) -> [f32; 2]),
+    /// Queries and keys of this number alone.
+    Alike(f32),
 }
 
 /// Which of the kernels for sm_80 serves a case.

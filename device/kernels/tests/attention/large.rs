@@ -59,8 +59,9 @@ fn only_minus_infinity_hides_and_low_tiles_lose_against_later_ones() {
 
 #[test]
 fn products_of_any_size_have_the_softmax_of_their_differences() {
-    // Scores of 2^27.
-    check_f16(Scores::Product(32768.0, |_| [32768.0, 0.0]));
+    // Scores of 1.3e10 in heads of 64, and twice that in heads of 128: the mean.
+    check_f16(Scores::Alike(40960.0));
+    // Scores of -2^27.
     check_f16(Scores::Product(32768.0, |_| [-32768.0, 0.0]));
     // 2^21 and a little, beyond what the online softmax takes; 2^18 and a little, below.
     check_f16(Scores::Product(32768.0, |key| [512.0, (8 * (key / 24 % 4)) as f32]));

@@ -203,6 +203,7 @@ impl<T: Tested> Operands<T> {
                         all.q.values[at] = T::of(match (case.scores, column) {
                             (Some(Scores::Product(first, _)), 0) => first,
                             (Some(Scores::Product(..)), 1) => 1.0,
+                            (Some(Scores::Alike(number)), _) => number,
                             (Some(_), _) => 0.0,
                             (None, _) => random.normal(),
                         });
@@ -219,6 +220,7 @@ impl<T: Tested> Operands<T> {
                         all.k.values[at] = T::of(match planted {
                             Some(value) if column == 3 && (value.is_nan() || key % 2 == 1) => value,
                             _ => match case.scores {
+                                Some(Scores::Alike(number)) => number,
                                 Some(Scores::Product(_, of)) => *of(key).get(column).unwrap_or(&0.0),
                                 _ => random.normal(),
                             },

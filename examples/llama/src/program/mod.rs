@@ -74,7 +74,9 @@ pub fn run(options: &Options) -> Result<()> {
     let model = Model::load(&device, &file, context, |layers, all| progress("layer", layers, all))?;
     let sequences = if options.batch.is_some() { options.sequences as usize } else { 1 };
     let sampling = Sampling { temperature: options.temperature, top_p: options.top_p, seed: options.seed };
-    let limits = Limits { chunk: if device.is_gpu() { 512 } else { 64 }, ..Limits::new(sequences, context) };
+    // Tokens past the end of an answer take the simulator long.
+    let (chunk, ahead) = if device.is_gpu() { (512, 4) } else { (64, 1) };
+    let limits = Limits { chunk, ahead, ..Limits::new(sequences, context) };
     let mut stats = Stats::new(&device, start.elapsed());
     let engine = Engine::new(model, limits, sampling)?;
     let mut program = Program {

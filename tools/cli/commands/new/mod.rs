@@ -20,11 +20,15 @@ pub struct New {
     /// where that still exists, or else the packages of crates.io).
     #[arg(long, value_name = "CHECKOUT")]
     path: Option<PathBuf>,
+    /// Writes an operation that `pip install` makes a function of Python.
+    #[arg(long)]
+    python: bool,
 }
 
 impl New {
     pub fn run(self) -> Result<()> {
-        let new = krate::New { folder: self.folder, name: self.name, checkout: self.path };
+        let new =
+            krate::New { folder: self.folder, name: self.name, checkout: self.path, python: self.python };
         report::print(&new.write(built_in())?);
         Ok(())
     }

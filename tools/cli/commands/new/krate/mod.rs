@@ -27,6 +27,19 @@ const FILES: &[(&str, &str)] = &[
     ("rust-analyzer.toml", include_str!("template/rust-analyzer.toml")),
 ];
 
+/// The files of the template with a function for Python.
+const PYTHON_FILES: &[(&str, &str)] = &[
+    ("Cargo.toml", include_str!("template/python/Cargo.toml.in")),
+    ("build.rs", include_str!("template/python/build.rs")),
+    ("pyproject.toml", include_str!("template/python/pyproject.toml")),
+    ("rust-toolchain.toml", include_str!("template/rust-toolchain.toml")),
+    ("rustfmt.toml", include_str!("template/rustfmt.toml")),
+    ("src/lib.rs", include_str!("template/python/lib.rs")),
+    ("tests/operations.rs", include_str!("template/python/operations.rs")),
+    ("tests/test_functions.py", include_str!("template/python/test_functions.py")),
+    (".gitignore", include_str!("template/gitignore")),
+];
+
 /// What is to be written.
 pub struct New {
     /// The folder, whose last part is the crate's name.
@@ -35,6 +48,8 @@ pub struct New {
     pub name: Option<String>,
     /// The checkout to depend on, where it is not the one that the program was built in.
     pub checkout: Option<PathBuf>,
+    /// Whether it has an operation that is a function of Python.
+    pub python: bool,
 }
 
 impl New {
@@ -51,8 +66,17 @@ impl New {
         name::check(&name)?;
         let dependencies = Dependencies::find(self.checkout.as_deref(), built_in)?;
         is_free(&self.folder)?;
-        for (file, text) in FILES {
+        for (file, text) in if self.python { PYTHON_FILES } else { FILES } {
             write(&self.folder.join(file), &filled(text, &name, &dependencies))?;
+        }
+        if self.python {
+            return Ok(format!(
+                "{} is written: a kernel and its declaration in src/lib.rs. In that folder\n  \
+                 cargo test                  runs the operation on the simulator, beside its reference\n  \
+                 pip install .               makes it a function of Python: {}.silu(x)\n",
+                self.folder.display(),
+                name.replace('-', "_")
+            ));
         }
         Ok(format!(
             "{} is written: a kernel in src/lib.rs, its tests in tests/simulator.rs. In that folder\n  \
@@ -116,7 +140,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_templates_name_is_left() {
-        for (file, text) in FILES {
+        for (file, text) in FILES.iter().chain(PYTHON_FILES) {
             let text = filled(text, "row-sums", &Dependencies::Published);
             for left in ["new-kernels", "new_kernels", "{moye"] {
                 assert!(!text.contains(left), "{file} has {left}: {text}");

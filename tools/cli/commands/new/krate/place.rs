@@ -4,12 +4,15 @@ use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The packages that the template names: package, its folder in a checkout, and what else its
-/// dependency says.
-const PACKAGES: [(&str, &str, &str); 4] = [
+/// The dependencies that the templates name: the folder of the package in a checkout, and what else
+/// the dependency says.
+const PACKAGES: [(&str, &str, &str); 7] = [
     ("moye", ".", ", default-features = false, optional = true"),
+    ("moye-simulated", ".", ", default-features = false, features = [\"simulator\"]"),
     ("moye-build", "builder", ", optional = true"),
+    ("moye-compiler", "builder", ""),
     ("moye-device", "device", ""),
+    ("moye-python-support", "python/support", ""),
     ("moye-sim", "sim", ""),
 ];
 

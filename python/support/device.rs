@@ -92,9 +92,31 @@ pub unsafe fn stream(device: &Device, index: u32, handle: u64) -> PyResult<Strea
     Ok(stream)
 }
 
+/// The device that computes with arrays at a place, and the stream.
+pub fn target(place: Place, device: Option<&str>, stream: Option<u64>) -> PyResult<(Device, Stream)> {
+    match place {
+        Place::Host => {
+            if stream.is_some() {
+                return Err(error::value(
+                    "stream goes with arrays on a GPU, and these are on the host; leave it out",
+                ));
+            }
+            let device = named(device)?;
+            let stream = device.default_stream();
+            Ok((device, stream))
+        }
+        Place::Gpu(index) => {
+            let device = of_gpu(index, device)?;
+            // SAFETY: the caller's handle, of a stream that its library keeps while this call runs;
+            // 0 is the legacy default stream.
+            let stream = unsafe { self::stream(&device, index, stream.unwrap_or(0))? };
+            Ok((device, stream))
+        }
+    }
+}
+
 /// A 1 in the device's memory, for factors that are not given. It is uploaded once, as an upload
 /// cannot be captured in a graph.
-#[cfg_attr(not(feature = "attention"), allow(dead_code, reason = "only attention takes scales"))]
 pub fn one(device: &Device) -> PyResult<Arc<Buffer<f32>>> {
     static ONES: Mutex<Vec<Arc<Buffer<f32>>>> = Mutex::new(Vec::new());
     let mut ones = ONES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -250,6 +250,25 @@ impl Operand {
         )))
     }
 
+    /// Whether both are the same elements.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (self.address, &self.shape, &self.strides) == (other.address, &other.shape, &other.strides)
+    }
+
+    /// The operand as one line of elements, as a bias and scales are.
+    pub fn line(&self, name: &str, wanted: &str) -> PyResult<Batched> {
+        let (len, stride) = match dlpack::compact(&self.shape) {
+            Some(compact) if compact == self.strides => (self.shape.iter().product(), 1),
+            _ => self.vector(name, wanted)?,
+        };
+        if stride != 1 && len > 1 && self.place != Place::Host {
+            return Err(error::value(format!(
+                "{name} has a stride of {stride}, and must be contiguous; copy it"
+            )));
+        }
+        Ok(Batched { shape: [1, 1, len], strides: [0, 0, stride] })
+    }
+
     /// Refuses an array that may not be written, or has an element at several places.
     pub fn expect_writable(&self, name: &str) -> PyResult<()> {
         if self.is_read_only {

@@ -1,5 +1,6 @@
-//! The one kernel that no operation has: from a token to the next without the host.
+//! From a token to the next without the host.
 
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -10,7 +11,8 @@ pub const THREADS: u32 = 128;
 /// stays as it is.
 ///
 /// `state` has positions, lengths and slots, `batch` of each; the pages of row `i` are from
-/// `i * pages_of_row` on. Pages have `page` tokens.
+/// `i * pages_of_row` on. Pages have `page` tokens. `drawn` has the last `ahead` tokens of each
+/// row, the one of position `p` at `p % ahead`, and gets the next one from `tokens`.
 ///
 /// # Safety
 /// `ceil(batch / THREADS)` blocks. The buffers have these elements, and each row has a page for its
@@ -20,10 +22,14 @@ pub unsafe fn advance(
     state: GlobalMut<i32>,
     seeds: GlobalMut<i64>,
     pages: Global<i32>,
+    tokens: Global<i32>,
+    drawn: GlobalMut<i32>,
     batch: u32,
     pages_of_row: u32,
     page: u32,
+    ahead: u32,
 ) {
+    overlap_launches();
     let row = block_idx().x * THREADS + thread_idx().x;
     if row >= batch {
         return;
@@ -41,6 +47,7 @@ pub unsafe fn advance(
     } else {
         -1
     };
+    drawn.write(row * ahead + next % ahead, tokens.read(row));
     positions.write(row, length);
     lengths.write(row, length + 1);
     slots.write(row, slot);

@@ -6,50 +6,18 @@
 //! only launches it and reads the tokens. A prompt's last token is the first one that the graph
 //! reads.
 
+mod limits;
+
+pub use limits::{Limits, Sampling};
+
+use crate::advance;
 use crate::cache::Cache;
 use crate::error::{Error, Result};
-use crate::kernels;
 use crate::layer::{Batch, Scratch};
 use crate::model::Model;
 use half::f16;
 use moye::{Buffer, GraphExec, Grid, Matrix, MatrixMut, Module, Stream};
 use moye_rows::sample::Sample;
-
-static PTX: moye::Ptx = moye::include_ptx!("moye_llama");
-
-/// The sizes of an engine.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// The most sequences at a time.
-    pub sequences: usize,
-    /// Tokens of a page, a power of two.
-    pub page: usize,
-    /// Pages of the cache.
-    pub pages: usize,
-    /// The most tokens of prompts that a step reads.
-    pub chunk: usize,
-    /// Whether a token is launched as a graph; otherwise kernel by kernel.
-    pub graphs: bool,
-}
-
-impl Limits {
-    /// Limits for sequences of `context` tokens each.
-    pub fn new(sequences: usize, context: usize) -> Self {
-        let page = 64;
-        Self { sequences, page, pages: sequences * context.div_ceil(page), chunk: 512, graphs: true }
-    }
-}
-
-/// How tokens are drawn.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampling {
-    /// Divides the logits; 0 for the most probable token.
-    pub temperature: f32,
-    /// The probability of the most probable tokens that are left.
-    pub top_p: f32,
-    /// The seed of every sequence: alone and in a batch it draws the same tokens.
-    pub seed: u64,
-}
 
 /// A sequence.
 struct Row {
@@ -105,9 +73,13 @@ pub struct Engine {
     graphs: Vec<Option<GraphExec>>,
     /// Whether the device's numbers are not those of `rows`.
     changed: bool,
-    /// The last step's tokens, by row, and the memory that they are read into.
+    /// The last step's tokens, by row.
     drawn: Vec<(usize, u32)>,
-    host: Vec<i32>,
+    /// The last `ahead` tokens of each row, on the device and as the host has read them, and how
+    /// many of each row are not in `rows` yet.
+    computed: Buffer<i32>,
+    read: Vec<i32>,
+    waiting: usize,
 }
 
 impl Engine {
@@ -116,8 +88,8 @@ impl Engine {
     /// # Errors
     /// [`Error::Request`] for limits that are not possible, and those of the device's memory.
     pub fn new(model: Model, limits: Limits, sampling: Sampling) -> Result<Self> {
-        let Limits { sequences, page, pages, chunk, .. } = limits;
-        if sequences == 0 || chunk == 0 || pages == 0 || !page.is_power_of_two() {
+        let Limits { sequences, page, pages, chunk, ahead, .. } = limits;
+        if sequences == 0 || chunk == 0 || pages == 0 || ahead == 0 || !page.is_power_of_two() {
             let detail = format!("{limits:?}: pages are a power of two of tokens, and the other sizes 1 or more");
             return Err(Error::Request(detail));
         }
@@ -136,9 +108,9 @@ impl Engine {
         let config = model.config();
         Ok(Self {
             stream: device.new_stream()?,
-            module: device.load(&PTX)?,
+            module: device.load(&crate::PTX)?,
             cache: Cache::new(&device, config, pages, page)?,
-            scratch: Scratch::new(&device, config, chunk.max(sequences))?,
+            scratch: Scratch::new(&device, config, (chunk, sequences), model.context())?,
             logits: device.alloc_uninit(sequences * config.vocabulary)?,
             rows: (0..sequences).map(|_| None).collect(),
             next: numbers(sequences)?,
@@ -149,7 +121,9 @@ impl Engine {
             graphs: (0..=sequences.next_power_of_two().ilog2()).map(|_| None).collect(),
             changed: true,
             drawn: Vec::with_capacity(sequences),
-            host: vec![0; sequences],
+            computed: device.alloc_zeroed(sequences * ahead)?,
+            read: vec![0; sequences * ahead],
+            waiting: 0,
             model,
             limits,
             sampling,
@@ -159,6 +133,11 @@ impl Engine {
     /// The model.
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// The model, without its sequences.
+    pub fn into_model(self) -> Model {
+        self.model
     }
 
     /// A sequence joins with a prompt: its row; `most` is the most tokens of the answer. There is
@@ -228,12 +207,12 @@ impl Engine {
         if self.unread() > 0 {
             self.read_chunk()?;
         } else if self.rows.iter().flatten().any(Row::answers) {
-            self.compute_tokens()?;
+            self.next_tokens()?;
         }
         Ok(&self.drawn)
     }
 
-    /// The logits of the last token of a row's sequence, for tests.
+    /// The logits of the last token that was computed of a row's sequence, for tests.
     ///
     /// # Errors
     /// Those of the device.
@@ -328,11 +307,37 @@ impl Engine {
         Ok(())
     }
 
-    /// Computes the next token of every sequence that answers.
-    fn compute_tokens(&mut self) -> Result<()> {
+    /// The next token of every sequence that answers; computes several of them together.
+    fn next_tokens(&mut self) -> Result<()> {
         if self.changed {
             self.upload()?;
+            self.waiting = 0;
         }
+        if self.waiting == 0 {
+            let answering = self.rows.iter().flatten().filter(|row| row.answers());
+            let left = answering.map(|row| row.most - row.tokens.len()).min().unwrap_or(0);
+            for _ in 0..left.min(self.limits.ahead) {
+                self.compute_tokens()?;
+                self.waiting += 1;
+            }
+            self.computed.download_into(&mut self.read)?;
+        }
+        self.waiting -= 1;
+        let ahead = self.limits.ahead;
+        for (number, row) in self.rows.iter_mut().enumerate() {
+            let Some(row) = row.as_mut().filter(|row| row.answers()) else { continue };
+            let token = self.read[number * ahead + row.tokens.len() % ahead] as u32;
+            row.cached += 1;
+            row.tokens.push(token);
+            self.drawn.push((number, token));
+            // A full row is left out of the next token.
+            self.changed |= !row.answers();
+        }
+        Ok(())
+    }
+
+    /// Launches what computes the next token of every sequence that answers.
+    fn compute_tokens(&mut self) -> Result<()> {
         let rows = 1 + self.rows.iter().rposition(|row| row.as_ref().is_some_and(Row::answers)).unwrap_or(0);
         let rows = rows.next_power_of_two().min(self.limits.sequences);
         if self.limits.graphs {
@@ -356,16 +361,6 @@ impl Engine {
             let stream = self.stream.clone();
             // SAFETY: one stream uses the buffers, and `upload` has written their numbers.
             unsafe { self.launch_token(&stream, rows)? };
-        }
-        self.next.tokens.download_into(&mut self.host)?;
-        for (number, row) in self.rows.iter_mut().enumerate() {
-            let Some(row) = row.as_mut().filter(|row| row.answers()) else { continue };
-            let token = self.host[number] as u32;
-            row.cached += 1;
-            row.tokens.push(token);
-            self.drawn.push((number, token));
-            // A full row is left out of the next token.
-            self.changed |= !row.answers();
         }
         Ok(())
     }
@@ -397,11 +392,12 @@ impl Engine {
             .top_p(top_p)
             .seeds(Matrix::row_major(&self.seeds, rows, 1)?)
             .run_on(stream, &mut tokens)?;
-        let grid = Grid::new((all as u32).div_ceil(kernels::THREADS), kernels::THREADS);
-        let numbers = (all as u32, of_row as u32, self.limits.page as u32);
-        let (state, seeds, pages) = (&mut self.next.state, &mut self.seeds, &self.next.pages);
-        let arguments = (state, seeds, pages, numbers.0, numbers.1, numbers.2);
-        self.module.launch_on(stream, &kernels::advance, grid, arguments)
+        let grid = Grid::new((all as u32).div_ceil(advance::THREADS), advance::THREADS).dependent();
+        let [all, of_row, page, ahead] = [all, of_row, self.limits.page, self.limits.ahead].map(|n| n as u32);
+        let Numbers { tokens, state, pages } = &mut self.next;
+        let (seeds, drawn) = (&mut self.seeds, &mut self.computed);
+        let arguments = (state, seeds, &*pages, &*tokens, drawn, all, of_row, page, ahead);
+        self.module.launch_on(stream, &advance::advance, grid, arguments)
     }
 
     /// Writes the numbers of the rows to the device, after a change of sequences.

@@ -1,8 +1,7 @@
 //! Declared operations: what they are, for the functions that Python makes of them, and their call.
 
 use crate::arguments::{self, taken};
-use crate::device::Place;
-use crate::movement::target;
+use crate::device::{Place, target};
 use crate::operand::Operand;
 use crate::tensor::Tensor;
 use crate::{error, work};
@@ -10,6 +9,7 @@ use moye::Device;
 use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, OperandOf, Options, Role, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
+use std::sync::OnceLock;
 
 /// The declared operations: name, summary, operands as (name, about, role), and options as (name,
 /// about, default).
@@ -49,9 +49,19 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
     operations().map(operation).collect()
 }
 
-/// All declared operations.
+/// Lists of declarations.
+type Lists = &'static [&'static [&'static Declaration]];
+
+/// The operations of the library's module.
+static OPERATIONS: OnceLock<Lists> = OnceLock::new();
+
+/// Declares the operations. A module that is loaded again has the same ones.
+pub fn declare(operations: Lists) {
+    OPERATIONS.get_or_init(|| operations);
+}
+
 fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
-    moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
+    OPERATIONS.get().copied().unwrap_or_default().iter().copied().flatten()
 }
 
 fn named(name: &str) -> PyResult<&'static Declaration> {

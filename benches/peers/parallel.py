@@ -1,0 +1,89 @@
+"""PyTorch's side of `moye-parallel`'s example measure: products beside NCCL's collectives, and its
+operators of symmetric memory, one process a GPU. Each sample of ten calls is after a rest, as in
+the example; medians of the samples, of rank 0.
+
+    python3 benches/peers/parallel.py
+"""
+
+import os
+import time
+
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+LARGE = ((4096, 8192, 8192), (8192, 8192, 8192), (16384, 16384, 16384))
+FEW = ((64, 8192, 8192), (1, 8192, 8192))
+CALLS, SAMPLES, REST = 10, 5, 0.1
+
+
+def bench(call):
+    for _ in range(3):
+        call()
+    times = []
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    for _ in range(SAMPLES):
+        torch.cuda.synchronize()
+        time.sleep(REST)
+        dist.barrier()
+        torch.cuda.synchronize()
+        start.record()
+        for _ in range(CALLS):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) / CALLS * 1e3)
+    return sorted(times)[len(times) // 2]
+
+
+def random(*shape):
+    return torch.rand(*shape, device="cuda", dtype=torch.bfloat16) * 2 - 1
+
+
+def fused(form, *operands):
+    import torch.distributed._symmetric_memory as symmetric
+
+    group = dist.group.WORLD.group_name
+    symmetric.enable_symm_mem_for_group(group)
+    if form == "AllGather":
+        return lambda: torch.ops.symm_mem.fused_all_gather_matmul(operands[0], [operands[1]], 0, group)
+    return lambda: torch.ops.symm_mem.fused_matmul_reduce_scatter(*operands, "sum", 0, group)
+
+
+def main(rank, world):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="29511")
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", rank=rank, world_size=world, device_id=torch.device("cuda", rank))
+
+    def line(*values):
+        if rank == 0:
+            print(*values, sep=",", flush=True)
+
+    line("form", "m", "n", "k", "product alone us", "with NCCL us", "fused us")
+    for m, n, k in LARGE:
+        a, b = random(m // world, k), random(n // world, k).t()
+        whole = torch.empty(m, k, device="cuda", dtype=torch.bfloat16)
+
+        def gathered():
+            dist.all_gather_into_tensor(whole, a)
+            return torch.mm(whole, b)
+
+        gathered()
+        alone = bench(lambda: torch.mm(whole, b))
+        line("AllGather", m, n, k, f"{alone:.0f}", f"{bench(gathered):.0f}", f"{bench(fused('AllGather', a, b)):.0f}")
+    for m, n, k in LARGE:
+        a, b = random(m, k // world), random(n, k // world).t()
+        c = torch.empty(m // world, n, device="cuda", dtype=torch.bfloat16)
+        alone = bench(lambda: torch.mm(a, b))
+        with_nccl = bench(lambda: dist.reduce_scatter_tensor(c, torch.mm(a, b)))
+        line("ReduceScatter", m, n, k, f"{alone:.0f}", f"{with_nccl:.0f}", f"{bench(fused('ReduceScatter', a, b)):.0f}")
+    for m, n, k in FEW:
+        a, b = random(m, k // world), random(n, k // world).t()
+        alone = bench(lambda: torch.mm(a, b))
+        line("AllReduce", m, n, k, f"{alone:.1f}", f"{bench(lambda: dist.all_reduce(torch.mm(a, b))):.1f}", "")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    count = torch.cuda.device_count()
+    mp.spawn(main, args=(count,), nprocs=count)

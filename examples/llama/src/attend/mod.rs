@@ -1,0 +1,154 @@
+//! Attention of the next token of each sequence, in one kernel: its rotation, the append to the
+//! cache, and the sum of splits are in it.
+
+pub mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use super::kernel::{self, Places, QUERIES, Sizes, THREADS, Tables, Tokens, VECTOR, Work};
+    use crate::config::Config;
+    use crate::layer::Batch;
+    use half::f16;
+    use moye::{Buffer, Device, Grid, Module, Stream};
+    use moye_device::memory::{Global, GlobalMut};
+
+    /// Keys of a tile for heads of `VECTOR` elements: as many passes of a block for all sizes.
+    const TILE: usize = 8192;
+    /// Keys of a sequence up to which blocks of one query head each read them again.
+    const FEW_KEYS: usize = 2048;
+
+    /// The kernel, and memory for the results of splits.
+    pub struct Attend {
+        module: Module,
+        partials: Buffer<f32>,
+        counters: Buffer<u32>,
+        /// SMs of the device, and the most keys of a sequence.
+        limits: (usize, usize),
+        tile: usize,
+    }
+
+    /// Where queries, keys or values of tokens are in a buffer: the first element, and the distance
+    /// of two tokens.
+    pub type Place = (usize, usize);
+
+    impl Attend {
+        /// For `sequences` sequences of `context` tokens at most.
+        ///
+        /// # Errors
+        /// Those of the device.
+        pub fn new(device: &Device, config: &Config, sequences: usize, context: usize) -> moye::Result<Self> {
+            let tile = TILE / (config.head / VECTOR as usize).next_power_of_two().max(8);
+            Self::with_tiles_of(tile, device, config, sequences, context)
+        }
+
+        /// The same with tiles of `tile` keys, for tests.
+        ///
+        /// # Errors
+        /// Those of the device.
+        pub fn with_tiles_of(
+            tile: usize,
+            device: &Device,
+            config: &Config,
+            sequences: usize,
+            context: usize,
+        ) -> moye::Result<Self> {
+            let multiprocessors = device.rates().multiprocessors as usize;
+            // No split has more blocks than this, and several have two an SM.
+            let of_split = sequences * config.heads;
+            let blocks = of_split.max(2 * multiprocessors);
+            let partials = blocks * QUERIES as usize * (config.head + 2);
+            Ok(Self {
+                module: device.load(&crate::PTX)?,
+                partials: device.alloc_uninit(partials)?,
+                counters: device.alloc_zeroed(of_split)?,
+                limits: (multiprocessors, context),
+                tile,
+            })
+        }
+
+        /// Whether the kernel computes a model's attention: the rotated part of a head is two
+        /// halves of whole vectors.
+        pub fn serves(config: &Config) -> bool {
+            config.rotation.elements.is_multiple_of(2 * VECTOR as usize)
+        }
+
+        /// Rotates the queries and keys of one token of each sequence, appends keys and values to
+        /// the cache, a row for each slot, and attends: `o` has the results of a token in a row.
+        ///
+        /// # Errors
+        /// Those of the launch.
+        ///
+        /// # Safety
+        /// [`serves`](Self::serves) the model. `qkv` has the tokens' queries, keys and values at
+        /// `places`, the tables their positions, the cache their slots and pages, and this the
+        /// number of sequences; starts and distances are multiples of 8 elements. Until the work is
+        /// complete, no other stream uses what is passed.
+        #[allow(clippy::too_many_arguments, reason = "what a layer's attention reads and writes")]
+        pub unsafe fn run(
+            &self,
+            stream: &Stream,
+            config: &Config,
+            batch: &Batch<'_>,
+            (qkv, places): (&Buffer<f16>, [Place; 3]),
+            tables: &[Buffer<f32>; 2],
+            (cache, page): (&mut Buffer<f16>, usize),
+            o: &mut Buffer<f16>,
+        ) -> moye::Result<()> {
+            let &Config { heads, kv_heads, head, .. } = config;
+            let [q, k, v] = places.map(|(start, row)| {
+                (Global::from_address(qkv.address() + (start * size_of::<f16>()) as u64), row as i64)
+            });
+            let (pages, pages_of_row) = &batch.pages;
+            let (multiprocessors, keys) = self.limits;
+            // Blocks of one query head each, if an SM has one at most.
+            let few = batch.tokens * heads <= multiprocessors && keys <= FEW_KEYS;
+            let queries = if few { 1 } else { QUERIES as usize };
+            let blocks = kv_heads * (heads / kv_heads).div_ceil(queries);
+            let of_split = blocks * batch.tokens;
+            let most = (2 * multiprocessors / of_split).min(keys.div_ceil(self.tile)).max(1);
+            let global = |address| Global::from_address(address);
+            let arguments = (
+                Tokens { q: q.0, k: k.0, v: v.0, q_row: q.1, k_row: k.1, v_row: v.1 },
+                Tables {
+                    cos: Global::from_address(tables[0].address()),
+                    sin: Global::from_address(tables[1].address()),
+                    rotated: config.rotation.elements as u32,
+                    adjacent: config.rotation.adjacent,
+                },
+                Places {
+                    positions: global(batch.positions.address()),
+                    lengths: global(batch.lengths.address()),
+                    slots: global(batch.slots.address()),
+                    pages: global(pages.address()),
+                    pages_of_row: *pages_of_row as u32,
+                    page_bits: page.ilog2(),
+                },
+                GlobalMut::from_address(cache.address()),
+                Work {
+                    partials: GlobalMut::from_address(self.partials.address()),
+                    counters: GlobalMut::from_address(self.counters.address()),
+                },
+                GlobalMut::from_address(o.address()),
+                Sizes {
+                    heads: heads as u32,
+                    kv_heads: kv_heads as u32,
+                    head: head as u32,
+                    queries: queries as u32,
+                    splits: most as u32,
+                    tile: self.tile as u32,
+                    scale: std::f32::consts::LOG2_E / (head as f32).sqrt(),
+                },
+            );
+            let kernel = match head {
+                0..=64 => &kernel::attend_64,
+                65..=128 => &kernel::attend_128,
+                _ => &kernel::attend_256,
+            };
+            let grid = Grid::new((blocks as u32, most as u32, batch.tokens as u32), THREADS).dependent();
+            self.module.launch_on(stream, kernel, grid, arguments)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Building a product: what all ranks must agree in.
+
+use crate::exchange::error;
+use crate::group::Group;
+use crate::launch::NAMES;
+use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
+use moye::{Error, Result};
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicBool;
+
+/// Rows from the start of a gathered shard to the next: whole tiles.
+fn apart(shards: &[usize]) -> usize {
+    shards.iter().max().map_or(0, |rows| rows.next_multiple_of(128))
+}
+
+/// Describes a [`ParallelMatmul`].
+#[derive(Clone, Debug)]
+#[must_use = "nothing is made before `build`"]
+pub struct ParallelMatmulBuilder<'g> {
+    group: &'g Group,
+    form: Form,
+    /// M, N, K.
+    extents: [usize; 3],
+    shards: Option<Vec<usize>>,
+    tile: Option<&'static str>,
+}
+
+impl<'g> ParallelMatmulBuilder<'g> {
+    pub(crate) fn new(group: &'g Group, form: Form, extents: [usize; 3]) -> Self {
+        Self { group, form, extents, shards: None, tile: None }
+    }
+}
+
+impl ParallelMatmulBuilder<'_> {
+    /// The rows of each rank's shard, in their order; by default they differ by one at most.
+    pub fn shards(self, rows: &[usize]) -> Self {
+        Self { shards: Some(rows.to_vec()), ..self }
+    }
+
+    /// A block's tile of the result, `"128x256"` or `"128x128"`; by default the one of the least
+    /// estimated time.
+    pub fn tile(self, tile: &'static str) -> Self {
+        Self { tile: Some(tile), ..self }
+    }
+}
+
+impl<'g> ParallelMatmulBuilder<'g> {
+    /// Makes the product: all ranks of the group do so, in the same order, and wait for each other.
+    ///
+    /// # Errors
+    /// Ranks that build another product: the message has both. Extents without a kernel, shards
+    /// that are not the rows, a GPU that is not of sm_90a, a rank that does not come; out of
+    /// memory.
+    pub fn build<T: ParallelElement>(self) -> Result<ParallelMatmul<'g, T>> {
+        let Self { group, form, extents: [m, n, k], shards, tile } = self;
+        let world = group.world;
+        let number = |tile| NAMES.iter().position(|name| *name == tile);
+        if let Some(name) = tile.filter(|&tile| number(tile).is_none()) {
+            return Err(error(format!("there is no tile {name}; give one of {}", NAMES.join(", "))));
+        }
+        let shards = shards
+            .unwrap_or_else(|| (0..world).map(|rank| m / world + usize::from(rank < m % world)).collect());
+        if shards.len() != world || shards.iter().sum::<usize>() != m {
+            let detail = format!("shards of {shards:?} rows, and must be {world} with {m} rows in all");
+            return Err(Error::ShapeMismatch { operation: NAME, detail });
+        }
+        if k == 0 || [m, n, k].iter().any(|&extent| extent > i32::MAX as usize / 2) {
+            let detail = format!("extents {m} x {n} x {k}; k is 1 at least, and all are below 2^30");
+            return Err(Error::ShapeMismatch { operation: NAME, detail });
+        }
+        if form == Form::AllGather && !k.is_multiple_of(8) {
+            let detail = format!(
+                "k is {k}, and rows that are gathered must be multiples of 16 bytes; pad k to {}",
+                k.next_multiple_of(8)
+            );
+            return Err(Error::ShapeMismatch { operation: NAME, detail });
+        }
+        if let Some(reason) = &group.apart {
+            return Err(error(format!(
+                "{reason}; compute the product by `moye::Matmul`, and gather or reduce by NCCL"
+            )));
+        }
+        for member in &group.members {
+            let arch = member.device.arch();
+            if arch != moye::Arch::new(9, 0) {
+                return Err(error(format!(
+                    "the kernels need TMA and wgmma (sm_90a: H100, H200), and rank {} is of {arch}; the simulator runs them",
+                    member.rank
+                )));
+            }
+        }
+        let mut state = group.state()?;
+        state.built += 1;
+        let own = format!(
+            "product {} of the group: {form:?} of {} {m} x {n} x {k}, shards {shards:?}",
+            state.built,
+            <T as moye::Element>::NAME
+        );
+        let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()])?;
+        if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
+            let said = String::from_utf8_lossy(&all[other]);
+            return Err(error(format!(
+                "rank {} builds {own}, and rank {other} {said}; all ranks build the same products in the same order",
+                group.members[0].rank
+            )));
+        }
+        let row = n.next_multiple_of(8);
+        let bytes = 2 * match form {
+            Form::AllGather => world * apart(&shards) * k,
+            Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
+            Form::AllReduce => m * row,
+        };
+        group.reserve(&mut state, bytes)?;
+        let mut ends = Vec::new();
+        for rows in &shards {
+            ends.push(ends.last().copied().unwrap_or(0) + *rows as i32);
+        }
+        let tables = group.members.iter().map(|member| member.device.upload(&ends)).collect::<Result<_>>()?;
+        let product = ParallelMatmul {
+            group,
+            form,
+            extents: [m, n, k].map(|extent| extent as u32),
+            apart: apart(&shards) as u32,
+            shards: shards.iter().map(|&rows| rows as u32).collect(),
+            tables,
+            tile: tile.and_then(number),
+            has_run: AtomicBool::new(false),
+            number: state.built,
+            elements: PhantomData,
+        };
+        drop(state);
+        product.load_kernels()?;
+        Ok(product)
+    }
+}

@@ -1,0 +1,166 @@
+//! A call: what a rank sends, and what it does with what comes.
+
+use crate::arrivals::Shards;
+use crate::launch::{launch_gathered, launch_partial, launch_reduced, launch_sum};
+use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
+use moye::operation::Array;
+use moye::{Error, Global, Matrix, Result, Stream};
+use moye_device::collective::Groups;
+
+/// A row-major operand as addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    pub address: u64,
+    pub rows: u32,
+    pub columns: u32,
+    /// Elements from row to row.
+    pub row: i64,
+}
+
+impl Rows {
+    /// The operand, if TMA takes it.
+    pub fn of<T: moye::Element>(name: &str, matrix: &Matrix<'_, T>, shape: [u32; 2]) -> Result<Self> {
+        let array = Array::of(NAME, matrix)?;
+        if array.shape != shape.map(|extent| extent as usize) {
+            let detail = format!("{name} has shape {:?}, and must have {shape:?}", array.shape);
+            return Err(Error::ShapeMismatch { operation: NAME, detail });
+        }
+        let row = if shape[0] > 1 { array.strides[0] } else { i64::from(shape[1].next_multiple_of(8)) };
+        let is_taken = (shape[1] == 1 || array.strides[1] == 1)
+            && row % 8 == 0
+            && row >= i64::from(shape[1])
+            && array.address.is_multiple_of(16);
+        if !is_taken && shape[0] > 0 {
+            return Err(Error::Unsupported {
+                operation: NAME,
+                detail: format!(
+                    "{name} at {:#x} has strides {:?}; rows must be contiguous and begin at multiples of 16 bytes: copy it, with rows padded to {} elements",
+                    array.address,
+                    array.strides,
+                    shape[1].next_multiple_of(8)
+                ),
+            });
+        }
+        Ok(Self { address: array.address, rows: shape[0], columns: shape[1], row })
+    }
+
+    /// Some of the rows.
+    fn part(self, first: u32, rows: u32) -> Self {
+        Self { address: self.address + 2 * (i64::from(first) * self.row) as u64, rows, ..self }
+    }
+}
+
+/// A call's operands, checked.
+pub(crate) struct Checked<'a> {
+    pub stream: &'a Stream,
+    pub a: Rows,
+    pub b: Rows,
+    pub c: Array,
+}
+
+/// A call of a product.
+pub(crate) struct Call<'a, 'g, T: ParallelElement> {
+    pub product: &'a ParallelMatmul<'g, T>,
+    pub state: &'a crate::group::State,
+    pub epoch: u32,
+    pub half: usize,
+}
+
+impl<T: ParallelElement> Call<'_, '_, T> {
+    /// The first row of a rank's shard.
+    fn first_row(&self, rank: usize) -> u32 {
+        self.product.shards[..rank].iter().sum()
+    }
+
+    /// What a member sends to the others. Returns the event of copies on its other stream.
+    ///
+    /// # Safety
+    /// As for [`ParallelMatmul::run`]; the operands are checked.
+    pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye::Event>> {
+        let Self { product, state, epoch, half } = *self;
+        let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
+        let [m, n, k] = product.extents;
+        let (rank, row) = (member.rank, u64::from(n.next_multiple_of(8)));
+        // SAFETY: the workspaces have the bytes, and their flags a word for each rank.
+        unsafe {
+            match product.form {
+                Form::AllGather if world == 1 => {}
+                Form::AllGather => {
+                    member.side.wait(&call.stream.record()?)?;
+                    for distance in 1..world {
+                        // The rank that multiplies this shard `distance` shards after its own.
+                        let to = (rank + world - distance) % world;
+                        let place = window.data(to, epoch, half)
+                            + 2 * (rank as u64 * u64::from(self.product.apart)) * u64::from(k);
+                        member.side.copy(place, call.a.address, 2 * call.a.rows as usize * k as usize)?;
+                        member.side.raise(window.flag(to, rank), epoch)?;
+                    }
+                    return member.side.record().map(Some);
+                }
+                Form::ReduceScatter => {
+                    for distance in 1..world {
+                        let to = (rank + distance) % world;
+                        let rows = product.shards[to];
+                        let a = call.a.part(self.first_row(to), rows);
+                        // Its slots are those of the ranks after it.
+                        let slot = (world - 1 - distance) as u64;
+                        let place = window.data(to, epoch, half) + 2 * slot * u64::from(rows) * row;
+                        let step = product.step(rows.into(), true);
+                        launch_partial::<T>(step, call.stream, a, call.b, place)?;
+                    }
+                }
+                Form::AllReduce => {
+                    debug_assert_eq!(m, call.a.rows);
+                    let (step, place) = (product.step(m.into(), true), window.data(rank, epoch, half));
+                    launch_partial::<T>(step, call.stream, call.a, call.b, place)?;
+                }
+            }
+            for distance in 1..world {
+                let to = (rank + distance) % world;
+                call.stream.raise(window.flag(to, rank), epoch)?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// What a member does with what comes from the others.
+    ///
+    /// # Safety
+    /// As for [`first`](Self::first), which was called.
+    pub unsafe fn second(&self, at: usize, call: &Checked<'_>) -> Result<()> {
+        let Self { product, state, epoch, half } = *self;
+        let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
+        let [_, n, _] = product.extents;
+        let rank = member.rank;
+        // SAFETY: as in `first`.
+        unsafe {
+            for from in (0..world).filter(|&from| from != rank) {
+                // The kernel waits for shards itself.
+                let waits = product.form == Form::AllGather && product.shards[from] > 0;
+                if !waits || n == 0 {
+                    call.stream.wait_flag(window.flag(rank, from), epoch)?;
+                }
+            }
+            let data = window.data(rank, epoch, half);
+            match product.form {
+                Form::AllGather => {
+                    let (ends, flags) = (product.tables[at].address(), window.flag(rank, 0));
+                    let (ends, flags) = (Global::from_address(ends), Global::from_address(flags));
+                    let rows = Groups { ends, count: world as u32, rows: product.extents[0], apart: 0 };
+                    let shards = Shards { rows, flags, apart: product.apart, epoch, rank: rank as u32 };
+                    let step = product.step(product.extents[0].into(), false);
+                    launch_gathered::<T>(step, call.stream, call.a, call.b, &call.c, data, shards)
+                }
+                Form::ReduceScatter => {
+                    let a = call.a.part(self.first_row(rank), product.shards[rank]);
+                    let step = product.step(product.shards[rank].into(), false);
+                    launch_reduced::<T>(step, call.stream, a, call.b, &call.c, data, world as u32 - 1)
+                }
+                Form::AllReduce => {
+                    let parts: Vec<_> = (0..world).map(|rank| window.data(rank, epoch, half)).collect();
+                    launch_sum::<T>(call.stream, &parts, &call.c)
+                }
+            }
+        }
+    }
+}

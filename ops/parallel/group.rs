@@ -1,0 +1,313 @@
+//! Groups of ranks: their memory for each other, their flags, and the wait for all.
+
+use crate::arrivals::FLAG_BYTES;
+use crate::exchange::{Exchange, Rendezvous, error};
+use crate::kernel::MOST_RANKS;
+use moye::{Buffer, Device, Event, Result, Shared, Stream};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The wait for another rank, where a group does not set it.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Bytes before the data of a workspace: the flags.
+const FLAGS: usize = 4096;
+
+/// The ranks that multiply together, each with a GPU: all GPUs of one process, or one of each of
+/// several processes of a host.
+///
+/// Ranks write to each other's *workspace* and raise each other's *flags*. A workspace has two
+/// halves, which calls use in turn. Flags count calls and are never reset: a rank raises a flag of
+/// a call after all its work of the calls before, and waits for those of all others, so that
+/// nothing in a half is written before all ranks have read what the call before the last left in
+/// it.
+pub struct Group {
+    pub(crate) world: usize,
+    pub(crate) members: Vec<Member>,
+    pub(crate) exchange: Exchange,
+    pub(crate) timeout: Duration,
+    state: Mutex<State>,
+    /// Why ranks do not reach each other's memory.
+    pub(crate) apart: Option<String>,
+}
+
+/// A rank of this caller.
+pub(crate) struct Member {
+    pub rank: usize,
+    pub device: Device,
+    /// The stream of its copies to others.
+    pub side: Stream,
+}
+
+/// What changes from call to call.
+#[derive(Default)]
+pub(crate) struct State {
+    /// The number of the last call.
+    pub epoch: u32,
+    /// Products that were built.
+    pub built: u32,
+    /// For each member its workspace.
+    pub windows: Vec<Window>,
+    /// Bytes of half a workspace.
+    half: usize,
+    /// For each member the stream of its last call, 0 on a simulator, and the call's end.
+    pub last: Vec<Option<(usize, Event)>>,
+    failed: Option<String>,
+}
+
+/// A member's workspace, and those of all ranks as its device reaches them.
+pub(crate) struct Window {
+    /// What keeps its memory.
+    _memory: Buffer<u8>,
+    /// By rank.
+    peers: Vec<u64>,
+    /// What keeps those of other processes.
+    _shared: Vec<Shared>,
+}
+
+impl Window {
+    /// The flag that rank `from` raises in the workspace of rank `at`.
+    pub fn flag(&self, at: usize, from: usize) -> u64 {
+        self.peers[at] + from as u64 * u64::from(FLAG_BYTES)
+    }
+
+    /// The data of rank `at` for a call.
+    pub fn data(&self, at: usize, epoch: u32, half: usize) -> u64 {
+        self.peers[at] + (FLAGS + half * (epoch % 2) as usize) as u64
+    }
+}
+
+impl Group {
+    /// The devices of this process, by rank; one thread issues the work of all of them.
+    ///
+    /// ```
+    /// use moye::Device;
+    /// let group = moye_parallel::Group::local(&Device::sim_peers(2))?;
+    /// assert_eq!((group.world(), group.ranks().collect::<Vec<_>>()), (2, vec![0, 1]));
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No devices, more than 8 or one twice, or an error of the driver.
+    pub fn local(devices: &[Device]) -> Result<Self> {
+        if let Some(twice) = (1..devices.len()).find(|&at| devices[..at].contains(&devices[at])) {
+            return Err(error(format!("{:?} is given twice; each rank has a device", devices[twice])));
+        }
+        Self::new(devices.iter().cloned().enumerate().collect(), devices.len(), Exchange::Own, TIMEOUT)
+    }
+
+    /// One rank, with its device; the other processes or threads do the same. It returns when all
+    /// have come. Threads that use simulators have those of one [`Device::sim_peers`].
+    ///
+    /// # Errors
+    /// A rank that does not come within `timeout`, which is also how long later calls wait for one;
+    /// more than 8 ranks, or an error of the driver.
+    pub fn join(device: &Device, rendezvous: Rendezvous, timeout: Duration) -> Result<Self> {
+        let (rank, world) = (rendezvous.rank, rendezvous.world);
+        let exchange = rendezvous.meet(timeout)?;
+        Self::new(vec![(rank, device.clone())], world, exchange, timeout)
+    }
+
+    fn new(
+        devices: Vec<(usize, Device)>,
+        world: usize,
+        exchange: Exchange,
+        timeout: Duration,
+    ) -> Result<Self> {
+        if !(1..=MOST_RANKS).contains(&world) {
+            return Err(error(format!("{world} ranks; a group has 1 to {MOST_RANKS}")));
+        }
+        let member =
+            |(rank, device): (usize, Device)| Ok(Member { rank, side: device.new_stream()?, device });
+        let members = devices.into_iter().map(member).collect::<Result<Vec<_>>>()?;
+        let mut group = Self { world, members, exchange, timeout, state: Mutex::default(), apart: None };
+        // A first workspace shows whether the ranks reach each other's memory.
+        let mut state = State::default();
+        group.apart = group.map(&mut state, 256)?;
+        state.last = group.members.iter().map(|_| None).collect();
+        group.state = Mutex::new(state);
+        Ok(group)
+    }
+
+    /// With another wait for ranks of other threads and processes than 60 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How many ranks there are.
+    pub fn world(&self) -> usize {
+        self.world
+    }
+
+    /// The ranks of this caller.
+    pub fn ranks(&self) -> impl Iterator<Item = usize> + '_ {
+        self.members.iter().map(|member| member.rank)
+    }
+
+    /// Whether the ranks reach each other's memory; if not, the reason.
+    pub fn explain(&self) -> String {
+        match &self.apart {
+            None => format!("{} ranks with access to each other's memory", self.world),
+            Some(reason) => format!("{} ranks without access to each other's memory: {reason}", self.world),
+        }
+    }
+
+    pub(crate) fn state(&self) -> Result<MutexGuard<'_, State>> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &state.failed {
+            None => Ok(state),
+            Some(failed) => Err(error(format!("the group has failed, make a new one: {failed}"))),
+        }
+    }
+
+    /// Bytes of half a workspace: at least `bytes`, the same for all ranks.
+    pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
+        if bytes > state.half {
+            // Nothing uses the old ones.
+            self.members.iter().try_for_each(|member| member.device.synchronize())?;
+            self.exchange.all(vec![Vec::new(); self.members.len()])?;
+            self.map(state, bytes)?;
+        }
+        Ok(state.half)
+    }
+
+    /// Allocates workspaces, and maps those of all ranks. Returns why that is not possible.
+    fn map(&self, state: &mut State, bytes: usize) -> Result<Option<String>> {
+        let half = bytes.next_multiple_of(1 << 12);
+        let process = std::process::id();
+        let (mut own, mut messages) = (Vec::new(), Vec::new());
+        for member in &self.members {
+            let memory = member.device.alloc_zeroed::<u8>(FLAGS + 2 * half)?;
+            let handle = match self.members.len() == self.world || !member.device.is_gpu() {
+                true => [0; 64],
+                false => memory.share()?,
+            };
+            let mut message = process.to_le_bytes().to_vec();
+            message.extend(memory.address().to_le_bytes());
+            message.extend(member.device.index().unwrap_or(0).to_le_bytes());
+            message.extend(handle);
+            messages.push(message);
+            own.push(memory);
+        }
+        let all = self.exchange.all(messages)?;
+        let mut windows = Vec::new();
+        let mut apart = None;
+        for (memory, member) in own.into_iter().zip(&self.members) {
+            let (mut peers, mut shared) = (Vec::new(), Vec::new());
+            for (rank, message) in all.iter().enumerate() {
+                let of = |at: usize, bytes: usize| &message[at..at + bytes];
+                let same = of(0, 4) == process.to_le_bytes();
+                let address = u64::from_le_bytes(of(4, 8).try_into().expect("8 bytes"));
+                let number = u32::from_le_bytes(of(12, 4).try_into().expect("4 bytes"));
+                let reached = if rank == member.rank {
+                    Some(address)
+                } else if same {
+                    let peer = match self.members.iter().find(|other| other.rank == rank) {
+                        Some(other) => Some(other.device.clone()),
+                        None if member.device.is_gpu() => Some(Device::gpu(number)?),
+                        None => None,
+                    };
+                    // Simulators of other threads share their memory, or the copy finds that out.
+                    let reached = peer.map_or(Ok(true), |peer| member.device.enable_peer(&peer))?;
+                    reached.then_some(address)
+                } else {
+                    let opened = member.device.open_shared(of(16, 64).try_into().expect("64 bytes"))?;
+                    opened.map(|opened| {
+                        let address = opened.address();
+                        shared.push(opened);
+                        address
+                    })
+                };
+                if reached.is_none() && apart.is_none() {
+                    apart = Some(format!(
+                        "{:?} of rank {} does not reach that of rank {rank}",
+                        member.device, member.rank
+                    ));
+                }
+                peers.push(reached.unwrap_or(0));
+            }
+            windows.push(Window { _memory: memory, peers, _shared: shared });
+        }
+        // All ranks have the same answer.
+        let said = apart.clone().unwrap_or_default().into_bytes();
+        let all = self.exchange.all(vec![said; self.members.len()])?;
+        let apart = all.into_iter().find(|said| !said.is_empty());
+        state.windows = windows;
+        state.half = half;
+        // The flags of the new workspaces hold 0: counting starts again.
+        state.epoch = 0;
+        Ok(apart.map(|said| String::from_utf8_lossy(&said).into_owned()))
+    }
+
+    /// Waits until the work of the members on their `streams` is complete, by rank.
+    ///
+    /// # Errors
+    /// A rank whose part of a call did not come within the group's timeout: the message names it,
+    /// the work that waits for it is released, its results are wrong, and the group is of no more
+    /// use. The fault of a kernel, or an error of the driver.
+    pub fn wait(&self, streams: &[&Stream]) -> Result<()> {
+        let start = Instant::now();
+        let mut naps = 0u32;
+        while !streams.iter().try_fold(true, |all, stream| Ok::<_, moye::Error>(stream.is_idle()? && all))? {
+            if start.elapsed() > self.timeout {
+                return Err(self.give_up()?);
+            }
+            naps += 1;
+            if naps > 1000 {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        Ok(())
+    }
+
+    /// Releases what waits, and says for whom.
+    fn give_up(&self) -> Result<moye::Error> {
+        let mut state = self.state()?;
+        let mut late = Vec::new();
+        for (member, window) in self.members.iter().zip(&state.windows) {
+            for from in (0..self.world).filter(|&from| from != member.rank) {
+                let flag = window.flag(member.rank, from);
+                // SAFETY: the flag is a word of the workspace.
+                let found = unsafe { member.device.read_flag(flag)? };
+                if found.wrapping_sub(state.epoch).cast_signed() < 0 {
+                    late.push(from);
+                    // SAFETY: the flag is a word of the workspace.
+                    unsafe { member.device.raise_now(flag, state.epoch)? };
+                }
+            }
+        }
+        late.sort_unstable();
+        late.dedup();
+        let who = late.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let failed = match late[..] {
+            [] => format!(
+                "work did not end within {} s, though all ranks have come",
+                self.timeout.as_secs_f64()
+            ),
+            _ => format!(
+                "rank {who} did not come to call {} within {} s: it has ended, or makes other calls",
+                state.epoch,
+                self.timeout.as_secs_f64()
+            ),
+        };
+        state.failed = Some(failed.clone());
+        Ok(error(failed))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // Others may still write here.
+        if !matches!(self.exchange, Exchange::Own) && self.state().is_ok() {
+            let idle = self.members.iter().try_for_each(|member| member.device.synchronize());
+            let _ = idle.and_then(|()| self.exchange.all(vec![Vec::new(); self.members.len()]));
+        }
+    }
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Group(ranks {:?} of {})", self.ranks().collect::<Vec<_>>(), self.world)
+    }
+}

@@ -1,0 +1,366 @@
+//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, partial results stored in
+//! another rank's memory, partial results added to those of the others; and the sum of all ranks'.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use crate::arrivals::{Arrivals, ShardTiles, Shards};
+use moye_device::arch::{Convert, Word as _, Word128, overlap_launches, prefetch_l2};
+use moye_device::collective::*;
+use moye_device::layout::{layout, tuple};
+use moye_device::prelude::*;
+
+/// A type of operands, with its instructions.
+pub trait Half: Boxed + Paired + Convert<f32> + Element<Bits = u16> {
+    /// 64 x 256 x 16.
+    type Wide: WgmmaAtom<OperandA = u64, D = f32> + 'static;
+    /// 64 x 128 x 16.
+    type Square: WgmmaAtom<OperandA = u64, D = f32> + 'static;
+    /// 64 x 64 x 16.
+    type Small: WgmmaAtom<OperandA = u64, D = f32> + 'static;
+}
+impl Half for bf16 {
+    type Wide = SM90_64x256x16_F32BF16BF16_SS;
+    type Square = SM90_64x128x16_F32BF16BF16_SS;
+    type Small = SM90_64x64x16_F32BF16BF16_SS;
+}
+impl Half for f16 {
+    type Wide = SM90_64x256x16_F32F16F16_SS;
+    type Square = SM90_64x128x16_F32F16F16_SS;
+    type Small = SM90_64x64x16_F32F16F16_SS;
+}
+
+/// A block's tile: the stages of A and B, and the tiled MMA for elements `T`.
+pub trait Tiling<T: Half>: 'static {
+    /// (BLK_M, 64, PIPE)
+    type SmemA: StaticLayout;
+    /// (BLK_N, 64, PIPE)
+    type SmemB: StaticLayout;
+    /// The warpgroups, one below the other.
+    type Mma: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D = f32>>;
+}
+
+swizzled_layout! {
+    /// Rows of 128 bytes in stages.
+    pub Smem<const ROWS: i64, const PIPE: i64> =
+        shared_memory_atom(Major::K, SwizzleBytes::B128, 16).tile_to_shape(tuple!((ROWS, 64, PIPE)));
+}
+tiled_mma! {
+    /// Two warpgroups, one below the other.
+    pub Pair<A: WgmmaAtom>: TiledMma<A> = TiledMma::new(layout!((2, 1, 1)));
+}
+tiled_mma! {
+    /// One warpgroup.
+    pub Single<A: WgmmaAtom>: TiledMma<A> = TiledMma::new(layout!((1, 1, 1)));
+}
+/// 128 x 256.
+pub struct Wide;
+impl<T: Half> Tiling<T> for Wide {
+    type SmemA = Smem<128, 4>;
+    type SmemB = Smem<256, 4>;
+    type Mma = Pair<T::Wide>;
+}
+/// 128 x 128.
+pub struct Square;
+impl<T: Half> Tiling<T> for Square {
+    type SmemA = Smem<128, 6>;
+    type SmemB = Smem<128, 6>;
+    type Mma = Pair<T::Square>;
+}
+/// 64 x 64, for few rows: many stages, as memory limits it.
+pub struct Small;
+impl<T: Half> Tiling<T> for Small {
+    type SmemA = Smem<64, 12>;
+    type SmemB = Smem<64, 12>;
+    type Mma = Single<T::Small>;
+}
+
+/// The copy of a stage of A.
+pub type CopyA<T, C> = LoadA<T, <C as Tiling<T>>::SmemA>;
+/// The copy of a stage of B.
+pub type CopyB<T, C> = LoadB<T, <C as Tiling<T>>::SmemB>;
+/// The mainloop of a tiling, with the rows of A that `A` says.
+pub type Loop<T, C, const STAGES: u32, A = TmaTensor<CopyA<T, C>, 2>> = TmaWarpSpecialised<
+    T,
+    <C as Tiling<T>>::SmemA,
+    <C as Tiling<T>>::SmemB,
+    <C as Tiling<T>>::Mma,
+    STAGES,
+    1,
+    2,
+    A,
+>;
+
+/// `c = a b^T` where A is this rank's shard and those of other ranks, which copies bring while it
+/// runs: a persistent grid.
+///
+/// # Safety
+/// The maps are of this rank's rows of A, of all shards, and of B in memory of the device, made by
+/// [`CopyA`] and [`CopyB`]. That of C is by [`StoreC`], and needed if `target.tensor` is set. There
+/// is an end and a flag for each shard. `target` has all rows, which overlap no operand.
+#[kernel(
+    threads = Loop::<T, C, STAGES>::THREADS,
+    min_blocks = 1,
+    shared = StorageOf<Loop<T, C, STAGES>, BoxesToSpans<T, Groups>>,
+    instances = (
+        gathered_bf16_128x256<bf16, Wide, 4>,
+        gathered_bf16_128x128<bf16, Square, 6>,
+        gathered_f16_128x256<f16, Wide, 4>,
+        gathered_f16_128x128<f16, Square, 6>
+    ),
+    table = GatheredKernels
+)]
+pub unsafe fn gathered<T: Half, C: Tiling<T>, const STAGES: u32>(
+    own: TensorMap,
+    all: TensorMap,
+    b: TensorMap,
+    c: TensorMap,
+    target: Target<T>,
+    shards: Shards,
+    n: u32,
+    k: u32,
+    band: u32,
+) where
+    f32: CopyAs<T>,
+{
+    let a = Arrivals::new(CopyA::<T, C>::tensor(&own), CopyA::<T, C>::tensor(&all), shards);
+    let b = CopyB::<T, C>::tensor(&b);
+    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(&shards, (n, k), band);
+    let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
+    let sink = BoxesToSpans::new(c, shards.rows.rows, target, shards.rows);
+    gemm_warp_specialised::<Loop<T, C, STAGES, Arrivals<_>>, _, _, _>((a, b), scheduler, (), sink);
+}
+
+/// `c = a b^T`, partial results for another rank or for the sum of all: a persistent grid.
+///
+/// # Safety
+/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], in memory that the
+/// device reaches, of extents (M, K), (N, K) and (M, N). C overlaps no operand.
+#[kernel(
+    threads = Loop::<T, C, STAGES>::THREADS,
+    min_blocks = 1,
+    shared = StorageOf<Loop<T, C, STAGES>, ThroughTma<T>>,
+    instances = (
+        partial_bf16_128x256<bf16, Wide, 4>,
+        partial_bf16_128x128<bf16, Square, 6>,
+        partial_bf16_64x64<bf16, Small, 12>,
+        partial_f16_128x256<f16, Wide, 4>,
+        partial_f16_128x128<f16, Square, 6>,
+        partial_f16_64x64<f16, Small, 12>
+    ),
+    table = PartialKernels
+)]
+pub unsafe fn partial<T: Half, C: Tiling<T>, const STAGES: u32>(
+    a: TensorMap,
+    b: TensorMap,
+    c: TensorMap,
+    m: u32,
+    n: u32,
+    k: u32,
+    band: u32,
+) where
+    f32: CopyAs<T>,
+{
+    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
+    let worker = Loop::<T, C, STAGES>::worker();
+    let scheduler = Persistent::new(Loop::<T, C, STAGES>::tiles((m, n, k), 1), worker, band);
+    let sink = ThroughTma::new(StoreC::<T>::tensor(&c));
+    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), sink);
+}
+
+/// Partial results of other ranks, one matrix behind the other.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Slots<T: Element> {
+    /// The first.
+    pub first: Global<T>,
+    /// Elements from one to the next.
+    pub apart: i64,
+    /// How many.
+    pub count: u32,
+    /// Rows of each.
+    pub rows: u32,
+    /// Elements of a row in memory, a multiple of 8.
+    pub columns: u32,
+}
+
+/// Adds the [`Slots`] to the accumulators, in their order: the sum is the same in each run.
+#[derive(Clone, Copy, Debug)]
+pub struct AddSlots<T: Element>(pub Slots<T>);
+
+impl<M: Mainloop<Accumulator = f32>, T: Half> TileEpilogue<M> for AddSlots<T> {
+    type Loaded = ();
+
+    /// Has L2 fetch the tile.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(&self, tile: &WorkTile, team: &Team) {
+        let Slots { first, apart, count, rows, columns } = self.0;
+        let (row, column) = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+        for slot in 0..count {
+            let mut line = team.thread;
+            while line < const { M::TILE.0 * lines_of_row::<M>() } {
+                let (below, right) = (line / lines_of_row::<M>(), line % lines_of_row::<M>());
+                let (row, column) = (row + below, column + 64 * right);
+                if row < rows && column < columns {
+                    let at =
+                        i64::from(slot) * apart + i64::from(row) * i64::from(columns) + i64::from(column);
+                    prefetch_l2(first.offset(at).address());
+                }
+                line += team.threads;
+            }
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
+        let Slots { first, apart, count, rows, columns } = self.0;
+        let start = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+        let at = M::Mma::get_slice(team.thread).coordinates(tCrC, start); // (MMA, MMA_M, MMA_N)
+        for slot in 0..count {
+            let slot = first.offset(i64::from(slot) * apart);
+            // Accumulators are pairs of neighbours of a row.
+            for i in 0..Accumulators::<M>::SIZE / 2 {
+                let (row, column) = at.coordinate(2 * i);
+                let place = slot.offset(i64::from(row) * i64::from(columns) + i64::from(column));
+                // SAFETY: the slot has the pair: its rows are multiples of 8 elements.
+                let pair = unsafe { u32::load_global_if(row < rows && column < columns, place.address()) };
+                tCrC[2 * i] += value::<T>(pair);
+                tCrC[2 * i + 1] += value::<T>(pair >> 16);
+            }
+        }
+    }
+}
+
+/// Cache lines of a row of a tile.
+const fn lines_of_row<M: Mainloop>() -> u32 {
+    M::TILE.1 / 64
+}
+
+/// The element in the lower half of a word.
+#[inline(always)]
+fn value<T: Half>(word: u32) -> f32 {
+    Convert::<f32>::convert(T::from_bits(word as u16))
+}
+
+/// `c = a b^T` plus the partial results of other ranks, by a persistent grid.
+///
+/// # Safety
+/// The maps are of A and B, as for [`partial`]. That of C is by [`StoreC`], and needed if
+/// `target.tensor` is set. `target` has `slots.rows` rows, which overlap no operand. The slots are
+/// readable, and nothing writes them meanwhile.
+#[kernel(
+    threads = Loop::<T, C, STAGES>::THREADS,
+    min_blocks = 1,
+    shared = StorageOf<Loop<T, C, STAGES>, BoxesToSpans<T, Groups>>,
+    instances = (
+        reduced_bf16_128x256<bf16, Wide, 4>,
+        reduced_bf16_128x128<bf16, Square, 6>,
+        reduced_f16_128x256<f16, Wide, 4>,
+        reduced_f16_128x128<f16, Square, 6>
+    ),
+    table = ReducedKernels
+)]
+pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32>(
+    a: TensorMap,
+    b: TensorMap,
+    c: TensorMap,
+    target: Target<T>,
+    slots: Slots<T>,
+    n: u32,
+    k: u32,
+    band: u32,
+) where
+    f32: CopyAs<T>,
+{
+    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
+    let worker = Loop::<T, C, STAGES>::worker();
+    let tiles = Loop::<T, C, STAGES>::tiles((slots.rows, n, k), 1);
+    let scheduler = Persistent::new(tiles, worker, band);
+    let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
+    let sink = BoxesToSpans::new(c, slots.rows, target, Groups::one(slots.rows));
+    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, AddSlots(slots), sink);
+}
+
+/// The most ranks of a group.
+pub const MOST_RANKS: usize = 8;
+
+/// The partial results of all ranks, each in the memory of its own.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Parts {
+    /// Their addresses by rank.
+    pub p0: u64,
+    /// See `p0`.
+    pub p1: u64,
+    /// See `p0`.
+    pub p2: u64,
+    /// See `p0`.
+    pub p3: u64,
+    /// See `p0`.
+    pub p4: u64,
+    /// See `p0`.
+    pub p5: u64,
+    /// See `p0`.
+    pub p6: u64,
+    /// See `p0`.
+    pub p7: u64,
+    /// How many there are.
+    pub count: u32,
+    /// Rows of each.
+    pub rows: u32,
+    /// Elements of a row in memory, a multiple of 8.
+    pub columns: u32,
+}
+
+/// Threads of a block of [`summed`].
+pub const SUM_THREADS: u32 = 128;
+
+/// The sum of all ranks' partial results, in the order of the ranks: the same bits on all of them.
+/// Each thread sums vectors of eight.
+///
+/// # Safety
+/// The parts are readable, and nothing writes them meanwhile. `target` has their rows, in other
+/// memory.
+#[kernel(
+    threads = SUM_THREADS,
+    instances = (summed_bf16<bf16>, summed_f16<f16>),
+    table = SummedKernels
+)]
+pub unsafe fn summed<T: Half>(parts: Parts, target: Target<T>) {
+    let Parts { p0, p1, p2, p3, p4, p5, p6, p7, count, rows, columns } = parts;
+    let addresses = [p0, p1, p2, p3, p4, p5, p6, p7];
+    let vectors = columns / 8;
+    let mut next = block_idx().x * SUM_THREADS + thread_idx().x;
+    overlap_launches();
+    while next < rows * vectors {
+        let (row, column) = (next / vectors, next % vectors * 8);
+        let mut loaded = [Word128([0; 4]); MOST_RANKS];
+        for rank in 0..MOST_RANKS {
+            let address = addresses[rank] + 16 * u64::from(next);
+            loaded[rank] = Word128::load_global_if((rank as u32) < count, address);
+        }
+        let mut sums = [0.0f32; 8];
+        for vector in &loaded {
+            for i in 0..4 {
+                sums[2 * i] += value::<T>(vector.0[i]);
+                sums[2 * i + 1] += value::<T>(vector.0[i] >> 16);
+            }
+        }
+        let first = target.c.offset(i64::from(row) * target.row + i64::from(column) * target.column);
+        if target.aligned > 0 {
+            let mut words = [0; 4];
+            for i in 0..4 {
+                words[i] = T::pair(sums[2 * i], sums[2 * i + 1]) as u32;
+            }
+            Word128::store_global_if(column < target.columns, first.address(), Word128(words));
+        } else {
+            for (i, &sum) in sums.iter().enumerate() {
+                if column + (i as u32) < target.columns {
+                    let bits = T::pair(sum, 0.0) as u16;
+                    first.offset(i as i64 * target.column).write(0, T::from_bits(bits));
+                }
+            }
+        }
+        next += grid_dim().x * SUM_THREADS;
+    }
+}

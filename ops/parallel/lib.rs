@@ -1,0 +1,49 @@
+//! Products over several GPUs: a product and the collective beside it as one operation.
+//!
+//! - [`Group`] holds the ranks: the GPUs of one process, or one GPU of each of several.
+//! - [`ParallelMatmul`] multiplies by weights that are cut over the ranks: columns, whose
+//!   activations are gathered while it multiplies, or rows, whose partial results are reduced.
+//!
+//! `kernel.rs` has the kernels, `arrivals.rs` their tile order and the wait for a shard.
+#![cfg_attr(target_arch = "nvptx64", no_std)]
+#![cfg_attr(target_arch = "nvptx64", feature(abi_ptx, asm_experimental_arch))]
+#![deny(missing_docs)]
+
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod arrivals;
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod builder;
+#[cfg(not(target_arch = "nvptx64"))]
+mod call;
+#[cfg(not(target_arch = "nvptx64"))]
+mod exchange;
+#[cfg(not(target_arch = "nvptx64"))]
+mod group;
+#[cfg(not(target_arch = "nvptx64"))]
+mod launch;
+#[cfg(not(target_arch = "nvptx64"))]
+mod matmul;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use builder::ParallelMatmulBuilder;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use exchange::Rendezvous;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use group::Group;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use matmul::{Form, Operands, ParallelElement, ParallelMatmul};
+
+/// The kernels.
+#[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
+pub static PTX: moye::Ptx = moye::include_ptx!("moye_parallel");
+
+/// What a registry shows.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+mod readme {}
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/guide/parallel.md")]
+mod guide {}

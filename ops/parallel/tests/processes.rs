@@ -1,0 +1,98 @@
+//! One process a GPU: the same results, and a rank that is killed is named. It needs two GPUs.
+
+use moye::half::bf16;
+use moye::{Device, Matrix, MatrixMut, Result};
+use moye_parallel::{Form, Group, Operands, ParallelMatmul, Rendezvous};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const RANK: &str = "MOYE_TEST_RANK";
+const FILE: &str = "MOYE_TEST_FILE";
+const KILLED: &str = "MOYE_TEST_KILLED";
+const CALLS: usize = 30;
+
+/// Multiplies as a rank of two. Rank `r` has `r + 1` in A, or twice that, and 1 in B.
+fn rank(rank: usize, killed: bool) -> Result<()> {
+    let device = Device::gpu(rank as u32)?;
+    let rendezvous = Rendezvous::file(std::env::var(FILE).unwrap(), rank, 2);
+    let group = Group::join(&device, rendezvous, Duration::from_secs(if killed { 4 } else { 30 }))?;
+    let (m, n, k) = (512, 256, 64);
+    let stream = device.new_stream()?;
+    for form in [Form::AllGather, Form::ReduceScatter, Form::AllReduce] {
+        let product = match form {
+            Form::AllGather => ParallelMatmul::all_gather(&group, [m, n, k]),
+            Form::ReduceScatter => ParallelMatmul::reduce_scatter(&group, [m, n, k]),
+            Form::AllReduce => ParallelMatmul::all_reduce(&group, [m, n, k]),
+        };
+        let product = product.build::<bf16>()?;
+        let (rows_a, rows_c) = match form {
+            Form::AllGather => (m / 2, m),
+            Form::ReduceScatter => (m, m / 2),
+            Form::AllReduce => (m, m),
+        };
+        let b = device.upload(&vec![bf16::ONE; n * k])?;
+        let mut c = device.alloc_uninit::<bf16>(rows_c * n)?;
+        for call in 0..CALLS {
+            if killed && rank == 1 && call == CALLS / 2 {
+                std::process::abort();
+            }
+            let factor = (1 + call % 2) as f32;
+            let a = device.upload(&vec![bf16::from_f32((rank + 1) as f32 * factor); rows_a * k])?;
+            let mut operands = [Operands {
+                stream: &stream,
+                a: Matrix::row_major(&a, rows_a, k)?,
+                b: Matrix::row_major(&b, n, k)?,
+                c: MatrixMut::row_major(&mut c, rows_c, n)?,
+            }];
+            // SAFETY: no other stream uses the matrices.
+            unsafe { product.run(&mut operands)? };
+            group.wait(&[&stream])?;
+            for (at, value) in c.download()?.iter().enumerate() {
+                let of = match form {
+                    Form::AllGather => (1 + at / n / (m / 2)) as f32,
+                    _ => 3.0,
+                };
+                assert_eq!(value.to_f32(), of * factor * k as f32, "{form:?}, call {call}, element {at}");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The outputs of both ranks.
+fn both(killed: bool) -> Vec<Output> {
+    let file = std::env::temp_dir().join(format!("moye-ranks-{}-{killed}", std::process::id()));
+    let start = |rank: usize| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "ranks_in_processes", "--nocapture"]);
+        command.env(RANK, rank.to_string()).env(FILE, &file).env(KILLED, u8::from(killed).to_string());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let ranks = [start(0), start(1)];
+    ranks.into_iter().map(|rank| rank.wait_with_output().unwrap()).collect()
+}
+
+#[test]
+fn ranks_in_processes() {
+    if let Ok(number) = std::env::var(RANK) {
+        let killed = std::env::var(KILLED).is_ok_and(|killed| killed == "1");
+        match rank(number.parse().unwrap(), killed) {
+            Ok(()) => println!("done"),
+            Err(error) => println!("refused: {error}"),
+        }
+        return;
+    }
+    if !std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"))
+        || Device::gpu_count().is_ok_and(|count| count < 2)
+    {
+        println!("skipped: it needs two GPUs");
+        return;
+    }
+    for output in both(false) {
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("done"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let outputs = both(true);
+    let said = String::from_utf8_lossy(&outputs[0].stdout);
+    assert!(said.contains("refused: parallel: rank 1 did not come to call 16 within 4 s"), "{said}");
+}

@@ -1,0 +1,231 @@
+//! Products over several devices against float64: simulators, or GPUs with `MOYE_DEVICE=gpu`.
+
+use moye::half::{bf16, f16};
+use moye::{Device, Element, Matrix, MatrixMut, Stream};
+use moye_device::number::Scalar;
+use moye_parallel::{
+    Form, Group, Operands, ParallelElement, ParallelMatmul, ParallelMatmulBuilder, Rendezvous,
+};
+use std::time::Duration;
+
+/// Devices of a group, or none if there are too few GPUs.
+fn devices(world: usize) -> Option<Vec<Device>> {
+    if std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu")) {
+        let count = Device::gpu_count().unwrap() as usize;
+        return (world <= count)
+            .then(|| (0..world).map(|index| Device::gpu(index as u32).unwrap()).collect());
+    }
+    Some(Device::sim_peers(world))
+}
+
+/// Values from -1 to 1, different for each seed.
+fn random<T: Scalar>(count: usize, seed: u64) -> Vec<T> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 40) as f64 / f64::from(1 << 23) - 1.0
+    };
+    (0..count).map(|_| T::nearest(next())).collect()
+}
+
+/// A product to check.
+#[derive(Clone)]
+struct Case<'a> {
+    form: Form,
+    extents: [usize; 3],
+    shards: &'a [usize],
+    /// Elements between rows of C beyond its own.
+    padding: usize,
+    tile: Option<&'static str>,
+}
+
+/// A rank's matrices.
+struct Data<T> {
+    a: Vec<T>,
+    b: Vec<T>,
+}
+
+impl Case<'_> {
+    fn rows(&self, rank: usize) -> [usize; 2] {
+        let [m, ..] = self.extents;
+        match self.form {
+            Form::AllGather => [self.shards[rank], m],
+            Form::ReduceScatter => [m, self.shards[rank]],
+            Form::AllReduce => [m, m],
+        }
+    }
+
+    fn data<T: Scalar>(&self, seed: u64) -> Vec<Data<T>> {
+        let [_, n, k] = self.extents;
+        let rank = |rank: usize| {
+            let seed = 100 * seed + 2 * rank as u64;
+            Data { a: random(self.rows(rank)[0] * k, seed), b: random(n * k, seed + 1) }
+        };
+        (0..self.shards.len()).map(rank).collect()
+    }
+
+    /// A rank's result.
+    fn reference<T: Scalar>(&self, data: &[Data<T>], rank: usize) -> Vec<f64> {
+        let [m, n, k] = self.extents;
+        let product = |a: &[T], b: &[T], i: usize, j: usize| -> f64 {
+            (0..k).map(|x| a[i * k + x].to_f64() * b[j * k + x].to_f64()).sum()
+        };
+        let first: usize = self.shards[..rank].iter().sum();
+        let rows = match self.form {
+            Form::ReduceScatter => first..first + self.shards[rank],
+            _ => 0..m,
+        };
+        let all: Vec<T> = data.iter().flat_map(|data| data.a.iter().copied()).collect();
+        let mut c = Vec::new();
+        for i in rows {
+            for j in 0..n {
+                c.push(match self.form {
+                    Form::AllGather => product(&all, &data[rank].b, i, j),
+                    _ => data.iter().map(|data| product(&data.a, &data.b, i, j)).sum(),
+                });
+            }
+        }
+        c
+    }
+}
+
+/// Runs a product `times` times with other operands each time, and checks every result of the ranks
+/// of `group`, whose devices these are.
+fn check<T: ParallelElement<Bits = u16> + Scalar>(
+    group: &Group,
+    devices: &[Device],
+    case: &Case<'_>,
+    times: u64,
+) {
+    let ranks: Vec<_> = group.ranks().collect();
+    let [_, n, k] = case.extents;
+    let builder = match case.form {
+        Form::AllGather => ParallelMatmul::all_gather(group, case.extents),
+        Form::ReduceScatter => ParallelMatmul::reduce_scatter(group, case.extents),
+        Form::AllReduce => ParallelMatmul::all_reduce(group, case.extents),
+    };
+    let builder = case.tile.into_iter().fold(builder.shards(case.shards), ParallelMatmulBuilder::tile);
+    let product = builder.build::<T>().unwrap();
+    for seed in 0..times {
+        let data = case.data::<T>(seed);
+        let width = n + case.padding;
+        let on: Vec<_> = devices
+            .iter()
+            .zip(&ranks)
+            .map(|(device, &rank)| {
+                (device.upload(&data[rank].a).unwrap(), device.upload(&data[rank].b).unwrap())
+            })
+            .collect();
+        let mut results: Vec<_> = devices
+            .iter()
+            .zip(&ranks)
+            .map(|(device, &rank)| {
+                let mut c = device.alloc_uninit::<T>(case.rows(rank)[1] * width).unwrap();
+                c.fill_bytes(0xA5).unwrap();
+                c
+            })
+            .collect();
+        let streams: Vec<Stream> = devices.iter().map(|device| device.new_stream().unwrap()).collect();
+        let mut calls = Vec::new();
+        for (at, c) in results.iter_mut().enumerate() {
+            let [rows_a, rows_c] = case.rows(ranks[at]);
+            calls.push(Operands {
+                stream: &streams[at],
+                a: Matrix::row_major(&on[at].0, rows_a, k).unwrap(),
+                b: Matrix::row_major(&on[at].1, n, k).unwrap(),
+                c: MatrixMut::new(c, rows_c, n, (width, 1)).unwrap(),
+            });
+        }
+        // SAFETY: no other stream uses the matrices.
+        unsafe { product.run(&mut calls).unwrap() };
+        group.wait(&streams.iter().collect::<Vec<_>>()).unwrap();
+        for (&rank, c) in ranks.iter().zip(&results) {
+            let (c, expected) = (c.download().unwrap(), case.reference(&data, rank));
+            let (mut difference, mut norm) = (0.0, 0.0);
+            for (at, expected) in expected.iter().enumerate() {
+                let value = c[at / n * width + at % n].to_f64();
+                difference += (value - expected).powi(2);
+                norm += expected.powi(2);
+            }
+            let error = (difference / norm.max(1e-30)).sqrt();
+            let what = format!(
+                "{} {:?} {:?} shards {:?} rank {rank} call {seed}",
+                <T as Element>::NAME,
+                case.form,
+                case.extents,
+                case.shards
+            );
+            assert!(error < 1e-2, "{what}: {error}");
+            let poison = <T as Element>::from_bits(0xA5A5).to_f64();
+            for (at, value) in c.iter().enumerate().filter(|(at, _)| at % width >= n) {
+                assert_eq!(
+                    value.to_f64().to_bits(),
+                    poison.to_bits(),
+                    "{what}: element {at} behind a row is written"
+                );
+            }
+        }
+    }
+}
+
+const FORMS: [Form; 3] = [Form::AllGather, Form::ReduceScatter, Form::AllReduce];
+
+#[test]
+fn each_form_is_the_product_of_one_device_on_any_shards() {
+    for (extents, shards, padding) in [
+        ([200, 40, 72], &[100, 100][..], 0),
+        ([7, 24, 16], &[3, 4], 0),
+        ([130, 19, 40], &[129, 1], 2),
+        ([5, 8, 8], &[0, 5], 0),
+        ([140, 264, 24], &[60, 0, 80], 0),
+        ([9, 16, 64], &[2, 3, 3, 1], 3),
+        ([3, 9, 8], &[3], 0),
+    ] {
+        let Some(devices) = devices(shards.len()) else { continue };
+        let group = Group::local(&devices).unwrap();
+        for form in FORMS {
+            check::<bf16>(&group, &devices, &Case { form, extents, shards, padding, tile: None }, 2);
+        }
+    }
+}
+
+#[test]
+fn each_tile_and_element_type_computes_the_same() {
+    let Some(devices) = devices(2) else { return };
+    let group = Group::local(&devices).unwrap();
+    for form in FORMS {
+        for tile in ["128x256", "128x128"] {
+            let case =
+                Case { form, extents: [150, 264, 72], shards: &[140, 10], padding: 0, tile: Some(tile) };
+            check::<f16>(&group, &devices, &case, 1);
+        }
+        let case =
+            Case { form, extents: [131, 272, 40], shards: &[1, 130], padding: 1, tile: Some("128x256") };
+        check::<bf16>(&group, &devices, &case, 1);
+    }
+}
+
+#[test]
+fn threads_with_a_rank_each_meet_in_every_call_whatever_their_pace() {
+    // Calls of each form; simulators run fewer.
+    let on_gpus = std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"));
+    let calls = if on_gpus && std::env::var_os("MOYE_WATCHED").is_none() { 100 } else { 2 };
+    let Some(devices) = devices(2) else { return };
+    let shards = &[70, 65][..];
+    std::thread::scope(|scope| {
+        for (device, rendezvous) in devices.iter().zip(Rendezvous::threads(2)) {
+            scope.spawn(move || {
+                let rank = rendezvous.rank() as u64;
+                let group = Group::join(device, rendezvous, Duration::from_secs(20)).unwrap();
+                for call in 0..calls {
+                    for form in FORMS {
+                        let pause = (call * 7919 + 31 * rank) % 5;
+                        std::thread::sleep(Duration::from_millis(if call % 2 == rank { pause } else { 0 }));
+                        let case = Case { form, extents: [135, 72, 40], shards, padding: 0, tile: None };
+                        check::<bf16>(&group, std::slice::from_ref(device), &case, 1);
+                    }
+                }
+            });
+        }
+    });
+}

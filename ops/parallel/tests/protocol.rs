@@ -1,0 +1,186 @@
+//! The protocol between ranks: lost flags, races, ranks that differ, ranks that do not come.
+
+use moye::half::bf16;
+use moye::layout::layout;
+use moye::{Device, Global, GlobalMut, Grid, Matrix, MatrixMut, Result, Stream, TensorMap};
+use moye_device::collective::{Groups, StoreC, Target};
+use moye_parallel::arrivals::Shards;
+use moye_parallel::kernel::{CopyA, CopyB, Square, gathered_bf16_128x128};
+use moye_parallel::{Group, Operands, PTX, ParallelMatmul, ParallelMatmulBuilder, Rendezvous};
+use std::time::Duration;
+
+/// Two ranks with eight rows of eight elements each. Rank 1 copies its rows to rank 0 and `raise`s
+/// the flag; rank 0 gathers them while it multiplies.
+fn gather(raise: impl Fn(&[Device], &Stream, u64) -> Result<()>) -> Result<Vec<bf16>> {
+    let devices = Device::sim_peers(2);
+    let ones = vec![bf16::ONE; 64];
+    let (own, b, other) = (devices[0].upload(&ones)?, devices[0].upload(&ones)?, devices[1].upload(&ones)?);
+    let all = devices[0].alloc_zeroed::<bf16>(2 * 128 * 8)?;
+    let (ends, flags) = (devices[0].upload(&[8, 16])?, devices[0].alloc_zeroed::<u32>(64)?);
+    let c = devices[0].alloc_uninit::<bf16>(128)?;
+    let (stream, side) = (devices[0].new_stream()?, devices[1].new_stream()?);
+    // SAFETY: rank 1's rows follow 128 of rank 0.
+    unsafe { side.copy(all.address() + 2 * 128 * 8, other.address(), 128)? };
+    raise(&devices, &side, flags.address() + 128)?;
+    let map = |tile, buffer, rows| match rows {
+        8 => TensorMap::of_tile(&devices[0], tile, buffer, &layout!((8, 8):(8, 1))),
+        16 => TensorMap::of_tile(&devices[0], tile, buffer, &layout!((16, 8):(8, 1))),
+        _ => TensorMap::of_tile(&devices[0], tile, buffer, &layout!((256, 8):(8, 1))),
+    };
+    let rows = Groups { ends: Global::from_address(ends.address()), count: 2, rows: 16, apart: 0 };
+    let shards = Shards { rows, flags: Global::from_address(flags.address()), apart: 128, epoch: 1, rank: 0 };
+    let target = Target {
+        c: GlobalMut::from_address(c.address()),
+        group: 0,
+        row: 8,
+        column: 1,
+        columns: 8,
+        aligned: 1,
+        tensor: 1,
+    };
+    let maps = (
+        map(&CopyA::<bf16, Square>::TILE, &own, 8)?,
+        map(&CopyA::<bf16, Square>::TILE, &all, 256)?,
+        map(&CopyB::<bf16, Square>::TILE, &b, 8)?,
+        map(&StoreC::<bf16>::TILE, &c, 16)?,
+    );
+    let module = devices[0].load(&PTX)?;
+    let arguments = (&maps.0, &maps.1, &maps.2, &maps.3, target, shards, 8, 8, 16);
+    // SAFETY: the maps are of the operands, and the shards of their rows.
+    unsafe { module.launch_on(&stream, &gathered_bf16_128x128, Grid::new(4, 384), arguments)? };
+    c.download()
+}
+
+#[test]
+fn a_shard_that_is_awaited_is_multiplied() {
+    // SAFETY: the flag is a word.
+    let c = gather(|_, side, flag| unsafe { side.raise(flag, 1) }).unwrap();
+    assert_eq!(c, [bf16::from_f32(8.0); 128]);
+}
+
+#[test]
+fn a_lost_flag_is_a_fault_of_the_wait() {
+    let error = gather(|_, _, _| Ok(())).unwrap_err().to_string();
+    assert!(error.contains("a wait for 1 in the flag at") && error.contains("which holds 0"), "{error}");
+    assert!(error.contains("kernel `gathered_bf16_128x128`"), "{error}");
+}
+
+#[test]
+fn a_flag_that_is_raised_before_its_copy_is_a_race() {
+    // By a stream that has not waited for the copy.
+    // SAFETY: the flag is a word.
+    let raise = |devices: &[Device], _: &Stream, flag| unsafe { devices[1].new_stream()?.raise(flag, 1) };
+    let error = gather(raise).unwrap_err().to_string();
+    assert!(error.contains("race: bulk copy's read") && error.contains("copy's write"), "{error}");
+}
+
+/// The errors of two ranks that are threads.
+fn both(act: impl Fn(&Group, usize) -> Result<()> + Sync) -> Vec<String> {
+    let devices = Device::sim_peers(2);
+    std::thread::scope(|scope| {
+        let act = &act;
+        let ranks: Vec<_> = devices
+            .iter()
+            .zip(Rendezvous::threads(2))
+            .map(|(device, rendezvous)| {
+                scope.spawn(move || {
+                    let rank = rendezvous.rank();
+                    let group = Group::join(device, rendezvous, Duration::from_millis(500)).unwrap();
+                    act(&group, rank).err().map_or(String::new(), |error| error.to_string())
+                })
+            })
+            .collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn ranks_that_build_other_products_are_told_both() {
+    for error in both(|group, rank| {
+        ParallelMatmul::all_gather(group, [64, 8 + 8 * rank, 16]).build::<bf16>().map(drop)
+    }) {
+        assert!(error.contains("64 x 8 x 16") && error.contains("64 x 16 x 16"), "{error}");
+        assert!(error.contains("all ranks build the same products in the same order"), "{error}");
+    }
+}
+
+#[test]
+fn a_rank_that_does_not_come_is_named() {
+    let errors = both(|group, rank| match rank {
+        0 => ParallelMatmul::all_reduce(group, [4, 8, 16]).build::<bf16>().map(drop),
+        _ => {
+            std::thread::sleep(Duration::from_millis(700));
+            Ok(())
+        }
+    });
+    assert!(errors[0].contains("rank 1 did not come within 0.5 s"), "{errors:?}");
+}
+
+#[test]
+fn processes_meet_by_tcp_and_by_a_file() {
+    let path = std::env::temp_dir().join(format!("moye-parallel-{}", std::process::id()));
+    let address = format!("127.0.0.1:{}", 20_000 + std::process::id() % 20_000);
+    for by_file in [true, false] {
+        let devices = Device::sim_peers(3);
+        std::thread::scope(|scope| {
+            for (rank, device) in devices.iter().enumerate() {
+                let rendezvous = match by_file {
+                    true => Rendezvous::file(&path, rank, 3),
+                    false => Rendezvous::tcp(&address, rank, 3),
+                };
+                scope.spawn(move || {
+                    let group = Group::join(device, rendezvous, Duration::from_secs(10)).unwrap();
+                    let product = ParallelMatmul::reduce_scatter(&group, [6, 8, 16]).build::<bf16>().unwrap();
+                    assert!(product.explain().contains("3 ranks with access"), "{}", product.explain());
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn calls_that_are_not_the_products_are_refused_with_the_way_out() {
+    let devices = Device::sim_peers(2);
+    let group = Group::local(&devices).unwrap();
+    let refused = |builder: ParallelMatmulBuilder<'_>| builder.build::<bf16>().err().unwrap().to_string();
+    let error = refused(ParallelMatmul::all_gather(&group, [16, 8, 12]));
+    assert!(error.contains("k is 12") && error.contains("pad k to 16"), "{error}");
+    let error = refused(ParallelMatmul::all_gather(&group, [16, 8, 16]).shards(&[3, 4]));
+    assert!(error.contains("shards of [3, 4] rows, and must be 2 with 16 rows in all"), "{error}");
+    let error = refused(ParallelMatmul::all_gather(&group, [16, 8, 16]).tile("64x64"));
+    assert!(error.contains("there is no tile 64x64; give one of 128x256, 128x128"), "{error}");
+    let error = refused(ParallelMatmul::all_reduce(&group, [16, 8, 0]));
+    assert!(error.contains("k is 1 at least"), "{error}");
+    assert!(
+        Group::local(&[devices[0].clone(), devices[0].clone()])
+            .unwrap_err()
+            .to_string()
+            .contains("given twice")
+    );
+
+    let product = ParallelMatmul::all_reduce(&group, [4, 8, 16]).build::<bf16>().unwrap();
+    let x: Vec<_> = devices.iter().map(|device| device.upload(&[bf16::ONE; 128]).unwrap()).collect();
+    let mut y: Vec<_> = devices.iter().map(|device| device.alloc_uninit::<bf16>(32).unwrap()).collect();
+    let streams: Vec<_> = devices.iter().map(Device::default_stream).collect();
+    let mut calls: Vec<_> = y
+        .iter_mut()
+        .enumerate()
+        .map(|(rank, y)| Operands {
+            stream: &streams[rank],
+            a: Matrix::row_major(&x[rank], 4, 16).unwrap(),
+            b: Matrix::row_major(&x[rank], 8, 16).unwrap(),
+            c: MatrixMut::row_major(y, 4, 8).unwrap(),
+        })
+        .collect();
+    // SAFETY: no other stream uses the matrices.
+    let error = unsafe { product.run(&mut calls[..1]) }.unwrap_err().to_string();
+    assert!(error.contains("1 operands for the ranks [0, 1]"), "{error}");
+    calls[1].a = Matrix::row_major(&x[1], 8, 16).unwrap();
+    // SAFETY: as above.
+    let error = unsafe { product.run(&mut calls) }.unwrap_err().to_string();
+    assert!(error.contains("a has shape [8, 16], and must have [4, 16]"), "{error}");
+    calls[1].a = Matrix::new(&x[1], 4, 16, (1, 4)).unwrap();
+    // SAFETY: as above.
+    let error = unsafe { product.run(&mut calls) }.unwrap_err().to_string();
+    assert!(error.contains("rows must be contiguous and begin at multiples of 16 bytes"), "{error}");
+}

@@ -1,0 +1,18 @@
+//! What ptxas reports for the kernels, on the oldest GPU and on Hopper.
+
+use moye_parallel::PTX;
+
+#[path = "../../../tests/fixtures/common/assembler.rs"]
+mod assembler;
+
+#[test]
+fn kernels_keep_operands_and_sums_in_registers() {
+    for (arch, text) in PTX.images() {
+        let arch = arch.parse().unwrap();
+        let Some(ptxas) = assembler::ptxas_for(arch) else { return };
+        let assembled = ptxas.assemble(text, arch).unwrap();
+        for (name, usage) in &assembled.kernels {
+            assert!(usage.stack == 0 && usage.spills() == 0, "{name} on {arch}: {usage:?}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The mainloop of Hopper with a custom producer: the consumers of `wgmma` are here, and a
+//! [`Fill`] says how a stage is filled.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use moye_device::arch::{sync_cluster, sync_threads, thread_idx};
+use moye_device::atom::{OfA, OfB};
+use moye_device::collective::*;
+use moye_device::pipeline::{Filling, Full};
+use moye_device::prelude::*;
+
+/// How the stages of both operands are filled, (BLK_M, BLK_K, PIPE) and (BLK_N, BLK_K, PIPE) with
+/// as many as `STAGES`: by one thread of each block of a cluster.
+pub trait Fill<const STAGES: u32, const CLUSTER: u32>: Copy {
+    /// The elements.
+    type Element: Element;
+    /// Stages of A.
+    type StagesA: StaticLayout;
+    /// Stages of B.
+    type StagesB: StaticLayout;
+    /// Bytes of a stage, from all blocks of the cluster.
+    const BYTES: u32;
+
+    /// What all K tiles of a tile of C have in common.
+    type Tile;
+
+    /// Prepares the loads of a tile.
+    ///
+    /// # Safety
+    /// Memory of the operands is readable.
+    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile;
+
+    /// Has K tile `k` of a tile loaded.
+    ///
+    /// # Safety
+    /// Memory of the operands is readable, and the stage free.
+    unsafe fn load(
+        &self,
+        of: &Self::Tile,
+        tile: &WorkTile,
+        k: u32,
+        stages: (SharedTensor<Self::Element, Self::StagesA>, SharedTensor<Self::Element, Self::StagesB>),
+        filling: &Filling,
+    );
+
+    /// The number of rows of C from the tile's first one on: warpgroups that have none skip the
+    /// tile's products, and their accumulators are undefined.
+    ///
+    /// # Safety
+    /// Memory that it reads is readable.
+    #[inline(always)]
+    unsafe fn rows(&self, _tile: &WorkTile) -> u32 {
+        u32::MAX
+    }
+}
+
+/// The mainloop: stages that `F` fills, multiplied by `M` with both operands in shared memory.
+pub struct Filled<
+    F: Fill<STAGES, CLUSTER>,
+    M: StaticTiledMma<Atom: WgmmaAtom>,
+    const STAGES: u32,
+    const CLUSTER: u32 = 1,
+> {
+    fill: F,
+    /// The first row of this warpgroup's first instruction in the tile.
+    row: u32,
+    consumer: Consumer<STAGES, CLUSTER>,
+    /// (1, MMA_M, MMA_K, PIPE)
+    tCrA: DescriptorTensor<DescriptorsOf<F::StagesA, M, OfA>>,
+    /// (1, MMA_N, MMA_K, PIPE)
+    tCrB: DescriptorTensor<DescriptorsOf<F::StagesB, M, OfB>>,
+    /// The last stage that was issued, which is not released yet.
+    before: Option<Full>,
+}
+
+/// The thread that fills stages.
+pub struct FilledProducer<F: Fill<STAGES, CLUSTER>, const STAGES: u32, const CLUSTER: u32> {
+    producer: Producer<STAGES, CLUSTER>,
+    fill: F,
+    stages: (SharedTensor<F::Element, F::StagesA>, SharedTensor<F::Element, F::StagesB>),
+}
+
+impl<F, M, const STAGES: u32, const CLUSTER: u32> Mainloop for Filled<F, M, STAGES, CLUSTER>
+where
+    F: Fill<STAGES, CLUSTER>,
+    M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D: Element>>,
+{
+    type Mma = M;
+    type TileC = TileOf<F::StagesA, F::StagesB>;
+    type Accumulator = <M::Atom as WgmmaAtom>::D;
+    type Storage = (
+        SharedArray<F::Element, F::StagesA>,
+        SharedArray<F::Element, F::StagesB>,
+        PipelineStorage<STAGES, WarpsOf<M>, CLUSTER>,
+    );
+    type Operands = F;
+
+    const THREADS: u32 = M::THREADS + WARPGROUP;
+    const TILE: (u32, u32, u32) = {
+        let (a, b) = (F::StagesA::LAYOUT, F::StagesB::LAYOUT);
+        assert!(a.extent(1) == b.extent(1) && a.extent(2) == STAGES as i64 && b.extent(2) == STAGES as i64);
+        (a.extent(0) as u32, b.extent(0) as u32, a.extent(1) as u32)
+    };
+    const CLUSTER: u32 = CLUSTER;
+
+    #[inline(always)]
+    fn worker() -> Worker {
+        Worker::cluster(CLUSTER)
+    }
+
+    #[inline(always)]
+    unsafe fn start(fill: F, (sA, sB, pipeline): StagesOf<Self>, _thread: u32, warpgroup: u32) -> Self {
+        // Descriptors are computed from the warpgroup's number, which is uniform.
+        let mma = M::get_slice(WARPGROUP * warpgroup);
+        Self {
+            fill,
+            row: 64 * warpgroup,
+            consumer: pipeline.consumer(),
+            tCrA: mma.descriptors_a(&mma.partition_a(sA)),
+            tCrB: mma.descriptors_b(&mma.partition_b(sB)),
+            before: None,
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn issue(&mut self, tile: &WorkTile, tCrC: &mut Accumulators<Self>) {
+        // SAFETY: all threads of the warpgroups are here. A stage is read when it is full, and
+        // released when the products of the stage after it are the only ones that run.
+        unsafe {
+            let mut k = tile.k;
+            if self.fill.rows(tile) <= self.row {
+                // Nothing writes the accumulators: ptxas would serialise the products otherwise.
+                while k < tile.k_end {
+                    let full = self.consumer.wait();
+                    if let Some(before) = self.before.replace(full) {
+                        self.consumer.release(before);
+                    }
+                    k += 1;
+                }
+                return;
+            }
+            while k < tile.k_end {
+                let full = self.consumer.wait();
+                let (tCrA, tCrB) = full.of((self.tCrA, self.tCrB));
+                warpgroup_arrive();
+                warpgroup_gemm(M::default(), &tCrA, &tCrB, tCrC, ScaleOut::One.unless(k == tile.k));
+                warpgroup_commit_batch();
+                warpgroup_wait::<1>();
+                if let Some(before) = self.before.replace(full) {
+                    self.consumer.release(before);
+                }
+                k += 1;
+            }
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn complete(&mut self, tCrC: &mut Accumulators<Self>) {
+        warpgroup_wait::<0>();
+        warpgroup_fence_operand(M::default(), tCrC);
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn release(&mut self) {
+        if let Some(before) = self.before.take() {
+            self.consumer.release(before);
+        }
+    }
+}
+
+impl<F, M, const STAGES: u32, const CLUSTER: u32> WarpSpecialised for Filled<F, M, STAGES, CLUSTER>
+where
+    F: Fill<STAGES, CLUSTER>,
+    M: StaticTiledMma<Atom: WgmmaAtom<OperandA = u64, D: Element>>,
+{
+    type Producer = FilledProducer<F, STAGES, CLUSTER>;
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn init(_: F, (_, _, pipeline): &StagesOf<Self>) {
+        if thread_idx().x == 0 {
+            // SAFETY: one thread, and a barrier of the block, or of the cluster, follows.
+            unsafe { pipeline.init() };
+        }
+        if CLUSTER > 1 {
+            sync_cluster();
+        } else {
+            sync_threads();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn producer(fill: F, (sA, sB, pipeline): StagesOf<Self>) -> Self::Producer {
+        FilledProducer { producer: pipeline.producer(), fill, stages: (sA, sB) }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(producer: &mut Self::Producer, tile: &WorkTile) {
+        let FilledProducer { producer, fill, stages } = producer;
+        // SAFETY: memory of the operands is readable; each stage is free.
+        unsafe {
+            let of = fill.tile(tile);
+            let mut k = tile.k;
+            while k < tile.k_end {
+                let filling = producer.acquire(F::BYTES);
+                fill.load(&of, tile, k, *stages, &filling);
+                k += 1;
+            }
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn finish(producer: Self::Producer) {
+        if CLUSTER > 1 {
+            // The other blocks arrive at this one's barriers until they have read their last
+            // stages.
+            producer.producer.drain();
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn skip(&mut self, tile: &WorkTile) {
+        // SAFETY: the other team has issued this tile's products, and a barrier is between.
+        unsafe { self.consumer.skip(tile.k_tiles()) };
+    }
+}

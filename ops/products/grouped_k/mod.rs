@@ -1,0 +1,129 @@
+//! Products along the rows of groups: gradients of the weights of experts.
+
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
+pub mod kernel;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod call;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cases;
+#[cfg(not(target_arch = "nvptx64"))]
+mod oracle;
+
+#[cfg(not(target_arch = "nvptx64"))]
+pub use host::*;
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod host {
+    use super::{call, cases, oracle};
+    use moye::operation::{Array, Declaration, Dtype, OperandOf, Role, TypedCall};
+    use moye::{Device, Element, Error, Matrix, MatrixMut, Result, Stream};
+
+    const ELEMENTS: &[Dtype] = &[Dtype::Bf16, Dtype::F16];
+
+    /// Products along the rows of groups.
+    pub static GROUPED_K: Declaration = Declaration {
+        name: call::NAME,
+        summary: "for each group, the transpose of its rows of a times its rows of b",
+        operands: &[
+            OperandOf::new(Role::Input, "a", "float16 or bfloat16: (rows, m)").of(ELEMENTS),
+            OperandOf::new(Role::Input, "b", "(rows, n), of the type of a").of(ELEMENTS),
+            OperandOf::new(Role::Input, "ends", "int32: the end of each group's rows")
+                .of(&[Dtype::I32])
+                .dense(),
+            OperandOf::new(
+                Role::Result,
+                "out",
+                "(groups, m, n), of the type of a: zeros for a group without rows",
+            )
+            .of(ELEMENTS),
+        ],
+        options: &[],
+        results: |inputs, _| call::results(inputs),
+        // SAFETY: the contract of `Declaration::run`.
+        run: |stream, call| unsafe { call::run(stream, call) },
+        explain: call::explain,
+        reference: oracle::grouped_k,
+        tolerance: oracle::tolerance,
+        cases: cases::CASES,
+        bench: cases::BENCH,
+    };
+
+    /// Products along the rows of groups, as the gradients of experts' weights are.
+    ///
+    /// ```
+    /// use moye::half::bf16;
+    /// use moye::{Device, Matrix, MatrixMut};
+    /// use moye_products::grouped_k::GroupedK;
+    ///
+    /// let device = Device::sim();
+    /// let of = |values: &[f32]| device.upload(&Vec::from_iter(values.iter().map(|&x| bf16::from_f32(x))));
+    /// // Three rows of two elements and of one; the first is a group, the others are another.
+    /// let (a, b) = (of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?, of(&[1.0, 1.0, -1.0])?);
+    /// let ends = device.upload(&[1, 3])?;
+    /// let mut c = device.alloc_uninit::<bf16>(4)?;
+    /// GroupedK::new(
+    ///     Matrix::row_major(&a, 3, 2)?,
+    ///     Matrix::row_major(&b, 3, 1)?,
+    ///     Matrix::row_major(&ends, 1, 2)?,
+    /// )
+    /// .run(&device, &mut MatrixMut::row_major(&mut c, 4, 1)?)?;
+    /// assert_eq!(c.download()?, [1.0, 2.0, -2.0, -2.0].map(bf16::from_f32));
+    /// # Ok::<(), moye::Error>(())
+    /// ```
+    #[derive(Clone, Debug)]
+    #[must_use = "nothing is computed before `run`"]
+    pub struct GroupedK<'a, T: Element> {
+        a: Matrix<'a, T>,
+        b: Matrix<'a, T>,
+        ends: Matrix<'a, i32>,
+    }
+
+    impl<'a, T: Element> GroupedK<'a, T> {
+        /// The transposes of a group's rows of `a`, (rows, m), times its rows of `b`, (rows, n).
+        /// `ends` is a row with the end of each group's rows, none below the one before.
+        ///
+        /// The ends are read on the device when the product runs.
+        pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>, ends: Matrix<'a, i32>) -> Self {
+            Self { a, b, ends }
+        }
+
+        /// Computes it on the default stream of a device, to matrices that are one below the other
+        /// in `c`, (groups * m, n).
+        ///
+        /// # Errors
+        /// [`moye::Error::ShapeMismatch`] if the shapes do not agree, [`moye::Error::Unsupported`]
+        /// for elements other than f16 and bf16 and on a GPU that is not of sm_90a, and the errors
+        /// of [`Device::launch`].
+        pub fn run(&self, device: &Device, c: &mut MatrixMut<'_, T>) -> Result<()> {
+            // SAFETY: the default stream runs its work in order.
+            unsafe { self.run_on(&device.default_stream(), c) }
+        }
+
+        /// Computes it on a stream.
+        ///
+        /// # Errors
+        /// As for [`GroupedK::run`].
+        ///
+        /// # Safety
+        /// Until the work is complete, no other stream writes the operands, or reads or writes the
+        /// elements of `c`.
+        pub unsafe fn run_on(&self, stream: &Stream, c: &mut MatrixMut<'_, T>) -> Result<()> {
+            let (groups, m) = (self.ends.cols(), self.a.cols());
+            let rows = Array::of_mut(call::NAME, c)?;
+            let (&[of_c, n], &[row, column]) = (&rows.shape[..], &rows.strides[..]) else {
+                unreachable!("a matrix has two modes")
+            };
+            if of_c != groups * m {
+                let detail = format!("c has {of_c} rows, and must have {m} for each of {groups} groups");
+                return Err(Error::ShapeMismatch { operation: call::NAME, detail });
+            }
+            let shape = vec![groups, m, n];
+            let results = Array { shape, strides: vec![m as i64 * row, row, column], ..rows };
+            let call =
+                TypedCall::new(&GROUPED_K, stream).read(&self.a)?.read(&self.b)?.read_row(&self.ends)?;
+            // SAFETY: the arrays are on the stream's device until the work is complete.
+            unsafe { call.with(Some((c.device(), results)))?.run() }
+        }
+    }
+}

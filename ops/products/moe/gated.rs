@@ -1,0 +1,179 @@
+//! The first product of experts on Hopper, `silu(x gate^T) * (x up^T)`: a tile has 128 columns of
+//! the gate and the same columns of the up projection, so that a thread has both factors of an
+//! element.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use crate::filled::{Fill, Filled};
+use crate::grouped::kernel::{CopyA, Grouped, OfA, Tiling, Wide};
+use moye_device::collective::*;
+use moye_device::layout::tuple;
+use moye_device::math::fast::silu_of_two;
+use moye_device::pipeline::Filling;
+use moye_device::prelude::*;
+
+/// Stages of the mainloop.
+pub const STAGES: u32 = 4;
+/// Columns of a tile of the result.
+pub const COLUMNS: u32 = 128;
+
+/// Stages of B as rows of two matrices: (2, 128, 64, PIPE).
+#[derive(Clone, Copy)]
+pub struct Pair<const PIPE: i64>;
+
+impl<const PIPE: i64> Pair<PIPE> {
+    // (128, 64, 2, PIPE)
+    const ROWS: ComposedLayout = shared_memory_atom(Major::K, SwizzleBytes::B128, 16)
+        .tile_to_shape(tuple!((COLUMNS as i64, 64, 2, PIPE)));
+}
+
+impl<const PIPE: i64> StaticLayout for Pair<PIPE> {
+    const LAYOUT: Layout = {
+        let rows = Self::ROWS.layout;
+        Layout::concat(&[rows.mode(2), rows.mode(0), rows.mode(1), rows.mode(3)])
+    };
+    const SWIZZLE: Swizzle = Self::ROWS.swizzle;
+}
+
+/// The copy of a stage of B, of a tensor (2, N, K, experts). In a cluster of two blocks one loads
+/// the rows of the gate for both, the other those of the up projection.
+pub type CopyPair<T, const CLUSTER: u32> = TmaCopy<T, Pair<1>, 4, CLUSTER>;
+
+/// A from the rows of its tile's group, and both halves of B from its expert's matrices.
+#[derive(Clone, Copy)]
+pub struct FillPair<T: Grouped, const CLUSTER: u32> {
+    a: OfA<T, Wide>,
+    b: TmaTensor<CopyPair<T, CLUSTER>, 4>,
+}
+
+/// The mainloop.
+pub type GatedLoop<T, const CLUSTER: u32> =
+    Filled<FillPair<T, CLUSTER>, <Wide as Tiling<T>>::Mma, STAGES, CLUSTER>;
+/// The rows of A and B of a tile.
+type StagesA<T> = <Wide as Tiling<T>>::SmemA;
+type StagesB<T> = <Wide as Tiling<T>>::SmemB;
+
+impl<T: Grouped, const CLUSTER: u32> Fill<STAGES, CLUSTER> for FillPair<T, CLUSTER> {
+    type Element = T;
+    type StagesA = StagesA<T>;
+    type StagesB = StagesB<T>;
+    const BYTES: u32 = CopyA::<T, Wide>::BYTES + CopyPair::<T, CLUSTER>::BYTES;
+    /// A from the tile's first row on.
+    type Tile = TmaTensor<CopyA<T, Wide>, 3>;
+
+    #[inline(always)]
+    unsafe fn tile(&self, tile: &WorkTile) -> Self::Tile {
+        // SAFETY: the ends of the groups are readable.
+        unsafe { self.a.rows_of(tile, const { GatedLoop::<T, CLUSTER>::TILE.0 }) }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(
+        &self,
+        gA: &Self::Tile,
+        tile: &WorkTile,
+        k: u32,
+        (sA, sB): (SharedTensor<T, StagesA<T>>, SharedTensor<T, StagesB<T>>),
+        filling: &Filling,
+    ) {
+        let (load_a, load_b) = (CopyA::<T, Wide>::get_slice(), CopyPair::<T, CLUSTER>::get_slice());
+        let gB = load_b.partition_s(self.b.at([0, tile.n, k, tile.batch]));
+        // SAFETY: `Pair` names the modes of the same stages. The stage is free and expects the
+        // bytes of both tiles, whose maps are those of the kernel's contract.
+        unsafe {
+            let sB = SharedArray::<T, Pair<{ STAGES as i64 }>>::at(sB.address_of((0u32, 0u32, 0u32)));
+            let (sA, sB) = filling.of((sA, sB)); // (128, 64), (2, 128, 64)
+            load_a.copy(gA.at([0, k, 0]), sA, filling);
+            load_b.copy(gB, load_b.partition_d(sB), filling);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn rows(&self, tile: &WorkTile) -> u32 {
+        // SAFETY: the ends of the groups are readable.
+        unsafe { self.a.rows(tile, const { GatedLoop::<T, CLUSTER>::TILE.0 }) }
+    }
+}
+
+/// SwiGLU of a tile's two halves, to the rows of its group.
+#[derive(Clone, Copy)]
+pub struct SwiGlu<O: Element> {
+    /// The first element of the result.
+    c: GlobalMut<O>,
+    /// Elements from row to row: rows are whole vectors of 16 bytes.
+    row: u32,
+    columns: u32,
+    groups: Groups,
+}
+
+impl<O: Paired, M: Mainloop<Accumulator = f32>> Sink<M> for SwiGlu<O> {
+    type Storage = ();
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn store(&self, tCrC: &Accumulators<M>, (): &(), tile: &WorkTile, team: &Team, _: &mut M) {
+        const { assert!(M::TILE.1 == 2 * COLUMNS && Accumulators::<M>::SIZE == 2 * COLUMNS as usize / 2) };
+        // SAFETY: the ends are readable, and the result has the group's rows, each of one tile.
+        unsafe {
+            let (first, left) = self.groups.of_tile(tile, M::TILE.0);
+            let (start, row) = (tile.n * COLUMNS, i64::from(self.row));
+            let corner = Corner {
+                address: self.c.offset(i64::from(first) * row + i64::from(start)).address(),
+                row: row * O::BYTES as i64,
+                left: (left, self.columns.next_multiple_of(8) - start),
+            }
+            .below(64 * team.warpgroup());
+            if corner.left.0 == 0 {
+                return;
+            }
+            let (warp, lane) = (team.within_warpgroup() / 32, team.within_warpgroup() % 32);
+            // The accumulators of the up projection follow those of the gate.
+            let pair = |block: u32, below: u32| {
+                let at = (4 * block + 2 * below) as usize;
+                let gate = silu_of_two([tCrC[at], tCrC[at + 1]]);
+                let up = [tCrC[at + COLUMNS as usize / 2], tCrC[at + COLUMNS as usize / 2 + 1]];
+                O::pair(gate[0] * up[0], gate[1] * up[1])
+            };
+            store_vectors::<O>(pair, COLUMNS / 8, &corner, (16 * warp, lane));
+        }
+    }
+}
+
+/// `c[rows of g] = silu(a[rows of g] gate[g]^T) * (a[rows of g] up[g]^T)` for each group g, by a
+/// persistent grid of clusters of `CLUSTER` blocks.
+///
+/// # Safety
+/// The maps are of (M, K, 1), made by [`CopyA`], and of (2, N, K, groups), made by [`CopyPair`], in
+/// memory of the device. There is an end for each group, none below the one before. `c` has the
+/// groups' rows of `row` elements each, from a multiple of 16 bytes on, which overlap no operand;
+/// `row` is a multiple of 8, and `columns` or more.
+#[kernel(
+    threads = GatedLoop::<T, CLUSTER>::THREADS,
+    min_blocks = 1,
+    shared = StorageOf<GatedLoop<T, CLUSTER>, SwiGlu<T>>,
+    instances = (
+        moe_gated_bf16<bf16, 2>,
+        moe_gated_bf16_alone<bf16, 1>,
+        moe_gated_f16<f16, 2>,
+        moe_gated_f16_alone<f16, 1>
+    ),
+    table = GatedKernels
+)]
+pub unsafe fn gated<T: Grouped, const CLUSTER: u32>(
+    a: TensorMap,
+    b: TensorMap,
+    c: GlobalMut<T>,
+    row: u32,
+    columns: u32,
+    groups: Groups,
+    k: u32,
+    band: u32,
+) where
+    f32: moye_device::algorithm::CopyAs<T>,
+{
+    let a = BySpans::new(CopyA::<T, Wide>::tensor(&a), groups);
+    let fill = FillPair { a, b: CopyPair::<T, CLUSTER>::tensor(&b) };
+    let scheduler = GroupTiles::<GatedLoop<T, CLUSTER>>::new(groups, (2 * columns, k), band);
+    let sink = SwiGlu { c, row, columns, groups };
+    gemm_warp_specialised::<GatedLoop<T, CLUSTER>, _, _, _>(fill, scheduler, (), sink);
+}

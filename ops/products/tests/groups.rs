@@ -1,0 +1,152 @@
+//! Lists of products against float64, and what layers of experts keep apart.
+#![cfg(all(feature = "grouped", feature = "moe"))]
+
+use half::{bf16, f16};
+use moye::operation::harness;
+use moye::{Device, Element, Matrix, MatrixMut};
+use moye_products::grouped::GroupedList;
+use moye_products::moe::Moe;
+
+/// Deterministic random numbers from -2 to 2 (xorshift64, Marsaglia 2003).
+fn numbers(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15 ^ seed;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / f32::from(1u16 << 6) / 65_536.0 - 2.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn check<T: Element + Copy>(device: &Device, of: fn(f32) -> T, value: fn(T) -> f64, tolerance: f64) {
+    // Extents, and elements between rows of A, B and C: whole tiles, ragged ones, none.
+    let shapes = [
+        ([200, 264, 72], [72, 80, 272]),
+        ([1, 9, 8], [8, 8, 9]),
+        ([0, 16, 8], [8, 8, 16]),
+        ([65, 40, 130], [136, 136, 41]),
+    ];
+    let mut operands = Vec::new();
+    for (i, ([m, n, k], [row_a, row_b, _])) in shapes.into_iter().enumerate() {
+        let random = |rows: usize, row: usize, seed: usize| -> Vec<T> {
+            numbers((rows * row).max(k).max(1), seed as u64).into_iter().map(of).collect()
+        };
+        operands.push((random(m, row_a, 2 * i), random(n, row_b, 2 * i + 1)));
+    }
+    let uploaded: Vec<_> =
+        operands.iter().map(|(a, b)| (device.upload(a).unwrap(), device.upload(b).unwrap())).collect();
+    let poison = of(-777.0);
+    let mut buffers: Vec<_> = shapes
+        .iter()
+        .map(|&([m, ..], [.., row_c])| device.upload(&vec![poison; (m * row_c).max(1)]).unwrap())
+        .collect();
+    let products: Vec<_> = shapes
+        .iter()
+        .zip(&uploaded)
+        .map(|(&([m, n, k], [row_a, row_b, _]), (a, b))| {
+            (Matrix::new(a, m, k, (row_a, 1)).unwrap(), Matrix::new(b, n, k, (row_b, 1)).unwrap())
+        })
+        .collect();
+    let results = shapes
+        .iter()
+        .zip(&mut buffers)
+        .map(|(&([m, n, _], [.., row_c]), c)| MatrixMut::new(c, m, n, (row_c, 1)).unwrap())
+        .collect();
+    GroupedList::new(device, &products, results).unwrap().run().unwrap();
+    for ((([m, n, k], [row_a, row_b, row_c]), (a, b)), c) in shapes.into_iter().zip(&operands).zip(&buffers) {
+        let c = c.download().unwrap();
+        let (mut error, mut norm) = (0.0, 0.0);
+        for i in 0..m {
+            for j in 0..row_c {
+                let got = value(c[i * row_c + j]);
+                if j >= n {
+                    assert_eq!(got, value(poison), "row {i} of {m} x {n} x {k} was written past its end");
+                    continue;
+                }
+                let dot = |l: usize| value(a[i * row_a + l]) * value(b[j * row_b + l]);
+                let wanted: f64 = (0..k).map(dot).sum();
+                error += (got - wanted).powi(2);
+                norm += wanted.powi(2);
+            }
+        }
+        assert!(error.sqrt() <= tolerance * norm.sqrt(), "{m} x {n} x {k}: {error} of {norm}");
+    }
+}
+
+#[test]
+fn products_of_a_list_are_those_of_float64() {
+    for device in harness::devices() {
+        check::<bf16>(&device, bf16::from_f32, bf16::to_f64, 2.5e-3);
+        check::<f16>(&device, f16::from_f32, f16::to_f64, 4e-4);
+    }
+}
+
+#[test]
+fn lists_that_no_tensor_map_takes_are_refused_with_the_product() {
+    let device = Device::sim();
+    let halves = device.upload(&[bf16::ONE; 64]).unwrap();
+    let mut c = device.alloc_uninit::<bf16>(4).unwrap();
+    let of = |k, row| Matrix::new(&halves, 2, k, (row, 1)).unwrap();
+    let mut refused = |a: Matrix<'_, bf16>, b: Matrix<'_, bf16>, text: &str| {
+        let results = vec![MatrixMut::row_major(&mut c, 2, 2).unwrap()];
+        let error = GroupedList::new(&device, &[(a, b)], results).err().expect("refused").to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    refused(of(8, 8), of(16, 16), "product 0 is of [2, 8] and [2, 16] to [2, 2]");
+    refused(of(8, 9), of(8, 8), "a of product 0 has strides [9, 1]");
+}
+
+const TOKENS: usize = 6;
+const EXPERTS: usize = 3;
+const HIDDEN: usize = 8;
+const WIDTH: usize = 8;
+
+/// A layer of three experts, two for each token.
+fn layer(device: &Device, x: &[f32], logits: &[f32]) -> Vec<bf16> {
+    let of = |values: &[f32]| {
+        device.upload(&Vec::from_iter(values.iter().map(|&value| bf16::from_f32(value)))).unwrap()
+    };
+    let (x, logits) = (of(x), device.upload(logits).unwrap());
+    let gate_up = of(&numbers(EXPERTS * 2 * WIDTH * HIDDEN, 1));
+    let down = of(&numbers(EXPERTS * HIDDEN * WIDTH, 2));
+    let mut out = device.alloc_uninit::<bf16>(TOKENS * HIDDEN).unwrap();
+    Moe::new(
+        Matrix::row_major(&x, TOKENS, HIDDEN).unwrap(),
+        Matrix::row_major(&logits, TOKENS, EXPERTS).unwrap(),
+        Matrix::row_major(&gate_up, EXPERTS * 2 * WIDTH, HIDDEN).unwrap(),
+        Matrix::row_major(&down, EXPERTS * HIDDEN, WIDTH).unwrap(),
+    )
+    .run(device, &mut MatrixMut::row_major(&mut out, TOKENS, HIDDEN).unwrap())
+    .unwrap();
+    out.download().unwrap()
+}
+
+#[test]
+fn nan_of_a_token_or_its_logits_reaches_no_other_token() {
+    let (x, logits) = (numbers(TOKENS * HIDDEN, 3), numbers(TOKENS * EXPERTS, 4));
+    let (mut with_nan, mut logits_with_nan) = (x.clone(), logits.clone());
+    with_nan[HIDDEN] = f32::NAN;
+    logits_with_nan[2 * EXPERTS + 1] = f32::NAN;
+    for device in harness::devices() {
+        let wanted = layer(&device, &x, &logits);
+        let got = layer(&device, &with_nan, &logits_with_nan);
+        for (token, (got, wanted)) in got.chunks(HIDDEN).zip(wanted.chunks(HIDDEN)).enumerate() {
+            if token == 1 || token == 2 {
+                assert!(got.iter().all(|value| value.is_nan()), "token {token}: {got:?}");
+            } else {
+                assert_eq!(got, wanted, "token {token}");
+            }
+        }
+    }
+}
+
+#[test]
+fn of_equal_logits_the_lower_experts_are_chosen() {
+    let x = numbers(TOKENS * HIDDEN, 3);
+    // The logit of the third expert is equal, or less by next to nothing.
+    let (equal, first_two) = ([1.0; TOKENS * EXPERTS], [1.0, 1.0, 1.0 - 1e-6].repeat(TOKENS));
+    for device in harness::devices() {
+        assert_eq!(layer(&device, &x, &equal), layer(&device, &x, &first_two));
+    }
+}

@@ -1,0 +1,128 @@
+//! Products of 8-bit floats beside exact accumulation, and quantised results.
+#![cfg(feature = "block_scaled")]
+
+use half::bf16;
+use moye::number::F8E4M3;
+use moye::operation::harness;
+use moye::{Device, Matrix, MatrixMut};
+use moye_products::block_scaled::BlockScaled;
+
+/// Deterministic random numbers from -1 to 1 (xorshift64, Marsaglia 2003).
+fn random(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = 0x9e37_79b9_7f4a_7c15 ^ seed;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// A product's operands with a scale for 1 x 128 elements of a and 128 x 128 of b.
+struct Product {
+    shape: [usize; 3],
+    a: Vec<F8E4M3>,
+    b: Vec<F8E4M3>,
+    scale_a: Vec<f32>,
+    scale_b: Vec<f32>,
+}
+
+impl Product {
+    fn new([m, n, k]: [usize; 3]) -> Self {
+        let floats = |count, seed| random(count, seed).into_iter().map(F8E4M3::from_f32).collect();
+        let scales = |count, seed| random(count, seed).into_iter().map(|x| x + 1.5).collect();
+        let (along_n, along_k) = (n.div_ceil(128), k.div_ceil(128));
+        Self {
+            shape: [m, n, k],
+            a: floats(m * k, 1),
+            b: floats(n * k, 2),
+            scale_a: scales(m * along_k, 3),
+            scale_b: scales(along_n * along_k, 4),
+        }
+    }
+
+    /// The exact product.
+    fn exact(&self) -> Vec<f64> {
+        let [m, n, k] = self.shape;
+        let along_k = k.div_ceil(128);
+        let element = |at: usize| {
+            let (i, j) = (at / n, at % n);
+            let term = |l: usize| {
+                let scales = [self.scale_a[i * along_k + l / 128], self.scale_b[j / 128 * along_k + l / 128]];
+                let factors = [self.a[i * k + l].to_f32(), self.b[j * k + l].to_f32()];
+                scales.into_iter().chain(factors).map(f64::from).product::<f64>()
+            };
+            (0..k).map(term).sum()
+        };
+        (0..m * n).map(element).collect()
+    }
+
+    /// Calls `with` with the product on a device.
+    fn on<R>(&self, device: &Device, with: impl FnOnce(BlockScaled<'_>) -> R) -> R {
+        let [m, n, k] = self.shape;
+        let (a, b) = (device.upload(&self.a).unwrap(), device.upload(&self.b).unwrap());
+        let scales = [device.upload(&self.scale_a).unwrap(), device.upload(&self.scale_b).unwrap()];
+        let along_k = k.div_ceil(128);
+        let product =
+            BlockScaled::new(Matrix::row_major(&a, m, k).unwrap(), Matrix::row_major(&b, n, k).unwrap());
+        with(product.scales(
+            Matrix::row_major(&scales[0], m, along_k).unwrap(),
+            Matrix::row_major(&scales[1], n.div_ceil(128), along_k).unwrap(),
+        ))
+    }
+}
+
+/// The relative error in norm.
+fn error(got: impl Iterator<Item = f64>, exact: &[f64]) -> f64 {
+    let (mut error, mut norm) = (0.0, 0.0);
+    for (got, exact) in got.zip(exact) {
+        error += (got - exact).powi(2);
+        norm += exact.powi(2);
+    }
+    (error / norm).sqrt()
+}
+
+#[test]
+fn the_error_over_a_long_k_is_within_twice_that_of_exact_accumulation() {
+    for device in harness::devices() {
+        let [m, n, k] = if device.is_gpu() { [192, 256, 16_384] } else { [16, 64, 1024] };
+        let product = Product::new([m, n, k]);
+        let exact = product.exact();
+        let got = product.on(&device, |product| {
+            let mut c = device.alloc_uninit::<bf16>(m * n).unwrap();
+            product.run(&device, &mut MatrixMut::row_major(&mut c, m, n).unwrap()).unwrap();
+            c.download().unwrap()
+        });
+        let rounded = error(exact.iter().map(|&x| bf16::from_f64(x).to_f64()), &exact);
+        let own = error(got.into_iter().map(bf16::to_f64), &exact);
+        eprintln!("{device:?}: {own:.2e}, and {rounded:.2e} by rounding the exact sums");
+        assert!(own <= 2.0 * rounded, "{device:?}: {own:e}, and {rounded:e} by rounding the exact sums");
+    }
+}
+
+#[test]
+fn a_quantised_result_times_its_scales_is_the_product() {
+    for device in harness::devices() {
+        let [m, n, k] = [20, 144, 128];
+        let product = Product::new([m, n, k]);
+        let exact = product.exact();
+        let (q, scales) = product.on(&device, |product| {
+            let mut q = device.alloc_uninit::<F8E4M3>(m * n).unwrap();
+            let mut scales = device.alloc_uninit::<f32>(m * 2).unwrap();
+            let (mut of_q, mut of_scales) = (
+                MatrixMut::row_major(&mut q, m, n).unwrap(),
+                MatrixMut::row_major(&mut scales, m, 2).unwrap(),
+            );
+            // SAFETY: the default stream runs its work in order.
+            unsafe { product.run_quantized_on(&device.default_stream(), &mut of_q, &mut of_scales) }.unwrap();
+            (q.download().unwrap(), scales.download().unwrap())
+        });
+        let got = q
+            .iter()
+            .enumerate()
+            .map(|(at, q)| f64::from(q.to_f32()) * f64::from(scales[at / n * 2 + at % n / 128]));
+        let own = error(got, &exact);
+        assert!(own < 0.04, "{device:?}: {own:e}");
+    }
+}

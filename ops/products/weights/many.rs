@@ -1,0 +1,256 @@
+//! `y = x W^T` of quantised weights for many rows of x, on Hopper: the mainloop is [`Unpacked`],
+//! and tiles of y are transposed on their way to memory.
+#![allow(non_snake_case, reason = "CuTe's names")]
+
+use super::codes::{CodeAs, Rows, Weights};
+use super::kernel::Finish;
+use super::unpacked::{BLK_M, CopyCodes, CopyX, InOrder, Operands, Unpacked, Weight};
+use core::marker::PhantomData;
+use moye_device::arch::opaque;
+use moye_device::atom::mma::{accumulator_column, accumulator_row};
+use moye_device::collective::*;
+use moye_device::layout::layout;
+use moye_device::number::U4;
+use moye_device::prelude::*;
+
+/// Rows of W and of x of a box of y.
+const BOX: u32 = 64;
+
+swizzled_layout! {
+    /// Boxes of the transpose of y, of which rows of W are contiguous: (64, 64, COUNT).
+    pub Boxes<const COUNT: i64> =
+        shared_memory_atom(Major::Mn, SwizzleBytes::B128, 16).tile_to_shape(moye_device::tuple!((64, 64, COUNT)));
+}
+tiled_mma! {
+    /// A warpgroup's accumulators in boxes: the same registers.
+    pub OfBoxes<T: Boxed>: TiledMma<T::Box> = TiledMma::new(layout!((1, 1, 1)));
+}
+tiled_copy! {
+    /// A box to shared memory.
+    pub ToBox<T: Boxed>: TiledCopy<SM90_U16x8_STSM_T, T> = make_tiled_copy_c(&OfBoxes::<T>::MMA);
+}
+/// How a box is stored, to the transpose of y, (n, m).
+pub type StoreY<T> = TmaCopy<T, OneStage<Boxes<1>>, 2>;
+
+/// A type of activations.
+pub trait Activation: Weight<64> + Weight<256> + Boxed {}
+impl<T: Weight<64> + Weight<256> + Boxed> Activation for T {}
+
+/// y and what is done beside the product.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Target {
+    /// The address of y, of the type of x.
+    pub y: u64,
+    /// Its rows: there is a tensor map if they are aligned and y is not gated.
+    pub rows: Rows,
+    /// Rows of x and y.
+    pub m: u32,
+    /// Rows of W.
+    pub n: u32,
+    /// What is done beside the product.
+    pub finish: Finish,
+}
+
+impl Target {
+    /// Whether TMA stores y.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_boxed(&self) -> bool {
+        self.rows.aligned && !self.finish.gated
+    }
+}
+
+/// Adds the residual to sums, where y is not gated.
+#[derive(Clone, Copy)]
+struct Residual<T>(Target, PhantomData<T>);
+
+/// The element of a residual at a row of x and a column.
+///
+/// # Safety
+/// The residual is readable.
+#[cfg_attr(target_arch = "nvptx64", inline(always))]
+#[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+unsafe fn residual<T: Half>(finish: &Finish, row: u32, column: u32, exists: bool) -> f32 {
+    let at = i64::from(row) * finish.rows.row + i64::from(column) * finish.rows.element;
+    // SAFETY: elements out of bounds are not read.
+    unsafe { Global::<T>::from_address(finish.residual).offset(at).read_if(exists) }.convert()
+}
+
+/// The rows of W of a thread's accumulators: the first, and 8 more.
+#[inline(always)]
+fn row_of(tile: &WorkTile, team: &Team) -> u32 {
+    tile.m * BLK_M + 16 * (team.thread / 32) + accumulator_row(team.thread % 32)
+}
+
+impl<T: Half, M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Residual<T> {
+    type Loaded = ();
+
+    #[inline(always)]
+    unsafe fn load(&self, _: &WorkTile, _: &Team) {}
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
+        let Target { m, n, finish, .. } = self.0;
+        if finish.residual == 0 || finish.gated {
+            return;
+        }
+        let first = tile.n * M::TILE.1 + accumulator_column(team.thread % 32);
+        for i in 0..Accumulators::<M>::SIZE {
+            let of_w = row_of(tile, team) + 8 * (i as u32 / 2 % 2);
+            if i % 16 == 0 {
+                // Otherwise all elements are loaded first, to registers that there are not.
+                sync_warp(FULL_WARP);
+            }
+            let of_x = opaque(first) + 8 * (i as u32 / 4) + i as u32 % 2;
+            // SAFETY: the residual has m rows of n elements.
+            tCrC[i] += unsafe { residual::<T>(&finish, of_x, of_w, of_x < m && of_w < n) };
+        }
+    }
+}
+
+/// Stores tiles of the transpose of y by TMA, or element by element.
+#[derive(Clone, Copy)]
+struct StoreTransposed<T: Boxed> {
+    y: TmaTensor<StoreY<T>, 2>,
+    target: Target,
+}
+
+impl<T, M> Sink<M> for StoreTransposed<T>
+where
+    T: Boxed + Half,
+    f32: Convert<T>,
+    M: Mainloop<Accumulator = f32, Mma: StaticTiledMma<Atom: WgmmaAtom>> + 'static,
+{
+    type Storage = SharedArray<T, Boxes<4>>;
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn store(
+        &self,
+        tCrC: &Accumulators<M>,
+        sY: &StagingOf<Self, M>, // (64, 64, boxes)
+        tile: &WorkTile,
+        team: &Team,
+        _: &mut M,
+    ) {
+        if !self.target.is_boxed() {
+            // SAFETY: y is writable, and each element is one thread's.
+            return unsafe { self.store_elements::<M>(tCrC, tile, team) };
+        }
+        let (thread, warpgroup, barrier) =
+            (team.within_warpgroup(), team.warpgroup(), team.warpgroup_barrier());
+        let to_box = ToBox::<T>::get_slice(thread);
+        let rounded = pack_fragment::<T, _>(tCrC);
+        // (CPY, CPY_M, boxes)
+        let tBrY = rounded.view_as::<RetileOf<AccumulatorOf<RowOfBoxes<M>, OfBoxes<T>>, ToBox<T>>>();
+        for b in 0..const { M::TILE.1 / BOX } {
+            let sY = sY.at((.., .., 2 * warpgroup + b % 2)); // (64, 64)
+            let numbers =
+                (tile.m * const { BLK_M / BOX } + warpgroup, tile.n * const { M::TILE.1 / BOX } + b);
+            // SAFETY: a box is written again when TMA has read it for the last store from it.
+            unsafe {
+                if b == 0 && const { M::TILE.1 / BOX % 2 == 1 } {
+                    reuse_tile::<0>(thread, barrier);
+                } else {
+                    reuse_tile::<1>(thread, barrier);
+                }
+                to_box.copy(tBrY.at((.., .., b)), to_box.partition_d(sY));
+                store_tile(sY, self.y.at(numbers), thread, barrier);
+            }
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn finish(&self, _team: &Team) {
+        bulk_wait_group_read::<0>();
+    }
+}
+
+impl<T: Boxed + Half> StoreTransposed<T>
+where
+    f32: Convert<T>,
+{
+    /// Stores a thread's elements.
+    ///
+    /// # Safety
+    /// y is writable, and each element is one thread's.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn store_elements<M: Mainloop<Accumulator = f32>>(
+        &self,
+        tCrC: &Accumulators<M>,
+        tile: &WorkTile,
+        team: &Team,
+    ) {
+        let Target { y, rows, m, n, finish } = self.target;
+        let y = GlobalMut::<T>::from_address(y);
+        let first = tile.n * M::TILE.1 + accumulator_column(team.thread % 32);
+        for i in 0..Accumulators::<M>::SIZE {
+            let below = i as u32 / 2 % 2;
+            let of_x = opaque(first) + 8 * (i as u32 / 4) + i as u32 % 2;
+            let of_w = row_of(tile, team) + 8 * below;
+            let (mut value, mut column) = (tCrC[i], of_w);
+            let exists = of_x < m && of_w < n && !(finish.gated && below == 1);
+            if finish.gated && below == 0 {
+                value = math::fast::silu(value) * tCrC[i + 2];
+                column = of_w / 16 * 8 + of_w % 8;
+                // SAFETY: the residual has m rows of half of n elements.
+                value += unsafe { residual::<T>(&finish, of_x, column, exists && finish.residual != 0) };
+            }
+            let at = i64::from(of_x) * rows.row + i64::from(column) * rows.element;
+            // SAFETY: the element is in bounds, and one thread's.
+            unsafe { y.offset(at).write_if(exists, value.convert()) };
+        }
+    }
+}
+
+/// `y = x W^T` by a persistent grid of clusters of `CLUSTER` blocks: `N` rows of x and 128 rows of
+/// W a block.
+///
+/// # Safety
+/// The maps are of codes (tiles, words), of x (m, k) and, if [`Target::is_boxed`], of the transpose
+/// of y (n, m), made by [`CopyCodes`], [`CopyX`] and [`StoreY`], in memory of the device; `weights`
+/// has the factors. y and the residual have m rows of n elements, or half of them if gated; y
+/// overlaps no operand but may be the residual. m, n and k are at least 1.
+#[kernel(
+    threads = Unpacked::<T, Q, N, STAGES, CLUSTER>::THREADS,
+    min_blocks = 1,
+    shared = StorageOf<Unpacked<T, Q, N, STAGES, CLUSTER>, StoreTransposed<T>>,
+    instances = (
+        linear_many_f16_u4_64<f16, U4, 64, 10, 2>,
+        linear_many_f16_u4_256<f16, U4, 256, 4, 2>,
+        linear_many_f16_u8_64<f16, u8, 64, 10, 2>,
+        linear_many_f16_u8_256<f16, u8, 256, 4, 2>,
+        linear_many_bf16_u4_64<bf16, U4, 64, 10, 2>,
+        linear_many_bf16_u4_256<bf16, U4, 256, 4, 2>,
+        linear_many_bf16_u8_64<bf16, u8, 64, 10, 2>,
+        linear_many_bf16_u8_256<bf16, u8, 256, 4, 2>
+    ),
+    table = ManyKernels
+)]
+pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: u32>(
+    codes: TensorMap,
+    x: TensorMap,
+    y: TensorMap,
+    weights: Weights,
+    target: Target,
+) where
+    T: Weight<N> + Boxed,
+    Q: CodeAs<T> + InOrder,
+    f32: Convert<T>,
+{
+    let operands = Operands {
+        codes: CopyCodes::<Q, STAGES>::tensor(&codes),
+        x: CopyX::<T, N, STAGES, CLUSTER>::tensor(&x),
+        weights,
+    };
+    let tiles = Unpacked::<T, Q, N, STAGES, CLUSTER>::tiles((target.n, target.m, weights.k), 1);
+    let worker = Unpacked::<T, Q, N, STAGES, CLUSTER>::worker();
+    let scheduler = Persistent::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) });
+    let epilogue = Residual::<T>(target, PhantomData);
+    let sink = StoreTransposed { y: StoreY::<T>::tensor(&y), target };
+    gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(operands, scheduler, epilogue, sink);
+}

@@ -1,0 +1,1 @@
+../moye/_arrays.py

@@ -1,0 +1,42 @@
+//! Errors of Rust as exceptions of Python, with the same texts.
+
+use moye::Error;
+use pyo3::PyErr;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+
+create_exception!(
+    moye,
+    DeviceError,
+    PyRuntimeError,
+    "A GPU, its driver or a handle of another library cannot be used."
+);
+create_exception!(moye, KernelFault, DeviceError, "A kernel failed, on a GPU or on the simulator.");
+/// The exception for an error of the runtime.
+pub fn raised(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error {
+        Error::OutOfMemory { .. } | Error::BufferTooLarge { .. } => PyMemoryError::new_err(text),
+        Error::Simulator(_) | Error::KernelFault { .. } => KernelFault::new_err(text),
+        Error::ShapeMismatch { .. }
+        | Error::MatrixBounds { .. }
+        | Error::MatrixOverlap { .. }
+        | Error::MatrixTooLarge { .. }
+        | Error::Unsupported { .. }
+        | Error::Factor { .. }
+        | Error::DeviceName { .. }
+        | Error::DeviceVariable(_)
+        | Error::ForeignAlignment { .. } => PyValueError::new_err(text),
+        _ => DeviceError::new_err(text),
+    }
+}
+
+/// An argument with a value that is out of question.
+pub fn value(text: impl Into<String>) -> PyErr {
+    PyValueError::new_err(text.into())
+}
+
+/// An argument of a type that is out of question.
+pub fn kind(text: impl Into<String>) -> PyErr {
+    PyTypeError::new_err(text.into())
+}
