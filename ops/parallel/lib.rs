@@ -40,6 +40,10 @@ pub use matmul::{Form, Operands, ParallelElement, ParallelMatmul};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub static PTX: moye::Ptx = moye::include_ptx!("moye_parallel");
 
+/// The kernels: none without the feature `kernels`, for programs on the simulator.
+#[cfg(all(not(target_arch = "nvptx64"), not(feature = "kernels")))]
+pub static PTX: moye::Ptx = moye::Ptx::new("moye_parallel", &[]);
+
 /// What a registry shows.
 #[cfg(doctest)]
 #[doc = include_str!("README.md")]
