@@ -1,4 +1,4 @@
-//! Scales of the operands of [`Promoted`](super::Promoted), and what a thread reads of them.
+//! Scale policies of [`Promoted`](super::Promoted): which factors of A and B a thread loads.
 
 use crate::arch::opaque;
 use crate::kernel::KernelParam;

@@ -88,7 +88,7 @@ impl<T: AttentionElement> Operation for Attend<T> {
                     stream.launch(&kernel, Grid::new(blocks, threads), (arguments,))?;
                 }
                 Code::Hopper(variant) => {
-                    let fields = (variant.fields)(&arguments, keys).expect("the plan has found them");
+                    let fields = (variant.fields)(&arguments, keys).ok_or_else(not_by_tma)?;
                     let launch = HopperLaunch { fields, blocks, section: plan.section, scales };
                     (variant.launch)(stream, &launch, arguments)?;
                 }
@@ -104,6 +104,12 @@ impl<T: AttentionElement> Operation for Attend<T> {
         }
         Ok(())
     }
+}
+
+/// The error where TMA takes the tensors of a plan's problem, but not those of the call.
+fn not_by_tma() -> Error {
+    let detail = "TMA cannot load these tensors; copy them to contiguous buffers".to_owned();
+    Error::Unsupported { operation: OPERATION, detail }
 }
 
 /// A call that was checked and planned.

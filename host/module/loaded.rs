@@ -217,8 +217,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The machine code of a kernel, loaded without the driver's compiler: `None` if there is none for
-/// this GPU, or if the driver refuses it.
+/// Loads the machine code of a kernel, which the driver need not compile: `None` if the package
+/// carries no code for this GPU, or if the driver refuses it.
 fn assembled(gpu: &'static Gpu, only: &Only) -> Result<Option<RawModule>> {
     if !gpu.properties().arch.runs_code_of(only.arch()) {
         return Ok(None);

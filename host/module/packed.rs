@@ -33,7 +33,7 @@ pub(crate) struct Only {
     entry: &'static Entry,
 }
 
-/// The entry point of this name; `None` if there is none.
+/// The entry of an image with this name; `None` if the image lacks the kernel.
 pub(crate) fn only(image: &PackedImage, kernel: &str) -> Option<Only> {
     let (_, _, _, entries) = *image;
     let entry = entries.iter().find(|(name, ..)| *name == kernel)?;

@@ -284,7 +284,7 @@ pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32>(
 /// The most ranks of a group.
 pub const MOST_RANKS: usize = 8;
 
-/// The partial results of all ranks, each in the memory of its own.
+/// The addresses of the partial results: each rank holds its result in its own memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Parts {

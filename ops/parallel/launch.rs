@@ -146,7 +146,7 @@ pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
         return Ok(());
     }
     let all = Rows { address: data, rows: shards.rows.count * shards.apart, columns: k, row: k.into() };
-    // A rank without rows has no map of its own.
+    // A tensor map needs rows: a rank without rows passes the map of all shards.
     let own = if a.rows > 0 { a } else { all };
     let own = map::<T>(stream, step.map_a::<T>(), own)?;
     let all = map::<T>(stream, step.map_a::<T>(), all)?;
