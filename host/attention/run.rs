@@ -50,7 +50,7 @@ impl<T: Element> Eq for Call<T> {}
 impl<T: Element> Hash for Call<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Arguments { q, k, o, partial_o, .. } = self.arguments;
-        [q.address(), k.address(), o.address(), partial_o.address()].hash(state);
+        (q.address(), k.address(), o.address(), partial_o.address()).hash(state);
     }
 }
 

@@ -8,11 +8,10 @@ use super::plan::{self, Accumulators, Explanation, MAX_Y, Plan, Problem};
 use super::tma::{self, Target};
 use super::variants::{ArgumentsOf, Code, kernels, tiles};
 use super::workspace::{Regions, rearranged, row_of};
-use crate::device::{Backend, Device, Rates};
+use crate::device::{Device, Rates};
 use crate::kernels::mma::{Activation, Arguments, Scalar, Scales};
 use crate::launch::Grid;
 use crate::matrix::MatrixMut;
-use crate::memory::{Used, Workspace};
 use crate::module::{Ptx, SHIPPED_PTX};
 use crate::movement::rearrange::{Rearrangement, RowEnd, rearrange_operands};
 use crate::movement::repack::grid_blocks;
@@ -29,41 +28,17 @@ use std::marker::PhantomData;
 /// Products of factors `T` with results `U`.
 struct Product<T, U>(PhantomData<(T, U)>);
 
-/// A product as it is launched: all on which its launches depend.
-#[derive(Clone, Copy, Debug)]
-struct Call<S> {
-    product: Descriptor<S>,
-    workspace: Used,
-    /// The address of the stream's counters, if a launch has needed them.
-    counters: Option<u64>,
-}
+/// A product as it is launched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Call<S>(Descriptor<S>);
 
-impl<S> Call<S> {
-    /// The call of a product on a stream with this workspace.
-    fn new(product: Descriptor<S>, stream: &Stream, workspace: Option<&Workspace<'_>>) -> Self {
-        let counters = match &stream.device().0 {
-            Backend::Gpu(gpu) => stream.kept(gpu).known_counters(),
-            Backend::Sim(_) => None,
-        };
-        Self { product, workspace: workspace.map(Workspace::used).unwrap_or_default(), counters }
-    }
-}
-
-/// Calls are equal if the same launches compute both. Memory of a graph is that graph's alone, and
-/// a product with a NaN among its factors equals none: both are planned each time.
-impl<S: PartialEq> PartialEq for Call<S> {
-    fn eq(&self, other: &Self) -> bool {
-        let [at, of_other] = [(self.workspace, self.counters), (other.workspace, other.counters)];
-        at == of_other && !self.workspace.is_captured && self.product == other.product
-    }
-}
-
+/// A product with a NaN among its factors equals none: it is planned each time.
 impl<S: PartialEq> Eq for Call<S> {}
 
 impl<S> Hash for Call<S> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let [a, b] = self.product.operands;
-        [a.address, b.address, self.product.c.address, self.workspace.address].hash(state);
+        let [a, b] = self.0.operands;
+        (a.address, b.address, self.0.c.address).hash(state);
     }
 }
 
@@ -90,13 +65,18 @@ impl<T: Operand, U: Output<T>> Operation for Product<T, U> {
         plan.variant.kernel.name()
     }
 
+    fn workspace(plan: &Plan<T>, _: &Problem, Call(product): &Call<T::Scalar>) -> Result<usize> {
+        Ok(Regions::of::<T, U>(&product.without_a_product_times_zero(), plan)?.bytes as usize)
+    }
+
     unsafe fn launch(
         plan: &Plan<T>,
         _: &Problem,
-        &Call { product, workspace, .. }: &Call<T::Scalar>,
+        Call(product): &Call<T::Scalar>,
         on: &Launcher<'_>,
     ) -> Result<()> {
-        let regions = Regions::of::<T, U>(&product, plan)?.at(workspace.address);
+        let product = product.without_a_product_times_zero();
+        let regions = Regions::of::<T, U>(&product, plan)?.at(on.workspace());
         let launch = Launch { product, plan: *plan, regions, stream: on.stream() };
         // SAFETY: the matrices are inside their buffers (`Matrix::new`, `Descriptor::of`), and the
         // workspace is as large as `regions` says. `c` is borrowed mutably, shares no element with
@@ -115,16 +95,13 @@ pub(super) unsafe fn run<T: Operand, U: Output<T>>(
     stream: &Stream,
     c: &mut MatrixMut<'_, U>,
 ) -> Result<()> {
-    let Some(product) = Descriptor::of(product, stream.device(), c)? else { return Ok(()) };
-    let (problem, plan) = planned::<T, U>(&product, stream.device())?;
-    let product = product.without_a_product_times_zero();
-    let bytes = Regions::of::<T, U>(&product, &plan)?.bytes as usize;
-    // Held until all has been launched.
-    let workspace = Workspace::new(stream, bytes)?;
-    let call = Call::new(product, stream, workspace.as_ref());
+    let device = stream.device();
+    let Some(product) = Descriptor::of(product, device, c)? else { return Ok(()) };
+    let problem = problem_of::<T, U>(&product, device);
     // SAFETY: until the product is complete, no other stream writes the operands or touches `c`:
     // the caller's contract. All buffers are on this device.
-    unsafe { operation::run::<Product<T, U>>(stream, &problem, &call) }
+    unsafe { operation::run::<Product<T, U>>(stream, &problem, &Call(product)) }
+        .map_err(|error| planned::<T, U>(&problem, device).err().unwrap_or(error))
 }
 
 /// The plan of [`run`].
@@ -134,7 +111,7 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     c: &mut MatrixMut<'_, U>,
 ) -> Result<Explanation> {
     let Some(product) = Descriptor::of(product, device, c)? else { return Ok(Explanation::default()) };
-    let (_, plan) = planned::<T, U>(&product, device)?;
+    let plan = planned::<T, U>(&problem_of::<T, U>(&product, device), device)?;
     let product = product.without_a_product_times_zero();
     let regions = Regions::of::<T, U>(&product, &plan)?;
     let ([tile_m, tile_n, _], [.., k]) = (plan.variant.tile, product.extents);
@@ -150,11 +127,9 @@ pub(super) fn explain<T: Operand, U: Output<T>>(
     })
 }
 
-/// What the plan of a product on a device depends on, and the plan.
-fn planned<T: Operand, U: Output<T>>(
-    product: &Descriptor<T::Scalar>,
-    device: &Device,
-) -> Result<(Problem, Plan<T>)> {
+/// What the plan of a product on a device depends on. The tuning's entry counts if a kernel has its
+/// tile.
+fn problem_of<T: Operand, U: Output<T>>(product: &Descriptor<T::Scalar>, device: &Device) -> Problem {
     let problem = Problem {
         extents: product.extents,
         batches: product.batches,
@@ -166,9 +141,13 @@ fn planned<T: Operand, U: Output<T>>(
         wgmma: tma::is_there(device),
         preference: product.preference,
     };
-    let plan = |problem: Problem| Some((problem, operation::plan::<Product<T, U>>(device, &problem).ok()?));
-    let tuned = product.tuned.and_then(|preference| plan(Problem { preference, ..problem }));
-    tuned.or_else(|| plan(problem)).ok_or_else(|| no_plan::<T>(&problem, device))
+    let tuned = product.tuned.map(|preference| Problem { preference, ..problem });
+    tuned.filter(|tuned| planned::<T, U>(tuned, device).is_ok()).unwrap_or(problem)
+}
+
+/// The plan for a problem on a device.
+fn planned<T: Operand, U: Output<T>>(problem: &Problem, device: &Device) -> Result<Plan<T>> {
+    operation::plan::<Product<T, U>>(device, problem).map_err(|_| no_plan::<T>(problem, device))
 }
 
 /// The error if no kernel is left.
@@ -470,7 +449,7 @@ mod tests {
         let (device, mut c) = (a.device(), MatrixMut::row_major(c, m, n).unwrap());
         let (a, b) = (Matrix::row_major(a, m, k).unwrap(), Matrix::row_major(b, k, n).unwrap());
         let product = Descriptor::of(&change(Matmul::new(a, b)), device, &mut c).unwrap().unwrap();
-        Call::new(product, &device.default_stream(), None)
+        Call(product)
     }
 
     #[test]
@@ -510,15 +489,9 @@ mod tests {
         ];
         let first = calls[0];
         assert!(call([&a, &b], &mut c, cube, |product| product) == first, "the same product");
-        let workspace = Used { address: 256, bytes: 256, is_captured: false };
-        calls.push(Call { counters: Some(256), ..first });
-        calls.push(Call { workspace, ..first });
-        calls.push(Call { workspace: Used { bytes: 512, ..workspace }, ..first });
         for (i, call) in calls.iter().enumerate() {
             let same = calls.iter().position(|other| other == call);
             assert_eq!(same, Some(i), "number {i} is the call of another product");
         }
-        let of_graph = Call { workspace: Used { is_captured: true, ..workspace }, ..first };
-        assert!(of_graph != of_graph, "memory of a graph is that graph's alone");
     }
 }

@@ -40,8 +40,8 @@ pub(super) struct Problem {
 /// The words in which problems differ most: others decide by equality.
 impl Hash for Problem {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let [a, b] = self.operands;
-        (self.extents, self.batches, [a.mn, a.k, b.mn, b.k]).hash(state);
+        let ([a, b], [m, n, k]) = (self.operands, self.extents);
+        (m, n, k, self.batches, a.mn, a.k, b.mn, b.k).hash(state);
     }
 }
 

@@ -18,7 +18,6 @@ pub struct Workspace<'a> {
 }
 
 /// The memory that launches use; [`Default`] is no memory.
-#[cfg(feature = "matmul-common")]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Used {
     pub address: u64,
@@ -64,7 +63,6 @@ impl<'a> Workspace<'a> {
     }
 
     /// What its launches use.
-    #[cfg(feature = "matmul-common")]
     pub(crate) fn used(&self) -> Used {
         Used { address: self.address(), bytes: self.bytes, is_captured: self.is_captured }
     }

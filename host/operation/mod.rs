@@ -53,6 +53,15 @@ pub trait Operation: 'static {
         0.0
     }
 
+    /// Bytes of the workspace of a call by this plan: its address is [`Launcher::workspace`]. They
+    /// come from the stream or from the caller's allocator, and calls that repeat keep them.
+    ///
+    /// # Errors
+    /// Those of a call that is too large.
+    fn workspace(_plan: &Self::Plan, _problem: &Self::Problem, _call: &Self::Call) -> Result<usize> {
+        Ok(0)
+    }
+
     /// The name of the plan's kernel.
     fn kernel(plan: &Self::Plan) -> &'static str;
 
@@ -76,12 +85,18 @@ pub trait Operation: 'static {
 pub struct Launcher<'a> {
     stream: &'a Stream,
     module: Module,
+    workspace: u64,
 }
 
 impl<'a> Launcher<'a> {
     /// The stream.
     pub const fn stream(&self) -> &'a Stream {
         self.stream
+    }
+
+    /// The address of the workspace, aligned to 256 bytes; 0 if the call needs none.
+    pub const fn workspace(&self) -> u64 {
+        self.workspace
     }
 
     /// Launches a kernel of the operation's PTX on the stream.
@@ -127,11 +142,18 @@ pub fn plan<O: Operation>(device: &Device, problem: &O::Problem) -> Result<O::Pl
 /// # Safety
 /// As for [`Operation::launch`].
 pub unsafe fn run<O: Operation>(stream: &Stream, problem: &O::Problem, call: &O::Call) -> Result<()> {
-    let launch = || {
+    let launch = |here: Option<Workspace<'_>>| {
         let plan = plan::<O>(stream.device(), problem)?;
-        let module = stream.device().load(O::ptx())?;
+        let bytes = O::workspace(&plan, problem, call)?;
+        // Held until all has been launched.
+        let workspace = match here.filter(|here| here.used().bytes >= bytes) {
+            Some(here) => Some(here),
+            None => Workspace::new(stream, bytes)?,
+        };
+        let used = workspace.as_ref().map(Workspace::used).unwrap_or_default();
+        let on = Launcher { stream, module: stream.device().load(O::ptx())?, workspace: used.address };
         // SAFETY: the call's addresses are the problem's operands, on the stream's device.
-        unsafe { O::launch(&plan, problem, call, &Launcher { stream, module }) }
+        unsafe { O::launch(&plan, problem, call, &on) }.map(|()| used)
     };
     // SAFETY: the caller's contract: the call's addresses are the problem's operands.
     unsafe { repeat::repeated::<O>(stream, problem, call, launch) }
