@@ -57,27 +57,27 @@ shapes! {
 /// ```
 #[macro_export]
 macro_rules! tensor {
-    (@strides (1, $other:expr)) => { $crate::tensor::UnitStride::<0>(::core::convert::Into::<i64>::into($other)) };
-    (@strides ($other:expr, 1)) => { $crate::tensor::UnitStride::<1>(::core::convert::Into::<i64>::into($other)) };
+    (@strides (1, $other:expr)) => { $crate::tensor::UnitStride::<0>($crate::memory::ElementOffset::elements($other)) };
+    (@strides ($other:expr, 1)) => { $crate::tensor::UnitStride::<1>($crate::memory::ElementOffset::elements($other)) };
     (@strides ($first:expr, $second:expr)) => {
         $crate::tensor::Dense([
-            ::core::convert::Into::<i64>::into($first),
-            ::core::convert::Into::<i64>::into($second),
+            $crate::memory::ElementOffset::elements($first),
+            $crate::memory::ElementOffset::elements($second),
         ])
     };
     (@strides ($($stride:tt)+)) => { $crate::tensor!(@unit [] 0usize; [$($stride)+] $($stride)+) };
     // Looks for a stride that is written as `1`; those before it are in the brackets.
     (@unit [$($before:expr,)*] $axis:expr; $all:tt 1 $(, $after:expr)* $(,)?) => {
         $crate::tensor::UnitStride::<{ $axis }, _>([
-            $(::core::convert::Into::<i64>::into($before),)*
-            $(::core::convert::Into::<i64>::into($after),)*
+            $($crate::memory::ElementOffset::elements($before),)*
+            $($crate::memory::ElementOffset::elements($after),)*
         ])
     };
     (@unit [$($before:expr,)*] $axis:expr; $all:tt $next:expr, $($rest:tt)+) => {
         $crate::tensor!(@unit [$($before,)* $next,] $axis + 1; $all $($rest)+)
     };
     (@unit $before:tt $axis:expr; [$($stride:expr),+ $(,)?] $last:expr $(,)?) => {
-        $crate::tensor::Dense([$(::core::convert::Into::<i64>::into($stride)),+])
+        $crate::tensor::Dense([$($crate::memory::ElementOffset::elements($stride)),+])
     };
     ($pointer:expr, $shape:expr, $strides:tt) => {
         $crate::tensor::GlobalArray::new($pointer, $shape, $crate::tensor!(@strides $strides))

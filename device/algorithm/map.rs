@@ -6,7 +6,7 @@ use crate::atom::TilingError;
 use crate::layout::layout;
 use crate::memory::{Element, Global, GlobalMut, GlobalPointer as _};
 use crate::static_layout;
-use crate::tensor::{Access as _, AccessMut as _, Fragment, StaticLayout};
+use crate::tensor::{Access as _, AccessMut as _, ElementIndex, Fragment, StaticLayout};
 
 /// Sets each element of `out` to `f` of the elements of the inputs at the same index, which are
 /// converted to `V` first; the result is converted to `out`'s type.
@@ -370,8 +370,9 @@ pub unsafe fn load_vector_if<T: Element, L: StaticLayout>(
     valid: bool,
     source: Global<T>,
     destination: &mut Fragment<T, L>,
-    first: usize,
+    first: impl ElementIndex<L>,
 ) {
+    let first = first.element_index();
     macro_rules! load {
         ($word:ty) => {
             // SAFETY: the caller's contract; the vector starts at a multiple of its size.
@@ -395,8 +396,9 @@ pub unsafe fn store_vector_if<T: Element, L: StaticLayout>(
     valid: bool,
     destination: GlobalMut<T>,
     source: &Fragment<T, L>,
-    first: usize,
+    first: impl ElementIndex<L>,
 ) {
+    let first = first.element_index();
     macro_rules! store {
         ($word:ty) => {
             // SAFETY: the caller's contract; the vector starts at a multiple of its size.

@@ -150,7 +150,7 @@ impl Workspace {
             return true;
         }
         let size = const { L::LAYOUT.size() as u32 };
-        let counter = self.counters.offset(counter.into()).address();
+        let counter = self.counters.offset(counter).address();
         // Thread by thread within a vector: neighbours access consecutive vectors.
         let place = |piece: u32| {
             let first = i64::from(slot(piece)) * i64::from(size * team.threads);

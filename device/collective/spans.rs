@@ -286,7 +286,7 @@ where
             }
             let start = tile.n * M::TILE.1;
             let corner = Corner {
-                address: c.offset(start.into()).address(),
+                address: c.offset(start).address(),
                 row: row * O::BYTES as i64,
                 left: (left, columns - start),
             };
@@ -356,7 +356,7 @@ where
             let (first, left) = self.others.spans.of_tile(tile, M::TILE.0);
             match self.c {
                 Some(c) if left >= M::TILE.0 || first + left == self.rows => {
-                    let sink = ThroughTma::new(c.offset([first as i32, 0]));
+                    let sink = ThroughTma::new(c.offset([first, 0]));
                     sink.store(tCrC, boxes, &WorkTile { m: 0, batch: 0, ..*tile }, team, mainloop);
                 }
                 _ => Sink::<M>::store(&self.others, tCrC, &(), tile, team, mainloop),

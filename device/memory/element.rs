@@ -81,6 +81,10 @@ macro_rules! packed {
 packed!(S4, U4, B1);
 
 /// A distance in elements: any integer that indices have, of threads, extents or strides.
+///
+/// The one rule for integers in kernels: whatever names an element, a place of a mode, a distance or
+/// a stride takes each of these types as it is, in global and in shared memory, so that no index is
+/// converted by its author. Distances in global memory are computed in 64 bits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a distance in elements",
     label = "not an integer",
@@ -92,6 +96,14 @@ pub trait ElementOffset: Copy {
     fn elements(self) -> i64;
 }
 
+/// The integers that name elements, places and distances.
+macro_rules! for_each_index {
+    ($then:ident) => {
+        $then!(u32, i32, usize, i64, u64);
+    };
+}
+pub(crate) use for_each_index;
+
 macro_rules! offset {
     ($($t:ty),*) => { $(
         impl ElementOffset for $t {
@@ -102,7 +114,7 @@ macro_rules! offset {
         }
     )* };
 }
-offset!(i32, u32, i64, u64, usize);
+for_each_index!(offset);
 
 /// A type that device memory can hold: fixed size, no padding, valid for every bit pattern.
 ///

@@ -36,8 +36,8 @@ macro_rules! pointer {
             /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an
             /// access is checked.
             #[inline(always)]
-            pub fn offset(self, elements: i64) -> Self {
-                Self(self.0.wrapping_offset(elements as isize))
+            pub fn offset(self, elements: impl ElementOffset) -> Self {
+                Self(self.0.wrapping_offset(elements.elements() as isize))
             }
 
             /// The same address as a pointer to another element type.
@@ -81,7 +81,7 @@ pub trait GlobalPointer: Copy {
 
     /// The pointer moved by `elements`.
     #[must_use]
-    fn offset(self, elements: i64) -> Self;
+    fn offset(self, elements: impl ElementOffset) -> Self;
 
     /// Reads the element, where `valid`; zero elsewhere.
     ///
@@ -128,7 +128,7 @@ macro_rules! global_pointer {
             }
 
             #[inline(always)]
-            fn offset(self, elements: i64) -> Self {
+            fn offset(self, elements: impl ElementOffset) -> Self {
                 self.offset(elements)
             }
 
@@ -195,7 +195,7 @@ impl<T: Element> Global<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: impl ElementOffset) -> T {
         // SAFETY: the kernel may read the element, and no thread writes it.
-        T::from_bits(unsafe { T::Bits::load_global(self.offset(index.elements()).address()) })
+        T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
     }
 }
 
@@ -208,7 +208,7 @@ impl<T: Element> GlobalMut<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: impl ElementOffset) -> T {
         // SAFETY: the kernel may read the element, and no other thread writes it.
-        T::from_bits(unsafe { T::Bits::load_global(self.offset(index.elements()).address()) })
+        T::from_bits(unsafe { T::Bits::load_global(self.offset(index).address()) })
     }
 
     /// Writes the element `index` elements further on.
@@ -220,7 +220,7 @@ impl<T: Element> GlobalMut<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: impl ElementOffset, value: T) {
         // SAFETY: the kernel may write the element, and no other thread touches it.
-        unsafe { T::Bits::store_global(self.offset(index.elements()).address(), value.to_bits()) }
+        unsafe { T::Bits::store_global(self.offset(index).address(), value.to_bits()) }
     }
 
     /// The same pointer, for reading only.

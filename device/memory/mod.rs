@@ -7,6 +7,7 @@ mod packed;
 mod shared;
 mod tensor_map;
 
+pub(crate) use element::for_each_index;
 pub use element::{Element, ElementOffset, Storable};
 pub use global::{Global, GlobalMut, GlobalPointer, GlobalPointerMut};
 pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};

@@ -95,8 +95,8 @@ macro_rules! pointer {
             /// access is checked.
             #[inline(always)]
             #[must_use]
-            pub const fn offset(self, elements: i64) -> Self {
-                Self { index: self.index.wrapping_add(elements), ..self }
+            pub fn offset(self, elements: impl ElementOffset) -> Self {
+                Self { index: self.index.wrapping_add(elements.elements()), ..self }
             }
 
             /// The address of the byte that holds the element, and how many of its lower bits come
@@ -104,7 +104,7 @@ macro_rules! pointer {
             #[inline(always)]
             pub fn address(self) -> ($address, u32) {
                 let (byte, at) = place(self.index, Self::PER_BYTE);
-                (self.bytes.offset(byte as _).address(), at * T::WIDTH as u32)
+                (self.bytes.offset(byte).address(), at * T::WIDTH as u32)
             }
 
             /// Reads the element `index` elements further on.
@@ -125,7 +125,7 @@ macro_rules! pointer {
             fn word_address(self, index: i64) -> $address {
                 let (byte, at) = place(self.index.wrapping_add(index), Self::PER_BYTE);
                 simulator_assert!(at == 0, "a word starts with the first element of a byte, not with element {at} of it");
-                self.bytes.offset(byte as _).address()
+                self.bytes.offset(byte).address()
             }
         }
     };
@@ -196,7 +196,7 @@ macro_rules! store {
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write_shared_byte(self, index: impl ElementOffset, value: T) {
                 let (byte, at) = place(self.index.wrapping_add(index.elements()), Self::PER_BYTE);
-                let address = self.bytes.offset(byte as _).address();
+                let address = self.bytes.offset(byte).address();
                 let (stays, bits) = masks(address as u32 % 4, at, value);
                 let word = address & !(3 as $address);
                 // SAFETY: the word may be read and written; no other thread touches this element.
@@ -235,7 +235,7 @@ macro_rules! global {
             }
 
             #[inline(always)]
-            fn offset(self, elements: i64) -> Self {
+            fn offset(self, elements: impl ElementOffset) -> Self {
                 self.offset(elements)
             }
 
@@ -244,7 +244,7 @@ macro_rules! global {
             unsafe fn read_if(self, valid: bool) -> T {
                 let (byte, at) = place(self.index, Self::PER_BYTE);
                 // SAFETY: if `valid`, the byte may be read.
-                extract(unsafe { u8::load_global_if(valid, self.bytes.offset(byte as _).address()) }, at)
+                extract(unsafe { u8::load_global_if(valid, self.bytes.offset(byte).address()) }, at)
             }
 
             #[inline(always)]
@@ -274,7 +274,7 @@ impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn write_if(self, valid: bool, value: T) {
         let (byte, at) = place(self.index, Self::PER_BYTE);
-        let address = self.bytes.offset(byte as _).address();
+        let address = self.bytes.offset(byte).address();
         // SAFETY: if `valid`, the byte may be written, and no other thread touches it.
         unsafe { u8::store_global_if(valid, address, insert(u8::load_global_if(valid, address), at, value)) };
     }

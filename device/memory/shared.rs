@@ -60,8 +60,9 @@ impl<T: Element> Shared<T> {
     /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is
     /// checked.
     #[inline(always)]
-    pub const fn offset(self, elements: i32) -> Self {
-        let bytes = elements.wrapping_mul(size_of::<T>() as i32);
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn offset(self, elements: impl ElementOffset) -> Self {
+        let bytes = in_shared(elements).wrapping_mul(size_of::<T>() as i32);
         Self { base: self.base.wrapping_add_signed(bytes), ..self }
     }
 
@@ -106,7 +107,7 @@ impl<T: Element> Shared<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: impl ElementOffset) -> T {
         // SAFETY: the element is in the block's shared memory and was written.
-        T::from_bits(unsafe { T::Bits::load_shared(self.offset(in_shared(index)).address()) })
+        T::from_bits(unsafe { T::Bits::load_shared(self.offset(index).address()) })
     }
 
     /// Writes the element `index` elements further on.
@@ -117,7 +118,7 @@ impl<T: Element> Shared<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: impl ElementOffset, value: T) {
         // SAFETY: the element is in the block's shared memory, and no other thread touches it.
-        unsafe { T::Bits::store_shared(self.offset(in_shared(index)).address(), value.to_bits()) }
+        unsafe { T::Bits::store_shared(self.offset(index).address(), value.to_bits()) }
     }
 }
 

@@ -20,7 +20,7 @@ use super::tables::{PLAIN, SliceDigits, moved, steps};
 use super::{Engine, Tensor, refuse};
 use crate::arch::simulator_assert;
 use crate::layout::{Layout, Swizzle, Text, make_col_major};
-use crate::memory::{Element, Shared, SharedPacked, Storable};
+use crate::memory::{Element, Shared, SharedPacked, Storable, for_each_index};
 use crate::number::Scalar;
 use core::marker::PhantomData;
 use core::ops::RangeFull;
@@ -79,7 +79,7 @@ impl PlaceKind for Fixed {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a place in a mode of a tensor",
     label = "neither `..` nor an integer",
-    note = "a place is `..`, which keeps the mode, or an u32, usize or i32"
+    note = "a place is `..`, which keeps the mode, or an i32, u32, i64, u64 or usize"
 )]
 pub trait Place: Copy {
     /// Which of both it is.
@@ -113,7 +113,7 @@ macro_rules! integer {
         }
     )* };
 }
-integer!(u32, i32, usize);
+for_each_index!(integer);
 
 /// A place in each mode of a tensor: a tuple of one to seven [`Place`]s.
 #[diagnostic::on_unimplemented(
@@ -412,6 +412,6 @@ impl<T: Scalar + Storable> Sliceable for SharedPacked<T> {
 
     #[inline(always)]
     fn slice<L: StaticLayout, K: PlaceKinds>(&self, places: [u32; MAX_PLACES]) -> Self {
-        SliceDigits::<L, K, PLAIN>::moved(*self, places, |at, offset| at.offset(offset.into()))
+        SliceDigits::<L, K, PLAIN>::moved(*self, places, |at, offset| at.offset(offset))
     }
 }

@@ -7,7 +7,7 @@ use super::tables::{Digits, SliceDigits};
 use super::{Tensor, refuse};
 use crate::arch::simulator_assert;
 use crate::layout::{Layout, Text};
-use crate::memory::Element;
+use crate::memory::{Element, for_each_index};
 use core::ops::{Index, IndexMut};
 
 /// The name of one element of a tensor of layout `L`: its index, or a tuple with its coordinate in
@@ -15,7 +15,7 @@ use core::ops::{Index, IndexMut};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name an element of a tensor",
     label = "neither an index nor a coordinate",
-    note = "an element is named by its index, or by a tuple with a place in each of two to five modes: usize, u32 or i32"
+    note = "an element is named by its index, or by a tuple with a place in each of two to five modes: i32, u32, i64, u64 or usize"
 )]
 pub trait ElementIndex<L>: Copy {
     /// The element's index: colexicographic, the first mode fastest.
@@ -47,7 +47,7 @@ macro_rules! integer {
         }
     )+ };
 }
-integer!(usize, u32, i32);
+for_each_index!(integer);
 
 /// A coordinate has a place for each mode, or the access does not compile.
 #[track_caller]

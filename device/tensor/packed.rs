@@ -66,7 +66,7 @@ impl<T: Scalar + Storable> SharedPacked<T> {
     #[inline(always)]
     #[expect(clippy::extra_unused_type_parameters, reason = "the other engine's has the swizzle of `L`")]
     pub(super) fn to<L: StaticLayout>(self, offset: i32) -> Self {
-        self.offset(i64::from(offset))
+        self.offset(offset)
     }
 
     /// The address of the byte in which an element of `L` starts; `index` is constant after

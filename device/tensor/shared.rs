@@ -147,7 +147,7 @@ impl<T: Scalar + Storable> SharedPacked<T> {
     /// The pointer moved to place `index` of `S`.
     #[inline(always)]
     fn shifted<S: StaticLayout>(self, index: u32) -> Self {
-        self.offset(Digits::<S, PLAIN>::offset(index).into())
+        self.offset(Digits::<S, PLAIN>::offset(index))
     }
 }
 

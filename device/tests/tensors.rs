@@ -284,3 +284,31 @@ fn a_tile_after_the_last_is_read_as_zeros_and_not_written() {
     });
     assert_eq!(allocation.download::<f32>(), (0..64).map(|i| i as f32 + 1.0).collect::<Vec<_>>());
 }
+
+#[test]
+fn every_integer_type_names_elements_places_distances_and_strides_as_it_is() {
+    let (global, shared) = (Global::<f32>::from_address(0x1000), Shared::<f32>::from_address(64));
+    let tensor = moye_device::tensor::SharedTensor::<f32, Padded>::shared(shared);
+    let matrix = moye_device::tensor!(global, (40u32, 50u32), (1, 40u32)); // (M, N)
+    macro_rules! each {
+        ($($t:ty),+) => { $(
+            let (three, five): ($t, $t) = (3, 5);
+            assert_eq!(global.offset(three).address(), 0x1000 + 12, stringify!($t));
+            assert_eq!(GlobalMut::<f32>::from_address(0).offset(three).address(), 12);
+            assert_eq!(shared.offset(three).address(), 64 + 12);
+            assert_eq!(tensor.address_of(three), 64 + 12);
+            assert_eq!(tensor.address_of((three, five)), 64 + 4 * (3 + 5 * 33));
+            assert_eq!(matrix.at((.., five)).shape(), (40,));
+            let batches = moye_device::tensor!(global, (4u32, 5u32, 6u32), (1, five, three)); // (M, N, L)
+            assert_eq!(batches.shape(), (4, 5, 6));
+        )+ };
+    }
+    each!(i32, u32, i64, u64, usize);
+    // Backwards, and further than 32 bits count.
+    assert_eq!(global.offset(-4).address(), 0x1000 - 16);
+    assert_eq!(global.offset(-4i64).address(), 0x1000 - 16);
+    assert_eq!(shared.offset(-4).address(), 48);
+    assert_eq!(global.offset(u32::MAX).address(), 0x1000 + 4 * u64::from(u32::MAX));
+    assert_eq!(global.offset(1u64 << 33).address(), 0x1000 + (1 << 35));
+    assert_eq!(global.offset(1i64 << 33).address(), 0x1000 + (1 << 35));
+}

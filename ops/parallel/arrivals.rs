@@ -121,14 +121,14 @@ impl<T: Element, L: StaticLayout> RowsOfA<TmaCopy<T, L, 2>, 2> for Arrivals<TmaC
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn rows_of(&self, tile: &WorkTile, block: u32) -> TmaTensor<TmaCopy<T, L, 2>, 2> {
         if tile.batch == self.shards.rank {
-            return self.own.offset([(tile.m * block) as i32, 0]);
+            return self.own.offset([tile.m * block, 0]);
         }
         let flag = self.shards.flags.address() + u64::from(tile.batch * FLAG_BYTES);
         // SAFETY: the kernel's contract: each rank has a flag.
         unsafe { wait_flag(flag, self.shards.epoch) };
         // The shard was written by a copy, and TMA reads it.
         fence_proxy_async_global();
-        self.gathered.offset([(tile.batch * self.shards.apart + tile.m * block) as i32, 0])
+        self.gathered.offset([tile.batch * self.shards.apart + tile.m * block, 0])
     }
 
     #[inline(always)]

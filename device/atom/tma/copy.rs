@@ -196,20 +196,21 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     /// The tensor from this coordinate on, CuTe's `domain_offset`.
     #[inline(always)]
     #[must_use]
-    pub const fn offset(mut self, by: [i32; R]) -> Self {
+    pub fn offset<N: TileNumbers<R>>(mut self, by: N) -> Self {
+        let by = by.numbers();
         let mut mode = 0;
         while mode < R {
-            self.start[mode] += by[mode];
+            self.start[mode] += by[mode] as i32;
             mode += 1;
         }
         self
     }
 }
 
-/// The numbers of a tile in a tensor of `R` modes: a tuple of integers, or an array.
+/// The numbers of a tile in a tensor of `R` modes, or a coordinate: a tuple of integers, or an array.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a tile of a tensor map's tensor",
-    note = "write a tuple with an integer (u32, usize or i32) for each mode of the tensor map"
+    note = "write a tuple with an integer (i32, u32, i64, u64 or usize) for each mode of the tensor map"
 )]
 pub trait TileNumbers<const R: usize>: Copy {
     /// The numbers.
@@ -217,10 +218,16 @@ pub trait TileNumbers<const R: usize>: Copy {
     fn numbers(self) -> [u32; R];
 }
 
-impl<const R: usize> TileNumbers<R> for [u32; R] {
+impl<P: Place<Kind = Fixed>, const R: usize> TileNumbers<R> for [P; R] {
     #[inline(always)]
     fn numbers(self) -> [u32; R] {
-        self
+        let mut numbers = [0; R];
+        let mut mode = 0;
+        while mode < R {
+            numbers[mode] = self[mode].place();
+            mode += 1;
+        }
+        numbers
     }
 }
 

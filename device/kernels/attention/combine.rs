@@ -164,7 +164,7 @@ pub unsafe fn combine<T: Half>(arguments: &Arguments<T>, dv: u32) {
         }
         let words = [T::pack_word(results[0], results[1]), T::pack_word(results[2], results[3])];
         if part == 0 && exists {
-            Word64x2::store_global(to.offset(column.into()).address(), Word64x2(words));
+            Word64x2::store_global(to.offset(column).address(), Word64x2(words));
         }
     }
 }

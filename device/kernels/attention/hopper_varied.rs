@@ -315,7 +315,7 @@ unsafe fn store_partial<C: Config>(
     for index in 0..2 {
         let row = rows.row::<C>(index);
         let place = tile.arguments.partial_o.offset(tile.partial_row(row.unwrap_or(0)) * C::DV);
-        let place = place.offset(accumulator_column(lane_id()).into());
+        let place = place.offset(accumulator_column(lane_id()));
         for pair in 0..const { C::DV as usize / 8 } {
             let bits = [0, 1].map(|i| tOrO[at(2, index, 2 * pair + i)].to_bits());
             let address = place.offset(pair as i64 * 8).address();

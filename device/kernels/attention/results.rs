@@ -141,7 +141,7 @@ impl<C: Config> Target<'_, C> {
         }
         if self.arguments.splits > 1 {
             for row in 0..ROWS {
-                let place = self.row_of_partial(rows[row]).offset(accumulator_column(lane_id()).into());
+                let place = self.row_of_partial(rows[row]).offset(accumulator_column(lane_id()));
                 let exists = self.first_row + rows[row] < self.rows;
                 for pair in 0..columns / 2 {
                     let bits = [0, 1].map(|i| results[at(ROWS, row, 2 * pair + i)].to_bits());
@@ -154,7 +154,7 @@ impl<C: Config> Target<'_, C> {
             }
             // What a thread computes again, it has stored itself.
             self.recompute(again, |row, column, results| {
-                let place = self.row_of_partial(row).offset(column.into());
+                let place = self.row_of_partial(row).offset(column);
                 let exists = self.first_row + row < self.rows;
                 Word64x2::store_global_if(exists, place.address(), Word64x2(results.map(f32::to_bits)));
             });
@@ -268,7 +268,7 @@ impl<C: Config> Target<'_, C> {
                 }
             }
             if self.arguments.splits > 1 {
-                let address = self.row_of_partial(row).offset(column.into()).address();
+                let address = self.row_of_partial(row).offset(column).address();
                 Word128::store_global_if(exists, address, Word128(sum.map(f32::to_bits)));
             } else {
                 let words = [C::Element::pack_word(sum[0], sum[1]), C::Element::pack_word(sum[2], sum[3])];

@@ -96,8 +96,8 @@ impl<T: Outer> Fill<STAGES, 1> for FillRows<T> {
         // SAFETY: the stage is free and expects the bytes of both tiles, whose maps are those of
         // the kernel's contract.
         unsafe {
-            CopyA::<T>::get_slice().copy(gA.offset([0, row as i32]).at([tile.m, 0]), sA, filling);
-            CopyB::<T>::get_slice().copy(gB.offset([0, row as i32]).at([tile.n, 0]), sB, filling);
+            CopyA::<T>::get_slice().copy(gA.offset([0, row]).at([tile.m, 0]), sA, filling);
+            CopyB::<T>::get_slice().copy(gB.offset([0, row]).at([tile.n, 0]), sB, filling);
         }
     }
 }
@@ -183,7 +183,7 @@ pub unsafe fn grouped_k_tails(
     let to = tails.offset(i64::from(group * ROWS + at) * i64::from(padded));
     let mut column = VECTOR * thread_idx().x;
     while column < padded {
-        let (from, to) = (from.offset(column.into()), to.offset(column.into()));
+        let (from, to) = (from.offset(column), to.offset(column));
         let vector = if column + VECTOR <= columns {
             Word128::load_global_if(at < count, from.address())
         } else {

@@ -288,13 +288,13 @@ pub unsafe fn moe_permute(
         let mut vectors = [Word128::ZERO; AT_ONCE];
         unroll!(for i in 0..4 {
             let at = column + i * 32 * VECTOR;
-            vectors[i as usize] = Word128::load_global_if(at < padded, row.offset(at.into()).address());
+            vectors[i as usize] = Word128::load_global_if(at < padded, row.offset(at).address());
         });
         for choice in 0..top {
             let to = rows.offset(i64::from(places.get(warp * top + choice)) * i64::from(padded));
             unroll!(for i in 0..4 {
                 let at = column + i * 32 * VECTOR;
-                Word128::store_global_if(at < padded, to.offset(at.into()).address(), vectors[i as usize]);
+                Word128::store_global_if(at < padded, to.offset(at).address(), vectors[i as usize]);
             });
         }
         column += AT_ONCE as u32 * 32 * VECTOR;
@@ -351,7 +351,7 @@ pub unsafe fn combine<T: Paired + Element<Bits = u16> + Convert<f32>>(
             words[j] = T::pair(sums[2 * j], sums[2 * j + 1]) as u32;
         });
         if aligned {
-            Word128::store_global(out.offset(column.into()).address(), Word128(words));
+            Word128::store_global(out.offset(column).address(), Word128(words));
         } else {
             unroll!(for j in 0..8 {
                 let to = out.offset(i64::from(column + j) * of_out.column);

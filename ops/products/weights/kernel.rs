@@ -147,7 +147,7 @@ unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
     // SAFETY: elements that exist are readable, and the stage is free.
     unsafe {
         if NORM && row < 2 {
-            let at = Global::<T>::from_address(norm).offset((first(row) + quad * Q::VECTOR).into());
+            let at = Global::<T>::from_address(norm).offset(first(row) + quad * Q::VECTOR);
             let to = gains.address_of((0u32, quad, row, stage, warp));
             cp_async(size, to, at.address(), bytes(first(row) + quad * Q::VECTOR < k));
         }

@@ -188,7 +188,7 @@ pub unsafe fn cumsum<T: Element + Convert<f32>>(
 #[kernel(threads = THREADS)]
 pub unsafe fn cumsum_clear(states: GlobalMut<u64>, count: u32) {
     let i = block_idx().x * THREADS + thread_idx().x;
-    states.offset(i.into()).write_if(i < count, 0);
+    states.offset(i).write_if(i < count, 0);
 }
 
 /// A sum that other blocks wait for: once it is there, its word has a one above its bits.
@@ -202,9 +202,7 @@ impl State {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn publish(self, at: u32, sum: f32) {
         // SAFETY: the caller's contract; the word holds the sum at once.
-        unsafe {
-            u64::reduce_add_global(self.0.offset(at.into()).address(), 1 << 32 | u64::from(sum.to_bits()))
-        }
+        unsafe { u64::reduce_add_global(self.0.offset(at).address(), 1 << 32 | u64::from(sum.to_bits())) }
     }
 
     /// The word, 0 as long as the sum is not there; one of the sum 0 where not `wanted`.
@@ -214,7 +212,7 @@ impl State {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn poll(self, at: u32, wanted: bool) -> u64 {
-        let address = self.0.offset(at.into()).address();
+        let address = self.0.offset(at).address();
         // SAFETY: the word is one of the workspace. Other blocks write it: an atomic operation
         // reads it.
         if wanted { unsafe { u64::atomic_add_global(address, 0) } } else { 1 << 32 }
@@ -245,8 +243,8 @@ impl State {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn before(self, chunks: u32, at: u32, total: f32) -> f32 {
         let (lane, in_32, of_1024) = (lane_id(), at % 32, at / 1024);
-        let of_32 = Self(self.0.offset(chunks.into()));
-        let before_1024 = Self(of_32.0.offset(chunks.div_ceil(32).into()));
+        let of_32 = Self(self.0.offset(chunks));
+        let before_1024 = Self(of_32.0.offset(chunks.div_ceil(32)));
         // SAFETY: the words are of the row, and some block publishes each of them that is waited
         // for.
         unsafe {

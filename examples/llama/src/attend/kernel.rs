@@ -187,7 +187,7 @@ pub unsafe fn attend<const LANES: i64>(
         let mut numbers = [0; KEYS];
         for i in 0..KEYS {
             let page = (first_key(tile, at) + i as u32 * groups) >> places.page_bits;
-            numbers[i] = pages.offset(page.into()).read_if(page < places.pages_of_row) as u32;
+            numbers[i] = pages.offset(page).read_if(page < places.pages_of_row) as u32;
         }
         numbers
     };
@@ -202,8 +202,8 @@ pub unsafe fn attend<const LANES: i64>(
     let partner = if is_first { element + half } else { element.wrapping_sub(half) };
     let load = |row: Global<f16>, head_of: u32, exists: bool| {
         let (from, mut rX) = (row.offset(i64::from(head_of * head)), Fragment::<f16, Pairs>::zeros());
-        load_vector_if(exists && inside, from.offset(element.into()), &mut rX, 0);
-        load_vector_if(exists && turns && !tables.adjacent, from.offset(partner.into()), &mut rX, 8);
+        load_vector_if(exists && inside, from.offset(element), &mut rX, 0);
+        load_vector_if(exists && turns && !tables.adjacent, from.offset(partner), &mut rX, 8);
         rX // (vector, 2)
     };
     let of_q = tokens.q.offset(token * tokens.q_row);
@@ -419,8 +419,8 @@ pub unsafe fn attend<const LANES: i64>(
             let (mut maxima, mut sums, mut values) = ([0.0; TOGETHER], [0.0; TOGETHER], [0.0; TOGETHER]);
             for i in 0..TOGETHER {
                 let (from, exists) = (partial(split + i as u32, query), split + (i as u32) < splits);
-                values[i] = from.offset(element.into()).read_if(exists);
-                maxima[i] = from.offset(head.into()).read_if(exists);
+                values[i] = from.offset(element).read_if(exists);
+                maxima[i] = from.offset(head).read_if(exists);
                 sums[i] = from.offset(i64::from(head) + 1).read_if(exists);
             }
             let mut greatest = max;
