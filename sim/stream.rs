@@ -303,7 +303,7 @@ impl Stream {
                 if let Some((_, (address, other))) = found {
                     let space = RaceSpace::Global { address, nearest: snapshot.nearest(address, 1) };
                     let threads = RaceThreads::Streams;
-                    let race = Race { access, bytes, space, other, threads };
+                    let race = Race { access, bytes, space, other, threads, unseen: None };
                     return fault(FaultKind::Race(Box::new(race)));
                 }
             }

@@ -8,7 +8,7 @@
 
 use super::WARP_SIZE;
 use super::context::{BlockContext, RawFault};
-use crate::fault::{FaultKind, Race, RaceSpace, RaceThreads};
+use crate::fault::{FaultKind, RaceSpace, RaceThreads};
 
 impl BlockContext {
     /// Keeps a race that may have a wider pair of threads, and returns `None`: the running thread
@@ -28,7 +28,7 @@ impl BlockContext {
     }
 
     /// The fault to report where this one comes while a race is kept: the race, a wider one, or
-    /// none yet.
+    /// none yet. A race that is kept when the launch comes to a limit says what was not watched.
     pub(super) fn with_deferred(&self, fault: RawFault) -> Option<RawFault> {
         if self.deferred.borrow().is_none() {
             return Some(fault);
@@ -36,7 +36,12 @@ impl BlockContext {
         // Other threads and blocks would spend their limits too.
         if matches!(fault.kind, FaultKind::NoProgress { .. } | FaultKind::NoStack { .. }) {
             self.races().give_up();
-            return self.deferred.take();
+            let mut first = self.deferred.take()?;
+            let reach = self.reach(&first);
+            if let FaultKind::Race(race) = &mut first.kind {
+                race.unseen = reach;
+            }
+            return Some(first);
         }
         self.defer(fault)
     }
@@ -73,7 +78,7 @@ impl RawFault {
     /// Whether it is a race that another way out orders for the threads of a wider group, `reach`.
     pub(crate) fn may_widen(&self, reach: Option<RaceThreads>) -> bool {
         let (FaultKind::Race(race), Some(reach)) = (&self.kind, reach) else { return false };
-        race.threads < reach && Race { threads: reach, ..(**race).clone() }.remedy() != race.remedy()
+        race.threads < reach && race.remedy_of(reach) != race.remedy()
     }
 
     /// Whether threads of other blocks may race at its lines, in a grid of several clusters.

@@ -76,12 +76,20 @@ pub struct Race {
     pub other: RaceAccess,
     /// The closest group that both threads share.
     pub threads: RaceThreads,
+    /// The widest group of threads that may race at its lines, where the launch came to a limit
+    /// before all of them had run.
+    pub unseen: Option<RaceThreads>,
 }
 
 impl Race {
     /// What can order the two accesses.
     pub fn remedy(&self) -> &'static str {
-        match self.threads {
+        self.remedy_of(self.threads)
+    }
+
+    /// What can order two such accesses of threads that share no closer group.
+    pub(crate) fn remedy_of(&self, threads: RaceThreads) -> &'static str {
+        match threads {
             RaceThreads::Streams => {
                 return "streams are ordered by events and flags only: record an event or raise a flag after the earlier work and let the other stream wait for it, or let the host wait between the two";
             }
@@ -107,7 +115,7 @@ impl Race {
             return "an atomic operation of block scope is not atomic for other blocks: use GPU scope";
         }
         if either(Access::Atomic) {
-            return match self.threads {
+            return match threads {
                 RaceThreads::Grid => "make both accesses atomic, or put them into separate launches",
                 RaceThreads::Cluster => {
                     "make both accesses atomic, or put a barrier of the cluster between them (`sync_cluster`)"
@@ -118,7 +126,7 @@ impl Race {
                 _ => "make both accesses atomic, or put a barrier between them (`sync_threads`)",
             };
         }
-        match self.threads {
+        match threads {
             RaceThreads::Warp => {
                 "put `sync_warp` between them: shuffles, votes and ldmatrix do not order memory accesses"
             }
@@ -167,7 +175,13 @@ impl fmt::Display for Race {
             }
         }
         let (file, line) = (other.location.file(), other.location.line());
-        write!(f, "at {file}:{line} are not ordered\n{}", self.remedy())
+        write!(f, "at {file}:{line} are not ordered\n{}", self.remedy())?;
+        let Some(unseen) = self.unseen else { return Ok(()) };
+        let wider = self.remedy_of(unseen);
+        write!(
+            f,
+            "; the launch came to its limit before all threads had run, and threads further apart may race here too, which needs more: {wider}"
+        )
     }
 }
 
@@ -184,7 +198,7 @@ mod tests {
             true => RaceSpace::Global { address: 0, nearest: None },
             false => RaceSpace::Shared { offset: 0, rank: None },
         };
-        Race { access, bytes: 4, space, other, threads }.remedy()
+        Race { access, bytes: 4, space, other, threads, unseen: None }.remedy()
     }
 
     #[test]

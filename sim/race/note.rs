@@ -309,7 +309,7 @@ impl BlockContext {
         for (work, threads) in others.chain(prior) {
             let Some((address, other)) = work.find(noted.kind, address, bytes) else { continue };
             let space = RaceSpace::Global { address, nearest: self.global.nearest(address, 1) };
-            let race = Race { access: noted.access, bytes, space, other, threads };
+            let race = Race { access: noted.access, bytes, space, other, threads, unseen: None };
             let accessor = self.accessor(thread / WARP_SIZE, 1 << (thread % WARP_SIZE));
             accessor.fault(thread % WARP_SIZE, noted.location, FaultKind::Race(Box::new(race)));
         }
@@ -425,6 +425,6 @@ impl Accessor<'_> {
     /// The fault of a race.
     fn race(&self, access: Access, bytes: usize, space: RaceSpace, (entry, lane, _): Found) -> FaultKind {
         let (other, threads) = self.other(entry, lane);
-        FaultKind::Race(Box::new(Race { access, bytes, space, other, threads }))
+        FaultKind::Race(Box::new(Race { access, bytes, space, other, threads, unseen: None }))
     }
 }

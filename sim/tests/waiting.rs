@@ -2,7 +2,7 @@
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
-use moye_sim::{Dim3, FaultKind, GlobalMemory, Launch, WaitPlace};
+use moye_sim::{Dim3, FaultKind, GlobalMemory, Launch, RaceThreads, WaitPlace};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 fn launch<'a>(memory: &GlobalMemory, threads: u32) -> Launch<'a> {
@@ -162,6 +162,26 @@ fn endless_polling_and_endless_barriers_end_in_a_fault() {
     };
     let error = fault(launch(&memory, 4).rendezvous_budget(1000), &barriers);
     assert!(matches!(error.kind, FaultKind::NoProgress { steps: 1001, .. }), "{error}");
+}
+
+#[test]
+fn a_race_that_is_kept_at_a_limit_says_what_orders_the_threads_that_were_not_watched() {
+    let memory = GlobalMemory::new();
+    let flag = Words::new(&memory, 1, 0);
+    let address = flag.address();
+    // Two lanes of a warp race. The other warp, whose threads might, polls without end.
+    let kernel = || {
+        while warp_id() == 1 && load_global::<u32>(address) == 0 {}
+        let t = thread_idx().x;
+        store_shared(shared_base() + t / 2 * 4, t);
+    };
+    let error = fault(launch(&memory, 64).access_budget(1 << 16), &kernel);
+    let FaultKind::Race(race) = &error.kind else { panic!("{error}") };
+    assert_eq!((race.threads, race.unseen), (RaceThreads::Warp, Some(RaceThreads::Block)), "{error}");
+    let text = error.to_string();
+    let (first, second) = (text.find("put `sync_warp` between them"), text.find("`sync_threads`"));
+    assert!(first.is_some() && first < second, "{text}");
+    assert!(text.contains("the launch came to its limit before all threads had run"), "{text}");
 }
 
 #[test]
