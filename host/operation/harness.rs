@@ -9,8 +9,10 @@
 //! ```
 
 use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role};
-use crate::{Buffer, Device, DeviceChoice};
+use crate::{Buffer, Device, DeviceChoice, Error, Stream};
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// A byte that no result leaves: as a float a small number, as an integer one far below 0, which no
 /// case computes.
@@ -79,13 +81,16 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
-/// Tests an operation by all of its cases on all [`devices`].
+/// Tests an operation by all of its cases on all [`devices`], each with the workspaces of the stream
+/// and with those of a caller. Returns the largest of them in bytes: 0 if the operation needs none.
 ///
 /// # Panics
-/// A result differs from the reference by more than the tolerance, memory beside a result was
-/// written, two runs differ, or a call failed; with the case.
-pub fn check(declaration: &Declaration) {
+/// A result differs from the reference by more than the tolerance, memory beside a result or beside
+/// a workspace was written, two runs differ, or a call failed; with the case.
+pub fn check(declaration: &Declaration) -> usize {
+    let mut largest = 0;
     for device in devices() {
+        let mut workspaces = Workspaces::new(&device);
         for (number, case) in declaration.cases.iter().enumerate() {
             let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
             for dtypes in 0..types.unwrap_or(0) {
@@ -93,11 +98,61 @@ pub fn check(declaration: &Declaration) {
                 // type in one, which is another one for the next type and the next case.
                 for (index, placement) in Placement::ALL.into_iter().enumerate() {
                     if number == 0 || (number + index + dtypes) % 4 == 0 || device.is_gpu() {
-                        check_case(declaration, &device, case, dtypes, placement, number as u64);
+                        check_case(declaration, &device, case, dtypes, placement, number as u64, &workspaces);
+                        largest = largest.max(workspaces.end(declaration.name));
                     }
                 }
             }
         }
+    }
+    largest
+}
+
+/// Memory of a caller from which calls take their workspaces, one after the other.
+struct Workspaces {
+    memory: Buffer<u8>,
+    /// The end of those that were taken, in bytes, and the largest.
+    taken: Arc<[AtomicUsize; 2]>,
+}
+
+impl Workspaces {
+    /// More than a case needs.
+    const BYTES: usize = 1 << 22;
+    /// Bytes after each that stay as they are.
+    const GUARD: usize = 256;
+
+    fn new(device: &Device) -> Self {
+        let memory = device.upload(&vec![POISON; Self::BYTES + 256]).expect("there is memory for a case");
+        Self { memory, taken: Arc::default() }
+    }
+
+    /// The stream with workspaces in the memory.
+    fn on(&self, stream: &Stream) -> Stream {
+        let (first, taken) = (self.memory.address().next_multiple_of(256), self.taken.clone());
+        let allocate = move |bytes: usize| {
+            let of_both = bytes.next_multiple_of(256) + Self::GUARD;
+            let at = taken[0].fetch_add(of_both, Relaxed);
+            taken[1].fetch_max(bytes, Relaxed);
+            match at + of_both <= Self::BYTES {
+                true => Ok(first + at as u64),
+                false => Err(Error::Workspace { bytes, reason: "a case needs less".to_owned() }),
+            }
+        };
+        // SAFETY: the memory outlives the call and its graph, and each workspace is given once.
+        unsafe { stream.with_workspaces(allocate) }
+    }
+
+    /// Ends a case: the bytes of its largest workspace, where none past the last one was written.
+    fn end(&mut self, of: &str) -> usize {
+        let [end, largest] = [0, 1].map(|of: usize| self.taken[of].swap(0, Relaxed));
+        if end > 0 {
+            let skipped = (self.memory.address().next_multiple_of(256) - self.memory.address()) as usize;
+            let bytes = self.memory.download().expect("it is the device's");
+            let after = &bytes[skipped + end - Self::GUARD..];
+            assert!(after.iter().all(|&byte| byte == POISON), "{of}: memory after a workspace was written");
+            self.memory.fill_bytes(POISON).expect("it is the device's");
+        }
+        largest
     }
 }
 
@@ -201,6 +256,7 @@ fn check_case(
     dtypes: usize,
     placement: Placement,
     seed: u64,
+    workspaces: &Workspaces,
 ) {
     let types = case.types(declaration, |operand| operand.dtypes[dtypes % operand.dtypes.len()]);
     let of: Vec<_> = types.iter().flatten().map(|ty| format!("{:?} {}", ty.shape, ty.dtype)).collect();
@@ -225,7 +281,13 @@ fn check_case(
         .map(|(operand, ty)| Placed::new(ty, if operand.dense { Placement::Dense } else { placement }))
         .collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+    // A call with workspaces of the stream and its graph with the caller's, or the other way round.
+    let (call_is_given, of_stream) = (seed % 2 == 1 || dtypes > 0, device.default_stream());
     let run = |in_graph: bool| {
+        let with_memory = |stream: &Stream| match call_is_given != in_graph {
+            true => workspaces.on(stream),
+            false => stream.clone(),
+        };
         let memory: Vec<_> =
             inputs.iter().flatten().chain(&results).map(|placed| upload(&placed.bytes)).collect();
         let mut next = memory.iter();
@@ -243,19 +305,18 @@ fn check_case(
             })
             .collect();
         let call = Call { operands: &operands, options: &options };
-        let stream = device.default_stream();
         declaration.check(&call).unwrap_or_else(|error| panic!("{what}: {error}"));
         let ran = if in_graph {
             // SAFETY: the arrays are in these buffers, which live until the results are downloaded.
-            let graph = device.capture(|stream| unsafe { (declaration.run)(stream, &call) });
+            let graph = device.capture(|stream| unsafe { (declaration.run)(&with_memory(stream), &call) });
             graph.and_then(|graph| {
                 let mut graph = graph.instantiate()?;
                 // SAFETY: as above; nothing else runs on the stream.
-                unsafe { graph.launch(&stream) }
+                unsafe { graph.launch(&of_stream) }
             })
         } else {
             // SAFETY: as above.
-            unsafe { (declaration.run)(&stream, &call) }
+            unsafe { (declaration.run)(&with_memory(&of_stream), &call) }
         };
         ran.unwrap_or_else(|error| panic!("{what}: {error}"));
         let after: Vec<_> =
