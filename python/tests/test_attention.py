@@ -309,11 +309,24 @@ def test_scales_of_queries_and_keys_that_are_not_positive_are_refused(factor):
     assert (attend(q, q, q, v_scale=np.float32([0]), device="sim") == 0).all()
 
 
-@pytest.mark.parametrize("name, bias", [("bfloat16", -1e10), ("bfloat16", -3.3e38), ("float16", -65504.0)])
-def test_equally_low_biases_give_the_mean(name, bias):
-    q, k, v = qkv((1, 2, 20, 64), (1, 2, 37, 64), name)
-    bias = np.full((20, 37), bias, dtype(name))
-    for splits in (1, 3):
-        out, lse = attend(q * 0, k, v, bias=bias, splits=splits, return_lse=True, device="sim")
-        assert_close(out, np.broadcast_to(v.astype(np.float64).mean(2, keepdims=True), out.shape), name)
-        assert np.isfinite(lse).all()
+def has_gpu():
+    try:
+        return bool(moye.device_name("gpu"))
+    except RuntimeError:
+        return False
+
+
+@pytest.mark.parametrize("device", ["sim", pytest.param("gpu", marks=pytest.mark.skipif(not has_gpu(), reason="no GPU"))])
+@pytest.mark.parametrize("name, low, high", [("bfloat16", -1e10, 3e38), ("bfloat16", -3.3e38, 1e10), ("float16", -65504.0, 65504.0)])
+def test_equally_low_biases_give_the_mean_and_a_high_one_the_value_of_its_key(device, name, low, high):
+    # By 20 queries and by one, and of rows that TMA takes and that it does not.
+    for queries, apart in ((20, 64), (1, 64), (20, 65), (1, 65)):
+        q, k, v = (x[..., :64] for x in qkv((1, 2, queries, apart), (1, 2, 37, apart), name))
+        equal, one = (np.full((queries, 37), bias, dtype(name)) for bias in (low, 0.0))
+        one[:, 5] = high
+        for splits in (1, 3):
+            for queried, bias in ((q * 0, equal), (q, one)):
+                out, lse = attend(queried, k, v, bias=bias, splits=splits, return_lse=True, device=device)
+                expected, expected_lse = reference(queried, k, v, bias=bias)
+                assert_close(out, expected, name)
+                np.testing.assert_allclose(lse, expected_lse, rtol=1e-6)

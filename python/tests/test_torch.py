@@ -216,6 +216,26 @@ def with_workspaces():
         exact = (a.double() * scale_a.double().repeat_interleave(128, 1)) @ (b.double() * scale_b.double().repeat_interleave(128, 1)).T
         return moye.block_scaled(a, b, scale_a, scale_b), exact
 
+    def gradients(a, b, ends):
+        parts = zip(a.double().split(32), b.double().split(32))
+        return moye.grouped_k(a, b, ends), torch.stack([of_a.T @ of_b for of_a, of_b in parts])
+
+    def experts(x, logits, gate_up, down):
+        weights, chosen = logits.double().softmax(-1).topk(2)
+        gate, up = (x.double() @ gate_up.double().mT).chunk(2, -1)  # (experts, tokens, intermediate)
+        of_all = (torch.nn.functional.silu(gate) * up) @ down.double().mT  # (experts, tokens, hidden)
+        tokens = torch.arange(len(x), device="cuda")
+        exact = sum(weights[:, i, None] * of_all[chosen[:, i], tokens] for i in range(2))
+        return moye.moe(x, logits, gate_up, down), exact
+
+    def quantised(x, codes, factors):
+        weights = moye.unpack_weights(codes, factors)
+        return moye.linear_quantized(x, codes, factors, tile="64"), x.double() @ weights.double().T
+
+    def packed(seed):
+        weights = random(128, 128, dtype=torch.int8, seed=seed).view(torch.uint8)
+        return moye.pack_weights(weights, random(128, 8, seed=seed + 1).to(half))
+
     half, narrow = torch.float16, torch.bfloat16
     eight = getattr(torch, "float8_e4m3fn", torch.int8)
     long = lambda seed: (random(1 << 22, seed=seed),)  # noqa: E731
@@ -252,6 +272,27 @@ def with_workspaces():
             ),
             groups,
         ),
+        "gradients of weights of experts": (
+            lambda seed: (
+                random(96, 101, dtype=half, seed=seed)[:, :100],
+                random(96, 65, dtype=half, seed=seed + 1)[:, :64],
+                torch.tensor([32, 64, 96], dtype=torch.int32, device="cuda"),
+            ),
+            gradients,
+        ),
+        "layer of experts": (
+            lambda seed: (
+                random(40, 128, dtype=half, seed=seed),
+                random(40, 4, seed=seed + 1),
+                random(4, 128, 128, dtype=half, seed=seed + 2) / 8,
+                random(4, 128, 64, dtype=half, seed=seed + 3) / 8,
+            ),
+            experts,
+        ),
+        "quantised weights, many rows": (
+            lambda seed: (random(300, 260, dtype=half, seed=seed)[:, :256], *packed(seed + 1)),
+            quantised,
+        ),
         "scaled blocks": (
             lambda seed: (
                 random(64, 260, seed=seed).to(eight)[:, :256],
@@ -268,7 +309,8 @@ def with_workspaces():
 @pytest.mark.parametrize("explicit", [False, True], ids=["current stream", "named stream"])
 @pytest.mark.parametrize("name", with_workspaces())
 def test_an_operation_with_a_workspace_is_captured_as_pytorch_captures(name, explicit):
-    if name in ("grouped products", "scaled blocks") and torch.cuda.get_device_capability() != (9, 0):
+    of_hopper = ("grouped products", "scaled blocks", "gradients of weights of experts", "layer of experts")
+    if name in of_hopper and torch.cuda.get_device_capability() != (9, 0):
         pytest.skip("these products are for Hopper alone")
     make, call = with_workspaces()[name]
     operands, others = make(0), make(10)
