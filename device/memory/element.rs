@@ -82,9 +82,9 @@ packed!(S4, U4, B1);
 
 /// A distance in elements: any integer that indices have, of threads, extents or strides.
 ///
-/// The one rule for integers in kernels: whatever names an element, a place of a mode, a distance or
-/// a stride takes each of these types as it is, in global and in shared memory, so that no index is
-/// converted by its author. Distances in global memory are computed in 64 bits.
+/// The rule for integers in kernels: whatever names an element, a place of a mode, a distance or a
+/// stride takes each of these types as it is, in global and in shared memory, so that the author
+/// converts no index. Distances in global memory are computed in 64 bits.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a distance in elements",
     label = "not an integer",

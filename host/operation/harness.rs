@@ -81,8 +81,8 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
-/// Tests an operation by all of its cases on all [`devices`], each with the workspaces of the stream
-/// and with those of a caller. Returns the largest of them in bytes: 0 if the operation needs none.
+/// Tests an operation by all of its cases on all [`devices`], each with the workspaces of the
+/// stream and with a caller's. Returns the largest of them in bytes: 0 if the operation needs none.
 ///
 /// # Panics
 /// A result differs from the reference by more than the tolerance, memory beside a result or beside
@@ -111,7 +111,7 @@ pub fn check(declaration: &Declaration) -> usize {
 /// Memory of a caller from which calls take their workspaces, one after the other.
 struct Workspaces {
     memory: Buffer<u8>,
-    /// The end of those that were taken, in bytes, and the largest.
+    /// The end of the taken workspaces in the memory, and the largest of them, in bytes.
     taken: Arc<[AtomicUsize; 2]>,
 }
 

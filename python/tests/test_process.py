@@ -23,8 +23,8 @@ def check_product():
 
 
 def while_interrupted(call):
-    """Interrupts `call`, which takes minutes, and returns for how long it went on: of all threads the
-    processor's time, which other programs do not lengthen, and the time."""
+    """Interrupts `call`, which takes minutes, and returns for how long it went on: the processor
+    time of all threads, which other programs do not lengthen, and the time."""
     sent = []
 
     def interrupt():

@@ -207,7 +207,8 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     }
 }
 
-/// The numbers of a tile in a tensor of `R` modes, or a coordinate: a tuple of integers, or an array.
+/// The numbers of a tile in a tensor of `R` modes, or a coordinate: a tuple of integers, or an
+/// array.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not name a tile of a tensor map's tensor",
     note = "write a tuple with an integer (i32, u32, i64, u64 or usize) for each mode of the tensor map"

@@ -238,8 +238,8 @@ impl Scalar for f64 {
     }
 }
 
-// The activations of f64 are rounded once: each factor has a rest, what its rounding has left, so that
-// a result is within 0.61 units in the last place, and within one where it is no normal number.
+// The activations of f64 are rounded once: each factor has a rest, the error of its rounding. A
+// result is within 0.61 units in the last place, a subnormal one within one.
 
 /// The sum of two numbers and its rounding error.
 #[inline(always)]
@@ -249,9 +249,8 @@ fn two_sum(a: f64, b: f64) -> [f64; 2] {
     [sum, (a - (sum - of_b)) + (b - of_b)]
 }
 
-/// `x - |x| * part * scale` for positive x, and `x * part * scale` for the others, where `part` is
-/// a number and its rest and `scale` the product of two powers of two: rounded once, but for results
-/// that are no normal numbers.
+/// `max(x, -0) + below * part * scale`, where `below` is `-|x|`, `part` a number and its rest, and
+/// `scale` the product of two powers of two: rounded once, a subnormal result twice.
 #[inline(always)]
 fn gated_f64(x: f64, below: f64, [part, rest]: [f64; 2], [scale, second]: [f64; 2]) -> f64 {
     let product = below * part;
@@ -287,9 +286,10 @@ fn sigmoid_gated(x: f64, below: f64, exponent: [f64; 2]) -> f64 {
     gated_f64(x, below, ratio(power, [sum, rest], 1.0 / sum), [scale, second])
 }
 
-/// `Phi(-a) * e^(a^2 / 2)` of the normal distribution `Phi`, for `a` from 0 to 40, with its rest. Times
-/// `a + 4.5` it is a polynomial of `t = (a - 4.5) / (a + 4.5)`: a fit by Chebyshev polynomials within
-/// 2^-59 relatively, evaluated by Horner's scheme with the rounding errors of its steps.
+/// `Phi(-a) * e^(a^2 / 2)` of the normal distribution `Phi`, for `a` from 0 to 40, with its rest.
+/// Times `a + 4.5` it is a polynomial of `t = (a - 4.5) / (a + 4.5)`: a fit by Chebyshev
+/// polynomials within 2^-59 relatively, evaluated by Horner's scheme with the rounding errors of
+/// its steps.
 #[inline(always)]
 fn normal_tail(a: f64) -> [f64; 2] {
     #[allow(clippy::excessive_precision, reason = "coefficients as they were computed")]
@@ -348,8 +348,8 @@ fn normal_tail(a: f64) -> [f64; 2] {
     ratio([sum, t_rest.fma(slope, rest)], above, reciprocal)
 }
 
-/// `e^(x + rest)` for x from -800 to 0: a number with its rest, and two powers of two that multiply it:
-/// `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
+/// `e^(x + rest)` for x from -800 to 0: a number with its rest, and two powers of two that multiply
+/// it. It is `2^n * e^r` with `|r| <= ln(2) / 2`, and e^r by its series to the 13th power.
 #[inline(always)]
 fn exp_f64([x, rest]: [f64; 2]) -> ([f64; 2], [f64; 2]) {
     /// `ln(2)` in two parts. The first has few enough bits that its product with `n` is exact.
@@ -667,7 +667,7 @@ mod tests {
     #[test]
     #[allow(clippy::excessive_precision, reason = "a reference has all its digits")]
     fn activations_of_f64_are_within_one_unit_of_fifty_digits() {
-        // GELU, its form by a hyperbolic tangent, and SiLU, computed with mpmath 1.3.0 at 50 digits.
+        // GELU, its form by a hyperbolic tangent, and SiLU, with mpmath 1.3.0 at 50 digits.
         let table = [
             (-26.5, [-1.284_233_104_980_379_877_6e-153, -0.0, -8.211_870_717_587_390_318_2e-11]),
             (
