@@ -205,7 +205,7 @@ impl<C: RowShape> RowTeam<C> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn places(&mut self) -> Shared<f32> {
-        let places = self.scratch.pointer().offset(self.used * PLACES);
+        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
         self.used += 1;
         crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces at most {USES} times");
         places
@@ -235,7 +235,7 @@ impl<C: RowShape> RowTeam<C> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> (f32, Shared<f32>) {
-        let places = self.scratch.pointer().offset(self.used * PLACES);
+        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
         let value = match C::THREADS {
             1 => value,
             2 => lanes_reduce::<1, f32>(value, f),
