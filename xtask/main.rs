@@ -6,6 +6,7 @@ mod dist;
 mod krate;
 mod language;
 mod model;
+mod own_kernels;
 mod packages;
 mod pieces;
 mod ptx;
