@@ -25,7 +25,6 @@ const HOST_ONLY: &[&str] = &[
     "moye-macros",
     "xtask",
     "moye-compile-errors",
-    "moye-launch-errors",
     "moye-kernels-copy",
     "moye-kernels-hopper",
     "moye-kernels-mma",
