@@ -105,7 +105,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
                     "packages: a program is built of what a registry would have, in parallel with other steps",
                     || packaged.join().unwrap_or_else(|_| bail!("it panicked")),
                 ),
-                None => run_step(checkout, step, (missing, !wanted.is_empty()), tools, &mut summary),
+                None => run_step(checkout, step, missing, !wanted.is_empty(), tools, &mut summary),
             }
         }
     });
@@ -135,7 +135,8 @@ fn has_python() -> bool {
 fn run_step(
     checkout: &Checkout,
     step: &str,
-    (missing, is_wanted): (Option<String>, bool),
+    missing: Option<String>,
+    is_wanted: bool,
     tools: Tools,
     summary: &mut Summary,
 ) {

@@ -22,7 +22,7 @@ fn computes_the_product<A: TestNumber, B: TestNumber, D: TestNumber>(
     for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
         // The extremes on a few shapes only: in the simulator it takes its time.
         if inputs != Inputs::Wide || matches!(atom.shape_mnk[1], 8 | 64 | 256) {
-            product::<A, B, D>(device, module, (atom, kernel), inputs);
+            product::<A, B, D>(device, module, atom, kernel, inputs);
         }
     }
 }
@@ -30,7 +30,8 @@ fn computes_the_product<A: TestNumber, B: TestNumber, D: TestNumber>(
 fn product<A: TestNumber, B: TestNumber, D: TestNumber>(
     device: &Device,
     module: &Module,
-    (atom, kernel): (&WgmmaInfo, &AtomKernel),
+    atom: &WgmmaInfo,
+    kernel: &AtomKernel,
     inputs: Inputs,
 ) {
     let [m, n, k] = atom.shape_mnk.map(|extent| extent as usize);
