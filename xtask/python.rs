@@ -76,15 +76,16 @@ fn module() -> Vec<&'static str> {
 }
 
 /// A cargo for maturin, whose build is the one of the workspace: it is there already, and pip packs
-/// and installs it. maturin's variables would let cargo build pyo3 again.
+/// and installs it. With the variables of pip and maturin cargo would build pyo3 again.
 fn stand_in(checkout: &Checkout) -> Result<PathBuf> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let path = std::env::var("PATH").context("there is no PATH")?;
     let names = ["BUILD_EXTENSION_MODULE", "CONFIG_FILE", "ENVIRONMENT_SIGNATURE", "PYTHON"];
     let unset = names.map(|name| format!(" PYO3_{name}")).concat();
     let (root, build) = (checkout.root.display(), module().join(" "));
     let script = format!(
         "#!/bin/sh\ncase \"$1\" in rustc) ;; *) exec '{cargo}' \"$@\" ;; esac\n\
-         unset{unset} PYTHON_SYS_EXECUTABLE\n\
+         unset CARGO{unset} PYTHON_SYS_EXECUTABLE\nexport PATH='{path}'\n\
          cd '{root}' && exec '{cargo}' {build} --message-format=json-render-diagnostics\n"
     );
     let file = checkout.target.join("transcript/cargo.sh");

@@ -22,8 +22,7 @@ fn the_ptx_has_the_kernels_of_this_crate_and_no_other() {
     }
 }
 
-/// The pages are assembled for the first of both architectures, and those that only `sm_90a` has
-/// for it.
+/// A page is assembled for the older architecture that has it.
 #[test]
 fn ptxas_takes_every_page_without_spills_or_serialisation() {
     for &(arch, text) in PTX.images() {
