@@ -4,7 +4,7 @@
 use crate::checkout::Checkout;
 use crate::pieces::Pieces;
 use crate::steps::{must, quietly};
-use crate::test;
+use crate::{own_kernels, test};
 use anyhow::{Context, Result, bail};
 use lexopt::{Arg, Parser};
 use serde_json::Value;
@@ -25,7 +25,6 @@ const HOST_ONLY: &[&str] = &[
     "moye-macros",
     "xtask",
     "moye-compile-errors",
-    "moye-launch-errors",
     "moye-kernels-copy",
     "moye-kernels-hopper",
     "moye-kernels-mma",
@@ -95,7 +94,7 @@ pub fn run(checkout: &Checkout, folder: &Path) -> Result<()> {
         root,
         &[&["bench", "--no-run"], test::ALL, &["--bench", "*"]].concat(),
     )?);
-    let own = test::own_kernels(checkout, "release")?;
+    let own = own_kernels::write(checkout, "release", own_kernels::OF_BUNDLE)?;
     programs.append(&mut build(checkout, &own, &["build", "--release", "--bins", "--features", "gpu"])?);
     // Several of these commands may build one program; the first one counts.
     let mut seen = BTreeSet::new();

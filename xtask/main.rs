@@ -6,6 +6,7 @@ mod dist;
 mod krate;
 mod language;
 mod model;
+mod own_kernels;
 mod packages;
 mod pieces;
 mod ptx;
@@ -35,7 +36,7 @@ cargo xtask COMMAND
                        smollm2 (93 MB).
   demo                 Sets up, builds, and multiplies two matrices on the best device there is.
   test [STEP ...]      Sets up, and runs all checks and tests that the machine can run, or only these steps:
-                       format, language, lints, docs, tests, doctests, examples, own-kernels, transcript, candle,
+                       format, language, lints, docs, tests, doctests, examples, transcript, own-kernels, candle,
                        hopper-steps, python, packages.
   ptx [KERNEL ...]     What each shipped kernel uses on the GPU: registers, memory, instructions.
       --arch NAME      only for this architecture (may be repeated)

@@ -13,13 +13,9 @@ use std::process::Command;
 
 /// The folder of the package and its crate.
 const FOLDER: &str = "python";
-/// What `pip install` builds in the transcript: the plain command's profile would compile all
-/// kernels once more. Each copy of a fragment has its own stack slot without optimisation, for
-/// which [`STACK`] has space.
-const PLAIN: &str =
-    "--profile dev --config profile.dev.package.moye-kernels.opt-level=0 --no-default-features";
-/// The variable of the simulated threads' stacks, and their size in bytes without optimisation.
-const STACK: (&str, &str) = ("MOYE_SIM_STACK", "2097152");
+/// The build that `pip install` starts in the transcript. The plain command would compile all
+/// kernels once more, with the features of this package alone: [`stand_in`] takes its place.
+const PLAIN: &str = "--profile dev";
 /// The Python packages that the tests need.
 const PACKAGES: [&str; 3] = ["ml_dtypes", "numpy", "pytest"];
 /// The program that builds wheels, as `pyproject.toml` has it.
@@ -53,8 +49,7 @@ pub fn environment(checkout: &Checkout, python: &str) -> Result<PathBuf> {
 pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     let folder = checkout.root.join(FOLDER);
     let mut build = checkout.cargo();
-    // With the programs, whose packages have the same features as for the tests.
-    build.args(["build", "--quiet", "--lib"]).args(test::PROGRAMS).args(test::ALL);
+    build.args(module());
     eprintln!("   {}", name(&build));
     must(&mut build)?;
     let built = checkout.target.join("debug").join(format!("{DLL_PREFIX}_moye{DLL_SUFFIX}"));
@@ -69,7 +64,36 @@ pub fn test(checkout: &Checkout, python: &Path) -> Result<()> {
     eprintln!("   {}", name(&tests));
     must(&mut tests)?;
     own_functions(checkout, python)?;
-    transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", PLAIN), STACK])
+    let stand_in = stand_in(checkout)?;
+    let stand_in = stand_in.to_str().context("the target directory is no text")?;
+    transcript::run(checkout, "Python", &[("MATURIN_PEP517_ARGS", PLAIN), ("CARGO", stand_in)])
+}
+
+/// The arguments by which cargo builds the extension module: with the programs, whose packages have
+/// the same features as for the tests.
+fn module() -> Vec<&'static str> {
+    [&["build", "--quiet", "--lib"], test::PROGRAMS, test::ALL].concat()
+}
+
+/// A cargo for maturin, whose build is the one of the workspace: it is there already, and pip packs
+/// and installs it. With the variables of pip and maturin cargo would build pyo3 again.
+fn stand_in(checkout: &Checkout) -> Result<PathBuf> {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let path = std::env::var("PATH").context("there is no PATH")?;
+    let names = ["BUILD_EXTENSION_MODULE", "CONFIG_FILE", "ENVIRONMENT_SIGNATURE", "PYTHON"];
+    let unset = names.map(|name| format!(" PYO3_{name}")).concat();
+    let (root, build) = (checkout.root.display(), module().join(" "));
+    let script = format!(
+        "#!/bin/sh\ncase \"$1\" in rustc) ;; *) exec '{cargo}' \"$@\" ;; esac\n\
+         unset CARGO{unset} PYTHON_SYS_EXECUTABLE\nexport PATH='{path}'\n\
+         cd '{root}' && exec '{cargo}' {build} --message-format=json-render-diagnostics\n"
+    );
+    let file = checkout.target.join("transcript/cargo.sh");
+    fs::create_dir_all(checkout.target.join("transcript"))?;
+    fs::write(&file, script).with_context(|| format!("cannot write {}", file.display()))?;
+    #[cfg(unix)]
+    fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    Ok(file)
 }
 
 /// Lets `moye new --python` write a crate, builds its extension module, and runs its tests of

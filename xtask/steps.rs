@@ -51,7 +51,7 @@ struct Took {
 }
 
 impl Took {
-    fn since((start, before): (Instant, Option<Duration>)) -> Self {
+    fn since(start: Instant, before: Option<Duration>) -> Self {
         let busy = before.zip(processor_time()).map(|(before, now)| now.saturating_sub(before));
         Self { time: start.elapsed(), busy }
     }
@@ -92,12 +92,12 @@ impl Summary {
     /// Runs one step and notes how it went; the steps after it run either way.
     pub fn step(&mut self, title: &'static str, step: impl FnOnce() -> Result<()>) {
         eprintln!("\n== {title}");
-        let start = (Instant::now(), processor_time());
+        let (start, before) = (Instant::now(), processor_time());
         let error = step().err().map(|error| format!("{error:#}"));
         if let Some(error) = &error {
             eprintln!("error: {error}");
         }
-        let took = Took::since(start);
+        let took = Took::since(start, before);
         eprintln!("   ({took})");
         self.steps.push((title, took, error));
     }

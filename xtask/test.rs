@@ -2,11 +2,9 @@
 
 use crate::checkout::Checkout;
 use crate::steps::{Summary, must, name};
-use crate::{language, packages, ptx, ptxas, python, setup, transcript};
-use anyhow::{Context, Result, bail};
+use crate::{language, own_kernels, packages, ptx, ptxas, python, setup, transcript};
+use anyhow::{Result, bail};
 use std::env::consts::EXE_EXTENSION;
-use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 /// The steps, in the order they run: fast steps that find most mistakes run first. Those without
@@ -19,8 +17,8 @@ const STEPS: &[&str] = &[
     "tests",
     "doctests",
     "examples",
-    "own-kernels",
     "transcript",
+    "own-kernels",
     "candle",
     "hopper-steps",
     "python",
@@ -30,11 +28,7 @@ const STEPS: &[&str] = &[
 /// The step that runs in parallel with others.
 const PACKAGES: &str = "packages";
 /// The first of these others.
-const BESIDE_PACKAGES: &str = "own-kernels";
-
-/// The crate of `moye new` that the step of this name, and the bundle, make: in the target
-/// directory.
-const OWN_KERNELS: &str = "new/own-kernels";
+const BESIDE_PACKAGES: &str = "transcript";
 
 /// The examples: first the ones that a new user runs, then the steps of the ladder; each asserts
 /// its result.
@@ -69,8 +63,6 @@ pub const PROGRAMS: &[&str] = &["--examples", "--bins"];
 /// The arguments by which clippy denies all of its warnings.
 const CLIPPY: &[&str] = &["--", "-D", "warnings"];
 
-/// Kernels of one page, in a crate outside the workspace.
-const PAGES: &str = "examples/pages";
 /// The package with products of candle's tensors.
 const CANDLE: &str = "moye-candle";
 /// The package of the guide's steps on Hopper.
@@ -113,7 +105,7 @@ pub fn run(checkout: &Checkout, wanted: &[String]) -> Result<ExitCode> {
                     "packages: a program is built of what a registry would have, in parallel with other steps",
                     || packaged.join().unwrap_or_else(|_| bail!("it panicked")),
                 ),
-                None => run_step(checkout, step, (missing, !wanted.is_empty()), tools, &mut summary),
+                None => run_step(checkout, step, missing, !wanted.is_empty(), tools, &mut summary),
             }
         }
     });
@@ -143,7 +135,8 @@ fn has_python() -> bool {
 fn run_step(
     checkout: &Checkout,
     step: &str,
-    (missing, is_wanted): (Option<String>, bool),
+    missing: Option<String>,
+    is_wanted: bool,
     tools: Tools,
     summary: &mut Summary,
 ) {
@@ -156,8 +149,7 @@ fn run_step(
         "format" => match missing {
             Some(reason) => summary.skip(reason),
             None => summary.step("format: all code is as rustfmt writes it", || {
-                shown(&mut cargo(&["fmt", "--all", "--check"]))?;
-                shown(cargo(&["fmt", "--check"]).current_dir(checkout.root.join(PAGES)))
+                shown(&mut cargo(&["fmt", "--all", "--check"]))
             }),
         },
         "language" => summary.step("language: spelling, length of lines, words", || language::run(checkout)),
@@ -178,10 +170,7 @@ fn run_step(
                         let library = ["--package", "moye", "--lib", "--no-default-features"];
                         linted(&[&library[..], features].concat())?;
                     }
-                    linted(&["--package", "moye-cli", "--no-default-features"])?;
-                    let mut lints = lints(&["--all-targets", "--all-features"]);
-                    lints.current_dir(checkout.root.join(PAGES));
-                    shown(lints.env("CARGO_TARGET_DIR", &checkout.target))
+                    linted(&["--package", "moye-cli", "--no-default-features"])
                 }),
             }
             summary.step("lints: device code compiled for the GPU has no warnings", || {
@@ -220,34 +209,12 @@ fn run_step(
             }
             Ok(())
         }),
-        "own-kernels" => {
-            summary.step("own-kernels: crates with kernels of their own are tested and run", || {
-                // The same features as in the other steps: `cargo run` would build the program with
-                // the features of its package alone.
-                shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
-                let own = own_kernels(checkout, "debug")?;
-                for (krate, arguments) in [
-                    (
-                        &own,
-                        &["clippy", "--quiet", "--all-targets", "--all-features", "--", "-D", "warnings"][..],
-                    ),
-                    (&own, &["test", "--quiet"]),
-                    (&own, &["run", "--quiet", "--features", "gpu"]),
-                    (&checkout.root.join(PAGES), &["test", "--quiet"]),
-                ] {
-                    // Without clippy the rest still runs.
-                    if arguments[0] == "clippy" && !has(checkout, "clippy") {
-                        continue;
-                    }
-                    let mut run = cargo(arguments);
-                    run.current_dir(krate);
-                    // The same target directory: the dependencies shared with the workspace are
-                    // already built.
-                    shown(run.env("CARGO_TARGET_DIR", &checkout.target))?;
-                }
-                Ok(())
-            })
-        }
+        "own-kernels" => summary.step("own-kernels: a crate with its own kernels is tested and run", || {
+            // The same features as in the other steps: `cargo run` would build the program with the
+            // features of its package alone.
+            shown(&mut cargo(&[&["build", "--quiet"], ALL, PROGRAMS].concat()))?;
+            own_kernels::test(checkout, has(checkout, "clippy"))
+        }),
         "transcript" => summary.step("transcript: the guide's first ten minutes, command by command", || {
             transcript::run(checkout, "Rust", &[])
         }),
@@ -285,20 +252,6 @@ fn run_step(
         }
         _ => unreachable!("`run` lets only known steps through"),
     }
-}
-
-/// A crate that `moye new` of this profile has just written, in the target directory.
-pub fn own_kernels(checkout: &Checkout, profile: &str) -> Result<PathBuf> {
-    let folder = checkout.target.join(OWN_KERNELS);
-    if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
-    let mut new = Command::new(checkout.target.join(profile).join("moye").with_extension(EXE_EXTENSION));
-    must(new.arg("new").arg(&folder).arg("--path").arg(&checkout.root).stdout(Stdio::null()))?;
-    // The versions of this lock file, which are already downloaded.
-    fs::copy(checkout.root.join("Cargo.lock"), folder.join("Cargo.lock"))
-        .context("cannot copy Cargo.lock")?;
-    Ok(folder)
 }
 
 /// Runs all tests, or those of one package. No test may skip a tool that was set up. nextest builds

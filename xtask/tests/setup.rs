@@ -230,7 +230,6 @@ fn a_ptxas_that_is_there_is_taken_and_none_is_fetched() {
     machine.stand_in("ptxas", "while read -r line; do :; done");
     machine.stand_in("python3", "exit 1");
     machine.stand_in("cargo", "exit 0");
-    fs::create_dir_all(machine.root.join("checkout/examples/pages")).unwrap();
     let mut test = machine.xtask(&["test", "format"]);
     test.env("MOYE_RUST_SRC", machine.source("there").join("there/library"));
     run(test.env("CARGO", machine.root.join("bin/cargo")));

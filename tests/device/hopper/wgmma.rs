@@ -4,28 +4,32 @@ use crate::common::matrix::rng;
 use crate::matrix::{Kind, Matrix, Run, check};
 use crate::numbers::{Inputs, TestNumber};
 use crate::{WGMMA_PTX, devices};
-use moye::{Device, Global, GlobalMut, Grid, Kernel};
+use moye::{Device, Global, GlobalMut, Grid, Kernel, Module};
 use moye_device::atom::wgmma::{WGMMA_ATOMS, WgmmaInfo};
 use moye_kernels_wgmma::{self as kernels, k_major_tile};
+use rstest::rstest;
 
 type AtomKernel = Kernel<(Global<u32>, Global<u32>, Global<u32>, GlobalMut<u32>)>;
 
 /// Generic over the number types only: there are 1,092 atoms, of 21 combinations of types.
-fn computes_the_product<A: TestNumber, B: TestNumber, D: TestNumber>(kernel: &AtomKernel) {
+fn computes_the_product<A: TestNumber, B: TestNumber, D: TestNumber>(
+    device: &Device,
+    module: &Module,
+    kernel: &AtomKernel,
+) {
     let atom =
         WGMMA_ATOMS.iter().find(|atom| atom.name == kernel.name()).expect("kernels have the names of atoms");
-    for device in devices() {
-        for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
-            // The extremes on a few shapes only: in the simulator it takes its time.
-            if inputs != Inputs::Wide || matches!(atom.shape_mnk[1], 8 | 64 | 256) {
-                product::<A, B, D>(&device, atom, kernel, inputs);
-            }
+    for inputs in [Inputs::Small, Inputs::Uniform, Inputs::Wide] {
+        // The extremes on a few shapes only: in the simulator it takes its time.
+        if inputs != Inputs::Wide || matches!(atom.shape_mnk[1], 8 | 64 | 256) {
+            product::<A, B, D>(device, module, atom, kernel, inputs);
         }
     }
 }
 
 fn product<A: TestNumber, B: TestNumber, D: TestNumber>(
     device: &Device,
+    module: &Module,
     atom: &WgmmaInfo,
     kernel: &AtomKernel,
     inputs: Inputs,
@@ -41,7 +45,6 @@ fn product<A: TestNumber, B: TestNumber, D: TestNumber>(
     let (a_buffer, b_buffer) = (upload(&a_words), upload(&b.image(&k_major_tile::<B>(n as i64))));
     let c_buffer = upload(&c.registers(&atom.c()));
     let mut d = device.alloc_uninit::<u32>(128 * atom.registers).unwrap();
-    let module = device.load(&WGMMA_PTX).unwrap();
     // SAFETY: the buffers hold the operands of one block.
     unsafe { module.launch(kernel, Grid::new(1, 128), (&a_buffer, &b_buffer, &c_buffer, &mut d)) }.unwrap();
     let d = Matrix::of_registers(m, &atom.c(), &d.download().unwrap());
@@ -49,23 +52,34 @@ fn product<A: TestNumber, B: TestNumber, D: TestNumber>(
     check(&format!("{} on {}, {inputs:?}", atom.name, device.name()), run, (&a, &b), Some(&c), &d);
 }
 
+/// The check of an atom's kernel.
+type Check = fn(&Device, &Module, &AtomKernel);
+
 macro_rules! atoms {
     ($(wgmma {
         $kind:ident; $ss:ident $ss_function:ident; $rs:ident $rs_function:ident; $text:literal; needs $ptx:literal; $shape:tt;
         $sum:ident; d $d:ident $count:literal $list:literal $indices:tt; a $a:ident; b $b:ident
     })*) => {
-        /// One test for each atom.
-        #[allow(non_snake_case)]
-        mod computes_the_product_on_every_device {
-            use super::{computes_the_product, kernels};
+        fn checks() -> Vec<(&'static AtomKernel, Check)> {
             use half::{bf16, f16};
             use moye_device::number::{B1, F8E4M3, F8E5M2, Tf32};
 
-            $(
-                #[test] fn $ss() { computes_the_product::<$a, $b, $d>(&kernels::$ss) }
-                #[test] fn $rs() { computes_the_product::<$a, $b, $d>(&kernels::$rs) }
-            )*
+            vec![$(
+                (&kernels::$ss, computes_the_product::<$a, $b, $d> as Check),
+                (&kernels::$rs, computes_the_product::<$a, $b, $d>),
+            )*]
         }
     };
 }
 moye_device::for_each_wgmma!(atoms);
+
+/// One test for every eighth atom: to read the module takes longer than an atom's products.
+#[rstest]
+fn every_atom_computes_the_product_on_every_device(#[values(0, 1, 2, 3, 4, 5, 6, 7)] first: usize) {
+    for device in devices() {
+        let module = device.load(&WGMMA_PTX).unwrap();
+        for (kernel, check) in checks().into_iter().skip(first).step_by(8) {
+            check(&device, &module, kernel);
+        }
+    }
+}

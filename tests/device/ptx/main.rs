@@ -21,12 +21,39 @@ use paths::{reached_before_waiting, unguarded};
 use rstest::rstest;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
+use std::time::UNIX_EPOCH;
 
-/// The text for an architecture.
+/// The module's text for an architecture. Both take more than a second to unpack, and each test may
+/// be a separate process: the first one writes them to files, which belong to this program.
 fn text(arch: &str) -> &'static str {
-    let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
-    text
+    static TEXTS: [OnceLock<String>; 2] = [const { OnceLock::new() }; 2];
+    TEXTS[usize::from(arch == "sm_90a")].get_or_init(|| {
+        let program = std::env::current_exe().and_then(std::fs::metadata).unwrap();
+        let changed = program.modified().unwrap().duration_since(UNIX_EPOCH).unwrap();
+        let of_program = format!("{:x}-{:x}.ptx", changed.as_nanos(), program.len());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let file = folder.join(format!("shipped-{arch}-{of_program}"));
+        std::fs::read_to_string(&file).unwrap_or_else(|_| {
+            let (_, text) = SHIPPED_PTX.images().iter().find(|(name, _)| *name == arch).unwrap();
+            // Where it cannot be written, as on another machine, each test unpacks it.
+            let _ = keep(folder, &format!("shipped-{arch}-"), &file, text);
+            (*text).to_owned()
+        })
+    })
+}
+
+/// Writes a file as a whole, and removes the ones of earlier programs.
+fn keep(folder: &Path, prefix: &str, file: &Path, text: &str) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(|name| name.starts_with(prefix)) && entry.path() != file {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    let part = tempfile::NamedTempFile::new_in(folder)?;
+    std::fs::write(part.path(), text)?;
+    part.persist(file).map(drop).map_err(|error| error.error)
 }
 
 /// The module for an architecture, read once, when a test needs it: each test may be a separate
