@@ -3,9 +3,9 @@
 //! ```sh
 //! cargo run --release -p moye-llama --example tokens -- 8b q4_0 gpu
 //! ```
-//! With `plain` at the end kernels are launched without graphs, for a profiler; with `kernels` each
-//! kind of kernel of a layer is measured in a graph of a hundred launches, which overlap as in a
-//! token.
+//! With a number at the end only the case of this many sequences is measured, with `plain` too
+//! kernels are launched without graphs, for a profiler; with `kernels` each kind of kernel of a layer
+//! is measured in a graph of a hundred launches, which overlap as in a token.
 //!
 //! A line for each figure: shape, format, what, milliseconds, and the share of the device's
 //! bandwidth at which a token reads its weights, keys and values.
@@ -106,13 +106,13 @@ fn write(
         offset += bytes.next_multiple_of(32) as u64;
     }
     out.resize(out.len().next_multiple_of(32), 0);
-    // Blocks of which tensors begin with different ones: their scale, in the first bytes, is about
-    // 2^-8, and a minimum -7.5 times it.
+    // Blocks of which tensors begin with different ones. Their scale, in the first bytes, is about
+    // 2^-8 of floats, 2^-10 of codes, and a minimum -7.5 times it: states stay small.
     let mut random = fastrand::Rng::with_seed(1);
     let mut pool = vec![0u8; (32 << 20) / block * block];
     random.fill(&mut pool);
     for block in pool.chunks_exact_mut(block) {
-        let scale = u16::from(block[0]) | 0x1c00;
+        let scale = u16::from(block[0]) | if format == "f16" { 0x1c00 } else { 0x1400 };
         let sign = u16::from(format == "f16" && block[1] > 127) << 15;
         block[..2].copy_from_slice(&(scale | sign).to_le_bytes());
         if format == "q4_1" {
@@ -228,17 +228,15 @@ fn median(mut times: Vec<Duration>) -> f64 {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (shape, format, device, mode) = match &arguments[..] {
-        [shape, format, device] => (shape, format, device, ""),
-        [shape, format, device, mode] if ["plain", "kernels"].contains(&mode.as_str()) => {
-            (shape, format, device, mode.as_str())
-        }
-        _ => return Err("usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [plain|kernels]".into()),
+    let [shape, format, device, rest @ ..] = &arguments[..] else {
+        return Err("usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [kernels | [plain] SEQUENCES]".into());
     };
-    let graphs = mode != "plain";
+    let named = |mode: &str| rest.iter().any(|argument| argument == mode);
+    let graphs = !named("plain");
+    let only = rest.last().and_then(|last| last.parse::<usize>().ok());
     let sizes = SHAPES.iter().find(|of| of.0 == shape).ok_or("an unknown shape")?.1;
     let device = Device::choose(device.parse()?)?;
-    if mode == "kernels" {
+    if named("kernels") {
         return Ok(kernels(&device, sizes, format)?);
     }
     let path = std::env::temp_dir().join(format!("moye-{shape}-{format}.gguf"));
@@ -248,10 +246,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bandwidth = device.rates().memory * 1e6;
     let line = |what: &str, time: f64, share: f64| println!("{shape},{format},{what},{time:.3},{share:.3}");
     let mut kept = None;
-    // Kernel by kernel, for a profiler: the first case alone.
-    let cases = if graphs { &CASES[..] } else { &CASES[..1] };
+    // The long case by its context.
+    let cases = CASES.iter().filter(|of| only.is_none_or(|only| of.1 == only || of.0 == only && of.1 <= 1024));
     for &(sequences, context, chunk) in cases {
-        let start = Instant::now();
+        let (start, is_first) = (Instant::now(), kept.is_none());
         let file = Gguf::open(&path)?;
         let context = context.min(if sizes[0] < 8 { 16 } else { context });
         let model = match kept.take() {
@@ -278,7 +276,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             read = from.elapsed();
             if !again {
                 engine.step()?;
-                if sequences == 1 && context <= 1024 {
+                if is_first {
                     line("load", 1e3 * loaded.as_secs_f64(), 0.0);
                     line("start to the first token", 1e3 * start.elapsed().as_secs_f64(), 0.0);
                 }

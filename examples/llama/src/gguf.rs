@@ -38,6 +38,13 @@ pub struct Tensor {
     place: (u64, usize),
 }
 
+impl Tensor {
+    /// Bytes of its blocks.
+    pub fn bytes(&self) -> usize {
+        self.place.1
+    }
+}
+
 /// An open file.
 pub struct Gguf {
     path: PathBuf,
@@ -106,12 +113,19 @@ impl Gguf {
     /// # Errors
     /// As for [`Gguf::tensor`], and [`Error::File`].
     pub fn read(&self, name: &str) -> Result<Vec<u8>> {
-        let (start, bytes) = self.tensor(name)?.place;
-        let mut blocks = vec![0; bytes];
-        let mut file = &self.file;
-        let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut blocks));
-        read.map_err(|source| Error::File { file: self.path.clone(), source })?;
+        let mut blocks = vec![0; self.tensor(name)?.bytes()];
+        self.read_into(name, &mut blocks)?;
         Ok(blocks)
+    }
+
+    /// Reads the blocks of a tensor, or the first of them.
+    ///
+    /// # Errors
+    /// As for [`Gguf::read`].
+    pub fn read_into(&self, name: &str, blocks: &mut [u8]) -> Result<()> {
+        let (start, mut file) = (self.tensor(name)?.place.0, &self.file);
+        let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(blocks));
+        read.map_err(|source| Error::File { file: self.path.clone(), source })
     }
 
     /// A whole number of the metadata, if there is one.

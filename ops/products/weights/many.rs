@@ -61,6 +61,18 @@ impl Target {
     }
 }
 
+/// The slices of K, and memory for their sums.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Slices {
+    /// The number.
+    pub count: u32,
+    /// Partial accumulators: [`SplitK::partials`] elements, if there are several slices.
+    pub partials: GlobalMut<u32>,
+    /// A counter for each tile of a block: 0 before the launch, and 0 after it.
+    pub counters: GlobalMut<u32>,
+}
+
 /// Adds the residual to sums, where y is not gated.
 #[derive(Clone, Copy)]
 struct Residual<T>(Target, PhantomData<T>);
@@ -237,6 +249,7 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     y: TensorMap,
     weights: Weights,
     target: Target,
+    slices: Slices,
 ) where
     T: Weight<N> + Boxed,
     Q: CodeAs<T> + InOrder,
@@ -249,8 +262,19 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     };
     let tiles = Unpacked::<T, Q, N, STAGES, CLUSTER>::tiles((target.n, target.m, weights.k), 1);
     let worker = Unpacked::<T, Q, N, STAGES, CLUSTER>::worker();
-    let scheduler = Persistent::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) });
+    let workspace = Workspace { partials: slices.partials, counters: slices.counters };
+    let scheduler = SplitK::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) }, slices.count, workspace);
     let epilogue = Residual::<T>(target, PhantomData);
     let sink = StoreTransposed { y: StoreY::<T>::tensor(&y), target };
     gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(operands, scheduler, epilogue, sink);
+}
+
+/// Sets counters to 0. Grid: `ceil(count / 256)`.
+///
+/// # Safety
+/// There are `count` counters.
+#[kernel(threads = 256)]
+pub unsafe fn linear_clear(counters: GlobalMut<u32>, count: u32) {
+    let i = block_idx().x * 256 + thread_idx().x;
+    counters.offset(i.into()).write_if(i < count, 0);
 }
