@@ -142,6 +142,7 @@ fn kernels(
     device: &Device,
     [_, width, heads, kv_heads, head, inner, _]: [u32; 7],
     format: &str,
+    m: usize,
 ) -> moye::Result<()> {
     let [width, heads, kv_heads, head, inner] = [width, heads, kv_heads, head, inner].map(|n| n as usize);
     let (context, length) = (1024, CACHED + 1);
@@ -160,7 +161,7 @@ fn kernels(
         Ok(())
     };
     let vector = |count: usize| device.upload(&vec![f16::from_f32(0.5); count]);
-    let (x, norm, mut y) = (vector(2 * inner)?, vector(width)?, vector(2 * inner)?);
+    let (x, norm, mut y) = (vector(2 * inner * m)?, vector(width)?, vector(2 * inner * m)?);
     for (name, rows, columns, normed, gated) in [
         ("qkv", (heads + 2 * kv_heads) * head, width, true, false),
         ("qkv without norm", (heads + 2 * kv_heads) * head, width, false, false),
@@ -173,7 +174,7 @@ fn kernels(
         let packed =
             PackedWeights::blocks(format, &Matrix::row_major(&blocks, rows, columns / elements * block)?)?;
         time(name, &mut |stream| {
-            let x = Matrix::row_major(x.slice(..columns)?, 1, columns)?;
+            let x = Matrix::row_major(x.slice(..m * columns)?, m, columns)?;
             let mut product = LinearQuantized::new(x.clone(), &packed);
             if normed {
                 product = product.rms_norm(Matrix::row_major(&norm, 1, columns)?, 1e-5);
@@ -181,26 +182,29 @@ fn kernels(
             let all = if gated { rows / 2 } else { rows };
             product = if gated { product.gated() } else { product };
             // SAFETY: one stream uses the buffers.
-            unsafe { product.run_on(stream, &mut MatrixMut::row_major(y.slice_mut(..all)?, 1, all)?) }
+            unsafe { product.run_on(stream, &mut MatrixMut::row_major(y.slice_mut(..m * all)?, m, all)?) }
         })?;
     }
     let rotation = Rotation { elements: head, adjacent: true, angles: vec![0.0; head / 2] };
     let (layers, vocabulary, epsilon) = (1, 1, 1e-5);
     let config =
         Config { layers, width, inner, heads, kv_heads, head, vocabulary, context, epsilon, rotation };
-    let attend = Attend::new(device, &config, 1, context)?;
+    let attend = Attend::new(device, &config, m, context)?;
     let tables = config.tables(context).map(|table| device.upload(&table));
     let [cos, sin] = tables;
     let (tables, page) = ([cos?, sin?], 64);
-    let pages: Vec<i32> = (0..(context / page) as i32).collect();
-    let (pages, mut cache) = (device.upload(&pages)?, vector(context * 2 * kv_heads * head)?);
-    let state = device.upload(&[length as i32 - 1, length as i32, length as i32 - 1])?;
+    let pages: Vec<i32> = (0..(m * context / page) as i32).collect();
+    let (pages, mut cache) = (device.upload(&pages)?, vector(m * context * 2 * kv_heads * head)?);
+    let slots = (0..m).map(|row| (row * context + length - 1) as i32);
+    let state: Vec<i32> =
+        [length as i32 - 1, length as i32].iter().flat_map(|&n| vec![n; m]).chain(slots).collect();
+    let state = device.upload(&state)?;
     let batch = Batch {
-        tokens: 1,
-        positions: state.slice(..1)?,
-        lengths: state.slice(1..2)?,
-        slots: state.slice(2..)?,
-        sequences: 1,
+        tokens: m,
+        positions: state.slice(..m)?,
+        lengths: state.slice(m..2 * m)?,
+        slots: state.slice(2 * m..)?,
+        sequences: m,
         offsets: None,
         pages: (pages.slice(..)?, context / page),
     };
@@ -229,7 +233,9 @@ fn median(mut times: Vec<Duration>) -> f64 {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [shape, format, device, rest @ ..] = &arguments[..] else {
-        return Err("usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [kernels | [plain] SEQUENCES]".into());
+        return Err(
+            "usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [kernels | plain] [SEQUENCES]".into()
+        );
     };
     let named = |mode: &str| rest.iter().any(|argument| argument == mode);
     let graphs = !named("plain");
@@ -237,7 +243,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sizes = SHAPES.iter().find(|of| of.0 == shape).ok_or("an unknown shape")?.1;
     let device = Device::choose(device.parse()?)?;
     if named("kernels") {
-        return Ok(kernels(&device, sizes, format)?);
+        return Ok(kernels(&device, sizes, format, only.unwrap_or(1))?);
     }
     let path = std::env::temp_dir().join(format!("moye-{shape}-{format}.gguf"));
     if !path.exists() {
@@ -247,7 +253,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let line = |what: &str, time: f64, share: f64| println!("{shape},{format},{what},{time:.3},{share:.3}");
     let mut kept = None;
     // The long case by its context.
-    let cases = CASES.iter().filter(|of| only.is_none_or(|only| of.1 == only || of.0 == only && of.1 <= 1024));
+    let cases =
+        CASES.iter().filter(|of| only.is_none_or(|only| of.1 == only || of.0 == only && of.1 <= 1024));
     for &(sequences, context, chunk) in cases {
         let (start, is_first) = (Instant::now(), kept.is_none());
         let file = Gguf::open(&path)?;

@@ -86,8 +86,8 @@ impl Scratch {
 }
 
 /// Tokens of a pass, and rows of a weight, up to which each block of a product computes the norm
-/// again: the blocks are about one wave.
-const NORMED_IN_PRODUCTS: (usize, usize) = (16, 32_768);
+/// again: the blocks are about one wave. For more the norm is a kernel.
+const NORMED_IN_PRODUCTS: (usize, usize) = (16, 8448);
 
 /// What all layers of a pass have in common.
 pub(crate) struct Pass<'a> {

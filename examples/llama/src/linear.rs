@@ -69,28 +69,54 @@ impl Part {
     }
 }
 
-/// Reads weights of a file to a device, by way of memory that is used for all of them: to touch new
-/// memory takes longer than the file does.
+/// Reads weights of a file to a device by several threads, and by way of memory that is used for all
+/// of them: to touch new memory takes longer than to read a file in memory.
 pub struct Loader<'a> {
     device: &'a Device,
     file: &'a Gguf,
     blocks: Vec<u8>,
-    mixed: Vec<u8>,
+}
+
+/// The most threads that read a tensor, and the least bytes of each.
+const READERS: (usize, usize) = (8, 1 << 20);
+
+/// Calls `read` with parts of `bytes`, of whole `pieces`, and where each begins, on several threads.
+fn in_parts(
+    bytes: &mut [u8],
+    piece: usize,
+    read: impl Fn(usize, &mut [u8]) -> Result<()> + Sync,
+) -> Result<()> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(READERS.0);
+    let part = (bytes.len().div_ceil(threads)).max(READERS.1).next_multiple_of(piece);
+    if bytes.len() <= part {
+        return read(0, bytes);
+    }
+    std::thread::scope(|scope| {
+        let (read, parts) = (&read, bytes.chunks_mut(part).enumerate());
+        let threads: Vec<_> = parts.map(|(i, part_of)| scope.spawn(move || read(i * part, part_of))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread that reads does not panic"))
+    })
 }
 
 impl<'a> Loader<'a> {
     /// From a file to a device.
     pub fn new(device: &'a Device, file: &'a Gguf) -> Self {
-        Self { device, file, blocks: Vec::new(), mixed: Vec::new() }
+        Self { device, file, blocks: Vec::new() }
     }
 
     /// Reads a tensor of this shape to `from` of the blocks; its format, and where its blocks end.
     fn read(&mut self, name: &str, shape: [usize; 2], from: usize) -> Result<(Format, usize)> {
         let tensor = of_shape(self.file, name, shape)?;
         let end = from + tensor.bytes();
-        self.blocks.resize(self.blocks.len().max(end), 0);
-        self.file.read_into(name, &mut self.blocks[from..end])?;
+        let file = self.file;
+        in_parts(self.room(from..end), 1, |at, part| file.read_into(name, at, part))?;
         Ok((tensor.format, end))
+    }
+
+    /// A range of the blocks.
+    fn room(&mut self, range: Range<usize>) -> &mut [u8] {
+        self.blocks.resize(self.blocks.len().max(range.end), 0);
+        &mut self.blocks[range]
     }
 
     /// Whether the file has a tensor.
@@ -166,16 +192,16 @@ impl Weight {
         if halves || !alike || !rows.is_multiple_of(GATES) {
             return Self::load(loader, &names.map(|name| (name, rows)), columns, false);
         }
-        let middle = loader.read(&gate, [rows, columns], 0)?.1;
-        let end = loader.read(&up, [rows, columns], middle)?.1;
-        let of_tile = middle / rows * GATES;
-        let (gates, ups) = loader.blocks[..end].split_at(middle);
-        loader.mixed.clear();
-        for (gates, ups) in gates.chunks(of_tile).zip(ups.chunks(of_tile)) {
-            loader.mixed.extend_from_slice(gates);
-            loader.mixed.extend_from_slice(ups);
-        }
-        let parts = vec![Part::new(loader.device, format, 2 * rows, &loader.mixed)?];
+        let file = loader.file;
+        let bytes = of_shape(file, &gate, [rows, columns])?.bytes();
+        let of_tile = bytes / rows * GATES;
+        in_parts(loader.room(0..2 * bytes), 2 * of_tile, |at, part| {
+            part.chunks_mut(of_tile).enumerate().try_for_each(|(i, tile)| {
+                let name = if i % 2 == 0 { &gate } else { &up };
+                file.read_into(name, at / 2 + i / 2 * of_tile, tile)
+            })
+        })?;
+        let parts = vec![Part::new(loader.device, format, 2 * rows, &loader.blocks[..2 * bytes])?];
         Ok(Self { parts, columns, bias: None, interleaved: true })
     }
 

@@ -3,8 +3,9 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::codes::{Code, CodeAs, ROWS, Rows, Weights};
+use super::loads::{Sources, issue_weights, issue_x};
 use moye_device::algorithm::load_vector_if;
-use moye_device::arch::{Bf16x2, CpAsyncSize, F16x2, FULL_WARP, cp_async, opaque, overlap_launches};
+use moye_device::arch::{Bf16x2, F16x2, FULL_WARP, opaque, overlap_launches};
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
@@ -17,12 +18,12 @@ pub const fn warps(rows: i64) -> u32 {
 }
 
 /// Rows of x of the instructions: where a block has one row, it is all of them.
-const fn columns(rows: i64) -> i64 {
+pub(super) const fn columns(rows: i64) -> i64 {
     if rows == 1 { 8 } else { rows }
 }
 
 /// Bytes of a tile of codes for a step.
-const STEP_BYTES: u32 = 512;
+pub(super) const STEP_BYTES: u32 = 512;
 
 /// Steps of a warp that are in flight or in use.
 const STAGES: u32 = 3;
@@ -48,13 +49,13 @@ static_layout! {
     /// The words of a lane for a step: (tile).
     Words<const TILES: i64> = layout!(TILES);
     /// Elements of x in flight: (vector, lane, MMA_N of both units, stage, warp).
-    RingX<Q: Code, const M: i64> = layout!((
+    pub RingX<Q: Code, const M: i64> = layout!((
         { Q::VECTOR as i64 }, { if M == 1 { 4 } else { 32 } }, { columns(M) / 4 }, { stages(M) as i64 }, { warps(M) as i64 }
     ));
     /// Codes in flight: (lane, tile, stage, warp).
-    RingCodes<const M: i64, const TILES: i64> = layout!((32, TILES, { stages(M) as i64 }, { warps(M) as i64 }));
+    pub RingCodes<const M: i64, const TILES: i64> = layout!((32, TILES, { stages(M) as i64 }, { warps(M) as i64 }));
     /// The norm's weights in flight: (vector, quad's lane, unit, stage, warp).
-    RingGains<Q: Code, const M: i64, const NORM: bool> = layout!((
+    pub RingGains<Q: Code, const M: i64, const NORM: bool> = layout!((
         { Q::VECTOR as i64 }, 4, 2, { if NORM { stages(M) as i64 } else { 1 } }, { if NORM { warps(M) as i64 } else { 1 } }
     ));
     /// The norm's weights of a lane for a step: (vector, unit).
@@ -64,7 +65,7 @@ static_layout! {
     /// Sums of squares of a row's parts, and what its products are multiplied by: (part, row of x).
     Squares<const M: i64> = layout!(({ warps(M) as i64 + 1 }, M));
     /// Factors in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
-    RingFactors<const M: i64, const TILES: i64> = layout!((2, 8, 2 * TILES, { stages(M) as i64 }, { warps(M) as i64 }));
+    pub RingFactors<const M: i64, const TILES: i64> = layout!((2, 8, 2 * TILES, { stages(M) as i64 }, { warps(M) as i64 }));
 }
 tiled_mma! {
     Mma<T: Half>: TiledMma<T::Atom> = TiledMma::new(layout!((1, 1, 1)));
@@ -87,22 +88,6 @@ pub struct Finish {
     /// Whether no launch that may still run writes codes and factors: the first ones are loaded
     /// while the launch before this one runs.
     pub early: bool,
-}
-
-/// A lane, and the addresses from which it loads codes and factors, and each of its rows of x, for
-/// step 0.
-#[derive(Clone, Copy)]
-struct Sources {
-    warp: u32,
-    lane: u32,
-    codes: u64,
-    factors: u64,
-    /// Bytes from the codes and the factors of the first tile of W to those of the second; 0 where
-    /// the block has one tile, which is loaded as the second one too, and not stored.
-    next: [u64; 2],
-    x: [u64; 2],
-    /// Elements of the lane's rows of x from its first one on: 0 for a row out of bounds.
-    left: [u32; 2],
 }
 
 /// f16 or bf16, with products of two at a time.
@@ -134,91 +119,13 @@ const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
     }
 }
 
-/// Issues the loads of codes and factors of a step of a warp into a stage.
-///
-/// # Safety
-/// As [`linear`]; the warp has read what the stage held.
-#[inline(always)]
-unsafe fn issue_weights<Q: Code, const M: i64, const TILES: i64, const MINIMA: bool>(
-    weights: &Weights,
-    (codes, factors): (SharedTensor<[u32; 4], RingCodes<M, TILES>>, SharedTensor<u32, RingFactors<M, TILES>>),
-    from: &Sources,
-    (step, stage): (u32, u32),
-) {
-    let (row, quad) = (from.lane / 4, from.lane % 4);
-    // A group has a word of 4 or 8 bytes for each of 8 rows.
-    let group = u64::from(weights.group(step, quad.min(1))) << const { 5 + MINIMA as u32 };
-    let codes_at = from.codes + u64::from(step) * u64::from(STEP_BYTES);
-    for r in 0..TILES as u32 {
-        let next = from.next.map(|next| if r == 0 { 0 } else { u64::from(r) * next });
-        // SAFETY: W has the tile's codes and factors of the step, and the stage is free.
-        unsafe {
-            let to = codes.address_of((from.lane, r, stage, from.warp));
-            cp_async(CpAsyncSize::B16, to, codes_at + next[0], 16);
-            if quad < weights.per_step() {
-                let to = factors.address_of((0u32, row, 2 * r + quad, stage, from.warp));
-                let size = const { if MINIMA { CpAsyncSize::B8 } else { CpAsyncSize::B4 } };
-                cp_async(size, to, from.factors + group + next[1], size.bytes());
-            }
-        }
-    }
-}
-
-/// Issues the loads of x and of the norm's weights of a step of a warp into a stage. Rows and
-/// elements beyond x are zeros.
-///
-/// # Safety
-/// As [`linear`]; the warp has read what the stage held.
-#[inline(always)]
-unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
-    (of_x, norm, k): (Rows, u64, u32),
-    (mut vectors, gains): (SharedTensor<T, RingX<Q, M>>, SharedTensor<T, RingGains<Q, M, NORM>>),
-    from: &Sources,
-    (step, stage): (u32, u32),
-) {
-    let (warp, lane) = (from.warp, from.lane);
-    let (row, quad) = (lane / 4, lane % 4);
-    let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
-    let first = |unit: u32| step * Q::STEP + unit * Q::UNIT;
-    let of_unit = const { columns(M) as u32 / 8 };
-    let places = (0..2 * of_unit).map(|slot| (slot, slot / of_unit, slot % of_unit));
-    let bytes = |exists: bool| if exists { size.bytes() } else { 0 };
-    let exists = |i: u32, unit: u32| first(unit) < from.left[i as usize];
-    // SAFETY: elements that exist are readable, and the stage is free.
-    unsafe {
-        if NORM && row < 2 {
-            let at = Global::<T>::from_address(norm).offset((first(row) + quad * Q::VECTOR).into());
-            let to = gains.address_of((0u32, quad, row, stage, warp));
-            cp_async(size, to, at.address(), bytes(first(row) + quad * Q::VECTOR < k));
-        }
-        if M == 1 && row > 0 {
-            return;
-        }
-        if M == 1 || of_x.aligned {
-            for (slot, unit, i) in places {
-                let at = from.x[i as usize] + u64::from(first(unit)) * size_of::<T>() as u64;
-                let to = vectors.address_of((0u32, lane, slot, stage, warp));
-                cp_async(size, to, at, bytes(exists(i, unit)));
-            }
-        } else {
-            for (slot, unit, i) in places {
-                let x = Global::<T>::from_address(from.x[i as usize]);
-                for j in 0..Q::VECTOR {
-                    let at = x.offset(i64::from(first(unit) + j) * of_x.element);
-                    vectors.set((j, lane, slot, stage, warp), at.read_if(exists(i, unit)));
-                }
-            }
-        }
-    }
-}
-
 /// `y = x W^T` for `M` rows of x, or with `NORM` for their RMSNorm, and `TILES` tiles of rows of W
 /// a block. Grid: `(tiles / TILES, m / M)`, rounded up.
 ///
 /// # Safety
-/// `x` has `m` rows of `weights.k` elements, a multiple of 8, and is aligned if `M` is 1; `y` and the residual have `m` rows of
-/// `weights.n`, or half of them if `gated`, disjoint from the others, but `y` may be the residual.
-/// The norm's weights start at a multiple of 16 bytes.
+/// `x` has `m` rows of `weights.k` elements, a multiple of 8, and is aligned if `M` is 1; `y` and
+/// the residual have `m` rows of `weights.n`, or half of them if `gated`, disjoint from the others,
+/// but `y` may be the residual. The norm's weights start at a multiple of 16 bytes.
 #[kernel(
     threads = 32 * warps(M),
     min_blocks = blocks_of_sm(M, NORM),
@@ -264,7 +171,10 @@ pub unsafe fn linear<
         warp,
         lane,
         codes: weights.codes.offset(i64::from(tile * steps * 32 + lane)).address(),
-        factors: weights.factors.offset(i64::from((tile * weights.groups * 8 + row) << MINIMA as u32)).address(),
+        factors: weights
+            .factors
+            .offset(i64::from((tile * weights.groups * 8 + row) << MINIMA as u32))
+            .address(),
         next: next.map(|bytes| if is_last { 0 } else { bytes.into() }),
         x: [0; 2],
         left: [0; 2],

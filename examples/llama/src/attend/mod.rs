@@ -142,7 +142,8 @@ mod host {
                     scale: std::f32::consts::LOG2_E / (head as f32).sqrt(),
                 },
             );
-            let grid = Grid::new((blocks as u32, most as u32, batch.tokens as u32), 32 * warps(queries)).dependent();
+            let grid =
+                Grid::new((blocks as u32, most as u32, batch.tokens as u32), 32 * warps(queries)).dependent();
             let kernel = match (head, queries) {
                 (0..=64, 1) => &kernel::attend_64_1,
                 (0..=64, _) => &kernel::attend_64_4,
