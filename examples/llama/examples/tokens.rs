@@ -4,8 +4,8 @@
 //! cargo run --release -p moye-llama --example tokens -- 8b q4_0 gpu
 //! ```
 //! With a number at the end only the case of this many sequences is measured, with `plain` too
-//! kernels are launched without graphs, for a profiler; with `kernels` each kind of kernel of a layer
-//! is measured in a graph of a hundred launches, which overlap as in a token.
+//! kernels are launched without graphs, for a profiler; with `kernels` each kind of kernel of a
+//! layer is measured in a graph of a hundred launches, which overlap as in a token.
 //!
 //! A line for each figure: shape, format, what, milliseconds, and the share of the device's
 //! bandwidth at which a token reads its weights, keys and values.

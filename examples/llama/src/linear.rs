@@ -69,8 +69,8 @@ impl Part {
     }
 }
 
-/// Reads weights of a file to a device by several threads, and by way of memory that is used for all
-/// of them: to touch new memory takes longer than to read a file in memory.
+/// Reads weights of a file to a device by several threads, and by way of memory that is used for
+/// all of them: to touch new memory takes longer than to read a file in memory.
 pub struct Loader<'a> {
     device: &'a Device,
     file: &'a Gguf,
@@ -80,7 +80,7 @@ pub struct Loader<'a> {
 /// The most threads that read a tensor, and the least bytes of each.
 const READERS: (usize, usize) = (8, 1 << 20);
 
-/// Calls `read` with parts of `bytes`, of whole `pieces`, and where each begins, on several threads.
+/// Calls `read` with parts of `bytes`, of whole pieces, and where each begins, on several threads.
 fn in_parts(
     bytes: &mut [u8],
     piece: usize,

@@ -151,7 +151,8 @@ fn rotated(
 /// # Safety
 /// Queries, keys, values and `y` have the heads of each token, `y` row by row, the tables the
 /// tokens' positions, the cache the slots of all pages; vectors of 8 elements are aligned. A head
-/// has at most `8 * LANES` elements, a block `QUERIES` query heads. No slot is that of two tokens, or of another sequence's pages.
+/// has at most `8 * LANES` elements, a block `QUERIES` query heads. No slot is that of two tokens,
+/// or of another sequence's pages.
 #[kernel(
     threads = 32 * warps(QUERIES),
     shared = (
