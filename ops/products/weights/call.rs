@@ -171,8 +171,8 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     /// For few rows the instructions of all blocks, each of which unpacks its tiles and multiplies
-    /// all of its rows of x, or the steps of a warp, if they take longer. For many the stages of all
-    /// waves, and partial accumulators.
+    /// all of its rows of x, or the steps of a warp, if they take longer. For many the stages of
+    /// all waves, and partial accumulators.
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
         let (blocks_of_x, Sizes { n, k, .. }) = (problem.m.div_ceil(plan.rows), problem.sizes);
         match plan.many {

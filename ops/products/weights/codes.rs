@@ -85,8 +85,8 @@ fn masked_or(word: u32, mask: u32, bits: u32) -> u32 {
     }
 }
 
-/// `Eight::biased` with [`masked_or`]: the bits of the biases of even and odd pairs, and by how much
-/// a word is shifted for each pair, whose odd ones are then `$up` bits higher.
+/// `Eight::biased` with [`masked_or`]: the bits of the biases of even and odd pairs, and by how
+/// much a word is shifted for each pair, whose odd ones are then `$up` bits higher.
 macro_rules! nibbles {
     ($($t:ident $even:literal $odd:literal $shifts:expr, $up:literal;)+) => { $(
         impl CodeAs<$t> for U4 {

@@ -216,7 +216,8 @@ pub unsafe fn linear<
         }
         cp_async_commit();
     }
-    // Powers of two by which rows `row` and `row + 8` of x are multiplied before the norm's weights.
+    // Powers of two by which rows `row` and `row + 8` of x are multiplied before the norm's
+    // weights.
     let mut powers = [1.0f32.convert(); 2];
     if NORM {
         // The warps share the rows, or a row where there are few.
@@ -342,7 +343,8 @@ pub unsafe fn linear<
         (step, stage) = (step + warps, (stage + 1) % stages);
     }
 
-    // A lane's sums, (MMA, MMA_M, MMA_N), that are stored: where x has one row, those of one column.
+    // A lane's sums, (MMA, MMA_M, MMA_N), that are stored: where x has one row, those of one
+    // column.
     let values = if M == 1 { 2 } else { 4 };
     let count = values * TILES as u32 * of_unit;
     // The value, the tile, and the instruction along N of a sum.

@@ -2,13 +2,15 @@
 //! cache, and the sum of splits are in it.
 
 pub mod kernel;
+pub mod parameters;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::kernel::{self, Places, QUERIES, Sizes, Tables, Tokens, VECTOR, Work, warps};
+    use super::kernel::{self, QUERIES, VECTOR, warps};
+    use super::parameters::{Places, Sizes, Tables, Tokens, Work};
     use crate::config::Config;
     use crate::layer::Batch;
     use half::f16;
