@@ -3,9 +3,9 @@
 //! ```sh
 //! cargo run --release -p moye-llama --example tokens -- 8b q4_0 gpu
 //! ```
-//! With `plain` at the end kernels are launched without graphs, for a profiler; with `kernels` each
-//! kind of kernel of a layer is measured in a graph of a hundred launches, which overlap as in a
-//! token.
+//! With a number at the end only the case of this many sequences is measured, with `plain` too
+//! kernels are launched without graphs, for a profiler; with `kernels` each kind of kernel of a
+//! layer is measured in a graph of a hundred launches, which overlap as in a token.
 //!
 //! A line for each figure: shape, format, what, milliseconds, and the share of the device's
 //! bandwidth at which a token reads its weights, keys and values.
@@ -106,13 +106,13 @@ fn write(
         offset += bytes.next_multiple_of(32) as u64;
     }
     out.resize(out.len().next_multiple_of(32), 0);
-    // Blocks of which tensors begin with different ones: their scale, in the first bytes, is about
-    // 2^-8, and a minimum -7.5 times it.
+    // Blocks of which tensors begin with different ones. Their scale, in the first bytes, is about
+    // 2^-8 of floats, 2^-10 of codes, and a minimum -7.5 times it: states stay small.
     let mut random = fastrand::Rng::with_seed(1);
     let mut pool = vec![0u8; (32 << 20) / block * block];
     random.fill(&mut pool);
     for block in pool.chunks_exact_mut(block) {
-        let scale = u16::from(block[0]) | 0x1c00;
+        let scale = u16::from(block[0]) | if format == "f16" { 0x1c00 } else { 0x1400 };
         let sign = u16::from(format == "f16" && block[1] > 127) << 15;
         block[..2].copy_from_slice(&(scale | sign).to_le_bytes());
         if format == "q4_1" {
@@ -142,6 +142,7 @@ fn kernels(
     device: &Device,
     [_, width, heads, kv_heads, head, inner, _]: [u32; 7],
     format: &str,
+    m: usize,
 ) -> moye::Result<()> {
     let [width, heads, kv_heads, head, inner] = [width, heads, kv_heads, head, inner].map(|n| n as usize);
     let (context, length) = (1024, CACHED + 1);
@@ -160,7 +161,7 @@ fn kernels(
         Ok(())
     };
     let vector = |count: usize| device.upload(&vec![f16::from_f32(0.5); count]);
-    let (x, norm, mut y) = (vector(2 * inner)?, vector(width)?, vector(2 * inner)?);
+    let (x, norm, mut y) = (vector(2 * inner * m)?, vector(width)?, vector(2 * inner * m)?);
     for (name, rows, columns, normed, gated) in [
         ("qkv", (heads + 2 * kv_heads) * head, width, true, false),
         ("qkv without norm", (heads + 2 * kv_heads) * head, width, false, false),
@@ -173,7 +174,7 @@ fn kernels(
         let packed =
             PackedWeights::blocks(format, &Matrix::row_major(&blocks, rows, columns / elements * block)?)?;
         time(name, &mut |stream| {
-            let x = Matrix::row_major(x.slice(..columns)?, 1, columns)?;
+            let x = Matrix::row_major(x.slice(..m * columns)?, m, columns)?;
             let mut product = LinearQuantized::new(x.clone(), &packed);
             if normed {
                 product = product.rms_norm(Matrix::row_major(&norm, 1, columns)?, 1e-5);
@@ -181,26 +182,29 @@ fn kernels(
             let all = if gated { rows / 2 } else { rows };
             product = if gated { product.gated() } else { product };
             // SAFETY: one stream uses the buffers.
-            unsafe { product.run_on(stream, &mut MatrixMut::row_major(y.slice_mut(..all)?, 1, all)?) }
+            unsafe { product.run_on(stream, &mut MatrixMut::row_major(y.slice_mut(..m * all)?, m, all)?) }
         })?;
     }
     let rotation = Rotation { elements: head, adjacent: true, angles: vec![0.0; head / 2] };
     let (layers, vocabulary, epsilon) = (1, 1, 1e-5);
     let config =
         Config { layers, width, inner, heads, kv_heads, head, vocabulary, context, epsilon, rotation };
-    let attend = Attend::new(device, &config, 1, context)?;
+    let attend = Attend::new(device, &config, m, context)?;
     let tables = config.tables(context).map(|table| device.upload(&table));
     let [cos, sin] = tables;
     let (tables, page) = ([cos?, sin?], 64);
-    let pages: Vec<i32> = (0..(context / page) as i32).collect();
-    let (pages, mut cache) = (device.upload(&pages)?, vector(context * 2 * kv_heads * head)?);
-    let state = device.upload(&[length as i32 - 1, length as i32, length as i32 - 1])?;
+    let pages: Vec<i32> = (0..(m * context / page) as i32).collect();
+    let (pages, mut cache) = (device.upload(&pages)?, vector(m * context * 2 * kv_heads * head)?);
+    let slots = (0..m).map(|row| (row * context + length - 1) as i32);
+    let state: Vec<i32> =
+        [length as i32 - 1, length as i32].iter().flat_map(|&n| vec![n; m]).chain(slots).collect();
+    let state = device.upload(&state)?;
     let batch = Batch {
-        tokens: 1,
-        positions: state.slice(..1)?,
-        lengths: state.slice(1..2)?,
-        slots: state.slice(2..)?,
-        sequences: 1,
+        tokens: m,
+        positions: state.slice(..m)?,
+        lengths: state.slice(m..2 * m)?,
+        slots: state.slice(2 * m..)?,
+        sequences: m,
         offsets: None,
         pages: (pages.slice(..)?, context / page),
     };
@@ -228,18 +232,18 @@ fn median(mut times: Vec<Duration>) -> f64 {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (shape, format, device, mode) = match &arguments[..] {
-        [shape, format, device] => (shape, format, device, ""),
-        [shape, format, device, mode] if ["plain", "kernels"].contains(&mode.as_str()) => {
-            (shape, format, device, mode.as_str())
-        }
-        _ => return Err("usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [plain|kernels]".into()),
+    let [shape, format, device, rest @ ..] = &arguments[..] else {
+        return Err(
+            "usage: tokens tiny|smollm2|1b|8b f16|q4_0|q4_1 gpu|sim [kernels | plain] [SEQUENCES]".into()
+        );
     };
-    let graphs = mode != "plain";
+    let named = |mode: &str| rest.iter().any(|argument| argument == mode);
+    let graphs = !named("plain");
+    let only = rest.last().and_then(|last| last.parse::<usize>().ok());
     let sizes = SHAPES.iter().find(|of| of.0 == shape).ok_or("an unknown shape")?.1;
     let device = Device::choose(device.parse()?)?;
-    if mode == "kernels" {
-        return Ok(kernels(&device, sizes, format)?);
+    if named("kernels") {
+        return Ok(kernels(&device, sizes, format, only.unwrap_or(1))?);
     }
     let path = std::env::temp_dir().join(format!("moye-{shape}-{format}.gguf"));
     if !path.exists() {
@@ -248,10 +252,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bandwidth = device.rates().memory * 1e6;
     let line = |what: &str, time: f64, share: f64| println!("{shape},{format},{what},{time:.3},{share:.3}");
     let mut kept = None;
-    // Kernel by kernel, for a profiler: the first case alone.
-    let cases = if graphs { &CASES[..] } else { &CASES[..1] };
+    // The long case by its context.
+    let cases =
+        CASES.iter().filter(|of| only.is_none_or(|only| of.1 == only || of.0 == only && of.1 <= 1024));
     for &(sequences, context, chunk) in cases {
-        let start = Instant::now();
+        let (start, is_first) = (Instant::now(), kept.is_none());
         let file = Gguf::open(&path)?;
         let context = context.min(if sizes[0] < 8 { 16 } else { context });
         let model = match kept.take() {
@@ -278,7 +283,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             read = from.elapsed();
             if !again {
                 engine.step()?;
-                if sequences == 1 && context <= 1024 {
+                if is_first {
                     line("load", 1e3 * loaded.as_secs_f64(), 0.0);
                     line("start to the first token", 1e3 * start.elapsed().as_secs_f64(), 0.0);
                 }

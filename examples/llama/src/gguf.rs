@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::Format;
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 /// A value of the metadata.
@@ -36,6 +36,13 @@ pub struct Tensor {
     pub format: Format,
     /// The first byte in the file, and the number of bytes.
     place: (u64, usize),
+}
+
+impl Tensor {
+    /// Bytes of its blocks.
+    pub fn bytes(&self) -> usize {
+        self.place.1
+    }
 }
 
 /// An open file.
@@ -106,12 +113,18 @@ impl Gguf {
     /// # Errors
     /// As for [`Gguf::tensor`], and [`Error::File`].
     pub fn read(&self, name: &str) -> Result<Vec<u8>> {
-        let (start, bytes) = self.tensor(name)?.place;
-        let mut blocks = vec![0; bytes];
-        let mut file = &self.file;
-        let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut blocks));
-        read.map_err(|source| Error::File { file: self.path.clone(), source })?;
+        let mut blocks = vec![0; self.tensor(name)?.bytes()];
+        self.read_into(name, 0, &mut blocks)?;
         Ok(blocks)
+    }
+
+    /// Reads the blocks of a tensor, or the first of them, from its byte `from` on.
+    ///
+    /// # Errors
+    /// As for [`Gguf::read`].
+    pub fn read_into(&self, name: &str, from: usize, blocks: &mut [u8]) -> Result<()> {
+        let start = self.tensor(name)?.place.0 + from as u64;
+        read_at(&self.file, blocks, start).map_err(|source| Error::File { file: self.path.clone(), source })
     }
 
     /// A whole number of the metadata, if there is one.
@@ -179,6 +192,22 @@ impl Gguf {
             Some(_) => Err(self.key_error(key, "an array is expected")),
         }
     }
+}
+
+/// Reads from a place of a file; threads read at the same time.
+#[cfg(unix)]
+fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, start)
+}
+
+#[cfg(not(unix))]
+fn read_at(file: &File, bytes: &mut [u8], start: u64) -> io::Result<()> {
+    use std::io::{Seek as _, SeekFrom};
+    // A place is the file's: one thread at a time.
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let (_one, mut file) = (ONE.lock(), file);
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(bytes)
 }
 
 /// What a header holds: metadata, and tensors or what is not supported of them.

@@ -7,8 +7,7 @@
 use crate::attend::Attend;
 use crate::config::Config;
 use crate::error::Result;
-use crate::gguf::Gguf;
-use crate::linear::{Input, Rows, Weight, gated, linear, vector};
+use crate::linear::{Input, Loader, Rows, Weight, gated, linear};
 use half::f16;
 use moye::{Attention, Buffer, BufferSlice, Device, Heads, HeadsMut, Matrix, MatrixMut, Stream};
 use moye_rows::append::Append;
@@ -87,8 +86,8 @@ impl Scratch {
 }
 
 /// Tokens of a pass, and rows of a weight, up to which each block of a product computes the norm
-/// again: the blocks are about one wave.
-const NORMED_IN_PRODUCTS: (usize, usize) = (16, 32_768);
+/// again: the blocks are about one wave. For more the norm is a kernel.
+const NORMED_IN_PRODUCTS: (usize, usize) = (16, 8448);
 
 /// What all layers of a pass have in common.
 pub(crate) struct Pass<'a> {
@@ -104,32 +103,33 @@ impl Layer {
     ///
     /// # Errors
     /// Those of the file, and of the device's memory.
-    pub fn load(device: &Device, file: &Gguf, config: &Config, number: usize) -> Result<Self> {
+    pub fn load(loader: &mut Loader<'_>, config: &Config, number: usize) -> Result<Self> {
         let name = |part: &str| format!("blk.{number}.{part}");
-        let weight = |parts: &[(&str, usize)], columns, biased| {
+        let weight = |loader: &mut Loader<'_>, parts: &[(&str, usize)], columns, biased| {
             let tensors: Vec<_> = parts.iter().map(|(part, rows)| (name(part), *rows)).collect();
-            Weight::load(device, file, &tensors, columns, biased)
+            Weight::load(loader, &tensors, columns, biased)
         };
-        let norm = |part: &str, elements| {
-            Ok::<_, crate::Error>(device.upload(&vector(file, &name(part), elements)?)?)
-        };
+        let norm = |loader: &Loader<'_>, part: &str, elements| loader.vector(&name(part), elements);
         let &Config { width, inner, heads, kv_heads, head, .. } = config;
-        let has_norms = file.has(&name("attn_q_norm.weight"));
+        let has_norms = loader.has(&name("attn_q_norm.weight"));
         let parts = [("attn_q", heads * head), ("attn_k", kv_heads * head), ("attn_v", kv_heads * head)];
         let qkv = if has_norms {
-            parts.into_iter().map(|part| weight(&[part], width, true)).collect::<Result<_>>()?
+            parts.into_iter().map(|part| weight(loader, &[part], width, true)).collect::<Result<_>>()?
         } else {
-            vec![weight(&parts, width, true)?]
+            vec![weight(loader, &parts, width, true)?]
         };
-        let norms = || Ok::<_, crate::Error>([norm("attn_q_norm.weight", head)?, norm("attn_k_norm.weight", head)?]);
+        let norms = |loader: &Loader<'_>| {
+            let [q, k] = ["attn_q_norm.weight", "attn_k_norm.weight"].map(|part| norm(loader, part, head));
+            Ok::<_, crate::Error>([q?, k?])
+        };
         Ok(Self {
-            attention_norm: norm("attn_norm.weight", width)?,
+            attention_norm: norm(loader, "attn_norm.weight", width)?,
             qkv,
-            head_norms: has_norms.then(norms).transpose()?,
-            attention_out: weight(&[("attn_output", width)], heads * head, false)?,
-            inner_norm: norm("ffn_norm.weight", width)?,
-            gate_up: Weight::gated(device, file, ["ffn_gate", "ffn_up"].map(name), inner, width)?,
-            down: weight(&[("ffn_down", width)], inner, false)?,
+            head_norms: has_norms.then(|| norms(loader)).transpose()?,
+            attention_out: weight(loader, &[("attn_output", width)], heads * head, false)?,
+            inner_norm: norm(loader, "ffn_norm.weight", width)?,
+            gate_up: Weight::gated(loader, ["ffn_gate", "ffn_up"].map(&name), inner, width)?,
+            down: weight(loader, &[("ffn_down", width)], inner, false)?,
         })
     }
 

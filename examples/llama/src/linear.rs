@@ -5,11 +5,12 @@
 
 use crate::error::Result;
 use crate::format::Format;
-use crate::gguf::Gguf;
+use crate::gguf::{Gguf, Tensor};
 use half::f16;
 use moye::{Buffer, Device, Matmul, Matrix, MatrixMut, Stream};
 use moye_products::weights::{LinearQuantized, PackedWeights};
 use moye_rows::activation::{Activate, Activation};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The weight of a linear layer, and its bias.
@@ -56,16 +57,84 @@ impl Part {
                 let blocks = Matrix::row_major(&uploaded, rows, blocks.len() / rows)?;
                 Self::Packed(PackedWeights::blocks(name, &blocks)?)
             }
+            None if format == Format::F16 => {
+                let elements = device.alloc_uninit::<f16>(blocks.len() / 2)?;
+                // SAFETY: the bytes of elements that nothing else knows yet.
+                let mut bytes = unsafe { Buffer::<u8>::from_raw_parts(elements.address(), blocks.len(), device)? };
+                bytes.upload_from(blocks)?;
+                Self::Half(Arc::new(elements), rows)
+            }
             None => Self::Half(Arc::new(device.upload(&halves(format, blocks))?), rows),
         })
     }
 }
 
+/// Reads weights of a file to a device by several threads, and by way of memory that is used for
+/// all of them: to touch new memory takes longer than to read a file in memory.
+pub struct Loader<'a> {
+    device: &'a Device,
+    file: &'a Gguf,
+    blocks: Vec<u8>,
+}
+
+/// The most threads that read a tensor, and the least bytes of each.
+const READERS: (usize, usize) = (8, 1 << 20);
+
+/// Calls `read` with parts of `bytes`, of whole pieces, and where each begins, on several threads.
+fn in_parts(
+    bytes: &mut [u8],
+    piece: usize,
+    read: impl Fn(usize, &mut [u8]) -> Result<()> + Sync,
+) -> Result<()> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(READERS.0);
+    let part = (bytes.len().div_ceil(threads)).max(READERS.1).next_multiple_of(piece);
+    if bytes.len() <= part {
+        return read(0, bytes);
+    }
+    std::thread::scope(|scope| {
+        let (read, parts) = (&read, bytes.chunks_mut(part).enumerate());
+        let threads: Vec<_> = parts.map(|(i, part_of)| scope.spawn(move || read(i * part, part_of))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("a thread that reads does not panic"))
+    })
+}
+
+impl<'a> Loader<'a> {
+    /// From a file to a device.
+    pub fn new(device: &'a Device, file: &'a Gguf) -> Self {
+        Self { device, file, blocks: Vec::new() }
+    }
+
+    /// Reads a tensor of this shape to `from` of the blocks; its format, and where its blocks end.
+    fn read(&mut self, name: &str, shape: [usize; 2], from: usize) -> Result<(Format, usize)> {
+        let tensor = of_shape(self.file, name, shape)?;
+        let end = from + tensor.bytes();
+        let file = self.file;
+        in_parts(self.room(from..end), 1, |at, part| file.read_into(name, at, part))?;
+        Ok((tensor.format, end))
+    }
+
+    /// A range of the blocks.
+    fn room(&mut self, range: Range<usize>) -> &mut [u8] {
+        self.blocks.resize(self.blocks.len().max(range.end), 0);
+        &mut self.blocks[range]
+    }
+
+    /// Whether the file has a tensor.
+    pub fn has(&self, name: &str) -> bool {
+        self.file.has(name)
+    }
+
+    /// The elements of a tensor of one row, on the device.
+    ///
+    /// # Errors
+    /// As for [`Weight::load`].
+    pub fn vector(&self, name: &str, elements: usize) -> Result<Buffer<f16>> {
+        Ok(self.device.upload(&vector(self.file, name, elements)?)?)
+    }
+}
+
 /// The elements of blocks as f16.
 fn halves(format: Format, blocks: &[u8]) -> Vec<f16> {
-    if format == Format::F16 {
-        return blocks.chunks_exact(2).map(|bytes| f16::from_le_bytes([bytes[0], bytes[1]])).collect();
-    }
     format.dequantize(blocks).into_iter().map(f16::from_f32).collect()
 }
 
@@ -76,21 +145,21 @@ impl Weight {
     /// # Errors
     /// Those of the file, and of the device's memory.
     pub fn load(
-        device: &Device,
-        file: &Gguf,
+        loader: &mut Loader<'_>,
         tensors: &[(String, usize)],
         columns: usize,
         biased: bool,
     ) -> Result<Self> {
-        let (mut parts, mut biases, mut rows_before) = (Vec::<(Format, usize, Vec<u8>)>::new(), Vec::new(), 0);
+        let (device, file) = (loader.device, loader.file);
+        // Rows and blocks of consecutive tensors of one format.
+        let mut parts = Vec::<(Format, usize, Range<usize>)>::new();
+        let (mut biases, mut rows_before, mut end) = (Vec::new(), 0, 0);
         for (name, rows) in tensors {
-            let blocks = of_shape(file, &format!("{name}.weight"), [*rows, columns])?;
+            let (start, (format, end_of)) = (end, loader.read(&format!("{name}.weight"), [*rows, columns], end)?);
+            end = end_of;
             match parts.last_mut() {
-                Some(last) if last.0 == blocks.0 => {
-                    last.1 += rows;
-                    last.2.extend(blocks.1);
-                }
-                _ => parts.push((blocks.0, *rows, blocks.1)),
+                Some(last) if last.0 == format => (last.1, last.2.end) = (last.1 + rows, end),
+                _ => parts.push((format, *rows, start..end)),
             }
             let bias = format!("{name}.bias");
             if file.has(&bias) {
@@ -106,7 +175,7 @@ impl Weight {
             biases.resize(rows_before, f16::ZERO);
         }
         let bias = (!biases.is_empty()).then(|| device.upload(&biases)).transpose()?;
-        let part = |(format, rows, blocks): (Format, usize, Vec<u8>)| Part::new(device, format, rows, &blocks);
+        let part = |(format, rows, blocks)| Part::new(device, format, rows, &loader.blocks[Range::clone(&blocks)]);
         let parts = parts.into_iter().map(part).collect::<Result<_>>()?;
         Ok(Self { parts, columns, bias, interleaved: false })
     }
@@ -115,20 +184,24 @@ impl Weight {
     ///
     /// # Errors
     /// As for [`Weight::load`].
-    pub fn gated(device: &Device, file: &Gguf, names: [String; 2], rows: usize, columns: usize) -> Result<Self> {
-        let of = |name: &String| of_shape(file, &format!("{name}.weight"), [rows, columns]);
-        let [gate, up] = [of(&names[0])?, of(&names[1])?];
-        let halves = [Format::F32, Format::F16, Format::Bf16].contains(&gate.0);
-        if halves || gate.0 != up.0 || !rows.is_multiple_of(GATES) {
-            return Self::load(device, file, &names.map(|name| (name, rows)), columns, false);
+    pub fn gated(loader: &mut Loader<'_>, names: [String; 2], rows: usize, columns: usize) -> Result<Self> {
+        let [gate, up] = names.each_ref().map(|name| format!("{name}.weight"));
+        let format = of_shape(loader.file, &gate, [rows, columns])?.format;
+        let halves = [Format::F32, Format::F16, Format::Bf16].contains(&format);
+        let alike = of_shape(loader.file, &up, [rows, columns])?.format == format;
+        if halves || !alike || !rows.is_multiple_of(GATES) {
+            return Self::load(loader, &names.map(|name| (name, rows)), columns, false);
         }
-        let mut blocks = Vec::with_capacity(2 * gate.1.len());
-        let of_tile = gate.1.len() / rows * GATES;
-        for (gates, ups) in gate.1.chunks(of_tile).zip(up.1.chunks(of_tile)) {
-            blocks.extend_from_slice(gates);
-            blocks.extend_from_slice(ups);
-        }
-        let parts = vec![Part::new(device, gate.0, 2 * rows, &blocks)?];
+        let file = loader.file;
+        let bytes = of_shape(file, &gate, [rows, columns])?.bytes();
+        let of_tile = bytes / rows * GATES;
+        in_parts(loader.room(0..2 * bytes), 2 * of_tile, |at, part| {
+            part.chunks_mut(of_tile).enumerate().try_for_each(|(i, tile)| {
+                let name = if i % 2 == 0 { &gate } else { &up };
+                file.read_into(name, at / 2 + i / 2 * of_tile, tile)
+            })
+        })?;
+        let parts = vec![Part::new(loader.device, format, 2 * rows, &loader.blocks[..2 * bytes])?];
         Ok(Self { parts, columns, bias: None, interleaved: true })
     }
 
@@ -137,9 +210,9 @@ impl Weight {
     ///
     /// # Errors
     /// As for [`Weight::load`].
-    pub fn embedding(device: &Device, file: &Gguf, name: &str, shape: [usize; 2]) -> Result<(Self, Arc<Buffer<f16>>)> {
-        let (format, blocks) = of_shape(file, name, shape)?;
-        let part = Part::new(device, format, shape[0], &blocks)?;
+    pub fn embedding(loader: &mut Loader<'_>, name: &str, shape: [usize; 2]) -> Result<(Self, Arc<Buffer<f16>>)> {
+        let ((format, end), device) = (loader.read(name, shape, 0)?, loader.device);
+        let part = Part::new(device, format, shape[0], &loader.blocks[..end])?;
         let rows = match &part {
             Part::Half(rows, _) => rows.clone(),
             Part::Packed(packed) => {
@@ -178,23 +251,20 @@ impl Weight {
     }
 }
 
-/// Format and blocks of a tensor of this shape.
-fn of_shape(file: &Gguf, name: &str, shape: [usize; 2]) -> Result<(Format, Vec<u8>)> {
+/// A tensor of this shape.
+fn of_shape<'a>(file: &'a Gguf, name: &str, shape: [usize; 2]) -> Result<&'a Tensor> {
     let tensor = file.tensor(name)?;
     if tensor.shape != shape {
         let detail = format!("its shape is {:?}, and by the metadata {shape:?}", tensor.shape);
         return Err(file.tensor_error(name, detail));
     }
-    Ok((tensor.format, file.read(name)?))
+    Ok(tensor)
 }
 
 /// The elements of a tensor of one row.
-///
-/// # Errors
-/// Those of the file; [`Error::Tensor`](crate::Error::Tensor) if there are more or fewer.
-pub fn vector(file: &Gguf, name: &str, elements: usize) -> Result<Vec<f16>> {
-    let (format, blocks) = of_shape(file, name, [1, elements])?;
-    Ok(halves(format, &blocks))
+fn vector(file: &Gguf, name: &str, elements: usize) -> Result<Vec<f16>> {
+    let format = of_shape(file, name, [1, elements])?.format;
+    Ok(halves(format, &file.read(name)?))
 }
 
 /// The rows that a product multiplies.

@@ -5,7 +5,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::gguf::Gguf;
 use crate::layer::{Batch, Layer, Pass, Scratch};
-use crate::linear::{Rows, Weight, linear, vector};
+use crate::linear::{Loader, Rows, Weight, linear};
 use half::f16;
 use moye::{Buffer, BufferSlice, Device, Matrix, MatrixMut, Stream};
 use moye_rows::embedding::Embedding;
@@ -43,19 +43,20 @@ impl Model {
             return Err(Error::Request(format!("a context of {context} tokens: the model takes 1 to {most}")));
         }
         let shape = [config.vocabulary, config.width];
-        let (tied, embedding) = Weight::embedding(device, file, "token_embd.weight", shape)?;
+        let mut loader = Loader::new(device, file);
+        let (tied, embedding) = Weight::embedding(&mut loader, "token_embd.weight", shape)?;
         progress(0, config.layers);
         let mut layers = Vec::with_capacity(config.layers);
         for number in 0..config.layers {
-            layers.push(Layer::load(device, file, &config, number)?);
+            layers.push(Layer::load(&mut loader, &config, number)?);
             progress(number + 1, config.layers);
         }
         let output = if file.has("output.weight") {
-            Weight::load(device, file, &[("output".to_owned(), config.vocabulary)], config.width, false)?
+            Weight::load(&mut loader, &[("output".to_owned(), config.vocabulary)], config.width, false)?
         } else {
             tied
         };
-        let norm = device.upload(&vector(file, "output_norm.weight", config.width)?)?;
+        let norm = loader.vector("output_norm.weight", config.width)?;
         let [cos, sin] = config.tables(context);
         let tables = [device.upload(&cos)?, device.upload(&sin)?];
         Ok(Self { device: device.clone(), config, embedding, layers, norm, output, tables, context })

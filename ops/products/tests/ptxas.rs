@@ -5,14 +5,21 @@ use moye_products::PTX;
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 
-/// Kernels with bytes in local memory: of the products of 8 rows by 4-bit weights one or two words,
-/// so that four blocks are on an SM, or three with a norm.
-const SPILL: [(&str, usize); 5] = [
-    ("linear_bf16_u4_8_2_false_false", 8),
-    ("linear_bf16_u4_8_2_true_false", 16),
-    ("linear_bf16_u4_8_2_true_true", 8),
-    ("linear_f16_u4_8_2_false_false", 8),
-    ("linear_f16_u4_8_2_true_false", 8),
+/// Kernels with bytes in local memory: of the products of one row up to six words, so that two
+/// blocks of sixteen warps are on an SM; of those of 256 rows two, which the fix-up of slices of K
+/// takes beside the accumulators.
+const SPILL: [(&str, usize); 11] = [
+    ("linear_bf16_u4_1_2_true_true", 16),
+    ("linear_bf16_u8_1_2_true_true", 8),
+    ("linear_f16_u4_1_2_false_true", 8),
+    ("linear_f16_u4_1_2_true_false", 8),
+    ("linear_f16_u4_1_2_true_true", 24),
+    ("linear_f16_u8_1_2_true_false", 8),
+    ("linear_f16_u8_1_2_true_true", 24),
+    ("linear_many_bf16_u4_256", 8),
+    ("linear_many_bf16_u8_256", 8),
+    ("linear_many_f16_u4_256", 8),
+    ("linear_many_f16_u8_256", 8),
 ];
 
 #[test]

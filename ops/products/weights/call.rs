@@ -2,15 +2,17 @@
 
 use super::codes::Rows;
 use super::formats::{self, Source, UnpackKernels};
-use super::kernel::{Finish, LinearKernels, WARPS};
-use super::many::{Activation, ManyKernels, StoreY, Target};
+use super::kernel::{Finish, LinearKernels, warps};
+use super::many::{Activation, GateKernels, ManyKernels, Slices, StoreY, Target, linear_clear};
+use super::matrices::{matrices, rows};
 use super::sizes::{Form, Sizes, source_sizes};
 use super::unpacked::{BLK_K, BLK_M, CopyCodes, CopyX};
-use crate::operand::{self, Source as Aligned};
+use crate::operand::Source as Aligned;
 use half::{bf16, f16};
-use moye::operation::{self, Array, Call, Dtype, Launcher, Operation};
+use moye::operation::{self, Array, Call, Dtype, Launcher, Operation, Workspace};
 use moye::{Arch, Error, Grid, KernelArg, Ptx, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::{TmaElement, TmaTile};
+use moye_device::collective::{SplitK, Tiles};
 use moye_device::layout::{IntTuple, Layout};
 use moye_device::memory::{Global, GlobalMut, TensorMap as Map};
 use moye_device::number::U4;
@@ -24,14 +26,20 @@ pub const PACK: &str = "pack_weights";
 pub const UNPACK: &str = "unpack_weights";
 
 /// A type of activations: f16 or bf16.
-pub trait WeightKernels: LinearKernels + UnpackKernels + ManyKernels + Activation + TmaElement {}
-impl<T: LinearKernels + UnpackKernels + ManyKernels + Activation + TmaElement> WeightKernels for T {}
+pub trait WeightKernels:
+    LinearKernels + UnpackKernels + ManyKernels + GateKernels + Activation + TmaElement
+{
+}
+impl<T: LinearKernels + UnpackKernels + ManyKernels + GateKernels + Activation + TmaElement> WeightKernels
+    for T
+{
+}
 
 /// Rows of x of a block that a caller may name.
 pub const TILES_OF_X: &[&str] = &["auto", "8", "16", "64", "256"];
 
 /// Rows of x of a block, by shape.
-const SHAPES: [usize; 2] = [8, 16];
+const SHAPES: [usize; 3] = [1, 8, 16];
 
 /// Tiles of W of a block.
 const TILES: usize = 2;
@@ -41,8 +49,11 @@ const TILES: usize = 2;
 struct Problem {
     m: usize,
     sizes: Sizes,
-    /// Whether the product begins with a norm.
+    /// Whether the rows of x are aligned.
+    aligned: bool,
+    /// Whether the product begins with a norm, and whether it gates.
     norm: bool,
+    gated: bool,
     /// Rows of x of a block, or "auto".
     tile: &'static str,
 }
@@ -53,6 +64,8 @@ struct Plan {
     kernel: usize,
     rows: usize,
     many: Option<Many>,
+    /// Slices of K of a kernel for many rows.
+    slices: usize,
 }
 
 /// A kernel for many rows.
@@ -69,6 +82,8 @@ struct Many {
 const CLUSTER: u32 = 2;
 /// Threads of a block of the kernels for many rows.
 const THREADS: u32 = 384;
+/// The numbers of slices of K that are considered.
+const SLICES: [usize; 6] = [1, 2, 3, 4, 6, 8];
 
 /// The kernels for many rows by their rows of x.
 const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
@@ -92,8 +107,30 @@ const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
     ]
 }
 
-/// Addresses of x, codes, factors and y; the rows of x and y; what is done beside the product.
-type Arguments = ([u64; 4], [Rows; 2], Finish);
+impl Plan {
+    /// The tiles of a kernel for many rows.
+    fn tiles(&self, problem: &Problem) -> Tiles {
+        let Sizes { n, k, .. } = problem.sizes;
+        let [n, m, k, rows] = [n, problem.m, k, self.rows].map(|extent| extent as u32);
+        Tiles::new((n, m, k), (BLK_M * CLUSTER, rows, BLK_K), 1)
+    }
+
+    /// The memory of a kernel for many rows: bytes of gates and ups, and of partial accumulators of
+    /// slices, and counters.
+    fn work(&self, problem: &Problem) -> [usize; 3] {
+        let gates = if problem.gated { (2 * problem.m * problem.sizes.n).next_multiple_of(256) } else { 0 };
+        if self.slices == 1 {
+            return [gates, 0, 0];
+        }
+        let tiles = self.tiles(problem);
+        let partials = SplitK::partials(tiles, self.slices as u32, BLK_M as usize * self.rows, CLUSTER);
+        [gates, 4 * partials, (tiles.count() * CLUSTER) as usize]
+    }
+}
+
+/// Addresses of x, codes, factors, y and a plan's memory; the rows of x and y; what is done
+/// beside the product.
+type Arguments = ([u64; 5], [Rows; 2], Finish);
 
 struct Linear<T>(PhantomData<T>);
 
@@ -109,34 +146,51 @@ impl<T: WeightKernels> Operation for Linear<T> {
 
     fn candidates(problem: &Problem, card: &Rates) -> Vec<Plan> {
         let (Sizes { bits, offset, .. }, norm) = (problem.sizes, problem.norm);
-        let by_rows = |shape| usize::from(bits == 8) * SHAPES.len() + shape;
+        let by_rows = |shape, of: usize| usize::from(bits == 8) * of + shape;
         // By codes, rows of x, and whether there are minima and a norm.
-        let kernel = |shape| (by_rows(shape) * 2 + usize::from(offset.is_none())) * 2 + usize::from(norm);
-        let few =
-            SHAPES.iter().enumerate().map(|(shape, &rows)| Plan { kernel: kernel(shape), rows, many: None });
-        let many = const { many::<T>() };
-        let many = many.into_iter().enumerate().map(|(shape, (rows, many))| {
-            let kernel = by_rows(shape);
-            Plan { kernel, rows, many: Some(many) }
+        let kernel = |shape| {
+            (by_rows(shape, SHAPES.len()) * 2 + usize::from(offset.is_none())) * 2 + usize::from(norm)
+        };
+        let few = SHAPES.iter().enumerate().map(|(shape, &rows)| Plan {
+            kernel: kernel(shape),
+            rows,
+            many: None,
+            slices: 1,
         });
+        let few = few.filter(|plan| plan.rows > 1 || problem.m == 1 && problem.aligned);
+        let many = const { many::<T>() };
+        let steps = problem.sizes.k.div_ceil(BLK_K as usize);
+        let many = many.into_iter().enumerate().flat_map(|(shape, (rows, many))| {
+            let kernel = by_rows(shape, 2);
+            SLICES.map(|slices| Plan { kernel, rows, many: Some(many), slices })
+        });
+        let many = many.filter(|plan| 4 * plan.slices <= steps.max(4));
         let hopper = card.arch == Arch::new(9, 0) && !norm;
         let named = |plan: &Plan| problem.tile == "auto" || problem.tile.parse() == Ok(plan.rows);
         few.chain(many.filter(|_| hopper)).filter(named).collect()
     }
 
-    /// For few rows the instructions of all blocks: each unpacks its tiles, and multiplies all of
-    /// its rows of x. For many the stages of all waves.
+    /// For few rows the instructions of all blocks, each of which unpacks its tiles and multiplies
+    /// all of its rows of x, or the steps of a warp, if they take longer. For many the stages of
+    /// all waves, and partial accumulators.
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
         let (blocks_of_x, Sizes { n, k, .. }) = (problem.m.div_ceil(plan.rows), problem.sizes);
         match plan.many {
             None => {
-                let of_weight = (blocks_of_x * (40 + 2 * plan.rows)) as f64;
-                4.0 + of_weight * (n * k) as f64 * 3.45e-9
+                let of_weight = (blocks_of_x * (30 + 2 * plan.rows)) as f64;
+                let steps = problem.sizes.steps().div_ceil(warps(plan.rows as i64) as usize);
+                let of_step = if plan.rows == 1 { 0.7 } else { 1.2 };
+                4.0 + (of_weight * (n * k) as f64 * 3.45e-9).max(of_step * steps as f64)
             }
             Some(many) => {
                 let workers = (card.multiprocessors / CLUSTER).max(1) as usize;
-                let waves = (blocks_of_x * n.div_ceil((BLK_M * CLUSTER) as usize)).div_ceil(workers);
-                2.0 + (waves * k.div_ceil(BLK_K as usize)) as f64 * many.stage
+                let tiles = plan.tiles(problem).count() as usize;
+                let waves = (tiles * plan.slices).div_ceil(workers);
+                let steps = k.div_ceil(BLK_K as usize).div_ceil(plan.slices);
+                // The last of a tile's blocks reads the accumulators of all slices.
+                let fix_up =
+                    if plan.slices == 1 { 0.0 } else { 4.0 + 0.01 * (plan.slices * plan.rows) as f64 };
+                2.0 + waves as f64 * (steps as f64 * many.stage + fix_up)
             }
         }
     }
@@ -149,7 +203,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let &([x, codes, factors, y], [of_x, of_y], finish) = call;
+        let &([x, codes, factors, y, work], [of_x, of_y], finish) = call;
         let sizes = problem.sizes;
         let weights = sizes.weights(codes, factors);
         let Some(many) = plan.many else {
@@ -158,7 +212,9 @@ impl<T: WeightKernels> Operation for Linear<T> {
             let arguments = (x, y, weights, problem.m as u32, of_x, of_y, finish);
             let kernel = &<T as LinearKernels>::KERNELS[plan.kernel];
             // SAFETY: the caller's contract; the sizes were checked.
-            return unsafe { on.launch(kernel, Grid::new(grid, 32 * WARPS).dependent(), arguments) };
+            return unsafe {
+                on.launch(kernel, Grid::new(grid, 32 * warps(plan.rows as i64)).dependent(), arguments)
+            };
         };
         let (m, n, k) = (problem.m, sizes.n, sizes.k);
         // The stride of a mode of one element is not used, but it must be one that maps take.
@@ -175,20 +231,48 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let of_codes = many.codes[usize::from(sizes.bits == 8)];
         let codes = of(of_codes, u32::ELEMENT, codes, [sizes.tiles(), words as usize], [words, 1])?;
         let x = of(many.x, T::ELEMENT, x, [m, k], [row(of_x, k), 1])?;
-        let aligned = of_y.aligned && (m == 1 || of_y.row >= n as i64);
-        let rows = Rows { aligned, ..of_y };
-        let target = Target { y, rows, m: m as u32, n: n as u32, finish };
-        let y = match target.is_boxed() {
-            true => Some(of(&StoreY::<T>::TILE, T::ELEMENT, y, [n, m], [1, row(of_y, n)])?),
+        let [gates, partials, counters] = plan.work(problem);
+        let aligned = of_y.aligned && (m == 1 || of_y.row >= n as i64 / if finish.gated { 2 } else { 1 });
+        let target = Target { y, rows: Rows { aligned, ..of_y }, m: m as u32, n: n as u32, finish };
+        // Gates and ups are a matrix of their own, from which the next kernel computes y.
+        let product = match finish.gated {
+            true => Target {
+                y: work,
+                rows: Rows { row: n as i64, element: 1, aligned: true },
+                finish: Finish { residual: 0, gated: false, ..finish },
+                ..target
+            },
+            false => target,
+        };
+        let y = match product.rows.aligned {
+            true => Some(of(&StoreY::<T>::TILE, T::ELEMENT, product.y, [n, m], [1, row(product.rows, n)])?),
             false => None,
         };
         let y = y.as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass);
-        let tiles = m.div_ceil(plan.rows) * n.div_ceil((BLK_M * CLUSTER) as usize);
-        let clusters = (device.rates().multiprocessors / CLUSTER).clamp(1, tiles as u32);
+        let slices = Slices {
+            count: plan.slices as u32,
+            partials: GlobalMut::from_address(work + gates as u64),
+            counters: GlobalMut::from_address(work + (gates + partials) as u64),
+        };
+        if counters > 0 {
+            let grid = Grid::new((counters as u32).div_ceil(256), 256);
+            // SAFETY: the workspace has the counters.
+            unsafe { on.launch(&linear_clear, grid, (slices.counters, counters as u32))? };
+        }
+        let units = plan.tiles(problem).count() * slices.count;
+        let clusters = (device.rates().multiprocessors / CLUSTER).clamp(1, units);
         let grid = Grid::new(clusters * CLUSTER, THREADS).clusters(CLUSTER).dependent();
         let kernel = &<T as ManyKernels>::KERNELS[plan.kernel];
         // SAFETY: the maps are of the operands, in memory of the device; the caller's contract.
-        unsafe { on.launch(kernel, grid, (&codes, &x, y, weights, target)) }
+        unsafe { on.launch(kernel, grid, (&codes, &x, y, weights, product, slices))? };
+        if finish.gated {
+            let grid = Grid::new(((n / 16).div_ceil(256) as u32, (m as u32).min(65_535)), 256);
+            // SAFETY: as above; the product is complete when a kernel that does not overlap starts.
+            unsafe {
+                on.launch(&<T as GateKernels>::KERNELS[0], grid, (Global::<T>::from_address(work), target))?
+            };
+        }
+        Ok(())
     }
 }
 
@@ -209,63 +293,6 @@ macro_rules! of_halves {
             }
         }
     };
-}
-
-/// The rows of an array, if one stride leads through all modes but the last.
-fn rows(array: &Array) -> Option<Rows> {
-    let last = array.shape.len() - 1;
-    let (mut stride, mut rows) = (0, 1);
-    for mode in (0..last).rev().filter(|&mode| array.shape[mode] != 1) {
-        if rows > 1 && array.strides[mode] != stride * rows as i64 {
-            return None;
-        }
-        if rows == 1 {
-            stride = array.strides[mode];
-        }
-        rows *= array.shape[mode];
-    }
-    let element = if array.shape[last] == 1 { 1 } else { array.strides[last] };
-    let bytes = array.dtype.bytes() as i64;
-    let aligned = element == 1 && array.address.is_multiple_of(16) && (rows == 1 || stride * bytes % 16 == 0);
-    Some(Rows { row: stride, element, aligned })
-}
-
-/// Calls `with` with the number of rows, the addresses and the rows of x, y and the residual: once
-/// where all are matrices, else for each index of their first mode.
-fn matrices(
-    arrays: [Option<&Array>; 3],
-    with: &mut impl FnMut(usize, [u64; 3], [Rows; 3]) -> Result<()>,
-) -> Result<()> {
-    const NONE: Rows = Rows { row: 0, element: 0, aligned: true };
-    let of = arrays.map(|array| array.map_or(Some(NONE), rows));
-    let x = arrays[0].expect("x is not optional");
-    if let [Some(of_x), Some(of_y), Some(of_residual)] = of {
-        let m = x.shape[..x.shape.len() - 1].iter().product();
-        // A grid has 65,535 blocks along y.
-        const MOST: usize = 8 * 65_535;
-        return (0..m).step_by(MOST).try_for_each(|first| {
-            let of = [of_x, of_y, of_residual];
-            let at = |i: usize| {
-                arrays[i].map_or(0, |array: &Array| {
-                    array.address.wrapping_add_signed(first as i64 * of[i].row * array.dtype.bytes() as i64)
-                })
-            };
-            with(MOST.min(m - first), [at(0), at(1), at(2)], of)
-        });
-    }
-    (0..x.shape[0] as i64).try_for_each(|index| {
-        let inner = arrays.map(|array| {
-            array.map(|array| Array {
-                shape: array.shape[1..].to_vec(),
-                strides: array.strides[1..].to_vec(),
-                address: array
-                    .address
-                    .wrapping_add_signed(index * array.strides[0] * array.dtype.bytes() as i64),
-                dtype: array.dtype,
-            })
-        });
-        matrices([0, 1, 2].map(|i| inner[i].as_ref()), with)
-    })
 }
 
 /// The sizes of a product.
@@ -308,7 +335,7 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
     matrices(
         [Some(x), Some(y), call.operands[3].as_ref()],
         &mut |m, [mut x_at, y_at, residual], [mut of_x, of_y, rows]| {
-            let problem = Problem { m, sizes, norm: norm != 0, tile };
+            let problem = Problem { m, sizes, aligned: of_x.aligned, norm: norm != 0, gated, tile };
             of_halves!(LINEAR, x.dtype, T => {
                 let plan = operation::plan::<Linear<T>>(stream.device(), &problem)?;
                 let matrix = Array {
@@ -319,16 +346,17 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
                 };
                 let source = Aligned::Matrices(&matrix);
                 // Held until all has been launched.
-                let mut work = None;
+                let (mut work, mut next) = (None, 0);
                 if plan.many.is_some() {
-                    work = operand::workspace(stream, &[source])?;
-                    let mut next = work.as_ref().map_or(0, |work| work.address());
+                    let [gates, partials, counters] = plan.work(&problem);
+                    work = Workspace::new(stream, source.bytes() + gates + partials + 4 * counters)?;
+                    next = work.as_ref().map_or(0, Workspace::address);
                     // SAFETY: x is on the stream's device until the work is complete.
                     let aligned = unsafe { source.rows(stream, &mut next)? };
                     x_at = aligned.address;
                     of_x = Rows { row: aligned.strides[1], element: 1, aligned: true };
                 }
-                let addresses = [x_at, codes.address, factors.address, y_at];
+                let addresses = [x_at, codes.address, factors.address, y_at, next];
                 let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
                 // SAFETY: the call's arrays are on the stream's device until the work is complete.
                 let launched = unsafe { operation::run::<Linear<T>>(stream, &problem, &arguments) };
@@ -344,7 +372,9 @@ pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
     let x = call.operand(0);
     let m = x.elements() / x.shape.last().map_or(1, |&k| k.max(1));
     let (norm, tile) = (call.operands[4].is_some(), call.options.choice("tile"));
-    let problem = Problem { m, sizes: sizes(call)?, norm, tile };
+    let aligned = rows(x).is_some_and(|rows| rows.aligned);
+    let gated = call.options.bool("gated");
+    let problem = Problem { m, sizes: sizes(call)?, aligned, norm, gated, tile };
     of_halves!(LINEAR, x.dtype, T => {
         Ok(Linear::<T>::kernel(&operation::plan::<Linear<T>>(stream.device(), &problem)?))
     })

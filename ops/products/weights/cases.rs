@@ -26,6 +26,7 @@ pub const CASES: &[Case] = &[
         .options(&[("rows", Value::Int(88))]),
     case(&[Some(&[3, 192]), Some(&[4, 3, 512]), Some(&[4, 3, 8, 4]), Some(&[3, 32]), Some(&[192])])
         .options(&[GATED]),
+    case(&[Some(&[1, 192]), Some(&[4, 3, 512]), Some(&[4, 3, 8, 2]), Some(&[1, 32]), None]).options(&[GATED]),
     case(&[Some(&[9, 64]), Some(&[2, 1, 512]), Some(&[2, 1, 8, 2]), Some(&[9, 32]), None]),
     case(&[Some(&[0, 64]), Some(&[1, 1, 512]), Some(&[1, 1, 8, 2]), None, None]),
     case(&[Some(&[3, 48]), Some(&[2, 2, 512]), Some(&[2, 3, 8, 4]), None, Some(&[48])]).options(&[EIGHT]),
@@ -33,6 +34,8 @@ pub const CASES: &[Case] = &[
     // By wgmma.
     case(&[Some(&[70, 320]), Some(&[9, 5, 512]), Some(&[9, 5, 8, 2]), Some(&[70, 136]), None])
         .options(&[("rows", Value::Int(136)), tile("64")]),
+    // By wgmma with K in slices.
+    case(&[Some(&[3, 2048]), Some(&[2, 32, 512]), Some(&[2, 32, 8, 2]), None, None]).options(&[tile("64")]),
     case(&[Some(&[9, 96]), Some(&[4, 2, 512]), Some(&[4, 3, 8, 4]), Some(&[9, 32]), None])
         .options(&[GATED, tile("64")]),
     case(&[Some(&[130, 96]), Some(&[2, 3, 512]), Some(&[2, 6, 8, 4]), None, None])

@@ -59,15 +59,55 @@ pub trait CodeAs<T>: Code + Eight<T> {
     fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4];
 }
 
-impl<T> CodeAs<T> for U4
-where
-    Self: Eight<T, Words = u32>,
-{
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[T; 2]; 4] {
-        Self::biased(words[2 * unit + mma])
+/// `word & mask | bits` by one instruction; `ptxas` takes two where both are constants.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn masked_or(word: u32, mask: u32, bits: u32) -> u32 {
+    #[cfg(target_arch = "nvptx64")]
+    {
+        let result: u32;
+        // SAFETY: arithmetic on registers.
+        unsafe {
+            core::arch::asm!(
+                "lop3.b32 {}, {}, {}, {}, 0xEA;",
+                out(reg32) result,
+                in(reg32) word,
+                in(reg32) mask,
+                in(reg32) bits,
+                options(pure, nomem, nostack, preserves_flags)
+            );
+        }
+        result
     }
+    #[cfg(not(target_arch = "nvptx64"))]
+    {
+        word & mask | bits
+    }
+}
+
+/// `Eight::biased` with [`masked_or`]: the bits of the biases of even and odd pairs, and by how
+/// much a word is shifted for each pair, whose odd ones are then `$up` bits higher.
+macro_rules! nibbles {
+    ($($t:ident $even:literal $odd:literal $shifts:expr, $up:literal;)+) => { $(
+        impl CodeAs<$t> for U4 {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn operand(words: [u32; 4], unit: usize, mma: usize) -> [[$t; 2]; 4] {
+                let word = words[2 * unit + mma];
+                let mut pairs = [[$t::ZERO; 2]; 4];
+                for (i, pair) in pairs.iter_mut().enumerate() {
+                    let (bits, up) = if i % 2 == 0 { ($even, 0) } else { ($odd, $up) };
+                    let word = masked_or(word >> $shifts[i], 0x000F_000F << up, bits);
+                    *pair = [word as u16, (word >> 16) as u16].map($t::from_bits);
+                }
+                pairs
+            }
+        }
+    )+ };
+}
+nibbles! {
+    f16 0x6400_6400 0x5400_5400 [0, 0, 8, 8], 4;
+    bf16 0x4300_4300 0x4300_4300 [0, 4, 8, 12], 0;
 }
 
 impl<T> CodeAs<T> for u8

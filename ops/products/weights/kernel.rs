@@ -3,50 +3,69 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use super::codes::{Code, CodeAs, ROWS, Rows, Weights};
+use super::loads::{Sources, issue_weights, issue_x};
 use moye_device::algorithm::load_vector_if;
-use moye_device::arch::{CpAsyncSize, F16x2, FULL_WARP, cp_async, overlap_launches};
+use moye_device::arch::{Bf16x2, F16x2, FULL_WARP, opaque, overlap_launches};
 use moye_device::number::U4;
 use moye_device::prelude::*;
 
-/// Warps of a block: they have the same rows of W, and divide the steps along K.
-pub const WARPS: u32 = 8;
+/// Warps of a block for `rows` rows of x: they have the same rows of W, and divide the steps along
+/// K. Products of one row wait for memory, and have twice as many.
+#[inline(always)]
+#[must_use]
+pub const fn warps(rows: i64) -> u32 {
+    if rows == 1 { 16 } else { 8 }
+}
+
+/// Rows of x of the instructions: where a block has one row, it is all of them.
+pub(super) const fn columns(rows: i64) -> i64 {
+    if rows == 1 { 8 } else { rows }
+}
 
 /// Bytes of a tile of codes for a step.
-const STEP_BYTES: u32 = 512;
+pub(super) const STEP_BYTES: u32 = 512;
 
 /// Steps of a warp that are in flight or in use.
 const STAGES: u32 = 3;
+/// The same where a block has one row of x.
+const STAGES_OF_ONE: u32 = 4;
+
+const fn stages(rows: i64) -> u32 {
+    if rows == 1 { STAGES_OF_ONE } else { STAGES }
+}
 
 static_layout! {
     /// Elements of x of a lane for a step: (vector, MMA_N of both units).
-    Vectors<Q: Code, const M: i64> = layout!(({ Q::VECTOR as i64 }, M / 4));
+    Vectors<Q: Code, const M: i64> = layout!(({ Q::VECTOR as i64 }, { columns(M) / 4 }));
     /// The same as operands B: (MMA, MMA_N, MMA_K, unit).
     Units<Q: Code, const M: i64> = layout!(
-        ((2, 2), M / 8, { Q::MMAS as i64 }, 2):((1, 2), { Q::VECTOR as i64 }, 4, { M / 8 * Q::VECTOR as i64 })
+        ((2, 2), { columns(M) / 8 }, { Q::MMAS as i64 }, 2)
+        :((1, 2), { Q::VECTOR as i64 }, 4, { columns(M) / 8 * Q::VECTOR as i64 })
     );
     /// An operand A: (MMA, MMA_M, MMA_K).
     OperandA<Q: Code> = layout!(((2, 2, 2), 1, { Q::MMAS as i64 }));
     /// The sums of a lane: (MMA, MMA_M, MMA_N).
-    Sums<const M: i64, const TILES: i64> = layout!(((2, 2), TILES, M / 8));
+    Sums<const M: i64, const TILES: i64> = layout!(((2, 2), TILES, { columns(M) / 8 }));
     /// The words of a lane for a step: (tile).
     Words<const TILES: i64> = layout!(TILES);
     /// Elements of x in flight: (vector, lane, MMA_N of both units, stage, warp).
-    RingX<Q: Code, const M: i64> =
-        layout!(({ Q::VECTOR as i64 }, 32, M / 4, { STAGES as i64 }, { WARPS as i64 }));
+    pub RingX<Q: Code, const M: i64> = layout!((
+        { Q::VECTOR as i64 }, { if M == 1 { 4 } else { 32 } }, { columns(M) / 4 }, { stages(M) as i64 }, { warps(M) as i64 }
+    ));
     /// Codes in flight: (lane, tile, stage, warp).
-    RingCodes<const TILES: i64> = layout!((32, TILES, { STAGES as i64 }, { WARPS as i64 }));
+    pub RingCodes<const M: i64, const TILES: i64> = layout!((32, TILES, { stages(M) as i64 }, { warps(M) as i64 }));
     /// The norm's weights in flight: (vector, quad's lane, unit, stage, warp).
-    RingGains<Q: Code, const NORM: bool> = layout!((
-        { Q::VECTOR as i64 }, 4, 2, { if NORM { STAGES as i64 } else { 1 } }, { if NORM { WARPS as i64 } else { 1 } }
+    pub RingGains<Q: Code, const M: i64, const NORM: bool> = layout!((
+        { Q::VECTOR as i64 }, 4, 2, { if NORM { stages(M) as i64 } else { 1 } }, { if NORM { warps(M) as i64 } else { 1 } }
     ));
     /// The norm's weights of a lane for a step: (vector, unit).
     Gains<Q: Code> = layout!(({ Q::VECTOR as i64 }, 2));
     /// Elements of x whose squares a lane sums together: (vector, vectors).
     Squared = layout!((8, 4));
-    /// Sums of squares: (warp, row of x).
-    Squares<const M: i64> = layout!(({ WARPS as i64 }, M));
+    /// Sums of squares of a row's parts, and what its products are multiplied by: (part, row of x).
+    Squares<const M: i64> = layout!(({ warps(M) as i64 + 1 }, M));
     /// Factors in flight: (scales and minima, rows i and i + 8, tile and unit, stage, warp).
-    RingFactors<const TILES: i64> = layout!((2, 8, 2 * TILES, { STAGES as i64 }, { WARPS as i64 }));
+    pub RingFactors<const M: i64, const TILES: i64> = layout!((2, 8, 2 * TILES, { stages(M) as i64 }, { warps(M) as i64 }));
 }
 tiled_mma! {
     Mma<T: Half>: TiledMma<T::Atom> = TiledMma::new(layout!((1, 1, 1)));
@@ -71,18 +90,25 @@ pub struct Finish {
     pub early: bool,
 }
 
-/// A lane, and the addresses from which it loads codes and factors of the first tile, and each of
-/// its rows of x, for step 0.
-#[derive(Clone, Copy)]
-struct Sources {
-    warp: u32,
-    lane: u32,
-    codes: u64,
-    factors: u64,
-    /// Whether the block has one tile of W: it is loaded as the second one too, and not stored.
-    is_last: bool,
-    x: [u64; 2],
+/// f16 or bf16, with products of two at a time.
+pub trait Pairs: Half<Bits = u16> {
+    /// The product of each pair, rounded.
+    fn times(a: [Self; 2], b: [Self; 2]) -> [Self; 2];
 }
+
+macro_rules! pairs {
+    ($($t:ident $pair:ident),+) => { $(
+        impl Pairs for $t {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn times([a, b]: [Self; 2], [c, d]: [Self; 2]) -> [Self; 2] {
+                let product = $pair::new(a, b) * $pair::new(c, d);
+                [product.low(), product.high()]
+            }
+        }
+    )+ };
+}
+pairs!(f16 F16x2, bf16 Bf16x2);
 
 /// Blocks on an SM, of `rows` rows of x: as many as the registers of the mainloop leave.
 const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
@@ -93,104 +119,28 @@ const fn blocks_of_sm(rows: i64, norm: bool) -> u32 {
     }
 }
 
-/// Issues the loads of codes and factors of a step of a warp into a stage.
-///
-/// # Safety
-/// As [`linear`]; the warp has read what the stage held.
-#[inline(always)]
-unsafe fn issue_weights<Q: Code, const TILES: i64, const MINIMA: bool>(
-    weights: &Weights,
-    (codes, factors): (SharedTensor<[u32; 4], RingCodes<TILES>>, SharedTensor<u32, RingFactors<TILES>>),
-    from: &Sources,
-    (step, stage): (u32, u32),
-) {
-    let (row, quad) = (from.lane / 4, from.lane % 4);
-    // A group has a word of 4 or 8 bytes for each of 8 rows.
-    let bits = const { 5 + MINIMA as u32 };
-    let (group, steps) = (weights.group(step, quad.min(1)), weights.k.div_ceil(Q::STEP));
-    for r in 0..TILES as u32 {
-        let tile = if from.is_last { 0 } else { r };
-        let codes_at = from.codes + u64::from((step + tile * steps) * STEP_BYTES);
-        let factors_at = from.factors + u64::from((group + tile * weights.groups) << bits);
-        // SAFETY: W has the tile's codes and factors of the step, and the stage is free.
-        unsafe {
-            let to = codes.address_of((from.lane, r, stage, from.warp));
-            cp_async(CpAsyncSize::B16, to, codes_at, 16);
-            if quad < weights.per_step() {
-                let to = factors.address_of((0u32, row, 2 * r + quad, stage, from.warp));
-                let size = const { if MINIMA { CpAsyncSize::B8 } else { CpAsyncSize::B4 } };
-                cp_async(size, to, factors_at, size.bytes());
-            }
-        }
-    }
-}
-
-/// Issues the loads of x and of the norm's weights of a step of a warp into a stage. Rows and
-/// elements beyond x are zeros.
-///
-/// # Safety
-/// As [`linear`]; the warp has read what the stage held.
-#[inline(always)]
-unsafe fn issue_x<T: Half, Q: Code, const M: i64, const NORM: bool>(
-    (of_x, norm, k): (Rows, u64, u32),
-    exists: impl Fn(u32, u32) -> bool,
-    (mut vectors, gains): (SharedTensor<T, RingX<Q, M>>, SharedTensor<T, RingGains<Q, NORM>>),
-    from: &Sources,
-    (step, stage): (u32, u32),
-) {
-    let (warp, lane) = (from.warp, from.lane);
-    let (row, quad) = (lane / 4, lane % 4);
-    let size = const { if Q::VECTOR == 8 { CpAsyncSize::B16 } else { CpAsyncSize::B8 } };
-    let first = |unit: u32| step * Q::STEP + unit * Q::UNIT;
-    let places = (0..M as u32 / 4).map(|slot| (slot, slot / (M as u32 / 8), slot % (M as u32 / 8)));
-    let bytes = |exists: bool| if exists { size.bytes() } else { 0 };
-    // SAFETY: elements that exist are readable, and the stage is free.
-    unsafe {
-        if NORM && row < 2 {
-            let at = Global::<T>::from_address(norm).offset(first(row) + quad * Q::VECTOR);
-            let to = gains.address_of((0u32, quad, row, stage, warp));
-            cp_async(size, to, at.address(), bytes(first(row) + quad * Q::VECTOR < k));
-        }
-        if of_x.aligned {
-            for (slot, unit, i) in places {
-                let at = from.x[i as usize] + u64::from(first(unit) * size_of::<T>() as u32);
-                let to = vectors.address_of((0u32, lane, slot, stage, warp));
-                cp_async(size, to, at, bytes(exists(i, first(unit))));
-            }
-        } else {
-            for (slot, unit, i) in places {
-                let x = Global::<T>::from_address(from.x[i as usize]);
-                for j in 0..Q::VECTOR {
-                    let at = x.offset(i64::from(first(unit) + j) * of_x.element);
-                    vectors.set((j, lane, slot, stage, warp), at.read_if(exists(i, first(unit))));
-                }
-            }
-        }
-    }
-}
-
 /// `y = x W^T` for `M` rows of x, or with `NORM` for their RMSNorm, and `TILES` tiles of rows of W
 /// a block. Grid: `(tiles / TILES, m / M)`, rounded up.
 ///
 /// # Safety
-/// `x` has `m` rows of `weights.k` elements, a multiple of 8; `y` and the residual have `m` rows of
-/// `weights.n`, or half of them if `gated`, disjoint from the others, but `y` may be the residual.
-/// The norm's weights start at a multiple of 16 bytes.
+/// `x` has `m` rows of `weights.k` elements, a multiple of 8, and is aligned if `M` is 1; `y` and
+/// the residual have `m` rows of `weights.n`, or half of them if `gated`, disjoint from the others,
+/// but `y` may be the residual. The norm's weights start at a multiple of 16 bytes.
 #[kernel(
-    threads = 32 * WARPS,
+    threads = 32 * warps(M),
     min_blocks = blocks_of_sm(M, NORM),
     shared = (
-        codes: SharedArray<[u32; 4], RingCodes<TILES>>,
+        codes: SharedArray<[u32; 4], RingCodes<M, TILES>>,
         vectors: SharedArray<T, RingX<Q, M>>,
-        factors: SharedArray<u32, RingFactors<TILES>>,
-        gains: SharedArray<T, RingGains<Q, NORM>>,
+        factors: SharedArray<u32, RingFactors<M, TILES>>,
+        gains: SharedArray<T, RingGains<Q, M, NORM>>,
         squares: SharedArray<f32, Squares<M>>
     ),
-    instances = linear<f16 | bf16, U4 | u8, 8 | 16, 2, false | true, false | true>,
+    instances = linear<f16 | bf16, U4 | u8, 1 | 8 | 16, 2, false | true, false | true>,
     table = LinearKernels
 )]
 pub unsafe fn linear<
-    T: Half,
+    T: Pairs,
     Q: CodeAs<T>,
     const M: i64,
     const TILES: i64,
@@ -212,21 +162,31 @@ pub unsafe fn linear<
     let (row, quad) = (lane / 4, lane % 4);
     let steps = weights.k.div_ceil(Q::STEP);
     let mma = Mma::<T>::get_slice(lane);
+    let (warps, of_unit) = const { (warps(M), columns(M) as u32 / 8) };
+    let stages = const { stages(M) };
     let tile = block.x * TILES as u32;
+    let is_last = tile + 1 == weights.n.div_ceil(ROWS);
+    let next = [steps * STEP_BYTES, weights.groups << const { 5 + MINIMA as u32 }];
     let mut from = Sources {
         warp,
         lane,
         codes: weights.codes.offset(i64::from(tile * steps * 32 + lane)).address(),
-        factors: weights.place_of_factors(tile, 0, 0, row).address(),
-        is_last: tile + 1 == weights.n.div_ceil(ROWS),
+        factors: weights
+            .factors
+            .offset(i64::from((tile * weights.groups * 8 + row) << MINIMA as u32))
+            .address(),
+        next: next.map(|bytes| if is_last { 0 } else { bytes.into() }),
         x: [0; 2],
+        left: [0; 2],
     };
-    let of = |i: u32| block.y * M as u32 + 8 * i + row;
     let first = i64::from(quad * Q::VECTOR) * of_x.element;
-    for i in 0..M as usize / 8 {
-        from.x[i] = x.offset(i64::from(of(i as u32)) * of_x.row + first).address();
+    // The rows of x of an instruction of the lane.
+    let own = |i: u32| if M == 1 { 0 } else { 8 * i + row };
+    for i in 0..of_unit as usize {
+        let of = block.y * M as u32 + own(i as u32);
+        from.x[i] = x.offset(i64::from(of) * of_x.row + first).address();
+        from.left[i] = if of < m { weights.k.saturating_sub(quad * Q::VECTOR) } else { 0 };
     }
-    let exists = |i: u32, at: u32| of(i) < m && at + quad * Q::VECTOR < weights.k;
     // What is in the codes' registers beside them, negative, and what minima are multiplied by.
     let tCrOne = Fragment::<T, OperandA<Q>>::filled(1.0f32.convert());
     let mut tCrBias = Fragment::<T, OperandA<Q>>::zeros();
@@ -234,31 +194,35 @@ pub unsafe fn linear<
         tCrBias[i] = (-(Q::BIASES[i % 8 / 2] + weights.offset)).convert();
     }
     let mut tCrC = Fragment::<f32, Sums<M, TILES>>::zeros(); // (MMA, MMA_M, MMA_N)
+    // Loops, not written out: a product by few columns runs each instruction a few times alone.
+    let ahead = opaque(stages - 1);
     if finish.early {
-        for stage in 0..STAGES - 1 {
-            let step = warp + stage * WARPS;
+        for stage in 0..ahead {
+            let step = warp + stage * warps;
             if step < steps {
-                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
+                issue_weights::<Q, M, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
             }
         }
     }
     overlap_launches();
     // The first steps are issued alone, the others before the product of an earlier one.
-    for stage in 0..STAGES - 1 {
-        let step = (warp + stage * WARPS, stage);
+    for stage in 0..ahead {
+        let step = (warp + stage * warps, stage);
         if step.0 < steps {
             if !finish.early {
-                issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, step);
+                issue_weights::<Q, M, TILES, MINIMA>(&weights, (codes, factors), &from, step);
             }
-            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, step);
+            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), (vectors, gains), &from, step);
         }
         cp_async_commit();
     }
-    let mut scales = [1.0; 2]; // of rows `row` and `row + 8` of x
+    // Powers of two by which rows `row` and `row + 8` of x are multiplied before the norm's
+    // weights.
+    let mut powers = [1.0f32.convert(); 2];
     if NORM {
         // The warps share the rows, or a row where there are few.
         let rows = (m - block.y * M as u32).min(M as u32);
-        let parts = WARPS / rows.next_power_of_two().min(WARPS);
+        let parts = warps / rows.next_power_of_two().min(warps);
         let part = warp % parts;
         let mut r = warp / parts;
         while r < rows {
@@ -268,7 +232,7 @@ pub unsafe fn linear<
                 let mut rX = Fragment::<T, Squared>::zeros(); // (vector, vectors)
                 for i in 0..4 {
                     let at = at + i * 256 * parts;
-                    if of_x.aligned {
+                    if M == 1 || of_x.aligned {
                         let from = from.offset(i64::from(at));
                         load_vector_if(at < weights.k, from, &mut rX, 8 * i as usize);
                     } else {
@@ -288,46 +252,58 @@ pub unsafe fn linear<
             if lane == 0 {
                 squares.set((part, r), sum);
             }
-            r += WARPS / parts;
+            r += warps / parts;
         }
         sync_threads();
         let scale = |r: u32| {
             let mut sum = 0.0;
-            for part in 0..WARPS {
+            for part in 0..warps {
                 if r < rows && part < parts {
                     sum += squares.get((part, r));
                 }
             }
             math::fast::rsqrt(sum / weights.k as f32 + f32::from_bits(finish.eps))
         };
-        scales = [scale(row), if M > 8 { scale(row + 8) } else { 1.0 }];
+        for i in 0..of_unit as usize {
+            let (scale, mut squares) = (scale(own(i as u32)), squares);
+            // Normal in f16. The rest multiplies the sums: no operand is rounded twice.
+            let power = f32::from_bits(scale.to_bits() & 0x7F80_0000).max(1.0 / 16_384.0).min(32_768.0);
+            powers[i] = power.convert();
+            if warp == 0 && quad == 0 && (M > 1 || row == 0) {
+                squares.set((warps, own(i as u32)), scale / power);
+            }
+        }
     }
     let (mut step, mut stage) = (warp, 0);
     while step < steps {
-        let ahead = (step + (STAGES - 1) * WARPS, (stage + STAGES - 1) % STAGES);
+        let ahead = (step + (stages - 1) * warps, (stage + stages - 1) % stages);
         if ahead.0 < steps {
-            issue_weights::<Q, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
-            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), exists, (vectors, gains), &from, ahead);
+            issue_weights::<Q, M, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
+            issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), (vectors, gains), &from, ahead);
         }
         cp_async_commit();
-        cp_async_wait::<{ STAGES - 1 }>();
+        if M == 1 {
+            cp_async_wait::<{ STAGES_OF_ONE - 1 }>();
+        } else {
+            cp_async_wait::<{ STAGES - 1 }>();
+        }
         // The factors were brought by other lanes.
         sync_warp(FULL_WARP);
         let mut words = Fragment::<[u32; 4], Words<TILES>>::zeros();
         copy(&codes.at((lane, .., stage, warp)), &mut words);
         let mut tCrX = Fragment::<T, Vectors<Q, M>>::zeros();
-        copy(&vectors.at((.., lane, .., stage, warp)), &mut tCrX);
+        copy(&vectors.at((.., if M == 1 { quad } else { lane }, .., stage, warp)), &mut tCrX);
         if NORM {
             let mut tCrG = Fragment::<T, Gains<Q>>::zeros(); // (vector, unit)
             copy(&gains.at((.., quad, .., stage, warp)), &mut tCrG);
-            let (tCrG, mut normed) = (tCrG.convert::<f32>(), tCrX.convert::<f32>());
-            for slot in 0..M as usize / 4 {
-                let (unit, i) = (slot / (M as usize / 8), slot % (M as usize / 8));
-                for j in 0..Q::VECTOR as usize {
-                    normed[(j, slot)] = normed[(j, slot)] * scales[i] * tCrG[(j, unit)];
+            for slot in 0..2 * of_unit as usize {
+                let (unit, i) = (slot / of_unit as usize, slot % of_unit as usize);
+                for j in (0..Q::VECTOR as usize).step_by(2) {
+                    let x = T::times([tCrX[(j, slot)], tCrX[(j + 1, slot)]], [powers[i]; 2]);
+                    let gains = [tCrG[(j, unit)], tCrG[(j + 1, unit)]];
+                    [tCrX[(j, slot)], tCrX[(j + 1, slot)]] = T::times(x, gains);
                 }
             }
-            transform(&normed, &mut tCrX, |x| x);
         }
         let tCrB = tCrX.view_as::<Units<Q, M>>(); // (MMA, MMA_N, MMA_K, unit)
         for unit in 0..2 {
@@ -353,7 +329,7 @@ pub unsafe fn linear<
                     F16x2::from_bits(factors.get((i, row, place, stage, warp))).convert()
                 };
                 let (scales, minima) = (factor(0), if MINIMA { factor(1) } else { [0.0; 2] });
-                for i in 0..M as usize / 2 {
+                for i in 0..4 * of_unit as usize {
                     let (half, at) = (i / 2 % 2, (i % 4, r, i / 4));
                     tCrC[at] = partial[i].fma(scales[half], tCrC[at]);
                     if MINIMA {
@@ -364,16 +340,29 @@ pub unsafe fn linear<
         }
         // A later step is issued over this one.
         sync_warp(FULL_WARP);
-        (step, stage) = (step + WARPS, (stage + 1) % STAGES);
+        (step, stage) = (step + warps, (stage + 1) % stages);
     }
 
-    let count = const { (TILES * M / 2) as u32 };
-    // A sum of a lane, (MMA, MMA_M, MMA_N), is one thread's: whether it is stored, and its place.
+    // A lane's sums, (MMA, MMA_M, MMA_N), that are stored: where x has one row, those of one
+    // column.
+    let values = if M == 1 { 2 } else { 4 };
+    let count = values * TILES as u32 * of_unit;
+    // The value, the tile, and the instruction along N of a sum.
+    let of_sum = |i: u32| {
+        let (value, i) = (i % values * (4 / values), i / values);
+        (value, i % TILES as u32, i / TILES as u32)
+    };
+    let row_of_x = |i: u32| {
+        let (value, _, of_8) = of_sum(i);
+        if M == 1 { 0 } else { 8 * of_8 + 2 * quad + value % 2 }
+    };
+    // A sum is one thread's: whether it is stored, and its place.
     let place = |i: u32| {
-        let (value, r, of_8) = (i % 4, i / 4 % TILES as u32, i / 4 / TILES as u32);
+        let (value, r, _) = of_sum(i);
         let n = (block.x * TILES as u32 + r) * ROWS + row + 8 * (value / 2);
-        let of = block.y * M as u32 + 8 * of_8 + 2 * quad + value % 2;
-        let exists = n < weights.n && of < m && !(finish.gated && value >= 2);
+        let of = block.y * M as u32 + row_of_x(i);
+        let is_own = i < count && (M > 1 || quad == 0);
+        let exists = is_own && n < weights.n && of < m && !(finish.gated && value >= 2);
         let column = if finish.gated { n / 16 * 8 + row } else { n };
         (exists, i64::from(of), i64::from(column))
     };
@@ -383,30 +372,32 @@ pub unsafe fn linear<
         residual.read_if(exists && finish.residual != 0).convert()
     };
     let mut residuals = [0.0f32; 2];
-    for i in 0..count / WARPS {
-        residuals[i as usize] = residual(place(warp + i * WARPS));
+    let passes = count.div_ceil(warps);
+    for i in 0..passes {
+        residuals[i as usize] = residual(place(warp + i * warps));
     }
     // The sums of all warps, (lane, sum, warp), take the place of the codes.
     let sums = codes.pointer().cast::<f32>();
     sync_threads();
     for i in 0..count {
-        sums.write(lane + 32 * (i + count * warp), tCrC[i as usize]);
+        let (value, r, of_8) = of_sum(i);
+        sums.write(lane + 32 * (i + count * warp), tCrC[(value, r, of_8)]);
     }
     sync_threads();
     let sum = |i: u32| {
         let mut sum = 0.0;
-        for warp in 0..WARPS {
+        for warp in 0..warps {
             sum += sums.read(lane + 32 * (i + count * warp));
         }
-        sum
+        if NORM { sum * squares.get((warps, row_of_x(i))) } else { sum }
     };
-    for i in 0..count / WARPS {
-        let (number, place) = (warp + i * WARPS, place(warp + i * WARPS));
+    for i in 0..passes {
+        let (number, place) = (warp + i * warps, place(warp + i * warps));
         let (exists, of, column) = place;
         if exists {
             let mut result = sum(number);
             if finish.gated {
-                result = math::fast::silu(result) * sum(number + 2);
+                result = math::fast::silu(result) * sum(number + values / 2);
             }
             result += residuals[i as usize];
             y.write(of * of_y.row + column * of_y.element, result.convert());

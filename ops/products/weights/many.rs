@@ -6,6 +6,7 @@ use super::codes::{CodeAs, Rows, Weights};
 use super::kernel::Finish;
 use super::unpacked::{BLK_M, CopyCodes, CopyX, InOrder, Operands, Unpacked, Weight};
 use core::marker::PhantomData;
+use moye_device::algorithm::{load_vector_if, store_vector_if};
 use moye_device::arch::opaque;
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::collective::*;
@@ -42,26 +43,29 @@ impl<T: Weight<64> + Weight<256> + Boxed> Activation for T {}
 pub struct Target {
     /// The address of y, of the type of x.
     pub y: u64,
-    /// Its rows: there is a tensor map if they are aligned and y is not gated.
+    /// Its rows: there is a tensor map if they are aligned.
     pub rows: Rows,
     /// Rows of x and y.
     pub m: u32,
     /// Rows of W.
     pub n: u32,
-    /// What is done beside the product.
+    /// What is done beside the product; [`linear_gate`] gates.
     pub finish: Finish,
 }
 
-impl Target {
-    /// Whether TMA stores y.
-    #[inline(always)]
-    #[must_use]
-    pub const fn is_boxed(&self) -> bool {
-        self.rows.aligned && !self.finish.gated
-    }
+/// The slices of K, and memory for their sums.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Slices {
+    /// The number.
+    pub count: u32,
+    /// Partial accumulators: [`SplitK::partials`] elements, if there are several slices.
+    pub partials: GlobalMut<u32>,
+    /// A counter for each tile of a block: 0 before the launch, and 0 after it.
+    pub counters: GlobalMut<u32>,
 }
 
-/// Adds the residual to sums, where y is not gated.
+/// Adds the residual to sums.
 #[derive(Clone, Copy)]
 struct Residual<T>(Target, PhantomData<T>);
 
@@ -93,7 +97,7 @@ impl<T: Half, M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Residual<T> {
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
         let Target { m, n, finish, .. } = self.0;
-        if finish.residual == 0 || finish.gated {
+        if finish.residual == 0 {
             return;
         }
         let first = tile.n * M::TILE.1 + accumulator_column(team.thread % 32);
@@ -135,7 +139,7 @@ where
         team: &Team,
         _: &mut M,
     ) {
-        if !self.target.is_boxed() {
+        if !self.target.rows.aligned {
             // SAFETY: y is writable, and each element is one thread's.
             return unsafe { self.store_elements::<M>(tCrC, tile, team) };
         }
@@ -185,24 +189,15 @@ where
         tile: &WorkTile,
         team: &Team,
     ) {
-        let Target { y, rows, m, n, finish } = self.target;
+        let Target { y, rows, m, n, .. } = self.target;
         let y = GlobalMut::<T>::from_address(y);
         let first = tile.n * M::TILE.1 + accumulator_column(team.thread % 32);
         for i in 0..Accumulators::<M>::SIZE {
-            let below = i as u32 / 2 % 2;
             let of_x = opaque(first) + 8 * (i as u32 / 4) + i as u32 % 2;
-            let of_w = row_of(tile, team) + 8 * below;
-            let (mut value, mut column) = (tCrC[i], of_w);
-            let exists = of_x < m && of_w < n && !(finish.gated && below == 1);
-            if finish.gated && below == 0 {
-                value = math::fast::silu(value) * tCrC[i + 2];
-                column = of_w / 16 * 8 + of_w % 8;
-                // SAFETY: the residual has m rows of half of n elements.
-                value += unsafe { residual::<T>(&finish, of_x, column, exists && finish.residual != 0) };
-            }
-            let at = i64::from(of_x) * rows.row + i64::from(column) * rows.element;
+            let of_w = row_of(tile, team) + 8 * (i as u32 / 2 % 2);
+            let at = i64::from(of_x) * rows.row + i64::from(of_w) * rows.element;
             // SAFETY: the element is in bounds, and one thread's.
-            unsafe { y.offset(at).write_if(exists, value.convert()) };
+            unsafe { y.offset(at).write_if(of_x < m && of_w < n, tCrC[i].convert()) };
         }
     }
 }
@@ -211,9 +206,9 @@ where
 /// W a block.
 ///
 /// # Safety
-/// The maps are of codes (tiles, words), of x (m, k) and, if [`Target::is_boxed`], of the transpose
+/// The maps are of codes (tiles, words), of x (m, k) and, if y's rows are aligned, of the transpose
 /// of y (n, m), made by [`CopyCodes`], [`CopyX`] and [`StoreY`], in memory of the device; `weights`
-/// has the factors. y and the residual have m rows of n elements, or half of them if gated; y
+/// has the factors. y and the residual have m rows of n elements; y
 /// overlaps no operand but may be the residual. m, n and k are at least 1.
 #[kernel(
     threads = Unpacked::<T, Q, N, STAGES, CLUSTER>::THREADS,
@@ -237,6 +232,7 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     y: TensorMap,
     weights: Weights,
     target: Target,
+    slices: Slices,
 ) where
     T: Weight<N> + Boxed,
     Q: CodeAs<T> + InOrder,
@@ -249,8 +245,62 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     };
     let tiles = Unpacked::<T, Q, N, STAGES, CLUSTER>::tiles((target.n, target.m, weights.k), 1);
     let worker = Unpacked::<T, Q, N, STAGES, CLUSTER>::worker();
-    let scheduler = Persistent::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) });
+    let workspace = Workspace { partials: slices.partials, counters: slices.counters };
+    let scheduler = SplitK::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) }, slices.count, workspace);
     let epilogue = Residual::<T>(target, PhantomData);
     let sink = StoreTransposed { y: StoreY::<T>::tensor(&y), target };
     gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(operands, scheduler, epilogue, sink);
+}
+
+/// Sets counters to 0. Grid: `ceil(count / 256)`.
+///
+/// # Safety
+/// There are `count` counters.
+#[kernel(threads = 256)]
+pub unsafe fn linear_clear(counters: GlobalMut<u32>, count: u32) {
+    let i = block_idx().x * 256 + thread_idx().x;
+    counters.offset(i).write_if(i < count, 0);
+}
+
+static_layout! {
+    /// Gates or ups of a thread: (vector, 1).
+    Eight = layout!((8, 1));
+}
+
+/// `y = silu(gate) * up + residual` of rows of eight gates and eight ups in turn: a thread computes
+/// eight elements. Grid: `(ceil(n / 16 / 256), min(m, 65535))`.
+///
+/// # Safety
+/// `both` has `m` rows of `n` elements, a multiple of 16, at a multiple of 16 bytes; y and the
+/// residual have `m` rows of half as many, and do not overlap `both`.
+#[kernel(threads = 256, instances = linear_gate<f16 | bf16>, table = GateKernels)]
+pub unsafe fn linear_gate<T: Half>(both: Global<T>, target: Target)
+where
+    f32: Convert<T>,
+{
+    let Target { y, rows, m, n, finish } = target;
+    let (block, y) = (block_idx(), GlobalMut::<T>::from_address(y));
+    let (tile, mut row) = (block.x * 256 + thread_idx().x, block.y);
+    while tile < n / 16 && row < m {
+        let from = both.offset(i64::from(row) * i64::from(n) + i64::from(16 * tile));
+        let (mut gates, mut ups) = (Fragment::<T, Eight>::zeros(), Fragment::<T, Eight>::zeros()); // (vector, 1)
+        load_vector_if(true, from, &mut gates, 0);
+        load_vector_if(true, from.offset(8), &mut ups, 0);
+        let (mut gated, ups) = (gates.convert::<f32>(), ups.convert::<f32>());
+        for i in 0..8 {
+            gated[i] = math::fast::silu(gated[i]) * ups[i];
+            // SAFETY: a residual that exists has the element.
+            gated[i] += unsafe { residual::<T>(&finish, row, 8 * tile + i as u32, finish.residual != 0) };
+        }
+        let gated = gated.convert::<T>(); // (vector, 1)
+        let at = i64::from(row) * rows.row + i64::from(8 * tile) * rows.element;
+        if rows.aligned {
+            store_vector_if(true, y.offset(at), &gated, 0);
+        } else {
+            for i in 0..8 {
+                y.offset(at + i as i64 * rows.element).write(0, gated[i]);
+            }
+        }
+        row += grid_dim().y;
+    }
 }

@@ -9,6 +9,7 @@
 pub mod codes;
 pub mod formats;
 pub mod kernel;
+mod loads;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
 pub mod many;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90a"))]
@@ -18,6 +19,8 @@ pub mod unpacked;
 mod call;
 #[cfg(not(target_arch = "nvptx64"))]
 mod cases;
+#[cfg(not(target_arch = "nvptx64"))]
+mod matrices;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -7,18 +7,22 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 #![allow(clippy::needless_range_loop, reason = "a loop over registers by index is unrolled")]
 
+use super::parameters::{Places, Sizes, Tables, Tokens, Work};
 use moye_device::algorithm::{LogSumExp, load_vector_if, store_vector_if};
 use moye_device::arch::{AtomicAdd as _, fence_gpu, overlap_launches, shuffle_xor};
 use moye_device::prelude::*;
 
-/// Threads of a block.
-pub const THREADS: u32 = 32 * WARPS;
 /// Query heads of a block at most.
 pub const QUERIES: u32 = 4;
 /// Elements of heads, and of the rotated part of a head, are a multiple of it.
 pub const VECTOR: u32 = 8;
 
-const WARPS: u32 = 8;
+/// Warps of a block of at most `queries` query heads. Where it has one there are few blocks, and
+/// registers for twice as many warps.
+pub const fn warps(queries: usize) -> u32 {
+    if queries == 1 { 16 } else { 8 }
+}
+
 /// Keys whose elements a lane loads together.
 const KEYS: usize = 4;
 /// Splits whose results a thread loads together.
@@ -34,93 +38,14 @@ static_layout! {
     /// A lane's elements of several keys: (vector, key).
     OfKeys = layout!((8, { KEYS as i64 }));
     /// A lane's elements of the results: (vector, query).
-    OfQueries = layout!((8, { QUERIES as i64 }));
+    OfQueries<const QUERIES: usize> = layout!((8, QUERIES as i64));
     /// The results of all warps: (vector, lane, query, warp).
-    Results<const LANES: i64> = layout!((8, LANES, { QUERIES as i64 }, { WARPS as i64 }));
+    Results<const LANES: i64, const QUERIES: usize> =
+        layout!((8, LANES, QUERIES as i64, { warps(QUERIES) as i64 }));
     /// Maxima and sums of all warps: (maximum and sum, query, warp).
-    Weights = layout!((2, { QUERIES as i64 }, { WARPS as i64 }));
+    Weights<const QUERIES: usize> = layout!((2, QUERIES as i64, { warps(QUERIES) as i64 }));
     /// Whether the block is the last one of its queries.
     Last = layout!(1);
-}
-
-/// Queries, keys and values of the new tokens, each with its heads side by side.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Tokens {
-    /// Queries.
-    pub q: Global<f16>,
-    /// Keys.
-    pub k: Global<f16>,
-    /// Values.
-    pub v: Global<f16>,
-    /// From a token's queries to the next one's.
-    pub q_row: i64,
-    /// From a token's keys to the next one's.
-    pub k_row: i64,
-    /// From a token's values to the next one's.
-    pub v_row: i64,
-}
-
-/// The rotation: cosines and sines, a row for each position.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Tables {
-    /// Cosines.
-    pub cos: Global<f32>,
-    /// Sines.
-    pub sin: Global<f32>,
-    /// Rotated elements of a head.
-    pub rotated: u32,
-    /// Whether pairs are adjacent elements; otherwise element `i` of each half.
-    pub adjacent: bool,
-}
-
-/// Where the tokens belong, an element for each.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Places {
-    /// Their positions.
-    pub positions: Global<i32>,
-    /// Tokens of each sequence in the cache, the new one included; 0 without a sequence.
-    pub lengths: Global<i32>,
-    /// Slots of the cache, -1 for a token that is not appended.
-    pub slots: Global<i32>,
-    /// Pages of each sequence.
-    pub pages: Global<i32>,
-    /// Pages that a sequence has in this table.
-    pub pages_of_row: u32,
-    /// The binary logarithm of the tokens of a page.
-    pub page_bits: u32,
-}
-
-/// Sizes, and what scores are multiplied by.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Sizes {
-    /// Query heads.
-    pub heads: u32,
-    /// Heads of keys and values.
-    pub kv_heads: u32,
-    /// Elements of a head.
-    pub head: u32,
-    /// Query heads of a block: [`QUERIES`] at most.
-    pub queries: u32,
-    /// The most parts of a sequence's keys.
-    pub splits: u32,
-    /// Keys of a tile: the parts have tiles in turn.
-    pub tile: u32,
-    /// The factor of scores, times log2(e).
-    pub scale: f32,
-}
-
-/// Memory for the results of parts.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Work {
-    /// For each block `QUERIES` results with their maxima and sums.
-    pub partials: GlobalMut<f32>,
-    /// For each token and block of queries: 0 before the launch, and 0 after it.
-    pub counters: GlobalMut<u32>,
 }
 
 /// The elements of a lane, rotated with their partners by `angles`.
@@ -147,17 +72,25 @@ fn rotated(
 /// # Safety
 /// Queries, keys, values and `y` have the heads of each token, `y` row by row, the tables the
 /// tokens' positions, the cache the slots of all pages; vectors of 8 elements are aligned. A head
-/// has at most `8 * LANES` elements. No slot is that of two tokens, or of another sequence's pages.
+/// has at most `8 * LANES` elements, a block `QUERIES` query heads. No slot is that of two tokens,
+/// or of another sequence's pages.
 #[kernel(
-    threads = THREADS,
+    threads = 32 * warps(QUERIES),
     shared = (
-        results: SharedArray<f32, Results<LANES>>,
-        weights: SharedArray<f32, Weights>,
+        results: SharedArray<f32, Results<LANES, QUERIES>>,
+        weights: SharedArray<f32, Weights<QUERIES>>,
         last: SharedArray<u32, Last>
     ),
-    instances = (attend_64<8>, attend_128<16>, attend_256<32>)
+    instances = (
+        attend_64_1<8, 1>,
+        attend_64_4<8, 4>,
+        attend_128_1<16, 1>,
+        attend_128_4<16, 4>,
+        attend_256_1<32, 1>,
+        attend_256_4<32, 4>
+    )
 )]
-pub unsafe fn attend<const LANES: i64>(
+pub unsafe fn attend<const LANES: i64, const QUERIES: usize>(
     tokens: Tokens,
     tables: Tables,
     places: Places,
@@ -180,7 +113,8 @@ pub unsafe fn attend<const LANES: i64>(
 
     let groups = const { 32 / LANES as u32 };
     // The tiles of `tile` keys are the splits' in turn; the keys of a lane in a pass of the block.
-    let pass = const { WARPS * KEYS as u32 * (32 / LANES as u32) };
+    let (warps, threads) = const { (warps(QUERIES), 32 * warps(QUERIES)) };
+    let pass = warps * KEYS as u32 * groups;
     let first_key = |tile: u32, at: u32| tile * sizes.tile + at + warp * KEYS as u32 * groups + slot;
     let pages = places.pages.offset(token * i64::from(places.pages_of_row));
     let numbers = |tile: u32, at: u32| {
@@ -207,7 +141,8 @@ pub unsafe fn attend<const LANES: i64>(
         rX // (vector, 2)
     };
     let of_q = tokens.q.offset(token * tokens.q_row);
-    let loaded = [0, 1, 2, 3].map(|i| load(of_q, first_head + i, i < queries));
+    let loaded: [_; QUERIES] =
+        core::array::from_fn(|i| load(of_q, first_head + i as u32, (i as u32) < queries));
     let loaded_key = load(tokens.k.offset(token * tokens.k_row), kv_head, true);
     let mut new_value = Fragment::<f16, Own>::zeros(); // (vector, 1)
     let column = i64::from(kv_head * head + element);
@@ -272,9 +207,9 @@ pub unsafe fn attend<const LANES: i64>(
     store_vector_if(appends, cache.offset(row_of(to.into())), &new_key, 0);
     store_vector_if(appends, cache.offset(row_of(to.into()) + of_kv), &new_value, 0);
 
-    let mut max = [f32::NEG_INFINITY; QUERIES as usize];
-    let mut sum = [0.0f32; QUERIES as usize];
-    let mut tOrO = Fragment::<f32, OfQueries>::zeros(); // (vector, query)
+    let mut max = [f32::NEG_INFINITY; QUERIES];
+    let mut sum = [0.0f32; QUERIES];
+    let mut tOrO = Fragment::<f32, OfQueries<QUERIES>>::zeros(); // (vector, query)
     while tile * sizes.tile < length {
         let (mut rK, mut rV) = keys;
         let mut present = [false; KEYS];
@@ -293,7 +228,7 @@ pub unsafe fn attend<const LANES: i64>(
         next = step(tile, at);
         next_pages = numbers(next.0, next.1);
         let (rK, rV) = (rK.convert::<f32>(), rV.convert::<f32>());
-        for query in 0..QUERIES as usize {
+        for query in 0..QUERIES {
             if query as u32 >= queries {
                 continue;
             }
@@ -333,7 +268,7 @@ pub unsafe fn attend<const LANES: i64>(
     }
 
     // The groups of lanes of a warp, then the warps.
-    for query in 0..QUERIES as usize {
+    for query in 0..QUERIES {
         let mut lanes = LANES as u32;
         while lanes < 32 {
             let [other_max, other_sum] = shuffle_xor(FULL_WARP, [max[query], sum[query]], lanes);
@@ -361,7 +296,7 @@ pub unsafe fn attend<const LANES: i64>(
     // The elements of the block's results that the thread computes.
     let columns = const { 8 * LANES as u32 };
     let elements = || {
-        let all = (thread..queries * columns).step_by(THREADS as usize);
+        let all = (thread..queries * columns).step_by(threads as usize);
         all.map(|i| (i / columns, i % columns)).filter(|&(_, element)| element < head)
     };
     let result = |query: u32, element: u32| {
@@ -370,16 +305,16 @@ pub unsafe fn attend<const LANES: i64>(
     let number = token * i64::from(grid_dim().x) + i64::from(block.x);
     // Results, and maximum and sum, of a query of a split.
     let partial = |split: u32, query: u32| {
-        let row = (number * i64::from(sizes.splits) + i64::from(split)) * i64::from(QUERIES);
+        let row = (number * i64::from(sizes.splits) + i64::from(split)) * QUERIES as i64;
         work.partials.offset((row + i64::from(query)) * i64::from(head + 2))
     };
     for (query, element) in elements() {
         let mut greatest = f32::NEG_INFINITY;
-        for warp in 0..WARPS {
+        for warp in 0..warps {
             greatest = greatest.max(weights.get((0u32, query, warp)));
         }
         let (less, mut sum, mut value) = (LogSumExp::base(greatest), 0.0f32, 0.0f32);
-        for warp in 0..WARPS {
+        for warp in 0..warps {
             let factor = math::fast::exp2(weights.get((0u32, query, warp)) - less);
             sum = weights.get((1u32, query, warp)).fma(factor, sum);
             value = results.get((element % 8, element / 8, query, warp)).fma(factor, value);

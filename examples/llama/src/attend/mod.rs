@@ -2,13 +2,15 @@
 //! cache, and the sum of splits are in it.
 
 pub mod kernel;
+pub mod parameters;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::kernel::{self, Places, QUERIES, Sizes, THREADS, Tables, Tokens, VECTOR, Work};
+    use super::kernel::{self, QUERIES, VECTOR, warps};
+    use super::parameters::{Places, Sizes, Tables, Tokens, Work};
     use crate::config::Config;
     use crate::layer::Batch;
     use half::f16;
@@ -142,12 +144,16 @@ mod host {
                     scale: std::f32::consts::LOG2_E / (head as f32).sqrt(),
                 },
             );
-            let kernel = match head {
-                0..=64 => &kernel::attend_64,
-                65..=128 => &kernel::attend_128,
-                _ => &kernel::attend_256,
+            let grid =
+                Grid::new((blocks as u32, most as u32, batch.tokens as u32), 32 * warps(queries)).dependent();
+            let kernel = match (head, queries) {
+                (0..=64, 1) => &kernel::attend_64_1,
+                (0..=64, _) => &kernel::attend_64_4,
+                (65..=128, 1) => &kernel::attend_128_1,
+                (65..=128, _) => &kernel::attend_128_4,
+                (_, 1) => &kernel::attend_256_1,
+                _ => &kernel::attend_256_4,
             };
-            let grid = Grid::new((blocks as u32, most as u32, batch.tokens as u32), THREADS).dependent();
             self.module.launch_on(stream, kernel, grid, arguments)
         }
     }

@@ -340,29 +340,27 @@ impl Engine {
     fn compute_tokens(&mut self) -> Result<()> {
         let rows = 1 + self.rows.iter().rposition(|row| row.as_ref().is_some_and(Row::answers)).unwrap_or(0);
         let rows = rows.next_power_of_two().min(self.limits.sequences);
-        if self.limits.graphs {
-            let size = rows.next_power_of_two().ilog2() as usize;
-            let mut graph = match self.graphs[size].take() {
-                Some(graph) => graph,
-                None => {
-                    let device = self.model.device().clone();
-                    let graph = device.capture(|stream| {
-                        // SAFETY: the contract of `launch_token` holds when the graph is launched.
-                        unsafe { self.launch_token(stream, rows) }
-                    })?;
-                    graph.instantiate()?
-                }
-            };
-            // SAFETY: the buffers are this engine's and alive; one stream uses them.
-            let launched = unsafe { graph.launch(&self.stream) };
-            self.graphs[size] = Some(graph);
-            launched?;
-        } else {
+        let launch = |engine: &mut Self, stream: &Stream| {
+            // SAFETY: `upload` has written the rows' numbers, also when a graph of this is
+            // launched, and one stream uses the buffers.
+            unsafe { engine.launch_token(stream, rows) }
+        };
+        if !self.limits.graphs {
             let stream = self.stream.clone();
-            // SAFETY: one stream uses the buffers, and `upload` has written their numbers.
-            unsafe { self.launch_token(&stream, rows)? };
+            return Ok(launch(self, &stream)?);
         }
-        Ok(())
+        let size = rows.next_power_of_two().ilog2() as usize;
+        let mut graph = match self.graphs[size].take() {
+            Some(graph) => graph,
+            None => {
+                let device = self.model.device().clone();
+                device.capture(|stream| launch(self, stream))?.instantiate()?
+            }
+        };
+        // SAFETY: the buffers are this engine's and alive; one stream uses them.
+        let launched = unsafe { graph.launch(&self.stream) };
+        self.graphs[size] = Some(graph);
+        Ok(launched?)
     }
 
     /// Launches what computes the next token of the first rows.
