@@ -1,10 +1,10 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye::operation::{Axes, Case, Value};
 
-const LAST: &[(&str, Value)] = &[("axis", Value::Axis(Some(-1)))];
-const FIRST: &[(&str, Value)] = &[("axis", Value::Axis(Some(0)))];
-const MIDDLE: &[(&str, Value)] = &[("axis", Value::Axis(Some(1)))];
+const LAST: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([-1])))];
+const FIRST: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([0])))];
+const MIDDLE: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([1])))];
 
 /// Rows of each share of threads, in slices and whole, along each axis, and whole arrays.
 pub const CASES: &[Case] = &[

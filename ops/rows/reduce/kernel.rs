@@ -164,7 +164,8 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
     let mut state = R::NONE;
     if shape.from_states {
         let x = x.cast::<R::State>().offset(place(shape.stride, shape.group));
-        part.strided(|at| x.read(at.min(to - 1)), |other, _| state = R::combine(state, other));
+        let read = |at: u32| x.read(i64::from(at.min(to - 1)) * shape.stride.element);
+        part.strided(read, |other, _| state = R::combine(state, other));
     } else {
         let x = x.offset(place(shape.stride, shape.group));
         part.for_each(x, shape.stride.element, |values, at| {

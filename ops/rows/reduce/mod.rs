@@ -1,5 +1,5 @@
-//! Reductions along an axis or of a whole array: sum, mean, norm, max, min, log-sum-exp, variance,
-//! argmax and argmin. The result has no such axis.
+//! Reductions along an axis, along several, or of a whole array: sum, mean, norm, max, min, log-sum-exp, variance,
+//! argmax and argmin. The result has no such axes.
 //!
 //! Elements are f32, f16 or bf16, computed in f32; indices are i64. As in PyTorch the maximum of
 //! NaN is NaN, and argmax finds the first one; of equal elements it finds the first. Long rows are
@@ -22,14 +22,16 @@ mod host {
     use super::call::{self, Kind};
     use super::kernel::ReduceKernels;
     use super::{cases, oracle};
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
+    use moye::operation::{
+        Array, ArrayType, Axes, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value,
+    };
     use moye::{Element, Matrix, MatrixMut};
 
     const X: OperandOf =
         OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
     const VALUE: &[OperandOf] = &[
         X,
-        OperandOf::new(Role::Result, "out", "the result, of the type of x and its shape without the axis"),
+        OperandOf::new(Role::Result, "out", "the result, of the type of x and its shape without the axes"),
     ];
     const INDEX: &[OperandOf] = &[
         X,
@@ -38,8 +40,8 @@ mod host {
     ];
     const AXIS: OptionOf = OptionOf {
         name: "axis",
-        about: "the axis that is reduced; by default the whole array is",
-        default: Value::Axis(None),
+        about: "the axes that are reduced, one or several; by default the whole array is",
+        default: Value::Axes(Axes::ALL),
     };
     const CORRECTION: OptionOf = OptionOf {
         name: "correction",
