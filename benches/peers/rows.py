@@ -183,7 +183,7 @@ def works(rows, columns, dtype):
             size + 2 * rows * columns,
         )
         yield (
-            "quantize e4m3, a scale a row",
+            "quantize e4m3 with a scale a row",
             lambda: (x(),),
             lambda x, _: moye.quantize(x)[0],
             lambda x: quantised(x)[0],
@@ -210,12 +210,13 @@ def of_vocabularies(dtype):
     def topk(x):
         return x.topk(50)[0]
 
+    def sampled(**options):
+        return lambda x, _: moye.sample(x, **options)
+
     yield ("topk 50", x, lambda x, _: moye.topk(x, k=50)[0], topk, size)
-    yield ("sample, top-k 50 (PyTorch: topk)", x, lambda x, _: moye.sample(x, top_k=50), topk, size)
-    sample = {"top_k": 50, "top_p": 0.9}
-    yield ("sample, top-k 50, top-p 0.9 (PyTorch: topk)", x, lambda x, _: moye.sample(x, **sample), topk, size)
-    sample = {"top_p": 0.9, "min_p": 0.05}
-    yield ("sample, top-p 0.9, min-p 0.05 (PyTorch: topk)", x, lambda x, _: moye.sample(x, **sample), topk, size)
+    yield ("sample top-k 50 (PyTorch: topk)", x, sampled(top_k=50), topk, size)
+    yield ("sample top-k 50 and top-p 0.9 (PyTorch: topk)", x, sampled(top_k=50, top_p=0.9), topk, size)
+    yield ("sample top-p 0.9 and min-p 0.05 (PyTorch: topk)", x, sampled(top_p=0.9, min_p=0.05), topk, size)
 
 
 def measure(work, shape, compiled):

@@ -8,7 +8,7 @@ use crate::place::{Place, read, read_all, values, write};
 use crate::thread;
 use crate::tiles::Tiles;
 use moye_device::algorithm::*;
-use moye_device::arch::{overlap_launches, prmt};
+use moye_device::arch::{opaque, overlap_launches, prmt};
 use moye_device::prelude::*;
 
 /// Threads of a block.

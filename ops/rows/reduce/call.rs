@@ -175,7 +175,7 @@ impl<T: ReduceKernels> Operation for Reduce<T> {
         );
         let blocks = (pass.rows.div_ceil(pass.share.rows()), pass.slices, pass.groups);
         // SAFETY: the caller's contract; the workspace holds a state for each row and slice.
-        unsafe { on.launch(&T::KERNELS[*plan], Grid::new(blocks, THREADS), arguments) }
+        unsafe { on.launch(&T::KERNELS[*plan], Grid::new(blocks, THREADS).dependent(), arguments) }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -145,6 +146,7 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (block, thread) = (block_idx(), thread_idx().x);
     let (lane, warp) = (thread % 32, thread / 32);
     let by_lane = shape.share == Share::Lane as u32;

@@ -9,11 +9,10 @@ mod assembler;
 /// 8-bit floats, which are one instruction on later GPUs. Sampling keeps the description of its row
 /// there, which it reads a few times a row; norms of rows that start anywhere have 64 registers in
 /// blocks of 1,024 threads.
-const SPILL: [(&str, usize); 13] = [
+const SPILL: [(&str, usize); 12] = [
     ("norm_f32_anyblock", 40),
     ("norm_f16_anyblock", 40),
     ("norm_bf16_anyblock", 40),
-    ("gated_f16", 8),
     ("softmax_f16_anycluster", 8),
     ("softmax_bf16_anycluster", 8),
     ("topk_f16", 8),
