@@ -220,8 +220,8 @@ impl RowBlocks for ClusterBlocks {
         let (thread, blocks) = (thread_idx().x, cluster_size());
         let places = places.offset(((count & 1) * PLACES) as i32);
         let barrier = barrier(places);
-        // SAFETY: each block has four places in every block's memory, which no thread reads or writes
-        // between the exchange before the last and the wait for this one.
+        // SAFETY: each block has four places in every block's memory, which no thread reads or
+        // writes between the exchange before the last and the wait for this one.
         unsafe {
             if thread == 0 {
                 mbarrier_arrive_expect_tx(barrier, 16 * blocks);

@@ -15,9 +15,9 @@ use core::marker::PhantomData;
 
 /// Shared memory for a tile of rows that a block computes on next, in the [`kernel`](crate::kernel)
 /// attribute's `shared`. A thread copies its own elements by `cp.async` and reads no others, so
-/// that it waits for itself alone. It has no memory, and [`take`](Self::take) loads, if the shape is
-/// not [`AHEAD`](RowShape::AHEAD), or if `STAGES` of them, as many as a kernel has, do not fit: in
-/// 96 KB, or 200 KB in the blocks of a cluster.
+/// that it waits for itself alone. It has no memory, and [`take`](Self::take) loads, if the shape
+/// is not [`AHEAD`](RowShape::AHEAD), or if `STAGES` of them, as many as a kernel has, do not fit:
+/// in 96 KB, or 200 KB in the blocks of a cluster.
 ///
 /// ```
 /// # #![allow(non_snake_case)]
@@ -135,7 +135,8 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
     /// The elements that were copied last, in f32. The next copy may start.
     ///
     /// # Safety
-    /// `part` is what [`start`](Self::start) copied last; all of the thread's copies are waited for.
+    /// `part` is what [`start`](Self::start) copied last; all of the thread's copies are waited
+    /// for.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]

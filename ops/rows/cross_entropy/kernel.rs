@@ -9,10 +9,9 @@ use moye_device::prelude::*;
 
 /// The loss of each row of logits, `lse(x) - (1 - smoothing) x[target] - smoothing mean(x)`, the
 /// logarithm of the sum of exponentials `lse(x)`, and the loss's gradient times `scale`; a block
-/// for each `C::ROWS` rows, or a cluster for each row; shapes that are `AHEAD` step over the rows. A
-/// row whose target is `ignore` has loss and
-/// gradient 0; one whose target is outside of `0..n` has NaN. The address of a result that is not
-/// wanted is 0.
+/// for each `C::ROWS` rows, or a cluster for each row; shapes that are `AHEAD` step over the rows.
+/// A row whose target is `ignore` has loss and gradient 0; one whose target is outside of `0..n`
+/// has NaN. The address of a result that is not wanted is 0.
 ///
 /// # Safety
 /// `x` and `dx`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldd` apart and

@@ -71,10 +71,11 @@ unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
 
 /// `h = x + residual`; `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias` along rows
 /// with `center`, else `y = h / sqrt(mean(h^2) + eps) * weight + bias`; a block for each `C::ROWS`
-/// rows, or a cluster for each row; shapes that are `AHEAD` step over the rows. Without `residual`, `weight` or `bias` their address is 0. `h`
-/// is written to `sum` unless its address is 0. With `scales` (address not 0), `y` holds elements
-/// of 8 bits of type `code`, divided by the scale of their row, which makes its greatest magnitude
-/// the greatest value of the type; without, elements of the type that the [`Output`] `code` names.
+/// rows, or a cluster for each row; shapes that are `AHEAD` step over the rows. Without `residual`,
+/// `weight` or `bias` their address is 0. `h` is written to `sum` unless its address is 0. With
+/// `scales` (address not 0), `y` holds elements of 8 bits of type `code`, divided by the scale of
+/// their row, which makes its greatest magnitude the greatest value of the type; without, elements
+/// of the type that the [`Output`] `code` names.
 ///
 /// # Safety
 /// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `weight` and `bias` `n` elements,
@@ -144,8 +145,8 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
         let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
         let mut means = [0.0; 2];
         if center {
-            // The second mean is the rounding error of the first, which is large beside the deviations
-            // where the mean is.
+            // The second mean is the rounding error of the first, which is large beside the
+            // deviations where the mean is.
             for mean in &mut means {
                 *mean = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0] / columns.max(1.0);
                 tXrX.apply(|x| x - *mean);

@@ -8,9 +8,10 @@ use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// `y = softmax(scale x + bias)`, or its logarithm, along rows; a block for each `C::ROWS` rows, or
-/// a cluster for each row; shapes that are `AHEAD` step over the rows. Elements where `mask` is 0, and those of row `i` from
-/// `i % period + diagonal + 1` on (unless `diagonal` is `i32::MAX`), are as minus infinity. `mask`
-/// and `bias` are matrices of `period` rows that repeat, or their address is 0.
+/// a cluster for each row; shapes that are `AHEAD` step over the rows. Elements where `mask` is 0,
+/// and those of row `i` from `i % period + diagonal + 1` on (unless `diagonal` is `i32::MAX`), are
+/// as minus infinity. `mask` and `bias` are matrices of `period` rows that repeat, or their address
+/// is 0.
 ///
 /// # Safety
 /// `x` and `y`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldy` apart, `mask`

@@ -140,8 +140,8 @@ fn a_scan_of_more_than_1024_chunks_is_exact_for_whole_numbers() {
     }
 }
 
-/// Two blocks, or a cluster of two, take five rows in turn: the next one is in flight, and exchanges
-/// and reductions use their memory again.
+/// Two blocks, or a cluster of two, take five rows in turn: the next one is in flight, and
+/// exchanges and reductions use their memory again.
 #[cfg(all(feature = "norm", feature = "softmax"))]
 #[test]
 fn blocks_and_clusters_step_over_rows_that_are_loaded_ahead() {

@@ -179,8 +179,8 @@ impl Run {
             let value = match option.default {
                 Value::Int(_) => matches.get_one(option.name).copied().map(Value::Int),
                 Value::Axes(_) => matches
-                    .get_many(option.name)
-                    .map(|axes| Axes::of(declaration.name, &axes.copied().collect::<Vec<_>>()))
+                    .get_many::<i64>(option.name)
+                    .map(|axes| Axes::of(declaration.name, &axes.copied().collect::<Vec<i64>>()))
                     .transpose()?
                     .map(Value::Axes),
                 Value::Float(_) => matches.get_one(option.name).copied().map(Value::Float),
