@@ -81,6 +81,7 @@ mod map_modes;
 mod reduction;
 mod row;
 mod row_access;
+mod row_ahead;
 mod row_team;
 mod stream;
 mod transpose;
@@ -106,10 +107,11 @@ pub use map_modes::{FastDivmod, MAP_THREADS, MapModes, MapPlace};
 pub use map_modes::{MapLaunch, MapOperand};
 pub use reduction::{ArgMax, LogSumExp, Max, Reduction, SquareSum, Sum, Variance};
 pub use row::{
-    AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster256,
-    Cluster512, Cluster1024, ClusterBlocks, Lanes4, Lanes8, OneBlock, RowBlocks, RowCopy, RowCopyWith,
-    RowScratch, RowShape, RowStride, RowTile, StridesOf, Warp,
+    AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster512,
+    Cluster1024, ClusterBlocks, Lanes4, Lanes8, OneBlock, RowBlocks, RowCopy, RowCopyWith, RowScratch,
+    RowShape, RowStride, RowTile, StridesOf, Warp,
 };
+pub use row_ahead::RowStage;
 pub use row_team::RowTeam;
 pub use stream::RowPart;
 pub use transpose::transpose_paired;

@@ -52,8 +52,9 @@
 //! ```
 
 use crate::arch::{
-    ClusterWord as _, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait, map_shared,
-    thread_idx,
+    AsyncWord as _, FULL_WARP, Word128, block_idx, cluster_arrive, cluster_rank, cluster_size, cluster_wait,
+    fence_mbarrier_init, grid_dim, lane_id, map_shared, mbarrier_arrive_expect_tx, mbarrier_init,
+    mbarrier_wait_parity_cluster, shuffle_xor, thread_idx,
 };
 use crate::atom::TiledCopy;
 use crate::atom::copy::AutoVectorizingCopy;
@@ -83,6 +84,9 @@ pub trait RowShape: Copy + Default + 'static {
     const ROWS: u32 = Self::BLOCK / Self::THREADS;
     /// The longest row of a block, in elements.
     const COLUMNS: u32 = Self::THREADS * Self::ELEMENTS;
+    /// Whether a [`RowStage`](super::RowStage) copies rows ahead: where few blocks fit on an SM, so
+    /// that no other block's loads are in flight while one reduces.
+    const AHEAD: bool = Self::THREADS >= 512 && Self::ALIGN == 16;
 }
 
 /// The blocks that share a row.
@@ -90,27 +94,39 @@ pub trait RowBlocks: Copy + 'static {
     /// Whether they are a cluster's: the launch has clusters of 1 to 8 blocks along x.
     const CLUSTER: bool;
 
-    /// Arrives at the cluster's barrier at the kernel's start.
+    /// Prepares the exchanges at the kernel's start; they have `places`, two times [`PLACES`]
+    /// elements.
+    ///
+    /// # Safety
+    /// All threads of the block call it once, and `places` belong to the exchanges.
     #[doc(hidden)]
-    fn start();
+    unsafe fn start(places: Shared<f32>);
 
     /// The row of the block, if each had one, and the block's number in it.
     #[doc(hidden)]
     fn place() -> (u32, u32);
 
-    /// Combines the blocks' values through `places`, `N` elements for each block.
+    /// The rows of a launch, if each block had one.
+    #[doc(hidden)]
+    fn rows() -> u32;
+
+    /// Combines the blocks' values through `places`, at most four of each block.
     ///
     /// # Safety
-    /// All threads of the blocks call it together, `first` says whether for the first time, and no
-    /// other call has the same places.
+    /// All threads of the blocks call it together, `count` is the number of calls before it, and
+    /// the threads of the block have met at a barrier since the last one.
     #[doc(hidden)]
     unsafe fn combine<const N: usize>(
         values: [f32; N],
         places: Shared<f32>,
-        first: bool,
+        count: u32,
         f: &impl Fn([f32; N], [f32; N]) -> [f32; N],
     ) -> [f32; N];
 }
+
+/// Elements of the scratch memory of a reduction: 32 warps, and those of an exchange: four for each
+/// of 8 blocks, and an mbarrier.
+pub(super) const PLACES: u32 = 40;
 
 /// A row has one block at most.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +136,7 @@ impl RowBlocks for OneBlock {
     const CLUSTER: bool = false;
 
     #[inline(always)]
-    fn start() {}
+    unsafe fn start(_: Shared<f32>) {}
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -129,26 +145,51 @@ impl RowBlocks for OneBlock {
     }
 
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn rows() -> u32 {
+        grid_dim().x
+    }
+
+    #[inline(always)]
     unsafe fn combine<const N: usize>(
         values: [f32; N],
         _: Shared<f32>,
-        _: bool,
+        _: u32,
         _: &impl Fn([f32; N], [f32; N]) -> [f32; N],
     ) -> [f32; N] {
         values
     }
 }
 
-/// A row has the blocks of a cluster.
+/// A row has the blocks of a cluster: 1, 2, 4 or 8.
+///
+/// They exchange values by `st.async`, which completes on an mbarrier of the block that waits for
+/// it. A barrier of the cluster would wait for the block's earlier stores too. Two exchanges in
+/// turn have their own places and mbarrier: a block sends for the next but one when it has the
+/// values of the next, which the others send when they have read those before.
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterBlocks;
+
+/// The address of the mbarrier of an exchange.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn barrier(places: Shared<f32>) -> u32 {
+    places.offset(32).address()
+}
 
 impl RowBlocks for ClusterBlocks {
     const CLUSTER: bool = true;
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn start() {
+    unsafe fn start(places: Shared<f32>) {
+        if thread_idx().x == 0 {
+            for i in 0..2 {
+                // SAFETY: the mbarriers belong to the exchanges.
+                unsafe { mbarrier_init(barrier(places.offset(i * PLACES as i32)), 1) };
+            }
+            fence_mbarrier_init();
+        }
         cluster_arrive();
     }
 
@@ -160,37 +201,60 @@ impl RowBlocks for ClusterBlocks {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn rows() -> u32 {
+        grid_dim().x / cluster_size()
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn combine<const N: usize>(
         values: [f32; N],
         places: Shared<f32>,
-        first: bool,
+        count: u32,
         f: &impl Fn([f32; N], [f32; N]) -> [f32; N],
     ) -> [f32; N] {
-        if first {
-            // No block writes into one that has not started.
+        if count == 0 {
+            // All blocks have started, with their mbarriers.
             cluster_wait();
         }
         let (thread, blocks) = (thread_idx().x, cluster_size());
-        // SAFETY: each block has places in every block's memory, which are read after the barrier.
+        let places = places.offset(((count & 1) * PLACES) as i32);
+        let barrier = barrier(places);
+        // SAFETY: each block has four places in every block's memory, which no thread reads or
+        // writes between the exchange before the last and the wait for this one.
         unsafe {
-            if thread < blocks {
-                for (i, value) in values.into_iter().enumerate() {
-                    let place = places.offset((cluster_rank() * N as u32) as i32 + i as i32).address();
-                    f32::store_shared_cluster(map_shared(place, thread), value);
-                }
+            if thread == 0 {
+                mbarrier_arrive_expect_tx(barrier, 16 * blocks);
             }
-            cluster_arrive();
-            cluster_wait();
-            let of_block = |block: u32| {
-                let mut values = values;
-                for (i, value) in values.iter_mut().enumerate() {
-                    *value = places.read((block * N as u32) as i32 + i as i32);
+            if thread < blocks {
+                let words = [0, 1, 2, 3].map(|i| if i < N { values[i.min(N - 1)].to_bits() } else { 0 });
+                let place = map_shared(places.offset(4 * cluster_rank() as i32).address(), thread);
+                Word128::store_async(place, Word128(words), map_shared(barrier, thread));
+            }
+            mbarrier_wait_parity_cluster(barrier, count >> 1 & 1);
+            // A lane has a block's values: three steps for eight blocks.
+            let (lane, mut all) = (lane_id(), values);
+            for i in 0..N {
+                all[i] = places.read((lane % blocks * 4) as i32 + i as i32);
+            }
+            let both = |all: [f32; N], step: u32| {
+                let (mut lower, mut upper) = (all, all);
+                for i in 0..N {
+                    let other = shuffle_xor(FULL_WARP, all[i], step);
+                    let is_lower = lane & step == 0;
+                    lower[i] = if is_lower { all[i] } else { other };
+                    upper[i] = if is_lower { other } else { all[i] };
                 }
-                values
+                f(lower, upper)
             };
-            let mut all = of_block(0);
-            for block in 1..blocks {
-                all = f(all, of_block(block));
+            if blocks > 1 {
+                all = both(all, 1);
+            }
+            if blocks > 2 {
+                all = both(all, 2);
+            }
+            if blocks > 4 {
+                all = both(all, 4);
             }
             all
         }
@@ -224,8 +288,6 @@ shapes! {
     Block512: 512 threads, align 16, OneBlock;
     /// 1,024 threads share a row of at most 32,768 elements.
     Block1024: 1024 threads, align 16, OneBlock;
-    /// A cluster shares a row of at most 8,192 elements a block.
-    Cluster256: 256 threads, align 16, ClusterBlocks;
     /// A cluster shares a row of at most 16,384 elements a block.
     Cluster512: 512 threads, align 16, ClusterBlocks;
     /// A cluster shares a row of at most 32,768 elements a block.
@@ -296,9 +358,10 @@ const fn vector<T: Storable, C: RowShape>() -> i64 {
 static_layout! {
     /// The rows of a block: (BLK_M, BLK_N).
     pub RowTile<C: RowShape> = layout!((C::ROWS as i64, C::COLUMNS as i64));
-    /// Shared memory of a [`RowTeam`](super::RowTeam): for each of up to six reductions an element
-    /// for each warp and for each block of the cluster.
-    pub RowScratch = layout!((40, 6));
+    /// Shared memory of a [`RowTeam`](super::RowTeam): for each of up to six reductions of a tile,
+    /// and of the next tile, an element for each warp; and that of two exchanges between the blocks
+    /// of a cluster.
+    pub RowScratch = layout!((40, 14));
 }
 tiled_copy! {
     /// The copy of a block's rows between global memory and registers.

@@ -216,7 +216,7 @@ impl<C: RowShape> RowTeam<C> {
 }
 
 /// Elements of an access to a part (CPY, CPY_M, CPY_N).
-const fn access(part: &Layout) -> usize {
+pub(super) const fn access(part: &Layout) -> usize {
     part.mode(0).size() as usize
 }
 

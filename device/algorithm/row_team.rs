@@ -1,7 +1,7 @@
 //! The threads that share rows: their tiles, and the reductions across them.
 
 use super::lanes_reduce;
-use super::row::{RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed};
+use super::row::{PLACES, RowBlocks as _, RowScratch, RowShape, RowStride, RowTile, StridesOf, allowed};
 use crate::arch::{lane_id, sync_threads, thread_idx};
 use crate::memory::{GlobalPointer, Shared, Storable};
 use crate::tensor::{
@@ -12,8 +12,6 @@ use core::marker::PhantomData;
 
 /// The most reductions of a [`RowTeam`].
 const USES: u32 = 6;
-/// Elements of the scratch memory of a reduction: 32 warps and 8 blocks.
-const PLACES: u32 = 40;
 
 /// The threads that share a row: lanes of a warp, the threads of a block, or those of the blocks of
 /// a cluster.
@@ -22,10 +20,15 @@ const PLACES: u32 = 40;
 /// share: inlined they would be most of the time of its build.
 pub struct RowTeam<C> {
     scratch: SharedTensor<f32, RowScratch>,
-    /// Reductions so far: each has its part of the scratch memory, so that none waits until another
-    /// has been read.
+    /// The coordinate of the tile of rows.
+    tile: (u32, u32),
+    /// Reductions of the tile so far: each has its part of the scratch memory, so that none waits
+    /// until another has been read. Two tiles in turn have different parts.
     used: u32,
-    /// Whether the blocks have exchanged values.
+    half: u32,
+    /// Exchanges between the blocks so far.
+    exchanges: u32,
+    /// Whether the threads of the block have met since the last exchange.
     met: bool,
     shape: PhantomData<C>,
 }
@@ -41,8 +44,39 @@ impl<C: RowShape> RowTeam<C> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {
         const { allowed::<C>() };
-        C::Blocks::start();
-        Self { scratch, used: 0, met: false, shape: PhantomData }
+        // SAFETY: the last places of the scratch memory are those of exchanges.
+        unsafe { C::Blocks::start(Self::exchange_places(scratch)) };
+        let tile = C::Blocks::place();
+        Self { scratch, tile, used: 0, half: 0, exchanges: 0, met: true, shape: PhantomData }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn exchange_places(scratch: SharedTensor<f32, RowScratch>) -> Shared<f32> {
+        scratch.pointer().offset((2 * USES * PLACES) as i32)
+    }
+
+    /// The tile after the team's tile, a step of the grid further.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn next_tile(&self) -> (u32, u32) {
+        (self.tile.0 + C::Blocks::rows(), self.tile.1)
+    }
+
+    /// Steps to [`next_tile`](Self::next_tile), where the team can reduce six times again, and
+    /// returns whether a matrix of `m` rows has it. Shapes that are not [`AHEAD`](RowShape::AHEAD)
+    /// have no next tile: their grid has a block for each.
+    #[inline(always)]
+    #[must_use]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn step(&mut self, m: u32) -> bool {
+        if const { !C::AHEAD } {
+            return false;
+        }
+        self.tile = self.next_tile();
+        (self.used, self.half) = (0, self.half ^ 1);
+        self.tile.0 < m.div_ceil(C::ROWS)
     }
 
     /// The block's rows of a matrix of `m` rows of `n` elements: `(BLK_M, BLK_N)`.
@@ -108,12 +142,12 @@ impl<C: RowShape> RowTeam<C> {
         identity_tensor::<T, RowTile<C>, _>((row * C::ROWS, column * C::COLUMNS))
     }
 
-    /// The coordinate of the block's tile of rows: `(block, 0)`, or in a cluster `(cluster, rank)`.
+    /// The coordinate of the block's tile of rows: at first `(block, 0)`, or in a cluster
+    /// `(cluster, rank)`.
     #[inline(always)]
     #[must_use]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn tile(&self) -> (u32, u32) {
-        C::Blocks::place()
+        self.tile
     }
 
     /// The row of the matrix that this thread shares; it may be past the last one.
@@ -138,7 +172,7 @@ impl<C: RowShape> RowTeam<C> {
     /// bits in every run: the order depends on the shape alone.
     ///
     /// # Safety
-    /// All threads of the block (of the cluster) call it together, at most six times in a kernel.
+    /// All threads of the block (of the cluster) call it together, at most six times for a tile.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -151,9 +185,8 @@ impl<C: RowShape> RowTeam<C> {
         for row in 0..Fragment::<f32, L>::SIZE {
             // SAFETY: all threads of the row are here.
             unsafe {
-                let (value, places) = self.reduce_one(rows[row], &f);
-                // Those after the places of the warps.
-                [rows[row]] = self.exchange([value], places.offset(32), |[a], [b]| [f(a, b)]);
+                let value = self.reduce_one(rows[row], &f);
+                [rows[row]] = self.combine_blocks([value], |[a], [b]| [f(a, b)]);
             }
         }
         rows
@@ -176,7 +209,7 @@ impl<C: RowShape> RowTeam<C> {
         let mut rows = rows;
         for row in 0..Fragment::<f32, L>::SIZE {
             // SAFETY: all threads of the row are here.
-            rows[row] = unsafe { self.reduce_one(rows[row], &f).0 };
+            rows[row] = unsafe { self.reduce_one(rows[row], &f) };
         }
         rows
     }
@@ -196,46 +229,36 @@ impl<C: RowShape> RowTeam<C> {
         f: impl Fn([f32; N], [f32; N]) -> [f32; N],
     ) -> [f32; N] {
         const { assert!(N <= 4, "RowTeam::combine_blocks takes four values at most") };
-        let places = self.places();
-        // SAFETY: all threads of the blocks are here, and no other exchange has these places.
-        unsafe { self.exchange(values, places, f) }
+        if const { !C::Blocks::CLUSTER } {
+            return values;
+        }
+        if !core::mem::replace(&mut self.met, false) {
+            sync_threads();
+        }
+        let (places, count) = (Self::exchange_places(self.scratch), self.exchanges);
+        self.exchanges += 1;
+        // SAFETY: the caller's contract: all threads of the blocks are here, and those of this
+        // block have met since the last exchange.
+        unsafe { C::Blocks::combine(values, places, count, &f) }
     }
 
     /// Scratch memory of one more reduction.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn places(&mut self) -> Shared<f32> {
-        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
+        let places = self.scratch.pointer().offset(((self.half * USES + self.used) * PLACES) as i32);
         self.used += 1;
-        crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces at most {USES} times");
+        crate::arch::simulator_assert!(self.used <= USES, "a RowTeam reduces a tile {USES} times at most");
         places
     }
 
-    /// Combines values of the blocks through places for those of all blocks.
-    ///
-    /// # Safety
-    /// Same contract as [`combine_blocks`](Self::combine_blocks); no other exchange has the places.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn exchange<const N: usize>(
-        &mut self,
-        values: [f32; N],
-        places: Shared<f32>,
-        f: impl Fn([f32; N], [f32; N]) -> [f32; N],
-    ) -> [f32; N] {
-        let first = !core::mem::replace(&mut self.met, true);
-        // SAFETY: the caller's contract: all threads of the blocks are here.
-        unsafe { C::Blocks::combine(values, places, first, &f) }
-    }
-
-    /// [`reduce`](Self::reduce) of one value in a block, and the scratch memory of the reduction.
+    /// [`reduce`](Self::reduce) of one value in a block.
     ///
     /// # Safety
     /// Same contract as [`reduce`](Self::reduce).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> (f32, Shared<f32>) {
-        let places = self.scratch.pointer().offset((self.used * PLACES) as i32);
+    unsafe fn reduce_one(&mut self, value: f32, f: &impl Fn(f32, f32) -> f32) -> f32 {
         let value = match C::THREADS {
             1 => value,
             2 => lanes_reduce::<1, f32>(value, f),
@@ -245,14 +268,15 @@ impl<C: RowShape> RowTeam<C> {
             _ => lanes_reduce::<31, f32>(value, f),
         };
         if C::THREADS <= 32 {
-            return (value, places);
+            return value;
         }
         let places = self.places();
+        self.met = true;
         let (thread, lane) = (thread_idx().x, lane_id());
         let warps = const { C::THREADS / 32 };
-        // SAFETY: a warp writes its own place, and reads the others' after the barrier; no later
-        // reduction has the same places. In a cluster each block has a place in every block, which
-        // is read after the cluster's barrier.
+        // SAFETY: a warp writes its own place, and reads the others' after the barrier. No other
+        // reduction of this tile or the next has the same places, and one after those is behind a
+        // barrier of the next tile.
         unsafe {
             if lane == 0 {
                 places.write((thread / 32) as i32, value);
@@ -260,14 +284,13 @@ impl<C: RowShape> RowTeam<C> {
             sync_threads();
             // Each warp combines the places, which lanes read at once.
             let value = places.read((lane % warps) as i32);
-            let value = match warps {
+            match warps {
                 2 => lanes_reduce::<1, f32>(value, f),
                 4 => lanes_reduce::<3, f32>(value, f),
                 8 => lanes_reduce::<7, f32>(value, f),
                 16 => lanes_reduce::<15, f32>(value, f),
                 _ => lanes_reduce::<31, f32>(value, f),
-            };
-            (value, places)
+            }
         }
     }
 }

@@ -142,6 +142,60 @@ pub struct ArrayType {
     pub shape: Vec<usize>,
 }
 
+/// Axes of an array: one, several, or all. Those below 0 count from the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axes {
+    /// The first `count` are the axes; `None` for all of the array.
+    count: Option<usize>,
+    axes: [i64; Self::MOST],
+}
+
+impl Axes {
+    /// The most axes of a list.
+    pub const MOST: usize = 8;
+    /// All axes of an array.
+    pub const ALL: Self = Self { count: None, axes: [0; Self::MOST] };
+
+    /// One axis or several: a list with another number of axes than 1 to 8 does not compile.
+    pub const fn new<const N: usize>(list: [i64; N]) -> Self {
+        const { assert!(N > 0 && N <= Self::MOST, "a list has 1 to 8 axes") };
+        let (mut axes, mut i) = ([0; Self::MOST], 0);
+        while i < N {
+            axes[i] = list[i];
+            i += 1;
+        }
+        Self { count: Some(N), axes }
+    }
+
+    /// The axes of a list.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for none, and for more than [`Axes::MOST`].
+    pub fn of(operation: &'static str, axes: &[i64]) -> Result<Self> {
+        let (count, most) = (axes.len(), Self::MOST);
+        if !(1..=most).contains(&count) {
+            let detail = format!("the list has {count} axes, and has 1 to {most}; leave it out for all");
+            return Err(Error::Unsupported { operation, detail });
+        }
+        let mut all = [0; Self::MOST];
+        all[..count].copy_from_slice(axes);
+        Ok(Self { count: Some(count), axes: all })
+    }
+
+    /// The axes of a list, `None` for all of an array.
+    pub fn list(&self) -> Option<&[i64]> {
+        self.count.map(|count| &self.axes[..count])
+    }
+}
+
+impl fmt::Display for Axes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(axes) = self.list() else { return f.write_str("all") };
+        let axes: Vec<_> = axes.iter().map(i64::to_string).collect();
+        f.write_str(&axes.join(","))
+    }
+}
+
 /// An array in a device's memory.
 #[derive(Clone, Debug)]
 pub struct Array {
@@ -237,5 +291,23 @@ impl Array {
             return Err(Error::Unsupported { operation, detail });
         }
         Ok(axis.rem_euclid(rank) as usize)
+    }
+
+    /// The modes of axes, in ascending order, `None` for all of them.
+    ///
+    /// # Errors
+    /// As for [`Array::axis`], and for two axes that are the same mode.
+    pub fn axes(&self, operation: &'static str, axes: Axes) -> Result<Option<Vec<usize>>> {
+        let Some(axes) = axes.list() else { return Ok(None) };
+        let mut modes = axes.iter().map(|&axis| self.axis(operation, axis)).collect::<Result<Vec<_>>>()?;
+        modes.sort_unstable();
+        if modes.windows(2).any(|two| two[0] == two[1]) {
+            let detail = format!(
+                "the axes are {axes:?}, of which two are the same in an array of shape {:?}; name it once",
+                self.shape
+            );
+            return Err(Error::Unsupported { operation, detail });
+        }
+        Ok(Some(modes))
     }
 }

@@ -1,6 +1,6 @@
 //! An operation's declaration: its operands, options, reference and cases, as data.
 
-use super::{Array, ArrayType, Dtype};
+use super::{Array, ArrayType, Axes, Dtype};
 use crate::stream::Stream;
 use crate::{Error, Result};
 use std::fmt;
@@ -133,8 +133,8 @@ pub enum Value {
     Bool(bool),
     /// An element type.
     Dtype(Dtype),
-    /// An axis, which counts from the end if it is negative, or all of them.
-    Axis(Option<i64>),
+    /// Axes of an array.
+    Axes(Axes),
     /// One of several names: the chosen one, and all of them.
     Choice(&'static str, &'static [&'static str]),
 }
@@ -146,8 +146,7 @@ impl fmt::Display for Value {
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Dtype(dtype) => write!(f, "{dtype}"),
-            Self::Axis(Some(axis)) => write!(f, "{axis}"),
-            Self::Axis(None) => f.write_str("all"),
+            Self::Axes(axes) => write!(f, "{axes}"),
             Self::Choice(name, _) => f.write_str(name),
         }
     }
@@ -204,12 +203,12 @@ impl Options {
         let known = self.find(operation, name)?;
         *known = match (*known, value) {
             (Value::Float(_), Value::Int(value)) => Value::Float(value as f64),
-            (Value::Axis(_), Value::Int(axis)) => Value::Axis(Some(axis)),
+            (Value::Axes(_), Value::Int(axis)) => Value::Axes(Axes::new([axis])),
             (Value::Int(_), Value::Int(_))
             | (Value::Float(_), Value::Float(_))
             | (Value::Bool(_), Value::Bool(_))
             | (Value::Dtype(_), Value::Dtype(_))
-            | (Value::Axis(_), Value::Axis(_)) => value,
+            | (Value::Axes(_), Value::Axes(_)) => value,
             (Value::Int(_), other) => {
                 return Err(unsupported(format!("{name} is a whole number, not {other}")));
             }
@@ -222,8 +221,8 @@ impl Options {
             (Value::Dtype(_), other) => {
                 return Err(unsupported(format!("{name} is the name of an element type, not {other}")));
             }
-            (Value::Axis(_), other) => {
-                return Err(unsupported(format!("{name} is the number of an axis, not {other}")));
+            (Value::Axes(_), other) => {
+                return Err(unsupported(format!("{name} is the number of an axis or several, not {other}")));
             }
             (Value::Choice(_, names), other) => {
                 return Err(unsupported(format!("{name} is one of {}, not {other}", names.join(", "))));
@@ -281,13 +280,13 @@ impl Options {
         }
     }
 
-    /// The value of an option that is an axis, `None` for all of them.
+    /// The value of an option that is axes.
     ///
     /// # Panics
     /// As for [`Options::int`].
-    pub fn axis(&self, name: &str) -> Option<i64> {
+    pub fn axes(&self, name: &str) -> Axes {
         match self.get(name) {
-            Value::Axis(axis) => axis,
+            Value::Axes(axes) => axes,
             other => panic!("the operation declares `{name}` as {other:?}"),
         }
     }

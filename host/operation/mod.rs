@@ -14,7 +14,7 @@ mod measure;
 mod repeat;
 mod typed;
 
-pub use array::{Array, ArrayType, Dtype};
+pub use array::{Array, ArrayType, Axes, Dtype};
 pub use declaration::{Call, Case, Declaration, OperandOf, OptionOf, Options, Role, Value};
 pub use map::{Elementwise, broadcast_shape, map_grid, map_launches, run_elementwise, run_launches};
 pub use measure::{Measured, measure};

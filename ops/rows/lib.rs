@@ -224,6 +224,16 @@ mod host {
         }
     }
 }
+/// The number of this thread in its block, anew for each tile: otherwise addresses that follow from
+/// it would stay in registers from tile to tile.
+#[inline(always)]
+#[allow(dead_code, reason = "some operation needs it")]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn thread<C: moye_device::algorithm::RowShape>() -> u32 {
+    let thread = moye_device::arch::thread_idx().x;
+    if const { C::AHEAD } { moye_device::arch::opaque(thread) } else { thread }
+}
+
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]
 pub use host::{OPERATIONS, PTX};
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]

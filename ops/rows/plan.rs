@@ -4,8 +4,8 @@
 use moye::operation::Dtype;
 use moye::{Arch, Error, Rates, Result};
 use moye_device::algorithm::{
-    AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster256,
-    Cluster512, Cluster1024, Lanes4, Lanes8, RowBlocks, RowShape, Warp,
+    AnyBlock, AnyBlock512, AnyCluster, AnyWarp, Block128, Block256, Block512, Block1024, Cluster512,
+    Cluster1024, Lanes4, Lanes8, RowBlocks, RowShape, Warp,
 };
 
 /// What the choice depends on.
@@ -29,6 +29,8 @@ pub struct Plan {
     shape: Shape,
     /// Blocks of a row.
     cluster: u32,
+    /// Blocks of the launch.
+    blocks: u32,
 }
 
 /// A shape's constants as values.
@@ -39,6 +41,8 @@ pub struct Shape {
     columns: u32,
     aligned: bool,
     cluster: bool,
+    /// Whether blocks step over the rows.
+    ahead: bool,
 }
 
 /// A shape as one of kernels that take rows of any length.
@@ -53,6 +57,7 @@ const fn shape<C: RowShape>() -> Shape {
         columns: C::COLUMNS,
         aligned: C::ALIGN > 1,
         cluster: C::Blocks::CLUSTER,
+        ahead: C::AHEAD,
     }
 }
 
@@ -66,7 +71,6 @@ pub const SHAPES: &[Shape] = &[
     shape::<Block1024>(),
     shape::<AnyWarp>(),
     shape::<AnyBlock>(),
-    shape::<Cluster256>(),
     shape::<Cluster512>(),
     shape::<Cluster1024>(),
     shape::<AnyCluster>(),
@@ -107,6 +111,9 @@ pub const SHAPES_OF_LOSSES: &[Shape] = &[
 
 /// Blocks of the largest cluster.
 const MAX_CLUSTER: u32 = 8;
+/// The most tiles that a block takes in turn: the first waits for its loads, and the last blocks of
+/// more tiles would run alone.
+const TILES: u32 = 4;
 /// The first architecture with clusters.
 const CLUSTERS: Arch = Arch::new(9, 0);
 
@@ -140,39 +147,42 @@ pub fn candidates(shapes: &[Shape], problem: &Problem, card: &Rates) -> Vec<Plan
         let cluster = problem.columns.div_ceil(shape.columns).max(1).next_power_of_two();
         let has = if shape.cluster { cluster <= MAX_CLUSTER && card.arch >= CLUSTERS } else { cluster == 1 };
         let aligned = problem.aligned || !shape.aligned;
-        (has && aligned).then_some(Plan { instance, shape, cluster })
+        // An SM has 1,024 threads of these kernels.
+        let residents = (card.multiprocessors * 1024 / (shape.threads * cluster)).max(1);
+        let tiles = problem.rows.div_ceil(shape.rows);
+        let in_turn = if shape.ahead { (tiles / residents).clamp(1, TILES) } else { 1 };
+        let blocks = tiles.div_ceil(in_turn) * cluster;
+        (has && aligned).then_some(Plan { instance, shape, cluster, blocks })
     };
     shapes.iter().enumerate().filter_map(fits).collect()
 }
 
 /// The estimated time in microseconds: the bytes of two arrays at the card's bandwidth, divided by
 /// the share of the threads' registers that hold elements, and less for rows that start anywhere.
-/// `exchange` is the factor of an exchange between the blocks of a cluster.
-pub fn cost(plan: &Plan, problem: &Problem, card: &Rates, exchange: f64) -> f64 {
+pub fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
     let shape = plan.shape;
     let bytes = f64::from(problem.rows) * f64::from(problem.columns) * problem.dtype.bytes() as f64 * 2.0;
     let held = f64::from(problem.columns) / f64::from(shape.columns * plan.cluster);
-    // An SM waits at barriers if few blocks fit on it; a cluster's barrier takes longer than a
-    // block's.
+    // An SM waits at barriers if few blocks fit on it; an exchange in a cluster takes longer.
     let barriers = match (shape.threads / shape.rows, plan.cluster) {
         (0..=32, _) => 1.0,
         (_, 1) => 1.02,
-        (_, cluster) => exchange + 0.02 * f64::from(cluster),
+        (_, cluster) => 1.03 + 0.02 * f64::from(cluster),
     };
-    let big = match shape.threads {
-        0..=256 => 1.0,
-        512 => 1.2,
-        _ => 1.4,
+    let big = match (shape.threads, shape.ahead) {
+        (0..=256, _) | (512, true) => 1.0,
+        (512, false) => 1.2,
+        (_, true) => 1.1,
+        (_, false) => 1.4,
     };
     let unaligned = if shape.aligned { 1.0 } else { 2.0 };
     2.0 + bytes / card.memory * barriers * big * unaligned * (1.0 + 0.25 * (1.0 - held))
 }
 
 impl Plan {
-    /// The grid for a number of rows, of a kernel that waits for the launches before it.
-    pub fn grid(&self, rows: u32) -> moye::Grid {
-        let blocks = rows.div_ceil(self.shape.rows) * self.cluster;
-        let grid = moye::Grid::new(blocks, self.shape.threads).dependent();
+    /// The grid of a kernel that waits for the launches before it.
+    pub fn grid(&self) -> moye::Grid {
+        let grid = moye::Grid::new(self.blocks, self.shape.threads).dependent();
         if self.shape.cluster { grid.clusters(self.cluster) } else { grid }
     }
 }
@@ -184,7 +194,7 @@ mod tests {
     fn columns(problem: &Problem, card: &Rates) -> u32 {
         let plans = candidates(SHAPES, problem, card);
         let cheapest = plans.iter().min_by(|a, b| {
-            let [a, b] = [a, b].map(|plan| cost(plan, problem, card, 1.1));
+            let [a, b] = [a, b].map(|plan| cost(plan, problem, card));
             a.total_cmp(&b)
         });
         cheapest.map_or(0, |plan| plan.shape.columns * plan.cluster)

@@ -240,8 +240,6 @@ pub trait RowKernel<const N: usize>: 'static {
     const NAME: &'static str;
     /// The shapes in the order of the instances.
     const SHAPES: &'static [Shape] = plan::SHAPES;
-    /// The factor of the time that an exchange between the blocks of a cluster costs.
-    const EXCHANGE: f64 = 1.1;
     /// The scalars of a launch: numbers by their bits.
     type Scalars: Copy + Eq + Hash + 'static;
 
@@ -282,7 +280,7 @@ impl RowLaunch<'_> {
         arguments: impl KernelArgs<P>,
     ) -> Result<()> {
         // SAFETY: the caller's contract; the plan holds whole rows of this alignment.
-        unsafe { self.launch_grid(kernels, self.plan.grid(self.rows), arguments) }
+        unsafe { self.launch_grid(kernels, self.plan.grid(), arguments) }
     }
 
     /// Launches the plan's instance of a kernel with another grid.
@@ -321,7 +319,7 @@ impl<K: RowKernel<N>, const N: usize> Operation for Planned<K, N> {
     }
 
     fn cost(plan: &Plan, problem: &Problem, card: &Rates) -> f64 {
-        plan::cost(plan, problem, card, K::EXCHANGE)
+        plan::cost(plan, problem, card)
     }
 
     fn kernel(plan: &Plan) -> &'static str {

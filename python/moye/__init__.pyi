@@ -432,16 +432,36 @@ def log_softmax_backward(
     stream: int | None = None,
 ) -> A: ...
 def logsumexp(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def max(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def mean(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def min(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def moe(
     x: A,
@@ -458,7 +478,12 @@ def moe(
     stream: int | None = None,
 ) -> A: ...
 def norm(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def pack_weights(
     weights: A,
@@ -603,7 +628,12 @@ def softmax_backward(
     stream: int | None = None,
 ) -> A: ...
 def sum(
-    x: A, *, axis: int | None = None, out: A | None = None, device: str | None = None, stream: int | None = None
+    x: A,
+    *,
+    axis: int | Sequence[int] | None = None,
+    out: A | None = None,
+    device: str | None = None,
+    stream: int | None = None,
 ) -> A: ...
 def swiglu(
     x: A,
@@ -641,7 +671,7 @@ def unpack_weights(
 def var(
     x: A,
     *,
-    axis: int | None = None,
+    axis: int | Sequence[int] | None = None,
     correction: int = 1,
     out: A | None = None,
     device: str | None = None,

@@ -6,7 +6,7 @@ use crate::operand::Operand;
 use crate::tensor::Tensor;
 use crate::{error, work};
 use moye::Device;
-use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, OperandOf, Options, Role, Value};
+use moye::operation::{Array, ArrayType, Axes, Call, Declaration, Dtype, OperandOf, Options, Role, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use std::sync::OnceLock;
@@ -38,7 +38,7 @@ pub fn declared<'py>(py: Python<'py>) -> PyResult<Vec<Bound<'py, PyTuple>>> {
                     Value::Float(value) => value.into_pyobject(py)?.into_any(),
                     Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
                     Value::Dtype(value) => value.name().into_pyobject(py)?.into_any(),
-                    Value::Axis(value) => value.into_pyobject(py)?.into_any(),
+                    Value::Axes(value) => value.list().into_pyobject(py)?.into_any(),
                     Value::Choice(chosen, _) => chosen.into_pyobject(py)?.into_any(),
                 };
                 Ok((option.name, option.about, default))
@@ -81,8 +81,10 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
             Value::Bool(value.extract()?)
         } else if let Some(dtype) = value.extract::<String>().ok().and_then(|name| Dtype::named(&name)) {
             Value::Dtype(dtype)
-        } else if value.is_none() && takes(declaration, &name) == AXIS {
-            Value::Axis(None)
+        } else if value.is_none() && takes(declaration, &name) == AXES {
+            Value::Axes(Axes::ALL)
+        } else if let (true, Ok(axes)) = (takes(declaration, &name) == AXES, value.extract::<Vec<i64>>()) {
+            Value::Axes(Axes::of(declaration.name, &axes).map_err(error::raised)?)
         } else if let Ok(value) = value.extract::<i64>() {
             Value::Int(value)
         } else if let Ok(value) = value.extract::<f64>() {
@@ -96,8 +98,8 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
     Ok(options)
 }
 
-/// What an axis takes.
-const AXIS: &str = "an integer or None";
+/// What axes take.
+const AXES: &str = "an integer, integers or None";
 
 /// What an option of several names takes.
 const NAME: &str = "a name";
@@ -110,7 +112,7 @@ fn takes(declaration: &Declaration, name: &str) -> &'static str {
         Some(Value::Float(_)) => "a number",
         Some(Value::Bool(_)) => "True or False",
         Some(Value::Dtype(_)) => "the name of an element type",
-        Some(Value::Axis(_)) => AXIS,
+        Some(Value::Axes(_)) => AXES,
         Some(Value::Choice(..)) => NAME,
         None => "an option of the operation",
     }

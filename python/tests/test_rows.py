@@ -149,6 +149,19 @@ def test_reductions_are_those_of_numpy_along_any_axis_and_of_all(name, axis):
     assert error(y, expected) < 4e-6
 
 
+@pytest.mark.parametrize("axis", [(0, 2), [1, -1], (0, 1, 2)])
+def test_reductions_take_several_axes(axis):
+    x = np.random.default_rng(4).normal(size=(5, 40, 3)).astype(np.float32)
+    for name in ("sum", "mean", "max", "min"):
+        expected = getattr(np, name)(x.astype(np.float64), axis=tuple(axis))
+        y = getattr(moye, name)(x, axis=axis, device="sim")
+        assert y.shape == expected.shape and error(y, expected) < 4e-6
+    with pytest.raises(ValueError, match="argmax takes one axis or all, not"):
+        moye.argmax(x, axis=axis, device="sim")
+    with pytest.raises(ValueError, match="of which two are the same"):
+        moye.sum(x, axis=(2, -1), device="sim")
+
+
 def test_variance_takes_a_correction_and_norm_and_logsumexp_are_of_rows():
     x = np.random.default_rng(5).normal(size=(4, 300)).astype(np.float32)
     wide = x.astype(np.float64)

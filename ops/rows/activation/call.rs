@@ -1,7 +1,7 @@
 //! From a call to launches.
 
 use super::Activation;
-use super::kernel::{GatedKernels, GatedPairKernels};
+use super::kernel::{ActivatedKernels, GatedPairKernels};
 use crate::of_floats;
 use moye::operation::{
     Array, ArrayType, Call, Dtype, Elementwise, Launcher, broadcast_shape, map_grid, run_elementwise,
@@ -11,12 +11,13 @@ use moye_device::algorithm::MapLaunch;
 use moye_device::memory::{Global, GlobalMut};
 use std::marker::PhantomData;
 
-/// `f(x + bias) * up` of elements `T`.
-struct Gated<T>(PhantomData<T>);
+/// `f(x) * other` or `f(x + other)` of elements `T`.
+struct Activated<T>(PhantomData<T>);
 
-impl<T: GatedKernels> Elementwise<3> for Gated<T> {
-    type Scalars = u32;
-    const NAME: &'static str = "gated";
+impl<T: ActivatedKernels> Elementwise<2> for Activated<T> {
+    /// The activation, and whether the second input is a factor.
+    type Scalars = (u32, bool);
+    const NAME: &'static str = "activated";
 
     fn ptx() -> &'static Ptx {
         &crate::PTX
@@ -26,9 +27,9 @@ impl<T: GatedKernels> Elementwise<3> for Gated<T> {
         T::KERNELS[0].name()
     }
 
-    unsafe fn launch(call: &MapLaunch<3>, activation: u32, on: &Launcher<'_>) -> Result<()> {
-        let [x, bias, up] = call.inputs.map(Global::from_address);
-        let arguments = (x, bias, up, GlobalMut::from_address(call.out), call.modes, activation);
+    unsafe fn launch(call: &MapLaunch<2>, (activation, gated): (u32, bool), on: &Launcher<'_>) -> Result<()> {
+        let [x, other] = call.inputs.map(Global::from_address);
+        let arguments = (x, other, GlobalMut::from_address(call.out), call.modes, activation, gated);
         // SAFETY: the caller's contract; the operands have the elements of the modes.
         unsafe { on.launch(&T::KERNELS[0], map_grid(call).dependent(), arguments) }
     }
@@ -103,8 +104,8 @@ pub fn biased_results(operation: &'static str, inputs: &[Option<ArrayType>]) -> 
 
 /// The operands of a launch.
 enum Operands {
-    /// x, bias, up.
-    Three([Option<Array>; 3]),
+    /// x, and its gate or bias.
+    Two([Option<Array>; 2]),
     /// Pairs of elements, as elements of twice the size.
     Pairs(Array),
 }
@@ -113,7 +114,7 @@ enum Operands {
 fn gated_operands(call: &Call<'_>) -> Operands {
     let x = call.operand(0);
     if let Some(up) = &call.operands[1] {
-        return Operands::Three([Some(x.clone()), None, Some(up.clone())]);
+        return Operands::Two([Some(x.clone()), Some(up.clone())]);
     }
     let (bytes, last) = (x.dtype.bytes(), x.shape.len() - 1);
     let mut gate = x.clone();
@@ -134,12 +135,12 @@ fn gated_operands(call: &Call<'_>) -> Operands {
     }
     let address = gate.address.wrapping_add_signed(distance * bytes as i64);
     let up = Array { address, ..gate.clone() };
-    Operands::Three([Some(gate), None, Some(up)])
+    Operands::Two([Some(gate), Some(up)])
 }
 
 /// The operands of a call with a bias.
 fn biased_operands(call: &Call<'_>) -> Operands {
-    Operands::Three([call.operands[0].clone(), call.operands[1].clone(), None])
+    Operands::Two([call.operands[0].clone(), call.operands[1].clone()])
 }
 
 /// The activation of a call, and its operands.
@@ -160,13 +161,15 @@ pub unsafe fn run(
     stream: &Stream,
     call: &Call<'_>,
 ) -> Result<()> {
+    let gated = activation.is_some();
     let (activation, operands) = operands(activation, call);
     let (dtype, out) = (call.operand(0).dtype, call.operand(2));
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
     of_floats!(operation, dtype, T => unsafe {
         match operands {
-            Operands::Three(inputs) => {
-                run_elementwise::<Gated<T>, 3>(stream, inputs.each_ref().map(Option::as_ref), out, activation)
+            Operands::Two(inputs) => {
+                let inputs = inputs.each_ref().map(Option::as_ref);
+                run_elementwise::<Activated<T>, 2>(stream, inputs, out, (activation, gated))
             }
             Operands::Pairs(pairs) => {
                 run_elementwise::<GatedPairs<T>, 1>(stream, [Some(&pairs)], out, activation)
@@ -183,7 +186,7 @@ pub fn explain(
 ) -> Result<&'static str> {
     let (_, operands) = operands(activation, call);
     Ok(of_floats!(operation, call.operand(0).dtype, T => match operands {
-        Operands::Three(_) => Gated::<T>::kernel(),
+        Operands::Two(_) => Activated::<T>::kernel(),
         Operands::Pairs(_) => GatedPairs::<T>::kernel(),
     }))
 }

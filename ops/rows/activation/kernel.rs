@@ -48,35 +48,36 @@ macro_rules! with_activation {
     };
 }
 
-/// `out = f(x + bias) * up`; `bias` and `up` are left out where their address is 0.
+/// `out = f(x) * other` if it is `gated`, else `f(x + other)`, or `f(x)` where the address of
+/// `other` is 0.
 ///
 /// # Safety
 /// The operands have the elements of `modes`; `out` is an input of the same strides, or overlaps
 /// none.
-#[kernel(threads = MAP_THREADS, instances = gated<f32 | f16 | bf16>, table = GatedKernels)]
-pub unsafe fn gated<T: Element + Convert<f32>>(
+#[kernel(threads = MAP_THREADS, instances = activated<f32 | f16 | bf16>, table = ActivatedKernels)]
+pub unsafe fn activated<T: Element + Convert<f32>>(
     x: Global<T>,
-    bias: Global<T>,
-    up: Global<T>,
+    other: Global<T>,
     out: GlobalMut<T>,
-    modes: MapModes<3>,
+    modes: MapModes<2>,
     activation: u32,
+    gated: bool,
 ) where
     f32: Convert<T>,
 {
     overlap_launches();
-    let (biased, scaled) = (bias.address() != 0, up.address() != 0);
-    with_activation!(activation, |f| map((x, bias, up), out, &modes, |[x, bias, up]: [f32; 3]| {
+    let biased = !gated && other.address() != 0;
+    with_activation!(activation, |f| map((x, other), out, &modes, |[x, other]: [f32; 2]| {
         // A zero keeps its sign without a bias.
-        let y = f(if biased { x + bias } else { x });
-        if scaled { y * up } else { y }
+        let y = f(if biased { x + other } else { x });
+        if gated { y * other } else { y }
     }))
 }
 
 /// `out = f(a) * b` of adjacent elements `a`, `b` of `x`: `P` is a pair of `T`.
 ///
 /// # Safety
-/// As [`gated`]; elements of `x` are pairs.
+/// As [`activated`]; elements of `x` are pairs.
 #[kernel(
     threads = MAP_THREADS,
     instances = (gated_pairs_f32<f32, [f32; 2]>, gated_pairs_f16<f16, F16x2>, gated_pairs_bf16<bf16, Bf16x2>),

@@ -18,7 +18,7 @@ pub use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::kernel::{self, GatedKernels, GatedPairKernels};
+    use super::kernel::{self, ActivatedKernels, GatedPairKernels};
     use super::{call, cases, oracle};
     use moye::operation::{Declaration, OperandOf, OptionOf, Role, TypedCall, Value};
     use moye::{Matrix, MatrixMut};
@@ -165,7 +165,7 @@ mod host {
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone, Debug)]
-    pub struct Activate<'a, T: GatedKernels + GatedPairKernels> {
+    pub struct Activate<'a, T: ActivatedKernels + GatedPairKernels> {
         activation: Activation,
         x: Matrix<'a, T>,
         other: Option<Matrix<'a, T>>,
@@ -173,7 +173,7 @@ mod host {
         interleaved: bool,
     }
 
-    impl<'a, T: GatedKernels + GatedPairKernels> Activate<'a, T> {
+    impl<'a, T: ActivatedKernels + GatedPairKernels> Activate<'a, T> {
         /// An activation of each element of `x`.
         pub fn new(activation: Activation, x: Matrix<'a, T>) -> Self {
             Self { activation, x, other: None, gated: false, interleaved: false }

@@ -57,7 +57,7 @@ impl<T: AffineTo<U>, U: Element> Elementwise<2> for Affine<T, U> {
         let [alpha, beta, constant] = scalars.map(f32::from_bits);
         let arguments = (x, y, GlobalMut::from_address(call.out), call.modes, alpha, beta, constant);
         // SAFETY: the caller's contract; the operands have the elements of the modes.
-        unsafe { on.launch(&T::KERNEL, map_grid(call), arguments) }
+        unsafe { on.launch(&T::KERNEL, map_grid(call).dependent(), arguments) }
     }
 }
 

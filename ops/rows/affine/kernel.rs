@@ -1,6 +1,7 @@
 //! Sums of multiples, casts and constants: elementwise, in f32.
 
 use moye_device::algorithm::{MAP_THREADS, MapModes, map};
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// `out = alpha x + (beta y + constant)`, each sum rounded once to f32. An operand whose address is
@@ -21,5 +22,6 @@ pub unsafe fn affine<T: Element + Convert<f32>, U: Element>(
 ) where
     f32: Convert<U>,
 {
+    overlap_launches();
     map((x, y), out, &modes, |[x, y]: [f32; 2]| alpha.fma(x, beta.fma(y, constant)));
 }

@@ -1,6 +1,7 @@
 //! Cross-entropy of logits: each row is read once, into registers; its gradient is written once.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
+use crate::thread;
 use core::f32::consts::{LN_2, LOG2_E};
 use moye_device::algorithm::*;
 use moye_device::arch::overlap_launches;
@@ -8,9 +9,9 @@ use moye_device::prelude::*;
 
 /// The loss of each row of logits, `lse(x) - (1 - smoothing) x[target] - smoothing mean(x)`, the
 /// logarithm of the sum of exponentials `lse(x)`, and the loss's gradient times `scale`; a block
-/// for each `C::ROWS` rows, or a cluster for each row. A row whose target is `ignore` has loss and
-/// gradient 0; one whose target is outside of `0..n` has NaN. The address of a result that is not
-/// wanted is 0.
+/// for each `C::ROWS` rows, or a cluster for each row; shapes that are `AHEAD` step over the rows.
+/// A row whose target is `ignore` has loss and gradient 0; one whose target is outside of `0..n`
+/// has NaN. The address of a result that is not wanted is 0.
 ///
 /// # Safety
 /// `x` and `dx`, the same or disjoint, hold `m` rows of `n` elements, `ldx` and `ldd` apart and
@@ -19,7 +20,9 @@ use moye_device::prelude::*;
 /// if they are `wide`, else of 32.
 #[kernel(
     threads = C::BLOCK,
-    shared = (scratch: SharedArray<f32, RowScratch>),
+    // 64 registers a thread; rows that start anywhere may have more.
+    min_blocks = if C::ALIGN > 1 { 1024 / C::BLOCK } else { 1 },
+    shared = (scratch: SharedArray<f32, RowScratch>, stage: RowStage<T, C>),
     instances = cross_entropy<
         f32 | f16 | bf16,
         Lanes8 | Warp | Block256 | Block1024 | AnyWarp | AnyBlock512
@@ -52,77 +55,84 @@ pub unsafe fn cross_entropy<T: Element + Convert<f32>, C: RowShape>(
     overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
-    let gX = team.rows(x, (m, n), ldx); // (BLK_M, BLK_N)
-    let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
-    // In flight while the target and its logit are read, which wait for each other.
-    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
-    let row = team.row();
-    let at = i64::from(row) * ldt;
-    let target = match (row < m, wide) {
-        (true, true) => targets.cast::<i64>().read(at),
-        (true, false) => i64::from(targets.read(at)),
-        (false, _) => ignore,
-    };
-    let is_known = target >= 0 && target < i64::from(n);
-    let logit = match row < m && is_known {
-        true => x.read(i64::from(row) * ldx.row + target * ldx.element).convert(),
-        false => f32::NAN,
-    };
-
-    // What is outside is 0 here.
-    let all = match smoothing {
-        0.0 => 0.0,
-        _ => team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0],
-    };
-    team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
-    // For the block alone: the values of a cluster's blocks are exchanged at once.
-    let of_block = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
-    let base = if of_block == f32::NEG_INFINITY { 0.0 } else { of_block };
-    tXrX.apply(|x| math::fast::exp2((x - base) * LOG2_E));
-    let sum = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0];
-    let relative = |max: f32, all: f32| match max {
-        f32::NEG_INFINITY => 0.0,
-        _ => math::fast::exp2((max - all) * LOG2_E),
-    };
-    let [max, sum, all] = team.combine_blocks([of_block, sum, all], |a, b| {
-        let max = a[0].max(b[0]);
-        [max, a[1] * relative(a[0], max) + b[1] * relative(b[0], max), a[2] + b[2]]
-    });
-    let logarithm = math::fast::log2(sum) * LN_2;
-    let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (all / n as f32 - max) };
-    let is_ignored = target == ignore;
-    if let Some(row) = team.leader()
-        && row < m
-    {
-        let row = i64::from(row);
-        let value = logarithm - (1.0 - smoothing) * (logit - max) - smoothed;
-        loss.write(row * ldl, if is_ignored { 0.0 } else { value });
-        if lse.address() != 0 {
-            lse.write(row * lds, max + logarithm);
-        }
-    }
-    if dx.address() != 0 {
-        let inverse = relative(of_block, max) * math::fast::rcp(sum);
-        let (hit, every) = match (is_ignored, is_known) {
-            (true, _) => (0.0, 0.0),
-            (false, true) => (1.0 - smoothing, smoothing / n as f32),
-            (false, false) => (0.0, f32::NAN),
+    stage.start(&load.partition_s(team.rows(x, (m, n), ldx)));
+    loop {
+        let load = RowCopy::<T, C>::get_slice(thread::<C>());
+        let tXgX = load.partition_s(team.rows(x, (m, n), ldx)); // (CPY, CPY_M, CPY_N)
+        // In flight while the target and its logit are read, which wait for each other.
+        let mut tXrX = stage.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
+        stage.start(&load.partition_s(team.rows_at(x, (m, n), ldx, team.next_tile())));
+        let row = team.row();
+        let at = i64::from(row) * ldt;
+        let target = match (row < m, wide) {
+            (true, true) => targets.cast::<i64>().read(at),
+            (true, false) => i64::from(targets.read(at)),
+            (false, _) => ignore,
         };
-        // A target that is no class is no column.
-        let target = if is_known { target as i32 } else { -1 };
-        let scale = if is_ignored { 0.0 } else { scale };
-        let tXcX = load.partition_s(team.coordinates::<T>()); // (CPY, CPY_M, CPY_N)
-        tXrX.apply_at(&tXcX, |x, (_, column)| {
-            let hit = if column as i32 == target { hit } else { 0.0 };
-            scale * (x * inverse - every - hit)
+        let is_known = target >= 0 && target < i64::from(n);
+        let logit = match row < m && is_known {
+            true => x.read(i64::from(row) * ldx.row + target * ldx.element).convert(),
+            false => f32::NAN,
+        };
+
+        // What is outside is 0 here.
+        let all = match smoothing {
+            0.0 => 0.0,
+            _ => team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0],
+        };
+        team.fill_outside(&mut tXrX, &tXgX, f32::NEG_INFINITY);
+        // For the block alone: the values of a cluster's blocks are exchanged at once.
+        let of_block = team.reduce_in_block(tXrX.reduce_rows(f32::max), f32::max)[0];
+        let base = if of_block == f32::NEG_INFINITY { 0.0 } else { of_block };
+        tXrX.apply(|x| math::fast::exp2((x - base) * LOG2_E));
+        let sum = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0];
+        let relative = |max: f32, all: f32| match max {
+            f32::NEG_INFINITY => 0.0,
+            _ => math::fast::exp2((max - all) * LOG2_E),
+        };
+        let [max, sum, all] = team.combine_blocks([of_block, sum, all], |a, b| {
+            let max = a[0].max(b[0]);
+            [max, a[1] * relative(a[0], max) + b[1] * relative(b[0], max), a[2] + b[2]]
         });
-        if is_ignored {
-            // Also where the logits are no finite numbers.
-            tXrX.apply(|_| 0.0);
+        let logarithm = math::fast::log2(sum) * LN_2;
+        let smoothed = if smoothing == 0.0 { 0.0 } else { smoothing * (all / n as f32 - max) };
+        let is_ignored = target == ignore;
+        if let Some(row) = team.leader()
+            && row < m
+        {
+            let row = i64::from(row);
+            let value = logarithm - (1.0 - smoothing) * (logit - max) - smoothed;
+            loss.write(row * ldl, if is_ignored { 0.0 } else { value });
+            if lse.address() != 0 {
+                lse.write(row * lds, max + logarithm);
+            }
         }
-        // Other lanes have read this thread's element as their target's logit.
-        sync_warp(u32::MAX);
-        let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
-        team.store(&tXrX, &load.partition_d(gD));
+        if dx.address() != 0 {
+            let inverse = relative(of_block, max) * math::fast::rcp(sum);
+            let (hit, every) = match (is_ignored, is_known) {
+                (true, _) => (0.0, 0.0),
+                (false, true) => (1.0 - smoothing, smoothing / n as f32),
+                (false, false) => (0.0, f32::NAN),
+            };
+            // A target that is no class is no column.
+            let target = if is_known { target as i32 } else { -1 };
+            let scale = if is_ignored { 0.0 } else { scale };
+            let tXcX = load.partition_s(team.coordinates::<T>()); // (CPY, CPY_M, CPY_N)
+            tXrX.apply_at(&tXcX, |x, (_, column)| {
+                let hit = if column as i32 == target { hit } else { 0.0 };
+                scale * (x * inverse - every - hit)
+            });
+            if is_ignored {
+                // Also where the logits are no finite numbers.
+                tXrX.apply(|_| 0.0);
+            }
+            // Other lanes have read this thread's element as their target's logit.
+            sync_warp(u32::MAX);
+            let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
+            team.store(&tXrX, &load.partition_d(gD));
+        }
+        if !team.step(m) {
+            return;
+        }
     }
 }

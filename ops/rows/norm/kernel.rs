@@ -2,6 +2,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::code::{encode, scale_of};
+use crate::thread;
 use moye_device::algorithm::*;
 use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
@@ -56,7 +57,7 @@ unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
 ) where
     f32: Convert<U> + CopyAs<U>,
 {
-    let store = RowCopyWith::<U, T, C>::get_slice(thread_idx().x);
+    let store = RowCopyWith::<U, T, C>::get_slice(thread::<C>());
     let tYgY = store.partition_d(team.rows(y, shape, ld)); // (CPY, CPY_M, CPY_N)
     // SAFETY: `y` holds the rows.
     unsafe {
@@ -70,10 +71,11 @@ unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
 
 /// `h = x + residual`; `y = (h - mean(h)) / sqrt(variance(h) + eps) * weight + bias` along rows
 /// with `center`, else `y = h / sqrt(mean(h^2) + eps) * weight + bias`; a block for each `C::ROWS`
-/// rows, or a cluster for each row. Without `residual`, `weight` or `bias` their address is 0. `h`
-/// is written to `sum` unless its address is 0. With `scales` (address not 0), `y` holds elements
-/// of 8 bits of type `code`, divided by the scale of their row, which makes its greatest magnitude
-/// the greatest value of the type; without, elements of the type that the [`Output`] `code` names.
+/// rows, or a cluster for each row; shapes that are `AHEAD` step over the rows. Without `residual`,
+/// `weight` or `bias` their address is 0. `h` is written to `sum` unless its address is 0. With
+/// `scales` (address not 0), `y` holds elements of 8 bits of type `code`, divided by the scale of
+/// their row, which makes its greatest magnitude the greatest value of the type; without, elements
+/// of the type that the [`Output`] `code` names.
 ///
 /// # Safety
 /// `x`, `y`, `residual` and `sum` hold `m` rows of `n` elements, `weight` and `bias` `n` elements,
@@ -84,11 +86,15 @@ unsafe fn store<T: Element, U: Element, C: RowShape, L: StaticLayout>(
     threads = C::BLOCK,
     // 64 registers a thread; rows that start anywhere may have more.
     min_blocks = if C::ALIGN > 1 { 1024 / C::BLOCK } else { 1 },
-    shared = (scratch: SharedArray<f32, RowScratch>),
+    shared = (
+        scratch: SharedArray<f32, RowScratch>,
+        stage: RowStage<T, C>,
+        of_weight: RowStage<T, C, 3>,
+        of_bias: RowStage<T, C, 3>,
+    ),
     instances = norm<
         f32 | f16 | bf16,
         Lanes4 | Lanes8 | Warp | Block128 | Block256 | Block1024 | AnyWarp | AnyBlock
-            | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster256
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster512
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] Cluster1024
             | #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))] AnyCluster
@@ -115,70 +121,92 @@ pub unsafe fn norm<T: Element + Convert<f32>, C: RowShape>(
     overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
-    let gX = team.rows(x, (m, n), ld.x); // (BLK_M, BLK_N)
-    let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
-    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
-    if residual.address() != 0 {
-        let gR = team.rows(residual, (m, n), ld.residual); // (BLK_M, BLK_N)
-        team.apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
-    }
-    if sum.address() != 0 {
-        let gS = team.rows(sum, (m, n), ld.sum); // (BLK_M, BLK_N)
-        team.store(&tXrX, &load.partition_d(gS));
-    }
-    // For the block alone: the values of a cluster's blocks are exchanged at once.
-    let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
-    let mut means = [0.0; 2];
-    if center {
-        // The second mean is the rounding error of the first, which is large beside the deviations
-        // where the mean is.
-        for mean in &mut means {
-            *mean = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0] / columns.max(1.0);
-            tXrX.apply(|x| x - *mean);
-            team.fill_outside(&mut tXrX, &tXgX, 0.0);
-        }
-    }
-    let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
-    let squares = team.reduce_in_block(squares, f32::add)[0];
-    // As [`Variance`] combines them; the first mean stays that of the first block, so that the
-    // second keeps the digits of the difference.
-    let [_, first, rest, squares] =
-        team.combine_blocks([columns, means[0], means[1], squares], |[count, first, rest, squares], b| {
-            let (distance, all) = ((b[1] - first) + (b[2] - rest), count + b[0]);
-            let weight = b[0] * math::fast::rcp(all);
-            [all, first, distance.fma(weight, rest), squares + b[3] + distance * distance * count * weight]
-        });
-    if C::Blocks::CLUSTER {
-        let moved = (means[0] - first) + (means[1] - rest);
-        tXrX.apply(|x| x + moved);
-        team.fill_outside(&mut tXrX, &tXgX, 0.0);
-    }
-    let scale = math::fast::rsqrt(squares / n as f32 + eps);
-    tXrX.apply(|x| x * scale);
+    stage.start(&load.partition_s(team.rows(x, (m, n), ld.x)));
     if weight.address() != 0 {
-        let gW = team.rows(weight, (m, n), ld.weight); // (BLK_M, BLK_N), of equal rows
-        team.apply_loaded(&mut tXrX, &load.partition_s(gW), |x, w| x * w);
+        of_weight.start(&load.partition_s(team.rows(weight, (m, n), ld.weight)));
     }
     if bias.address() != 0 {
-        let gB = team.rows(bias, (m, n), ld.bias); // (BLK_M, BLK_N), of equal rows
-        team.apply_loaded(&mut tXrX, &load.partition_s(gB), f32::add);
+        of_bias.start(&load.partition_s(team.rows(bias, (m, n), ld.bias)));
     }
-    if scales.address() == 0 {
-        // A branch a type: an instance each would be three times as many kernels.
-        return match code {
-            F32 => store::<T, f32, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
-            F16 => store::<T, f16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
-            _ => store::<T, bf16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
-        };
+    loop {
+        let load = RowCopy::<T, C>::get_slice(thread::<C>());
+        let tXgX = load.partition_s(team.rows(x, (m, n), ld.x)); // (CPY, CPY_M, CPY_N)
+        let mut tXrX = stage.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
+        stage.start(&load.partition_s(team.rows_at(x, (m, n), ld.x, team.next_tile())));
+        if residual.address() != 0 {
+            let gR = team.rows(residual, (m, n), ld.residual); // (BLK_M, BLK_N)
+            team.apply_loaded(&mut tXrX, &load.partition_s(gR), f32::add);
+        }
+        if sum.address() != 0 {
+            let gS = team.rows(sum, (m, n), ld.sum); // (BLK_M, BLK_N)
+            team.store(&tXrX, &load.partition_d(gS));
+        }
+        // For the block alone: the values of a cluster's blocks are exchanged at once.
+        let columns = n.saturating_sub(team.tile().1 * C::COLUMNS).min(C::COLUMNS) as f32;
+        let mut means = [0.0; 2];
+        if center {
+            // The second mean is the rounding error of the first, which is large beside the
+            // deviations where the mean is.
+            for mean in &mut means {
+                *mean = team.reduce_in_block(tXrX.reduce_rows(f32::add), f32::add)[0] / columns.max(1.0);
+                tXrX.apply(|x| x - *mean);
+                team.fill_outside(&mut tXrX, &tXgX, 0.0);
+            }
+        }
+        let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
+        let squares = team.reduce_in_block(squares, f32::add)[0];
+        // As [`Variance`] combines them; the first mean stays that of the first block, so that the
+        // second keeps the digits of the difference.
+        let [_, first, rest, squares] = team.combine_blocks(
+            [columns, means[0], means[1], squares],
+            |[count, first, rest, squares], b| {
+                let (distance, all) = ((b[1] - first) + (b[2] - rest), count + b[0]);
+                // A block may have no elements.
+                let weight = b[0] * math::fast::rcp(all.max(1.0));
+                [
+                    all,
+                    first,
+                    distance.fma(weight, rest),
+                    squares + b[3] + distance * distance * count * weight,
+                ]
+            },
+        );
+        if C::Blocks::CLUSTER {
+            let moved = (means[0] - first) + (means[1] - rest);
+            tXrX.apply(|x| x + moved);
+            team.fill_outside(&mut tXrX, &tXgX, 0.0);
+        }
+        let scale = math::fast::rsqrt(squares / n as f32 + eps);
+        tXrX.apply(|x| x * scale);
+        if weight.address() != 0 {
+            let gW = team.rows(weight, (m, n), ld.weight); // (BLK_M, BLK_N), of equal rows
+            of_weight.apply(&team, &mut tXrX, &load.partition_s(gW), |x, w| x * w);
+        }
+        if bias.address() != 0 {
+            let gB = team.rows(bias, (m, n), ld.bias); // (BLK_M, BLK_N), of equal rows
+            of_bias.apply(&team, &mut tXrX, &load.partition_s(gB), f32::add);
+        }
+        if scales.address() == 0 {
+            // A branch a type: an instance each would be three times as many kernels.
+            match code {
+                F32 => store::<T, f32, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
+                F16 => store::<T, f16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
+                _ => store::<T, bf16, C, _>(&team, &tXrX, y.cast(), (m, n), ld.y),
+            }
+        } else {
+            // Out of bounds it is 0, or NaN, which is no maximum.
+            let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)
+            let (scale, inverse) = scale_of(code, team.reduce(amax, f32::max)[0]);
+            if let Some(row) = team.leader().filter(|&row| row < m) {
+                scales.write(i64::from(row) * ld.scales.row, scale);
+            }
+            tXrX.apply(|x| x * inverse);
+            let store = RowCopyWith::<u8, T, C>::get_slice(thread::<C>());
+            let gQ = team.rows(y.cast::<u8>(), (m, n), ld.y); // (BLK_M, BLK_N)
+            team.store_bytes(&tXrX, &store.partition_d(gQ), |values| encode(code, values));
+        }
+        if !team.step(m) {
+            return;
+        }
     }
-    // Out of bounds it is 0, or NaN, which is no maximum.
-    let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)
-    let (scale, inverse) = scale_of(code, team.reduce(amax, f32::max)[0]);
-    if let Some(row) = team.leader().filter(|&row| row < m) {
-        scales.write(i64::from(row) * ld.scales.row, scale);
-    }
-    tXrX.apply(|x| x * inverse);
-    let store = RowCopyWith::<u8, T, C>::get_slice(thread_idx().x);
-    let gQ = team.rows(y.cast::<u8>(), (m, n), ld.y); // (BLK_M, BLK_N)
-    team.store_bytes(&tXrX, &store.partition_d(gQ), |values| encode(code, values));
 }

@@ -2,6 +2,7 @@
 //! weight and bias, in an order that the shape alone decides.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
+use crate::thread;
 use moye_device::algorithm::*;
 use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
@@ -20,7 +21,7 @@ pub type Stats = [f32; 4];
 /// of the others.
 #[kernel(
     threads = C::BLOCK,
-    shared = (scratch: SharedArray<f32, RowScratch>),
+    shared = (scratch: SharedArray<f32, RowScratch>, of_x: RowStage<T, C, 2>, of_dy: RowStage<T, C, 2>),
     instances = norm_backward<
         f32 | f16 | bf16,
         Lanes8 | Warp | Block256 | Block512 | AnyWarp | AnyBlock512
@@ -51,48 +52,60 @@ pub unsafe fn norm_backward<T: Element + Convert<f32>, C: RowShape>(
     overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
-    let (gX, gG) = (team.rows(x, (m, n), ldx), team.rows(dy, (m, n), ldg)); // (BLK_M, BLK_N)
-    let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
-    let mut tXrX = team.load(&tXgX); // (CPY, CPY_M, CPY_N)
-    let mut tXrG = team.load(&load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
-    let mut means = [0.0; 2];
-    if center {
-        // As in the forward pass, twice.
-        for part in &mut means {
-            let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
-            tXrX.apply_rows(&mean, |x, mean| x - mean);
-            team.fill_outside(&mut tXrX, &tXgX, 0.0);
-            *part = mean[0];
+    let next = |team: &RowTeam<C>, tile| {
+        of_x.start(&load.partition_s(team.rows_at(x, (m, n), ldx, tile)));
+        of_dy.start(&load.partition_s(team.rows_at(dy, (m, n), ldg, tile)));
+    };
+    next(&team, team.tile());
+    loop {
+        let load = RowCopy::<T, C>::get_slice(thread::<C>());
+        let (gX, gG) = (team.rows(x, (m, n), ldx), team.rows(dy, (m, n), ldg)); // (BLK_M, BLK_N)
+        let tXgX = load.partition_s(gX); // (CPY, CPY_M, CPY_N)
+        let mut tXrX = of_x.take(&team, &tXgX); // (CPY, CPY_M, CPY_N)
+        let mut tXrG = of_dy.take(&team, &load.partition_s(gG)); // (CPY, CPY_M, CPY_N)
+        next(&team, team.next_tile());
+        let mut means = [0.0; 2];
+        if center {
+            // As in the forward pass, twice.
+            for part in &mut means {
+                let mean = team.reduce(tXrX.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
+                tXrX.apply_rows(&mean, |x, mean| x - mean);
+                team.fill_outside(&mut tXrX, &tXgX, 0.0);
+                *part = mean[0];
+            }
+        }
+        let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
+        let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
+        tXrX.apply_rows(&scale, |x, scale| x * scale);
+        if let Some(row) = team.leader()
+            && row < m
+        {
+            stats.write(row, [means[0], means[1], scale[0], 0.0]);
+        }
+        if weight.address() != 0 {
+            let gW = team.rows(weight, (m, n), ldw); // (BLK_M, BLK_N), of equal rows
+            team.apply_loaded(&mut tXrG, &load.partition_s(gW), |g, w| g * w);
+        }
+        // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
+        let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add); // (CPY_M)
+        let along = team.reduce(products, f32::add).map(|sum| sum / n as f32);
+        if center {
+            let mean = team.reduce(tXrG.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
+            tXrG.apply_rows(&mean, |g, mean| g - mean);
+        }
+        tXrX.apply_rows(&along, |x, along| x * along);
+        tXrG.apply_with(&tXrX, |g, x| g - x);
+        tXrG.apply_rows(&scale, |g, scale| g * scale);
+        if dsum.address() != 0 {
+            let gS = team.rows(dsum, (m, n), lds); // (BLK_M, BLK_N)
+            team.apply_loaded(&mut tXrG, &load.partition_s(gS), f32::add);
+        }
+        let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
+        team.store(&tXrG, &load.partition_d(gD));
+        if !team.step(m) {
+            return;
         }
     }
-    let squares = tXrX.fold_rows(&tXrX.rows(0.0f32), |sum, x| x.fma(x, sum)); // (CPY_M)
-    let scale = team.reduce(squares, f32::add).map(|sum| math::fast::rsqrt(sum / n as f32 + eps));
-    tXrX.apply_rows(&scale, |x, scale| x * scale);
-    if let Some(row) = team.leader()
-        && row < m
-    {
-        stats.write(row, [means[0], means[1], scale[0], 0.0]);
-    }
-    if weight.address() != 0 {
-        let gW = team.rows(weight, (m, n), ldw); // (BLK_M, BLK_N), of equal rows
-        team.apply_loaded(&mut tXrG, &load.partition_s(gW), |g, w| g * w);
-    }
-    // dx = scale (g - mean(g) - x mean(g x)), for normed x and without mean(g) of RMSNorm.
-    let products = tXrX.zip(&tXrG, f32::mul).reduce_rows(f32::add); // (CPY_M)
-    let along = team.reduce(products, f32::add).map(|sum| sum / n as f32);
-    if center {
-        let mean = team.reduce(tXrG.reduce_rows(f32::add), f32::add).map(|sum| sum / n as f32); // (CPY_M)
-        tXrG.apply_rows(&mean, |g, mean| g - mean);
-    }
-    tXrX.apply_rows(&along, |x, along| x * along);
-    tXrG.apply_with(&tXrX, |g, x| g - x);
-    tXrG.apply_rows(&scale, |g, scale| g * scale);
-    if dsum.address() != 0 {
-        let gS = team.rows(dsum, (m, n), lds); // (BLK_M, BLK_N)
-        team.apply_loaded(&mut tXrG, &load.partition_s(gS), f32::add);
-    }
-    let gD = team.rows(dx, (m, n), ldd); // (BLK_M, BLK_N)
-    team.store(&tXrG, &load.partition_d(gD));
 }
 
 macro_rules! columns {

@@ -5,6 +5,7 @@
 
 use crate::code::{encode, scale_of};
 use crate::place::{Place, read, read_all, values, write};
+use crate::thread;
 use crate::tiles::Tiles;
 use moye_device::algorithm::*;
 use moye_device::arch::{opaque, overlap_launches, prmt};
@@ -29,7 +30,8 @@ static_layout! {
 }
 
 /// `q = x / scale` along rows, rounded and saturated, with the scale that makes the greatest
-/// magnitude of a row the greatest value of the type `code`; a block for each `C::ROWS` rows.
+/// magnitude of a row the greatest value of the type `code`; a block for each `C::ROWS` rows;
+/// shapes that are `AHEAD` step over the rows.
 ///
 /// # Safety
 /// `x` and `q` hold `m` rows of `n` elements, `ldx` and `ldq` apart, and `scales` an element for
@@ -37,7 +39,7 @@ static_layout! {
 /// elements; `n` is at most `C::COLUMNS`. What is written is disjoint from `x`.
 #[kernel(
     threads = C::BLOCK,
-    shared = (scratch: SharedArray<f32, RowScratch>),
+    shared = (scratch: SharedArray<f32, RowScratch>, stage: RowStage<T, C>),
     instances = quantize_rows<f32 | f16 | bf16, Lanes4 | Warp | Block128 | Block256 | Block1024>,
     table = QuantizeRowsKernels
 )]
@@ -55,16 +57,24 @@ pub unsafe fn quantize_rows<T: Element + Convert<f32>, C: RowShape>(
     overlap_launches();
     let mut team = RowTeam::<C>::new(scratch);
     let load = RowCopy::<T, C>::get_slice(thread_idx().x);
-    let store = RowCopyWith::<u8, T, C>::get_slice(thread_idx().x);
-    let (gX, gQ) = (team.rows(x, (m, n), ldx), team.rows(q, (m, n), ldq)); // (BLK_M, BLK_N)
-    let mut tXrX = team.load(&load.partition_s(gX)); // (CPY, CPY_M, CPY_N)
-    let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)
-    let (scale, inverse) = scale_of(code, team.reduce(amax, f32::max)[0]);
-    if let Some(row) = team.leader().filter(|&row| row < m) {
-        scales.write(i64::from(row) * lds.row, scale);
+    stage.start(&load.partition_s(team.rows(x, (m, n), ldx)));
+    loop {
+        let load = RowCopy::<T, C>::get_slice(thread::<C>());
+        let store = RowCopyWith::<u8, T, C>::get_slice(thread::<C>());
+        let (gX, gQ) = (team.rows(x, (m, n), ldx), team.rows(q, (m, n), ldq)); // (BLK_M, BLK_N)
+        let mut tXrX = stage.take(&team, &load.partition_s(gX)); // (CPY, CPY_M, CPY_N)
+        stage.start(&load.partition_s(team.rows_at(x, (m, n), ldx, team.next_tile())));
+        let amax = tXrX.fold_rows(&tXrX.rows(0.0f32), |max, x| max.max(x.abs())); // (CPY_M)
+        let (scale, inverse) = scale_of(code, team.reduce(amax, f32::max)[0]);
+        if let Some(row) = team.leader().filter(|&row| row < m) {
+            scales.write(i64::from(row) * lds.row, scale);
+        }
+        tXrX.apply(|x| x * inverse);
+        team.store_bytes(&tXrX, &store.partition_d(gQ), |values| encode(code, values));
+        if !team.step(m) {
+            return;
+        }
     }
-    tXrX.apply(|x| x * inverse);
-    team.store_bytes(&tXrX, &store.partition_d(gQ), |values| encode(code, values));
 }
 
 /// What a launch of [`quantize_whole`] does.

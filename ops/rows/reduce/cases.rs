@@ -1,10 +1,14 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye::operation::{Axes, Case, Value};
 
-const LAST: &[(&str, Value)] = &[("axis", Value::Axis(Some(-1)))];
-const FIRST: &[(&str, Value)] = &[("axis", Value::Axis(Some(0)))];
-const MIDDLE: &[(&str, Value)] = &[("axis", Value::Axis(Some(1)))];
+const LAST: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([-1])))];
+const FIRST: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([0])))];
+const MIDDLE: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([1])))];
+
+const OUTER: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([0, -1])))];
+const INNER: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([1, 2])))];
+const EVERY_OTHER: &[(&str, Value)] = &[("axis", Value::Axes(Axes::new([0, 2, 4])))];
 
 /// Rows of each share of threads, in slices and whole, along each axis, and whole arrays.
 pub const CASES: &[Case] = &[
@@ -19,7 +23,16 @@ pub const CASES: &[Case] = &[
     Case::new(&[Some(&[300, 70])]).options(FIRST),
     Case::new(&[Some(&[1, 20_011])]).options(LAST),
     Case::new(&[Some(&[300])]).options(FIRST),
+    // Several axes: around a mode, next to each other, and with a launch for each index of a mode.
+    Case::new(&[Some(&[5, 3, 7])]).options(OUTER),
+    Case::new(&[Some(&[3, 40, 7])]).options(INNER),
+    Case::new(&[Some(&[2, 0, 3])]).options(OUTER),
+    Case::new(&[Some(&[2, 3, 4, 2, 5])]).options(EVERY_OTHER),
+    Case::new(&[Some(&[2, 40, 300])]).options(OUTER),
 ];
+
+/// Those of one axis or all, which indices have.
+pub const OF_INDICES: &[Case] = CASES.split_at(11).0;
 
 /// 64 MB and more of bf16: rows of a head to rows of a vocabulary, columns, and a whole array.
 pub const BENCH: &[Case] = &[

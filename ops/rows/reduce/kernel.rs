@@ -3,6 +3,7 @@
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use moye_device::algorithm::*;
+use moye_device::arch::overlap_launches;
 use moye_device::prelude::*;
 
 /// Threads of a block.
@@ -145,6 +146,7 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
 ) where
     f32: Convert<T>,
 {
+    overlap_launches();
     let (block, thread) = (block_idx(), thread_idx().x);
     let (lane, warp) = (thread % 32, thread / 32);
     let by_lane = shape.share == Share::Lane as u32;
@@ -164,7 +166,8 @@ pub unsafe fn reduce<T: Element + Convert<f32>, R: Reduce>(
     let mut state = R::NONE;
     if shape.from_states {
         let x = x.cast::<R::State>().offset(place(shape.stride, shape.group));
-        part.strided(|at| x.read(at.min(to - 1)), |other, _| state = R::combine(state, other));
+        let read = |at: u32| x.read(i64::from(at.min(to - 1)) * shape.stride.element);
+        part.strided(read, |other, _| state = R::combine(state, other));
     } else {
         let x = x.offset(place(shape.stride, shape.group));
         part.for_each(x, shape.stride.element, |values, at| {

@@ -1,9 +1,10 @@
-//! Reductions along an axis or of a whole array: sum, mean, norm, max, min, log-sum-exp, variance,
-//! argmax and argmin. The result has no such axis.
+//! Reductions along an axis, along several, or of a whole array: sum, mean, norm, max, min,
+//! log-sum-exp, variance, argmax and argmin. The result has no such axes.
 //!
 //! Elements are f32, f16 or bf16, computed in f32; indices are i64. As in PyTorch the maximum of
 //! NaN is NaN, and argmax finds the first one; of equal elements it finds the first. Long rows are
 //! reduced in slices, whose states a second launch combines in order: the same bits in every run.
+//! So are the states of axes that no single stride joins.
 
 pub mod kernel;
 
@@ -22,14 +23,16 @@ mod host {
     use super::call::{self, Kind};
     use super::kernel::ReduceKernels;
     use super::{cases, oracle};
-    use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value};
-    use moye::{Element, Matrix, MatrixMut};
+    use moye::operation::{
+        Array, ArrayType, Axes, Declaration, Dtype, OperandOf, OptionOf, Role, TypedCall, Value,
+    };
+    use moye::{Element, Error, Matrix, MatrixMut, Result};
 
     const X: OperandOf =
         OperandOf::new(Role::Input, "x", "float32, float16 or bfloat16, of any shape and strides");
     const VALUE: &[OperandOf] = &[
         X,
-        OperandOf::new(Role::Result, "out", "the result, of the type of x and its shape without the axis"),
+        OperandOf::new(Role::Result, "out", "the result, of the type of x and its shape without the axes"),
     ];
     const INDEX: &[OperandOf] = &[
         X,
@@ -38,8 +41,8 @@ mod host {
     ];
     const AXIS: OptionOf = OptionOf {
         name: "axis",
-        about: "the axis that is reduced; by default the whole array is",
-        default: Value::Axis(None),
+        about: "the axes that are reduced, one or several; by default the whole array is",
+        default: Value::Axes(Axes::ALL),
     };
     const CORRECTION: OptionOf = OptionOf {
         name: "correction",
@@ -49,7 +52,7 @@ mod host {
 
     macro_rules! declare {
         ($(
-            $name:ident = $text:literal, $kind:ident, $operands:ident, $options:expr, $summary:literal;
+            $name:ident = $text:literal, $kind:ident, $operands:ident, $cases:ident, $options:expr, $summary:literal;
         )+) => { $(
             #[doc = concat!($summary, ".")]
             pub static $name: Declaration = Declaration {
@@ -63,66 +66,83 @@ mod host {
                 explain: |stream, call| call::explain($text, Kind::$kind, stream, call),
                 reference: |inputs, options| oracle::reduce(Kind::$kind, inputs, options),
                 tolerance: oracle::tolerance,
-                cases: cases::CASES,
+                cases: cases::$cases,
                 bench: cases::BENCH,
             };
         )+ };
     }
     declare! {
-        SUM = "sum", Sum, VALUE, &[AXIS],
-            "The sum along an axis, or of a whole array";
-        MEAN = "mean", Mean, VALUE, &[AXIS],
-            "The mean along an axis, or of a whole array";
-        NORM = "norm", Norm, VALUE, &[AXIS],
-            "The root of the sum of squares along an axis, or of a whole array";
-        MAX = "max", Max, VALUE, &[AXIS],
-            "The maximum along an axis, or of a whole array; NaN if an element is";
-        MIN = "min", Min, VALUE, &[AXIS],
-            "The minimum along an axis, or of a whole array; NaN if an element is";
-        LOG_SUM_EXP = "logsumexp", LogSumExp, VALUE, &[AXIS],
-            "The logarithm of the sum of exponentials along an axis, or of a whole array";
-        VAR = "var", Var, VALUE, &[AXIS, CORRECTION],
-            "The variance along an axis, or of a whole array";
-        ARG_MAX = "argmax", ArgMax, INDEX, &[AXIS],
+        SUM = "sum", Sum, VALUE, CASES, &[AXIS],
+            "The sum along axes, or of a whole array";
+        MEAN = "mean", Mean, VALUE, CASES, &[AXIS],
+            "The mean along axes, or of a whole array";
+        NORM = "norm", Norm, VALUE, CASES, &[AXIS],
+            "The root of the sum of squares along axes, or of a whole array";
+        MAX = "max", Max, VALUE, CASES, &[AXIS],
+            "The maximum along axes, or of a whole array; NaN if an element is";
+        MIN = "min", Min, VALUE, CASES, &[AXIS],
+            "The minimum along axes, or of a whole array; NaN if an element is";
+        LOG_SUM_EXP = "logsumexp", LogSumExp, VALUE, CASES, &[AXIS],
+            "The logarithm of the sum of exponentials along axes, or of a whole array";
+        VAR = "var", Var, VALUE, CASES, &[AXIS, CORRECTION],
+            "The variance along axes, or of a whole array";
+        ARG_MAX = "argmax", ArgMax, INDEX, OF_INDICES, &[AXIS],
             "The index of the first maximum, or NaN, along an axis or of a whole row-major array";
-        ARG_MIN = "argmin", ArgMin, INDEX, &[AXIS],
+        ARG_MIN = "argmin", ArgMin, INDEX, OF_INDICES, &[AXIS],
             "The index of the first minimum, or NaN, along an axis or of a whole row-major array";
     }
 
-    /// A reduction of the columns or rows of a matrix, or of all of it.
+    /// A reduction of the columns or rows of a matrix, of all of it, or along axes of an array.
     ///
     /// ```
     /// use moye::{Device, Matrix, MatrixMut};
     /// use moye_rows::reduce::{ARG_MAX, Reduce, SUM};
     ///
     /// let device = Device::sim();
-    /// let x = device.upload(&[1.0f32, 5.0, 2.0, 4.0, 3.0, 6.0])?;
-    /// let x = Matrix::row_major(&x, 2, 3)?;
+    /// let x = device.upload(&[1.0f32, 5.0, 2.0, 4.0, 3.0, 6.0, 7.0, 8.0])?;
+    /// let x = Matrix::row_major(&x, 2, 4)?;
     /// let mut sum = device.alloc_uninit::<f32>(2)?;
-    /// Reduce::new(&SUM, x.clone()).axis(1).run(&device, &mut MatrixMut::row_major(&mut sum, 2,
-    /// 1)?)?; assert_eq!(sum.download()?, [8.0, 13.0]); let mut at =
-    /// device.alloc_uninit::<i64>(3)?; Reduce::new(&ARG_MAX, x).axis(0).run(&device, &mut
-    /// MatrixMut::row_major(&mut at, 1, 3)?)?; assert_eq!(at.download()?, [1, 0, 1]);
+    /// let mut y = MatrixMut::row_major(&mut sum, 2, 1)?;
+    /// Reduce::new(&SUM, x.clone()).axis(1).run(&device, &mut y)?;
+    /// // The elements as an array of 2 x 2 x 2.
+    /// Reduce::new(&SUM, x.clone()).modes(&[2, 2, 2]).axes(&[0, 2]).run(&device, &mut y)?;
+    /// assert_eq!(sum.download()?, [15.0, 21.0]);
+    /// let mut at = device.alloc_uninit::<i64>(4)?;
+    /// Reduce::new(&ARG_MAX, x).axis(0).run(&device, &mut MatrixMut::row_major(&mut at, 1, 4)?)?;
+    /// assert_eq!(at.download()?, [1, 0, 1, 1]);
     /// # Ok::<(), moye::Error>(())
     /// ```
     #[derive(Clone)]
     pub struct Reduce<'a, T: ReduceKernels> {
         declaration: &'static Declaration,
         x: Matrix<'a, T>,
-        axis: Option<u32>,
+        modes: Option<Vec<usize>>,
+        axes: Option<Vec<i64>>,
         correction: Option<u32>,
     }
 
     impl<'a, T: ReduceKernels> Reduce<'a, T> {
         /// A reduction of all elements of `x`: [`SUM`] or another one of this module.
         pub fn new(declaration: &'static Declaration, x: Matrix<'a, T>) -> Self {
-            Self { declaration, x, axis: None, correction: None }
+            Self { declaration, x, modes: None, axes: None, correction: None }
         }
 
-        /// Along an axis: 0 for the result of each column, 1 for that of each row.
+        /// The elements of `x`, which is row-major without gaps, as an array of these extents.
+        #[must_use]
+        pub fn modes(self, extents: &[usize]) -> Self {
+            Self { modes: Some(extents.to_vec()), ..self }
+        }
+
+        /// Along an axis: of a matrix 0 for the result of each column, 1 for that of each row.
         #[must_use]
         pub fn axis(self, axis: u32) -> Self {
-            Self { axis: Some(axis), ..self }
+            self.axes(&[axis.into()])
+        }
+
+        /// Along several axes, which count from the end if they are negative.
+        #[must_use]
+        pub fn axes(self, axes: &[i64]) -> Self {
+            Self { axes: Some(axes.to_vec()), ..self }
         }
 
         /// The correction of [`VAR`], 1 by default; the others have none.
@@ -131,28 +151,58 @@ mod host {
             Self { correction: Some(correction), ..self }
         }
 
+        /// The elements of a row-major matrix as an array of these extents.
+        fn as_modes(&self, matrix: &Array, extents: &[usize]) -> Result<Array> {
+            let is_same = extents.iter().product::<usize>() == matrix.elements();
+            if is_same && matrix.is_dense() {
+                let ty = ArrayType { dtype: matrix.dtype, shape: extents.to_vec() };
+                return Ok(Array::row_major(&ty, matrix.address));
+            }
+            let detail = format!(
+                "a matrix of shape {:?} and strides {:?} is no array of shape {extents:?}; it must be row-major \
+                 without gaps, from a multiple of 16 bytes on, and have as many elements",
+                matrix.shape, matrix.strides
+            );
+            Err(Error::ShapeMismatch { operation: self.declaration.name, detail })
+        }
+
         crate::runs! {
             /// Computes it on the default stream of a device. `y` has one row, one column, or both
-            /// in place of what is reduced; its elements are those of `x`, or i64 for indices.
+            /// in place of what is reduced, or with [`modes`](Self::modes) the result's elements
+            /// row by row. Its elements are those of `x`, or i64 for indices.
             ///
             /// # Errors
-            /// [`moye::Error::ShapeMismatch`] if `y` has another shape or type,
-            /// [`moye::Error::Unsupported`] for an axis above 1 or a correction of another
-            /// reduction than [`VAR`], and the errors of [`moye::Device::launch`].
+            /// [`moye::Error::ShapeMismatch`] if `y` has another shape or type, or `x` other
+            /// elements than the modes, [`moye::Error::Unsupported`] for an axis that `x` does not
+            /// have, several of an index, or a correction of another reduction than [`VAR`], and
+            /// the errors of [`moye::Device::launch`].
             fn run, run_on<U: Element>(self, stream, y: &mut MatrixMut<'_, U>) {
+                let name = self.declaration.name;
                 let mut call = TypedCall::new(self.declaration, stream);
-                for (name, value) in [("axis", self.axis), ("correction", self.correction)] {
-                    if let Some(value) = value {
-                        call = call.option(name, Value::Int(value.into()))?;
-                    }
+                if let Some(correction) = self.correction {
+                    call = call.option("correction", Value::Int(correction.into()))?;
                 }
-                call = call.read(&self.x)?.write(y)?;
-                for mode in [1, 0] {
-                    if self.axis.is_none_or(|axis| axis == mode as u32) {
-                        call = call.drop_mode(mode);
-                    }
+                if let Some(axes) = &self.axes {
+                    call = call.option("axis", Value::Axes(Axes::of(name, axes)?))?;
                 }
-                call
+                let Some(extents) = &self.modes else {
+                    call = call.read(&self.x)?.write(y)?;
+                    for mode in [1, 0] {
+                        let is_reduced = |axis: &i64| axis.rem_euclid(2) == mode as i64;
+                        if self.axes.as_ref().is_none_or(|axes| axes.iter().any(is_reduced)) {
+                            call = call.drop_mode(mode);
+                        }
+                    }
+                    // SAFETY: the arrays are on the stream's device until the work is complete.
+                    return unsafe { call.run() };
+                };
+                let x = self.as_modes(&Array::of(name, &self.x)?, extents)?;
+                let axes = self.axes.as_deref().map_or(Ok(Axes::ALL), |axes| Axes::of(name, axes))?;
+                let reduced = x.axes(name, axes)?.unwrap_or_else(|| (0..extents.len()).collect());
+                let kept = (0..extents.len()).filter(|mode| !reduced.contains(mode));
+                let kept: Vec<usize> = kept.map(|mode| extents[mode]).collect();
+                let of_y = self.as_modes(&Array::of_mut(name, y)?, &kept)?;
+                call.with(Some((self.x.device(), x)))?.with(Some((y.device(), of_y)))?
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Reductions in float64.
 
 use super::call::Kind;
-use moye::operation::{ArrayType, Dtype, Options};
+use moye::operation::{Array, ArrayType, Dtype, Options};
 
-/// The result of row-major elements, without the axis of the options.
+/// The result of row-major elements, without the axes of the options.
 pub fn reduce(kind: Kind, inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options) -> Vec<Vec<f64>> {
     let (ty, x) = inputs[0].as_ref().expect("x is not optional");
     let of = |row: &[f64]| {
@@ -32,14 +32,16 @@ pub fn reduce(kind: Kind, inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Op
             Kind::ArgMin => place(-1.0),
         }
     };
-    let mut y = Vec::new();
-    match options.axis("axis") {
-        Some(axis) => crate::each_row(&ty.shape, axis, |row| {
-            y.push(of(&row.iter().map(|&place| x[place]).collect::<Vec<_>>()));
-        }),
-        None => y.push(of(x)),
+    let array = Array::row_major(ty, 0);
+    let reduced = array.axes("reduce", options.axes("axis")).expect("the results have a type");
+    let is_kept = |mode: usize| reduced.as_ref().is_some_and(|axes| !axes.contains(&mode));
+    let kept: Vec<usize> = (0..ty.shape.len()).filter(|&mode| is_kept(mode)).collect();
+    let mut rows = vec![Vec::new(); kept.iter().map(|&mode| ty.shape[mode]).product()];
+    for (place, &x) in x.iter().enumerate() {
+        let index = |mode: usize| place / array.strides[mode] as usize % ty.shape[mode];
+        rows[kept.iter().fold(0, |row, &mode| row * ty.shape[mode] + index(mode))].push(x);
     }
-    vec![y]
+    vec![rows.iter().map(|row| of(row)).collect()]
 }
 
 /// Half a unit of the last place of the result's type, and sums of f32.

@@ -136,6 +136,106 @@ fn cross_entropy_of_what_is_not_finite_is_that_of_pytorch_and_the_gradient_may_r
     }
 }
 
+/// Long rows have a block for each chunk, and words for 32 and for 1,024 of them.
+#[cfg(feature = "cumsum")]
+#[test]
+fn a_scan_of_more_than_1024_chunks_is_exact_for_whole_numbers() {
+    use moye::operation::{Array, ArrayType, Call, Dtype, Options};
+    let declaration = &moye_rows::cumsum::CUMSUM;
+    let n = 1029 * moye_rows::cumsum::kernel::chunk(4) as usize + 4;
+    let one_in_three: Vec<f32> = (0..n).map(|i| if i % 3 == 0 { 1.0 } else { 0.0 }).collect();
+    // The simulator takes a minute.
+    for device in harness::devices().into_iter().filter(moye::Device::is_gpu) {
+        let (x, y) = (device.upload(&one_in_three).unwrap(), device.upload(&one_in_three).unwrap());
+        let array =
+            |address| Some(Array::row_major(&ArrayType { dtype: Dtype::F32, shape: vec![n] }, address));
+        let options = Options::of(declaration);
+        let call = Call { operands: &[array(x.address()), array(y.address())], options: &options };
+        // SAFETY: the arrays are in buffers that live on.
+        unsafe { (declaration.run)(&device.default_stream(), &call) }.unwrap();
+        let expected = (0..n).map(|i| (i / 3 + 1) as f32);
+        assert!(y.download().unwrap().into_iter().eq(expected));
+    }
+}
+
+/// Two blocks, or a cluster of two, take five rows in turn: the next one is in flight, and
+/// exchanges and reductions use their memory again.
+#[cfg(all(feature = "norm", feature = "softmax"))]
+#[test]
+fn blocks_and_clusters_step_over_rows_that_are_loaded_ahead() {
+    use moye::Grid;
+    use moye_device::algorithm::RowStride;
+    use moye_device::memory::{Global, GlobalMut};
+    use moye_rows::norm::kernel::{Output, Strides, norm_f32_cluster512};
+    use moye_rows::softmax::kernel::{softmax_f32_block1024, softmax_f32_cluster512};
+    const M: u32 = 5;
+    let check = |got: &[f32], expected: &dyn Fn(&[f64]) -> Vec<f64>, x: &[f32], n: usize| {
+        for (got, x) in got.chunks(n).zip(x.chunks(n)) {
+            let x: Vec<f64> = x.iter().map(|&x| x.into()).collect();
+            let expected = expected(&x);
+            let error =
+                |to: &[f64]| to.iter().zip(&expected).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            let got: Vec<f64> = got.iter().map(|&y| y.into()).collect();
+            assert!(error(&got) < 4e-6 * error(&vec![0.0; n]), "{}", error(&got));
+        }
+    };
+    let softmax = |x: &[f64]| -> Vec<f64> {
+        let sum: f64 = x.iter().map(|x| x.exp()).sum();
+        x.iter().map(|x| x.exp() / sum).collect()
+    };
+    let normed = |x: &[f64]| -> Vec<f64> {
+        let count = x.len() as f64;
+        let mean = x.iter().sum::<f64>() / count;
+        let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        let of = |(i, x): (usize, &f64)| {
+            let weight = (i % 7) as f64;
+            (x - mean) / (variance + 1e-5).sqrt() * weight + weight
+        };
+        x.iter().enumerate().map(of).collect()
+    };
+    for device in harness::devices() {
+        let module = device.load(&moye_rows::PTX).unwrap();
+        let all: Vec<f32> = (0..M * 20_000).map(|i| ((i * 37) % 1009) as f32 / 128.0 - 4.0).collect();
+        let weights: Vec<f32> = (0..20_000).map(|i| (i % 7) as f32).collect();
+        let w = device.upload(&weights).unwrap();
+        for (grid, kernel, n) in [
+            (Grid::new(2, 512).clusters(2), &softmax_f32_cluster512, 20_000),
+            (Grid::new(2, 1024), &softmax_f32_block1024, 3000),
+        ] {
+            let x = device.upload(&all[..(M * n) as usize]).unwrap();
+            let y = device.alloc_uninit::<f32>((M * n) as usize).unwrap();
+            let ld = RowStride { row: n.into(), element: 1 };
+            let (of_x, none) = (Global::from_address(x.address()), Global::from_address(0));
+            let to = GlobalMut::from_address(y.address());
+            let mask = Global::from_address(0);
+            let arguments = (of_x, mask, none, to, M, n, 1, ld, ld, ld, ld, i32::MAX, 1.0f32, false);
+            // SAFETY: both arrays hold five rows; there is no mask and no bias.
+            unsafe { module.launch(kernel, grid, arguments) }.unwrap();
+            check(&y.download().unwrap(), &softmax, &x.download().unwrap(), n as usize);
+        }
+        let (x, y) = (device.upload(&all).unwrap(), device.alloc_uninit::<f32>(all.len()).unwrap());
+        let (rows, columns) = (RowStride { row: 20_000, element: 1 }, RowStride { row: 0, element: 1 });
+        let strides = Strides {
+            x: rows,
+            weight: columns,
+            bias: columns,
+            residual: rows,
+            y: rows,
+            sum: rows,
+            scales: columns,
+        };
+        let [of_x, of_w, none] = [x.address(), w.address(), 0].map(Global::from_address);
+        let [to, no_sum] = [y.address(), 0].map(GlobalMut::from_address);
+        let code = Output::F32 as u32;
+        let no_scales = GlobalMut::from_address(0);
+        let arguments =
+            (of_x, of_w, of_w, none, to, no_sum, no_scales, M, 20_000, strides, 1e-5f32, true, code);
+        // SAFETY: the arrays hold five rows, weight and bias one; there are no other operands.
+        unsafe { module.launch(&norm_f32_cluster512, Grid::new(2, 512).clusters(2), arguments) }.unwrap();
+        check(&y.download().unwrap(), &normed, &all, 20_000);
+    }
+}
+
 #[test]
 fn integers_are_refused_with_the_operand_and_what_it_takes() {
     use moye::operation::{Array, ArrayType, Call, Declaration, Dtype, Options};

@@ -3,26 +3,25 @@
 #[path = "../../../tests/fixtures/common/assembler.rs"]
 mod assembler;
 
-/// Kernels for which ptxas prefers more blocks an SM, of 64 and 56 registers a thread, and the
-/// bytes that it keeps in local memory: rows of elements of 16 bits that start anywhere, on
-/// clusters; losses of f32; and on sm_80 gates and topk of f16, and the conversions to
-/// 8-bit floats, which are one instruction on later GPUs. Sampling keeps the description of its row
-/// there, which it reads a few times a row; norms of rows that start anywhere have 64 registers in
-/// blocks of 1,024 threads.
-const SPILL: [(&str, usize); 13] = [
-    ("norm_f32_anyblock", 40),
-    ("norm_f16_anyblock", 40),
-    ("norm_bf16_anyblock", 40),
-    ("gated_f16", 8),
-    ("softmax_f16_anycluster", 8),
-    ("softmax_bf16_anycluster", 8),
-    ("topk_f16", 8),
-    ("quantize_f16", 8),
-    ("quantize_bf16", 8),
-    ("sample_f32", 64),
-    ("sample_f16", 64),
-    ("sample_bf16", 64),
-    ("cross_entropy_f32_anyblock512", 8),
+/// Kernels, by the begin and the end of their names, that keep values in local memory, and the
+/// bytes of it. Those whose blocks step over rows have 64 registers a thread, 32 of them elements:
+/// norms have arms for three types of results and for 8 bits in the loop. So have rows that start
+/// anywhere in blocks of 1,024 threads. On sm_80 conversions to 8-bit floats are several
+/// instructions. Sampling keeps the description of its row there, which it reads a few times a row.
+const SPILL: [(&str, &str, usize); 13] = [
+    ("norm_", "_anyblock", 40),
+    ("norm_", "1024", 56),
+    ("norm_", "_cluster512", 56),
+    ("softmax_", "_anyblock", 32),
+    ("softmax_", "1024", 16),
+    ("softmax_f32", "_cluster512", 8),
+    ("cross_entropy_", "_cluster1024", 16),
+    ("quantize_rows_f32", "_block1024", 8),
+    ("activated_f32", "", 8),
+    ("topk_f16", "", 8),
+    ("quantize_f16", "", 8),
+    ("quantize_bf16", "", 8),
+    ("sample_", "", 64),
 ];
 
 #[test]
@@ -34,7 +33,9 @@ fn kernels_keep_their_rows_in_registers_without_spills() {
         let least = if cfg!(all(feature = "norm", feature = "softmax")) { 40 } else { 1 };
         assert!(assembled.kernels.len() >= least, "{arch}: {} kernels", assembled.kernels.len());
         for (name, usage) in &assembled.kernels {
-            let most = SPILL.iter().find(|(spills, _)| spills == name).map_or(0, |(_, bytes)| *bytes);
+            let spills =
+                |(begin, end, _): &&(&str, &str, usize)| name.starts_with(begin) && name.ends_with(end);
+            let most = SPILL.iter().find(spills).map_or(0, |spill| spill.2);
             assert!(usage.stack <= most, "{name} on {arch}: {usage:?}");
             assert!(most > 0 || usage.spills() == 0, "{name} on {arch}: {usage:?}");
         }

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use half::{bf16, f16};
 use moye::number::{F8E4M3, F8E5M2};
-use moye::operation::{Array, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
+use moye::operation::{Array, Axes, Call, Declaration, Dtype, OperandOf, OptionOf, Options, Role, Value};
 use moye::{Buffer, Device};
 use moye_bench::dtype::{Dtype as DtypeOfFile, InFile};
 use std::path::PathBuf;
@@ -51,8 +51,9 @@ fn command(declaration: &'static Declaration) -> Command {
                 .value_name("TYPE")
                 .value_parser(Dtype::ALL.map(Dtype::name))
                 .help(format!("{} (default: {dtype})", option.about)),
-            Value::Axis(_) => argument
-                .value_name("N")
+            Value::Axes(_) => argument
+                .value_name("N,...")
+                .value_delimiter(',')
                 .value_parser(value_parser!(i64))
                 .help(format!("{} (default: all)", option.about)),
             Value::Bool(_) => {
@@ -176,7 +177,12 @@ impl Run {
         let mut options = Options::of(declaration);
         for option in declaration.options {
             let value = match option.default {
-                Value::Int(_) | Value::Axis(_) => matches.get_one(option.name).copied().map(Value::Int),
+                Value::Int(_) => matches.get_one(option.name).copied().map(Value::Int),
+                Value::Axes(_) => matches
+                    .get_many::<i64>(option.name)
+                    .map(|axes| Axes::of(declaration.name, &axes.copied().collect::<Vec<i64>>()))
+                    .transpose()?
+                    .map(Value::Axes),
                 Value::Float(_) => matches.get_one(option.name).copied().map(Value::Float),
                 Value::Dtype(_) => matches
                     .get_one::<String>(option.name)
