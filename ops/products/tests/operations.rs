@@ -1,6 +1,6 @@
 //! Every operation against its float64 reference: all cases, element types and memory layouts.
 
-#[cfg(any(feature = "grouped", feature = "weights"))]
+#[cfg(any(feature = "few", feature = "grouped", feature = "weights"))]
 use moye::operation::harness;
 
 #[cfg(feature = "block_scaled")]
@@ -72,6 +72,30 @@ mod scaled {
     }
 }
 
+#[cfg(feature = "few")]
+#[test]
+fn products_of_few_rows_are_those_of_float64() {
+    harness::check(&moye_products::few::LINEAR_FEW);
+}
+
+#[cfg(feature = "fused")]
+#[test]
+fn products_with_a_residual_and_sums_of_squares_are_those_of_float64() {
+    harness::check(&moye_products::fused::LINEAR_RESIDUAL);
+}
+
+#[cfg(feature = "fused")]
+#[test]
+fn queries_keys_and_values_are_rotated_and_in_their_slots() {
+    harness::check(&moye_products::fused::LINEAR_QKV);
+}
+
+#[cfg(feature = "fused")]
+#[test]
+fn products_to_e4m3_are_those_of_float64() {
+    harness::check(&moye_products::fused::LINEAR_E4M3);
+}
+
 #[cfg(feature = "grouped")]
 #[test]
 fn grouped_products_are_those_of_float64() {
@@ -94,6 +118,12 @@ fn layers_of_experts_are_those_of_float64() {
 #[test]
 fn products_by_quantised_weights_are_those_of_float64() {
     harness::check(&moye_products::weights::LINEAR_QUANTIZED);
+}
+
+#[cfg(feature = "weights")]
+#[test]
+fn products_of_activations_of_8_bits_by_quantised_weights_are_those_of_float64() {
+    harness::check(&moye_products::weights::LINEAR_QUANTIZED_A8);
 }
 
 #[cfg(feature = "weights")]

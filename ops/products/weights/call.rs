@@ -1,14 +1,15 @@
 //! From a call to launches.
 
+use super::activations::{self, ActivationKernels};
 use super::codes::Rows;
-use super::formats::{self, Source, UnpackKernels};
+use super::formats::UnpackKernels;
 use super::kernel::{Finish, LinearKernels, WARPS};
-use super::many::{Activation, ManyKernels, StoreY, Target};
-use super::sizes::{Form, Sizes, source_sizes};
+use super::many::{Activation, CLEAR_THREADS, ManyKernels, StoreY, Target, linear_clear};
+use super::sizes::Sizes;
 use super::unpacked::{BLK_K, BLK_M, CopyCodes, CopyX};
-use crate::operand::{self, Source as Aligned};
+use crate::operand::Source as Aligned;
 use half::{bf16, f16};
-use moye::operation::{self, Array, Call, Dtype, Launcher, Operation};
+use moye::operation::{self, Array, Call, Dtype, Launcher, Operation, Workspace};
 use moye::{Arch, Error, Grid, KernelArg, Ptx, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::{TmaElement, TmaTile};
 use moye_device::layout::{IntTuple, Layout};
@@ -18,14 +19,22 @@ use std::marker::PhantomData;
 
 /// The product.
 pub const LINEAR: &str = "linear_quantized";
+/// The product by activations of 8 bits.
+pub const LINEAR_8: &str = "linear_quantized_a8";
 /// The order of the kernels.
 pub const PACK: &str = "pack_weights";
 /// The weights as floats.
 pub const UNPACK: &str = "unpack_weights";
 
 /// A type of activations: f16 or bf16.
-pub trait WeightKernels: LinearKernels + UnpackKernels + ManyKernels + Activation + TmaElement {}
-impl<T: LinearKernels + UnpackKernels + ManyKernels + Activation + TmaElement> WeightKernels for T {}
+pub trait WeightKernels:
+    LinearKernels + UnpackKernels + ManyKernels + ActivationKernels + Activation + TmaElement
+{
+}
+impl<T: LinearKernels + UnpackKernels + ManyKernels + ActivationKernels + Activation + TmaElement> WeightKernels
+    for T
+{
+}
 
 /// Rows of x of a block that a caller may name.
 pub const TILES_OF_X: &[&str] = &["auto", "8", "16", "64", "256"];
@@ -63,6 +72,24 @@ struct Many {
     x: &'static TmaTile,
     /// Microseconds of a stage.
     stage: f64,
+    /// Slices of K.
+    slices: usize,
+}
+
+/// Numbers of slices of K to try.
+const SLICES: [usize; 4] = [1, 2, 4, 8];
+
+impl Many {
+    /// Tiles of all clusters.
+    const fn tiles(rows: usize, m: usize, n: usize) -> usize {
+        m.div_ceil(rows) * n.div_ceil((BLK_M * CLUSTER) as usize)
+    }
+
+    /// Words of partial accumulators and of counters.
+    const fn words(&self, rows: usize, m: usize, n: usize) -> [usize; 2] {
+        let tiles = Self::tiles(rows, m, n) * CLUSTER as usize;
+        if self.slices == 1 { [0; 2] } else { [tiles * self.slices * rows * BLK_M as usize, tiles] }
+    }
 }
 
 /// Blocks of a cluster of the kernels for many rows.
@@ -79,6 +106,7 @@ const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
                 codes: [&CopyCodes::<U4, 10>::TILE, &CopyCodes::<u8, 10>::TILE],
                 x: &CopyX::<T, 64, 10, CLUSTER>::TILE,
                 stage: 0.47,
+                slices: 1,
             },
         ),
         (
@@ -87,13 +115,15 @@ const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
                 codes: [&CopyCodes::<U4, 4>::TILE, &CopyCodes::<u8, 4>::TILE],
                 x: &CopyX::<T, 256, 4, CLUSTER>::TILE,
                 stage: 0.757,
+                slices: 1,
             },
         ),
     ]
 }
 
-/// Addresses of x, codes, factors and y; the rows of x and y; what is done beside the product.
-type Arguments = ([u64; 4], [Rows; 2], Finish);
+/// Addresses of x, codes, factors, y and the workspace; the rows of x and y; what is done beside the
+/// product.
+type Arguments = ([u64; 5], [Rows; 2], Finish);
 
 struct Linear<T>(PhantomData<T>);
 
@@ -115,9 +145,11 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let few =
             SHAPES.iter().enumerate().map(|(shape, &rows)| Plan { kernel: kernel(shape), rows, many: None });
         let many = const { many::<T>() };
-        let many = many.into_iter().enumerate().map(|(shape, (rows, many))| {
+        let stages = problem.sizes.k.div_ceil(BLK_K as usize);
+        let many = many.into_iter().enumerate().flat_map(|(shape, (rows, many))| {
             let kernel = by_rows(shape);
-            Plan { kernel, rows, many: Some(many) }
+            let slices = SLICES.into_iter().filter(move |&slices| slices <= stages.max(1));
+            slices.map(move |slices| Plan { kernel, rows, many: Some(Many { slices, ..many }) })
         });
         let hopper = card.arch == Arch::new(9, 0) && !norm;
         let named = |plan: &Plan| problem.tile == "auto" || problem.tile.parse() == Ok(plan.rows);
@@ -135,8 +167,12 @@ impl<T: WeightKernels> Operation for Linear<T> {
             }
             Some(many) => {
                 let workers = (card.multiprocessors / CLUSTER).max(1) as usize;
-                let waves = (blocks_of_x * n.div_ceil((BLK_M * CLUSTER) as usize)).div_ceil(workers);
-                2.0 + (waves * k.div_ceil(BLK_K as usize)) as f64 * many.stage
+                let waves = (Many::tiles(plan.rows, problem.m, n) * many.slices).div_ceil(workers);
+                let stages = k.div_ceil(BLK_K as usize).div_ceil(many.slices);
+                let [partials, counters] = many.words(plan.rows, problem.m, n);
+                // Partial accumulators are written and read; a kernel sets the counters to 0.
+                let fix_up = 8.0 * partials as f64 / 2.5e6 + if counters > 0 { 2.0 } else { 0.0 };
+                2.0 + (waves * stages) as f64 * many.stage + fix_up
             }
         }
     }
@@ -149,7 +185,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
     }
 
     unsafe fn launch(plan: &Plan, problem: &Problem, call: &Arguments, on: &Launcher<'_>) -> Result<()> {
-        let &([x, codes, factors, y], [of_x, of_y], finish) = call;
+        let &([x, codes, factors, y, work], [of_x, of_y], finish) = call;
         let sizes = problem.sizes;
         let weights = sizes.weights(codes, factors);
         let Some(many) = plan.many else {
@@ -177,13 +213,29 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let x = of(many.x, T::ELEMENT, x, [m, k], [row(of_x, k), 1])?;
         let aligned = of_y.aligned && (m == 1 || of_y.row >= n as i64);
         let rows = Rows { aligned, ..of_y };
-        let target = Target { y, rows, m: m as u32, n: n as u32, finish };
+        let [partials, counters] = many.words(plan.rows, m, n);
+        let at = work + 4 * partials as u64;
+        let target = Target {
+            y,
+            rows,
+            m: m as u32,
+            n: n as u32,
+            finish,
+            slices: many.slices as u32,
+            partials: GlobalMut::from_address(work),
+            counters: GlobalMut::from_address(at),
+        };
+        if counters > 0 {
+            let grid = Grid::new((counters as u32).div_ceil(CLEAR_THREADS), CLEAR_THREADS).dependent();
+            // SAFETY: the workspace has the counters, and work of the stream is in order.
+            unsafe { on.launch(&linear_clear, grid, (target.counters, counters as u32))? };
+        }
         let y = match target.is_boxed() {
             true => Some(of(&StoreY::<T>::TILE, T::ELEMENT, y, [n, m], [1, row(of_y, n)])?),
             false => None,
         };
         let y = y.as_ref().map_or(Map::from_words([0; 16]), KernelArg::pass);
-        let tiles = m.div_ceil(plan.rows) * n.div_ceil((BLK_M * CLUSTER) as usize);
+        let tiles = Many::tiles(plan.rows, m, n) * many.slices;
         let clusters = (device.rates().multiprocessors / CLUSTER).clamp(1, tiles as u32);
         let grid = Grid::new(clusters * CLUSTER, THREADS).clusters(CLUSTER).dependent();
         let kernel = &<T as ManyKernels>::KERNELS[plan.kernel];
@@ -280,7 +332,7 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { product(stream, call, false) }
+    unsafe { product(stream, call, None, false) }
 }
 
 /// Computes a product by weights that were packed before any work that may still run.
@@ -290,14 +342,48 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// and factors.
 pub unsafe fn run_early(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: as in `run`, and no work that may still run writes codes and factors.
-    unsafe { product(stream, call, true) }
+    unsafe { product(stream, call, None, true) }
 }
 
-/// Computes a product; codes and factors are loaded while earlier work runs if `early`.
+/// Computes a product by activations of 8 bits.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn run_8(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    let [x, scales, codes, factors, y] = [0, 1, 2, 3, 4].map(|index| call.operands[index].clone());
+    let operands = [x, codes, factors, None, None, y];
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    unsafe { product(stream, &Call { operands: &operands, ..*call }, scales.as_ref(), false) }
+}
+
+/// Launches the conversion of `m` rows of activations of 8 bits, of elements `x`, to rows of `row`
+/// elements at `to`.
+///
+/// # Safety
+/// The activations are readable, with a scale for each row, and there is room.
+unsafe fn convert<T: WeightKernels>(
+    stream: &Stream,
+    (x, scales, to): (u64, &Array, u64),
+    dtype: Dtype,
+    of_x: Rows,
+    [m, k, row]: [usize; 3],
+) -> Result<()> {
+    let kernel = &<T as ActivationKernels>::KERNELS[usize::from(dtype == Dtype::E4m3)];
+    let [m, k, row] = [m, k, row].map(|extent| extent as u32);
+    let threads = activations::THREADS;
+    let grid = Grid::new((m * row).div_ceil(threads), threads).dependent();
+    let arguments =
+        (x, Global::from_address(scales.address), GlobalMut::<T>::from_address(to), m, k, row, of_x);
+    // SAFETY: the caller's contract; the grid has all elements.
+    unsafe { stream.device().load(&crate::PTX)?.launch_on(stream, kernel, grid, arguments) }
+}
+
+/// Computes a product; codes and factors are loaded while earlier work runs if `early`. Activations
+/// with `scales` have 8 bits.
 ///
 /// # Safety
 /// As for [`run`], and with `early` for [`run_early`].
-unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
+unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, early: bool) -> Result<()> {
     let [x, codes, factors, y] = [0, 1, 2, 5].map(|index| call.operand(index));
     if x.elements() == 0 {
         return Ok(());
@@ -305,30 +391,43 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
     let norm = call.operands[4].as_ref().map_or(0, |norm| norm.address);
     let eps = (call.options.float("eps") as f32).to_bits();
     let (sizes, gated, tile) = (sizes(call)?, call.options.bool("gated"), call.options.choice("tile"));
+    let whole = |bytes: usize| bytes.next_multiple_of(256);
     matrices(
         [Some(x), Some(y), call.operands[3].as_ref()],
         &mut |m, [mut x_at, y_at, residual], [mut of_x, of_y, rows]| {
             let problem = Problem { m, sizes, norm: norm != 0, tile };
-            of_halves!(LINEAR, x.dtype, T => {
+            of_halves!(LINEAR, y.dtype, T => {
                 let plan = operation::plan::<Linear<T>>(stream.device(), &problem)?;
-                let matrix = Array {
-                    dtype: x.dtype,
-                    shape: vec![m, sizes.k],
-                    strides: vec![of_x.row, of_x.element],
-                    address: x_at,
-                };
-                let source = Aligned::Matrices(&matrix);
+                let words: usize = plan.many.map_or(0, |many| many.words(plan.rows, m, sizes.n).iter().sum());
+                let (k, row) = (sizes.k, sizes.k.next_multiple_of(8));
+                let of_halves = if scales.is_some() { [row as i64, 1] } else { [of_x.row, of_x.element] };
+                let shape = vec![m, k];
+                let mut matrix =
+                    Array { dtype: y.dtype, shape, strides: of_halves.to_vec(), address: x_at };
+                let converted = if scales.is_some() { whole(2 * m * row) } else { 0 };
+                if scales.is_some() {
+                    matrix.address = 0; // aligned, as it will be
+                }
+                let aligned = if plan.many.is_some() { Aligned::Matrices(&matrix).bytes() } else { 0 };
                 // Held until all has been launched.
-                let mut work = None;
+                let work = Workspace::new(stream, whole(4 * words) + converted + aligned)?;
+                let partials = work.as_ref().map_or(0, |work| work.address());
+                let mut next = partials + whole(4 * words) as u64;
+                if let Some(scales) = scales {
+                    // SAFETY: the call's arrays are on the stream's device until the work is
+                    // complete, and the workspace has room.
+                    unsafe { convert::<T>(stream, (x_at, scales, next), x.dtype, of_x, [m, k, row])? };
+                    (x_at, matrix.address) = (next, next);
+                    of_x = Rows { row: row as i64, element: 1, aligned: true };
+                    next += converted as u64;
+                }
                 if plan.many.is_some() {
-                    work = operand::workspace(stream, &[source])?;
-                    let mut next = work.as_ref().map_or(0, |work| work.address());
                     // SAFETY: x is on the stream's device until the work is complete.
-                    let aligned = unsafe { source.rows(stream, &mut next)? };
+                    let aligned = unsafe { Aligned::Matrices(&matrix).rows(stream, &mut next)? };
                     x_at = aligned.address;
                     of_x = Rows { row: aligned.strides[1], element: 1, aligned: true };
                 }
-                let addresses = [x_at, codes.address, factors.address, y_at];
+                let addresses = [x_at, codes.address, factors.address, y_at, partials];
                 let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
                 // SAFETY: the call's arrays are on the stream's device until the work is complete.
                 let launched = unsafe { operation::run::<Linear<T>>(stream, &problem, &arguments) };
@@ -341,69 +440,17 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
 
 /// The kernel of a product.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    let x = call.operand(0);
+    let (x, y) = (call.operand(0), call.operand(5));
     let m = x.elements() / x.shape.last().map_or(1, |&k| k.max(1));
     let (norm, tile) = (call.operands[4].is_some(), call.options.choice("tile"));
     let problem = Problem { m, sizes: sizes(call)?, norm, tile };
-    of_halves!(LINEAR, x.dtype, T => {
+    of_halves!(LINEAR, y.dtype, T => {
         Ok(Linear::<T>::kernel(&operation::plan::<Linear<T>>(stream.device(), &problem)?))
     })
 }
 
-/// Brings weights into the order of the kernels.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn pack(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let types: Vec<_> = call.operands[..3].iter().map(|array| array.as_ref().map(Array::ty)).collect();
-    let (form, sizes) = source_sizes(&types, call.options)?;
-    let address = |index: usize| call.operands[index].as_ref().map_or(0, |array| array.address);
-    let weights = call.operand(0);
-    let source = Source {
-        weights: Global::from_address(weights.address),
-        scales: Global::from_address(address(1)),
-        others: Global::from_address(address(2)),
-        row: (weights.shape[1] * weights.dtype.bytes()) as u32,
-        n: sizes.n as u32,
-        k: sizes.k as u32,
-        group: (sizes.k / sizes.groups) as u32,
-    };
-    let threads = sizes.tiles() * (sizes.steps() * 32).max(sizes.groups * 8);
-    let grid = Grid::new((threads as u32).div_ceil(formats::THREADS), formats::THREADS);
-    let codes = GlobalMut::from_address(address(3));
-    let arguments = (source, codes, GlobalMut::from_address(address(4)), sizes.offset.is_none());
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the call's arrays are on the stream's device until the work is complete; the grid has
-    // all codes and factors.
-    unsafe { module.launch_on(stream, &form.kernel, grid, arguments) }
-}
-
-/// The kernel that packs.
-pub fn explain_pack(call: &Call<'_>) -> Result<&'static str> {
-    let form = Form::named(call.options.choice("form")).expect("an option of these names");
-    Ok(form.kernel.name())
-}
-
-/// The weights as floats.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn unpack(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let [codes, factors, out] = [0, 1, 2].map(|index| call.operand(index));
-    let sizes = Sizes::of(UNPACK, [&codes.ty(), &factors.ty()], out.shape[1], call.options)?;
-    let weights = sizes.weights(codes.address, factors.address);
-    let threads = sizes.tiles() * sizes.steps() * 32;
-    let grid = Grid::new((threads as u32).div_ceil(formats::THREADS), formats::THREADS);
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: as in `pack`.
-    of_halves!(UNPACK, out.dtype, T => unsafe {
-        let kernel = &<T as UnpackKernels>::KERNELS[usize::from(sizes.bits == 8)];
-        module.launch_on(stream, kernel, grid, (weights, GlobalMut::<T>::from_address(out.address)))
-    })
-}
-
-/// The kernel that unpacks.
-pub fn explain_unpack(call: &Call<'_>) -> Result<&'static str> {
-    let bits = usize::from(call.options.int("bits") == 8);
-    of_halves!(UNPACK, call.options.dtype("dtype"), T => Ok(<T as UnpackKernels>::KERNELS[bits].name()))
+/// The kernel of a product by activations of 8 bits.
+pub fn explain_8(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
+    let [x, codes, factors, y] = [0, 2, 3, 4].map(|index| call.operands[index].clone());
+    explain(stream, &Call { operands: &[x, codes, factors, None, None, y], ..*call })
 }

@@ -6,7 +6,7 @@ use super::codes::{CodeAs, Rows, Weights};
 use super::kernel::Finish;
 use super::unpacked::{BLK_M, CopyCodes, CopyX, InOrder, Operands, Unpacked, Weight};
 use core::marker::PhantomData;
-use moye_device::arch::opaque;
+use moye_device::arch::{opaque, overlap_launches};
 use moye_device::atom::mma::{accumulator_column, accumulator_row};
 use moye_device::collective::*;
 use moye_device::layout::layout;
@@ -50,6 +50,12 @@ pub struct Target {
     pub n: u32,
     /// What is done beside the product.
     pub finish: Finish,
+    /// Slices of K.
+    pub slices: u32,
+    /// Memory for partial accumulators: [`SplitK::partials`] words, where there are several slices.
+    pub partials: GlobalMut<u32>,
+    /// A word for each tile of a block, 0.
+    pub counters: GlobalMut<u32>,
 }
 
 impl Target {
@@ -185,7 +191,7 @@ where
         tile: &WorkTile,
         team: &Team,
     ) {
-        let Target { y, rows, m, n, finish } = self.target;
+        let Target { y, rows, m, n, finish, .. } = self.target;
         let y = GlobalMut::<T>::from_address(y);
         let first = tile.n * M::TILE.1 + accumulator_column(team.thread % 32);
         for i in 0..Accumulators::<M>::SIZE {
@@ -207,6 +213,20 @@ where
     }
 }
 
+/// Threads of a block of [`linear_clear`].
+pub const CLEAR_THREADS: u32 = 256;
+
+/// Sets counters to 0. Grid: `ceil(count / CLEAR_THREADS)`.
+///
+/// # Safety
+/// There are as many, and nothing uses them meanwhile.
+#[kernel(threads = CLEAR_THREADS)]
+pub unsafe fn linear_clear(counters: GlobalMut<u32>, count: u32) {
+    overlap_launches();
+    let at = block_idx().x * CLEAR_THREADS + thread_idx().x;
+    counters.offset(at.into()).write_if(at < count, 0);
+}
+
 /// `y = x W^T` by a persistent grid of clusters of `CLUSTER` blocks: `N` rows of x and 128 rows of
 /// W a block.
 ///
@@ -214,7 +234,8 @@ where
 /// The maps are of codes (tiles, words), of x (m, k) and, if [`Target::is_boxed`], of the transpose
 /// of y (n, m), made by [`CopyCodes`], [`CopyX`] and [`StoreY`], in memory of the device; `weights`
 /// has the factors. y and the residual have m rows of n elements, or half of them if gated; y
-/// overlaps no operand but may be the residual. m, n and k are at least 1.
+/// overlaps no operand but may be the residual. m, n and k are at least 1. With several slices there
+/// is memory for partial accumulators, and counters are 0.
 #[kernel(
     threads = Unpacked::<T, Q, N, STAGES, CLUSTER>::THREADS,
     min_blocks = 1,
@@ -249,7 +270,9 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     };
     let tiles = Unpacked::<T, Q, N, STAGES, CLUSTER>::tiles((target.n, target.m, weights.k), 1);
     let worker = Unpacked::<T, Q, N, STAGES, CLUSTER>::worker();
-    let scheduler = Persistent::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) });
+    let workspace = Workspace { partials: target.partials, counters: target.counters };
+    let scheduler =
+        SplitK::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) }, target.slices, workspace);
     let epilogue = Residual::<T>(target, PhantomData);
     let sink = StoreTransposed { y: StoreY::<T>::tensor(&y), target };
     gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(operands, scheduler, epilogue, sink);
