@@ -77,7 +77,9 @@ impl<T: Kernels> Operation for Few<T> {
 
 /// The error of extents or strides that the kernels do not take.
 fn too_large(of: &[i64]) -> Error {
-    let detail = format!("{of:?} are more rows, columns or elements from row to row than the kernels take; take Matmul");
+    let detail = format!(
+        "{of:?} are more rows, columns or elements from row to row than the kernels take; take Matmul"
+    );
     Error::Unsupported { operation: NAME, detail }
 }
 
@@ -86,7 +88,10 @@ pub fn results(inputs: &[Option<ArrayType>]) -> Result<Vec<ArrayType>> {
     let [x, w] = [0, 1].map(|i| inputs[i].as_ref().expect("checked: it is not optional"));
     let mismatch = |detail| Err(Error::ShapeMismatch { operation: NAME, detail });
     let (&[m, k], &[n, of_w]) = (&x.shape[..], &w.shape[..]) else {
-        return mismatch(format!("x has shape {:?} and w {:?}; they must be (m, k) and (n, k)", x.shape, w.shape));
+        return mismatch(format!(
+            "x has shape {:?} and w {:?}; they must be (m, k) and (n, k)",
+            x.shape, w.shape
+        ));
     };
     let result = ArrayType { dtype: x.dtype, shape: vec![m, n] };
     let residual = inputs[2].as_ref().unwrap_or(&result);

@@ -2,9 +2,9 @@
 //! it is multiplied.
 //!
 //! ```text
-//! f16, bf16   a lane has 8 consecutive elements of rows i and i + 8 of W: operand A of mma.sync, and of
-//!             rows of x operand B, which has the same order along K
-//! f32         a lane has 4 consecutive elements of each of its rows of W; FMA, then a sum over lanes
+//! f16, bf16   a lane has 8 consecutive elements of rows i and i + 8 of W: operand A of mma.sync
+//!             and of rows of x operand B, which has the same order along K
+//! f32         a lane has 4 consecutive elements of each of its rows of W: FMA, then a sum of lanes
 //! ```
 #![allow(non_snake_case, reason = "CuTe's names")]
 
@@ -83,7 +83,7 @@ unsafe fn store<T: Element + Convert<f32>>(
     f32: Convert<T>,
 {
     let at = |place: Place| i64::from(row) * place.row + i64::from(column) * place.column;
-    // SAFETY: the caller's contract.
+    // SAFETY: the elements exist, or are not accessed.
     unsafe {
         let of_residual = residual.offset(at(form.residual));
         let other: f32 = of_residual.read_if(exists && residual.address() != 0).convert();
@@ -96,7 +96,8 @@ unsafe fn store<T: Element + Convert<f32>>(
 ///
 /// # Safety
 /// The operands have the elements of `form`, of at least one row of each; rows of x and W start at
-/// multiples of 16 bytes. y overlaps no operand but may be the residual, whose address is 0 if there is none.
+/// multiples of 16 bytes. y overlaps no operand but may be the residual, whose address is 0 if
+/// there is none.
 #[kernel(
     threads = 32 * WARPS,
     min_blocks = 2,

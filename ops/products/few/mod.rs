@@ -1,4 +1,4 @@
-//! Products `x W^T` of few rows of x, at the speed of W's bytes: those of a token, or of 16.
+//! Products `x W^T` of few rows of x, which read W once: those of a token, or of 16.
 
 pub mod kernel;
 
@@ -39,8 +39,8 @@ mod host {
         bench: cases::BENCH,
     };
 
-    /// A product of few rows, `y = x w^T`, summed in f32. More than 16 rows read `w` again for each
-    /// 16 (f32: also each 4 up to 4 rows).
+    /// A product of few rows, `y = x w^T`, summed in f32. More than 16 rows read `w` again for
+    /// each 16.
     ///
     /// ```
     /// use moye::{Device, Matrix, MatrixMut};

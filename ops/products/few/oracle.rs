@@ -14,7 +14,7 @@ pub fn few(inputs: &[Option<(ArrayType, Vec<f64>)>], _: &Options) -> Vec<Vec<f64
     vec![y]
 }
 
-/// Rounding of the result, and of sums in f32.
+/// Rounding of the result, and of accumulators in f32.
 pub fn tolerance(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::F32 => 1e-6,

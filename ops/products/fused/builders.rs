@@ -59,8 +59,8 @@ impl<'a, T: Element> LinearResidual<'a, T> {
     /// ceil(n / 128)), row-major; `None` where they are not needed.
     ///
     /// # Errors
-    /// [`Error::ShapeMismatch`] if the shapes do not agree, [`Error::Unsupported`] for elements other
-    /// than f16 and bf16 and on a GPU that is not of sm_90a, and those of a launch.
+    /// [`Error::ShapeMismatch`] if the shapes do not agree, [`Error::Unsupported`] for elements
+    /// other than f16 and bf16 and on a GPU that is not of sm_90a, and those of a launch.
     ///
     /// # Safety
     /// Until the work is complete, no other stream writes the operands, or reads or writes what is
@@ -77,8 +77,10 @@ impl<'a, T: Element> LinearResidual<'a, T> {
             && (squares.rows(), squares.cols()) != (self.a.rows(), wanted)
         {
             let (rows, columns) = (squares.rows(), squares.cols());
-            let detail =
-                format!("squares have shape [{rows}, {columns}], and must have [{}, {wanted}]", self.a.rows());
+            let detail = format!(
+                "squares have shape [{rows}, {columns}], and must have [{}, {wanted}]",
+                self.a.rows()
+            );
             return Err(Error::ShapeMismatch { operation: RESIDUAL, detail });
         }
         let eps = self.squares.as_ref().map_or(1e-6, |(_, eps)| *eps);
@@ -126,8 +128,8 @@ impl<'a, T: Element> LinearE4m3<'a, T> {
     }
 }
 
-/// Queries, keys and values of one product `x w^T`: the rows of `w` are those of the queries' heads,
-/// then of the keys' and the values'. Keys and values go to the slots of caches.
+/// Queries, keys and values of one product `x w^T`: the rows of `w` are those of the queries'
+/// heads, then of the keys' and the values'. Keys and values go to the slots of caches.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is computed before `run_on`"]
 pub struct LinearQkv<'a, T: Element> {
@@ -173,14 +175,18 @@ impl<'a, T: Element> LinearQkv<'a, T> {
     /// A cache as an array, (slots, head, column) or (page, token, head, column).
     fn cache(&self, cache: &mut MatrixMut<'_, T>) -> Result<Array> {
         let of = Array::of_mut(QKV, cache)?;
-        let (rows, columns, kv, size, page) =
-            (of.shape[0], of.shape[1], self.kv_heads, self.size, self.page);
+        let (rows, columns, kv, size, page) = (of.shape[0], of.shape[1], self.kv_heads, self.size, self.page);
         let (row, column) = (of.strides[0], of.strides[1]);
-        let fits = if page > 0 { columns == size && rows % (kv * page).max(1) == 0 } else { columns == kv * size };
+        let fits =
+            if page > 0 { columns == size && rows % (kv * page).max(1) == 0 } else { columns == kv * size };
         if !fits {
             let detail = format!(
                 "a cache has shape [{rows}, {columns}]; {kv} heads of {size} columns have {}",
-                if page > 0 { format!("[pages * {}, {size}]", kv * page) } else { format!("[slots, {}]", kv * size) }
+                if page > 0 {
+                    format!("[pages * {}, {size}]", kv * page)
+                } else {
+                    format!("[slots, {}]", kv * size)
+                }
             );
             return Err(Error::ShapeMismatch { operation: QKV, detail });
         }

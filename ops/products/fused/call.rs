@@ -371,11 +371,7 @@ fn explain<E: Kernels<bf16> + Kernels<f16>>(
     let [a, b] = [0, 1].map(|i| call.operand(i));
     let problem = (a.shape[0] as u32, b.shape[0] as u32, a.shape[1] as u32, tile);
     let plan = operation::plan::<Fused<bf16, E>>(stream.device(), &problem)?;
-    Ok(if a.dtype == Dtype::F16 {
-        Fused::<f16, E>::kernel(&plan)
-    } else {
-        Fused::<bf16, E>::kernel(&plan)
-    })
+    Ok(if a.dtype == Dtype::F16 { Fused::<f16, E>::kernel(&plan) } else { Fused::<bf16, E>::kernel(&plan) })
 }
 
 /// The kernel of a product with a residual.

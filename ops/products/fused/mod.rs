@@ -134,7 +134,11 @@ mod host {
             OperandOf::new(Role::Result, "v", "as k").of(ELEMENTS),
         ],
         options: &[
-            OptionOf { name: "size", about: "columns of a head: 32, 64, 128 or 256", default: Value::Int(128) },
+            OptionOf {
+                name: "size",
+                about: "columns of a head: 32, 64, 128 or 256",
+                default: Value::Int(128),
+            },
             OptionOf { name: "kv_heads", about: "heads of keys, and of values", default: Value::Int(1) },
             OptionOf { name: "slots", about: "slots of a cache", default: Value::Int(0) },
             OptionOf {

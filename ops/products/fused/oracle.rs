@@ -49,7 +49,8 @@ pub fn qkv(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     for (row, (c, &slot)) in c.chunks(n.max(1)).zip(slots_of_rows).enumerate() {
         let rotated = |head: usize| {
             let mut x = c[head * size..][..size].to_vec();
-            let [Some((_, positions)), Some((of, cos)), Some((_, sin))] = [&inputs[3], &inputs[4], &inputs[5]]
+            let [Some((_, positions)), Some((of, cos)), Some((_, sin))] =
+                [&inputs[3], &inputs[4], &inputs[5]]
             else {
                 return x;
             };

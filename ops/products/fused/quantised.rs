@@ -28,8 +28,12 @@ impl<T, M: Tile8> End<T, M> for Scaled8 {
 
     #[inline(always)]
     fn sink(&self, c: &TensorMap, target: Target<F8E4M3>, extents: Extents) -> Quantised {
-        let scales =
-            OutScales { scales: GlobalMut::from_address(self.scales), row: self.row, column: self.block, group: 0 };
+        let scales = OutScales {
+            scales: GlobalMut::from_address(self.scales),
+            row: self.row,
+            column: self.block,
+            group: 0,
+        };
         F8E4M3::sink::<M>(c, target, scales, Groups::one(extents.m))
     }
 }

@@ -82,7 +82,8 @@ impl<T: Half<Bits = u16>, M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Ad
         if of.of_a != 0 {
             for below in 0..2 {
                 let row = row_of::<M>(tile, team) + 8 * below;
-                let squares = Global::<f32>::from_address(of.of_a).offset(i64::from(row) * i64::from(of.parts));
+                let squares =
+                    Global::<f32>::from_address(of.of_a).offset(i64::from(row) * i64::from(of.parts));
                 let mut sum = 0.0;
                 for part in 0..of.parts {
                     // SAFETY: a row of A has a sum for each part.

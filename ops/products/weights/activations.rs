@@ -26,8 +26,8 @@ impl Byte for F8E4M3 {
     }
 }
 
-/// `y = x * scale` of `m` rows of `k` elements, contiguous rows of `padded` elements, of which those
-/// past `k` become 0. Grid: `ceil(m * padded / THREADS)`.
+/// `y = x * scale` of `m` rows of `k` elements, contiguous rows of `padded` elements, of which
+/// those past `k` become 0. Grid: `ceil(m * padded / THREADS)`.
 ///
 /// # Safety
 /// `x` has the rows, and `scales` an element for each; `y` has room, and overlaps neither.

@@ -1,10 +1,11 @@
 //! From a call to launches.
 
-use super::activations::{self, ActivationKernels};
+use super::activations::ActivationKernels;
 use super::codes::Rows;
 use super::formats::UnpackKernels;
 use super::kernel::{Finish, LinearKernels, WARPS};
-use super::many::{Activation, CLEAR_THREADS, ManyKernels, StoreY, Target, linear_clear};
+use super::many::{Activation, CLEAR_THREADS, ManyKernels, SPLIT, StoreY, Target, linear_clear};
+use super::pack;
 use super::sizes::Sizes;
 use super::unpacked::{BLK_K, BLK_M, CopyCodes, CopyX};
 use crate::operand::Source as Aligned;
@@ -31,8 +32,8 @@ pub trait WeightKernels:
     LinearKernels + UnpackKernels + ManyKernels + ActivationKernels + Activation + TmaElement
 {
 }
-impl<T: LinearKernels + UnpackKernels + ManyKernels + ActivationKernels + Activation + TmaElement> WeightKernels
-    for T
+impl<T: LinearKernels + UnpackKernels + ManyKernels + ActivationKernels + Activation + TmaElement>
+    WeightKernels for T
 {
 }
 
@@ -121,8 +122,8 @@ const fn many<T: WeightKernels>() -> [(usize, Many); 2] {
     ]
 }
 
-/// Addresses of x, codes, factors, y and the workspace; the rows of x and y; what is done beside the
-/// product.
+/// Addresses of x, codes, factors, y and the workspace; the rows of x and y; what is done beside
+/// the product.
 type Arguments = ([u64; 5], [Rows; 2], Finish);
 
 struct Linear<T>(PhantomData<T>);
@@ -148,7 +149,8 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let stages = problem.sizes.k.div_ceil(BLK_K as usize);
         let many = many.into_iter().enumerate().flat_map(|(shape, (rows, many))| {
             let kernel = by_rows(shape);
-            let slices = SLICES.into_iter().filter(move |&slices| slices <= stages.max(1));
+            let slices =
+                SLICES.into_iter().filter(move |&slices| slices == 1 || rows == SPLIT && slices <= stages);
             slices.map(move |slices| Plan { kernel, rows, many: Some(Many { slices, ..many }) })
         });
         let hopper = card.arch == Arch::new(9, 0) && !norm;
@@ -211,10 +213,10 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let of_codes = many.codes[usize::from(sizes.bits == 8)];
         let codes = of(of_codes, u32::ELEMENT, codes, [sizes.tiles(), words as usize], [words, 1])?;
         let x = of(many.x, T::ELEMENT, x, [m, k], [row(of_x, k), 1])?;
-        let aligned = of_y.aligned && (m == 1 || of_y.row >= n as i64);
+        // TMA stores up to the next multiple of 16 bytes past the end of a row.
+        let aligned = of_y.aligned && n.is_multiple_of(8) && (m == 1 || of_y.row >= n as i64);
         let rows = Rows { aligned, ..of_y };
         let [partials, counters] = many.words(plan.rows, m, n);
-        let at = work + 4 * partials as u64;
         let target = Target {
             y,
             rows,
@@ -223,7 +225,7 @@ impl<T: WeightKernels> Operation for Linear<T> {
             finish,
             slices: many.slices as u32,
             partials: GlobalMut::from_address(work),
-            counters: GlobalMut::from_address(at),
+            counters: GlobalMut::from_address(work + 4 * partials as u64),
         };
         if counters > 0 {
             let grid = Grid::new((counters as u32).div_ceil(CLEAR_THREADS), CLEAR_THREADS).dependent();
@@ -356,28 +358,6 @@ pub unsafe fn run_8(stream: &Stream, call: &Call<'_>) -> Result<()> {
     unsafe { product(stream, &Call { operands: &operands, ..*call }, scales.as_ref(), false) }
 }
 
-/// Launches the conversion of `m` rows of activations of 8 bits, of elements `x`, to rows of `row`
-/// elements at `to`.
-///
-/// # Safety
-/// The activations are readable, with a scale for each row, and there is room.
-unsafe fn convert<T: WeightKernels>(
-    stream: &Stream,
-    (x, scales, to): (u64, &Array, u64),
-    dtype: Dtype,
-    of_x: Rows,
-    [m, k, row]: [usize; 3],
-) -> Result<()> {
-    let kernel = &<T as ActivationKernels>::KERNELS[usize::from(dtype == Dtype::E4m3)];
-    let [m, k, row] = [m, k, row].map(|extent| extent as u32);
-    let threads = activations::THREADS;
-    let grid = Grid::new((m * row).div_ceil(threads), threads).dependent();
-    let arguments =
-        (x, Global::from_address(scales.address), GlobalMut::<T>::from_address(to), m, k, row, of_x);
-    // SAFETY: the caller's contract; the grid has all elements.
-    unsafe { stream.device().load(&crate::PTX)?.launch_on(stream, kernel, grid, arguments) }
-}
-
 /// Computes a product; codes and factors are loaded while earlier work runs if `early`. Activations
 /// with `scales` have 8 bits.
 ///
@@ -400,14 +380,12 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
                 let plan = operation::plan::<Linear<T>>(stream.device(), &problem)?;
                 let words: usize = plan.many.map_or(0, |many| many.words(plan.rows, m, sizes.n).iter().sum());
                 let (k, row) = (sizes.k, sizes.k.next_multiple_of(8));
-                let of_halves = if scales.is_some() { [row as i64, 1] } else { [of_x.row, of_x.element] };
-                let shape = vec![m, k];
-                let mut matrix =
-                    Array { dtype: y.dtype, shape, strides: of_halves.to_vec(), address: x_at };
-                let converted = if scales.is_some() { whole(2 * m * row) } else { 0 };
-                if scales.is_some() {
-                    matrix.address = 0; // aligned, as it will be
-                }
+                // What is converted is aligned, wherever the workspace is.
+                let (strides, address, converted) = match scales {
+                    Some(_) => (vec![row as i64, 1], 0, whole(2 * m * row)),
+                    None => (vec![of_x.row, of_x.element], x_at, 0),
+                };
+                let mut matrix = Array { dtype: y.dtype, shape: vec![m, k], strides, address };
                 let aligned = if plan.many.is_some() { Aligned::Matrices(&matrix).bytes() } else { 0 };
                 // Held until all has been launched.
                 let work = Workspace::new(stream, whole(4 * words) + converted + aligned)?;
@@ -416,7 +394,7 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, earl
                 if let Some(scales) = scales {
                     // SAFETY: the call's arrays are on the stream's device until the work is
                     // complete, and the workspace has room.
-                    unsafe { convert::<T>(stream, (x_at, scales, next), x.dtype, of_x, [m, k, row])? };
+                    unsafe { pack::convert::<T>(stream, (x_at, scales, next), x.dtype, of_x, [m, k, row])? };
                     (x_at, matrix.address) = (next, next);
                     of_x = Rows { row: row as i64, element: 1, aligned: true };
                     next += converted as u64;

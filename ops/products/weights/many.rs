@@ -15,6 +15,9 @@ use moye_device::prelude::*;
 
 /// Rows of W and of x of a box of y.
 const BOX: u32 = 64;
+/// Rows of x of the kernels that split K. With 256 the fix-up would spill, and has no use: there
+/// are tiles enough.
+pub const SPLIT: usize = 64;
 
 swizzled_layout! {
     /// Boxes of the transpose of y, of which rows of W are contiguous: (64, 64, COUNT).
@@ -234,8 +237,8 @@ pub unsafe fn linear_clear(counters: GlobalMut<u32>, count: u32) {
 /// The maps are of codes (tiles, words), of x (m, k) and, if [`Target::is_boxed`], of the transpose
 /// of y (n, m), made by [`CopyCodes`], [`CopyX`] and [`StoreY`], in memory of the device; `weights`
 /// has the factors. y and the residual have m rows of n elements, or half of them if gated; y
-/// overlaps no operand but may be the residual. m, n and k are at least 1. With several slices there
-/// is memory for partial accumulators, and counters are 0.
+/// overlaps no operand but may be the residual. m, n and k are at least 1. With several slices
+/// there is memory for partial accumulators, and counters are 0.
 #[kernel(
     threads = Unpacked::<T, Q, N, STAGES, CLUSTER>::THREADS,
     min_blocks = 1,
@@ -270,10 +273,19 @@ pub unsafe fn linear_many<T, Q, const N: i64, const STAGES: u32, const CLUSTER: 
     };
     let tiles = Unpacked::<T, Q, N, STAGES, CLUSTER>::tiles((target.n, target.m, weights.k), 1);
     let worker = Unpacked::<T, Q, N, STAGES, CLUSTER>::worker();
-    let workspace = Workspace { partials: target.partials, counters: target.counters };
-    let scheduler =
-        SplitK::new(tiles, worker, const { 2048 / (BLK_M * CLUSTER) }, target.slices, workspace);
     let epilogue = Residual::<T>(target, PhantomData);
     let sink = StoreTransposed { y: StoreY::<T>::tensor(&y), target };
-    gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(operands, scheduler, epilogue, sink);
+    let rows = const { 2048 / (BLK_M * CLUSTER) };
+    if const { N == SPLIT as i64 } {
+        let workspace = Workspace { partials: target.partials, counters: target.counters };
+        let scheduler = SplitK::new(tiles, worker, rows, target.slices, workspace);
+        gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(
+            operands, scheduler, epilogue, sink,
+        );
+    } else {
+        let scheduler = Persistent::new(tiles, worker, rows);
+        gemm_warp_specialised::<Unpacked<T, Q, N, STAGES, CLUSTER>, _, _, _>(
+            operands, scheduler, epilogue, sink,
+        );
+    }
 }

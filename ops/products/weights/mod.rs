@@ -1,5 +1,5 @@
-//! Products `y = x W^T` by quantised weights of 4 and 8 bits, with activations of f16 or bf16, or of
-//! 8 bits with a scale for each row, which become f16 or bf16 first.
+//! Products `y = x W^T` by quantised weights of 4 and 8 bits, with activations of f16 or bf16, or
+//! of 8 bits with a scale for each row, which become f16 or bf16 first.
 //!
 //! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
 //! consecutive weights of a row of W. Weights are packed once ([`PackedWeights`]) from the forms
@@ -105,14 +105,7 @@ mod host {
             OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x; half of them if gated")
                 .of(HALVES),
         ],
-        options: &[
-            BITS,
-            ROWS,
-            OFFSET,
-            GATED,
-            EPS,
-            TILE,
-        ],
+        options: &[BITS, ROWS, OFFSET, GATED, EPS, TILE],
         results: sizes::product,
         run: call::run,
         explain: call::explain,

@@ -1,6 +1,9 @@
-//! From calls to launches: weights to the kernels' order, and back.
+//! From calls to launches: weights to the kernels' order, and back; activations of 8 bits to f16
+//! and bf16.
 
-use super::call::UNPACK;
+use super::activations::{self, ActivationKernels};
+use super::call::{UNPACK, WeightKernels};
+use super::codes::Rows;
 use super::formats::{self, Source, UnpackKernels};
 use super::sizes::{Form, Sizes, source_sizes};
 use half::{bf16, f16};
@@ -58,7 +61,9 @@ pub unsafe fn unpack(stream: &Stream, call: &Call<'_>) -> Result<()> {
         ($t:ty) => {{
             let kernel = &<$t as UnpackKernels>::KERNELS[bits];
             // SAFETY: as in `pack`.
-            unsafe { module.launch_on(stream, kernel, grid, (weights, GlobalMut::<$t>::from_address(out.address))) }
+            unsafe {
+                module.launch_on(stream, kernel, grid, (weights, GlobalMut::<$t>::from_address(out.address)))
+            }
         }};
     }
     if out.dtype == Dtype::F16 { launch!(f16) } else { launch!(bf16) }
@@ -71,4 +76,26 @@ pub fn explain_unpack(call: &Call<'_>) -> Result<&'static str> {
         Dtype::F16 => <f16 as UnpackKernels>::KERNELS[bits].name(),
         _ => <bf16 as UnpackKernels>::KERNELS[bits].name(),
     })
+}
+
+/// Launches the conversion of `m` rows of activations of 8 bits, of elements `x`, to rows of `row`
+/// elements at `to`.
+///
+/// # Safety
+/// The activations are readable, with a scale for each row, and there is room.
+pub unsafe fn convert<T: WeightKernels>(
+    stream: &Stream,
+    (x, scales, to): (u64, &Array, u64),
+    dtype: Dtype,
+    of_x: Rows,
+    [m, k, row]: [usize; 3],
+) -> Result<()> {
+    let kernel = &<T as ActivationKernels>::KERNELS[usize::from(dtype == Dtype::E4m3)];
+    let [m, k, row] = [m, k, row].map(|extent| extent as u32);
+    let threads = activations::THREADS;
+    let grid = Grid::new((m * row).div_ceil(threads), threads).dependent();
+    let arguments =
+        (x, Global::from_address(scales.address), GlobalMut::<T>::from_address(to), m, k, row, of_x);
+    // SAFETY: the caller's contract; the grid has all elements.
+    unsafe { stream.device().load(&crate::PTX)?.launch_on(stream, kernel, grid, arguments) }
 }

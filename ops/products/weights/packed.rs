@@ -269,7 +269,7 @@ impl<'a, X: Element> LinearQuantized8<'a, X> {
         let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
         let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED_A8, stream))?;
         let call = call.option("dtype", Value::Dtype(dtype))?.read(&self.x)?.read_row(&self.scales)?;
-        // SAFETY: the caller's contract.
+        // SAFETY: the arrays are on the stream's device until the work is complete.
         unsafe { self.weights.operands(call)?.write(y)?.run() }
     }
 }

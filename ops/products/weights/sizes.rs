@@ -317,12 +317,14 @@ pub fn product_8(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<
         return mismatch(LINEAR_8, format!("x has shape {:?}, and must have two modes", x.shape));
     };
     if scales.shape != [m] {
-        let detail = format!("scales have shape {:?}, and must have [{m}], one for each row of x", scales.shape);
+        let detail =
+            format!("scales have shape {:?}, and must have [{m}], one for each row of x", scales.shape);
         return mismatch(LINEAR_8, detail);
     }
     // A grid has 65,535 blocks along y, of eight rows at least.
     if !matches!(dtype, Dtype::F16 | Dtype::Bf16) || m > 8 * 65_535 {
-        let detail = format!("dtype is {dtype} of float16 and bfloat16, and x has {m} rows of {}", 8 * 65_535);
+        let detail =
+            format!("dtype is {dtype} of float16 and bfloat16, and x has {m} rows of {}", 8 * 65_535);
         return Err(Error::Unsupported { operation: LINEAR_8, detail });
     }
     let x = ArrayType { dtype, shape: x.shape.clone() };
