@@ -143,11 +143,14 @@ mod host {
         Matrices(&'a Array),
         /// (m, k) or (group, rows, k).
         Groups(&'a Array),
+        /// Matrices whose rows must consist of whole vectors of 16 bytes: TMA is not what loads
+        /// them.
+        Vectors(&'a Array),
     }
 
     impl<'a> Source<'a> {
         fn array(self) -> &'a Array {
-            let (Self::Matrices(array) | Self::Groups(array)) = self;
+            let (Self::Matrices(array) | Self::Groups(array) | Self::Vectors(array)) = self;
             array
         }
 
@@ -157,6 +160,9 @@ mod host {
             match self {
                 Self::Matrices(_) => Some(rows),
                 Self::Groups(_) => rows.joined(),
+                Self::Vectors(of) => {
+                    (rows.shape[2] as usize * of.dtype.bytes()).is_multiple_of(ALIGN).then_some(rows)
+                }
             }
         }
 

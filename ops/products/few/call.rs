@@ -140,7 +140,7 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     }
     let place = |array: &Array| operand::place(array).1;
     let residual = call.operands[2].as_ref();
-    let sources = [x, w].map(Source::Matrices);
+    let sources = [x, w].map(Source::Vectors);
     // Held until all has been launched.
     let work = operand::workspace(stream, &sources)?;
     let mut next = work.as_ref().map_or(0, |work| work.address());
