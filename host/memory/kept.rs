@@ -64,7 +64,6 @@ impl Kept {
     }
 
     /// The address of the counters, if a launch has needed them.
-    #[cfg(feature = "matmul-common")]
     pub fn known_counters(&self) -> Option<u64> {
         self.counters.get().copied()
     }

@@ -13,7 +13,6 @@ pub use buffer::Buffer;
 pub(crate) use counters::Counters;
 pub(crate) use kept::Kept;
 pub use slice::{BufferSlice, BufferSliceMut};
-#[cfg(feature = "matmul-common")]
 pub(crate) use workspace::Used;
 pub use workspace::Workspace;
 
