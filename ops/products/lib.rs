@@ -9,8 +9,12 @@
 
 #[cfg(feature = "block_scaled")]
 pub mod block_scaled;
+#[cfg(feature = "few")]
+pub mod few;
 #[cfg(all(feature = "grouped", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
 pub mod filled;
+#[cfg(all(feature = "fused", any(not(target_arch = "nvptx64"), target_feature = "sm_90a")))]
+pub mod fused;
 #[cfg(feature = "grouped")]
 pub mod grouped;
 #[cfg(feature = "grouped_k")]
@@ -38,6 +42,14 @@ mod host {
     pub static OPERATIONS: &[&Declaration] = &[
         #[cfg(feature = "block_scaled")]
         &crate::block_scaled::BLOCK_SCALED,
+        #[cfg(feature = "few")]
+        &crate::few::LINEAR_FEW,
+        #[cfg(feature = "fused")]
+        &crate::fused::LINEAR_RESIDUAL,
+        #[cfg(feature = "fused")]
+        &crate::fused::LINEAR_QKV,
+        #[cfg(feature = "fused")]
+        &crate::fused::LINEAR_E4M3,
         #[cfg(feature = "grouped")]
         &crate::grouped::GROUPED,
         #[cfg(feature = "grouped_k")]
@@ -46,6 +58,8 @@ mod host {
         &crate::moe::MOE,
         #[cfg(feature = "weights")]
         &crate::weights::LINEAR_QUANTIZED,
+        #[cfg(feature = "weights")]
+        &crate::weights::LINEAR_QUANTIZED_A8,
         #[cfg(feature = "weights")]
         &crate::weights::PACK_WEIGHTS,
         #[cfg(feature = "weights")]
@@ -68,6 +82,9 @@ mod guide_language_model {}
 #[cfg(all(doctest, feature = "block_scaled"))]
 #[doc = include_str!("../../docs/guide/block_scaled.md")]
 mod guide_block_scaled {}
+#[cfg(all(doctest, feature = "fused"))]
+#[doc = include_str!("../../docs/guide/fused.md")]
+mod guide_fused {}
 #[cfg(all(doctest, feature = "grouped_k", feature = "moe"))]
 #[doc = include_str!("../../docs/guide/grouped.md")]
 mod guide_grouped {}

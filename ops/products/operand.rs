@@ -22,7 +22,7 @@ pub struct Place {
 ///
 /// # Safety
 /// `x` has the matrices, and `y` room for them; they are disjoint.
-#[kernel(threads = THREADS, instances = (align_8<u8>, align_16<u16>))]
+#[kernel(threads = THREADS, instances = (align_8<u8>, align_16<u16>, align_32<u32>))]
 pub unsafe fn align<T: Element>(
     x: Global<T>,
     y: GlobalMut<T>,
@@ -46,7 +46,7 @@ pub(crate) use host::*;
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::{Place, THREADS, align_8, align_16};
+    use super::{Place, THREADS, align_8, align_16, align_32};
     use moye::operation::{Array, ArrayType, Dtype, Workspace};
     use moye::{Arch, Element, Error, Grid, KernelArg, Matrix, Result, Stream, TensorMap, TensorPromotion};
     use moye_device::atom::tma::{TmaElement, TmaTile};
@@ -143,11 +143,14 @@ mod host {
         Matrices(&'a Array),
         /// (m, k) or (group, rows, k).
         Groups(&'a Array),
+        /// Matrices whose rows must consist of whole vectors of 16 bytes: TMA is not what loads
+        /// them.
+        Vectors(&'a Array),
     }
 
     impl<'a> Source<'a> {
         fn array(self) -> &'a Array {
-            let (Self::Matrices(array) | Self::Groups(array)) = self;
+            let (Self::Matrices(array) | Self::Groups(array) | Self::Vectors(array)) = self;
             array
         }
 
@@ -157,6 +160,9 @@ mod host {
             match self {
                 Self::Matrices(_) => Some(rows),
                 Self::Groups(_) => rows.joined(),
+                Self::Vectors(of) => {
+                    (rows.shape[2] as usize * of.dtype.bytes()).is_multiple_of(ALIGN).then_some(rows)
+                }
             }
         }
 
@@ -195,7 +201,11 @@ mod host {
                         };
                     }};
                 }
-                if array.dtype.bytes() == 1 { copy!(align_8) } else { copy!(align_16) }
+                match array.dtype.bytes() {
+                    1 => copy!(align_8),
+                    2 => copy!(align_16),
+                    _ => copy!(align_32),
+                }
             }
             let copied =
                 Rows { address, shape: [batches, rows, row], strides: [(rows * row).into(), row.into()] };

@@ -59,7 +59,12 @@ histc = _FUNCTIONS["histc"]
 layer_norm = _FUNCTIONS["layer_norm"]
 layer_norm_backward = _FUNCTIONS["layer_norm_backward"]
 layer_norm_quantized = _FUNCTIONS["layer_norm_quantized"]
+linear_e4m3 = _FUNCTIONS["linear_e4m3"]
+linear_few = _FUNCTIONS["linear_few"]
+linear_qkv = _FUNCTIONS["linear_qkv"]
 linear_quantized = _FUNCTIONS["linear_quantized"]
+linear_quantized_a8 = _FUNCTIONS["linear_quantized_a8"]
+linear_residual = _FUNCTIONS["linear_residual"]
 log_softmax = _FUNCTIONS["log_softmax"]
 log_softmax_backward = _FUNCTIONS["log_softmax_backward"]
 logsumexp = _FUNCTIONS["logsumexp"]
@@ -126,7 +131,12 @@ __all__ = [
     "layer_norm",
     "layer_norm_backward",
     "layer_norm_quantized",
+    "linear_e4m3",
+    "linear_few",
+    "linear_qkv",
     "linear_quantized",
+    "linear_quantized_a8",
+    "linear_residual",
     "load",
     "log_softmax",
     "log_softmax_backward",

@@ -42,7 +42,7 @@ pub fn block_scaled(inputs: &[Option<(ArrayType, Vec<f64>)>], options: &Options)
 }
 
 /// A result of 8 bits, and its scales. Elements of no group are kept.
-fn quantised(c: &[f64], n: usize) -> Vec<Vec<f64>> {
+pub fn quantised(c: &[f64], n: usize) -> Vec<Vec<f64>> {
     let of = crate::operand::unwritten;
     let (mut q, mut scales) = (Vec::new(), Vec::new());
     for block in c.chunks(n.max(1)).flat_map(|row| row.chunks(128)) {

@@ -26,23 +26,23 @@ pub const TILES: &[&str] = &["auto", "128x256 pairs", "128x256", "128x128"];
 
 /// A kernel.
 #[derive(Clone, Copy, Debug)]
-struct Plan {
+pub(crate) struct Plan {
     /// The number of the instance.
     instance: usize,
-    name: &'static str,
-    tile: (u32, u32),
-    cluster: u32,
+    pub name: &'static str,
+    pub tile: (u32, u32),
+    pub cluster: u32,
     /// The tiles of the tensor maps of A and B.
-    maps: [&'static TmaTile; 2],
+    pub maps: [&'static TmaTile; 2],
     /// The rate at full occupancy, relative to the best.
-    rate: f64,
+    pub rate: f64,
 }
 
 /// Threads of a block.
-const THREADS: u32 = 384;
+pub(crate) const THREADS: u32 = 384;
 
 /// The kernels of an element type, in the order of the instances.
-const fn plans<T: Grouped>() -> [Plan; 3] {
+pub(crate) const fn plans<T: Grouped>() -> [Plan; 3] {
     [
         Plan {
             instance: 0,

@@ -65,10 +65,10 @@ pub type CopyB<T, C, const CLUSTER: u32> = LoadB<T, <C as Tiling<T>>::SmemB, 3, 
 /// The rows of A.
 pub type OfA<T, C> = BySpans<CopyA<T, C>, Groups, 3>;
 /// The tensor of B.
-type OfB<T, C, const CLUSTER: u32> = TmaTensor<CopyB<T, C, CLUSTER>, 3>;
+pub type OfB<T, C, const CLUSTER: u32> = TmaTensor<CopyB<T, C, CLUSTER>, 3>;
 
 /// A from the rows of a tile's group, and B from its matrix.
-pub struct FillGroup<T: Grouped, C: Tiling<T>, const CLUSTER: u32>(OfA<T, C>, OfB<T, C, CLUSTER>);
+pub struct FillGroup<T: Grouped, C: Tiling<T>, const CLUSTER: u32>(pub OfA<T, C>, pub OfB<T, C, CLUSTER>);
 
 impl<T: Grouped, C: Tiling<T>, const CLUSTER: u32> Clone for FillGroup<T, C, CLUSTER> {
     #[inline(always)]

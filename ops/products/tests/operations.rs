@@ -1,6 +1,6 @@
 //! Every operation against its float64 reference: all cases, element types and memory layouts.
 
-#[cfg(any(feature = "grouped", feature = "weights"))]
+#[cfg(any(feature = "few", feature = "grouped", feature = "weights"))]
 use moye::operation::harness;
 
 #[cfg(feature = "block_scaled")]
@@ -73,6 +73,47 @@ mod scaled {
     }
 }
 
+#[cfg(feature = "few")]
+#[test]
+fn products_of_few_rows_are_those_of_float64() {
+    harness::check(&moye_products::few::LINEAR_FEW);
+}
+
+#[cfg(feature = "few")]
+#[test]
+fn elements_between_rows_are_no_part_of_a_product_of_few_rows() {
+    use moye::{Matrix, MatrixMut};
+    // Rows of 5 elements, 8 apart, with NaN between them.
+    let row = [1.0, 2.0, 3.0, 4.0, 5.0, f32::NAN, f32::NAN, f32::NAN];
+    for device in harness::devices() {
+        let (x, w) = (device.upload(&row).unwrap(), device.upload(&row.repeat(2)).unwrap());
+        let mut y = device.upload(&[0.0f32; 2]).unwrap();
+        let of = |of, rows| Matrix::new(of, rows, 5, (8, 1)).unwrap();
+        moye_products::few::LinearFew::new(of(&x, 1), of(&w, 2))
+            .run(&device, &mut MatrixMut::row_major(&mut y, 1, 2).unwrap())
+            .unwrap();
+        assert_eq!(y.download().unwrap(), [55.0, 55.0]);
+    }
+}
+
+#[cfg(feature = "fused")]
+#[test]
+fn products_with_a_residual_and_sums_of_squares_are_those_of_float64() {
+    harness::check(&moye_products::fused::LINEAR_RESIDUAL);
+}
+
+#[cfg(feature = "fused")]
+#[test]
+fn queries_keys_and_values_are_rotated_and_in_their_slots() {
+    harness::check(&moye_products::fused::LINEAR_QKV);
+}
+
+#[cfg(feature = "fused")]
+#[test]
+fn products_to_e4m3_are_those_of_float64() {
+    harness::check(&moye_products::fused::LINEAR_E4M3);
+}
+
 #[cfg(feature = "grouped")]
 #[test]
 fn grouped_products_are_those_of_float64() {
@@ -101,6 +142,12 @@ fn products_by_quantised_weights_are_those_of_float64() {
         harness::check(&moye_products::weights::LINEAR_QUANTIZED) > 0,
         "a caller gives a workspace in some case"
     );
+}
+
+#[cfg(feature = "weights")]
+#[test]
+fn products_of_activations_of_8_bits_by_quantised_weights_are_those_of_float64() {
+    harness::check(&moye_products::weights::LINEAR_QUANTIZED_A8);
 }
 
 #[cfg(feature = "weights")]

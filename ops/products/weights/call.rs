@@ -1,11 +1,13 @@
 //! From a call to launches.
 
+use super::activations::ActivationKernels;
 use super::codes::Rows;
-use super::formats::{self, Source, UnpackKernels};
+use super::formats::UnpackKernels;
 use super::kernel::{Finish, LinearKernels, warps};
 use super::many::{Activation, GateKernels, ManyKernels, Slices, StoreY, Target, linear_clear};
 use super::matrices::{matrices, rows};
-use super::sizes::{Form, Sizes, source_sizes};
+use super::pack;
+use super::sizes::Sizes;
 use super::unpacked::{BLK_K, BLK_M, CopyCodes, CopyX};
 use crate::operand::Source as Aligned;
 use half::{bf16, f16};
@@ -20,6 +22,8 @@ use std::marker::PhantomData;
 
 /// The product.
 pub const LINEAR: &str = "linear_quantized";
+/// The product by activations of 8 bits.
+pub const LINEAR_8: &str = "linear_quantized_a8";
 /// The order of the kernels.
 pub const PACK: &str = "pack_weights";
 /// The weights as floats.
@@ -27,11 +31,12 @@ pub const UNPACK: &str = "unpack_weights";
 
 /// A type of activations: f16 or bf16.
 pub trait WeightKernels:
-    LinearKernels + UnpackKernels + ManyKernels + GateKernels + Activation + TmaElement
+    LinearKernels + UnpackKernels + ManyKernels + GateKernels + ActivationKernels + Activation + TmaElement
 {
 }
-impl<T: LinearKernels + UnpackKernels + ManyKernels + GateKernels + Activation + TmaElement> WeightKernels
-    for T
+impl<
+    T: LinearKernels + UnpackKernels + ManyKernels + GateKernels + ActivationKernels + Activation + TmaElement,
+> WeightKernels for T
 {
 }
 
@@ -125,6 +130,12 @@ impl Plan {
         let tiles = self.tiles(problem);
         let partials = SplitK::partials(tiles, self.slices as u32, BLK_M as usize * self.rows, CLUSTER);
         [gates, 4 * partials, (tiles.count() * CLUSTER) as usize]
+    }
+
+    /// Bytes of it.
+    fn bytes(&self, problem: &Problem) -> usize {
+        let [gates, partials, counters] = self.work(problem);
+        gates + partials + 4 * counters
     }
 }
 
@@ -232,7 +243,10 @@ impl<T: WeightKernels> Operation for Linear<T> {
         let codes = of(of_codes, u32::ELEMENT, codes, [sizes.tiles(), words as usize], [words, 1])?;
         let x = of(many.x, T::ELEMENT, x, [m, k], [row(of_x, k), 1])?;
         let [gates, partials, counters] = plan.work(problem);
-        let aligned = of_y.aligned && (m == 1 || of_y.row >= n as i64 / if finish.gated { 2 } else { 1 });
+        // TMA stores up to the next multiple of 16 bytes past the end of a row.
+        let aligned = of_y.aligned
+            && n.is_multiple_of(8)
+            && (m == 1 || of_y.row >= n as i64 / if finish.gated { 2 } else { 1 });
         let target = Target { y, rows: Rows { aligned, ..of_y }, m: m as u32, n: n as u32, finish };
         // Gates and ups are a matrix of their own, from which the next kernel computes y.
         let product = match finish.gated {
@@ -307,7 +321,7 @@ fn sizes(call: &Call<'_>) -> Result<Sizes> {
 /// Same contract as [`moye::operation::Declaration::run`].
 pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: the call's arrays are on the stream's device until the work is complete.
-    unsafe { product(stream, call, false) }
+    unsafe { product(stream, call, None, false) }
 }
 
 /// Computes a product by weights that were packed before any work that may still run.
@@ -317,14 +331,26 @@ pub unsafe fn run(stream: &Stream, call: &Call<'_>) -> Result<()> {
 /// and factors.
 pub unsafe fn run_early(stream: &Stream, call: &Call<'_>) -> Result<()> {
     // SAFETY: as in `run`, and no work that may still run writes codes and factors.
-    unsafe { product(stream, call, true) }
+    unsafe { product(stream, call, None, true) }
 }
 
-/// Computes a product; codes and factors are loaded while earlier work runs if `early`.
+/// Computes a product by activations of 8 bits.
+///
+/// # Safety
+/// Same contract as [`moye::operation::Declaration::run`].
+pub unsafe fn run_8(stream: &Stream, call: &Call<'_>) -> Result<()> {
+    let [x, scales, codes, factors, y] = [0, 1, 2, 3, 4].map(|index| call.operands[index].clone());
+    let operands = [x, codes, factors, None, None, y];
+    // SAFETY: the call's arrays are on the stream's device until the work is complete.
+    unsafe { product(stream, &Call { operands: &operands, ..*call }, scales.as_ref(), false) }
+}
+
+/// Computes a product; codes and factors are loaded while earlier work runs if `early`. Activations
+/// with `scales` have 8 bits.
 ///
 /// # Safety
 /// As for [`run`], and with `early` for [`run_early`].
-unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
+unsafe fn product(stream: &Stream, call: &Call<'_>, scales: Option<&Array>, early: bool) -> Result<()> {
     let [x, codes, factors, y] = [0, 1, 2, 5].map(|index| call.operand(index));
     if x.elements() == 0 {
         return Ok(());
@@ -332,31 +358,42 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
     let norm = call.operands[4].as_ref().map_or(0, |norm| norm.address);
     let eps = (call.options.float("eps") as f32).to_bits();
     let (sizes, gated, tile) = (sizes(call)?, call.options.bool("gated"), call.options.choice("tile"));
+    let whole = |bytes: usize| bytes.next_multiple_of(256);
     matrices(
         [Some(x), Some(y), call.operands[3].as_ref()],
         &mut |m, [mut x_at, y_at, residual], [mut of_x, of_y, rows]| {
-            let problem = Problem { m, sizes, aligned: of_x.aligned, norm: norm != 0, gated, tile };
-            of_halves!(LINEAR, x.dtype, T => {
+            // What is converted is aligned, wherever the workspace is.
+            let is_aligned = of_x.aligned || scales.is_some();
+            let problem = Problem { m, sizes, aligned: is_aligned, norm: norm != 0, gated, tile };
+            of_halves!(LINEAR, y.dtype, T => {
                 let plan = operation::plan::<Linear<T>>(stream.device(), &problem)?;
-                let matrix = Array {
-                    dtype: x.dtype,
-                    shape: vec![m, sizes.k],
-                    strides: vec![of_x.row, of_x.element],
-                    address: x_at,
+                let (k, row) = (sizes.k, sizes.k.next_multiple_of(8));
+                let (strides, address, converted) = match scales {
+                    Some(_) => (vec![row as i64, 1], 0, whole(2 * m * row)),
+                    None => (vec![of_x.row, of_x.element], x_at, 0),
                 };
-                let source = Aligned::Matrices(&matrix);
+                let mut matrix = Array { dtype: y.dtype, shape: vec![m, k], strides, address };
+                let aligned = if plan.many.is_some() { Aligned::Matrices(&matrix).bytes() } else { 0 };
+                let of_plan = if plan.many.is_some() { whole(plan.bytes(&problem)) } else { 0 };
                 // Held until all has been launched.
-                let (mut work, mut next) = (None, 0);
+                let work = Workspace::new(stream, of_plan + converted + aligned)?;
+                let work_at = work.as_ref().map_or(0, Workspace::address);
+                let mut next = work_at + of_plan as u64;
+                if let Some(scales) = scales {
+                    // SAFETY: the call's arrays are on the stream's device until the work is
+                    // complete, and the workspace has room.
+                    unsafe { pack::convert::<T>(stream, (x_at, scales, next), x.dtype, of_x, [m, k, row])? };
+                    (x_at, matrix.address) = (next, next);
+                    of_x = Rows { row: row as i64, element: 1, aligned: true };
+                    next += converted as u64;
+                }
                 if plan.many.is_some() {
-                    let [gates, partials, counters] = plan.work(&problem);
-                    work = Workspace::new(stream, source.bytes() + gates + partials + 4 * counters)?;
-                    next = work.as_ref().map_or(0, Workspace::address);
                     // SAFETY: x is on the stream's device until the work is complete.
-                    let aligned = unsafe { source.rows(stream, &mut next)? };
+                    let aligned = unsafe { Aligned::Matrices(&matrix).rows(stream, &mut next)? };
                     x_at = aligned.address;
                     of_x = Rows { row: aligned.strides[1], element: 1, aligned: true };
                 }
-                let addresses = [x_at, codes.address, factors.address, y_at, next];
+                let addresses = [x_at, codes.address, factors.address, y_at, work_at];
                 let arguments = (addresses, [of_x, of_y], Finish { residual, rows, norm, eps, gated, early });
                 // SAFETY: the call's arrays are on the stream's device until the work is complete.
                 let launched = unsafe { operation::run::<Linear<T>>(stream, &problem, &arguments) };
@@ -369,71 +406,19 @@ unsafe fn product(stream: &Stream, call: &Call<'_>, early: bool) -> Result<()> {
 
 /// The kernel of a product.
 pub fn explain(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
-    let x = call.operand(0);
+    let (x, y) = (call.operand(0), call.operand(5));
     let m = x.elements() / x.shape.last().map_or(1, |&k| k.max(1));
     let (norm, tile) = (call.operands[4].is_some(), call.options.choice("tile"));
-    let aligned = rows(x).is_some_and(|rows| rows.aligned);
+    let aligned = x.dtype != y.dtype || rows(x).is_some_and(|rows| rows.aligned);
     let gated = call.options.bool("gated");
     let problem = Problem { m, sizes: sizes(call)?, aligned, norm, gated, tile };
-    of_halves!(LINEAR, x.dtype, T => {
+    of_halves!(LINEAR, y.dtype, T => {
         Ok(Linear::<T>::kernel(&operation::plan::<Linear<T>>(stream.device(), &problem)?))
     })
 }
 
-/// Brings weights into the order of the kernels.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn pack(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let types: Vec<_> = call.operands[..3].iter().map(|array| array.as_ref().map(Array::ty)).collect();
-    let (form, sizes) = source_sizes(&types, call.options)?;
-    let address = |index: usize| call.operands[index].as_ref().map_or(0, |array| array.address);
-    let weights = call.operand(0);
-    let source = Source {
-        weights: Global::from_address(weights.address),
-        scales: Global::from_address(address(1)),
-        others: Global::from_address(address(2)),
-        row: (weights.shape[1] * weights.dtype.bytes()) as u32,
-        n: sizes.n as u32,
-        k: sizes.k as u32,
-        group: (sizes.k / sizes.groups) as u32,
-    };
-    let threads = sizes.tiles() * (sizes.steps() * 32).max(sizes.groups * 8);
-    let grid = Grid::new((threads as u32).div_ceil(formats::THREADS), formats::THREADS);
-    let codes = GlobalMut::from_address(address(3));
-    let arguments = (source, codes, GlobalMut::from_address(address(4)), sizes.offset.is_none());
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the call's arrays are on the stream's device until the work is complete; the grid has
-    // all codes and factors.
-    unsafe { module.launch_on(stream, &form.kernel, grid, arguments) }
-}
-
-/// The kernel that packs.
-pub fn explain_pack(call: &Call<'_>) -> Result<&'static str> {
-    let form = Form::named(call.options.choice("form")).expect("an option of these names");
-    Ok(form.kernel.name())
-}
-
-/// The weights as floats.
-///
-/// # Safety
-/// Same contract as [`moye::operation::Declaration::run`].
-pub unsafe fn unpack(stream: &Stream, call: &Call<'_>) -> Result<()> {
-    let [codes, factors, out] = [0, 1, 2].map(|index| call.operand(index));
-    let sizes = Sizes::of(UNPACK, [&codes.ty(), &factors.ty()], out.shape[1], call.options)?;
-    let weights = sizes.weights(codes.address, factors.address);
-    let threads = sizes.tiles() * sizes.steps() * 32;
-    let grid = Grid::new((threads as u32).div_ceil(formats::THREADS), formats::THREADS);
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: as in `pack`.
-    of_halves!(UNPACK, out.dtype, T => unsafe {
-        let kernel = &<T as UnpackKernels>::KERNELS[usize::from(sizes.bits == 8)];
-        module.launch_on(stream, kernel, grid, (weights, GlobalMut::<T>::from_address(out.address)))
-    })
-}
-
-/// The kernel that unpacks.
-pub fn explain_unpack(call: &Call<'_>) -> Result<&'static str> {
-    let bits = usize::from(call.options.int("bits") == 8);
-    of_halves!(UNPACK, call.options.dtype("dtype"), T => Ok(<T as UnpackKernels>::KERNELS[bits].name()))
+/// The kernel of a product by activations of 8 bits.
+pub fn explain_8(stream: &Stream, call: &Call<'_>) -> Result<&'static str> {
+    let [x, codes, factors, y] = [0, 2, 3, 4].map(|index| call.operands[index].clone());
+    explain(stream, &Call { operands: &[x, codes, factors, None, None, y], ..*call })
 }

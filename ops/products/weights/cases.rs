@@ -1,6 +1,6 @@
 //! Shapes that break kernels, and shapes that are measured.
 
-use moye::operation::{Case, Value};
+use moye::operation::{Case, Dtype, Value};
 
 const EIGHT: (&str, Value) = ("bits", Value::Int(8));
 const OFFSET: (&str, Value) = ("offset", Value::Int(128));
@@ -38,8 +38,19 @@ pub const CASES: &[Case] = &[
     case(&[Some(&[3, 2048]), Some(&[2, 32, 512]), Some(&[2, 32, 8, 2]), None, None]).options(&[tile("64")]),
     case(&[Some(&[9, 96]), Some(&[4, 2, 512]), Some(&[4, 3, 8, 4]), Some(&[9, 32]), None])
         .options(&[GATED, tile("64")]),
+    // K in slices.
+    case(&[Some(&[9, 1024]), Some(&[5, 16, 512]), Some(&[5, 8, 8, 4]), Some(&[9, 72]), None])
+        .options(&[("rows", Value::Int(72)), tile("64")]),
     case(&[Some(&[130, 96]), Some(&[2, 3, 512]), Some(&[2, 6, 8, 4]), None, None])
         .options(&[EIGHT, tile("256")]),
+];
+
+/// Activations of 8 bits: few rows, and many.
+pub const BYTES: &[Case] = &[
+    case(&[Some(&[3, 96]), Some(&[3]), Some(&[3, 2, 512]), Some(&[3, 3, 8, 4])])
+        .options(&[("rows", Value::Int(41))]),
+    case(&[Some(&[70, 320]), Some(&[70]), Some(&[9, 5, 512]), Some(&[9, 5, 8, 2])])
+        .options(&[("dtype", Value::Dtype(Dtype::Bf16)), tile("64")]),
 ];
 
 /// The weights as floats: the same kinds.
@@ -58,6 +69,9 @@ pub const BENCH: &[Case] = &[
     case(&[Some(&[16, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
     case(&[Some(&[16, 8192]), Some(&[1792, 128, 512]), Some(&[1792, 64, 8, 2]), None, None]),
     case(&[Some(&[64, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
+    case(&[Some(&[64, 4096]), Some(&[256, 64, 512]), Some(&[256, 32, 8, 2]), None, None]),
+    case(&[Some(&[64, 14_336]), Some(&[256, 224, 512]), Some(&[256, 112, 8, 2]), None, None]),
+    case(&[Some(&[128, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
     case(&[Some(&[4096, 4096]), Some(&[896, 64, 512]), Some(&[896, 32, 8, 2]), None, None]),
     case(&[Some(&[1, 4096]), Some(&[896, 128, 512]), Some(&[896, 128, 8, 2]), None, None])
         .options(&[EIGHT, OFFSET]),

@@ -1,4 +1,5 @@
-//! Products `y = x W^T` by quantised weights of 4 and 8 bits, with activations of f16 or bf16.
+//! Products `y = x W^T` by quantised weights of 4 and 8 bits, with activations of f16 or bf16, or
+//! of 8 bits with a scale for each row, which become f16 or bf16 first.
 //!
 //! A weight is `code * scale + minimum`; a scale and a minimum (in f16) belong to a group of
 //! consecutive weights of a row of W. Weights are packed once ([`PackedWeights`]) from the forms
@@ -6,6 +7,7 @@
 //! Sums are f32. The factors multiply sums over a group, so that no weight is rounded, but in the
 //! kernels for many rows of x, where weights become f16 or bf16.
 
+pub mod activations;
 pub mod codes;
 pub mod formats;
 pub mod kernel;
@@ -24,6 +26,8 @@ mod matrices;
 #[cfg(not(target_arch = "nvptx64"))]
 mod oracle;
 #[cfg(not(target_arch = "nvptx64"))]
+mod pack;
+#[cfg(not(target_arch = "nvptx64"))]
 mod packed;
 #[cfg(not(target_arch = "nvptx64"))]
 mod sizes;
@@ -33,13 +37,13 @@ pub use call::WeightKernels;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use host::*;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use packed::{LinearQuantized, PackedWeights};
+pub use packed::{LinearQuantized, LinearQuantized8, PackedWeights};
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod host {
-    use super::call::{LINEAR, PACK, UNPACK};
+    use super::call::{LINEAR, LINEAR_8, PACK, UNPACK};
     use super::sizes::NAMES;
-    use super::{call, cases, oracle, sizes};
+    use super::{call, cases, oracle, pack, sizes};
     use moye::operation::{Declaration, Dtype, OperandOf, OptionOf, Role, Value};
 
     const HALVES: &[Dtype] = &[Dtype::F16, Dtype::Bf16];
@@ -61,6 +65,22 @@ mod host {
         about: "what is subtracted from a code where factors have no minima: 8 for nibbles and q4_0, 128 for bytes and \
                 q8_0, 32 for q6_k",
         default: Value::Int(8),
+    };
+
+    const GATED: OptionOf = OptionOf {
+        name: "gated",
+        about: "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
+        default: Value::Bool(false),
+    };
+    const EPS: OptionOf = OptionOf {
+        name: "eps",
+        about: "what the norm adds to the mean of the squares",
+        default: Value::Float(1e-6),
+    };
+    const TILE: OptionOf = OptionOf {
+        name: "tile",
+        about: "rows of x of a block, by default those of the least estimated time; 64 and 256 on sm_90a alone",
+        default: Value::Choice("auto", call::TILES_OF_X),
     };
 
     /// Products by quantised weights.
@@ -88,26 +108,7 @@ mod host {
             OperandOf::new(Role::Result, "out", "(..., rows of W), of the type of x; half of them if gated")
                 .of(HALVES),
         ],
-        options: &[
-            BITS,
-            ROWS,
-            OFFSET,
-            OptionOf {
-                name: "gated",
-                about: "the rows of W are eight gates and eight ups in turn, and the result is silu(gate) * up",
-                default: Value::Bool(false),
-            },
-            OptionOf {
-                name: "eps",
-                about: "what the norm adds to the mean of the squares",
-                default: Value::Float(1e-6),
-            },
-            OptionOf {
-                name: "tile",
-                about: "rows of x of a block, by default those of the least estimated time; 64 and 256 on sm_90a alone",
-                default: Value::Choice("auto", call::TILES_OF_X),
-            },
-        ],
+        options: &[BITS, ROWS, OFFSET, GATED, EPS, TILE],
         results: sizes::product,
         run: call::run,
         explain: call::explain,
@@ -115,6 +116,41 @@ mod host {
         tolerance: oracle::tolerance,
         cases: cases::CASES,
         bench: cases::BENCH,
+    };
+
+    /// Products of activations of 8 bits by quantised weights.
+    pub static LINEAR_QUANTIZED_A8: Declaration = Declaration {
+        name: LINEAR_8,
+        summary: "x of 8 bits, times the scales of its rows, times the transpose of quantised weights",
+        operands: &[
+            OperandOf::new(Role::Input, "x", "int8 or float8_e4m3fn (m, k)").of(&[Dtype::I8, Dtype::E4m3]),
+            OperandOf::new(Role::Input, "scales", "float32 (m), one for each row of x")
+                .of(&[Dtype::F32])
+                .dense(),
+            CODES,
+            OF_CODES,
+            OperandOf::new(Role::Result, "out", "(m, rows of W), or half of them if gated").of(HALVES),
+        ],
+        options: &[
+            BITS,
+            ROWS,
+            OFFSET,
+            GATED,
+            EPS,
+            TILE,
+            OptionOf {
+                name: "dtype",
+                about: "the type of the result, float16 or bfloat16, to which x times its scale is rounded",
+                default: Value::Dtype(Dtype::F16),
+            },
+        ],
+        results: sizes::product_8,
+        run: call::run_8,
+        explain: call::explain_8,
+        reference: oracle::product_8,
+        tolerance: oracle::tolerance,
+        cases: cases::BYTES,
+        bench: &[],
     };
 
     /// Weights in the order of the kernels.
@@ -148,8 +184,8 @@ mod host {
             default: Value::Choice("nibbles", NAMES),
         }],
         results: sizes::packed,
-        run: call::pack,
-        explain: |_, call| call::explain_pack(call),
+        run: pack::pack,
+        explain: |_, call| pack::explain_pack(call),
         // Its tests unpack what it packed (`tests/weights.rs`).
         reference: |_, _| Vec::new(),
         tolerance: |_| 0.0,
@@ -178,8 +214,8 @@ mod host {
             OptionOf { name: "dtype", about: "float16 or bfloat16", default: Value::Dtype(Dtype::F16) },
         ],
         results: sizes::unpacked,
-        run: call::unpack,
-        explain: |_, call| call::explain_unpack(call),
+        run: pack::unpack,
+        explain: |_, call| pack::explain_unpack(call),
         reference: oracle::unpacked,
         tolerance: oracle::tolerance,
         cases: cases::UNPACKED,

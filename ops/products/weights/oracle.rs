@@ -79,6 +79,15 @@ pub fn product(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     vec![y]
 }
 
+/// The product by activations of 8 bits.
+pub fn product_8(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
+    let [(of_x, x), (_, scales)] = [0, 1].map(|i| inputs[i].as_ref().expect("it is not optional"));
+    let k = of_x.shape[1].max(1);
+    let scaled = x.iter().enumerate().map(|(i, x)| x * scales[i / k]).collect();
+    let x = Some((of_x.clone(), scaled));
+    product(&[x, inputs[2].clone(), inputs[3].clone(), None, None], options)
+}
+
 /// The weights.
 pub fn unpacked(inputs: Inputs<'_>, options: &Options) -> Vec<Vec<f64>> {
     let ty = &inputs[0].as_ref().expect("codes are not optional").0;

@@ -2,7 +2,7 @@
 
 use super::call::WeightKernels;
 use super::sizes::{Sizes, source_sizes};
-use super::{LINEAR_PACKED, PACK_WEIGHTS, UNPACK_WEIGHTS};
+use super::{LINEAR_PACKED, LINEAR_QUANTIZED_A8, PACK_WEIGHTS, UNPACK_WEIGHTS};
 use half::f16;
 use moye::operation::{Array, ArrayType, Dtype, Options, TypedCall, Value};
 use moye::{Buffer, Device, Element, Matrix, MatrixMut, Result, Stream};
@@ -239,5 +239,37 @@ impl<'a, T: WeightKernels> LinearQuantized<'a, T> {
         // SAFETY: the caller's contract; weights were complete when they were packed, and no call
         // writes them.
         unsafe { call.write(y)?.run() }
+    }
+}
+
+/// The product `y = (scale x) W^T` of activations of 8 bits, i8 or e4m3, by quantised weights. Each
+/// activation times the scale of its row is rounded once to the type of `y`, f16 or bf16.
+#[derive(Clone, Debug)]
+pub struct LinearQuantized8<'a, X: Element> {
+    x: Matrix<'a, X>,
+    scales: Matrix<'a, f32>,
+    weights: &'a PackedWeights,
+}
+
+impl<'a, X: Element> LinearQuantized8<'a, X> {
+    /// The product of each row of `x` with each row of `weights`; `scales`, a row, has one for each
+    /// row of `x`.
+    pub fn new(x: Matrix<'a, X>, scales: Matrix<'a, f32>, weights: &'a PackedWeights) -> Self {
+        Self { x, scales, weights }
+    }
+
+    /// Computes it on a stream.
+    ///
+    /// # Errors
+    /// As for [`LinearQuantized::run`].
+    ///
+    /// # Safety
+    /// As for [`LinearQuantized::run_on`].
+    pub unsafe fn run_on<T: WeightKernels>(&self, stream: &Stream, y: &mut MatrixMut<'_, T>) -> Result<()> {
+        let dtype = Dtype::of::<T>().expect("f16 and bf16 have a Dtype");
+        let call = self.weights.describe(TypedCall::new(&LINEAR_QUANTIZED_A8, stream))?;
+        let call = call.option("dtype", Value::Dtype(dtype))?.read(&self.x)?.read_row(&self.scales)?;
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        unsafe { self.weights.operands(call)?.write(y)?.run() }
     }
 }

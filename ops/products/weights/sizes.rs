@@ -1,6 +1,6 @@
 //! Forms of weights, and the sizes and types that operands lead to.
 
-use super::call::{LINEAR, PACK, UNPACK};
+use super::call::{LINEAR, LINEAR_8, PACK, UNPACK};
 use super::codes::{Code, ROWS, Weights};
 use super::formats::{self, Source};
 use moye::operation::{ArrayType, Dtype, Options};
@@ -308,4 +308,25 @@ pub fn product(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<Ar
         ),
         _ => Ok(vec![result]),
     }
+}
+
+/// The type of the product by activations of 8 bits.
+pub fn product_8(inputs: &[Option<ArrayType>], options: &Options) -> Result<Vec<ArrayType>> {
+    let (x, scales, dtype) = (input(inputs, 0), input(inputs, 1), options.dtype("dtype"));
+    let [m, _] = x.shape[..] else {
+        return mismatch(LINEAR_8, format!("x has shape {:?}, and must have two modes", x.shape));
+    };
+    if scales.shape != [m] {
+        let detail =
+            format!("scales have shape {:?}, and must have [{m}], one for each row of x", scales.shape);
+        return mismatch(LINEAR_8, detail);
+    }
+    // A grid has 65,535 blocks along y, of eight rows at least.
+    if !matches!(dtype, Dtype::F16 | Dtype::Bf16) || m > 8 * 65_535 {
+        let detail =
+            format!("dtype is {dtype} of float16 and bfloat16, and x has {m} rows of {}", 8 * 65_535);
+        return Err(Error::Unsupported { operation: LINEAR_8, detail });
+    }
+    let x = ArrayType { dtype, shape: x.shape.clone() };
+    product(&[Some(x), inputs[2].clone(), inputs[3].clone(), None, None], options)
 }

@@ -1,0 +1,249 @@
+//! The typed way to each product.
+
+use super::call::{QKV, RESIDUAL};
+use super::{LINEAR_E4M3, LINEAR_QKV, LINEAR_RESIDUAL};
+use moye::number::F8E4M3;
+use moye::operation::{Array, TypedCall, Value};
+use moye::{Element, Error, Matrix, MatrixMut, Result, Stream};
+
+/// A product with a residual, `c = a b^T + residual`, and the sums of squares of C's rows.
+///
+/// An RMSNorm between two products needs no kernel: the first writes the sums of squares, and the
+/// second divides by the root of their mean; the norm's weights belong in its `b`.
+///
+/// ```
+/// use moye::half::bf16;
+/// use moye::{Device, Matrix, MatrixMut};
+/// use moye_products::fused::LinearResidual;
+///
+/// let device = Device::sim();
+/// let of = |values: &[f32]| device.upload(&Vec::from_iter(values.iter().map(|&x| bf16::from_f32(x))));
+/// let (a, b, x) = (of(&[1.0, 2.0])?, of(&[1.0, 1.0])?, of(&[4.0])?);
+/// let (mut c, mut squares) = (of(&[0.0])?, device.upload(&[0.0f32])?);
+/// let mut squares_of_c = MatrixMut::row_major(&mut squares, 1, 1)?;
+/// let product = LinearResidual::new(Matrix::row_major(&a, 1, 2)?, Matrix::row_major(&b, 1, 2)?)
+///     .residual(Matrix::row_major(&x, 1, 1)?);
+/// let stream = device.default_stream();
+/// // SAFETY: all work is on the default stream.
+/// unsafe { product.run_on(&stream, &mut MatrixMut::row_major(&mut c, 1, 1)?, &mut squares_of_c)? };
+/// assert_eq!((c.download()?[0].to_f32(), squares.download()?[0]), (7.0, 49.0));
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "nothing is computed before `run_on`"]
+pub struct LinearResidual<'a, T: Element> {
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+    residual: Option<Matrix<'a, T>>,
+    squares: Option<(Matrix<'a, f32>, f64)>,
+}
+
+impl<'a, T: Element> LinearResidual<'a, T> {
+    /// The product of `a`, (m, k), and the transpose of `b`, (n, k).
+    pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>) -> Self {
+        Self { a, b, residual: None, squares: None }
+    }
+
+    /// Adds a matrix, (m, n).
+    pub fn residual(self, residual: Matrix<'a, T>) -> Self {
+        Self { residual: Some(residual), ..self }
+    }
+
+    /// Divides the rows of `a` by the root of their mean square, of which `squares` has the sums:
+    /// (m, parts), as the product before has written them. `eps` is added to the mean.
+    pub fn normalised(self, squares: Matrix<'a, f32>, eps: f64) -> Self {
+        Self { squares: Some((squares, eps)), ..self }
+    }
+
+    /// Computes it on a stream. `squares` gets a sum for each 128 columns of a row: (m,
+    /// ceil(n / 128)), row-major; `None` where they are not needed.
+    ///
+    /// # Errors
+    /// [`Error::ShapeMismatch`] if the shapes do not agree, [`Error::Unsupported`] for elements
+    /// other than f16 and bf16 and on a GPU that is not of sm_90a, and those of a launch.
+    ///
+    /// # Safety
+    /// Until the work is complete, no other stream writes the operands, or reads or writes what is
+    /// written.
+    pub unsafe fn run_on<'m, 'e: 'm>(
+        &self,
+        stream: &Stream,
+        c: &mut MatrixMut<'_, T>,
+        squares: impl Into<Option<&'m mut MatrixMut<'e, f32>>>,
+    ) -> Result<()> {
+        let squares = squares.into();
+        let wanted = self.b.rows().div_ceil(super::residual::PART as usize);
+        if let Some(squares) = &squares
+            && (squares.rows(), squares.cols()) != (self.a.rows(), wanted)
+        {
+            let (rows, columns) = (squares.rows(), squares.cols());
+            let detail = format!(
+                "squares have shape [{rows}, {columns}], and must have [{}, {wanted}]",
+                self.a.rows()
+            );
+            return Err(Error::ShapeMismatch { operation: RESIDUAL, detail });
+        }
+        let eps = self.squares.as_ref().map_or(1e-6, |(_, eps)| *eps);
+        let call = TypedCall::new(&LINEAR_RESIDUAL, stream)
+            .option("eps", Value::Float(eps))?
+            .read(&self.a)?
+            .read(&self.b)?
+            .read(self.residual.as_ref())?
+            .read(self.squares.as_ref().map(|(squares, _)| squares))?;
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        unsafe { call.write(c)?.write(squares)?.run() }
+    }
+}
+
+/// A product to e4m3, with a scale for each 1 x 128 elements: an operand of `block_scaled`.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is computed before `run_on`"]
+pub struct LinearE4m3<'a, T: Element> {
+    a: Matrix<'a, T>,
+    b: Matrix<'a, T>,
+}
+
+impl<'a, T: Element> LinearE4m3<'a, T> {
+    /// The product of `a`, (m, k), and the transpose of `b`, (n, k).
+    pub fn new(a: Matrix<'a, T>, b: Matrix<'a, T>) -> Self {
+        Self { a, b }
+    }
+
+    /// Computes it on a stream: (m, n), and the scales, (m, ceil(n / 128)).
+    ///
+    /// # Errors
+    /// As for [`LinearResidual::run_on`].
+    ///
+    /// # Safety
+    /// As for [`LinearResidual::run_on`].
+    pub unsafe fn run_on(
+        &self,
+        stream: &Stream,
+        c: &mut MatrixMut<'_, F8E4M3>,
+        scales: &mut MatrixMut<'_, f32>,
+    ) -> Result<()> {
+        let call = TypedCall::new(&LINEAR_E4M3, stream).read(&self.a)?.read(&self.b)?;
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        unsafe { call.write(c)?.write(scales)?.run() }
+    }
+}
+
+/// Queries, keys and values of one product `x w^T`: the rows of `w` are those of the queries'
+/// heads, then of the keys' and the values'. Keys and values go to the slots of caches.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is computed before `run_on`"]
+pub struct LinearQkv<'a, T: Element> {
+    x: Matrix<'a, T>,
+    w: Matrix<'a, T>,
+    kv_heads: usize,
+    size: usize,
+    slots_of_rows: Matrix<'a, i32>,
+    rotation: Option<(Matrix<'a, i32>, [Matrix<'a, f32>; 2])>,
+    adjacent: bool,
+    page: usize,
+}
+
+impl<'a, T: Element> LinearQkv<'a, T> {
+    /// The product of `x`, (m, k), and the transpose of `w`, ((heads + 2 * kv_heads) * size, k).
+    /// `slots_of_rows`, a row, has the slot of each row of `x`: below 0 for none.
+    pub fn new(
+        x: Matrix<'a, T>,
+        w: Matrix<'a, T>,
+        (kv_heads, size): (usize, usize),
+        slots_of_rows: Matrix<'a, i32>,
+    ) -> Self {
+        Self { x, w, kv_heads, size, slots_of_rows, rotation: None, adjacent: false, page: 0 }
+    }
+
+    /// Rotates queries and keys by the cosines and sines, (positions, size / 2), of each row's
+    /// position: `positions` is a row. Pairs are an element of each half of a head.
+    pub fn rotated(self, positions: Matrix<'a, i32>, cos: Matrix<'a, f32>, sin: Matrix<'a, f32>) -> Self {
+        Self { rotation: Some((positions, [cos, sin])), ..self }
+    }
+
+    /// Pairs are adjacent elements.
+    pub fn interleaved(self) -> Self {
+        Self { adjacent: true, ..self }
+    }
+
+    /// The rows of caches are pages of this many tokens, as attention takes them: (page, head,
+    /// token), of `size` columns each. Slot `s` is token `s % page` of page `s / page`.
+    pub fn pages(self, page: usize) -> Self {
+        Self { page, ..self }
+    }
+
+    /// A cache as an array, (slots, head, column) or (page, token, head, column).
+    fn cache(&self, cache: &mut MatrixMut<'_, T>) -> Result<Array> {
+        let of = Array::of_mut(QKV, cache)?;
+        let (rows, columns, kv, size, page) = (of.shape[0], of.shape[1], self.kv_heads, self.size, self.page);
+        let (row, column) = (of.strides[0], of.strides[1]);
+        let fits =
+            if page > 0 { columns == size && rows % (kv * page).max(1) == 0 } else { columns == kv * size };
+        if !fits {
+            let detail = format!(
+                "a cache has shape [{rows}, {columns}]; {kv} heads of {size} columns have {}",
+                if page > 0 {
+                    format!("[pages * {}, {size}]", kv * page)
+                } else {
+                    format!("[slots, {}]", kv * size)
+                }
+            );
+            return Err(Error::ShapeMismatch { operation: QKV, detail });
+        }
+        let (shape, strides) = if page > 0 {
+            let [of_head, of_page] = [page as i64 * row, (kv * page) as i64 * row];
+            (vec![rows / (kv * page).max(1), page, kv, size], vec![of_page, row, of_head, column])
+        } else {
+            (vec![rows, kv, size], vec![row, size as i64 * column, column])
+        };
+        Ok(Array { shape, strides, ..of })
+    }
+
+    /// Computes it on a stream: queries, (m, heads * size), and the rows' slots of caches, (slots,
+    /// kv_heads * size), or pages.
+    ///
+    /// # Errors
+    /// As for [`LinearResidual::run_on`].
+    ///
+    /// # Safety
+    /// As for [`LinearResidual::run_on`]. No two rows have one slot.
+    pub unsafe fn run_on(
+        &self,
+        stream: &Stream,
+        q: &mut MatrixMut<'_, T>,
+        [k, v]: [&mut MatrixMut<'_, T>; 2],
+    ) -> Result<()> {
+        let (size, of_q) = (self.size, Array::of_mut(QKV, q)?);
+        if size == 0 || of_q.shape[1] % size != 0 {
+            let detail = format!("q has {} columns, and must have whole heads of {size}", of_q.shape[1]);
+            return Err(Error::ShapeMismatch { operation: QKV, detail });
+        }
+        let queries = Array {
+            shape: vec![of_q.shape[0], of_q.shape[1] / size, size],
+            strides: vec![of_q.strides[0], size as i64 * of_q.strides[1], of_q.strides[1]],
+            ..of_q
+        };
+        let (keys, values) = (self.cache(k)?, self.cache(v)?);
+        let slots = if self.page > 0 { keys.shape[0] * self.page } else { keys.shape[0] };
+        let int = |value: usize| Value::Int(i64::try_from(value).unwrap_or(i64::MAX));
+        let call = TypedCall::new(&LINEAR_QKV, stream)
+            .option("size", int(size))?
+            .option("kv_heads", int(self.kv_heads))?
+            .option("slots", int(slots))?
+            .option("page", int(self.page))?
+            .option("interleaved", Value::Bool(self.adjacent))?
+            .read(&self.x)?
+            .read(&self.w)?
+            .read_row(&self.slots_of_rows)?;
+        let call = match &self.rotation {
+            Some((positions, [cos, sin])) => call.read_row(positions)?.read(cos)?.read(sin)?,
+            None => call.with(None)?.with(None)?.with(None)?,
+        };
+        let call = call
+            .with(Some((q.device(), queries)))?
+            .with(Some((k.device(), keys)))?
+            .with(Some((v.device(), values)))?;
+        // SAFETY: the arrays are on the stream's device until the work is complete.
+        unsafe { call.run() }
+    }
+}
