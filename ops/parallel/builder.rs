@@ -107,7 +107,7 @@ impl<'g> ParallelMatmulBuilder<'g> {
         let row = n.next_multiple_of(8);
         let bytes = 2 * match form {
             Form::AllGather => world * apart(&shards) * k,
-            Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
+            Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * world,
             Form::AllReduce => m * row,
         };
         group.reserve(&mut state, bytes)?;

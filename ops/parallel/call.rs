@@ -1,7 +1,8 @@
 //! A call: what a rank sends, and what it does with what comes.
 
 use crate::arrivals::Shards;
-use crate::launch::{launch_gathered, launch_partial, launch_reduced, launch_sum};
+use crate::group::Window;
+use crate::launch::{launch_gathered, launch_scattered, launch_sum};
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
 use moye::operation::Array;
 use moye::{Error, Global, Matrix, Result, Stream};
@@ -43,11 +44,6 @@ impl Rows {
         }
         Ok(Self { address: array.address, rows: shape[0], columns: shape[1], row })
     }
-
-    /// Some of the rows.
-    fn part(self, first: u32, rows: u32) -> Self {
-        Self { address: self.address + 2 * (i64::from(first) * self.row) as u64, rows, ..self }
-    }
 }
 
 /// A call's operands, checked.
@@ -67,9 +63,11 @@ pub(crate) struct Call<'a, 'g, T: ParallelElement> {
 }
 
 impl<T: ParallelElement> Call<'_, '_, T> {
-    /// The first row of a rank's shard.
-    fn first_row(&self, rank: usize) -> u32 {
-        self.product.shards[..rank].iter().sum()
+    /// The address in the memory of rank `at` for what rank `from` has computed of its rows.
+    fn slot(&self, window: &Window, at: usize, from: usize) -> u64 {
+        let shard =
+            u64::from(self.product.shards[at]) * u64::from(self.product.extents[1].next_multiple_of(8));
+        window.data(at, self.epoch, self.half) + 2 * from as u64 * shard
     }
 
     /// What a member sends to the others. Returns the event of copies on its other stream.
@@ -79,8 +77,8 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye::Event>> {
         let Self { product, state, epoch, half } = *self;
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
-        let [m, n, k] = product.extents;
-        let (rank, row) = (member.rank, u64::from(n.next_multiple_of(8)));
+        let [m, _, k] = product.extents;
+        let rank = member.rank;
         // SAFETY: the workspaces have the bytes, and their flags a word for each rank.
         unsafe {
             match product.form {
@@ -98,21 +96,16 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     return member.side.record().map(Some);
                 }
                 Form::ReduceScatter => {
-                    for distance in 1..world {
-                        let to = (rank + distance) % world;
-                        let rows = product.shards[to];
-                        let a = call.a.part(self.first_row(to), rows);
-                        // Its slots are those of the ranks after it.
-                        let slot = (world - 1 - distance) as u64;
-                        let place = window.data(to, epoch, half) + 2 * slot * u64::from(rows) * row;
-                        let step = product.step(rows.into(), true);
-                        launch_partial::<T>(step, call.stream, a, call.b, place)?;
-                    }
+                    let places: Vec<_> =
+                        (0..world).map(|to| (self.slot(window, to, rank), product.shards[to])).collect();
+                    let ends = Global::from_address(product.tables[at].address());
+                    let shards = Groups { ends, count: world as u32, rows: m, apart: 0 };
+                    let order = (shards, ((rank + 1) % world) as u32);
+                    launch_scattered::<T>(product.step(), call.stream, call.a, call.b, order, &places)?;
                 }
                 Form::AllReduce => {
-                    debug_assert_eq!(m, call.a.rows);
-                    let (step, place) = (product.step(m.into(), true), window.data(rank, epoch, half));
-                    launch_partial::<T>(step, call.stream, call.a, call.b, place)?;
+                    let (place, all) = (window.data(rank, epoch, half), (Groups::one(m), 0));
+                    launch_scattered::<T>(product.step(), call.stream, call.a, call.b, all, &[(place, m)])?;
                 }
             }
             for distance in 1..world {
@@ -148,13 +141,11 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     let (ends, flags) = (Global::from_address(ends), Global::from_address(flags));
                     let rows = Groups { ends, count: world as u32, rows: product.extents[0], apart: 0 };
                     let shards = Shards { rows, flags, apart: product.apart, epoch, rank: rank as u32 };
-                    let step = product.step(product.extents[0].into(), false);
-                    launch_gathered::<T>(step, call.stream, call.a, call.b, &call.c, data, shards)
+                    launch_gathered::<T>(product.step(), call.stream, call.a, call.b, &call.c, data, shards)
                 }
                 Form::ReduceScatter => {
-                    let a = call.a.part(self.first_row(rank), product.shards[rank]);
-                    let step = product.step(product.shards[rank].into(), false);
-                    launch_reduced::<T>(step, call.stream, a, call.b, &call.c, data, world as u32 - 1)
+                    let parts: Vec<_> = (0..world).map(|from| self.slot(window, rank, from)).collect();
+                    launch_sum::<T>(call.stream, &parts, &call.c)
                 }
                 Form::AllReduce => {
                     let parts: Vec<_> = (0..world).map(|rank| window.data(rank, epoch, half)).collect();

@@ -1,9 +1,9 @@
-//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, partial results stored in
-//! another rank's memory, partial results added to those of the others; and the sum of all ranks'.
+//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, and partial results stored
+//! in their owners' memory; and the sum of partial results.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::arrivals::{Arrivals, ShardTiles, Shards};
-use moye_device::arch::{Convert, Word as _, Word128, overlap_launches, prefetch_l2};
+use moye_device::arch::{Convert, Word as _, Word128, bulk_wait_group_read, overlap_launches};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::prelude::*;
@@ -123,162 +123,100 @@ pub unsafe fn gathered<T: Half, C: Tiling<T>, const STAGES: u32>(
 {
     let a = Arrivals::new(CopyA::<T, C>::tensor(&own), CopyA::<T, C>::tensor(&all), shards);
     let b = CopyB::<T, C>::tensor(&b);
-    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(&shards, (n, k), band);
+    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(shards.rows, shards.rank, (n, k), band);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
     let sink = BoxesToSpans::new(c, shards.rows.rows, target, shards.rows);
     gemm_warp_specialised::<Loop<T, C, STAGES, Arrivals<_>>, _, _, _>((a, b), scheduler, (), sink);
 }
 
-/// `c = a b^T`, partial results for another rank or for the sum of all: a persistent grid.
+/// Where the partial results of each rank's rows go, by rank: maps by [`StoreC`].
+#[derive(Clone, Copy)]
+pub struct ToOwners<T: Boxed>([TmaTensor<StoreC<T>, 2>; MOST_RANKS]);
+
+impl<T: Boxed, M> Sink<M> for ToOwners<T>
+where
+    M: Mainloop<Accumulator = f32, Mma: StaticTiledMma<Atom: WgmmaAtom>> + 'static,
+{
+    type Storage = <ThroughTma<T> as Sink<M>>::Storage;
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn store(
+        &self,
+        tCrC: &Accumulators<M>,
+        boxes: &StagingOf<Self, M>, // (64, 64, boxes)
+        tile: &WorkTile,
+        team: &Team,
+        mainloop: &mut M,
+    ) {
+        // Selected value by value: an index at run time would put the maps into local memory.
+        let mut owner = self.0[0];
+        for rank in 1..MOST_RANKS {
+            if rank as u32 == tile.batch {
+                owner = self.0[rank];
+            }
+        }
+        // SAFETY: the caller's contract; the map of the owner has the rows of its shard.
+        unsafe { ThroughTma::new(owner).store(tCrC, boxes, &WorkTile { batch: 0, ..*tile }, team, mainloop) }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn finish(&self, _team: &Team) {
+        bulk_wait_group_read::<0>();
+    }
+}
+
+/// `c = a b^T`, partial results: the rows of each shard go to its owner's memory, those of rank
+/// `first` first. A persistent grid.
 ///
 /// # Safety
-/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], in memory that the
-/// device reaches, of extents (M, K), (N, K) and (M, N). C overlaps no operand.
+/// The maps are of A and B, made by [`CopyA`] and [`CopyB`], and for each shard of its rows of C,
+/// made by [`StoreC`], in memory that the device writes. C overlaps no operand.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
     shared = StorageOf<Loop<T, C, STAGES>, ThroughTma<T>>,
     instances = (
-        partial_bf16_128x256<bf16, Wide, 4>,
-        partial_bf16_128x128<bf16, Square, 6>,
-        partial_bf16_64x64<bf16, Small, 12>,
-        partial_f16_128x256<f16, Wide, 4>,
-        partial_f16_128x128<f16, Square, 6>,
-        partial_f16_64x64<f16, Small, 12>
+        scattered_bf16_128x256<bf16, Wide, 4>,
+        scattered_bf16_128x128<bf16, Square, 6>,
+        scattered_bf16_64x64<bf16, Small, 12>,
+        scattered_f16_128x256<f16, Wide, 4>,
+        scattered_f16_128x128<f16, Square, 6>,
+        scattered_f16_64x64<f16, Small, 12>
     ),
-    table = PartialKernels
+    table = ScatteredKernels
 )]
-pub unsafe fn partial<T: Half, C: Tiling<T>, const STAGES: u32>(
+pub unsafe fn scattered<T: Half, C: Tiling<T>, const STAGES: u32>(
     a: TensorMap,
     b: TensorMap,
-    c: TensorMap,
-    m: u32,
+    c0: TensorMap,
+    c1: TensorMap,
+    c2: TensorMap,
+    c3: TensorMap,
+    c4: TensorMap,
+    c5: TensorMap,
+    c6: TensorMap,
+    c7: TensorMap,
+    shards: Groups,
+    first: u32,
     n: u32,
     k: u32,
     band: u32,
 ) where
     f32: CopyAs<T>,
 {
-    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
-    let worker = Loop::<T, C, STAGES>::worker();
-    let scheduler = Persistent::new(Loop::<T, C, STAGES>::tiles((m, n, k), 1), worker, band);
-    let sink = ThroughTma::new(StoreC::<T>::tensor(&c));
-    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), sink);
-}
-
-/// Partial results of other ranks, one matrix behind the other.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, KernelParam)]
-pub struct Slots<T: Element> {
-    /// The first.
-    pub first: Global<T>,
-    /// Elements from one to the next.
-    pub apart: i64,
-    /// How many.
-    pub count: u32,
-    /// Rows of each.
-    pub rows: u32,
-    /// Elements of a row in memory, a multiple of 8.
-    pub columns: u32,
-}
-
-/// Adds the [`Slots`] to the accumulators, in their order: the sum is the same in each run.
-#[derive(Clone, Copy, Debug)]
-pub struct AddSlots<T: Element>(pub Slots<T>);
-
-impl<M: Mainloop<Accumulator = f32>, T: Half> TileEpilogue<M> for AddSlots<T> {
-    type Loaded = ();
-
-    /// Has L2 fetch the tile.
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn load(&self, tile: &WorkTile, team: &Team) {
-        let Slots { first, apart, count, rows, columns } = self.0;
-        let (row, column) = (tile.m * M::TILE.0, tile.n * M::TILE.1);
-        for slot in 0..count {
-            let mut line = team.thread;
-            while line < const { M::TILE.0 * lines_of_row::<M>() } {
-                let (below, right) = (line / lines_of_row::<M>(), line % lines_of_row::<M>());
-                let (row, column) = (row + below, column + 64 * right);
-                if row < rows && column < columns {
-                    let at =
-                        i64::from(slot) * apart + i64::from(row) * i64::from(columns) + i64::from(column);
-                    prefetch_l2(first.offset(at).address());
-                }
-                line += team.threads;
-            }
-        }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
-        let Slots { first, apart, count, rows, columns } = self.0;
-        let start = (tile.m * M::TILE.0, tile.n * M::TILE.1);
-        let at = M::Mma::get_slice(team.thread).coordinates(tCrC, start); // (MMA, MMA_M, MMA_N)
-        for slot in 0..count {
-            let slot = first.offset(i64::from(slot) * apart);
-            // Accumulators are pairs of neighbours of a row.
-            for i in 0..Accumulators::<M>::SIZE / 2 {
-                let (row, column) = at.coordinate(2 * i);
-                let place = slot.offset(i64::from(row) * i64::from(columns) + i64::from(column));
-                // SAFETY: the slot has the pair: its rows are multiples of 8 elements.
-                let pair = unsafe { u32::load_global_if(row < rows && column < columns, place.address()) };
-                tCrC[2 * i] += value::<T>(pair);
-                tCrC[2 * i + 1] += value::<T>(pair >> 16);
-            }
-        }
-    }
-}
-
-/// Cache lines of a row of a tile.
-const fn lines_of_row<M: Mainloop>() -> u32 {
-    M::TILE.1 / 64
+    let a = BySpans::new(CopyA::<T, C>::tensor(&a), shards);
+    let b = CopyB::<T, C>::tensor(&b);
+    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(shards, first, (n, k), band);
+    let sink = ToOwners([&c0, &c1, &c2, &c3, &c4, &c5, &c6, &c7].map(|c| StoreC::<T>::tensor(c)));
+    gemm_warp_specialised::<Loop<T, C, STAGES, BySpans<_, _, 2>>, _, _, _>((a, b), scheduler, (), sink);
 }
 
 /// The element in the lower half of a word.
 #[inline(always)]
 fn value<T: Half>(word: u32) -> f32 {
     Convert::<f32>::convert(T::from_bits(word as u16))
-}
-
-/// `c = a b^T` plus the partial results of other ranks, by a persistent grid.
-///
-/// # Safety
-/// The maps are of A and B, as for [`partial`]. That of C is by [`StoreC`], and needed if
-/// `target.tensor` is set. `target` has `slots.rows` rows, which overlap no operand. The slots are
-/// readable, and nothing writes them meanwhile.
-#[kernel(
-    threads = Loop::<T, C, STAGES>::THREADS,
-    min_blocks = 1,
-    shared = StorageOf<Loop<T, C, STAGES>, BoxesToSpans<T, Groups>>,
-    instances = (
-        reduced_bf16_128x256<bf16, Wide, 4>,
-        reduced_bf16_128x128<bf16, Square, 6>,
-        reduced_f16_128x256<f16, Wide, 4>,
-        reduced_f16_128x128<f16, Square, 6>
-    ),
-    table = ReducedKernels
-)]
-pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32>(
-    a: TensorMap,
-    b: TensorMap,
-    c: TensorMap,
-    target: Target<T>,
-    slots: Slots<T>,
-    n: u32,
-    k: u32,
-    band: u32,
-) where
-    f32: CopyAs<T>,
-{
-    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
-    let worker = Loop::<T, C, STAGES>::worker();
-    let tiles = Loop::<T, C, STAGES>::tiles((slots.rows, n, k), 1);
-    let scheduler = Persistent::new(tiles, worker, band);
-    let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
-    let sink = BoxesToSpans::new(c, slots.rows, target, Groups::one(slots.rows));
-    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, AddSlots(slots), sink);
 }
 
 /// The most ranks of a group.

@@ -3,15 +3,14 @@
 use crate::arrivals::Shards;
 use crate::call::Rows;
 use crate::kernel::{
-    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, Slots, Small, Square,
-    SummedKernels, Wide,
+    CopyA, CopyB, GatheredKernels, Parts, SUM_THREADS, ScatteredKernels, Small, Square, SummedKernels, Wide,
 };
 use crate::matmul::ParallelElement;
 use moye::layout::{IntTuple, Layout};
 use moye::operation::Array;
-use moye::{Error, Global, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
+use moye::{Error, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::TmaTile;
-use moye_device::collective::{StoreC, Target};
+use moye_device::collective::{Groups, StoreC, Target};
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::TensorMap as Map;
 
@@ -38,9 +37,9 @@ const TILES: [Step; 3] = [
 ];
 
 impl Step {
-    /// The tile of this number, or the fastest one for results of `rows` x `columns`: with that of
-    /// few rows if `few`.
-    pub fn new(rows: u32, columns: u32, card: &Rates, few: bool, tile: Option<usize>) -> Self {
+    /// The tile of this number, or the fastest one for a result of these extents: that for few rows
+    /// if `few`.
+    pub fn new([rows, columns, _]: [u32; 3], card: &Rates, few: bool, tile: Option<usize>) -> Self {
         let cost = |step: &Self| {
             let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
             let waves = tiles.div_ceil(card.multiprocessors.max(1)).max(1);
@@ -48,7 +47,7 @@ impl Step {
         };
         let tiles = match tile {
             Some(tile) => &TILES[tile..=tile],
-            None if few && rows <= 64 => &TILES[2..],
+            None if few => &TILES[2..],
             None => &TILES[..2],
         };
         let best = tiles.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
@@ -87,14 +86,9 @@ impl Step {
         &<T as GatheredKernels>::KERNELS[self.instance]
     }
 
-    /// The kernel of partial results.
-    pub fn partial<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
-        &<T as PartialKernels>::KERNELS[self.instance]
-    }
-
-    /// The kernel that adds those of others.
-    pub fn reduced<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
-        &<T as ReducedKernels>::KERNELS[self.instance]
+    /// The kernel that scatters.
+    pub fn scattered<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
+        &<T as ScatteredKernels>::KERNELS[self.instance]
     }
 }
 
@@ -160,63 +154,47 @@ pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
     unsafe { module.launch_on(stream, kernel, grid, (&own, &all, &b, c, target, shards, n, k, step.band())) }
 }
 
-/// Multiplies, with the results at `place` in rows of a multiple of 8 elements.
+/// Multiplies, and stores the rows of each shard at the address of `places`, in rows of a multiple
+/// of 8 elements: those of the shard `first` first.
 ///
 /// # Safety
-/// The operands are in memory of the stream's device, which reaches that of the results.
-pub(crate) unsafe fn launch_partial<T: ParallelElement>(
+/// The operands are in memory of the stream's device, and the shards' ends; it reaches that of the
+/// results.
+pub(crate) unsafe fn launch_scattered<T: ParallelElement>(
     step: Step,
     stream: &Stream,
     a: Rows,
     b: Rows,
-    place: u64,
+    (shards, first): (Groups, u32),
+    places: &[(u64, u32)],
 ) -> Result<()> {
-    let (m, n, k) = (a.rows, b.rows, b.columns);
-    if m == 0 || n == 0 {
+    let (n, k) = (b.rows, b.columns);
+    if a.rows == 0 || n == 0 {
         return Ok(());
     }
-    let c = Rows { address: place, rows: m, columns: n, row: n.next_multiple_of(8).into() };
-    let a = map::<T>(stream, step.map_a::<T>(), a)?;
-    let b = map::<T>(stream, step.map_b::<T>(), b)?;
-    let c = map::<T>(stream, &StoreC::<T>::TILE, c)?;
-    let grid = step.grid(m, n, 0);
-    let kernel = &<T as PartialKernels>::KERNELS[step.instance];
+    let row = n.next_multiple_of(8).into();
+    let of = |&(address, rows): &(u64, u32)| {
+        map::<T>(stream, &StoreC::<T>::TILE, Rows { address, rows, columns: n, row })
+    };
+    let maps = places.iter().filter(|place| place.1 > 0).map(of).collect::<Result<Vec<_>>>()?;
+    // A shard without rows has no tile: the kernel does not use its map.
+    let mut at = 0;
+    let owner = |rank: usize| {
+        let own = at;
+        at += usize::from(places.get(rank).is_some_and(|place| place.1 > 0));
+        &maps[own.min(maps.len() - 1)]
+    };
+    let [c0, c1, c2, c3, c4, c5, c6, c7] = std::array::from_fn(owner);
+    let a_map = map::<T>(stream, step.map_a::<T>(), a)?;
+    let b_map = map::<T>(stream, step.map_b::<T>(), b)?;
+    let grid = step.grid(a.rows, n, shards.count - 1);
     let module = stream.device().load(&crate::PTX)?;
+    let arguments = (&a_map, &b_map, c0, c1, c2, c3, c4, c5, c6, c7, shards, first, n, k, step.band());
     // SAFETY: the maps are of the operands and of the results.
-    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, &c, m, n, k, step.band())) }
+    unsafe { module.launch_on(stream, &<T as ScatteredKernels>::KERNELS[step.instance], grid, arguments) }
 }
 
-/// Multiplies, and adds `count` partial results at `data`.
-///
-/// # Safety
-/// The operands are in memory of the stream's device, and the partial results are complete.
-pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
-    step: Step,
-    stream: &Stream,
-    a: Rows,
-    b: Rows,
-    c: &Array,
-    data: u64,
-    count: u32,
-) -> Result<()> {
-    let (m, n, k) = (a.rows, b.rows, b.columns);
-    if m == 0 || n == 0 {
-        return Ok(());
-    }
-    let a = map::<T>(stream, step.map_a::<T>(), a)?;
-    let b = map::<T>(stream, step.map_b::<T>(), b)?;
-    let (c, target) = target::<T>(stream, c)?;
-    let columns = n.next_multiple_of(8);
-    let apart = i64::from(m) * i64::from(columns);
-    let slots = Slots { first: Global::from_address(data), apart, count, rows: m, columns };
-    let grid = step.grid(m, n, 0);
-    let kernel = &<T as ReducedKernels>::KERNELS[step.instance];
-    let module = stream.device().load(&crate::PTX)?;
-    // SAFETY: the maps are of the operands; the caller's contract.
-    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, n, k, step.band())) }
-}
-
-/// Sums the partial results of all ranks.
+/// Sums partial results, in this order.
 ///
 /// # Safety
 /// The stream's device reaches them, and they are complete. `c` is in its memory.

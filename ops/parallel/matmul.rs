@@ -4,7 +4,7 @@ use crate::builder::ParallelMatmulBuilder;
 use crate::call::{Call, Checked, Rows};
 use crate::exchange::error;
 use crate::group::Group;
-use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SummedKernels};
+use crate::kernel::{GatheredKernels, Half, ScatteredKernels, SummedKernels};
 use crate::launch::Step;
 use moye::operation::{Array, check_device};
 use moye::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
@@ -15,14 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) const NAME: &str = "parallel product";
 
 /// An element type of parallel products: f16 and bf16.
-pub trait ParallelElement:
-    Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
-{
-}
-impl<T> ParallelElement for T where
-    T: Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
-{
-}
+pub trait ParallelElement: Half + TmaElement + GatheredKernels + ScatteredKernels + SummedKernels {}
+impl<T> ParallelElement for T where T: Half + TmaElement + GatheredKernels + ScatteredKernels + SummedKernels {}
 
 /// What is exchanged beside a product `c = a b^T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +115,7 @@ impl ParallelMatmul<'_, half::bf16> {
         /// shards, and a tile's loads wait for its shard.
         all_gather AllGather;
         /// Row-parallel: multiplies rows of other ranks first, stores the results in their memory,
-        /// and adds those of the others to its own. The sum is in float32, in one order.
+        /// and sums those of all ranks for its own rows. The sum is in float32, in one order.
         reduce_scatter ReduceScatter;
         /// Row-parallel, for few rows: each rank sums all ranks' results, which it reads in their
         /// memory, in one order.
@@ -139,54 +133,39 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
     pub fn explain(&self) -> String {
         let ([m, n, k], world) = (self.extents.map(u64::from), self.group.world as u64);
         let row = n.next_multiple_of(8);
-        let (kernels, sends) = match self.form {
-            Form::AllGather => {
-                (vec![self.step(m, false).gathered::<T>().name()], 2 * m * k / world * (world - 1))
-            }
-            Form::ReduceScatter => {
-                let [partial, reduced] = [true, false].map(|few| self.step(m / world, few));
-                (
-                    vec![partial.partial::<T>().name(), reduced.reduced::<T>().name()],
-                    2 * m * row / world * (world - 1),
-                )
-            }
-            Form::AllReduce => (
-                vec![self.step(m, true).partial::<T>().name(), <T as SummedKernels>::KERNELS[0].name()],
-                2 * m * row * (world - 1),
-            ),
+        let (kernel, sends) = match self.form {
+            Form::AllGather => (self.step().gathered::<T>().name(), 2 * m * k / world * (world - 1)),
+            Form::ReduceScatter => (self.step().scattered::<T>().name(), 2 * m * row / world * (world - 1)),
+            Form::AllReduce => (self.step().scattered::<T>().name(), 2 * m * row * (world - 1)),
         };
+        let sum = if self.form == Form::AllGather { "" } else { " and summed" };
         format!(
-            "{:?} of {m} x {n} x {k} on {}: {}, {sends} bytes sent",
+            "{:?} of {m} x {n} x {k} on {}: {kernel}{sum}, {sends} bytes sent",
             self.form,
             self.group.explain(),
-            kernels.join(" and ")
         )
     }
 
-    /// The launch for this many rows, by the tile for few of them where there is one.
-    pub(crate) fn step(&self, rows: u64, few: bool) -> Step {
-        Step::new(rows as u32, self.extents[1], &self.group.members[0].device.rates(), few, self.tile)
+    /// The launch: of partial results by the tile for few rows where a shard has few.
+    pub(crate) fn step(&self) -> Step {
+        let few = match self.form {
+            Form::AllGather => false,
+            Form::ReduceScatter => self.shards.iter().all(|&rows| rows <= 64),
+            Form::AllReduce => self.extents[0] <= 64,
+        };
+        Step::new(self.extents, &self.group.members[0].device.rates(), few, self.tile)
     }
 
     /// Loads the kernels of all calls: a kernel that waits for another rank's copies must not wait
     /// while the driver loads the next one.
     pub(crate) fn load_kernels(&self) -> Result<()> {
-        for member in &self.group.members {
-            if member.device.is_gpu() {
-                let module = member.device.load(&crate::PTX)?;
-                for rows in self.shards.iter().copied().chain([self.extents[0]]) {
-                    let [few, step] = [true, false].map(|few| self.step(rows.into(), few));
-                    match self.form {
-                        Form::AllGather => drop(module.attributes(step.gathered::<T>())?),
-                        Form::ReduceScatter => {
-                            module.attributes(few.partial::<T>())?;
-                            module.attributes(step.reduced::<T>())?;
-                        }
-                        Form::AllReduce => {
-                            module.attributes(few.partial::<T>())?;
-                            module.attributes(&<T as SummedKernels>::KERNELS[0])?;
-                        }
-                    }
+        for member in self.group.members.iter().filter(|member| member.device.is_gpu()) {
+            let module = member.device.load(&crate::PTX)?;
+            match self.form {
+                Form::AllGather => drop(module.attributes(self.step().gathered::<T>())?),
+                _ => {
+                    module.attributes(self.step().scattered::<T>())?;
+                    module.attributes(&<T as SummedKernels>::KERNELS[0])?;
                 }
             }
         }
