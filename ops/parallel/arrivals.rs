@@ -28,17 +28,13 @@ pub struct Shards {
     pub rank: u32,
 }
 
-/// The tiles of a persistent grid over all shards: those of one rank first, then those of the ranks
-/// after it. In a shard tiles are in bands of rows.
-///
-/// A rank that gathers begins with its own rows, and goes on in the order in which the others
-/// come. A rank that scatters begins with those of the rank after it and ends with its own: at each
-/// time every rank writes to another one.
+/// The tiles of a persistent grid over all shards: this rank's own first, then those of the ranks
+/// after it, in the order in which they come. In a shard tiles are in bands of rows.
 ///
 /// A [`WorkTile`]'s `batch` is its shard, and `m` counts tiles in the shard.
 pub struct ShardTiles<M> {
     shards: Groups,
-    first: u32,
+    rank: u32,
     /// N and K.
     extents: (u32, u32),
     rows: u32,
@@ -58,13 +54,13 @@ impl<M> Clone for ShardTiles<M> {
 impl<M> Copy for ShardTiles<M> {}
 
 impl<M: Mainloop> ShardTiles<M> {
-    /// The tiles of this block's worker from the shard `first` on, for products of `extents` columns
-    /// and elements along K, in bands of `rows` rows of tiles.
+    /// The tiles of this block's worker for products of `n` columns and `k` elements along K, in
+    /// bands of `rows` rows of tiles.
     #[inline(always)]
     #[must_use]
-    pub fn new(shards: Groups, first: u32, extents: (u32, u32), rows: u32) -> Self {
+    pub fn new(shards: &Shards, extents: (u32, u32), rows: u32) -> Self {
         let next = M::worker().number;
-        Self { shards, first, extents, rows, next, over: 0, mainloop: PhantomData }
+        Self { shards: shards.rows, rank: shards.rank, extents, rows, next, over: 0, mainloop: PhantomData }
     }
 }
 
@@ -76,7 +72,7 @@ impl<M: Mainloop> TileScheduler for ShardTiles<M> {
         let (n, k) = (opaque(self.extents.0), opaque(self.extents.1));
         let (Tiles { n, k, .. }, worker) = (M::tiles((1, n, k), 1), M::worker());
         while self.over < self.shards.count {
-            let shard = self.first + self.over;
+            let shard = self.rank + self.over;
             let shard = if shard < self.shards.count { shard } else { shard - self.shards.count };
             // SAFETY: the kernel's contract: the shards' ends are readable.
             let (first, end) = unsafe { self.shards.of(shard) };

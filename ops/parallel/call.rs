@@ -2,8 +2,9 @@
 
 use crate::arrivals::Shards;
 use crate::group::Window;
-use crate::launch::{launch_gathered, launch_scattered, launch_sum};
+use crate::launch::{launch_gathered, launch_partial, launch_sum};
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
+use crate::round::Round;
 use moye::operation::Array;
 use moye::{Error, Global, Matrix, Result, Stream};
 use moye_device::collective::Groups;
@@ -44,6 +45,10 @@ impl Rows {
         }
         Ok(Self { address: array.address, rows: shape[0], columns: shape[1], row })
     }
+    /// Some of the rows.
+    fn part(self, first: u32, rows: u32) -> Self {
+        Self { address: self.address + 2 * (i64::from(first) * self.row) as u64, rows, ..self }
+    }
 }
 
 /// A call's operands, checked.
@@ -57,17 +62,20 @@ pub(crate) struct Checked<'a> {
 /// A call of a product.
 pub(crate) struct Call<'a, 'g, T: ParallelElement> {
     pub product: &'a ParallelMatmul<'g, T>,
-    pub state: &'a crate::group::State,
-    pub epoch: u32,
-    pub half: usize,
+    pub round: &'a Round<'a>,
 }
 
 impl<T: ParallelElement> Call<'_, '_, T> {
-    /// The address in the memory of rank `at` for what rank `from` has computed of its rows.
-    fn slot(&self, window: &Window, at: usize, from: usize) -> u64 {
-        let shard =
-            u64::from(self.product.shards[at]) * u64::from(self.product.extents[1].next_multiple_of(8));
-        window.data(at, self.epoch, self.half) + 2 * from as u64 * shard
+    /// The first row of a rank's shard.
+    pub fn first_row(&self, rank: usize) -> u32 {
+        self.product.shards[..rank].iter().sum()
+    }
+
+    /// Where rank `at` receives what rank `from` has computed of its rows, and the bytes of a shard.
+    fn slot(&self, window: &Window, at: usize, from: usize) -> (u64, usize) {
+        let (product, round) = (self.product, self.round);
+        let shard = 2 * product.shards[at] as usize * product.extents[1].next_multiple_of(8) as usize;
+        (window.data(at, round.epoch, round.half) + (from * shard) as u64, shard)
     }
 
     /// What a member sends to the others. Returns the event of copies on its other stream.
@@ -75,7 +83,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     /// # Safety
     /// As for [`ParallelMatmul::run`]; the operands are checked.
     pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye::Event>> {
-        let Self { product, state, epoch, half } = *self;
+        let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [m, _, k] = product.extents;
         let rank = member.rank;
@@ -96,16 +104,28 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     return member.side.record().map(Some);
                 }
                 Form::ReduceScatter => {
-                    let places: Vec<_> =
-                        (0..world).map(|to| (self.slot(window, to, rank), product.shards[to])).collect();
-                    let ends = Global::from_address(product.tables[at].address());
-                    let shards = Groups { ends, count: world as u32, rows: m, apart: 0 };
-                    let order = (shards, ((rank + 1) % world) as u32);
-                    launch_scattered::<T>(product.step(), call.stream, call.a, call.b, order, &places)?;
+                    // After the slots for what others bring.
+                    let mut out =
+                        window.data(rank, epoch, half) + (world * self.slot(window, rank, 0).1) as u64;
+                    for to in (1..=world).map(|distance| (rank + distance) % world) {
+                        let (rows, (slot, bytes)) = (product.shards[to], self.slot(window, to, rank));
+                        let a = call.a.part(self.first_row(to), rows);
+                        let place = if to == rank { slot } else { out };
+                        launch_partial::<T>(product.step(rows), call.stream, a, call.b, place)?;
+                        if to != rank {
+                            // Copies over the link while the next rows are multiplied: stores from
+                            // a kernel would hold up its loads.
+                            member.side.wait(&call.stream.record()?)?;
+                            member.side.copy(slot, out, bytes)?;
+                            member.side.raise(window.flag(to, rank), epoch)?;
+                            out += bytes as u64;
+                        }
+                    }
+                    return member.side.record().map(Some);
                 }
                 Form::AllReduce => {
-                    let (place, all) = (window.data(rank, epoch, half), (Groups::one(m), 0));
-                    launch_scattered::<T>(product.step(), call.stream, call.a, call.b, all, &[(place, m)])?;
+                    let (step, place) = (product.step(m), window.data(rank, epoch, half));
+                    launch_partial::<T>(step, call.stream, call.a, call.b, place)?;
                 }
             }
             for distance in 1..world {
@@ -121,7 +141,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     /// # Safety
     /// As for [`first`](Self::first), which was called.
     pub unsafe fn second(&self, at: usize, call: &Checked<'_>) -> Result<()> {
-        let Self { product, state, epoch, half } = *self;
+        let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [_, n, _] = product.extents;
         let rank = member.rank;
@@ -141,10 +161,18 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     let (ends, flags) = (Global::from_address(ends), Global::from_address(flags));
                     let rows = Groups { ends, count: world as u32, rows: product.extents[0], apart: 0 };
                     let shards = Shards { rows, flags, apart: product.apart, epoch, rank: rank as u32 };
-                    launch_gathered::<T>(product.step(), call.stream, call.a, call.b, &call.c, data, shards)
+                    launch_gathered::<T>(
+                        product.step(product.extents[0]),
+                        call.stream,
+                        call.a,
+                        call.b,
+                        &call.c,
+                        data,
+                        shards,
+                    )
                 }
                 Form::ReduceScatter => {
-                    let parts: Vec<_> = (0..world).map(|from| self.slot(window, rank, from)).collect();
+                    let parts: Vec<_> = (0..world).map(|from| self.slot(window, rank, from).0).collect();
                     launch_sum::<T>(call.stream, &parts, &call.c)
                 }
                 Form::AllReduce => {

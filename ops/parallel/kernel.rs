@@ -1,9 +1,9 @@
-//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, and partial results stored
-//! in their owners' memory; and the sum of partial results.
+//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, and partial results; and
+//! the sum of these.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::arrivals::{Arrivals, ShardTiles, Shards};
-use moye_device::arch::{Convert, Word as _, Word128, bulk_wait_group_read, overlap_launches};
+use moye_device::arch::{Convert, Word as _, Word128, overlap_launches};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::prelude::*;
@@ -123,94 +123,46 @@ pub unsafe fn gathered<T: Half, C: Tiling<T>, const STAGES: u32>(
 {
     let a = Arrivals::new(CopyA::<T, C>::tensor(&own), CopyA::<T, C>::tensor(&all), shards);
     let b = CopyB::<T, C>::tensor(&b);
-    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(shards.rows, shards.rank, (n, k), band);
+    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(&shards, (n, k), band);
     let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
     let sink = BoxesToSpans::new(c, shards.rows.rows, target, shards.rows);
     gemm_warp_specialised::<Loop<T, C, STAGES, Arrivals<_>>, _, _, _>((a, b), scheduler, (), sink);
 }
 
-/// Where the partial results of each rank's rows go, by rank: maps by [`StoreC`].
-#[derive(Clone, Copy)]
-pub struct ToOwners<T: Boxed>([TmaTensor<StoreC<T>, 2>; MOST_RANKS]);
-
-impl<T: Boxed, M> Sink<M> for ToOwners<T>
-where
-    M: Mainloop<Accumulator = f32, Mma: StaticTiledMma<Atom: WgmmaAtom>> + 'static,
-{
-    type Storage = <ThroughTma<T> as Sink<M>>::Storage;
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn store(
-        &self,
-        tCrC: &Accumulators<M>,
-        boxes: &StagingOf<Self, M>, // (64, 64, boxes)
-        tile: &WorkTile,
-        team: &Team,
-        mainloop: &mut M,
-    ) {
-        // Selected value by value: an index at run time would put the maps into local memory.
-        let mut owner = self.0[0];
-        for rank in 1..MOST_RANKS {
-            if rank as u32 == tile.batch {
-                owner = self.0[rank];
-            }
-        }
-        // SAFETY: the caller's contract; the map of the owner has the rows of its shard.
-        unsafe { ThroughTma::new(owner).store(tCrC, boxes, &WorkTile { batch: 0, ..*tile }, team, mainloop) }
-    }
-
-    #[cfg_attr(target_arch = "nvptx64", inline(always))]
-    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-    unsafe fn finish(&self, _team: &Team) {
-        bulk_wait_group_read::<0>();
-    }
-}
-
-/// `c = a b^T`, partial results: the rows of each shard go to its owner's memory, those of rank
-/// `first` first. A persistent grid.
+/// `c = a b^T`, partial results of a sum over the ranks: a persistent grid.
 ///
 /// # Safety
-/// The maps are of A and B, made by [`CopyA`] and [`CopyB`], and for each shard of its rows of C,
-/// made by [`StoreC`], in memory that the device writes. C overlaps no operand.
+/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], of extents (M, K), (N, K) and (M, N). C overlaps no operand.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
     shared = StorageOf<Loop<T, C, STAGES>, ThroughTma<T>>,
     instances = (
-        scattered_bf16_128x256<bf16, Wide, 4>,
-        scattered_bf16_128x128<bf16, Square, 6>,
-        scattered_bf16_64x64<bf16, Small, 12>,
-        scattered_f16_128x256<f16, Wide, 4>,
-        scattered_f16_128x128<f16, Square, 6>,
-        scattered_f16_64x64<f16, Small, 12>
+        partial_bf16_128x256<bf16, Wide, 4>,
+        partial_bf16_128x128<bf16, Square, 6>,
+        partial_bf16_64x64<bf16, Small, 12>,
+        partial_f16_128x256<f16, Wide, 4>,
+        partial_f16_128x128<f16, Square, 6>,
+        partial_f16_64x64<f16, Small, 12>
     ),
-    table = ScatteredKernels
+    table = PartialKernels
 )]
-pub unsafe fn scattered<T: Half, C: Tiling<T>, const STAGES: u32>(
+pub unsafe fn partial<T: Half, C: Tiling<T>, const STAGES: u32>(
     a: TensorMap,
     b: TensorMap,
-    c0: TensorMap,
-    c1: TensorMap,
-    c2: TensorMap,
-    c3: TensorMap,
-    c4: TensorMap,
-    c5: TensorMap,
-    c6: TensorMap,
-    c7: TensorMap,
-    shards: Groups,
-    first: u32,
+    c: TensorMap,
+    m: u32,
     n: u32,
     k: u32,
     band: u32,
 ) where
     f32: CopyAs<T>,
 {
-    let a = BySpans::new(CopyA::<T, C>::tensor(&a), shards);
-    let b = CopyB::<T, C>::tensor(&b);
-    let scheduler = ShardTiles::<Loop<T, C, STAGES>>::new(shards, first, (n, k), band);
-    let sink = ToOwners([&c0, &c1, &c2, &c3, &c4, &c5, &c6, &c7].map(|c| StoreC::<T>::tensor(c)));
-    gemm_warp_specialised::<Loop<T, C, STAGES, BySpans<_, _, 2>>, _, _, _>((a, b), scheduler, (), sink);
+    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
+    let worker = Loop::<T, C, STAGES>::worker();
+    let scheduler = Persistent::new(Loop::<T, C, STAGES>::tiles((m, n, k), 1), worker, band);
+    let sink = ThroughTma::new(StoreC::<T>::tensor(&c));
+    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), sink);
 }
 
 /// The element in the lower half of a word.

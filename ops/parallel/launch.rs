@@ -3,14 +3,14 @@
 use crate::arrivals::Shards;
 use crate::call::Rows;
 use crate::kernel::{
-    CopyA, CopyB, GatheredKernels, Parts, SUM_THREADS, ScatteredKernels, Small, Square, SummedKernels, Wide,
+    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, SUM_THREADS, Small, Square, SummedKernels, Wide,
 };
 use crate::matmul::ParallelElement;
 use moye::layout::{IntTuple, Layout};
 use moye::operation::Array;
 use moye::{Error, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::TmaTile;
-use moye_device::collective::{Groups, StoreC, Target};
+use moye_device::collective::{StoreC, Target};
 use moye_device::kernel::{Kernel, Params};
 use moye_device::memory::TensorMap as Map;
 
@@ -37,9 +37,9 @@ const TILES: [Step; 3] = [
 ];
 
 impl Step {
-    /// The tile of this number, or the fastest one for a result of these extents: that for few rows
-    /// if `few`.
-    pub fn new([rows, columns, _]: [u32; 3], card: &Rates, few: bool, tile: Option<usize>) -> Self {
+    /// The tile of this number, or the fastest one for results of `rows` x `columns`: that of few
+    /// rows if `few`.
+    pub fn new(rows: u32, columns: u32, card: &Rates, few: bool, tile: Option<usize>) -> Self {
         let cost = |step: &Self| {
             let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
             let waves = tiles.div_ceil(card.multiprocessors.max(1)).max(1);
@@ -47,7 +47,7 @@ impl Step {
         };
         let tiles = match tile {
             Some(tile) => &TILES[tile..=tile],
-            None if few => &TILES[2..],
+            None if few && rows <= 64 => &TILES[2..],
             None => &TILES[..2],
         };
         let best = tiles.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
@@ -86,9 +86,9 @@ impl Step {
         &<T as GatheredKernels>::KERNELS[self.instance]
     }
 
-    /// The kernel that scatters.
-    pub fn scattered<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
-        &<T as ScatteredKernels>::KERNELS[self.instance]
+    /// The kernel of partial results.
+    pub fn partial<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
+        &<T as PartialKernels>::KERNELS[self.instance]
     }
 }
 
@@ -154,44 +154,30 @@ pub(crate) unsafe fn launch_gathered<T: ParallelElement>(
     unsafe { module.launch_on(stream, kernel, grid, (&own, &all, &b, c, target, shards, n, k, step.band())) }
 }
 
-/// Multiplies, and stores the rows of each shard at the address of `places`, in rows of a multiple
-/// of 8 elements: those of the shard `first` first.
+/// Multiplies, with the results at `place` in rows of a multiple of 8 elements.
 ///
 /// # Safety
-/// The operands are in memory of the stream's device, and the shards' ends; it reaches that of the
-/// results.
-pub(crate) unsafe fn launch_scattered<T: ParallelElement>(
+/// The operands are in memory of the stream's device, which reaches that of the results.
+pub(crate) unsafe fn launch_partial<T: ParallelElement>(
     step: Step,
     stream: &Stream,
     a: Rows,
     b: Rows,
-    (shards, first): (Groups, u32),
-    places: &[(u64, u32)],
+    place: u64,
 ) -> Result<()> {
-    let (n, k) = (b.rows, b.columns);
-    if a.rows == 0 || n == 0 {
+    let (m, n, k) = (a.rows, b.rows, b.columns);
+    if m == 0 || n == 0 {
         return Ok(());
     }
-    let row = n.next_multiple_of(8).into();
-    let of = |&(address, rows): &(u64, u32)| {
-        map::<T>(stream, &StoreC::<T>::TILE, Rows { address, rows, columns: n, row })
-    };
-    let maps = places.iter().filter(|place| place.1 > 0).map(of).collect::<Result<Vec<_>>>()?;
-    // A shard without rows has no tile: the kernel does not use its map.
-    let mut at = 0;
-    let owner = |rank: usize| {
-        let own = at;
-        at += usize::from(places.get(rank).is_some_and(|place| place.1 > 0));
-        &maps[own.min(maps.len() - 1)]
-    };
-    let [c0, c1, c2, c3, c4, c5, c6, c7] = std::array::from_fn(owner);
-    let a_map = map::<T>(stream, step.map_a::<T>(), a)?;
-    let b_map = map::<T>(stream, step.map_b::<T>(), b)?;
-    let grid = step.grid(a.rows, n, shards.count - 1);
+    let c = Rows { address: place, rows: m, columns: n, row: n.next_multiple_of(8).into() };
+    let a = map::<T>(stream, step.map_a::<T>(), a)?;
+    let b = map::<T>(stream, step.map_b::<T>(), b)?;
+    let c = map::<T>(stream, &StoreC::<T>::TILE, c)?;
+    let grid = step.grid(m, n, 0);
+    let kernel = &<T as PartialKernels>::KERNELS[step.instance];
     let module = stream.device().load(&crate::PTX)?;
-    let arguments = (&a_map, &b_map, c0, c1, c2, c3, c4, c5, c6, c7, shards, first, n, k, step.band());
     // SAFETY: the maps are of the operands and of the results.
-    unsafe { module.launch_on(stream, &<T as ScatteredKernels>::KERNELS[step.instance], grid, arguments) }
+    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, &c, m, n, k, step.band())) }
 }
 
 /// Sums partial results, in this order.

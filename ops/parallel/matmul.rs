@@ -2,21 +2,26 @@
 
 use crate::builder::ParallelMatmulBuilder;
 use crate::call::{Call, Checked, Rows};
-use crate::exchange::error;
+use crate::collectives::Summand;
 use crate::group::Group;
-use crate::kernel::{GatheredKernels, Half, ScatteredKernels, SummedKernels};
+use crate::kernel::{GatheredKernels, Half, PartialKernels, SummedKernels};
 use crate::launch::Step;
 use moye::operation::{Array, check_device};
 use moye::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
 use moye_device::atom::tma::TmaElement;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const NAME: &str = "parallel product";
 
 /// An element type of parallel products: f16 and bf16.
-pub trait ParallelElement: Half + TmaElement + GatheredKernels + ScatteredKernels + SummedKernels {}
-impl<T> ParallelElement for T where T: Half + TmaElement + GatheredKernels + ScatteredKernels + SummedKernels {}
+pub trait ParallelElement:
+    Half + TmaElement + Summand + GatheredKernels + PartialKernels + SummedKernels
+{
+}
+impl<T> ParallelElement for T where
+    T: Half + TmaElement + Summand + GatheredKernels + PartialKernels + SummedKernels
+{
+}
 
 /// What is exchanged beside a product `c = a b^T`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +86,6 @@ pub struct ParallelMatmul<'g, T: ParallelElement> {
     pub(crate) tables: Vec<Buffer<i32>>,
     /// The number of the tile that was chosen.
     pub(crate) tile: Option<usize>,
-    pub(crate) has_run: AtomicBool,
     pub(crate) number: u32,
     pub(crate) elements: PhantomData<T>,
 }
@@ -114,8 +118,9 @@ impl ParallelMatmul<'_, half::bf16> {
         /// Column-parallel: gathers the rows of A while it multiplies. The copy engine brings the
         /// shards, and a tile's loads wait for its shard.
         all_gather AllGather;
-        /// Row-parallel: multiplies rows of other ranks first, stores the results in their memory,
-        /// and sums those of all ranks for its own rows. The sum is in float32, in one order.
+        /// Row-parallel: multiplies rows of other ranks first, which the copy engine brings to them
+        /// while it multiplies the next ones, and sums the results of all ranks for its own rows.
+        /// The sum is in float32, in one order.
         reduce_scatter ReduceScatter;
         /// Row-parallel, for few rows: each rank sums all ranks' results, which it reads in their
         /// memory, in one order.
@@ -133,10 +138,13 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
     pub fn explain(&self) -> String {
         let ([m, n, k], world) = (self.extents.map(u64::from), self.group.world as u64);
         let row = n.next_multiple_of(8);
+        let shard = self.shards.iter().copied().max().unwrap_or(0);
         let (kernel, sends) = match self.form {
-            Form::AllGather => (self.step().gathered::<T>().name(), 2 * m * k / world * (world - 1)),
-            Form::ReduceScatter => (self.step().scattered::<T>().name(), 2 * m * row / world * (world - 1)),
-            Form::AllReduce => (self.step().scattered::<T>().name(), 2 * m * row * (world - 1)),
+            Form::AllGather => (self.step(m as u32).gathered::<T>().name(), 2 * m * k / world * (world - 1)),
+            Form::ReduceScatter => {
+                (self.step(shard).partial::<T>().name(), 2 * m * row / world * (world - 1))
+            }
+            Form::AllReduce => (self.step(m as u32).partial::<T>().name(), 2 * m * row * (world - 1)),
         };
         let sum = if self.form == Form::AllGather { "" } else { " and summed" };
         format!(
@@ -146,14 +154,11 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
         )
     }
 
-    /// The launch: of partial results by the tile for few rows where a shard has few.
-    pub(crate) fn step(&self) -> Step {
-        let few = match self.form {
-            Form::AllGather => false,
-            Form::ReduceScatter => self.shards.iter().all(|&rows| rows <= 64),
-            Form::AllReduce => self.extents[0] <= 64,
-        };
-        Step::new(self.extents, &self.group.members[0].device.rates(), few, self.tile)
+    /// The launch for this many rows: of partial results by the tile for few of them where there
+    /// are few.
+    pub(crate) fn step(&self, rows: u32) -> Step {
+        let (card, few) = (self.group.members[0].device.rates(), self.form != Form::AllGather);
+        Step::new(rows, self.extents[1], &card, few, self.tile)
     }
 
     /// Loads the kernels of all calls: a kernel that waits for another rank's copies must not wait
@@ -161,13 +166,13 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
     pub(crate) fn load_kernels(&self) -> Result<()> {
         for member in self.group.members.iter().filter(|member| member.device.is_gpu()) {
             let module = member.device.load(&crate::PTX)?;
-            match self.form {
-                Form::AllGather => drop(module.attributes(self.step().gathered::<T>())?),
-                _ => {
-                    module.attributes(self.step().scattered::<T>())?;
-                    module.attributes(&<T as SummedKernels>::KERNELS[0])?;
+            for step in self.shards.iter().copied().chain([self.extents[0]]).map(|rows| self.step(rows)) {
+                match self.form {
+                    Form::AllGather => drop(module.attributes(step.gathered::<T>())?),
+                    _ => drop(module.attributes(step.partial::<T>())?),
                 }
             }
+            module.attributes(&<T as SummedKernels>::KERNELS[0])?;
         }
         Ok(())
     }
@@ -202,59 +207,30 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
             .zip(&group.members)
             .map(|(call, member)| self.check(call, member.rank, &member.device));
         let calls = calls.collect::<Result<Vec<_>>>()?;
-        let mut state = group.state()?;
-        if !self.has_run.swap(true, Ordering::Relaxed) {
-            let own = format!("product {} as call {}", self.number, state.epoch);
-            let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()])?;
-            if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
-                let said = String::from_utf8_lossy(&all[other]);
-                return Err(error(format!(
-                    "rank {} runs {own}, and rank {other} {said}; all ranks make the same calls",
-                    group.members[0].rank
-                )));
-            }
-        }
-        state.epoch = state.epoch.wrapping_add(1);
-        let (epoch, half) = (state.epoch, group.reserve(&mut state, 0)?);
-        for (at, call) in calls.iter().enumerate() {
-            // A stream orders its own work.
-            match &state.last[at] {
-                Some((handle, last)) if *handle == 0 || *handle != call.stream.raw_handle()?.addr() => {
-                    call.stream.wait(last)?;
+        let streams: Vec<_> = calls.iter().map(|call| call.stream).collect();
+        let kind = ("product", <T as moye::Element>::NAME, self.number as usize, 0);
+        group.round(&streams, kind, group.apart.is_none().then_some(0), |round| {
+            let call = Call { product: self, round };
+            // SAFETY: the caller's contract; the operands are checked. Each rank raises its flags
+            // after its work of the calls before.
+            unsafe {
+                if group.apart.is_some() {
+                    return call.by_collectives(&calls);
                 }
-                _ => {}
-            }
-        }
-        let call = Call { product: self, state: &state, epoch, half };
-        // SAFETY: the caller's contract; the operands are checked. Each rank raises its flags after
-        // its work of the calls before.
-        unsafe {
-            let mut pushed = Vec::new();
-            for (at, operands) in calls.iter().enumerate() {
-                pushed.push(call.first(at, operands)?);
-            }
-            // A simulator runs work when it is issued: that of all ranks before the waits.
-            if group.members.iter().any(|member| !member.device.is_gpu()) {
-                group.exchange.all(vec![Vec::new(); group.members.len()])?;
-            }
-            for (at, operands) in calls.iter().enumerate() {
-                call.second(at, operands)?;
-                if let Some(pushed) = &pushed[at] {
-                    operands.stream.wait(pushed)?;
+                let mut pushed = Vec::new();
+                for (at, operands) in calls.iter().enumerate() {
+                    pushed.push(call.first(at, operands)?);
+                }
+                round.meet()?;
+                for (at, operands) in calls.iter().enumerate() {
+                    call.second(at, operands)?;
+                    if let Some(pushed) = &pushed[at] {
+                        operands.stream.wait(pushed)?;
+                    }
                 }
             }
-        }
-        for (at, call) in calls.iter().enumerate() {
-            let handle = call.stream.raw_handle()?.addr();
-            match &mut state.last[at] {
-                Some((of, event)) => {
-                    event.record_again(call.stream)?;
-                    *of = handle;
-                }
-                none => *none = Some((handle, call.stream.record()?)),
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn check<'c>(

@@ -2,7 +2,8 @@
 //! `cargo run --release -p moye-parallel --example measure [GPUS [M]]`.
 //!
 //! "alone" is the product of a rank without the exchange, by the same kernels. Each sample of ten
-//! calls is after a rest, so that the card's limit of power does not decide.
+//! calls, of a hundred with few rows, is after a rest, so that the card's limit of power does not
+//! decide.
 //! `benches/peers/parallel.py` is PyTorch's side.
 
 use moye::half::bf16;
@@ -13,7 +14,7 @@ use std::time::Duration;
 /// M, N and K of the whole product.
 const LARGE: [[usize; 3]; 3] = [[4096, 8192, 8192], [8192, 8192, 8192], [16_384, 16_384, 16_384]];
 const FEW: [[usize; 3]; 2] = [[64, 8192, 8192], [1, 8192, 8192]];
-/// Calls of a sample, and samples.
+/// Calls of a sample, ten times as many with few rows, and samples.
 const CALLS: usize = 10;
 const SAMPLES: usize = 5;
 const REST: Duration = Duration::from_millis(100);
@@ -88,16 +89,17 @@ fn time(
         call()?;
     }
     group.wait(&all)?;
+    let count = if m <= 64 { 10 * CALLS } else { CALLS };
     let mut times = Vec::new();
     for _ in 0..SAMPLES {
         std::thread::sleep(REST);
         let starts = streams.iter().map(Stream::record).collect::<Result<Vec<_>>>()?;
-        (0..CALLS).try_for_each(|_| call())?;
+        (0..count).try_for_each(|_| call())?;
         let ends = streams.iter().map(Stream::record).collect::<Result<Vec<_>>>()?;
         group.wait(&all)?;
         let times_of = starts.iter().zip(&ends).map(|(start, end)| end.elapsed_since(start));
         let slowest = times_of.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or_default();
-        times.push(slowest.as_secs_f64() * 1e6 / CALLS as f64);
+        times.push(slowest.as_secs_f64() * 1e6 / count as f64);
     }
     times.sort_by(f64::total_cmp);
     Ok((times[SAMPLES / 2], product.explain().replace(',', ";")))
