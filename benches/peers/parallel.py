@@ -82,6 +82,15 @@ def main(rank, world):
         alone = bench(lambda: torch.mm(a, b), 10 * CALLS)
         with_nccl = bench(lambda: dist.all_reduce(torch.mm(a, b)), 10 * CALLS)
         line("AllReduce", m, n, k, f"{alone:.1f}", f"{with_nccl:.1f}", "")
+    tokens, hidden, inner = 4096, 8192, 28672
+    x, up, down = random(tokens // world, hidden), random(inner // world, hidden).t(), random(hidden, inner // world).t()
+    whole, z = (torch.empty(rows, hidden, device="cuda", dtype=torch.bfloat16) for rows in (tokens, tokens // world))
+
+    def feed_forward():
+        dist.all_gather_into_tensor(whole, x)
+        dist.reduce_scatter_tensor(z, torch.mm(torch.mm(whole, up), down))
+
+    line("feed-forward", tokens, hidden, inner, "", f"{bench(feed_forward):.0f}", "")
     dist.destroy_process_group()
 
 

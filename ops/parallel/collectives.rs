@@ -10,8 +10,8 @@ use moye::{Buffer, BufferSlice, BufferSliceMut, Error, Result, Stream};
 use moye_device::number::Scalar;
 
 const NAME: &str = "collective";
-/// Bytes up to which a sum is one kernel that reads what copies have brought.
-const ONE_SHOT: usize = 1 << 20;
+/// Bytes that a rank sends up to which a sum is one kernel that reads what copies have brought.
+const ONE_SHOT: usize = 8 << 20;
 /// NCCL's number of a type of one byte.
 const BYTES: i32 = 1;
 
@@ -81,8 +81,8 @@ pub(crate) enum Collective {
 pub(crate) type Issue<'a> = (Collective, usize, Vec<Part<'a>>);
 
 /// Collectives of a group's ranks. On GPUs they are NCCL's, by the feature `nccl`; on simulators
-/// the host copies. Sums of up to 1 MiB of f16 or bf16 need no NCCL where ranks reach each other's
-/// memory: copies push the parts, and a kernel sums them in the order of the ranks.
+/// the host copies. Sums of f16 or bf16 need no NCCL where ranks reach each other's memory and send
+/// 8 MiB at most: copies push the parts, and a kernel sums them in the order of the ranks.
 ///
 /// All ranks make the same calls in the same order, with buffers that begin at multiples of 16
 /// bytes. Calls return while the ranks work: [`Group::wait`].
@@ -252,9 +252,10 @@ impl Collectives<'_> {
     pub unsafe fn all_reduce<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (1, 1))?;
         let (group, bytes) = (self.0, count * size_of::<T>());
-        if let (Some(sum), true) =
-            (T::SUM, group.apart.is_none() && bytes <= ONE_SHOT && count.is_multiple_of(8))
-        {
+        if let (Some(sum), true) = (
+            T::SUM,
+            group.apart.is_none() && bytes * (group.world - 1) <= ONE_SHOT && count.is_multiple_of(8),
+        ) {
             let array = |address| Array {
                 dtype: Dtype::of::<T>().expect("f16 or bf16"),
                 shape: vec![1, count],

@@ -22,6 +22,8 @@ mod call;
 #[cfg(not(target_arch = "nvptx64"))]
 mod collectives;
 #[cfg(not(target_arch = "nvptx64"))]
+mod cost;
+#[cfg(not(target_arch = "nvptx64"))]
 mod exchange;
 #[cfg(not(target_arch = "nvptx64"))]
 mod fallback;
@@ -31,6 +33,8 @@ mod group;
 mod launch;
 #[cfg(not(target_arch = "nvptx64"))]
 mod matmul;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod measure;
 #[cfg(all(not(target_arch = "nvptx64"), feature = "nccl"))]
 mod nccl;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -40,6 +44,8 @@ mod round;
 pub use builder::ParallelMatmulBuilder;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use collectives::{Collectives, Summand, Transfer};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use cost::RankRates;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use exchange::Rendezvous;
 #[cfg(not(target_arch = "nvptx64"))]

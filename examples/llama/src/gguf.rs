@@ -5,6 +5,7 @@
 //! The reader is written here since the crates for it panic on a truncated file or come with a
 //! whole framework; a damaged file is an error, whatever its bytes are.
 
+use crate::cut::Columns;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use std::collections::HashMap;
@@ -35,7 +36,9 @@ pub struct Tensor {
     /// The format of its blocks.
     pub format: Format,
     /// The first byte in the file, and the number of bytes.
-    place: (u64, usize),
+    pub(crate) place: (u64, usize),
+    /// Its columns, if they are not all of the file's.
+    pub(crate) columns: Option<Columns>,
 }
 
 /// An open file.
@@ -44,7 +47,7 @@ pub struct Gguf {
     file: File,
     /// The metadata.
     pub metadata: HashMap<String, Value>,
-    tensors: HashMap<String, Result<Tensor, String>>,
+    pub(crate) tensors: HashMap<String, Result<Tensor, String>>,
 }
 
 /// The most dimensions of a tensor.
@@ -106,12 +109,16 @@ impl Gguf {
     /// # Errors
     /// As for [`Gguf::tensor`], and [`Error::File`].
     pub fn read(&self, name: &str) -> Result<Vec<u8>> {
-        let (start, bytes) = self.tensor(name)?.place;
+        let tensor = self.tensor(name)?;
+        let (start, bytes) = tensor.place;
         let mut blocks = vec![0; bytes];
         let mut file = &self.file;
         let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut blocks));
         read.map_err(|source| Error::File { file: self.path.clone(), source })?;
-        Ok(blocks)
+        Ok(match &tensor.columns {
+            Some(columns) => columns.of(&blocks),
+            None => blocks,
+        })
     }
 
     /// A whole number of the metadata, if there is one.
@@ -249,6 +256,7 @@ impl<R: Read> Header<R> {
             shape: [rows.unwrap_or(0) as usize, columns as usize],
             format,
             place: (start, bytes as usize),
+            columns: None,
         })
     }
 

@@ -9,6 +9,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::gguf::Gguf;
 use crate::linear::{Input, Rows, Weight, gated, linear, vector};
+use crate::ranks::Ranks;
 use half::f16;
 use moye::{Attention, Buffer, BufferSlice, Device, Heads, HeadsMut, Matrix, MatrixMut, Stream};
 use moye_rows::append::Append;
@@ -97,6 +98,8 @@ pub(crate) struct Pass<'a> {
     pub batch: &'a Batch<'a>,
     /// Cosines and sines, a row for each position.
     pub tables: &'a [Buffer<f32>; 2],
+    /// The ranks whose results are summed.
+    pub ranks: Option<&'a Ranks>,
 }
 
 impl Layer {
@@ -155,13 +158,16 @@ impl Layer {
         let (stream, m) = (pass.stream, pass.batch.tokens);
         self.attend(pass, scratch, cache, form)?;
         let attended = Matrix::row_major(&scratch.attended, m, self.attention_out.columns())?;
-        linear(stream, &self.attention_out, &attended.into(), Rows::all(&mut scratch.state, width), true)?;
+        let adds = pass.ranks.is_none_or(Ranks::adds);
+        linear(stream, &self.attention_out, &attended.into(), Rows::all(&mut scratch.state, width), adds)?;
+        pass.sum(&mut scratch.state)?;
 
         let products = std::slice::from_ref(&self.gate_up);
         let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.inner_norm, products)?;
         let mut y = MatrixMut::row_major(&mut scratch.inner, m, inner)?;
         gated(stream, &self.gate_up, &normed, &mut scratch.gate_up, &mut y)?;
-        linear(stream, &self.down, &y.as_matrix().into(), Rows::all(&mut scratch.state, width), true)
+        linear(stream, &self.down, &y.as_matrix().into(), Rows::all(&mut scratch.state, width), adds)?;
+        pass.sum(&mut scratch.state)
     }
 
     /// Queries, keys and values of the normed state, and attention to the cache and to them.
@@ -270,6 +276,15 @@ impl Pass<'_> {
         let norm = Norm::rms(state).weight(weight).eps(self.config.epsilon);
         norm.run_on(self.stream, &mut MatrixMut::row_major(&mut *normed, m, width)?, None)?;
         Ok(Matrix::row_major(&*normed, m, width)?.into())
+    }
+
+    /// The sum of the ranks' states, where there are several.
+    ///
+    /// # Safety
+    /// As for [`Layer::run`].
+    unsafe fn sum(&self, state: &mut Buffer<f16>) -> moye::Result<()> {
+        let elements = self.batch.tokens * self.config.width;
+        self.ranks.map_or(Ok(()), |ranks| ranks.sum(self.stream, state, elements))
     }
 
     /// Rotates heads by the positions of their tokens, in place.

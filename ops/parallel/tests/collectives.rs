@@ -1,9 +1,9 @@
-//! Collectives of buffers, and products of ranks that do not reach each other's memory: on
-//! simulators, or on GPUs with `MOYE_DEVICE=gpu`, by NCCL.
+//! Collectives of buffers: on
+//! simulators, or on GPUs with `MOYE_DEVICE=gpu`, by NCCL; and the computed time of a product.
 
 use moye::half::bf16;
 use moye::{Buffer, Device, Result, Stream};
-use moye_parallel::{Collectives, Group, Rendezvous, Summand, Transfer};
+use moye_parallel::{Collectives, Form, Group, RankRates, Rendezvous, Summand, Transfer};
 use std::time::Duration;
 
 fn devices(world: usize) -> Option<Vec<Device>> {
@@ -128,4 +128,24 @@ fn nccl_says_its_version_or_which_library_is_missing() {
             assert!(error.contains("libnccl.so.2") && error.contains("LD_LIBRARY_PATH"), "{error}");
         }
     }
+}
+
+const RATES: RankRates = RankRates { product: 8e14, link: 4e11, memory: 4e12, call: 0.0 };
+
+#[test]
+fn a_product_that_takes_longer_than_its_copies_hides_them() {
+    let [m, n, k] = [8192, 4096, 8192];
+    let alone = RATES.time(Form::AllGather, [m, n, k], 1);
+    assert_eq!(RATES.time(Form::AllGather, [m, n, k], 2), alone);
+    // A link that is slow by ten: all shards wait.
+    let slow = RankRates { link: RATES.link / 10.0, ..RATES };
+    let copy = 2.0 * (m / 2 * k) as f64 / slow.link;
+    assert!((slow.time(Form::AllGather, [m, n, k], 2) - (copy + alone / 2.0)).abs() < 1e-9);
+}
+
+#[test]
+fn a_sum_comes_after_the_product_and_the_last_copy() {
+    let [m, n, k] = [8192, 8192, 4096];
+    let (alone, sum) = (RATES.time(Form::AllReduce, [m, n, k], 1), 2.0 * 4096.0 * 8192.0 * 3.0 / 4e12);
+    assert!((RATES.time(Form::ReduceScatter, [m, n, k], 2) - alone - sum).abs() < 1e-9);
 }

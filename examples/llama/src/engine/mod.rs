@@ -304,6 +304,7 @@ impl Engine {
         // SAFETY: tokens and positions were checked when the sequences joined, which have pages for
         // them. Nothing else uses the buffers: transfers wait for the stream.
         unsafe { self.model.read(&self.stream, tokens, &batch, &mut self.scratch, &mut self.cache)? };
+        self.model.wait(&self.stream)?;
         Ok(())
     }
 
@@ -320,6 +321,7 @@ impl Engine {
                 self.compute_tokens()?;
                 self.waiting += 1;
             }
+            self.model.wait(&self.stream)?;
             self.computed.download_into(&mut self.read)?;
         }
         self.waiting -= 1;
@@ -340,7 +342,7 @@ impl Engine {
     fn compute_tokens(&mut self) -> Result<()> {
         let rows = 1 + self.rows.iter().rposition(|row| row.as_ref().is_some_and(Row::answers)).unwrap_or(0);
         let rows = rows.next_power_of_two().min(self.limits.sequences);
-        if self.limits.graphs {
+        if self.limits.graphs && self.model.allows_graphs() {
             let size = rows.next_power_of_two().ilog2() as usize;
             let mut graph = match self.graphs[size].take() {
                 Some(graph) => graph,
