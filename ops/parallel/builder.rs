@@ -105,7 +105,8 @@ impl<'g> ParallelMatmulBuilder<'g> {
         let row = n.next_multiple_of(8);
         let bytes = 2 * match form {
             Form::AllGather => world * apart(&shards) * k,
-            Form::ReduceScatter => (shards.iter().max().copied().unwrap_or(0) * world + m) * row,
+            Form::ReduceScatter if group.apart.is_some() => m * row,
+            Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
             Form::AllReduce => m * row,
         };
 

@@ -1,8 +1,7 @@
 //! A call: what a rank sends, and what it does with what comes.
 
 use crate::arrivals::Shards;
-use crate::group::Window;
-use crate::launch::{launch_gathered, launch_partial, launch_sum};
+use crate::launch::{launch_gathered, launch_partial, launch_reduced, launch_sum};
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
 use crate::round::Round;
 use moye::operation::Array;
@@ -71,13 +70,6 @@ impl<T: ParallelElement> Call<'_, '_, T> {
         self.product.shards[..rank].iter().sum()
     }
 
-    /// Where rank `at` receives what rank `from` has computed of its rows, and the bytes of a shard.
-    fn slot(&self, window: &Window, at: usize, from: usize) -> (u64, usize) {
-        let (product, round) = (self.product, self.round);
-        let shard = 2 * product.shards[at] as usize * product.extents[1].next_multiple_of(8) as usize;
-        (window.data(at, round.epoch, round.half) + (from * shard) as u64, shard)
-    }
-
     /// What a member sends to the others. Returns the event of copies on its other stream.
     ///
     /// # Safety
@@ -85,8 +77,8 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye::Event>> {
         let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
-        let [m, _, k] = product.extents;
-        let rank = member.rank;
+        let [m, n, k] = product.extents;
+        let (rank, row) = (member.rank, u64::from(n.next_multiple_of(8)));
         // SAFETY: the workspaces have the bytes, and their flags a word for each rank.
         unsafe {
             match product.form {
@@ -104,27 +96,19 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     return member.side.record().map(Some);
                 }
                 Form::ReduceScatter => {
-                    // After the slots for what others bring.
-                    let mut out =
-                        window.data(rank, epoch, half) + (world * self.slot(window, rank, 0).1) as u64;
-                    for to in (1..=world).map(|distance| (rank + distance) % world) {
-                        let (rows, (slot, bytes)) = (product.shards[to], self.slot(window, to, rank));
+                    for distance in 1..world {
+                        let to = (rank + distance) % world;
+                        let rows = product.shards[to];
                         let a = call.a.part(self.first_row(to), rows);
-                        let place = if to == rank { slot } else { out };
-                        launch_partial::<T>(product.step(rows), call.stream, a, call.b, place)?;
-                        if to != rank {
-                            // Copies over the link while the next rows are multiplied: stores from
-                            // a kernel would hold up its loads.
-                            member.side.wait(&call.stream.record()?)?;
-                            member.side.copy(slot, out, bytes)?;
-                            member.side.raise(window.flag(to, rank), epoch)?;
-                            out += bytes as u64;
-                        }
+                        // Its slots are those of the ranks after it.
+                        let slot = (world - 1 - distance) as u64;
+                        let place = window.data(to, epoch, half) + 2 * slot * u64::from(rows) * row;
+                        let step = product.step(rows.into(), true);
+                        launch_partial::<T>(step, call.stream, a, call.b, place)?;
                     }
-                    return member.side.record().map(Some);
                 }
                 Form::AllReduce => {
-                    let (step, place) = (product.step(m), window.data(rank, epoch, half));
+                    let (step, place) = (product.step(m.into(), true), window.data(rank, epoch, half));
                     launch_partial::<T>(step, call.stream, call.a, call.b, place)?;
                 }
             }
@@ -161,19 +145,13 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     let (ends, flags) = (Global::from_address(ends), Global::from_address(flags));
                     let rows = Groups { ends, count: world as u32, rows: product.extents[0], apart: 0 };
                     let shards = Shards { rows, flags, apart: product.apart, epoch, rank: rank as u32 };
-                    launch_gathered::<T>(
-                        product.step(product.extents[0]),
-                        call.stream,
-                        call.a,
-                        call.b,
-                        &call.c,
-                        data,
-                        shards,
-                    )
+                    let step = product.step(product.extents[0].into(), false);
+                    launch_gathered::<T>(step, call.stream, call.a, call.b, &call.c, data, shards)
                 }
                 Form::ReduceScatter => {
-                    let parts: Vec<_> = (0..world).map(|from| self.slot(window, rank, from).0).collect();
-                    launch_sum::<T>(call.stream, &parts, &call.c)
+                    let a = call.a.part(self.first_row(rank), product.shards[rank]);
+                    let step = product.step(product.shards[rank].into(), false);
+                    launch_reduced::<T>(step, call.stream, a, call.b, &call.c, data, world as u32 - 1)
                 }
                 Form::AllReduce => {
                     let parts: Vec<_> = (0..world).map(|rank| window.data(rank, epoch, half)).collect();

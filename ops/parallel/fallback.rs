@@ -61,7 +61,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     let flags = Global::from_address(round.state.windows[at].flag(rank, 0));
                     let shards = Shards { rows, flags, apart: product.apart, epoch: 0, rank: rank as u32 };
                     launch_gathered::<T>(
-                        product.step(m),
+                        product.step(m.into(), !gather),
                         call.stream,
                         call.a,
                         call.b,
@@ -70,7 +70,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                         shards,
                     )?;
                 } else {
-                    launch_partial::<T>(product.step(m), call.stream, call.a, call.b, data)?;
+                    launch_partial::<T>(product.step(m.into(), !gather), call.stream, call.a, call.b, data)?;
                 }
             }
             if !gather && n > 0 {

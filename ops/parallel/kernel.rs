@@ -1,9 +1,9 @@
-//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, and partial results; and
-//! the sum of these.
+//! The kernels, `c = a b^T` on Hopper: A gathered while it is multiplied, partial results stored in
+//! another rank's memory, partial results added to those of the others; and the sum of all ranks'.
 #![allow(non_snake_case, reason = "CuTe's names")]
 
 use crate::arrivals::{Arrivals, ShardTiles, Shards};
-use moye_device::arch::{Convert, Word as _, Word128, overlap_launches};
+use moye_device::arch::{Convert, Word as _, Word128, overlap_launches, prefetch_l2};
 use moye_device::collective::*;
 use moye_device::layout::{layout, tuple};
 use moye_device::prelude::*;
@@ -129,10 +129,11 @@ pub unsafe fn gathered<T: Half, C: Tiling<T>, const STAGES: u32>(
     gemm_warp_specialised::<Loop<T, C, STAGES, Arrivals<_>>, _, _, _>((a, b), scheduler, (), sink);
 }
 
-/// `c = a b^T`, partial results of a sum over the ranks: a persistent grid.
+/// `c = a b^T`, partial results for another rank or for the sum of all: a persistent grid.
 ///
 /// # Safety
-/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], of extents (M, K), (N, K) and (M, N). C overlaps no operand.
+/// The maps are of A, B and C, made by [`CopyA`], [`CopyB`] and [`StoreC`], in memory that the
+/// device reaches, of extents (M, K), (N, K) and (M, N). C overlaps no operand.
 #[kernel(
     threads = Loop::<T, C, STAGES>::THREADS,
     min_blocks = 1,
@@ -165,10 +166,119 @@ pub unsafe fn partial<T: Half, C: Tiling<T>, const STAGES: u32>(
     gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, (), sink);
 }
 
+/// Partial results of other ranks, one matrix behind the other.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, KernelParam)]
+pub struct Slots<T: Element> {
+    /// The first.
+    pub first: Global<T>,
+    /// Elements from one to the next.
+    pub apart: i64,
+    /// How many.
+    pub count: u32,
+    /// Rows of each.
+    pub rows: u32,
+    /// Elements of a row in memory, a multiple of 8.
+    pub columns: u32,
+}
+
+/// Adds the [`Slots`] to the accumulators, in their order: the sum is the same in each run.
+#[derive(Clone, Copy, Debug)]
+pub struct AddSlots<T: Element>(pub Slots<T>);
+
+impl<M: Mainloop<Accumulator = f32>, T: Half> TileEpilogue<M> for AddSlots<T> {
+    type Loaded = ();
+
+    /// Has L2 fetch the tile.
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn load(&self, tile: &WorkTile, team: &Team) {
+        let Slots { first, apart, count, rows, columns } = self.0;
+        let (row, column) = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+        for slot in 0..count {
+            let mut line = team.thread;
+            while line < const { M::TILE.0 * lines_of_row::<M>() } {
+                let (below, right) = (line / lines_of_row::<M>(), line % lines_of_row::<M>());
+                let (row, column) = (row + below, column + 64 * right);
+                if row < rows && column < columns {
+                    let at =
+                        i64::from(slot) * apart + i64::from(row) * i64::from(columns) + i64::from(column);
+                    prefetch_l2(first.offset(at).address());
+                }
+                line += team.threads;
+            }
+        }
+    }
+
+    #[cfg_attr(target_arch = "nvptx64", inline(always))]
+    #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
+    unsafe fn apply(&self, tCrC: &mut Accumulators<M>, (): (), tile: &WorkTile, team: &Team) {
+        let Slots { first, apart, count, rows, columns } = self.0;
+        let start = (tile.m * M::TILE.0, tile.n * M::TILE.1);
+        let at = M::Mma::get_slice(team.thread).coordinates(tCrC, start); // (MMA, MMA_M, MMA_N)
+        for slot in 0..count {
+            let slot = first.offset(i64::from(slot) * apart);
+            // Accumulators are pairs of neighbours of a row.
+            for i in 0..Accumulators::<M>::SIZE / 2 {
+                let (row, column) = at.coordinate(2 * i);
+                let place = slot.offset(i64::from(row) * i64::from(columns) + i64::from(column));
+                // SAFETY: the slot has the pair: its rows are multiples of 8 elements.
+                let pair = unsafe { u32::load_global_if(row < rows && column < columns, place.address()) };
+                tCrC[2 * i] += value::<T>(pair);
+                tCrC[2 * i + 1] += value::<T>(pair >> 16);
+            }
+        }
+    }
+}
+
+/// Cache lines of a row of a tile.
+const fn lines_of_row<M: Mainloop>() -> u32 {
+    M::TILE.1 / 64
+}
+
 /// The element in the lower half of a word.
 #[inline(always)]
 fn value<T: Half>(word: u32) -> f32 {
     Convert::<f32>::convert(T::from_bits(word as u16))
+}
+
+/// `c = a b^T` plus the partial results of other ranks, by a persistent grid.
+///
+/// # Safety
+/// The maps are of A and B, as for [`partial`]. That of C is by [`StoreC`], and needed if
+/// `target.tensor` is set. `target` has `slots.rows` rows, which overlap no operand. The slots are
+/// readable, and nothing writes them meanwhile.
+#[kernel(
+    threads = Loop::<T, C, STAGES>::THREADS,
+    min_blocks = 1,
+    shared = StorageOf<Loop<T, C, STAGES>, BoxesToSpans<T, Groups>>,
+    instances = (
+        reduced_bf16_128x256<bf16, Wide, 4>,
+        reduced_bf16_128x128<bf16, Square, 6>,
+        reduced_f16_128x256<f16, Wide, 4>,
+        reduced_f16_128x128<f16, Square, 6>
+    ),
+    table = ReducedKernels
+)]
+pub unsafe fn reduced<T: Half, C: Tiling<T>, const STAGES: u32>(
+    a: TensorMap,
+    b: TensorMap,
+    c: TensorMap,
+    target: Target<T>,
+    slots: Slots<T>,
+    n: u32,
+    k: u32,
+    band: u32,
+) where
+    f32: CopyAs<T>,
+{
+    let operands = (CopyA::<T, C>::tensor(&a), CopyB::<T, C>::tensor(&b));
+    let worker = Loop::<T, C, STAGES>::worker();
+    let tiles = Loop::<T, C, STAGES>::tiles((slots.rows, n, k), 1);
+    let scheduler = Persistent::new(tiles, worker, band);
+    let c = (target.tensor > 0).then(|| StoreC::<T>::tensor(&c));
+    let sink = BoxesToSpans::new(c, slots.rows, target, Groups::one(slots.rows));
+    gemm_warp_specialised::<Loop<T, C, STAGES>, _, _, _>(operands, scheduler, AddSlots(slots), sink);
 }
 
 /// The most ranks of a group.

@@ -3,12 +3,13 @@
 use crate::arrivals::Shards;
 use crate::call::Rows;
 use crate::kernel::{
-    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, SUM_THREADS, Small, Square, SummedKernels, Wide,
+    CopyA, CopyB, GatheredKernels, PartialKernels, Parts, ReducedKernels, SUM_THREADS, Slots, Small, Square,
+    SummedKernels, Wide,
 };
 use crate::matmul::ParallelElement;
 use moye::layout::{IntTuple, Layout};
 use moye::operation::Array;
-use moye::{Error, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
+use moye::{Error, Global, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::TmaTile;
 use moye_device::collective::{StoreC, Target};
 use moye_device::kernel::{Kernel, Params};
@@ -37,8 +38,8 @@ const TILES: [Step; 3] = [
 ];
 
 impl Step {
-    /// The tile of this number, or the fastest one for results of `rows` x `columns`: that of few
-    /// rows if `few`.
+    /// The tile of this number, or the fastest one for results of `rows` x `columns`: with that of
+    /// few rows if `few`.
     pub fn new(rows: u32, columns: u32, card: &Rates, few: bool, tile: Option<usize>) -> Self {
         let cost = |step: &Self| {
             let tiles = rows.div_ceil(step.tile.0) * columns.div_ceil(step.tile.1);
@@ -89,6 +90,11 @@ impl Step {
     /// The kernel of partial results.
     pub fn partial<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
         &<T as PartialKernels>::KERNELS[self.instance]
+    }
+
+    /// The kernel that adds those of others.
+    pub fn reduced<T: ParallelElement>(self) -> &'static Kernel<impl Params> {
+        &<T as ReducedKernels>::KERNELS[self.instance]
     }
 }
 
@@ -180,7 +186,37 @@ pub(crate) unsafe fn launch_partial<T: ParallelElement>(
     unsafe { module.launch_on(stream, kernel, grid, (&a, &b, &c, m, n, k, step.band())) }
 }
 
-/// Sums partial results, in this order.
+/// Multiplies, and adds `count` partial results at `data`.
+///
+/// # Safety
+/// The operands are in memory of the stream's device, and the partial results are complete.
+pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
+    step: Step,
+    stream: &Stream,
+    a: Rows,
+    b: Rows,
+    c: &Array,
+    data: u64,
+    count: u32,
+) -> Result<()> {
+    let (m, n, k) = (a.rows, b.rows, b.columns);
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    let a = map::<T>(stream, step.map_a::<T>(), a)?;
+    let b = map::<T>(stream, step.map_b::<T>(), b)?;
+    let (c, target) = target::<T>(stream, c)?;
+    let columns = n.next_multiple_of(8);
+    let apart = i64::from(m) * i64::from(columns);
+    let slots = Slots { first: Global::from_address(data), apart, count, rows: m, columns };
+    let grid = step.grid(m, n, 0);
+    let kernel = &<T as ReducedKernels>::KERNELS[step.instance];
+    let module = stream.device().load(&crate::PTX)?;
+    // SAFETY: the maps are of the operands; the caller's contract.
+    unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, n, k, step.band())) }
+}
+
+/// Sums the partial results of all ranks.
 ///
 /// # Safety
 /// The stream's device reaches them, and they are complete. `c` is in its memory.

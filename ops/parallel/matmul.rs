@@ -4,7 +4,7 @@ use crate::builder::ParallelMatmulBuilder;
 use crate::call::{Call, Checked, Rows};
 use crate::collectives::Summand;
 use crate::group::Group;
-use crate::kernel::{GatheredKernels, Half, PartialKernels, SummedKernels};
+use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SummedKernels};
 use crate::launch::Step;
 use moye::operation::{Array, check_device};
 use moye::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
@@ -15,11 +15,11 @@ pub(crate) const NAME: &str = "parallel product";
 
 /// An element type of parallel products: f16 and bf16.
 pub trait ParallelElement:
-    Half + TmaElement + Summand + GatheredKernels + PartialKernels + SummedKernels
+    Half + TmaElement + Summand + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
 {
 }
 impl<T> ParallelElement for T where
-    T: Half + TmaElement + Summand + GatheredKernels + PartialKernels + SummedKernels
+    T: Half + TmaElement + Summand + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
 {
 }
 
@@ -118,9 +118,8 @@ impl ParallelMatmul<'_, half::bf16> {
         /// Column-parallel: gathers the rows of A while it multiplies. The copy engine brings the
         /// shards, and a tile's loads wait for its shard.
         all_gather AllGather;
-        /// Row-parallel: multiplies rows of other ranks first, which the copy engine brings to them
-        /// while it multiplies the next ones, and sums the results of all ranks for its own rows.
-        /// The sum is in float32, in one order.
+        /// Row-parallel: multiplies rows of other ranks first, stores the results in their memory,
+        /// and adds those of the others to its own. The sum is in float32, in one order.
         reduce_scatter ReduceScatter;
         /// Row-parallel, for few rows: each rank sums all ranks' results, which it reads in their
         /// memory, in one order.
@@ -138,41 +137,56 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
     pub fn explain(&self) -> String {
         let ([m, n, k], world) = (self.extents.map(u64::from), self.group.world as u64);
         let row = n.next_multiple_of(8);
-        let shard = self.shards.iter().copied().max().unwrap_or(0);
-        let (kernel, sends) = match self.form {
-            Form::AllGather => (self.step(m as u32).gathered::<T>().name(), 2 * m * k / world * (world - 1)),
-            Form::ReduceScatter => {
-                (self.step(shard).partial::<T>().name(), 2 * m * row / world * (world - 1))
+        let (kernels, sends) = match self.form {
+            Form::AllGather => {
+                (vec![self.step(m, false).gathered::<T>().name()], 2 * m * k / world * (world - 1))
             }
-            Form::AllReduce => (self.step(m as u32).partial::<T>().name(), 2 * m * row * (world - 1)),
+            Form::ReduceScatter => {
+                let [partial, reduced] = [true, false].map(|few| self.step(m / world, few));
+                (
+                    vec![partial.partial::<T>().name(), reduced.reduced::<T>().name()],
+                    2 * m * row / world * (world - 1),
+                )
+            }
+            Form::AllReduce => (
+                vec![self.step(m, true).partial::<T>().name(), <T as SummedKernels>::KERNELS[0].name()],
+                2 * m * row * (world - 1),
+            ),
         };
-        let sum = if self.form == Form::AllGather { "" } else { " and summed" };
         format!(
-            "{:?} of {m} x {n} x {k} on {}: {kernel}{sum}, {sends} bytes sent",
+            "{:?} of {m} x {n} x {k} on {}: {}, {sends} bytes sent",
             self.form,
             self.group.explain(),
+            kernels.join(" and ")
         )
     }
 
-    /// The launch for this many rows: of partial results by the tile for few of them where there
-    /// are few.
-    pub(crate) fn step(&self, rows: u32) -> Step {
-        let (card, few) = (self.group.members[0].device.rates(), self.form != Form::AllGather);
-        Step::new(rows, self.extents[1], &card, few, self.tile)
+    /// The launch for this many rows, by the tile for few of them where there is one.
+    pub(crate) fn step(&self, rows: u64, few: bool) -> Step {
+        Step::new(rows as u32, self.extents[1], &self.group.members[0].device.rates(), few, self.tile)
     }
 
     /// Loads the kernels of all calls: a kernel that waits for another rank's copies must not wait
     /// while the driver loads the next one.
     pub(crate) fn load_kernels(&self) -> Result<()> {
-        for member in self.group.members.iter().filter(|member| member.device.is_gpu()) {
-            let module = member.device.load(&crate::PTX)?;
-            for step in self.shards.iter().copied().chain([self.extents[0]]).map(|rows| self.step(rows)) {
-                match self.form {
-                    Form::AllGather => drop(module.attributes(step.gathered::<T>())?),
-                    _ => drop(module.attributes(step.partial::<T>())?),
+        for member in &self.group.members {
+            if member.device.is_gpu() {
+                let module = member.device.load(&crate::PTX)?;
+                for rows in self.shards.iter().copied().chain([self.extents[0]]) {
+                    let [few, step] = [true, false].map(|few| self.step(rows.into(), few));
+                    match self.form {
+                        Form::AllGather => drop(module.attributes(step.gathered::<T>())?),
+                        Form::ReduceScatter => {
+                            module.attributes(few.partial::<T>())?;
+                            module.attributes(step.reduced::<T>())?;
+                        }
+                        Form::AllReduce => {
+                            module.attributes(few.partial::<T>())?;
+                            module.attributes(&<T as SummedKernels>::KERNELS[0])?;
+                        }
+                    }
                 }
             }
-            module.attributes(&<T as SummedKernels>::KERNELS[0])?;
         }
         Ok(())
     }
