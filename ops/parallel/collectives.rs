@@ -76,8 +76,8 @@ pub(crate) enum Collective {
     Broadcast(usize),
 }
 
-/// A collective of so many elements, with the part of each member. The count is of what a rank
-/// gives, of [`Collective::ReduceScatter`] of what it receives.
+/// A collective, its number of elements, and the part of each member. The number is that of what a
+/// rank gives, of [`Collective::ReduceScatter`] that of what it receives.
 pub(crate) type Issue<'a> = (Collective, usize, Vec<Part<'a>>);
 
 /// Collectives of a group's ranks. On GPUs they are NCCL's, by the feature `nccl`; on simulators
@@ -117,8 +117,7 @@ impl Group {
         Collectives(self)
     }
 
-    /// Uses somebody else's communicators of NCCL, `ncclComm_t`, by rank of this caller, such as
-    /// PyTorch's or MPI's. All ranks do so before their first collective.
+    /// Uses communicators of NCCL, `ncclComm_t`, that the program has made, by rank of this caller. All ranks do so before their first collective.
     ///
     /// # Errors
     /// A group of simulators, communicators of other ranks, or the group has some already.

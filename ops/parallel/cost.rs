@@ -7,19 +7,20 @@ use crate::Form;
 pub struct RankRates {
     /// Floating-point operations of a product without an exchange.
     pub product: f64,
-    /// Bytes that the copy engine sends to the others.
+    /// Bytes that a rank sends to the others.
     pub link: f64,
-    /// Bytes that a kernel reads and writes in memory.
+    /// Bytes that an epilogue reads from memory.
     pub memory: f64,
-    /// Seconds of a call besides: flags, launches, and the wait for the last copy.
+    /// Seconds of a call besides: flags, launches, and waves that are not full.
     pub call: f64,
 }
 
 impl RankRates {
     /// The time of a call in seconds: `extents` are M, N and K as of
-    /// [`ParallelMatmul`](crate::ParallelMatmul), of 16-bit elements in equal shards. The product
-    /// of a shard begins when its rows have come, copies begin when the rows are multiplied, and
-    /// one copy at a time has the whole link.
+    /// [`ParallelMatmul`](crate::ParallelMatmul), of 16-bit elements in equal shards. A gathered
+    /// shard is multiplied when its rows have come, by one copy at a time. A scattered shard is
+    /// stored over the link while it is multiplied; the own one is the last, and its epilogue
+    /// reads what the others have stored.
     ///
     /// ```
     /// use moye_parallel::{Form, RankRates};
@@ -33,8 +34,6 @@ impl RankRates {
         if world == 1 {
             return all;
         }
-        // The sum reads the parts of all ranks, and writes one.
-        let sum = |rows: f64, parts: f64| 2.0 * rows * n as f64 * (parts + 1.0) / self.memory;
         let others = world - 1;
         self.call
             + match form {
@@ -43,14 +42,12 @@ impl RankRates {
                     (1..=others).fold(shard, |end, at| end.max(at as f64 * copy) + shard)
                 }
                 Form::ReduceScatter => {
-                    let copy = bytes(n) / world as f64 / self.link;
-                    let copied = (1..=others).fold(0.0, |end: f64, at| end.max(at as f64 * shard) + copy);
-                    all.max(copied) + sum(m as f64 / world as f64, world as f64)
+                    let stored = bytes(n) / world as f64;
+                    let others = others as f64;
+                    others * shard.max(stored / self.link) + shard + others * stored / self.memory
                 }
-                // The parts of the others come over the link while they are summed.
-                Form::AllReduce => {
-                    all + (others as f64 * bytes(n) / self.link).max(sum(m as f64, world as f64))
-                }
+                // The parts of the others are read over the link while they are summed.
+                Form::AllReduce => all + others as f64 * bytes(n) / self.link,
             }
     }
 }

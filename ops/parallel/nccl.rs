@@ -147,7 +147,7 @@ impl Communicators {
         Ok(Self { library, all: communicators, is_owned: true })
     }
 
-    /// Somebody else's, by rank of this caller.
+    /// The program's own, by rank of this caller.
     ///
     /// # Safety
     /// They are alive, and not destroyed before the group.

@@ -3,8 +3,8 @@
 //! The package's Python files name the arguments, find out which library an array is of and make
 //! results of the same kind; this module checks and computes. `algebra` and `picture` have the
 //! layout algebra; `moye_python_support` exchanges arrays and has declared operations; `lent`,
-//! `resident`, `matmul`, `attention`, `movement` and `parallel` compute with arrays; `ptx` launches kernels of
-//! a PTX file.
+//! `resident`, `matmul`, `attention`, `movement` and `parallel` compute with arrays; `ptx` launches
+//! kernels of a PTX file.
 
 mod algebra;
 #[cfg(feature = "attention")]

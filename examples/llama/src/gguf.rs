@@ -41,6 +41,16 @@ pub struct Tensor {
     pub(crate) columns: Option<Columns>,
 }
 
+impl Tensor {
+    /// Bytes of its blocks.
+    pub fn bytes(&self) -> usize {
+        match self.columns {
+            Some(_) => self.shape[0] * self.shape[1] / self.format.elements() * self.format.bytes(),
+            None => self.place.1,
+        }
+    }
+}
+
 /// An open file.
 pub struct Gguf {
     path: PathBuf,
@@ -109,16 +119,27 @@ impl Gguf {
     /// # Errors
     /// As for [`Gguf::tensor`], and [`Error::File`].
     pub fn read(&self, name: &str) -> Result<Vec<u8>> {
+        let mut blocks = vec![0; self.tensor(name)?.bytes()];
+        self.read_into(name, &mut blocks)?;
+        Ok(blocks)
+    }
+
+    /// Reads the blocks of a tensor, or the first of them.
+    ///
+    /// # Errors
+    /// As for [`Gguf::read`].
+    pub fn read_into(&self, name: &str, blocks: &mut [u8]) -> Result<()> {
         let tensor = self.tensor(name)?;
-        let (start, bytes) = tensor.place;
-        let mut blocks = vec![0; bytes];
-        let mut file = &self.file;
-        let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut blocks));
-        read.map_err(|source| Error::File { file: self.path.clone(), source })?;
-        Ok(match &tensor.columns {
-            Some(columns) => columns.of(&blocks),
-            None => blocks,
-        })
+        let (start, mut file) = (tensor.place.0, &self.file);
+        let mut read = |blocks: &mut [u8]| {
+            let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(blocks));
+            read.map_err(|source| Error::File { file: self.path.clone(), source })
+        };
+        let Some(columns) = &tensor.columns else { return read(blocks) };
+        let mut whole = vec![0; tensor.place.1];
+        read(&mut whole)?;
+        blocks.copy_from_slice(&columns.of(&whole)[..blocks.len()]);
+        Ok(())
     }
 
     /// A whole number of the metadata, if there is one.

@@ -160,14 +160,14 @@ impl Layer {
         let attended = Matrix::row_major(&scratch.attended, m, self.attention_out.columns())?;
         let adds = pass.ranks.is_none_or(Ranks::adds);
         linear(stream, &self.attention_out, &attended.into(), Rows::all(&mut scratch.state, width), adds)?;
-        pass.sum(&mut scratch.state)?;
+        pass.ranks.map_or(Ok(()), |ranks| ranks.sum(stream, &mut scratch.state, m * width))?;
 
         let products = std::slice::from_ref(&self.gate_up);
         let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.inner_norm, products)?;
         let mut y = MatrixMut::row_major(&mut scratch.inner, m, inner)?;
         gated(stream, &self.gate_up, &normed, &mut scratch.gate_up, &mut y)?;
         linear(stream, &self.down, &y.as_matrix().into(), Rows::all(&mut scratch.state, width), adds)?;
-        pass.sum(&mut scratch.state)
+        pass.ranks.map_or(Ok(()), |ranks| ranks.sum(stream, &mut scratch.state, m * width))
     }
 
     /// Queries, keys and values of the normed state, and attention to the cache and to them.
@@ -276,15 +276,6 @@ impl Pass<'_> {
         let norm = Norm::rms(state).weight(weight).eps(self.config.epsilon);
         norm.run_on(self.stream, &mut MatrixMut::row_major(&mut *normed, m, width)?, None)?;
         Ok(Matrix::row_major(&*normed, m, width)?.into())
-    }
-
-    /// The sum of the ranks' states, where there are several.
-    ///
-    /// # Safety
-    /// As for [`Layer::run`].
-    unsafe fn sum(&self, state: &mut Buffer<f16>) -> moye::Result<()> {
-        let elements = self.batch.tokens * self.config.width;
-        self.ranks.map_or(Ok(()), |ranks| ranks.sum(self.stream, state, elements))
     }
 
     /// Rotates heads by the positions of their tokens, in place.

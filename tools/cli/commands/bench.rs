@@ -106,8 +106,8 @@ enum What {
     /// Host time of a call of a product, beside cuBLASLt's; --types, --majors and --sizes choose
     /// the products
     Host,
-    /// Products over all GPUs of this machine with the collective beside them, beside the product of
-    /// a rank alone
+    /// Products over all GPUs of this machine with their collectives, beside the product of a rank
+    /// alone
     Parallel,
     /// Copies, beside the driver's copy of the same number of bytes
     Copy,
