@@ -347,10 +347,12 @@ fn here() -> (u64, u64) {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Others may still write here.
         if self.state().is_ok() {
-            let idle = self.members.iter().try_for_each(|member| member.device.synchronize());
-            let _ = idle.and_then(|()| self.exchange.all(vec![Vec::new(); self.members.len()]));
+            // Others may still write here.
+            if !matches!(self.exchange, Exchange::Own) {
+                let idle = self.members.iter().try_for_each(|member| member.device.synchronize());
+                let _ = idle.and_then(|()| self.exchange.all(vec![Vec::new(); self.members.len()]));
+            }
             #[cfg(feature = "nccl")]
             if let Some(communicators) = self.communicators.get() {
                 communicators.destroy();

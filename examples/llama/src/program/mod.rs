@@ -5,7 +5,7 @@ mod stats;
 
 use clap::Parser;
 use gpus::Place;
-use moye::{Device, DeviceChoice};
+use moye::DeviceChoice;
 use moye_llama::engine::{Engine, Limits, Sampling};
 use moye_llama::gguf::Gguf;
 use moye_llama::model::Model;
@@ -196,7 +196,7 @@ impl Program<'_> {
                 if !ends {
                     let new = stream.next(token)?;
                     self.show(&new);
-                    text.push_str(new);
+                    text.push_str(&new);
                 }
                 if ends || self.engine.tokens(row).len() >= most {
                     self.show("\n");
