@@ -7,7 +7,7 @@ use crate::resident::Resident;
 use crate::{error, work};
 use moye::half::{bf16, f16};
 use moye::{Device, Stream};
-use moye_parallel::{Form, Group, Operands, ParallelElement, ParallelMatmul, Rendezvous};
+use moye_parallel::{Group, Operands, ParallelElement, ParallelMatmul, Rendezvous};
 use pyo3::prelude::*;
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ use std::time::Duration;
 pub struct ParallelGroup {
     group: Group,
     device: Device,
+    /// For arrays on the host: ranks may be threads that share a simulator.
+    stream: Stream,
 }
 
 #[pymethods]
@@ -35,7 +37,8 @@ impl ParallelGroup {
             .map_err(|reason| error::value(format!("timeout is {timeout}: {reason}")))?;
         let meet = || Group::join(&device, Rendezvous::tcp(address, rank, world), timeout);
         let group = py.detach(meet).map_err(error::raised)?;
-        Ok(Self { group, device })
+        let stream = device.new_stream().map_err(error::raised)?;
+        Ok(Self { group, device, stream })
     }
 
     fn explain(&self) -> String {
@@ -44,8 +47,10 @@ impl ParallelGroup {
 
     /// Waits for the work on a stream.
     fn wait(&self, py: Python<'_>, stream: Option<u64>) -> PyResult<()> {
-        let place = self.device.index().map_or(Place::Host, Place::Gpu);
-        let (_, stream) = target(place, None, stream)?;
+        let stream = match self.device.index() {
+            None => self.stream.clone(),
+            Some(index) => target(Place::Gpu(index), None, stream)?.1,
+        };
         py.detach(|| self.group.wait(&[&stream])).map_err(error::raised)
     }
 }
@@ -131,7 +136,7 @@ impl ParallelProduct {
             return Err(error::value(format!("a is on {}, and the rank on {}", a.place, device.name())));
         }
         let stream = match a.place {
-            Place::Host => device.default_stream(),
+            Place::Host => self.group.get().stream.clone(),
             Place::Gpu(_) => target(a.place, None, stream)?.1,
         };
         match &self.product {
