@@ -14,7 +14,8 @@ use std::time::Duration;
 /// A rank of a group.
 #[pyclass(frozen, module = "moye._moye")]
 pub struct ParallelGroup {
-    group: Group,
+    /// Until it is dropped.
+    group: Option<Group>,
     device: Device,
     /// For arrays on the host: ranks may be threads that share a simulator.
     stream: Stream,
@@ -38,11 +39,11 @@ impl ParallelGroup {
         let meet = || Group::join(&device, Rendezvous::tcp(address, rank, world), timeout);
         let group = py.detach(meet).map_err(error::raised)?;
         let stream = device.new_stream().map_err(error::raised)?;
-        Ok(Self { group, device, stream })
+        Ok(Self { group: Some(group), device, stream })
     }
 
     fn explain(&self) -> String {
-        self.group.explain()
+        self.group().explain()
     }
 
     /// Waits for the work on a stream.
@@ -51,7 +52,21 @@ impl ParallelGroup {
             None => self.stream.clone(),
             Some(index) => target(Place::Gpu(index), None, stream)?.1,
         };
-        py.detach(|| self.group.wait(&[&stream])).map_err(error::raised)
+        py.detach(|| self.group().wait(&[&stream])).map_err(error::raised)
+    }
+}
+
+impl ParallelGroup {
+    fn group(&self) -> &Group {
+        self.group.as_ref().expect("taken by `drop` alone")
+    }
+}
+
+impl Drop for ParallelGroup {
+    /// Waits for the other ranks, which may be threads that need Python's lock.
+    fn drop(&mut self) {
+        let group = self.group.take();
+        Python::attach(|py| py.detach(|| drop(group)));
     }
 }
 
@@ -82,7 +97,7 @@ impl ParallelProduct {
     ) -> PyResult<Self> {
         // SAFETY: the class is frozen, so that the group stays where it is, and `group` keeps it
         // until after the product.
-        let of: &'static Group = unsafe { &*std::ptr::from_ref(&group.get().group) };
+        let of: &'static Group = unsafe { &*std::ptr::from_ref(group.get().group()) };
         let builder = match form {
             "all_gather" => ParallelMatmul::all_gather(of, extents),
             "reduce_scatter" => ParallelMatmul::reduce_scatter(of, extents),
