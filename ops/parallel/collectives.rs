@@ -117,7 +117,8 @@ impl Group {
         Collectives(self)
     }
 
-    /// Uses communicators of NCCL, `ncclComm_t`, that the program has made, by rank of this caller. All ranks do so before their first collective.
+    /// Uses communicators of NCCL, `ncclComm_t`, that the program has made, by rank of this caller.
+    /// All ranks do so before their first collective.
     ///
     /// # Errors
     /// A group of simulators, communicators of other ranks, or the group has some already.
