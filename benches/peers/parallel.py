@@ -1,6 +1,6 @@
 """PyTorch's side of `moye-parallel`'s example measure: products beside NCCL's collectives, and its
-operators of symmetric memory, one process a GPU. Each sample of ten calls is after a rest, as in
-the example; medians of the samples, of rank 0.
+operators of symmetric memory, one process a GPU. Each sample of ten calls, of a hundred with few
+rows, is after a rest, as in the example; medians of the samples, of rank 0.
 
     python3 benches/peers/parallel.py
 """
@@ -17,7 +17,7 @@ FEW = ((64, 8192, 8192), (1, 8192, 8192))
 CALLS, SAMPLES, REST = 10, 5, 0.1
 
 
-def bench(call):
+def bench(call, calls=CALLS):
     for _ in range(3):
         call()
     times = []
@@ -28,11 +28,11 @@ def bench(call):
         dist.barrier()
         torch.cuda.synchronize()
         start.record()
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
         end.record()
         torch.cuda.synchronize()
-        times.append(start.elapsed_time(end) / CALLS * 1e3)
+        times.append(start.elapsed_time(end) / calls * 1e3)
     return sorted(times)[len(times) // 2]
 
 
@@ -79,8 +79,18 @@ def main(rank, world):
         line("ReduceScatter", m, n, k, f"{alone:.0f}", f"{with_nccl:.0f}", f"{bench(fused('ReduceScatter', a, b)):.0f}")
     for m, n, k in FEW:
         a, b = random(m, k // world), random(n, k // world).t()
-        alone = bench(lambda: torch.mm(a, b))
-        line("AllReduce", m, n, k, f"{alone:.1f}", f"{bench(lambda: dist.all_reduce(torch.mm(a, b))):.1f}", "")
+        alone = bench(lambda: torch.mm(a, b), 10 * CALLS)
+        with_nccl = bench(lambda: dist.all_reduce(torch.mm(a, b)), 10 * CALLS)
+        line("AllReduce", m, n, k, f"{alone:.1f}", f"{with_nccl:.1f}", "")
+    tokens, hidden, inner = 4096, 8192, 28672
+    x, up, down = random(tokens // world, hidden), random(inner // world, hidden).t(), random(hidden, inner // world).t()
+    whole, z = (torch.empty(rows, hidden, device="cuda", dtype=torch.bfloat16) for rows in (tokens, tokens // world))
+
+    def feed_forward():
+        dist.all_gather_into_tensor(whole, x)
+        dist.reduce_scatter_tensor(z, torch.mm(torch.mm(whole, up), down))
+
+    line("feed-forward", tokens, hidden, inner, "", f"{bench(feed_forward):.0f}", "")
     dist.destroy_process_group()
 
 

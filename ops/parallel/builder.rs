@@ -6,7 +6,6 @@ use crate::launch::NAMES;
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
 use moye::{Error, Result};
 use std::marker::PhantomData;
-use std::sync::atomic::AtomicBool;
 
 /// Rows from the start of a gathered shard to the next: whole tiles.
 fn apart(shards: &[usize]) -> usize {
@@ -76,9 +75,8 @@ impl<'g> ParallelMatmulBuilder<'g> {
             return Err(Error::ShapeMismatch { operation: NAME, detail });
         }
         if let Some(reason) = &group.apart {
-            return Err(error(format!(
-                "{reason}; compute the product by `moye::Matmul`, and gather or reduce by NCCL"
-            )));
+            // The plain product, and NCCL.
+            group.connect().map_err(|error| crate::exchange::error(format!("{reason}; {error}")))?;
         }
         for member in &group.members {
             let arch = member.device.arch();
@@ -107,9 +105,11 @@ impl<'g> ParallelMatmulBuilder<'g> {
         let row = n.next_multiple_of(8);
         let bytes = 2 * match form {
             Form::AllGather => world * apart(&shards) * k,
+            Form::ReduceScatter if group.apart.is_some() => m * row,
             Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
             Form::AllReduce => m * row,
         };
+
         group.reserve(&mut state, bytes)?;
         let mut ends = Vec::new();
         for rows in &shards {
@@ -124,7 +124,6 @@ impl<'g> ParallelMatmulBuilder<'g> {
             shards: shards.iter().map(|&rows| rows as u32).collect(),
             tables,
             tile: tile.and_then(number),
-            has_run: AtomicBool::new(false),
             number: state.built,
             elements: PhantomData,
         };

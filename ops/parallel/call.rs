@@ -3,6 +3,7 @@
 use crate::arrivals::Shards;
 use crate::launch::{launch_gathered, launch_partial, launch_reduced, launch_sum};
 use crate::matmul::{Form, NAME, ParallelElement, ParallelMatmul};
+use crate::round::Round;
 use moye::operation::Array;
 use moye::{Error, Global, Matrix, Result, Stream};
 use moye_device::collective::Groups;
@@ -43,7 +44,6 @@ impl Rows {
         }
         Ok(Self { address: array.address, rows: shape[0], columns: shape[1], row })
     }
-
     /// Some of the rows.
     fn part(self, first: u32, rows: u32) -> Self {
         Self { address: self.address + 2 * (i64::from(first) * self.row) as u64, rows, ..self }
@@ -61,14 +61,12 @@ pub(crate) struct Checked<'a> {
 /// A call of a product.
 pub(crate) struct Call<'a, 'g, T: ParallelElement> {
     pub product: &'a ParallelMatmul<'g, T>,
-    pub state: &'a crate::group::State,
-    pub epoch: u32,
-    pub half: usize,
+    pub round: &'a Round<'a>,
 }
 
 impl<T: ParallelElement> Call<'_, '_, T> {
     /// The first row of a rank's shard.
-    fn first_row(&self, rank: usize) -> u32 {
+    pub fn first_row(&self, rank: usize) -> u32 {
         self.product.shards[..rank].iter().sum()
     }
 
@@ -77,7 +75,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     /// # Safety
     /// As for [`ParallelMatmul::run`]; the operands are checked.
     pub unsafe fn first(&self, at: usize, call: &Checked<'_>) -> Result<Option<moye::Event>> {
-        let Self { product, state, epoch, half } = *self;
+        let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [m, n, k] = product.extents;
         let (rank, row) = (member.rank, u64::from(n.next_multiple_of(8)));
@@ -110,7 +108,6 @@ impl<T: ParallelElement> Call<'_, '_, T> {
                     }
                 }
                 Form::AllReduce => {
-                    debug_assert_eq!(m, call.a.rows);
                     let (step, place) = (product.step(m.into(), true), window.data(rank, epoch, half));
                     launch_partial::<T>(step, call.stream, call.a, call.b, place)?;
                 }
@@ -128,7 +125,7 @@ impl<T: ParallelElement> Call<'_, '_, T> {
     /// # Safety
     /// As for [`first`](Self::first), which was called.
     pub unsafe fn second(&self, at: usize, call: &Checked<'_>) -> Result<()> {
-        let Self { product, state, epoch, half } = *self;
+        let (product, &Round { state, epoch, half, .. }) = (self.product, self.round);
         let (member, window, world) = (&product.group.members[at], &state.windows[at], product.group.world);
         let [_, n, _] = product.extents;
         let rank = member.rank;

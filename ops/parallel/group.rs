@@ -3,8 +3,11 @@
 use crate::arrivals::FLAG_BYTES;
 use crate::exchange::{Exchange, Rendezvous, error};
 use crate::kernel::MOST_RANKS;
+use crate::round::Kind;
 use moye::{Buffer, Device, Event, Result, Shared, Stream};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The wait for another rank, where a group does not set it.
@@ -26,6 +29,8 @@ pub struct Group {
     pub(crate) exchange: Exchange,
     pub(crate) timeout: Duration,
     state: Mutex<State>,
+    #[cfg(feature = "nccl")]
+    pub(crate) communicators: OnceLock<crate::nccl::Communicators>,
     /// Why ranks do not reach each other's memory.
     pub(crate) apart: Option<String>,
 }
@@ -52,6 +57,8 @@ pub(crate) struct State {
     /// For each member the stream of its last call, 0 on a simulator, and the call's end.
     pub last: Vec<Option<(usize, Event)>>,
     failed: Option<String>,
+    /// Kinds of calls that all ranks have made.
+    pub known: HashSet<Kind>,
 }
 
 /// A member's workspace, and those of all ranks as its device reaches them.
@@ -119,7 +126,16 @@ impl Group {
         let member =
             |(rank, device): (usize, Device)| Ok(Member { rank, side: device.new_stream()?, device });
         let members = devices.into_iter().map(member).collect::<Result<Vec<_>>>()?;
-        let mut group = Self { world, members, exchange, timeout, state: Mutex::default(), apart: None };
+        let mut group = Self {
+            world,
+            members,
+            exchange,
+            timeout,
+            state: Mutex::default(),
+            apart: None,
+            #[cfg(feature = "nccl")]
+            communicators: OnceLock::new(),
+        };
         // A first workspace shows whether the ranks reach each other's memory.
         let mut state = State::default();
         group.apart = group.map(&mut state, 256)?;
@@ -132,6 +148,14 @@ impl Group {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// As if ranks did not reach each other's memory, for tests and comparisons: all ranks say so.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_peers(mut self) -> Self {
+        self.apart = Some("as a test asks".to_owned());
         self
     }
 
@@ -149,7 +173,10 @@ impl Group {
     pub fn explain(&self) -> String {
         match &self.apart {
             None => format!("{} ranks with access to each other's memory", self.world),
-            Some(reason) => format!("{} ranks without access to each other's memory: {reason}", self.world),
+            Some(reason) => format!(
+                "{} ranks without access to each other's memory ({reason}), by NCCL beside plain products",
+                self.world
+            ),
         }
     }
 
@@ -175,7 +202,7 @@ impl Group {
     /// Allocates workspaces, and maps those of all ranks. Returns why that is not possible.
     fn map(&self, state: &mut State, bytes: usize) -> Result<Option<String>> {
         let half = bytes.next_multiple_of(1 << 12);
-        let process = std::process::id();
+        let here = here();
         let (mut own, mut messages) = (Vec::new(), Vec::new());
         for member in &self.members {
             let memory = member.device.alloc_zeroed::<u8>(FLAGS + 2 * half)?;
@@ -183,7 +210,8 @@ impl Group {
                 true => [0; 64],
                 false => memory.share()?,
             };
-            let mut message = process.to_le_bytes().to_vec();
+            let mut message = here.0.to_le_bytes().to_vec();
+            message.extend(here.1.to_le_bytes());
             message.extend(memory.address().to_le_bytes());
             message.extend(member.device.index().unwrap_or(0).to_le_bytes());
             message.extend(handle);
@@ -197,9 +225,9 @@ impl Group {
             let (mut peers, mut shared) = (Vec::new(), Vec::new());
             for (rank, message) in all.iter().enumerate() {
                 let of = |at: usize, bytes: usize| &message[at..at + bytes];
-                let same = of(0, 4) == process.to_le_bytes();
-                let address = u64::from_le_bytes(of(4, 8).try_into().expect("8 bytes"));
-                let number = u32::from_le_bytes(of(12, 4).try_into().expect("4 bytes"));
+                let (same, near) = (of(0, 8) == here.0.to_le_bytes(), of(8, 8) == here.1.to_le_bytes());
+                let address = u64::from_le_bytes(of(16, 8).try_into().expect("8 bytes"));
+                let number = u32::from_le_bytes(of(24, 4).try_into().expect("4 bytes"));
                 let reached = if rank == member.rank {
                     Some(address)
                 } else if same {
@@ -211,8 +239,10 @@ impl Group {
                     // Simulators of other threads share their memory, or the copy finds that out.
                     let reached = peer.map_or(Ok(true), |peer| member.device.enable_peer(&peer))?;
                     reached.then_some(address)
+                } else if !near {
+                    None
                 } else {
-                    let opened = member.device.open_shared(of(16, 64).try_into().expect("64 bytes"))?;
+                    let opened = member.device.open_shared(of(28, 64).try_into().expect("64 bytes"))?;
                     opened.map(|opened| {
                         let address = opened.address();
                         shared.push(opened);
@@ -220,8 +250,9 @@ impl Group {
                     })
                 };
                 if reached.is_none() && apart.is_none() {
+                    let on = if near { "" } else { ", which is on another host" };
                     apart = Some(format!(
-                        "{:?} of rank {} does not reach that of rank {rank}",
+                        "{:?} of rank {} does not reach that of rank {rank}{on}",
                         member.device, member.rank
                     ));
                 }
@@ -279,9 +310,19 @@ impl Group {
         }
         late.sort_unstable();
         late.dedup();
+        #[cfg(feature = "nccl")]
+        if let Some(communicators) = self.communicators.get() {
+            communicators.abort();
+        }
+        // Collectives of NCCL raise no flags: a rank that answers has come.
+        let answers = match late.is_empty() && !matches!(self.exchange, Exchange::Own) {
+            true => self.exchange.all(vec![Vec::new(); self.members.len()]).map(drop),
+            false => Ok(()),
+        };
         let who = late.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-        let failed = match late[..] {
-            [] => format!(
+        let failed = match (&late[..], answers) {
+            (_, Err(error)) => error.to_string().replacen("parallel: ", "", 1),
+            ([], _) => format!(
                 "work did not end within {} s, though all ranks have come",
                 self.timeout.as_secs_f64()
             ),
@@ -296,12 +337,26 @@ impl Group {
     }
 }
 
+/// Numbers of this process and of this host, which others do not have.
+fn here() -> (u64, u64) {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    let mut hasher = DefaultHasher::new();
+    std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default().hash(&mut hasher);
+    (*PROCESS.get_or_init(|| RandomState::new().build_hasher().finish()), hasher.finish())
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
-        // Others may still write here.
-        if !matches!(self.exchange, Exchange::Own) && self.state().is_ok() {
-            let idle = self.members.iter().try_for_each(|member| member.device.synchronize());
-            let _ = idle.and_then(|()| self.exchange.all(vec![Vec::new(); self.members.len()]));
+        if self.state().is_ok() {
+            // Others may still write here.
+            if !matches!(self.exchange, Exchange::Own) {
+                let idle = self.members.iter().try_for_each(|member| member.device.synchronize());
+                let _ = idle.and_then(|()| self.exchange.all(vec![Vec::new(); self.members.len()]));
+            }
+            #[cfg(feature = "nccl")]
+            if let Some(communicators) = self.communicators.get() {
+                communicators.destroy();
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 //! - [`Group`] holds the ranks: the GPUs of one process, or one GPU of each of several.
 //! - [`ParallelMatmul`] multiplies by weights that are cut over the ranks: columns, whose
 //!   activations are gathered while it multiplies, or rows, whose partial results are reduced.
+//! - [`Collectives`] sum, gather and send buffers: by NCCL on GPUs.
 //!
 //! `kernel.rs` has the kernels, `arrivals.rs` their tile order and the wait for a shard.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
@@ -19,22 +20,40 @@ mod builder;
 #[cfg(not(target_arch = "nvptx64"))]
 mod call;
 #[cfg(not(target_arch = "nvptx64"))]
+mod collectives;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cost;
+#[cfg(not(target_arch = "nvptx64"))]
 mod exchange;
+#[cfg(not(target_arch = "nvptx64"))]
+mod fallback;
 #[cfg(not(target_arch = "nvptx64"))]
 mod group;
 #[cfg(not(target_arch = "nvptx64"))]
 mod launch;
 #[cfg(not(target_arch = "nvptx64"))]
 mod matmul;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod measure;
+#[cfg(all(not(target_arch = "nvptx64"), feature = "nccl"))]
+mod nccl;
+#[cfg(not(target_arch = "nvptx64"))]
+mod round;
 
 #[cfg(not(target_arch = "nvptx64"))]
 pub use builder::ParallelMatmulBuilder;
+#[cfg(not(target_arch = "nvptx64"))]
+pub use collectives::{Collectives, Summand, Transfer};
+#[cfg(not(target_arch = "nvptx64"))]
+pub use cost::RankRates;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use exchange::Rendezvous;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use group::Group;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use matmul::{Form, Operands, ParallelElement, ParallelMatmul};
+#[cfg(all(not(target_arch = "nvptx64"), feature = "nccl"))]
+pub use nccl::nccl_version;
 
 /// The kernels.
 #[cfg(all(not(target_arch = "nvptx64"), feature = "kernels"))]

@@ -2,7 +2,7 @@
 
 use crate::builder::ParallelMatmulBuilder;
 use crate::call::{Call, Checked, Rows};
-use crate::exchange::error;
+use crate::collectives::Summand;
 use crate::group::Group;
 use crate::kernel::{GatheredKernels, Half, PartialKernels, ReducedKernels, SummedKernels};
 use crate::launch::Step;
@@ -10,17 +10,16 @@ use moye::operation::{Array, check_device};
 use moye::{Buffer, Error, Matrix, MatrixMut, Result, Stream};
 use moye_device::atom::tma::TmaElement;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) const NAME: &str = "parallel product";
 
 /// An element type of parallel products: f16 and bf16.
 pub trait ParallelElement:
-    Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
+    Half + TmaElement + Summand + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
 {
 }
 impl<T> ParallelElement for T where
-    T: Half + TmaElement + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
+    T: Half + TmaElement + Summand + GatheredKernels + PartialKernels + ReducedKernels + SummedKernels
 {
 }
 
@@ -87,7 +86,6 @@ pub struct ParallelMatmul<'g, T: ParallelElement> {
     pub(crate) tables: Vec<Buffer<i32>>,
     /// The number of the tile that was chosen.
     pub(crate) tile: Option<usize>,
-    pub(crate) has_run: AtomicBool,
     pub(crate) number: u32,
     pub(crate) elements: PhantomData<T>,
 }
@@ -223,59 +221,30 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
             .zip(&group.members)
             .map(|(call, member)| self.check(call, member.rank, &member.device));
         let calls = calls.collect::<Result<Vec<_>>>()?;
-        let mut state = group.state()?;
-        if !self.has_run.swap(true, Ordering::Relaxed) {
-            let own = format!("product {} as call {}", self.number, state.epoch);
-            let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()])?;
-            if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
-                let said = String::from_utf8_lossy(&all[other]);
-                return Err(error(format!(
-                    "rank {} runs {own}, and rank {other} {said}; all ranks make the same calls",
-                    group.members[0].rank
-                )));
-            }
-        }
-        state.epoch = state.epoch.wrapping_add(1);
-        let (epoch, half) = (state.epoch, group.reserve(&mut state, 0)?);
-        for (at, call) in calls.iter().enumerate() {
-            // A stream orders its own work.
-            match &state.last[at] {
-                Some((handle, last)) if *handle == 0 || *handle != call.stream.raw_handle()?.addr() => {
-                    call.stream.wait(last)?;
+        let streams: Vec<_> = calls.iter().map(|call| call.stream).collect();
+        let kind = ("product", <T as moye::Element>::NAME, self.number as usize, 0);
+        group.round(&streams, kind, group.apart.is_none().then_some(0), |round| {
+            let call = Call { product: self, round };
+            // SAFETY: the caller's contract; the operands are checked. Each rank raises its flags
+            // after its work of the calls before.
+            unsafe {
+                if group.apart.is_some() {
+                    return call.by_collectives(&calls);
                 }
-                _ => {}
-            }
-        }
-        let call = Call { product: self, state: &state, epoch, half };
-        // SAFETY: the caller's contract; the operands are checked. Each rank raises its flags after
-        // its work of the calls before.
-        unsafe {
-            let mut pushed = Vec::new();
-            for (at, operands) in calls.iter().enumerate() {
-                pushed.push(call.first(at, operands)?);
-            }
-            // A simulator runs work when it is issued: that of all ranks before the waits.
-            if group.members.iter().any(|member| !member.device.is_gpu()) {
-                group.exchange.all(vec![Vec::new(); group.members.len()])?;
-            }
-            for (at, operands) in calls.iter().enumerate() {
-                call.second(at, operands)?;
-                if let Some(pushed) = &pushed[at] {
-                    operands.stream.wait(pushed)?;
+                let mut pushed = Vec::new();
+                for (at, operands) in calls.iter().enumerate() {
+                    pushed.push(call.first(at, operands)?);
+                }
+                round.meet()?;
+                for (at, operands) in calls.iter().enumerate() {
+                    call.second(at, operands)?;
+                    if let Some(pushed) = &pushed[at] {
+                        operands.stream.wait(pushed)?;
+                    }
                 }
             }
-        }
-        for (at, call) in calls.iter().enumerate() {
-            let handle = call.stream.raw_handle()?.addr();
-            match &mut state.last[at] {
-                Some((of, event)) => {
-                    event.record_again(call.stream)?;
-                    *of = handle;
-                }
-                none => *none = Some((handle, call.stream.record()?)),
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn check<'c>(

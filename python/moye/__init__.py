@@ -14,7 +14,7 @@ Layouts are values, and draw themselves in a notebook:
 Layout("((2,2),(4,2)):((8,16),(1,4))")
 """
 
-from . import algebra, draw
+from . import algebra, draw, parallel
 from ._attention import scaled_dot_product_attention
 from ._moye import (
     Array,
@@ -149,6 +149,7 @@ __all__ = [
     "moe",
     "norm",
     "pack_weights",
+    "parallel",
     "quantize",
     "quantize_int4",
     "quantize_uint4",

@@ -6,6 +6,7 @@ from typing_extensions import Unpack
 
 from . import algebra as algebra
 from . import draw as draw
+from . import parallel as parallel
 
 __version__: str
 

@@ -3,8 +3,8 @@
 //! The package's Python files name the arguments, find out which library an array is of and make
 //! results of the same kind; this module checks and computes. `algebra` and `picture` have the
 //! layout algebra; `moye_python_support` exchanges arrays and has declared operations; `lent`,
-//! `resident`, `matmul`, `attention` and `movement` compute with arrays; `ptx` launches kernels of
-//! a PTX file.
+//! `resident`, `matmul`, `attention`, `movement` and `parallel` compute with arrays; `ptx` launches
+//! kernels of a PTX file.
 
 mod algebra;
 #[cfg(feature = "attention")]
@@ -13,6 +13,7 @@ mod error;
 mod lent;
 mod matmul;
 mod movement;
+mod parallel;
 mod picture;
 mod ptx;
 mod resident;
@@ -37,6 +38,8 @@ fn _moye(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<picture::TiledCopy>()?;
     module.add_class::<picture::TiledMma>()?;
     module.add_class::<ptx::PtxModule>()?;
+    module.add_class::<parallel::ParallelGroup>()?;
+    module.add_class::<parallel::ParallelProduct>()?;
     module.add_function(wrap_pyfunction!(algebra::apply, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::evaluated, module)?)?;
     module.add_function(wrap_pyfunction!(algebra::operations, module)?)?;

@@ -5,6 +5,7 @@
 //! The reader is written here since the crates for it panic on a truncated file or come with a
 //! whole framework; a damaged file is an error, whatever its bytes are.
 
+use crate::cut::Columns;
 use crate::error::{Error, Result};
 use crate::format::Format;
 use std::collections::HashMap;
@@ -35,13 +36,18 @@ pub struct Tensor {
     /// The format of its blocks.
     pub format: Format,
     /// The first byte in the file, and the number of bytes.
-    place: (u64, usize),
+    pub(crate) place: (u64, usize),
+    /// Its columns, if they are not all of the file's.
+    pub(crate) columns: Option<Columns>,
 }
 
 impl Tensor {
     /// Bytes of its blocks.
     pub fn bytes(&self) -> usize {
-        self.place.1
+        match self.columns {
+            Some(_) => self.shape[0] * self.shape[1] / self.format.elements() * self.format.bytes(),
+            None => self.place.1,
+        }
     }
 }
 
@@ -51,7 +57,7 @@ pub struct Gguf {
     file: File,
     /// The metadata.
     pub metadata: HashMap<String, Value>,
-    tensors: HashMap<String, Result<Tensor, String>>,
+    pub(crate) tensors: HashMap<String, Result<Tensor, String>>,
 }
 
 /// The most dimensions of a tensor.
@@ -123,8 +129,20 @@ impl Gguf {
     /// # Errors
     /// As for [`Gguf::read`].
     pub fn read_into(&self, name: &str, from: usize, blocks: &mut [u8]) -> Result<()> {
-        let start = self.tensor(name)?.place.0 + from as u64;
-        read_at(&self.file, blocks, start).map_err(|source| Error::File { file: self.path.clone(), source })
+        let tensor = self.tensor(name)?;
+        let read = |from: usize, blocks: &mut [u8]| {
+            read_at(&self.file, blocks, tensor.place.0 + from as u64)
+                .map_err(|source| Error::File { file: self.path.clone(), source })
+        };
+        let Some(columns) = &tensor.columns else { return read(from, blocks) };
+        // The rows that have the bytes, of which the columns are taken.
+        let (of_row, whole) = (tensor.bytes() / tensor.shape[0], tensor.place.1 / tensor.shape[0]);
+        let rows = from / of_row..(from + blocks.len()).div_ceil(of_row);
+        let mut read_rows = vec![0; rows.len() * whole];
+        read(rows.start * whole, &mut read_rows)?;
+        let skipped = from - rows.start * of_row;
+        blocks.copy_from_slice(&columns.of(&read_rows)[skipped..][..blocks.len()]);
+        Ok(())
     }
 
     /// A whole number of the metadata, if there is one.
@@ -240,7 +258,9 @@ impl<R: Read> Header<R> {
         for _ in 0..tensors {
             let (name, dimensions) = (self.string()?, self.u32()?);
             if dimensions > MOST_DIMENSIONS {
-                return Err(format!("tensor {name} has {dimensions} dimensions, and may have {MOST_DIMENSIONS}"));
+                return Err(format!(
+                    "tensor {name} has {dimensions} dimensions, and may have {MOST_DIMENSIONS}"
+                ));
             }
             // The innermost first.
             let extents = (0..dimensions).map(|_| self.u64()).collect::<Result<Vec<_>, _>>()?;
@@ -270,14 +290,18 @@ impl<R: Read> Header<R> {
             let elements = format.elements();
             return Err(format!("rows of {columns} elements are no whole blocks of {elements} ({format})"));
         }
-        let is_in_file = |(start, bytes): (u64, u64)| start.checked_add(bytes).is_some_and(|end| end <= self.length);
+        let is_in_file =
+            |(start, bytes): (u64, u64)| start.checked_add(bytes).is_some_and(|end| end <= self.length);
         let Some((start, bytes)) = start.zip(bytes).filter(|place| is_in_file(*place)) else {
-            return Err(format!("its {extents:?} elements ({format}) reach past the end of the file: it is cut off"));
+            return Err(format!(
+                "its {extents:?} elements ({format}) reach past the end of the file: it is cut off"
+            ));
         };
         Ok(Tensor {
             shape: [rows.unwrap_or(0) as usize, columns as usize],
             format,
             place: (start, bytes as usize),
+            columns: None,
         })
     }
 

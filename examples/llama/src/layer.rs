@@ -8,6 +8,7 @@ use crate::attend::Attend;
 use crate::config::Config;
 use crate::error::Result;
 use crate::linear::{Input, Loader, Rows, Weight, gated, linear};
+use crate::ranks::Ranks;
 use half::f16;
 use moye::{Attention, Buffer, BufferSlice, Device, Heads, HeadsMut, Matrix, MatrixMut, Stream};
 use moye_rows::append::Append;
@@ -96,6 +97,8 @@ pub(crate) struct Pass<'a> {
     pub batch: &'a Batch<'a>,
     /// Cosines and sines, a row for each position.
     pub tables: &'a [Buffer<f32>; 2],
+    /// The ranks whose results are summed.
+    pub ranks: Option<&'a Ranks>,
 }
 
 impl Layer {
@@ -155,13 +158,16 @@ impl Layer {
         let (stream, m) = (pass.stream, pass.batch.tokens);
         self.attend(pass, scratch, cache, form)?;
         let attended = Matrix::row_major(&scratch.attended, m, self.attention_out.columns())?;
-        linear(stream, &self.attention_out, &attended.into(), Rows::all(&mut scratch.state, width), true)?;
+        let adds = pass.ranks.is_none_or(Ranks::adds);
+        linear(stream, &self.attention_out, &attended.into(), Rows::all(&mut scratch.state, width), adds)?;
+        pass.ranks.map_or(Ok(()), |ranks| ranks.sum(stream, &mut scratch.state, m * width))?;
 
         let products = std::slice::from_ref(&self.gate_up);
         let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.inner_norm, products)?;
         let mut y = MatrixMut::row_major(&mut scratch.inner, m, inner)?;
         gated(stream, &self.gate_up, &normed, &mut scratch.gate_up, &mut y)?;
-        linear(stream, &self.down, &y.as_matrix().into(), Rows::all(&mut scratch.state, width), true)
+        linear(stream, &self.down, &y.as_matrix().into(), Rows::all(&mut scratch.state, width), adds)?;
+        pass.ranks.map_or(Ok(()), |ranks| ranks.sum(stream, &mut scratch.state, m * width))
     }
 
     /// Queries, keys and values of the normed state, and attention to the cache and to them.
@@ -193,7 +199,8 @@ impl Layer {
             for (weight, ((start, _), heads)) in norms.iter().zip([(q, heads), (k, kv_heads)]) {
                 let all = m * heads * head;
                 // RMSNorm in place: a block reads its row before it writes it.
-                let rows = Buffer::<f16>::from_raw_parts(qkv.address() + 2 * start as u64, all, qkv.device())?;
+                let rows =
+                    Buffer::<f16>::from_raw_parts(qkv.address() + 2 * start as u64, all, qkv.device())?;
                 let mut y = MatrixMut::row_major(qkv.slice_mut(start..)?, m * heads, head)?;
                 Norm::rms(Matrix::row_major(&rows, m * heads, head)?)
                     .weight(Matrix::row_major(weight, 1, head)?)
@@ -234,9 +241,8 @@ impl Layer {
         };
         let queries = Heads::strided(qkv.slice(q.0..)?, extents, [q.1, head, q.1])?;
         let of_page = [page * 2 * of_kv, head, 2 * of_kv];
-        let cached = |column: usize| {
-            Heads::strided(cache.slice(column..)?, [pages, kv_heads, page, head], of_page)
-        };
+        let cached =
+            |column: usize| Heads::strided(cache.slice(column..)?, [pages, kv_heads, page, head], of_page);
         let mut o = HeadsMut::strided(&mut scratch.attended, extents, [heads * head, head, heads * head])?;
         let (table, of_sequence) = &batch.pages;
         let mut attention = Attention::new(queries, cached(0)?, cached(of_kv)?).causal();
@@ -282,7 +288,10 @@ impl Pass<'_> {
         let [cos, sin] = self.tables;
         let table = |table| Matrix::row_major(table, cos.len() / pairs, pairs);
         let positions = Matrix::row_major(self.batch.positions.clone(), 1, self.batch.tokens)?;
-        let mut rope = Rope::new(self.config.head).positions(positions).tables(table(cos)?, table(sin)?).rotary(rotation.elements);
+        let mut rope = Rope::new(self.config.head)
+            .positions(positions)
+            .tables(table(cos)?, table(sin)?)
+            .rotary(rotation.elements);
         if rotation.adjacent {
             rope = rope.interleaved();
         }

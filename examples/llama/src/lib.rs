@@ -3,6 +3,7 @@
 //! - [`gguf`], [`mod@format`]: the file, and the formats of its blocks;
 //! - [`config`]: sizes and variants; [`vocabulary`], [`template`]: text and tokens;
 //! - [`linear`]: products with weights; [`layer`]: a layer; [`model`]: all of them;
+//! - [`cut`], [`ranks`]: a model over several GPUs;
 //! - [`cache`]: keys and values in pages; [`engine`]: sequences that join and leave;
 //! - [`attend`]: attention of the next token; [`mod@advance`]: the step to the one after it.
 #![cfg_attr(target_arch = "nvptx64", no_std)]
@@ -22,7 +23,7 @@ macro_rules! host {
         pub mod $name;
     )+ };
 }
-host! { cache config engine error format gguf layer linear model template vocabulary }
+host! { cache config cut engine error format gguf layer linear model ranks template vocabulary }
 
 /// The kernels of this crate.
 #[cfg(not(target_arch = "nvptx64"))]

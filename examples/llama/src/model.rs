@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::gguf::Gguf;
 use crate::layer::{Batch, Layer, Pass, Scratch};
 use crate::linear::{Loader, Rows, Weight, linear};
+use crate::ranks::Ranks;
 use half::f16;
 use moye::{Buffer, BufferSlice, Device, Matrix, MatrixMut, Stream};
 use moye_rows::embedding::Embedding;
@@ -23,6 +24,7 @@ pub struct Model {
     /// Cosines and sines of the rotation, a row for each position.
     tables: [Buffer<f32>; 2],
     context: usize,
+    ranks: Option<Ranks>,
 }
 
 impl Model {
@@ -40,7 +42,9 @@ impl Model {
         let config = Config::of(file)?;
         if context == 0 || context > config.context {
             let most = config.context;
-            return Err(Error::Request(format!("a context of {context} tokens: the model takes 1 to {most}")));
+            return Err(Error::Request(format!(
+                "a context of {context} tokens: the model takes 1 to {most}"
+            )));
         }
         let shape = [config.vocabulary, config.width];
         let mut loader = Loader::new(device, file);
@@ -59,7 +63,36 @@ impl Model {
         let norm = loader.vector("output_norm.weight", config.width)?;
         let [cos, sin] = config.tables(context);
         let tables = [device.upload(&cos)?, device.upload(&sin)?];
-        Ok(Self { device: device.clone(), config, embedding, layers, norm, output, tables, context })
+        Ok(Self {
+            device: device.clone(),
+            config,
+            embedding,
+            layers,
+            norm,
+            output,
+            tables,
+            context,
+            ranks: None,
+        })
+    }
+
+    /// With the ranks among which the model is cut: it is the [part](Gguf::cut) of one of them.
+    #[must_use]
+    pub fn ranks(self, ranks: Option<Ranks>) -> Self {
+        Self { ranks, ..self }
+    }
+
+    /// Whether a token may be a graph: calls of several ranks may not.
+    pub fn allows_graphs(&self) -> bool {
+        self.ranks.is_none()
+    }
+
+    /// Waits for the stream's work where other ranks take part in it, which may not come.
+    ///
+    /// # Errors
+    /// As for [`moye_parallel::Group::wait`].
+    pub fn wait(&self, stream: &Stream) -> moye::Result<()> {
+        self.ranks.as_ref().map_or(Ok(()), |ranks| ranks.wait(stream))
     }
 
     /// The device.
@@ -101,7 +134,8 @@ impl Model {
         cache: &mut Cache,
     ) -> moye::Result<()> {
         let (m, width) = (batch.tokens, self.config.width);
-        let pass = Pass { stream, config: &self.config, batch, tables: &self.tables };
+        let pass =
+            Pass { stream, config: &self.config, batch, tables: &self.tables, ranks: self.ranks.as_ref() };
         let form = (cache.pages, cache.page);
         let table = Matrix::row_major(&*self.embedding, self.config.vocabulary, width)?;
         let embedding = Embedding::new(table, Matrix::row_major(tokens, 1, m)?);
@@ -126,7 +160,8 @@ impl Model {
         scratch: &mut Scratch,
         logits: &mut Buffer<f16>,
     ) -> moye::Result<()> {
-        let pass = Pass { stream, config: &self.config, batch, tables: &self.tables };
+        let pass =
+            Pass { stream, config: &self.config, batch, tables: &self.tables, ranks: self.ranks.as_ref() };
         let products = std::slice::from_ref(&self.output);
         let normed = pass.norm(&scratch.state, &mut scratch.normed, &self.norm, products)?;
         linear(stream, &self.output, &normed, Rows::all(logits, self.config.vocabulary), false)

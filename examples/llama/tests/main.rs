@@ -2,6 +2,7 @@
 
 mod attend;
 mod files;
+mod gpus;
 mod model;
 mod program;
 mod reference;

@@ -10,9 +10,9 @@ use moye_llama::template::{Template, Turn};
 use moye_llama::vocabulary::Vocabulary;
 use std::path::{Path, PathBuf};
 
-const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, seed: 0 };
+pub const GREEDY: Sampling = Sampling { temperature: 0.0, top_p: 1.0, seed: 0 };
 /// One sequence, whole prompts, kernel by kernel.
-const PLAIN: Limits = Limits { sequences: 1, page: 64, pages: 2, chunk: 64, ahead: 1, graphs: false };
+pub const PLAIN: Limits = Limits { sequences: 1, page: 64, pages: 2, chunk: 64, ahead: 1, graphs: false };
 /// Two sequences in small pages, prompts in small chunks, a graph a token, two tokens together.
 const BATCHED: Limits = Limits { sequences: 2, page: 16, pages: 8, chunk: 4, ahead: 2, graphs: true };
 
@@ -37,13 +37,13 @@ fn engine(device: &Device, path: &Path, limits: Limits, sampling: Sampling) -> E
     Engine::new(model, limits, sampling).unwrap()
 }
 
-fn prompt(tokens: usize, seed: u64) -> Vec<u32> {
+pub fn prompt(tokens: usize, seed: u64) -> Vec<u32> {
     let mut random = fastrand::Rng::with_seed(seed);
     (0..tokens).map(|_| random.u32(..VOCABULARY as u32)).collect()
 }
 
 /// The tokens after each prompt, as sequences join as soon as there is room.
-fn answers(engine: &mut Engine, prompts: &[Vec<u32>], most: usize) -> Vec<Vec<u32>> {
+pub fn answers(engine: &mut Engine, prompts: &[Vec<u32>], most: usize) -> Vec<Vec<u32>> {
     let mut answers = vec![Vec::new(); prompts.len()];
     let (mut joined, mut rows) = (0, vec![0; prompts.len()]);
     loop {

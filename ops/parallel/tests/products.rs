@@ -180,12 +180,33 @@ fn each_form_is_the_product_of_one_device_on_any_shards() {
         ([140, 264, 24], &[60, 0, 80], 0),
         ([9, 16, 64], &[2, 3, 3, 1], 3),
         ([3, 9, 8], &[3], 0),
+        ([17, 8, 8], &[1, 2, 3, 0, 5, 1, 4, 1], 0),
     ] {
         let Some(devices) = devices(shards.len()) else { continue };
         let group = Group::local(&devices).unwrap();
         for form in FORMS {
             check::<bf16>(&group, &devices, &Case { form, extents, shards, padding, tile: None }, 2);
         }
+    }
+}
+
+#[test]
+fn ranks_that_do_not_reach_each_others_memory_compute_the_same_by_collectives() {
+    let on_gpus = std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu"));
+    let (group, devices, shards) = if on_gpus {
+        // By NCCL.
+        let Some(devices) = devices(2).filter(|_| cfg!(feature = "nccl")) else { return };
+        (Group::local(&devices).unwrap().without_peers(), devices, &[16, 7][..])
+    } else {
+        let devices: Vec<_> = (0..3).map(|_| Device::sim()).collect();
+        let group = Group::local(&devices).unwrap();
+        let said = group.explain();
+        assert!(said.contains("does not reach that of rank 1), by NCCL beside plain products"), "{said}");
+        (group, devices, &[16, 0, 7][..])
+    };
+    for form in FORMS {
+        let case = Case { form, extents: [23, 19, 40], shards, padding: 2, tile: None };
+        check::<bf16>(&group, &devices, &case, 2);
     }
 }
 

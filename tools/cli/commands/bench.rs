@@ -2,6 +2,7 @@
 
 #[cfg(feature = "attention")]
 mod attention;
+mod parallel;
 
 use super::output::Output;
 use super::report::{self, Report};
@@ -105,6 +106,9 @@ enum What {
     /// Host time of a call of a product, beside cuBLASLt's; --types, --majors and --sizes choose
     /// the products
     Host,
+    /// Products over all GPUs of this machine with their collectives, beside the product of a rank
+    /// alone
+    Parallel,
     /// Copies, beside the driver's copy of the same number of bytes
     Copy,
     /// Transposes, beside the driver's copy of the same number of bytes
@@ -159,6 +163,13 @@ impl Bench {
     pub fn run(self) -> Result<()> {
         if self.work.contains(&What::Host) {
             return self.host_times();
+        }
+        if self.work.contains(&What::Parallel) {
+            if self.work.len() > 1 {
+                bail!("`parallel` has a separate table: name it alone");
+            }
+            self.device.open("bench")?;
+            return parallel::run(self.json);
         }
         let works = self.works()?;
         let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
@@ -349,7 +360,9 @@ impl Bench {
                     let cases = self.attention.all(&self.sizes, self.bias, self.types == [Kind::E4m3]);
                     works.extend(cases.into_iter().map(Work::Attention));
                 }
-                What::Host => bail!("`host` has a separate table: name it alone"),
+                What::Host | What::Parallel => {
+                    bail!("`host` and `parallel` have separate tables: name one alone")
+                }
                 What::Copy | What::Transpose => {
                     let widths = if self.element_bytes.is_empty() { &[4][..] } else { &self.element_bytes };
                     for &bytes in widths {

@@ -22,7 +22,14 @@ impl Limits {
     /// Limits for sequences of `context` tokens each.
     pub fn new(sequences: usize, context: usize) -> Self {
         let page = 64;
-        Self { sequences, page, pages: sequences * context.div_ceil(page), chunk: 512, ahead: 4, graphs: true }
+        Self {
+            sequences,
+            page,
+            pages: sequences * context.div_ceil(page),
+            chunk: 512,
+            ahead: 4,
+            graphs: true,
+        }
     }
 }
 

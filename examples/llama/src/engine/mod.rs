@@ -90,11 +90,15 @@ impl Engine {
     pub fn new(model: Model, limits: Limits, sampling: Sampling) -> Result<Self> {
         let Limits { sequences, page, pages, chunk, ahead, .. } = limits;
         if sequences == 0 || chunk == 0 || pages == 0 || ahead == 0 || !page.is_power_of_two() {
-            let detail = format!("{limits:?}: pages are a power of two of tokens, and the other sizes 1 or more");
+            let detail =
+                format!("{limits:?}: pages are a power of two of tokens, and the other sizes 1 or more");
             return Err(Error::Request(detail));
         }
         if pages.checked_mul(page).is_none_or(|slots| slots > i32::MAX as usize) {
-            return Err(Error::Request(format!("{pages} pages of {page} tokens: {} slots at most", i32::MAX)));
+            return Err(Error::Request(format!(
+                "{pages} pages of {page} tokens: {} slots at most",
+                i32::MAX
+            )));
         }
         let device = model.device().clone();
         let of_row = model.context().div_ceil(page);
@@ -304,6 +308,7 @@ impl Engine {
         // SAFETY: tokens and positions were checked when the sequences joined, which have pages for
         // them. Nothing else uses the buffers: transfers wait for the stream.
         unsafe { self.model.read(&self.stream, tokens, &batch, &mut self.scratch, &mut self.cache)? };
+        self.model.wait(&self.stream)?;
         Ok(())
     }
 
@@ -320,6 +325,7 @@ impl Engine {
                 self.compute_tokens()?;
                 self.waiting += 1;
             }
+            self.model.wait(&self.stream)?;
             self.computed.download_into(&mut self.read)?;
         }
         self.waiting -= 1;
@@ -345,7 +351,7 @@ impl Engine {
             // launched, and one stream uses the buffers.
             unsafe { engine.launch_token(stream, rows) }
         };
-        if !self.limits.graphs {
+        if !self.limits.graphs || !self.model.allows_graphs() {
             let stream = self.stream.clone();
             return Ok(launch(self, &stream)?);
         }

@@ -1,14 +1,16 @@
 //! The program: options, and what it does with them.
 
+mod gpus;
 mod stats;
 
 use clap::Parser;
-use moye::{Device, DeviceChoice};
+use gpus::Place;
+use moye::DeviceChoice;
 use moye_llama::engine::{Engine, Limits, Sampling};
 use moye_llama::gguf::Gguf;
 use moye_llama::model::Model;
 use moye_llama::template::{Template, Turn};
-use moye_llama::vocabulary::{TextStream, Vocabulary};
+use moye_llama::vocabulary::Vocabulary;
 use moye_llama::{Error, Result};
 use stats::Stats;
 use std::io::{BufRead, IsTerminal, Write, stderr, stdin, stdout};
@@ -53,6 +55,11 @@ pub struct Options {
     /// auto, gpu, gpu:N or sim.
     #[arg(long, default_value = "auto")]
     device: DeviceChoice,
+    /// GPUs over which the model is cut, from GPU 0 on: each has some of the heads and of the inner
+    /// state. Where RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set, as by torchrun, this
+    /// process is one of them, on GPU LOCAL_RANK.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=8))]
+    gpus: u32,
     /// Prints rates, bytes, and the share of the device's bandwidth.
     #[arg(long)]
     stats: bool,
@@ -60,10 +67,15 @@ pub struct Options {
 
 /// Runs the program.
 pub fn run(options: &Options) -> Result<()> {
+    gpus::run(options)
+}
+
+/// Answers as one rank.
+fn answer(options: &Options, place: Place) -> Result<()> {
     let file = Gguf::open(&options.model)?;
     let vocabulary = Vocabulary::of(&file)?;
     let template = Template::of(&file, &vocabulary)?;
-    let device = Device::choose(options.device)?;
+    let (prints, Place { device, ranks }) = (place.prints(), place);
     if let Some(reason) = device.why_simulated() {
         note(&format!("no GPU ({reason}): the simulator runs the kernels"));
     }
@@ -71,7 +83,16 @@ pub fn run(options: &Options) -> Result<()> {
     let architecture = file.string("general.architecture")?.unwrap_or_default();
     let trained = file.number(&format!("{architecture}.context_length"))?.unwrap_or(usize::MAX);
     let context = trained.min(options.context as usize);
-    let model = Model::load(&device, &file, context, |layers, all| progress("layer", layers, all))?;
+    let (file, ranks) = match ranks {
+        None => (file, None),
+        Some((rank, ranks)) => (file.cut(rank, options.gpus as usize)?, Some(ranks)),
+    };
+    let loaded = |layers, all| {
+        if prints {
+            progress("layer", layers, all)
+        }
+    };
+    let model = Model::load(&device, &file, context, loaded)?.ranks(ranks);
     let sequences = if options.batch.is_some() { options.sequences as usize } else { 1 };
     let sampling = Sampling { temperature: options.temperature, top_p: options.top_p, seed: options.seed };
     // Tokens past the end of an answer take the simulator long.
@@ -85,13 +106,14 @@ pub fn run(options: &Options) -> Result<()> {
         template,
         stats: &mut stats,
         most: options.tokens as usize,
+        prints,
     };
     match &options.batch {
         Some(file) => program.batch(file)?,
         None if options.chat => program.chat(options.prompt.as_deref())?,
         None => program.answer(options.prompt.as_deref().unwrap_or_default())?,
     }
-    if options.stats {
+    if options.stats && prints {
         note(&stats.to_string());
     }
     Ok(())
@@ -115,6 +137,8 @@ struct Program<'a> {
     template: Option<Template>,
     stats: &'a mut Stats,
     most: usize,
+    /// Whether this rank prints.
+    prints: bool,
 }
 
 impl Program<'_> {
@@ -132,6 +156,14 @@ impl Program<'_> {
     /// The most tokens of an answer to a prompt, as far as the context has room.
     fn most(&self, prompt: &[u32]) -> usize {
         self.most.min(self.engine.model().context().saturating_sub(prompt.len())).max(1)
+    }
+
+    /// Prints a part of an answer.
+    fn show(&self, text: &str) {
+        if self.prints {
+            print!("{text}");
+            let _ = stdout().flush();
+        }
     }
 
     /// A step, with its time.
@@ -156,16 +188,18 @@ impl Program<'_> {
         let (mut text, mut stream, unread) = (String::new(), vocabulary.stream(), self.engine.unread());
         loop {
             let drawn = self.step()?;
-            if drawn.is_empty() {
+            if drawn.is_empty() && self.prints {
                 progress("prompt token", unread - self.engine.unread(), unread);
             }
             for (row, token) in drawn {
                 let ends = vocabulary.ends(token);
                 if !ends {
-                    show(&mut stream, token, &mut text)?;
+                    let new = stream.next(token)?;
+                    self.show(&new);
+                    text.push_str(&new);
                 }
                 if ends || self.engine.tokens(row).len() >= most {
-                    println!();
+                    self.show("\n");
                     return Ok(text);
                 }
             }
@@ -240,20 +274,13 @@ impl Program<'_> {
                 }
             }
             while let Some(Some(answer)) = answers.get(printed) {
-                println!("> {}\n{answer}\n", prompts[printed]);
+                self.show(&format!("> {}\n{answer}\n\n", prompts[printed]));
                 printed += 1;
             }
-            progress("answer", done, prompts.len());
+            if self.prints {
+                progress("answer", done, prompts.len());
+            }
         }
         Ok(())
     }
-}
-
-/// Prints what a token adds to an answer.
-fn show(stream: &mut TextStream<'_>, token: u32, text: &mut String) -> Result<()> {
-    let new = stream.next(token)?;
-    print!("{new}");
-    let _ = stdout().flush();
-    text.push_str(&new);
-    Ok(())
 }

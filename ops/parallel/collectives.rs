@@ -1,0 +1,430 @@
+//! Collectives of buffers: NCCL's on GPUs, copies by the host on simulators, and a sum through the
+//! peers' memory for few elements.
+
+use crate::exchange::error;
+use crate::group::Group;
+use crate::launch::launch_sum;
+use crate::round::Round;
+use moye::operation::{Array, Dtype};
+use moye::{Buffer, BufferSlice, BufferSliceMut, Error, Result, Stream};
+use moye_device::number::Scalar;
+
+const NAME: &str = "collective";
+/// Bytes that a rank sends up to which a sum is one kernel that reads what copies have brought.
+const ONE_SHOT: usize = 8 << 20;
+/// NCCL's number of a type of one byte.
+const BYTES: i32 = 1;
+
+/// An element type that collectives sum: f16, bf16, f32 and f64.
+pub trait Summand: moye::Element + Scalar {
+    #[doc(hidden)]
+    const NCCL: i32;
+    /// The sum of parts by one kernel.
+    #[doc(hidden)]
+    const SUM: Option<SumOf>;
+}
+
+/// Sums the elements at addresses into an array.
+///
+/// # Safety
+/// As for `launch_sum`.
+#[doc(hidden)]
+pub type SumOf = unsafe fn(&Stream, &[u64], &Array) -> Result<()>;
+
+macro_rules! summands {
+    ($($t:ty: $number:literal $sum:expr;)*) => { $(
+        impl Summand for $t {
+            const NCCL: i32 = $number;
+            const SUM: Option<SumOf> = $sum;
+        }
+    )* };
+}
+summands! {
+    half::f16: 6 Some(launch_sum::<Self>);
+    f32: 7 None;
+    f64: 8 None;
+    half::bf16: 9 Some(launch_sum::<Self>);
+}
+
+/// What a rank gives and receives in a collective, and the stream of its device that does it.
+pub struct Transfer<'a, T: moye::Element> {
+    /// A stream of the rank's device.
+    pub stream: &'a Stream,
+    /// What it gives.
+    pub from: BufferSlice<'a, T>,
+    /// What it receives, in other memory.
+    pub to: BufferSliceMut<'a, T>,
+}
+
+/// A member's part of a collective, by addresses: they may be equal where NCCL works in place.
+#[derive(Clone, Copy)]
+pub(crate) struct Part<'a> {
+    pub stream: &'a Stream,
+    pub from: u64,
+    pub to: u64,
+}
+
+/// A collective.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Collective {
+    AllReduce,
+    /// To one rank.
+    Reduce(usize),
+    ReduceScatter,
+    AllGather,
+    /// From one rank.
+    Broadcast(usize),
+}
+
+/// A collective, its number of elements, and the part of each member. The number is that of what a
+/// rank gives, of [`Collective::ReduceScatter`] that of what it receives.
+pub(crate) type Issue<'a> = (Collective, usize, Vec<Part<'a>>);
+
+/// Collectives of a group's ranks. On GPUs they are NCCL's, by the feature `nccl`; on simulators
+/// the host copies. Sums of f16 or bf16 need no NCCL where ranks reach each other's memory and send
+/// 8 MiB at most: copies push the parts, and a kernel sums them in the order of the ranks.
+///
+/// All ranks make the same calls in the same order, with buffers that begin at multiples of 16
+/// bytes. Calls return while the ranks work: [`Group::wait`].
+///
+/// ```
+/// use moye::Device;
+/// use moye_parallel::{Group, Transfer};
+///
+/// let devices = Device::sim_peers(2);
+/// let group = Group::local(&devices)?;
+/// let from = [devices[0].upload(&[1.0f32, 2.0])?, devices[1].upload(&[10.0f32, 20.0])?];
+/// let mut to = [devices[0].alloc_uninit::<f32>(2)?, devices[1].alloc_uninit::<f32>(2)?];
+/// let streams = [devices[0].new_stream()?, devices[1].new_stream()?];
+/// let mut calls: Vec<_> = streams
+///     .iter()
+///     .zip(&from)
+///     .zip(&mut to)
+///     .map(|((stream, from), to)| Transfer { stream, from: from.as_slice(), to: to.as_slice_mut() })
+///     .collect();
+/// // SAFETY: no other stream uses the buffers.
+/// unsafe { group.collectives().all_reduce(&mut calls)? };
+/// group.wait(&[&streams[0], &streams[1]])?;
+/// assert_eq!(to[0].download()?, [11.0, 22.0]);
+/// # Ok::<(), moye::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Collectives<'g>(&'g Group);
+
+impl Group {
+    /// Collectives of its ranks.
+    pub fn collectives(&self) -> Collectives<'_> {
+        Collectives(self)
+    }
+
+    /// Uses communicators of NCCL, `ncclComm_t`, that the program has made, by rank of this caller.
+    /// All ranks do so before their first collective.
+    ///
+    /// # Errors
+    /// A group of simulators, communicators of other ranks, or the group has some already.
+    ///
+    /// # Safety
+    /// They are alive, are not destroyed before the group, and nothing else issues calls by them
+    /// while the group does.
+    #[cfg(feature = "nccl")]
+    pub unsafe fn adopt(&self, communicators: &[*mut std::ffi::c_void]) -> Result<()> {
+        if self.members.iter().any(|member| !member.device.is_gpu()) {
+            return Err(error("simulators have no communicators of NCCL"));
+        }
+        // SAFETY: the caller's contract.
+        let adopted = unsafe { crate::nccl::Communicators::adopt(self, communicators)? };
+        self.communicators.set(adopted).map_err(|_| error("the group has its communicators already"))
+    }
+
+    /// Makes what [`issue`](Self::issue) needs: all ranks together.
+    pub(crate) fn connect(&self) -> Result<()> {
+        if self.world == 1 || self.members.iter().all(|member| !member.device.is_gpu()) {
+            return Ok(());
+        }
+        #[cfg(not(feature = "nccl"))]
+        return Err(error("collectives of GPUs are NCCL's; build moye-parallel with the feature `nccl`"));
+        #[cfg(feature = "nccl")]
+        {
+            if self.communicators.get().is_none() {
+                let made = crate::nccl::Communicators::new(self)?;
+                let _ = self.communicators.set(made);
+            }
+            Ok(())
+        }
+    }
+
+    /// Issues collectives of elements `T` as one.
+    ///
+    /// # Safety
+    /// The parts are in memory of their streams' devices, and nothing else uses them meanwhile.
+    pub(crate) unsafe fn issue<T: moye::Element>(
+        &self,
+        calls: &[Issue<'_>],
+        sum: Option<fn(&mut [u8], &[u8])>,
+        data: i32,
+    ) -> Result<()> {
+        self.connect()?;
+        if self.world == 1 {
+            for &(_, count, ref parts) in calls {
+                for part in parts.iter().filter(|part| part.from != part.to) {
+                    // SAFETY: the caller's parts.
+                    unsafe { part.stream.copy(part.to, part.from, count * size_of::<T>())? };
+                }
+            }
+            return Ok(());
+        }
+        #[cfg(feature = "nccl")]
+        if let Some(communicators) = self.communicators.get() {
+            // SAFETY: the caller's parts.
+            return unsafe { communicators.issue(calls, data) };
+        }
+        let _ = data;
+        // SAFETY: the caller's parts.
+        calls.iter().try_for_each(|call| unsafe { self.by_host(call, size_of::<T>(), sum) })
+    }
+
+    /// A collective of simulators.
+    ///
+    /// # Safety
+    /// As for [`issue`](Self::issue).
+    unsafe fn by_host(
+        &self,
+        &(collective, count, ref parts): &Issue<'_>,
+        size: usize,
+        sum: Option<fn(&mut [u8], &[u8])>,
+    ) -> Result<()> {
+        let bytes = |address: u64, len: usize, stream: &Stream| {
+            // SAFETY: the caller's parts have the bytes.
+            unsafe { Buffer::<u8>::from_raw_parts(address, len, stream.device()) }
+        };
+        let given = match collective {
+            Collective::ReduceScatter => self.world * count * size,
+            _ => count * size,
+        };
+        let own = parts.iter().map(|part| bytes(part.from, given, part.stream)?.download());
+        let all = self.exchange.all(own.collect::<Result<_>>()?)?;
+        let summed = || {
+            let mut total = all[0].clone();
+            if let Some(sum) = sum {
+                all[1..].iter().for_each(|part| sum(&mut total, part));
+            }
+            total
+        };
+        for (part, member) in parts.iter().zip(&self.members) {
+            let result = match collective {
+                Collective::AllReduce => summed(),
+                Collective::Reduce(root) if root != member.rank => continue,
+                Collective::Reduce(_) => summed(),
+                Collective::ReduceScatter => summed()[member.rank * count * size..][..count * size].to_vec(),
+                Collective::AllGather => all.concat(),
+                Collective::Broadcast(root) => all[root].clone(),
+            };
+            bytes(part.to, result.len(), part.stream)?.upload_from(&result)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds elements in their bytes.
+pub(crate) fn add<T: Summand>(total: &mut [u8], part: &[u8]) {
+    let value = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        T::from_low_bits(u64::from_le_bytes(word)).to_f64()
+    };
+    for (total, part) in total.chunks_exact_mut(size_of::<T>()).zip(part.chunks_exact(size_of::<T>())) {
+        let sum = T::nearest(value(total) + value(part)).low_bits().to_le_bytes();
+        total.copy_from_slice(&sum[..size_of::<T>()]);
+    }
+}
+
+impl Collectives<'_> {
+    /// Every rank receives the sum of what all give.
+    ///
+    /// # Errors
+    /// Transfers that are not one for each rank of this caller, of other lengths than each other,
+    /// or of other devices; at the first call of a kind a rank that makes another; no NCCL; the
+    /// errors of launches.
+    ///
+    /// # Safety
+    /// Until the work is complete, no other stream writes what ranks give, or uses what they
+    /// receive.
+    pub unsafe fn all_reduce<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
+        let (count, parts) = self.parts(calls, (1, 1))?;
+        let (group, bytes) = (self.0, count * size_of::<T>());
+        if let (Some(sum), true) = (
+            T::SUM,
+            group.apart.is_none() && bytes * (group.world - 1) <= ONE_SHOT && count.is_multiple_of(8),
+        ) {
+            let array = |address| Array {
+                dtype: Dtype::of::<T>().expect("f16 or bf16"),
+                shape: vec![1, count],
+                strides: vec![count as i64, 1],
+                address,
+            };
+            let kind = ("sum", <T as moye::Element>::NAME, count, 0);
+            return group.round(&streams(&parts), kind, Some(group.world * bytes), |round| {
+                // SAFETY: the caller's transfers; workspaces have a slot of each rank.
+                unsafe { self.push(round, &parts, bytes)? };
+                round.meet()?;
+                for (at, part) in parts.iter().enumerate() {
+                    let (window, rank) = (&round.state.windows[at], group.members[at].rank);
+                    let slot =
+                        |from: usize| window.data(rank, round.epoch, round.half) + (from * bytes) as u64;
+                    let all = (0..group.world).map(|from| if from == rank { part.from } else { slot(from) });
+                    // SAFETY: the parts are complete when their flags are raised.
+                    unsafe {
+                        for from in (0..group.world).filter(|&from| from != rank) {
+                            part.stream.wait_flag(window.flag(rank, from), round.epoch)?;
+                        }
+                        sum(part.stream, &all.collect::<Vec<_>>(), &array(part.to))?;
+                    }
+                }
+                Ok(())
+            });
+        }
+        // SAFETY: the caller's transfers.
+        unsafe { self.issue::<T>(Collective::AllReduce, count, parts, Some(add::<T>), T::NCCL) }
+    }
+
+    /// Pushes what the members give into the others' workspaces.
+    ///
+    /// # Safety
+    /// The parts have the bytes, and workspaces a slot of each rank.
+    unsafe fn push(&self, round: &Round<'_>, parts: &[Part<'_>], bytes: usize) -> Result<()> {
+        for (at, part) in parts.iter().enumerate() {
+            let (window, rank, world) = (&round.state.windows[at], self.0.members[at].rank, self.0.world);
+            for to in (1..world).map(|distance| (rank + distance) % world) {
+                let slot = window.data(to, round.epoch, round.half) + (rank * bytes) as u64;
+                // SAFETY: as above.
+                unsafe {
+                    part.stream.copy(slot, part.from, bytes)?;
+                    part.stream.raise(window.flag(to, rank), round.epoch)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rank `r` receives part `r` of the sum of what all give: as many parts as there are ranks.
+    ///
+    /// # Errors
+    /// As for [`all_reduce`](Self::all_reduce).
+    ///
+    /// # Safety
+    /// As for [`all_reduce`](Self::all_reduce).
+    pub unsafe fn reduce_scatter<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
+        let (count, parts) = self.parts(calls, (self.0.world, 1))?;
+        // SAFETY: the caller's transfers.
+        unsafe { self.issue::<T>(Collective::ReduceScatter, count, parts, Some(add::<T>), T::NCCL) }
+    }
+
+    /// Every rank receives what all give, in the order of the ranks.
+    ///
+    /// # Errors
+    /// As for [`all_reduce`](Self::all_reduce).
+    ///
+    /// # Safety
+    /// As for [`all_reduce`](Self::all_reduce).
+    pub unsafe fn all_gather<T: moye::Element>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
+        let (count, parts) = self.parts(calls, (1, self.0.world))?;
+        // SAFETY: the caller's transfers.
+        unsafe { self.issue::<u8>(Collective::AllGather, count * size_of::<T>(), parts, None, BYTES) }
+    }
+
+    /// Every rank receives what rank `root` gives.
+    ///
+    /// # Errors
+    /// As for [`all_reduce`](Self::all_reduce); there is no rank `root`.
+    ///
+    /// # Safety
+    /// As for [`all_reduce`](Self::all_reduce).
+    pub unsafe fn broadcast<T: moye::Element>(
+        &self,
+        root: usize,
+        calls: &mut [Transfer<'_, T>],
+    ) -> Result<()> {
+        if root >= self.0.world {
+            return Err(error(format!("a broadcast from rank {root} of {}", self.0.world)));
+        }
+        let (count, parts) = self.parts(calls, (1, 1))?;
+        // SAFETY: the caller's transfers.
+        unsafe { self.issue::<u8>(Collective::Broadcast(root), count * size_of::<T>(), parts, None, BYTES) }
+    }
+
+    /// # Safety
+    /// The parts are the caller's transfers.
+    unsafe fn issue<T: moye::Element>(
+        &self,
+        collective: Collective,
+        count: usize,
+        parts: Vec<Part<'_>>,
+        sum: Option<fn(&mut [u8], &[u8])>,
+        data: i32,
+    ) -> Result<()> {
+        let (name, root) = match collective {
+            Collective::AllReduce => ("all-reduce", 0),
+            Collective::Reduce(root) => ("reduce", root),
+            Collective::ReduceScatter => ("reduce-scatter", 0),
+            Collective::AllGather => ("all-gather", 0),
+            Collective::Broadcast(root) => ("broadcast", root),
+        };
+        let streams = streams(&parts);
+        let calls = [(collective, count, parts)];
+        self.0.round(&streams, (name, <T as moye::Element>::NAME, count, root), None, |_| {
+            // SAFETY: the caller's transfers.
+            if count == 0 { Ok(()) } else { unsafe { self.0.issue::<T>(&calls, sum, data) } }
+        })
+    }
+
+    /// The parts of the members, and the elements of the smaller side: the other one has `given` or
+    /// `received` times as many.
+    fn parts<'c, T: moye::Element>(
+        &self,
+        calls: &'c mut [Transfer<'_, T>],
+        (given, received): (usize, usize),
+    ) -> Result<(usize, Vec<Part<'c>>)> {
+        let members = &self.0.members;
+        if calls.len() != members.len() {
+            let detail = format!("{} transfers, and this caller has {} ranks", calls.len(), members.len());
+            return Err(Error::ShapeMismatch { operation: NAME, detail });
+        }
+        let count = calls[0].from.len() / given;
+        let mut parts = Vec::new();
+        for (call, member) in calls.iter_mut().zip(members) {
+            for (argument, device) in
+                [call.stream.device(), call.from.device(), call.to.device()].iter().enumerate()
+            {
+                if **device != member.device {
+                    return Err(error(format!(
+                        "argument {argument} of rank {} is on {device:?}, and the rank's is {:?}",
+                        member.rank, member.device
+                    )));
+                }
+            }
+            let (from, to) = (call.from.len(), call.to.len());
+            if from != count * given || to != count * received {
+                let detail = format!(
+                    "rank {} gives {from} elements and receives {to}, and it must be {} and {}",
+                    member.rank,
+                    count * given,
+                    count * received
+                );
+                return Err(Error::ShapeMismatch { operation: NAME, detail });
+            }
+            let (from, to) = (call.from.address(), call.to.address());
+            if count > 0 && !(from | to).is_multiple_of(16) {
+                return Err(error(format!(
+                    "buffers at {from:#x} and {to:#x} must begin at multiples of 16 bytes"
+                )));
+            }
+            parts.push(Part { stream: call.stream, from, to });
+        }
+        Ok((count, parts))
+    }
+}
+
+/// The streams of parts.
+fn streams<'a>(parts: &[Part<'a>]) -> Vec<&'a Stream> {
+    parts.iter().map(|part| part.stream).collect()
+}

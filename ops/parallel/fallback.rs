@@ -1,0 +1,89 @@
+//! A product without access to the peers' memory: the plain product by the same kernels, and the
+//! group's collectives before or after it.
+
+use crate::arrivals::Shards;
+use crate::call::{Call, Checked};
+use crate::collectives::{Collective, Issue, Part, add};
+use crate::launch::{launch_gathered, launch_partial, launch_sum};
+use crate::matmul::{Form, ParallelElement};
+use moye::{Global, Result};
+use moye_device::collective::Groups;
+
+impl<T: ParallelElement> Call<'_, '_, T> {
+    /// The call of all members.
+    ///
+    /// # Safety
+    /// As for [`ParallelMatmul::run`](crate::ParallelMatmul::run); the operands are checked.
+    pub unsafe fn by_collectives(&self, calls: &[Checked<'_>]) -> Result<()> {
+        let (product, round, group) = (self.product, self.round, self.product.group);
+        let ([m, n, k], row) = (product.extents, u64::from(product.extents[1].next_multiple_of(8)));
+        let own = |at: usize| round.state.windows[at].data(group.members[at].rank, round.epoch, round.half);
+        let (mut collectives, mut first) = (Vec::<Issue<'_>>::new(), 0);
+        let parts = |place: &dyn Fn(usize) -> u64| {
+            let part = |at: usize| Part { stream: calls[at].stream, from: place(at), to: place(at) };
+            (0..calls.len()).map(part).collect::<Vec<_>>()
+        };
+        for (rank, &rows) in product.shards.iter().enumerate().filter(|(_, rows)| **rows > 0) {
+            let (rows, elements) =
+                (u64::from(rows), |row: u64| (u64::from(product.shards[rank]) * row) as usize);
+            match product.form {
+                Form::AllGather => {
+                    let place = 2 * rank as u64 * u64::from(product.apart) * u64::from(k);
+                    let from = |at: usize| match group.members[at].rank == rank {
+                        true => calls[at].a.address,
+                        false => own(at) + place,
+                    };
+                    collectives.push((Collective::Broadcast(rank), elements(k.into()), parts(&from)));
+                }
+                Form::ReduceScatter => {
+                    let from = |at: usize| own(at) + 2 * first * row;
+                    collectives.push((Collective::Reduce(rank), elements(row), parts(&from)));
+                    first += rows;
+                }
+                Form::AllReduce => {}
+            }
+        }
+        if product.form == Form::AllReduce && m > 0 {
+            collectives.push((Collective::AllReduce, m as usize * row as usize, parts(&own)));
+        }
+        // SAFETY: the caller's contract; the workspaces have the bytes.
+        unsafe {
+            let gather = product.form == Form::AllGather;
+            if gather {
+                group.issue::<T>(&collectives, None, T::NCCL)?;
+            }
+            for (at, call) in calls.iter().enumerate() {
+                let (rank, data) = (group.members[at].rank, own(at));
+                if gather {
+                    let ends = Global::from_address(product.tables[at].address());
+                    let rows = Groups { ends, count: group.world as u32, rows: m, apart: 0 };
+                    // All shards have come: flags hold 0 or more.
+                    let flags = Global::from_address(round.state.windows[at].flag(rank, 0));
+                    let shards = Shards { rows, flags, apart: product.apart, epoch: 0, rank: rank as u32 };
+                    launch_gathered::<T>(
+                        product.step(m.into(), !gather),
+                        call.stream,
+                        call.a,
+                        call.b,
+                        &call.c,
+                        data,
+                        shards,
+                    )?;
+                } else {
+                    launch_partial::<T>(product.step(m.into(), !gather), call.stream, call.a, call.b, data)?;
+                }
+            }
+            if !gather && n > 0 {
+                group.issue::<T>(&collectives, Some(add::<T>), T::NCCL)?;
+            }
+            for (at, call) in calls.iter().enumerate().filter(|_| !gather) {
+                let first = match product.form {
+                    Form::ReduceScatter => self.first_row(group.members[at].rank),
+                    _ => 0,
+                };
+                launch_sum::<T>(call.stream, &[own(at) + 2 * u64::from(first) * row], &call.c)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! Measurements: products over GPUs beside the product of a rank alone, for the example `measure`
+//! and for `moye bench parallel`.
+
+use crate::{Form, Group, Operands, ParallelMatmul, ParallelMatmulBuilder};
+use half::bf16;
+use moye::{Buffer, Device, Matrix, MatrixMut, Result, Stream};
+use std::time::Duration;
+
+/// M, N and K of the whole product.
+const LARGE: [[usize; 3]; 3] = [[4096, 8192, 8192], [8192, 8192, 8192], [16_384, 16_384, 16_384]];
+const FEW: [[usize; 3]; 2] = [[64, 8192, 8192], [1, 8192, 8192]];
+/// Calls of a sample, ten times as many with few rows, and samples.
+const CALLS: usize = 10;
+const SAMPLES: usize = 5;
+const REST: Duration = Duration::from_millis(100);
+
+/// A product that was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Its form.
+    pub form: Form,
+    /// M, N and K of the whole product.
+    pub extents: [usize; 3],
+    /// The product of a rank without the exchange, by the same kernels, in microseconds.
+    pub alone: f64,
+    /// With the exchange.
+    pub time: f64,
+    /// TFLOP/s of a rank.
+    pub rate: f64,
+    /// The kernels.
+    pub kernels: String,
+}
+
+/// Measures products of bf16 on these GPUs, of all extents or of those with `rows` rows, as each is
+/// done. Each sample of ten calls, of a hundred with few rows, is after a rest, so that the card's
+/// limit of power does not decide.
+///
+/// # Errors
+/// As for [`ParallelMatmul::run`].
+pub fn measure(devices: &[Device], rows: Option<usize>, mut done: impl FnMut(&Measured)) -> Result<()> {
+    let (group, single) = (Group::local(devices)?, Group::local(&devices[..1])?);
+    let ranks = devices.len();
+    for form in [Form::AllGather, Form::ReduceScatter, Form::AllReduce] {
+        let shapes = if form == Form::AllReduce { &FEW[..] } else { &LARGE[..] };
+        for &[m, n, k] in shapes.iter().filter(|shape| rows.is_none_or(|m| m == shape[0])) {
+            let own = if form == Form::AllGather { [m, n / ranks, k] } else { [m, n, k / ranks] };
+            let plain = ParallelMatmul::all_gather(&single, own);
+            let alone = time(&single, &devices[..1], plain, Form::AllGather, own)?.0;
+            let builder = match form {
+                Form::AllGather => ParallelMatmul::all_gather(&group, own),
+                Form::ReduceScatter => ParallelMatmul::reduce_scatter(&group, own),
+                Form::AllReduce => ParallelMatmul::all_reduce(&group, own),
+            };
+            let (time, kernels) = time(&group, devices, builder, form, own)?;
+            let rate = 2.0 * (own[0] * own[1] * own[2]) as f64 / time / 1e6;
+            done(&Measured { form, extents: [m, n, k], alone, time, rate, kernels });
+        }
+    }
+    Ok(())
+}
+
+/// Two products of a feed-forward part without its activation, in microseconds: `extents` are
+/// tokens, hidden and intermediate elements. The first gathers, and the second scatters the sums.
+///
+/// # Errors
+/// As for [`ParallelMatmul::run`].
+pub fn feed_forward(devices: &[Device], [tokens, hidden, inner]: [usize; 3]) -> Result<f64> {
+    let (group, ranks) = (Group::local(devices)?, devices.len());
+    let up = ParallelMatmul::all_gather(&group, [tokens, inner / ranks, hidden]).build::<bf16>()?;
+    let down = ParallelMatmul::reduce_scatter(&group, [tokens, hidden, inner / ranks]).build::<bf16>()?;
+    let (own, part) = (tokens / ranks, inner / ranks);
+    let matrices = |rows: usize, columns: usize| matrices(devices, rows, columns);
+    let (x, b, d) = (matrices(own, hidden)?, matrices(part, hidden)?, matrices(hidden, part)?);
+    let (mut y, mut z) = (matrices(tokens, part)?, matrices(own, hidden)?);
+    let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<Stream>>>()?;
+    sampled(&group, &streams, CALLS, || {
+        let mut calls = Vec::new();
+        for (rank, y) in y.iter_mut().enumerate() {
+            let (a, b) =
+                (Matrix::row_major(&x[rank], own, hidden)?, Matrix::row_major(&b[rank], part, hidden)?);
+            calls.push(Operands { stream: &streams[rank], a, b, c: MatrixMut::row_major(y, tokens, part)? });
+        }
+        // SAFETY: no other stream uses the matrices.
+        unsafe { up.run(&mut calls)? };
+        let mut calls = Vec::new();
+        for (rank, z) in z.iter_mut().enumerate() {
+            let (a, b) =
+                (Matrix::row_major(&y[rank], tokens, part)?, Matrix::row_major(&d[rank], hidden, part)?);
+            calls.push(Operands { stream: &streams[rank], a, b, c: MatrixMut::row_major(z, own, hidden)? });
+        }
+        // SAFETY: as above.
+        unsafe { down.run(&mut calls) }
+    })
+}
+
+/// Bytes that the copy engine of the first device sends to the second, in a second.
+///
+/// # Errors
+/// Those of the driver.
+pub fn link(devices: &[Device]) -> Result<f64> {
+    const BYTES: usize = 1 << 28;
+    let (from, to) = (devices[0].alloc_zeroed::<u8>(BYTES)?, devices[1].alloc_zeroed::<u8>(BYTES)?);
+    let group = Group::local(&devices[..2])?;
+    let streams = [devices[0].new_stream()?];
+    // SAFETY: the buffers have the bytes, and the group has made them accessible.
+    let us =
+        sampled(&group, &streams, CALLS, || unsafe { streams[0].copy(to.address(), from.address(), BYTES) })?;
+    Ok(BYTES as f64 / us * 1e6)
+}
+
+fn matrices(devices: &[Device], rows: usize, columns: usize) -> Result<Vec<Buffer<bf16>>> {
+    let of = |(rank, device): (usize, &Device)| device.upload(&random(rows * columns, rank as u64));
+    devices.iter().enumerate().map(of).collect()
+}
+
+/// The time of a product in microseconds, and its kernels.
+fn time(
+    group: &Group,
+    devices: &[Device],
+    builder: ParallelMatmulBuilder<'_>,
+    form: Form,
+    [m, n, k]: [usize; 3],
+) -> Result<(f64, String)> {
+    let product = builder.build::<bf16>()?;
+    let ranks = devices.len();
+    let (rows_a, rows_c) = match form {
+        Form::AllGather => (m / ranks, m),
+        Form::ReduceScatter => (m, m / ranks),
+        Form::AllReduce => (m, m),
+    };
+    let (a, b) = (matrices(devices, rows_a, k)?, matrices(devices, n, k)?);
+    let mut c = matrices(devices, rows_c, n)?;
+    let streams = devices.iter().map(Device::new_stream).collect::<Result<Vec<Stream>>>()?;
+    let count = if m <= 64 { 10 * CALLS } else { CALLS };
+    let time = sampled(group, &streams, count, || {
+        let mut calls = Vec::new();
+        for (rank, c) in c.iter_mut().enumerate() {
+            let (a, b) = (Matrix::row_major(&a[rank], rows_a, k)?, Matrix::row_major(&b[rank], n, k)?);
+            calls.push(Operands { stream: &streams[rank], a, b, c: MatrixMut::row_major(c, rows_c, n)? });
+        }
+        // SAFETY: no other stream uses the matrices.
+        unsafe { product.run(&mut calls) }
+    })?;
+    Ok((time, product.explain()))
+}
+
+/// The median of samples of `count` calls, in microseconds of a call by the slowest stream.
+fn sampled(
+    group: &Group,
+    streams: &[Stream],
+    count: usize,
+    mut call: impl FnMut() -> Result<()>,
+) -> Result<f64> {
+    let all: Vec<_> = streams.iter().collect();
+    (0..3).try_for_each(|_| call())?;
+    group.wait(&all)?;
+    let mut times = Vec::new();
+    for _ in 0..SAMPLES {
+        std::thread::sleep(REST);
+        let starts = streams.iter().map(Stream::record).collect::<Result<Vec<_>>>()?;
+        (0..count).try_for_each(|_| call())?;
+        let ends = streams.iter().map(Stream::record).collect::<Result<Vec<_>>>()?;
+        group.wait(&all)?;
+        let times_of = starts.iter().zip(&ends).map(|(start, end)| end.elapsed_since(start));
+        let slowest = times_of.collect::<Result<Vec<_>>>()?.into_iter().max().unwrap_or_default();
+        times.push(slowest.as_secs_f64() * 1e6 / count as f64);
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(times[SAMPLES / 2])
+}
+
+/// Values from -1 to 1: a million, again and again.
+fn random(count: usize, seed: u64) -> Vec<bf16> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        bf16::from_f64((state >> 40) as f64 / f64::from(1 << 23) - 1.0)
+    };
+    let block: Vec<_> = (0..1_000_003).map(|_| next()).collect();
+    let mut all = Vec::with_capacity(count);
+    while all.len() < count {
+        all.extend_from_slice(&block[..block.len().min(count - all.len())]);
+    }
+    all
+}

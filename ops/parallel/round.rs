@@ -1,0 +1,81 @@
+//! A round: one call of all ranks, in one order on all of them.
+
+use crate::exchange::error;
+use crate::group::{Group, State};
+use moye::{Result, Stream};
+
+/// What a call is, the same on all ranks: its name, a type, and two numbers.
+pub(crate) type Kind = (&'static str, &'static str, usize, usize);
+
+/// A call that has begun.
+pub(crate) struct Round<'g> {
+    group: &'g Group,
+    pub state: &'g State,
+    /// The number of the call, which its flags hold.
+    pub epoch: u32,
+    /// Bytes of half a workspace.
+    pub half: usize,
+}
+
+impl Round<'_> {
+    /// A simulator runs work when it is issued: that of all ranks before the waits.
+    pub fn meet(&self) -> Result<()> {
+        if self.group.members.iter().any(|member| !member.device.is_gpu()) {
+            self.group.exchange.all(vec![Vec::new(); self.group.members.len()])?;
+        }
+        Ok(())
+    }
+}
+
+impl Group {
+    /// Issues a call on a stream of each member, ordered after the group's calls before, with
+    /// `bytes` of half a workspace or more, or without flags. At the first call of a kind all ranks
+    /// must make it.
+    pub(crate) fn round(
+        &self,
+        streams: &[&Stream],
+        kind: Kind,
+        bytes: Option<usize>,
+        issue: impl FnOnce(&Round<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let mut state = self.state()?;
+        if !state.known.contains(&kind) {
+            let (name, element, one, other) = kind;
+            let own = format!("{name} {one} {other} {element} as call {}", state.epoch);
+            let all = self.exchange.all(vec![own.clone().into_bytes(); self.members.len()])?;
+            if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
+                let said = String::from_utf8_lossy(&all[other]);
+                return Err(error(format!(
+                    "rank {} runs {own}, and rank {other} {said}; all ranks make the same calls",
+                    self.members[0].rank
+                )));
+            }
+            state.known.insert(kind);
+        }
+        let half = self.reserve(&mut state, bytes.unwrap_or(0))?;
+        if bytes.is_some() {
+            state.epoch = state.epoch.wrapping_add(1);
+        }
+        for (stream, last) in streams.iter().zip(&state.last) {
+            // A stream orders its own work.
+            match last {
+                Some((handle, last)) if *handle == 0 || *handle != stream.raw_handle()?.addr() => {
+                    stream.wait(last)?;
+                }
+                _ => {}
+            }
+        }
+        issue(&Round { group: self, state: &state, epoch: state.epoch, half })?;
+        for (stream, last) in streams.iter().zip(&mut state.last) {
+            let handle = stream.raw_handle()?.addr();
+            match last {
+                Some((of, event)) => {
+                    event.record_again(stream)?;
+                    *of = handle;
+                }
+                none => *none = Some((handle, stream.record()?)),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Collectives of buffers: on
+//! simulators, or on GPUs with `MOYE_DEVICE=gpu`, by NCCL; and the computed time of a product.
+
+use moye::half::bf16;
+use moye::{Buffer, Device, Result, Stream};
+use moye_parallel::{Collectives, Form, Group, RankRates, Rendezvous, Summand, Transfer};
+use std::time::Duration;
+
+fn devices(world: usize) -> Option<Vec<Device>> {
+    if std::env::var("MOYE_DEVICE").is_ok_and(|device| device.starts_with("gpu")) {
+        let count = Device::gpu_count().unwrap() as usize;
+        return (world <= count && cfg!(feature = "nccl"))
+            .then(|| (0..world).map(|index| Device::gpu(index as u32).unwrap()).collect());
+    }
+    Some(Device::sim_peers(world))
+}
+
+/// What the members receive, `receives` elements each: rank `r` gives the values 8 r + i.
+fn received<T: Summand>(
+    group: &Group,
+    devices: &[Device],
+    [gives, receives]: [usize; 2],
+    issue: impl Fn(Collectives<'_>, &mut [Transfer<'_, T>]) -> Result<()>,
+) -> Vec<Vec<f64>> {
+    let values = |rank: usize| (0..gives).map(|i| T::nearest((8 * rank + i % 8) as f64)).collect::<Vec<_>>();
+    let streams: Vec<Stream> = devices.iter().map(|device| device.new_stream().unwrap()).collect();
+    let from: Vec<Buffer<T>> =
+        group.ranks().zip(devices).map(|(rank, device)| device.upload(&values(rank)).unwrap()).collect();
+    let mut to: Vec<Buffer<T>> =
+        devices.iter().map(|device| device.alloc_uninit(receives).unwrap()).collect();
+    to.iter_mut().for_each(|to| to.fill_bytes(0xA5).unwrap());
+    let calls = streams.iter().zip(&from).zip(&mut to);
+    let mut calls: Vec<_> = calls
+        .map(|((stream, from), to)| Transfer { stream, from: from.as_slice(), to: to.as_slice_mut() })
+        .collect();
+    issue(group.collectives(), &mut calls).unwrap();
+    group.wait(&streams.iter().collect::<Vec<_>>()).unwrap();
+    to.iter().map(|to| to.download().unwrap().into_iter().map(T::to_f64).collect()).collect()
+}
+
+/// All collectives of elements `T`: `count` of each rank.
+fn check<T: Summand>(group: &Group, devices: &[Device], count: usize) {
+    let (world, ranks) = (group.world(), group.ranks().collect::<Vec<_>>());
+    let given = |rank: usize, i: usize| (8 * rank + i % 8) as f64;
+    let sum = |i: usize| (0..world).map(|rank| given(rank, i)).sum::<f64>();
+    // SAFETY: no other stream uses the buffers.
+    let all = received::<T>(group, devices, [count; 2], |c, calls| unsafe { c.all_reduce(calls) });
+    assert!(all.iter().all(|to| to.iter().enumerate().all(|(i, &value)| value == sum(i))), "{all:?}");
+    let whole = [world * count, count];
+    // SAFETY: as above.
+    let all = received::<T>(group, devices, whole, |c, calls| unsafe { c.reduce_scatter(calls) });
+    for (to, rank) in all.iter().zip(&ranks) {
+        assert!(to.iter().enumerate().all(|(i, &value)| value == sum(rank * count + i)), "{to:?}");
+    }
+    let whole = [count, world * count];
+    // SAFETY: as above.
+    let all = received::<T>(group, devices, whole, |c, calls| unsafe { c.all_gather(calls) });
+    let expected: Vec<_> = (0..world).flat_map(|rank| (0..count).map(move |i| given(rank, i))).collect();
+    assert!(all.iter().all(|to| *to == expected), "{all:?}");
+    // SAFETY: as above.
+    let all = received::<T>(group, devices, [count; 2], |c, calls| unsafe { c.broadcast(world - 1, calls) });
+    assert!(all.iter().all(|to| to.iter().enumerate().all(|(i, &v)| v == given(world - 1, i))), "{all:?}");
+}
+
+#[test]
+fn collectives_sum_gather_and_send_what_ranks_give() {
+    for world in [1, 2, 3, 8] {
+        let Some(devices) = devices(world) else { continue };
+        let group = Group::local(&devices).unwrap();
+        check::<f32>(&group, &devices, 5);
+        // By one kernel, and not.
+        check::<bf16>(&group, &devices, 16);
+        check::<bf16>(&group, &devices, 12);
+        check::<f64>(&group, &devices, 0);
+    }
+}
+
+#[test]
+fn threads_sum_by_one_kernel_in_every_call() {
+    let Some(devices) = devices(2) else { return };
+    std::thread::scope(|scope| {
+        for (device, rendezvous) in devices.iter().zip(Rendezvous::threads(2)) {
+            scope.spawn(move || {
+                let group = Group::join(device, rendezvous, Duration::from_secs(20)).unwrap();
+                for _ in 0..5 {
+                    check::<bf16>(&group, std::slice::from_ref(device), 64);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn transfers_that_do_not_fit_are_refused_with_what_they_must_be() {
+    let devices = Device::sim_peers(2);
+    let group = Group::local(&devices).unwrap();
+    let from: Vec<_> = devices.iter().map(|device| device.upload(&[1.0f32; 8]).unwrap()).collect();
+    let mut to: Vec<_> = devices.iter().map(|device| device.upload(&[0.0f32; 12]).unwrap()).collect();
+    let streams: Vec<_> = devices.iter().map(Device::default_stream).collect();
+    let mut calls: Vec<_> = streams
+        .iter()
+        .zip(&from)
+        .zip(&mut to)
+        .map(|((stream, from), to)| Transfer { stream, from: from.as_slice(), to: to.as_slice_mut() })
+        .collect();
+    // SAFETY: no other stream uses the buffers, here and below.
+    let error = unsafe { group.collectives().all_gather(&mut calls) }.unwrap_err().to_string();
+    assert!(error.contains("rank 0 gives 8 elements and receives 12, and it must be 8 and 16"), "{error}");
+    // SAFETY: as above.
+    let error = unsafe { group.collectives().broadcast(2, &mut calls) }.unwrap_err().to_string();
+    assert!(error.contains("a broadcast from rank 2 of 2"), "{error}");
+    // SAFETY: as above.
+    let error = unsafe { group.collectives().all_reduce(&mut calls[..1]) }.unwrap_err().to_string();
+    assert!(error.contains("1 transfers, and this caller has 2 ranks"), "{error}");
+    calls[1].from = from[1].slice(1..).unwrap();
+    // SAFETY: as above.
+    let error = unsafe { group.collectives().all_reduce(&mut calls) }.unwrap_err().to_string();
+    assert!(error.contains("rank 0 gives 8 elements and receives 12, and it must be 8 and 8"), "{error}");
+}
+
+#[cfg(feature = "nccl")]
+#[test]
+fn nccl_says_its_version_or_which_library_is_missing() {
+    match moye_parallel::nccl_version() {
+        Ok(version) => assert!(version >= 21_000, "{version}"),
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.contains("libnccl.so.2") && error.contains("LD_LIBRARY_PATH"), "{error}");
+        }
+    }
+}
+
+const RATES: RankRates = RankRates { product: 8e14, link: 4e11, memory: 4e12, call: 0.0 };
+
+#[test]
+fn a_product_that_takes_longer_than_its_copies_hides_them() {
+    let [m, n, k] = [8192, 4096, 8192];
+    let alone = RATES.time(Form::AllGather, [m, n, k], 1);
+    assert_eq!(RATES.time(Form::AllGather, [m, n, k], 2), alone);
+    // A link that is slow by ten: all shards wait.
+    let slow = RankRates { link: RATES.link / 10.0, ..RATES };
+    let copy = 2.0 * (m / 2 * k) as f64 / slow.link;
+    assert!((slow.time(Form::AllGather, [m, n, k], 2) - (copy + alone / 2.0)).abs() < 1e-9);
+}
+
+#[test]
+fn stores_that_take_longer_than_the_products_of_their_rows_set_the_time() {
+    let [m, n, k] = [8192, 8192, 4096];
+    let (alone, read) = (RATES.time(Form::AllGather, [m, n, k], 1), 2.0 * 4096.0 * 8192.0 / RATES.memory);
+    assert!((RATES.time(Form::ReduceScatter, [m, n, k], 2) - alone - read).abs() < 1e-9);
+    let slow = RankRates { link: RATES.link / 10.0, ..RATES };
+    let stored = 2.0 * 4096.0 * 8192.0 / slow.link;
+    assert!((slow.time(Form::ReduceScatter, [m, n, k], 2) - stored - alone / 2.0 - read).abs() < 1e-9);
+}
