@@ -218,7 +218,7 @@ impl RowBlocks for ClusterBlocks {
             cluster_wait();
         }
         let (thread, blocks) = (thread_idx().x, cluster_size());
-        let places = places.offset(((count & 1) * PLACES) as i32);
+        let places = places.offset((count & 1) * PLACES);
         let barrier = barrier(places);
         // SAFETY: each block has four places in every block's memory, which no thread reads or
         // writes between the exchange before the last and the wait for this one.
@@ -228,14 +228,14 @@ impl RowBlocks for ClusterBlocks {
             }
             if thread < blocks {
                 let words = [0, 1, 2, 3].map(|i| if i < N { values[i.min(N - 1)].to_bits() } else { 0 });
-                let place = map_shared(places.offset(4 * cluster_rank() as i32).address(), thread);
+                let place = map_shared(places.offset(4 * cluster_rank()).address(), thread);
                 Word128::store_async(place, Word128(words), map_shared(barrier, thread));
             }
             mbarrier_wait_parity_cluster(barrier, count >> 1 & 1);
             // A lane has a block's values: three steps for eight blocks.
             let (lane, mut all) = (lane_id(), values);
-            for i in 0..N {
-                all[i] = places.read((lane % blocks * 4) as i32 + i as i32);
+            for (i, value) in all.iter_mut().enumerate() {
+                *value = places.read(lane % blocks * 4 + i as u32);
             }
             let both = |all: [f32; N], step: u32| {
                 let (mut lower, mut upper) = (all, all);

@@ -459,7 +459,7 @@ mod tests {
         let (a, b, other, bias, mut c) = (buffer(), buffer(), buffer(), buffer(), buffer());
         let of = |len: usize| bias.slice(..len).unwrap();
         let cube = (16, 16, 16);
-        let mut calls = vec![
+        let calls = vec![
             call([&a, &b], &mut c, cube, |product| product),
             call([&a, &b], &mut c, (8, 16, 16), |product| product),
             call([&a, &b], &mut c, (16, 8, 16), |product| product),

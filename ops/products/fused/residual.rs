@@ -87,7 +87,7 @@ impl<T: Half<Bits = u16>, M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Ad
                 let mut sum = 0.0;
                 for part in 0..of.parts {
                     // SAFETY: a row of A has a sum for each part.
-                    sum += unsafe { squares.offset(part.into()).read_if(row < *m) };
+                    sum += unsafe { squares.offset(part).read_if(row < *m) };
                 }
                 factors[below as usize] = math::fast::rsqrt(sum / *k as f32 + f32::from_bits(of.eps));
             }
