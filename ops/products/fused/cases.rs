@@ -64,6 +64,7 @@ pub const BENCH_QKV: &[Case] = &[Case::new(&[
 .values(&[("slots_of_rows", &COUNT), ("positions", &COUNT)])
 .options(&[int("size", 128), int("kv_heads", 8), int("slots", 4096)])];
 
+#[allow(clippy::large_const_arrays, reason = "a case borrows it")]
 const COUNT: [f64; 4096] = {
     let (mut count, mut i) = ([0.0; 4096], 0);
     while i < 4096 {
