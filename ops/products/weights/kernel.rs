@@ -200,7 +200,7 @@ pub unsafe fn linear<
         for stage in 0..ahead {
             let step = warp + stage * warps;
             if step < steps {
-                issue_weights::<Q, M, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
+                issue_weights::<M, TILES, MINIMA>(&weights, (codes, factors), &from, (step, stage));
             }
         }
     }
@@ -210,7 +210,7 @@ pub unsafe fn linear<
         let step = (warp + stage * warps, stage);
         if step.0 < steps {
             if !finish.early {
-                issue_weights::<Q, M, TILES, MINIMA>(&weights, (codes, factors), &from, step);
+                issue_weights::<M, TILES, MINIMA>(&weights, (codes, factors), &from, step);
             }
             issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), (vectors, gains), &from, step);
         }
@@ -264,11 +264,12 @@ pub unsafe fn linear<
             }
             math::fast::rsqrt(sum / weights.k as f32 + f32::from_bits(finish.eps))
         };
-        for i in 0..of_unit as usize {
+        for (i, to) in powers.iter_mut().enumerate().take(of_unit as usize) {
             let (scale, mut squares) = (scale(own(i as u32)), squares);
             // Normal in f16. The rest multiplies the sums: no operand is rounded twice.
+            #[expect(clippy::manual_clamp, reason = "a NaN becomes a bound, and the rest stays one")]
             let power = f32::from_bits(scale.to_bits() & 0x7F80_0000).max(1.0 / 16_384.0).min(32_768.0);
-            powers[i] = power.convert();
+            *to = power.convert();
             if warp == 0 && quad == 0 && (M > 1 || row == 0) {
                 squares.set((warps, own(i as u32)), scale / power);
             }
@@ -278,7 +279,7 @@ pub unsafe fn linear<
     while step < steps {
         let ahead = (step + (stages - 1) * warps, (stage + stages - 1) % stages);
         if ahead.0 < steps {
-            issue_weights::<Q, M, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
+            issue_weights::<M, TILES, MINIMA>(&weights, (codes, factors), &from, ahead);
             issue_x::<T, Q, M, NORM>((of_x, finish.norm, weights.k), (vectors, gains), &from, ahead);
         }
         cp_async_commit();

@@ -27,7 +27,7 @@ pub(super) struct Sources {
 /// # Safety
 /// As [`linear`](super::kernel::linear); the warp has read what the stage held.
 #[inline(always)]
-pub(super) unsafe fn issue_weights<Q: Code, const M: i64, const TILES: i64, const MINIMA: bool>(
+pub(super) unsafe fn issue_weights<const M: i64, const TILES: i64, const MINIMA: bool>(
     weights: &Weights,
     (codes, factors): (SharedTensor<[u32; 4], RingCodes<M, TILES>>, SharedTensor<u32, RingFactors<M, TILES>>),
     from: &Sources,
