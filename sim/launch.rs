@@ -485,16 +485,16 @@ struct Grid<'a> {
     next: AtomicU64,
     done: AtomicU64,
     accesses: AtomicU64,
-    /// The fault of the cluster that started first, with its place in the order and the index of the
-    /// block.
+    /// The fault of the cluster that started first, with its place in the order and the block's
+    /// index.
     first_fault: Mutex<Option<(u64, Dim3, RawFault)>>,
 }
 
 impl Grid<'_> {
     /// Runs clusters until none is left, one has faulted, or the launch is interrupted.
     ///
-    /// They start in the order of their numbers or in that which is drawn, and one that has started
-    /// is completed; so all before a faulted one are, and the first fault is always the same.
+    /// They start in the order of their numbers or in a drawn one, and one that has started is
+    /// completed; so all before a faulted one are, and the first fault is always the same.
     fn work(&self) {
         let _signals = SignalStack::of_this_thread();
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =

@@ -324,7 +324,7 @@ fn a_kernel_reads_and_writes_at_indices_of_every_integer_type() {
         macro_rules! each {
             ($($t:ty = $at:literal),+) => { $(
                 let (i, two): ($t, $t) = ($at, 2);
-                // SAFETY: one thread; the elements are in the arrays, and read after they were written.
+                // SAFETY: one thread; the elements exist and are written before they are read.
                 unsafe {
                     a.write(i, 1.0 + $at as f32);
                     s.write(i, a.read(i));
