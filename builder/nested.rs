@@ -3,7 +3,7 @@
 use crate::known::TARGET;
 use crate::{BuildError, environment};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Loops over fragments must unroll completely, or the fragment lands in local memory. LLVM's
@@ -61,7 +61,7 @@ pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &
         // Cargo's configuration files apply to the nested build too. Its variables override them.
         // In a common build directory it would wait for the lock of the outer build, which waits
         // for this one.
-        .env("CARGO_BUILD_BUILD_DIR", target_dir)
+        .env("CARGO_BUILD_BUILD_DIR", without_braces(target_dir, folder))
         // No source is in this folder, so that cargo names all of them by their absolute paths.
         .env("CARGO_BUILD_DEP_INFO_BASEDIR", target_dir)
         .env("CARGO_INCREMENTAL", "0")
@@ -80,6 +80,17 @@ pub fn cargo(subcommand: &[&str], folder: &Path, target_dir: &Path, rustflags: &
         command.args(["--color=never", "--message-format=json"]);
     }
     command
+}
+
+/// A path for a setting of cargo that is a template, where a brace begins a variable and cannot be
+/// escaped: one with braces is given from `folder` on.
+fn without_braces(path: &Path, folder: &Path) -> PathBuf {
+    if folder.is_relative() || !path.to_string_lossy().contains(['{', '}']) {
+        return path.to_owned();
+    }
+    let shared = path.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
+    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(path.components().skip(shared)).collect()
 }
 
 /// Runs it.
@@ -126,4 +137,17 @@ pub fn rlibs(messages: &[Value], library: &str) -> Vec<PathBuf> {
     let files = of_library.flat_map(|message| message["filenames"].as_array().into_iter().flatten());
     let paths = files.filter_map(Value::as_str).map(PathBuf::from);
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "rlib")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkout_in_a_path_with_braces_has_a_build_directory() {
+        let of = |path: &str| without_braces(Path::new(path), Path::new("/a{b}/krate/kernels"));
+        assert_eq!(of("/a{b}/krate/target/ptx"), Path::new("../target/ptx"));
+        assert_eq!(of("/a{b}/krate/kernels/target"), Path::new("target"));
+        assert_eq!(of("/target"), Path::new("/target"));
+    }
 }

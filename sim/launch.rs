@@ -6,7 +6,7 @@ use crate::block::{
     BlockContext, Cluster, Limits, MAX_CLUSTER, MAX_STACKS, Permutation, RawFault, SignalStack, Traces,
     Worker, install_guard, install_hook, within_simulated_thread,
 };
-use crate::fault::{Fault, LaunchError};
+use crate::fault::{Fault, LaunchError, RaceThreads};
 use crate::memory::{GlobalMemory, Snapshot};
 use crate::process::Process;
 use crate::profile::Profiler;
@@ -485,15 +485,16 @@ struct Grid<'a> {
     next: AtomicU64,
     done: AtomicU64,
     accesses: AtomicU64,
-    /// The fault of the lowest cluster that has one, with its number and the index of the block.
+    /// The fault of the cluster that started first, with its place in the order and the block's
+    /// index.
     first_fault: Mutex<Option<(u64, Dim3, RawFault)>>,
 }
 
 impl Grid<'_> {
     /// Runs clusters until none is left, one has faulted, or the launch is interrupted.
     ///
-    /// They start in ascending order, if none is drawn, and one that has started is completed; so
-    /// all below a faulted one are, and the lowest fault is always the same.
+    /// They start in the order of their numbers or in a drawn one, and one that has started is
+    /// completed; so all before a faulted one are, and the first fault is always the same.
     fn work(&self) {
         let _signals = SignalStack::of_this_thread();
         let Launch { grid, block, cluster: dim, shared_bytes, stack_bytes, limits, progress, .. } =
@@ -508,13 +509,7 @@ impl Grid<'_> {
             }
             let linear = self.order.of(next);
             if let Err((index, fault)) = worker.run(self.clusters.index_of(linear)) {
-                let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
-                let replaces = first.as_ref().is_none_or(|(other, _, kept)| {
-                    fault.widens(kept) || linear < *other && !kept.widens(&fault)
-                });
-                if replaces {
-                    *first = Some((linear, index, fault));
-                }
+                self.note((next, index, fault));
             } else if let Some(progress) = progress {
                 progress(self.done.fetch_add(blocks, Relaxed) + blocks, self.blocks);
             }
@@ -526,6 +521,28 @@ impl Grid<'_> {
                 profiler.add(self.launch.kernel, grid, block, shared_bytes, profile);
             }
         }
+    }
+
+    /// Keeps a fault, the first one or a race of a wider group of threads. A race that is kept
+    /// where another cluster comes to a limit says that the blocks behind were not watched.
+    fn note(&self, fault: (u64, Dim3, RawFault)) {
+        let mut first = self.first_fault.lock().unwrap_or_else(PoisonError::into_inner);
+        let ((place, index, kept), other) = match first.take() {
+            Some(kept) if !fault.2.widens(&kept.2) => match kept.0 < fault.0 || kept.2.widens(&fault.2) {
+                true => (kept, Some(fault.2)),
+                false => (fault, Some(kept.2)),
+            },
+            _ => (fault, None),
+        };
+        let is_limited = other.is_some_and(|other| other.is_of_a_limit()) && kept.may_widen_in_grid();
+        let kept = match is_limited {
+            true => kept.with_unseen(Some(RaceThreads::Grid)),
+            false => kept,
+        };
+        if let (true, Some(races)) = (is_limited, &self.traces.0) {
+            races.give_up();
+        }
+        *first = Some((place, index, kept));
     }
 
     /// Whether no further cluster is started.

@@ -84,7 +84,8 @@ packed!(S4, U4, B1);
 ///
 /// The rule for integers in kernels: whatever names an element, a place of a mode, a distance or a
 /// stride takes each of these types as it is, in global and in shared memory, so that the author
-/// converts no index. Distances in global memory are computed in 64 bits.
+/// converts no index. Distances in global memory are computed in 64 bits. Threads, the extents of
+/// tensors and the coordinates of tiles are `u32`, as `thread_idx` and `block_idx` have them.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a distance in elements",
     label = "not an integer",

@@ -107,7 +107,11 @@ macro_rules! integer {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn place(self) -> u32 {
-                simulator_assert!(self as i128 <= i128::from(u32::MAX), "a mode has no place {self}");
+                // Backwards too: tensor maps have tiles and coordinates before the first.
+                simulator_assert!(
+                    (i128::from(i32::MIN)..=i128::from(u32::MAX)).contains(&(self as i128)),
+                    "a mode has no place {self}"
+                );
                 self as u32
             }
         }

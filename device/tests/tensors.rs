@@ -312,3 +312,39 @@ fn every_integer_type_names_elements_places_distances_and_strides_as_it_is() {
     assert_eq!(global.offset(1u64 << 33).address(), 0x1000 + (1 << 35));
     assert_eq!(global.offset(1i64 << 33).address(), 0x1000 + (1 << 35));
 }
+
+#[test]
+fn a_kernel_reads_and_writes_at_indices_of_every_integer_type() {
+    let memory = GlobalMemory::new();
+    let allocation = memory.upload(&[0f32; 16], "a").unwrap();
+    let a = GlobalMut::<f32>::from_address(allocation.address());
+    let kernel = || {
+        let s = Shared::<f32>::from_address(moye_sim::intrinsics::shared_base());
+        let mut tensor = moye_device::tensor::SharedTensor::<f32, Padded>::shared(s);
+        macro_rules! each {
+            ($($t:ty = $at:literal),+) => { $(
+                let (i, two): ($t, $t) = ($at, 2);
+                // SAFETY: one thread; the elements exist and are written before they are read.
+                unsafe {
+                    a.write(i, 1.0 + $at as f32);
+                    s.write(i, a.read(i));
+                    assert_eq!(tensor.get(i), 1.0 + $at as f32, stringify!($t));
+                    tensor.set((i, two), tensor.get((i, 0u32)) + 0.5);
+                    assert_eq!(s.offset(66).read(i), 1.5 + $at as f32, stringify!($t));
+                    a.write(i + 8, tensor.get((i, two)));
+                }
+            )+ };
+        }
+        each!(i32 = 0, u32 = 1, i64 = 2, u64 = 3, usize = 4);
+    };
+    Launch::new("k", 1, 1, &memory).shared_bytes(4 * 33 * 32).run(&kernel).unwrap();
+    let got = allocation.download::<f32>();
+    assert_eq!((&got[..5], &got[8..13]), (&[1.0, 2.0, 3.0, 4.0, 5.0][..], &[1.5, 2.5, 3.5, 4.5, 5.5][..]));
+}
+
+#[test]
+#[should_panic(expected = "a mode has no place -4294967293")]
+fn a_place_far_below_zero_is_not_that_of_its_lower_bits() {
+    let tensor = moye_device::tensor::SharedTensor::<f32, Padded>::shared(Shared::from_address(0));
+    let _ = tensor.address_of((-4_294_967_293_i64, 0));
+}

@@ -10,9 +10,9 @@
 
 use super::{Array, ArrayType, Call, Case, Declaration, Dtype, Role};
 use crate::{Buffer, Device, DeviceChoice, Error, Stream};
+use std::cell::RefCell;
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A byte that no result leaves: as a float a small number, as an integer one far below 0, which no
 /// case computes.
@@ -81,16 +81,31 @@ pub fn devices() -> Vec<Device> {
     devices
 }
 
-/// Tests an operation by all of its cases on all [`devices`], each with the workspaces of the
-/// stream and with a caller's. Returns the largest of them in bytes: 0 if the operation needs none.
+/// Tests an operation by all of its cases on all [`devices`], with the workspaces of the stream and
+/// with a caller's: with both where a case runs as a call and in a graph, otherwise in turn.
 ///
 /// # Panics
 /// A result differs from the reference by more than the tolerance, memory beside a result or beside
 /// a workspace was written, two runs differ, or a call failed; with the case.
-pub fn check(declaration: &Declaration) -> usize {
-    let mut largest = 0;
+pub fn check(declaration: &Declaration) {
+    largest_workspace(declaration);
+}
+
+/// [`check`] of an operation of which some case needs a workspace.
+///
+/// # Panics
+/// As [`check`], and where there are devices and no case took a workspace of the caller.
+pub fn check_with_workspace(declaration: &Declaration) {
+    let largest = largest_workspace(declaration);
+    assert!(largest != Some(0), "{}: no case took a workspace of the caller", declaration.name);
+}
+
+/// Checks an operation. Returns the largest workspace of a caller in bytes: 0 if no case needs one,
+/// `None` without a device.
+fn largest_workspace(declaration: &Declaration) -> Option<usize> {
+    let mut largest = None;
     for device in devices() {
-        let mut workspaces = Workspaces::new(&device);
+        let workspaces = Workspaces::new(&device);
         for (number, case) in declaration.cases.iter().enumerate() {
             let types = declaration.operands.iter().map(|operand| operand.dtypes.len()).max();
             for dtypes in 0..types.unwrap_or(0) {
@@ -99,7 +114,7 @@ pub fn check(declaration: &Declaration) -> usize {
                 for (index, placement) in Placement::ALL.into_iter().enumerate() {
                     if number == 0 || (number + index + dtypes) % 4 == 0 || device.is_gpu() {
                         check_case(declaration, &device, case, dtypes, placement, number as u64, &workspaces);
-                        largest = largest.max(workspaces.end(declaration.name));
+                        largest = largest.max(Some(workspaces.end(declaration.name)));
                     }
                 }
             }
@@ -110,49 +125,73 @@ pub fn check(declaration: &Declaration) -> usize {
 
 /// Memory of a caller from which calls take their workspaces, one after the other.
 struct Workspaces {
-    memory: Buffer<u8>,
-    /// The end of the taken workspaces in the memory, and the largest of them, in bytes.
-    taken: Arc<[AtomicUsize; 2]>,
+    memory: RefCell<Buffer<u8>>,
+    /// The first byte of each taken workspace in the memory, and its bytes.
+    taken: Arc<Mutex<Vec<[usize; 2]>>>,
 }
 
 impl Workspaces {
-    /// More than a case needs.
-    const BYTES: usize = 1 << 22;
-    /// Bytes after each that stay as they are.
+    /// Bytes between two, at least, that stay as they are.
     const GUARD: usize = 256;
 
     fn new(device: &Device) -> Self {
-        let memory = device.upload(&vec![POISON; Self::BYTES + 256]).expect("there is memory for a case");
-        Self { memory, taken: Arc::default() }
+        Self { memory: RefCell::new(Self::poisoned(device, 1 << 22)), taken: Arc::default() }
+    }
+
+    fn poisoned(device: &Device, bytes: usize) -> Buffer<u8> {
+        device.upload(&vec![POISON; bytes]).expect("there is memory for the workspaces of a case")
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Vec<[usize; 2]>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The stream with workspaces in the memory.
     fn on(&self, stream: &Stream) -> Stream {
-        let (first, taken) = (self.memory.address().next_multiple_of(256), self.taken.clone());
+        let memory = self.memory.borrow();
+        let (address, len, taken) = (memory.address(), memory.len(), self.taken.clone());
         let allocate = move |bytes: usize| {
-            let of_both = bytes.next_multiple_of(256) + Self::GUARD;
-            let at = taken[0].fetch_add(of_both, Relaxed);
-            taken[1].fetch_max(bytes, Relaxed);
-            match at + of_both <= Self::BYTES {
-                true => Ok(first + at as u64),
-                false => Err(Error::Workspace { bytes, reason: "a case needs less".to_owned() }),
+            let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let end = taken.last().map_or(0, |[first, bytes]| first + bytes) + Self::GUARD;
+            let first = ((address + end as u64).next_multiple_of(256) - address) as usize;
+            taken.push([first, bytes]);
+            match first + bytes + Self::GUARD <= len {
+                true => Ok(address + first as u64),
+                false => Err(Error::Workspace { bytes, reason: "the next attempt has more".to_owned() }),
             }
         };
         // SAFETY: the memory outlives the call and its graph, and each workspace is given once.
         unsafe { stream.with_workspaces(allocate) }
     }
 
-    /// Ends a case: the bytes of its largest workspace, where none past the last one was written.
-    fn end(&mut self, of: &str) -> usize {
-        let [end, largest] = [0, 1].map(|of: usize| self.taken[of].swap(0, Relaxed));
-        if end > 0 {
-            let skipped = (self.memory.address().next_multiple_of(256) - self.memory.address()) as usize;
-            let bytes = self.memory.download().expect("it is the device's");
-            let after = &bytes[skipped + end - Self::GUARD..];
-            assert!(after.iter().all(|&byte| byte == POISON), "{of}: memory after a workspace was written");
-            self.memory.fill_bytes(POISON).expect("it is the device's");
+    /// Whether a call was refused a workspace, so that it is to be made again with more memory,
+    /// which there is now.
+    fn grow(&self, device: &Device) -> bool {
+        let mut memory = self.memory.borrow_mut();
+        let end = self.taken().last().map_or(0, |[first, bytes]| first + bytes + Self::GUARD);
+        let grows = end > memory.len();
+        if grows {
+            *memory = Self::poisoned(device, 2 * end);
+            self.taken().clear();
         }
-        largest
+        grows
+    }
+
+    /// Ends a case: the bytes of its largest workspace, where no byte outside of all was written.
+    fn end(&self, of: &str) -> usize {
+        let taken = std::mem::take(&mut *self.taken());
+        if !taken.is_empty() {
+            let mut memory = self.memory.borrow_mut();
+            let mut bytes = memory.download().expect("it is the device's");
+            taken.iter().for_each(|&[first, count]| bytes[first..][..count].fill(POISON));
+            let written = bytes.iter().position(|&byte| byte != POISON);
+            assert!(
+                written.is_none(),
+                "{of}: byte {written:?} beside the workspaces (first byte, bytes) {taken:?} was written"
+            );
+            memory.fill_bytes(POISON).expect("it is the device's");
+        }
+        taken.iter().map(|[_, bytes]| *bytes).max().unwrap_or(0)
     }
 }
 
@@ -282,8 +321,8 @@ fn check_case(
         .collect();
     let upload = |bytes: &[u8]| device.upload(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
     // A call with workspaces of the stream and its graph with the caller's, or the other way round.
-    let (call_is_given, of_stream) = (seed % 2 == 1 || dtypes > 0, device.default_stream());
-    let run = |in_graph: bool| {
+    let (call_is_given, of_stream) = ((seed + dtypes as u64) % 2 == 1, device.default_stream());
+    let attempt = |in_graph: bool| {
         let with_memory = |stream: &Stream| match call_is_given != in_graph {
             true => workspaces.on(stream),
             false => stream.clone(),
@@ -318,10 +357,17 @@ fn check_case(
             // SAFETY: as above.
             unsafe { (declaration.run)(&with_memory(&of_stream), &call) }
         };
+        if ran.is_err() && workspaces.grow(device) {
+            return None;
+        }
         ran.unwrap_or_else(|error| panic!("{what}: {error}"));
-        let after: Vec<_> =
-            memory.iter().map(|buffer| buffer.download().expect("it is the device's")).collect();
-        after
+        let after = memory.iter().map(|buffer| buffer.download().expect("it is the device's"));
+        Some(after.collect::<Vec<_>>())
+    };
+    let run = |in_graph| loop {
+        if let Some(after) = attempt(in_graph) {
+            break after;
+        }
     };
     let first = run(false);
     // The simulator's orders do not depend on the type.

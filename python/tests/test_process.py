@@ -53,10 +53,11 @@ def test_a_simulation_is_interrupted_and_nothing_is_broken_afterwards():
         lambda: moye.matmul(x, x, out=out),
         lambda: moye.scaled_dot_product_attention(q, q, q),
     ):
-        for _ in range(3):
-            computed, elapsed = while_interrupted(call)
-            # A few hundredths of a second on each core; the call would go on for half a minute.
-            assert computed < 0.5 * min(4, os.cpu_count()) and elapsed < 15, (computed, elapsed)
+        times = [while_interrupted(call) for _ in range(3)]
+        # Half a second on one core, and the few hundredths of each other one; the call would go on
+        # for half a minute. Other programs may delay some of the attempts, and not all.
+        assert all(computed < 0.5 + 0.05 * os.cpu_count() for computed, _ in times), times
+        assert any(elapsed < 0.5 for _, elapsed in times), times
         assert (out == 7).all()
         check_product()
 

@@ -34,16 +34,33 @@ impl BlockContext {
             return Some(fault);
         }
         // Other threads and blocks would spend their limits too.
-        if matches!(fault.kind, FaultKind::NoProgress { .. } | FaultKind::NoStack { .. }) {
+        if fault.is_of_a_limit() {
             self.races().give_up();
-            let mut first = self.deferred.take()?;
-            let reach = self.reach(&first);
-            if let FaultKind::Race(race) = &mut first.kind {
-                race.unseen = reach;
-            }
-            return Some(first);
+            return self.take_limited();
         }
         self.defer(fault)
+    }
+
+    /// The race that was kept, with the threads that a limit of the launch leaves unwatched.
+    fn take_limited(&self) -> Option<RawFault> {
+        let first = self.deferred.take()?;
+        let reach = self.reach(&first);
+        Some(first.with_unseen(reach))
+    }
+
+    /// The blocks of a cluster have ended: reports the races that they keep, which say what was not
+    /// watched where one of the blocks came to a limit.
+    pub(super) fn settle_cluster(contexts: &[Self]) {
+        let at_limit = |context: &Self| context.fault.borrow().as_ref().is_some_and(RawFault::is_of_a_limit);
+        if contexts.iter().any(at_limit) {
+            for context in contexts {
+                if let Some(first) = context.take_limited() {
+                    context.races().give_up();
+                    context.record(first);
+                }
+            }
+        }
+        contexts.iter().for_each(Self::settle_deferred);
     }
 
     /// All threads of the block have met: reports a race that was kept, if only they could race
@@ -75,6 +92,32 @@ impl BlockContext {
 }
 
 impl RawFault {
+    /// Whether the launch came to a limit: this says so, or it is a race that was kept until then.
+    pub(crate) fn is_of_a_limit(&self) -> bool {
+        match &self.kind {
+            FaultKind::NoProgress { .. } | FaultKind::NoStack { .. } => true,
+            FaultKind::Race(race) => race.unseen.is_some(),
+            _ => false,
+        }
+    }
+
+    /// A race, with the group of threads that were not watched where these may race at its lines.
+    pub(crate) fn with_unseen(mut self, reach: Option<RaceThreads>) -> Self {
+        let may_widen = self.may_widen(reach);
+        if let FaultKind::Race(race) = &mut self.kind
+            && may_widen
+        {
+            race.unseen = reach;
+        }
+        self
+    }
+
+    /// Whether it is to be reported instead of `first`, the fault of another block of the cluster.
+    pub(super) fn goes_before(&self, first: &Self) -> bool {
+        let is_race = matches!(self.kind, FaultKind::Race(_));
+        self.widens(first) || is_race && !matches!(first.kind, FaultKind::Race(_)) && first.is_of_a_limit()
+    }
+
     /// Whether it is a race that another way out orders for the threads of a wider group, `reach`.
     pub(crate) fn may_widen(&self, reach: Option<RaceThreads>) -> bool {
         let (FaultKind::Race(race), Some(reach)) = (&self.kind, reach) else { return false };

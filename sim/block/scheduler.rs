@@ -89,10 +89,10 @@ impl<'a> Worker<'a> {
                 break;
             }
         }
-        contexts.iter().for_each(BlockContext::settle_deferred);
+        BlockContext::settle_cluster(contexts);
         let faults =
             contexts.iter().filter_map(|context| Some((context.block_index.get(), context.fault.take()?)));
-        let fault = faults.reduce(|first, other| if other.1.widens(&first.1) { other } else { first });
+        let fault = faults.reduce(|first, other| if other.1.goes_before(&first.1) { other } else { first });
         if fault.is_some() || self.interrupted() {
             self.unwind_all();
         }

@@ -180,7 +180,7 @@ impl fmt::Display for Race {
         let wider = self.remedy_of(unseen);
         write!(
             f,
-            "; the launch came to its limit before all threads had run, and threads further apart may race here too, which needs more: {wider}"
+            "; the launch ended at a limit before all threads had run, and threads further apart may race here too, which needs more: {wider}"
         )
     }
 }

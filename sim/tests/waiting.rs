@@ -181,7 +181,34 @@ fn a_race_that_is_kept_at_a_limit_says_what_orders_the_threads_that_were_not_wat
     let text = error.to_string();
     let (first, second) = (text.find("put `sync_warp` between them"), text.find("`sync_threads`"));
     assert!(first.is_some() && first < second, "{text}");
-    assert!(text.contains("the launch came to its limit before all threads had run"), "{text}");
+    assert!(text.contains("the launch ended at a limit before all threads had run"), "{text}");
+}
+
+#[test]
+fn a_race_says_what_was_not_watched_also_where_another_block_comes_to_the_limit() {
+    let memory = GlobalMemory::new();
+    let (flag, words) = (Words::new(&memory, 1, 0), Words::new(&memory, 16, 0));
+    let (flag, to) = (flag.address(), words.address());
+    // Two lanes of one block race. The others poll without end; once one has, no more are started.
+    for (grid, cluster, racing) in [(2, 1, 0), (64, 1, 0), (2, 2, 0), (2, 2, 1), (64, 2, 1)] {
+        let polls = std::sync::Mutex::new(std::collections::HashSet::new());
+        let kernel = || {
+            let block = block_idx().x;
+            while block != racing && load_global::<u32>(flag) == 0 {
+                polls.lock().unwrap().insert(block);
+            }
+            let t = u64::from(thread_idx().x);
+            store_global(to + t / 2 * 4, t as u32);
+        };
+        let launch = Launch::new("k", grid, 32, &memory).cluster(cluster).access_budget(1 << 16);
+        let error = fault(launch, &kernel);
+        let what = format!("{grid} blocks in clusters of {cluster}: {error}");
+        let FaultKind::Race(race) = &error.kind else { panic!("{what}") };
+        let unseen = if grid > cluster { RaceThreads::Grid } else { RaceThreads::Cluster };
+        assert_eq!((race.threads, race.unseen), (RaceThreads::Warp, Some(unseen)), "{what}");
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        assert!(polls.lock().unwrap().len() <= (cluster as usize) * (workers + 1), "{what}");
+    }
 }
 
 #[test]

@@ -182,6 +182,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
     /// The tile of these numbers, one for each mode of the tensor, CuTe's `local_tile`:
     /// `a.tensor().at((block.x, k))`. Along modes that the tile lacks, the coordinate itself.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn at<N: TileNumbers<R>>(mut self, numbers: N) -> Self {
         let numbers = numbers.numbers();
@@ -195,6 +196,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32>
 
     /// The tensor from this coordinate on, CuTe's `domain_offset`.
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     #[must_use]
     pub fn offset<N: TileNumbers<R>>(mut self, by: N) -> Self {
         let by = by.numbers();
@@ -221,6 +223,7 @@ pub trait TileNumbers<const R: usize>: Copy {
 
 impl<P: Place<Kind = Fixed>, const R: usize> TileNumbers<R> for [P; R] {
     #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn numbers(self) -> [u32; R] {
         let mut numbers = [0; R];
         let mut mode = 0;
@@ -237,6 +240,7 @@ macro_rules! numbers {
         #[allow(non_snake_case)]
         impl<$($name: Place<Kind = Fixed>),+> TileNumbers<$rank> for ($($name,)+) {
             #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn numbers(self) -> [u32; $rank] {
                 let ($($name,)+) = self;
                 [$($name.place()),+]

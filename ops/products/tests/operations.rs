@@ -8,10 +8,10 @@ mod scaled {
     use moye::operation::{Case, Declaration, Dtype, OperandOf, Value, harness};
     use moye_products::block_scaled::BLOCK_SCALED;
 
-    /// Checks products of operands of these types to results of `out`, which are the types of
-    /// cases: not all kernels take all types.
-    fn check([a, b]: [Dtype; 2], out: &'static [Dtype], cases: &'static [Case]) -> usize {
-        let of = |operand: &OperandOf| {
+    /// Products of operands of these types to results of `out`, which are the types of cases: not
+    /// all kernels take all types.
+    fn of([a, b]: [Dtype; 2], out: &'static [Dtype], cases: &'static [Case]) -> Declaration {
+        let typed = |operand: &OperandOf| {
             let dtypes = match operand.name {
                 "a" => vec![a].leak(),
                 "b" => vec![b].leak(),
@@ -20,8 +20,8 @@ mod scaled {
             };
             OperandOf { dtypes, ..*operand }
         };
-        let operands: Vec<_> = BLOCK_SCALED.operands.iter().map(of).collect();
-        harness::check(&Declaration { operands: operands.leak(), cases, ..BLOCK_SCALED })
+        let operands: Vec<_> = BLOCK_SCALED.operands.iter().map(typed).collect();
+        Declaration { operands: operands.leak(), cases, ..BLOCK_SCALED }
     }
 
     const fn case(inputs: &'static [Option<&'static [usize]>]) -> Case {
@@ -32,8 +32,8 @@ mod scaled {
 
     #[test]
     fn block_scaled_products_are_those_of_float64() {
-        let of_caller = check([Dtype::E4m3; 2], &[Dtype::Bf16, Dtype::F16], BLOCK_SCALED.cases);
-        assert!(of_caller > 0, "a caller gives a workspace in some case");
+        let out = &[Dtype::Bf16, Dtype::F16];
+        harness::check_with_workspace(&of([Dtype::E4m3; 2], out, BLOCK_SCALED.cases));
     }
 
     #[test]
@@ -48,7 +48,7 @@ mod scaled {
                 .values(&[("ends", &[9.0, 130.0])])
                 .options(&[F32]),
         ];
-        check([Dtype::E4m3; 2], &[Dtype::F32], CASES);
+        harness::check(&of([Dtype::E4m3; 2], &[Dtype::F32], CASES));
     }
 
     #[test]
@@ -56,7 +56,7 @@ mod scaled {
         const CASES: &[Case] =
             &[case(&[Some(&[70, 144]), Some(&[200, 144]), Some(&[70, 2]), Some(&[2, 2]), None])];
         for (a, b) in [(Dtype::E4m3, Dtype::E5m2), (Dtype::E5m2, Dtype::E4m3), (Dtype::E5m2, Dtype::E5m2)] {
-            check([a, b], &[Dtype::Bf16], CASES);
+            harness::check(&of([a, b], &[Dtype::Bf16], CASES));
         }
     }
 
@@ -69,7 +69,7 @@ mod scaled {
                 .values(&[("ends", &[70.0, 5.0])])
                 .options(&[E4M3]),
         ];
-        check([Dtype::E4m3; 2], &[Dtype::E4m3], CASES);
+        harness::check(&of([Dtype::E4m3; 2], &[Dtype::E4m3], CASES));
     }
 }
 
@@ -117,31 +117,25 @@ fn products_to_e4m3_are_those_of_float64() {
 #[cfg(feature = "grouped")]
 #[test]
 fn grouped_products_are_those_of_float64() {
-    assert!(harness::check(&moye_products::grouped::GROUPED) > 0, "a caller gives a workspace in some case");
+    harness::check_with_workspace(&moye_products::grouped::GROUPED);
 }
 
 #[cfg(feature = "grouped_k")]
 #[test]
 fn products_along_the_rows_of_groups_are_those_of_float64() {
-    assert!(
-        harness::check(&moye_products::grouped_k::GROUPED_K) > 0,
-        "a caller gives a workspace in some case"
-    );
+    harness::check_with_workspace(&moye_products::grouped_k::GROUPED_K);
 }
 
 #[cfg(feature = "moe")]
 #[test]
 fn layers_of_experts_are_those_of_float64() {
-    assert!(harness::check(&moye_products::moe::MOE) > 0, "a caller gives a workspace in some case");
+    harness::check_with_workspace(&moye_products::moe::MOE);
 }
 
 #[cfg(feature = "weights")]
 #[test]
 fn products_by_quantised_weights_are_those_of_float64() {
-    assert!(
-        harness::check(&moye_products::weights::LINEAR_QUANTIZED) > 0,
-        "a caller gives a workspace in some case"
-    );
+    harness::check_with_workspace(&moye_products::weights::LINEAR_QUANTIZED);
 }
 
 #[cfg(feature = "weights")]

@@ -25,8 +25,10 @@ macro_rules! operations {
         #[cfg(feature = $feature)]
         #[test]
         fn $name() {
-            let of_caller = harness::check(&$declaration);
-            assert!(of_caller > 0 || !WITH_WORKSPACES.contains(&$declaration.name), "a case has a workspace");
+            match WITH_WORKSPACES.contains(&$declaration.name) {
+                true => harness::check_with_workspace(&$declaration),
+                false => harness::check(&$declaration),
+            }
         }
     )+)+ };
 }

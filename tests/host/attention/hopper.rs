@@ -407,6 +407,14 @@ fn scores_of_any_size(device: &Device) {
             check::<bf16>(device, &case(d, scores), 1);
         }
     }
+    // A soft cap far above scores of about 1 leaves them as they are; equal ones far above it have
+    // the mean.
+    for d in [64, 128] {
+        let capped = |scores| Case { softcap: 1e8, scores, ..case(d, of_f16[0]) };
+        check::<f16>(device, &capped(None), 1);
+        check::<bf16>(device, &capped(None), 2);
+        check::<f16>(device, &capped(Some(of_f16[0])), 3);
+    }
 }
 
 #[test]
