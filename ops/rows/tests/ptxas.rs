@@ -9,9 +9,9 @@ mod assembler;
 /// anywhere in blocks of 1,024 threads. On sm_80 conversions to 8-bit floats are several
 /// instructions. Sampling keeps the description of its row there, which it reads a few times a row.
 const SPILL: [(&str, &str, usize); 14] = [
-    ("norm_", "_anyblock", 40),
-    ("norm_", "1024", 56),
-    ("norm_", "_cluster512", 56),
+    ("norm_", "_anyblock", 48),
+    ("norm_", "1024", 72),
+    ("norm_", "_cluster512", 64),
     ("softmax_", "_anyblock", 32),
     ("softmax_", "1024", 16),
     ("softmax_f32", "_cluster512", 8),
