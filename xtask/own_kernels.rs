@@ -56,6 +56,21 @@ fn mistaken(krate: &Path, cargo: impl Fn(&[&str]) -> Command) -> Result<()> {
         };
         ensure!(explained, "{said}");
     }
+    // Eight mistakes are eight errors, each once and at its line.
+    let (head, kernel) = source.split_at(source.find("use moye_device::prelude").context("no kernel")?);
+    let modules = (0..8).map(|number| {
+        let tile = format!("layout!((4, {}))", 100 - 4 * number);
+        format!("pub mod mistake_{number} {{\n{}}}\n", kernel.replace("layout!((4, 128))", &tile))
+    });
+    let source = head.to_owned() + &modules.collect::<String>();
+    fs::write(&file, &source)?;
+    let output = ran(cargo(&["build", "--lib"]).args(["--quiet", "--color=never"]))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(said.matches("error[").count() == 8 && said.lines().count() <= 8 * 45, "{said}");
+    for (number, _) in source.lines().enumerate().filter(|(_, line)| line.contains("partition_s(gX)")) {
+        let place = format!("--> src/lib.rs:{}:", number + 1);
+        ensure!(said.matches(&place).count() == 1, "{place} is not in this once: {said}");
+    }
     Ok(())
 }
 
