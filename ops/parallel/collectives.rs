@@ -132,7 +132,7 @@ impl Group {
         if self.members.iter().any(|member| !member.device.is_gpu()) {
             return Err(error("simulators have no communicators of NCCL"));
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the communicators are alive until the group ends, and nothing else uses them.
         let adopted = unsafe { crate::nccl::Communicators::adopt(self, communicators)? };
         self.communicators.set(adopted).map_err(|_| error("the group has its communicators already"))
     }
