@@ -94,13 +94,16 @@ impl<'g> ParallelMatmulBuilder<'g> {
             state.built,
             <T as moye::Element>::NAME
         );
-        let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()])?;
+        let all = group.exchange.all(vec![own.clone().into_bytes(); group.members.len()]);
+        let all = all.inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
         if let Some(other) = all.iter().position(|said| said != own.as_bytes()) {
             let said = String::from_utf8_lossy(&all[other]);
-            return Err(error(format!(
+            let refused = error(format!(
                 "rank {} builds {own}, and rank {other} {said}; all ranks build the same products in the same order",
                 group.members[0].rank
-            )));
+            ));
+            group.fail(&mut state, &refused, &[]);
+            return Err(refused);
         }
         let row = n.next_multiple_of(8);
         let bytes = 2 * match form {
@@ -109,8 +112,7 @@ impl<'g> ParallelMatmulBuilder<'g> {
             Form::ReduceScatter => shards.iter().max().copied().unwrap_or(0) * row * (world - 1),
             Form::AllReduce => m * row,
         };
-
-        group.reserve(&mut state, bytes)?;
+        group.reserve(&mut state, bytes).inspect_err(|reason| group.fail(&mut state, reason, &[]))?;
         let mut ends = Vec::new();
         for rows in &shards {
             ends.push(ends.last().copied().unwrap_or(0) + *rows as i32);

@@ -3,15 +3,16 @@
 
 use crate::exchange::error;
 use crate::group::Group;
-use crate::launch::launch_sum;
+use crate::launch::{launch_sum, load_sum};
 use crate::round::Round;
 use moye::operation::{Array, Dtype};
-use moye::{Buffer, BufferSlice, BufferSliceMut, Error, Result, Stream};
+use moye::{Buffer, BufferSlice, BufferSliceMut, Device, Error, Result, Stream};
 use moye_device::number::Scalar;
 
 const NAME: &str = "collective";
-/// Bytes that a rank sends up to which a sum is one kernel that reads what copies have brought.
-const ONE_SHOT: usize = 8 << 20;
+/// Bytes that a rank sends up to which a sum of f16 or bf16 is one kernel that reads what copies
+/// have brought, without NCCL.
+pub const ONE_SHOT: usize = 8 << 20;
 /// NCCL's number of a type of one byte.
 const BYTES: i32 = 1;
 
@@ -24,12 +25,12 @@ pub trait Summand: moye::Element + Scalar {
     const SUM: Option<SumOf>;
 }
 
-/// Sums the elements at addresses into an array.
+/// What loads the kernel, and what sums the elements at addresses into an array by it.
 ///
 /// # Safety
 /// As for `launch_sum`.
 #[doc(hidden)]
-pub type SumOf = unsafe fn(&Stream, &[u64], &Array) -> Result<()>;
+pub type SumOf = (fn(&Device) -> Result<()>, unsafe fn(&Stream, &[u64], &Array) -> Result<()>);
 
 macro_rules! summands {
     ($($t:ty: $number:literal $sum:expr;)*) => { $(
@@ -40,10 +41,10 @@ macro_rules! summands {
     )* };
 }
 summands! {
-    half::f16: 6 Some(launch_sum::<Self>);
+    half::f16: 6 Some((load_sum::<Self>, launch_sum::<Self>));
     f32: 7 None;
     f64: 8 None;
-    half::bf16: 9 Some(launch_sum::<Self>);
+    half::bf16: 9 Some((load_sum::<Self>, launch_sum::<Self>));
 }
 
 /// What a rank gives and receives in a collective, and the stream of its device that does it.
@@ -52,7 +53,7 @@ pub struct Transfer<'a, T: moye::Element> {
     pub stream: &'a Stream,
     /// What it gives.
     pub from: BufferSlice<'a, T>,
-    /// What it receives, in other memory.
+    /// What it receives: in other memory, or for a sum of all in that of `from` itself.
     pub to: BufferSliceMut<'a, T>,
 }
 
@@ -131,7 +132,7 @@ impl Group {
         if self.members.iter().any(|member| !member.device.is_gpu()) {
             return Err(error("simulators have no communicators of NCCL"));
         }
-        // SAFETY: the caller's contract.
+        // SAFETY: the communicators are alive until the group ends, and nothing else uses them.
         let adopted = unsafe { crate::nccl::Communicators::adopt(self, communicators)? };
         self.communicators.set(adopted).map_err(|_| error("the group has its communicators already"))
     }
@@ -252,9 +253,14 @@ impl Collectives<'_> {
     pub unsafe fn all_reduce<T: Summand>(&self, calls: &mut [Transfer<'_, T>]) -> Result<()> {
         let (count, parts) = self.parts(calls, (1, 1))?;
         let (group, bytes) = (self.0, count * size_of::<T>());
-        if let (Some(sum), true) = (
+        // The architecture that has the kernel.
+        let has = |device: &Device| device.arch() == moye::Arch::new(9, 0);
+        if let (Some((load, sum)), true) = (
             T::SUM,
-            group.apart.is_none() && bytes * (group.world - 1) <= ONE_SHOT && count.is_multiple_of(8),
+            group.apart.is_none()
+                && bytes * (group.world - 1) <= ONE_SHOT
+                && count.is_multiple_of(8)
+                && group.members.iter().all(|member| has(&member.device)),
         ) {
             let array = |address| Array {
                 dtype: Dtype::of::<T>().expect("f16 or bf16"),
@@ -263,6 +269,11 @@ impl Collectives<'_> {
                 address,
             };
             let kind = ("sum", <T as moye::Element>::NAME, count, 0);
+            if !group.state()?.known.contains(&kind) {
+                // Before a stream waits: the driver may load nothing meanwhile.
+                let loaded = group.members.iter().try_for_each(|member| load(&member.device));
+                group.checked(loaded)?;
+            }
             return group.round(&streams(&parts), kind, Some(group.world * bytes), |round| {
                 // SAFETY: the caller's transfers; workspaces have a slot of each rank.
                 unsafe { self.push(round, &parts, bytes)? };
@@ -345,7 +356,8 @@ impl Collectives<'_> {
         calls: &mut [Transfer<'_, T>],
     ) -> Result<()> {
         if root >= self.0.world {
-            return Err(error(format!("a broadcast from rank {root} of {}", self.0.world)));
+            let refused = Err(error(format!("a broadcast from rank {root} of {}", self.0.world)));
+            return self.0.checked(refused);
         }
         let (count, parts) = self.parts(calls, (1, 1))?;
         // SAFETY: the caller's transfers.
@@ -380,6 +392,14 @@ impl Collectives<'_> {
     /// The parts of the members, and the elements of the smaller side: the other one has `given` or
     /// `received` times as many.
     fn parts<'c, T: moye::Element>(
+        &self,
+        calls: &'c mut [Transfer<'_, T>],
+        sides: (usize, usize),
+    ) -> Result<(usize, Vec<Part<'c>>)> {
+        self.0.checked(self.parts_of(calls, sides))
+    }
+
+    fn parts_of<'c, T: moye::Element>(
         &self,
         calls: &'c mut [Transfer<'_, T>],
         (given, received): (usize, usize),

@@ -104,6 +104,21 @@ pub(crate) enum Exchange {
 }
 
 impl Exchange {
+    /// Waits for ranks this long.
+    pub fn set_timeout(&mut self, time: Duration) {
+        match self {
+            Self::Own => {}
+            Self::Threads { timeout, .. } => *timeout = time,
+            Self::Sockets(sockets) => {
+                let sockets = sockets.get_mut().unwrap_or_else(PoisonError::into_inner);
+                sockets.timeout = time;
+                // A wait of zero is none of a socket's.
+                let time = time.max(Duration::from_millis(1));
+                let _ = sockets.peers.iter().try_for_each(|peer| prepare(peer, time));
+            }
+        }
+    }
+
     /// The messages of all ranks, given those of the caller's.
     pub fn all(&self, own: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         match self {

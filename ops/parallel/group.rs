@@ -63,12 +63,12 @@ pub(crate) struct State {
 
 /// A member's workspace, and those of all ranks as its device reaches them.
 pub(crate) struct Window {
-    /// What keeps its memory.
-    _memory: Buffer<u8>,
     /// By rank.
     peers: Vec<u64>,
     /// What keeps those of other processes.
-    _shared: Vec<Shared>,
+    shared: Vec<Shared>,
+    /// What keeps its memory.
+    _memory: Buffer<u8>,
 }
 
 impl Window {
@@ -138,7 +138,14 @@ impl Group {
         };
         // A first workspace shows whether the ranks reach each other's memory.
         let mut state = State::default();
-        group.apart = group.map(&mut state, 256)?;
+        match group.map(&mut state, 256) {
+            Ok(apart) => group.apart = apart,
+            Err(reason) => {
+                state.failed = Some(reason.to_string());
+                group.state = Mutex::new(state);
+                return Err(reason);
+            }
+        }
         state.last = group.members.iter().map(|_| None).collect();
         group.state = Mutex::new(state);
         Ok(group)
@@ -148,6 +155,7 @@ impl Group {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self.exchange.set_timeout(timeout);
         self
     }
 
@@ -191,12 +199,62 @@ impl Group {
     /// Bytes of half a workspace: at least `bytes`, the same for all ranks.
     pub(crate) fn reserve(&self, state: &mut State, bytes: usize) -> Result<usize> {
         if bytes > state.half {
-            // Nothing uses the old ones.
-            self.members.iter().try_for_each(|member| member.device.synchronize())?;
-            self.exchange.all(vec![Vec::new(); self.members.len()])?;
+            self.release(state)?;
             self.map(state, bytes)?;
         }
         Ok(state.half)
+    }
+
+    /// Frees the workspaces: all ranks together, when no rank uses any of them.
+    fn release(&self, state: &mut State) -> Result<()> {
+        self.settle(state)?;
+        self.exchange.all(vec![Vec::new(); self.members.len()])?;
+        // All ranks unmap what one then frees.
+        state.windows.iter_mut().for_each(|window| window.shared.clear());
+        self.exchange.all(vec![Vec::new(); self.members.len()])?;
+        state.windows.clear();
+        Ok(())
+    }
+
+    /// Waits until the calls of the members are complete, no longer than the timeout.
+    fn settle(&self, state: &mut State) -> Result<()> {
+        for (member, last) in self.members.iter().zip(&state.last) {
+            if let Some((_, last)) = last {
+                member.side.wait(last)?;
+            }
+            if !member.device.is_gpu() {
+                member.device.synchronize()?;
+            }
+        }
+        match self.ends(&self.members.iter().map(|member| &member.side).collect::<Vec<_>>())? {
+            true => Ok(()),
+            false => Err(self.give_up(state)?),
+        }
+    }
+
+    /// Makes all later calls errors, since this rank does not make the one that the others make.
+    /// What it has issued on `streams` and before is waited for, and released after the timeout: a
+    /// caller that gets the error may free what that work uses.
+    pub(crate) fn fail(&self, state: &mut State, reason: &moye::Error, streams: &[&Stream]) {
+        let said = reason.to_string().replacen("parallel: ", "", 1);
+        let said = state.failed.get_or_insert(said).clone();
+        // A stream that is captured is not waited for.
+        let streams: Vec<_> =
+            streams.iter().copied().filter(|stream| stream.is_idle().is_ok_and(|is| !is)).collect();
+        if !self.ends(&streams).unwrap_or(true) {
+            let _ = self.give_up(state);
+        }
+        let _ = self.settle(state);
+        state.failed = Some(said);
+    }
+
+    /// The result of a check before a call. Where other ranks may make the call, one that is
+    /// refused would let the next one meet theirs: the group fails.
+    pub(crate) fn checked<R>(&self, result: Result<R>) -> Result<R> {
+        if let (Err(reason), true) = (&result, self.members.len() < self.world) {
+            self.fail(&mut *self.state()?, reason, &[]);
+        }
+        result
     }
 
     /// Allocates workspaces, and maps those of all ranks. Returns why that is not possible.
@@ -206,9 +264,10 @@ impl Group {
         let (mut own, mut messages) = (Vec::new(), Vec::new());
         for member in &self.members {
             let memory = member.device.alloc_zeroed::<u8>(FLAGS + 2 * half)?;
+            // One that cannot be shared has none.
             let handle = match self.members.len() == self.world || !member.device.is_gpu() {
-                true => [0; 64],
-                false => memory.share()?,
+                true => Vec::new(),
+                false => memory.share().map_or_else(|_| Vec::new(), |handle| handle.to_vec()),
             };
             let mut message = here.0.to_le_bytes().to_vec();
             message.extend(here.1.to_le_bytes());
@@ -239,11 +298,11 @@ impl Group {
                     // Simulators of other threads share their memory, or the copy finds that out.
                     let reached = peer.map_or(Ok(true), |peer| member.device.enable_peer(&peer))?;
                     reached.then_some(address)
-                } else if !near {
-                    None
                 } else {
-                    let opened = member.device.open_shared(of(28, 64).try_into().expect("64 bytes"))?;
-                    opened.map(|opened| {
+                    // Whatever the driver's reason is, the product by collectives needs no mapping.
+                    let handle = message[28..].try_into().ok().filter(|_| near);
+                    let opened = handle.map(|handle| member.device.open_shared(handle));
+                    opened.and_then(|opened| opened.ok().flatten()).map(|opened| {
                         let address = opened.address();
                         shared.push(opened);
                         address
@@ -258,7 +317,7 @@ impl Group {
                 }
                 peers.push(reached.unwrap_or(0));
             }
-            windows.push(Window { _memory: memory, peers, _shared: shared });
+            windows.push(Window { peers, shared, _memory: memory });
         }
         // All ranks have the same answer.
         let said = apart.clone().unwrap_or_default().into_bytes();
@@ -276,25 +335,33 @@ impl Group {
     /// # Errors
     /// A rank whose part of a call did not come within the group's timeout: the message names it,
     /// the work that waits for it is released, its results are wrong, and the group is of no more
-    /// use. The fault of a kernel, or an error of the driver.
+    /// use. The group has failed in a call before. The fault of a kernel, or an error of the
+    /// driver.
     pub fn wait(&self, streams: &[&Stream]) -> Result<()> {
+        if !self.ends(streams)? {
+            return Err(self.give_up(&mut *self.state()?)?);
+        }
+        self.state().map(drop)
+    }
+
+    /// Whether the work on streams is complete within the timeout.
+    fn ends(&self, streams: &[&Stream]) -> Result<bool> {
         let start = Instant::now();
         let mut naps = 0u32;
         while !streams.iter().try_fold(true, |all, stream| Ok::<_, moye::Error>(stream.is_idle()? && all))? {
             if start.elapsed() > self.timeout {
-                return Err(self.give_up()?);
+                return Ok(false);
             }
             naps += 1;
             if naps > 1000 {
                 std::thread::sleep(Duration::from_micros(50));
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Releases what waits, and says for whom.
-    fn give_up(&self) -> Result<moye::Error> {
-        let mut state = self.state()?;
+    fn give_up(&self, state: &mut State) -> Result<moye::Error> {
         let mut late = Vec::new();
         for (member, window) in self.members.iter().zip(&state.windows) {
             for from in (0..self.world).filter(|&from| from != member.rank) {
@@ -315,7 +382,8 @@ impl Group {
             communicators.abort();
         }
         // Collectives of NCCL raise no flags: a rank that answers has come.
-        let answers = match late.is_empty() && !matches!(self.exchange, Exchange::Own) {
+        let asks = late.is_empty() && state.failed.is_none() && !matches!(self.exchange, Exchange::Own);
+        let answers = match asks {
             true => self.exchange.all(vec![Vec::new(); self.members.len()]).map(drop),
             false => Ok(()),
         };
@@ -347,16 +415,15 @@ fn here() -> (u64, u64) {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if self.state().is_ok() {
-            // Others may still write here.
-            if !matches!(self.exchange, Exchange::Own) {
-                let idle = self.members.iter().try_for_each(|member| member.device.synchronize());
-                let _ = idle.and_then(|()| self.exchange.all(vec![Vec::new(); self.members.len()]));
-            }
-            #[cfg(feature = "nccl")]
-            if let Some(communicators) = self.communicators.get() {
-                communicators.destroy();
-            }
+        let mut state = std::mem::take(self.state.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if state.failed.is_some() || self.release(&mut state).is_err() {
+            // Others may still write there: the memory stays until the process ends.
+            std::mem::forget(state.windows);
+            return;
+        }
+        #[cfg(feature = "nccl")]
+        if let Some(communicators) = self.communicators.get() {
+            communicators.destroy();
         }
     }
 }

@@ -319,8 +319,8 @@ pub const SUM_THREADS: u32 = 128;
 /// Each thread sums vectors of eight.
 ///
 /// # Safety
-/// The parts are readable, and nothing writes them meanwhile. `target` has their rows, in other
-/// memory.
+/// The parts are readable, and nothing else writes them meanwhile. `target` has their rows, in
+/// other memory or in that of a part with the same strides.
 #[kernel(
     threads = SUM_THREADS,
     instances = (summed_bf16<bf16>, summed_f16<f16>),

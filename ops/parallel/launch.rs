@@ -9,7 +9,7 @@ use crate::kernel::{
 use crate::matmul::ParallelElement;
 use moye::layout::{IntTuple, Layout};
 use moye::operation::Array;
-use moye::{Error, Global, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
+use moye::{Device, Error, Global, GlobalMut, Grid, KernelArg, Rates, Result, Stream, TensorMap};
 use moye_device::atom::tma::TmaTile;
 use moye_device::collective::{StoreC, Target};
 use moye_device::kernel::{Kernel, Params};
@@ -214,6 +214,14 @@ pub(crate) unsafe fn launch_reduced<T: ParallelElement>(
     let module = stream.device().load(&crate::PTX)?;
     // SAFETY: the maps are of the operands; the caller's contract.
     unsafe { module.launch_on(stream, kernel, grid, (&a, &b, c, target, slots, n, k, step.band())) }
+}
+
+/// Loads the kernel of [`launch_sum`].
+pub(crate) fn load_sum<T: ParallelElement>(device: &Device) -> Result<()> {
+    if device.is_gpu() {
+        device.load(&crate::PTX)?.attributes(&<T as SummedKernels>::KERNELS[0])?;
+    }
+    Ok(())
 }
 
 /// Sums the partial results of all ranks.

@@ -43,7 +43,7 @@ mod round;
 #[cfg(not(target_arch = "nvptx64"))]
 pub use builder::ParallelMatmulBuilder;
 #[cfg(not(target_arch = "nvptx64"))]
-pub use collectives::{Collectives, Summand, Transfer};
+pub use collectives::{Collectives, ONE_SHOT, Summand, Transfer};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use cost::RankRates;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -137,6 +137,9 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
     pub fn explain(&self) -> String {
         let ([m, n, k], world) = (self.extents.map(u64::from), self.group.world as u64);
         let row = n.next_multiple_of(8);
+        if self.group.apart.is_some() {
+            return format!("{:?} of {m} x {n} x {k} on {}", self.form, self.group.explain());
+        }
         let (kernels, sends) = match self.form {
             Form::AllGather => {
                 (vec![self.step(m, false).gathered::<T>().name()], 2 * m * k / world * (world - 1))
@@ -201,7 +204,8 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
     /// # Errors
     /// Shapes that are not the product's, operands that TMA does not take, matrices of other
     /// devices than the rank's, a capture of a graph; at the first call a rank that calls another
-    /// product; the errors of launches.
+    /// product; the errors of launches. Where other ranks are of other callers, they may have made
+    /// the call that this one did not: the group is then of no more use.
     ///
     /// # Safety
     /// Until the work is complete, no other stream writes the operands, or reads or writes the
@@ -214,13 +218,13 @@ impl<T: ParallelElement> ParallelMatmul<'_, T> {
                 calls.len(),
                 group.ranks().collect::<Vec<_>>()
             );
-            return Err(Error::ShapeMismatch { operation: NAME, detail });
+            return group.checked(Err(Error::ShapeMismatch { operation: NAME, detail }));
         }
         let calls = calls
             .iter_mut()
             .zip(&group.members)
             .map(|(call, member)| self.check(call, member.rank, &member.device));
-        let calls = calls.collect::<Result<Vec<_>>>()?;
+        let calls = group.checked(calls.collect::<Result<Vec<_>>>())?;
         let streams: Vec<_> = calls.iter().map(|call| call.stream).collect();
         let kind = ("product", <T as moye::Element>::NAME, self.number as usize, 0);
         group.round(&streams, kind, group.apart.is_none().then_some(0), |round| {

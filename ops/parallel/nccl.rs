@@ -118,16 +118,20 @@ impl Communicators {
         let own = match &opened {
             Ok(library) if group.members[0].rank == 0 => {
                 // SAFETY: the pointer is writable.
-                check(library, "ncclGetUniqueId", unsafe { (library.unique_id)(&mut id) })
-                    .map_or_else(|error| error.to_string().into_bytes(), |()| id.0.to_vec())
+                check(library, "ncclGetUniqueId", unsafe { (library.unique_id)(&mut id) }).map_or_else(
+                    |error| format!("{:129}", error.to_string()).into_bytes(),
+                    |()| id.0.to_vec(),
+                )
             }
             Ok(_) => id.0.to_vec(),
-            Err(error) => error.to_string().into_bytes(),
+            // No text has the length of an identity.
+            Err(error) => format!("{:129}", error.to_string()).into_bytes(),
         };
         let all = group.exchange.all(vec![own; group.members.len()])?;
         let library = opened?;
         if let Some(rank) = all.iter().position(|said| said.len() != 128) {
-            return Err(error(format!("rank {rank} has no NCCL: {}", String::from_utf8_lossy(&all[rank]))));
+            let said = String::from_utf8_lossy(&all[rank]);
+            return Err(error(format!("rank {rank} has no NCCL: {}", said.trim_end())));
         }
         id.0.copy_from_slice(&all[0]);
         let mut communicators = vec![std::ptr::null_mut(); group.members.len()];
@@ -215,7 +219,8 @@ impl Communicators {
         })
     }
 
-    /// Ends what waits for a rank that does not come.
+    /// Ends what waits for a rank that does not come. The program's own communicators are the
+    /// program's to abort.
     pub fn abort(&self) {
         if self.is_owned {
             for &communicator in &self.all {

@@ -30,7 +30,8 @@ impl Round<'_> {
 impl Group {
     /// Issues a call on a stream of each member, ordered after the group's calls before, with
     /// `bytes` of half a workspace or more, or without flags. At the first call of a kind all ranks
-    /// must make it.
+    /// must make it. After an error the group is of no more use: ranks that went on would not agree
+    /// which call is which.
     pub(crate) fn round(
         &self,
         streams: &[&Stream],
@@ -39,6 +40,21 @@ impl Group {
         issue: impl FnOnce(&Round<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut state = self.state()?;
+        let done = self.round_of(&mut state, streams, kind, bytes, issue);
+        if let Err(reason) = &done {
+            self.fail(&mut state, reason, streams);
+        }
+        done
+    }
+
+    fn round_of(
+        &self,
+        state: &mut State,
+        streams: &[&Stream],
+        kind: Kind,
+        bytes: Option<usize>,
+        issue: impl FnOnce(&Round<'_>) -> Result<()>,
+    ) -> Result<()> {
         if !state.known.contains(&kind) {
             let (name, element, one, other) = kind;
             let own = format!("{name} {one} {other} {element} as call {}", state.epoch);
@@ -52,7 +68,7 @@ impl Group {
             }
             state.known.insert(kind);
         }
-        let half = self.reserve(&mut state, bytes.unwrap_or(0))?;
+        let half = self.reserve(state, bytes.unwrap_or(0))?;
         if bytes.is_some() {
             state.epoch = state.epoch.wrapping_add(1);
         }
@@ -65,7 +81,7 @@ impl Group {
                 _ => {}
             }
         }
-        issue(&Round { group: self, state: &state, epoch: state.epoch, half })?;
+        issue(&Round { group: self, state, epoch: state.epoch, half })?;
         for (stream, last) in streams.iter().zip(&mut state.last) {
             let handle = stream.raw_handle()?.addr();
             match last {

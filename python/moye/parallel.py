@@ -112,5 +112,10 @@ def _free_address():
     """An address of this host at which nothing listens."""
     host = os.environ.get("MASTER_ADDR", "127.0.0.1")
     with socket.socket() as free:
-        free.bind((host, 0))
+        try:
+            free.bind((host, 0))
+        except OSError:
+            # The first rank of a part of the ranks, on another host than the first of all.
+            host = socket.gethostbyname(socket.gethostname())
+            free.bind((host, 0))
         return f"{host}:{free.getsockname()[1]}"

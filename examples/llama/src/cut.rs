@@ -48,7 +48,8 @@ impl Columns {
 impl Tensor {
     /// These rows, or these elements of a vector.
     fn rows(&mut self, taken: Range<usize>) {
-        let of = self.shape[0] * self.shape[1];
+        // A tensor of none has no bytes either.
+        let of = (self.shape[0] * self.shape[1]).max(1);
         let across = if self.shape[0] == 1 { 1 } else { self.shape[1] };
         let bytes = |elements: usize| (self.place.1 as u128 * elements as u128 / of as u128) as usize;
         self.place = (self.place.0 + bytes(taken.start * across) as u64, bytes(taken.len() * across));

@@ -1,5 +1,5 @@
-//! Collectives of buffers: on
-//! simulators, or on GPUs with `MOYE_DEVICE=gpu`, by NCCL; and the computed time of a product.
+//! Collectives of buffers: on simulators, or on GPUs with `MOYE_DEVICE=gpu`, by NCCL; and the
+//! computed time of a product.
 
 use moye::half::bf16;
 use moye::{Buffer, Device, Result, Stream};

@@ -6,7 +6,7 @@ use moye::{Device, Global, GlobalMut, Grid, Matrix, MatrixMut, Result, Stream, T
 use moye_device::collective::{Groups, StoreC, Target};
 use moye_parallel::arrivals::Shards;
 use moye_parallel::kernel::{CopyA, CopyB, Square, gathered_bf16_128x128};
-use moye_parallel::{Group, Operands, PTX, ParallelMatmul, ParallelMatmulBuilder, Rendezvous};
+use moye_parallel::{Group, Operands, PTX, ParallelMatmul, ParallelMatmulBuilder, Rendezvous, Transfer};
 use std::time::Duration;
 
 /// Two ranks with eight rows of eight elements each. Rank 1 copies its rows to rank 0 and `raise`s
@@ -76,6 +76,11 @@ fn a_flag_that_is_raised_before_its_copy_is_a_race() {
 
 /// The errors of two ranks that are threads.
 fn both(act: impl Fn(&Group, usize) -> Result<()> + Sync) -> Vec<String> {
+    both_on(|group, _, rank| act(group, rank))
+}
+
+/// As [`both`], with each rank's device.
+fn both_on(act: impl Fn(&Group, &Device, usize) -> Result<()> + Sync) -> Vec<String> {
     let devices = Device::sim_peers(2);
     std::thread::scope(|scope| {
         let act = &act;
@@ -86,7 +91,7 @@ fn both(act: impl Fn(&Group, usize) -> Result<()> + Sync) -> Vec<String> {
                 scope.spawn(move || {
                     let rank = rendezvous.rank();
                     let group = Group::join(device, rendezvous, Duration::from_millis(500)).unwrap();
-                    act(&group, rank).err().map_or(String::new(), |error| error.to_string())
+                    act(&group, device, rank).err().map_or(String::new(), |error| error.to_string())
                 })
             })
             .collect();
@@ -102,6 +107,50 @@ fn ranks_that_build_other_products_are_told_both() {
         assert!(error.contains("64 x 8 x 16") && error.contains("64 x 16 x 16"), "{error}");
         assert!(error.contains("all ranks build the same products in the same order"), "{error}");
     }
+}
+
+/// Sums what `device` has, with results of `elements`: eight fit.
+fn sum(group: &Group, device: &Device, elements: usize) -> Result<()> {
+    let (from, mut to) = (device.upload(&[bf16::ONE; 8])?, device.alloc_uninit::<bf16>(elements)?);
+    let stream = device.new_stream()?;
+    let call = Transfer { stream: &stream, from: from.as_slice(), to: to.as_slice_mut() };
+    // SAFETY: no other stream uses the buffers.
+    unsafe { group.collectives().all_reduce(&mut [call])? };
+    group.wait(&[&stream])
+}
+
+#[test]
+fn ranks_that_call_in_another_order_are_told_both() {
+    for error in both_on(|group, device, rank| {
+        if rank == 0 {
+            return sum(group, device, 8);
+        }
+        let (from, mut to) = (device.upload(&[1.0f32; 8])?, device.alloc_uninit::<f32>(16)?);
+        let stream = device.new_stream()?;
+        let call = Transfer { stream: &stream, from: from.as_slice(), to: to.as_slice_mut() };
+        // SAFETY: no other stream uses the buffers.
+        let refused = unsafe { group.collectives().all_gather(&mut [call]) };
+        let later = sum(group, device, 8).unwrap_err().to_string();
+        assert!(later.contains("the group has failed, make a new one: rank 1 runs all-gather"), "{later}");
+        refused
+    }) {
+        assert!(error.contains("runs sum 8") || error.contains("rank 0 sum 8"), "{error}");
+        assert!(error.contains("all-gather 32") && error.contains("make the same calls"), "{error}");
+    }
+}
+
+#[test]
+fn after_a_call_that_one_rank_was_refused_no_rank_takes_the_next_for_it() {
+    let errors = both_on(|group, device, rank| {
+        sum(group, device, 8)?;
+        if rank == 0 {
+            let refused = sum(group, device, 16).unwrap_err().to_string();
+            assert!(refused.contains("rank 0 gives 8 elements and receives 16"), "{refused}");
+        }
+        sum(group, device, 8)
+    });
+    assert!(errors[0].contains("the group has failed, make a new one"), "{errors:?}");
+    assert!(errors[1].contains("rank 0 did not come within 0.5 s"), "{errors:?}");
 }
 
 #[test]

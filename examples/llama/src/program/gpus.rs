@@ -41,15 +41,15 @@ pub(super) fn run(options: &Options) -> Result<()> {
             return Err(Error::Request(detail));
         }
         let local = std::env::var("LOCAL_RANK").ok().and_then(|text| text.parse().ok());
-        let device = match options.device {
-            DeviceChoice::Sim => Device::sim(),
-            _ => Device::gpu(local.unwrap_or(rendezvous.rank() as u32))?,
+        let device = match first(options.device)? {
+            None => Device::sim(),
+            Some(first) => Device::gpu(first + local.unwrap_or(rendezvous.rank() as u32))?,
         };
         return rank(options, device, rendezvous);
     }
-    let devices = match options.device {
-        DeviceChoice::Sim => Device::sim_peers(world),
-        _ => (0..options.gpus).map(Device::gpu).collect::<moye::Result<_>>()?,
+    let devices = match first(options.device)? {
+        None => Device::sim_peers(world),
+        Some(first) => (first..first + options.gpus).map(Device::gpu).collect::<moye::Result<_>>()?,
     };
     std::thread::scope(|scope| {
         let ranks: Vec<_> = devices
@@ -58,8 +58,19 @@ pub(super) fn run(options: &Options) -> Result<()> {
             .map(|(device, rendezvous)| scope.spawn(move || rank(options, device, rendezvous)))
             .collect();
         let ended = ranks.into_iter().map(|rank| rank.join().expect("ranks do not panic"));
-        ended.collect::<Vec<_>>().into_iter().collect()
+        let mut errors: Vec<_> = ended.filter_map(Result::err).collect();
+        // The cause rather than that others waited for the rank that has it.
+        errors.sort_by_key(|error| error.to_string().contains("did not come"));
+        errors.into_iter().next().map_or(Ok(()), Err)
     })
+}
+
+/// The number of the first rank's GPU, or none for simulators.
+fn first(device: DeviceChoice) -> moye::Result<Option<u32>> {
+    match device {
+        DeviceChoice::Gpu(index) => Ok(Some(index)),
+        DeviceChoice::Auto | DeviceChoice::Sim => Ok(Device::choose(device)?.index()),
+    }
 }
 
 fn rank(options: &Options, device: Device, rendezvous: Rendezvous) -> Result<()> {
