@@ -106,9 +106,8 @@ impl<M: Mainloop<Accumulator = f32>> TileEpilogue<M> for Rotated {
         let row = row_of::<M>(tile, team);
         let of = Global::<i32>::from_address(self.0.positions);
         // SAFETY: each row has a position.
-        [row, row + 8].map(|row| unsafe {
-            of.offset(row).read_if(self.0.positions != 0 && row < self.1.m) as u32
-        })
+        [row, row + 8]
+            .map(|row| unsafe { of.offset(row).read_if(self.0.positions != 0 && row < self.1.m) as u32 })
     }
 
     #[cfg_attr(target_arch = "nvptx64", inline(always))]
@@ -185,9 +184,8 @@ impl<T: Paired, M: Mainloop<Accumulator = f32>> Sink<M> for ToHeads<T> {
             let row = row_of::<M>(tile, team) + 8 * below;
             let exists = row < extents.m;
             // SAFETY: each row has a slot.
-            let slot = unsafe {
-                Global::<i32>::from_address(of.slots_of_rows).offset(row).read_if(exists) as u32
-            };
+            let slot =
+                unsafe { Global::<i32>::from_address(of.slots_of_rows).offset(row).read_if(exists) as u32 };
             let is_kept = exists && slot < of.slots;
             let (page, token) = (slot / of.tokens, slot % of.tokens);
             // Four eights are in one head.
