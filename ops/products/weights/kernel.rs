@@ -264,12 +264,13 @@ pub unsafe fn linear<
             }
             math::fast::rsqrt(sum / weights.k as f32 + f32::from_bits(finish.eps))
         };
-        for (i, to) in powers.iter_mut().enumerate().take(of_unit as usize) {
+        #[allow(clippy::needless_range_loop, reason = "an index is a constant once it is unrolled")]
+        for i in 0..of_unit as usize {
             let (scale, mut squares) = (scale(own(i as u32)), squares);
             // Normal in f16. The rest multiplies the sums: no operand is rounded twice.
             #[expect(clippy::manual_clamp, reason = "a NaN becomes a bound, and the rest stays one")]
             let power = f32::from_bits(scale.to_bits() & 0x7F80_0000).max(1.0 / 16_384.0).min(32_768.0);
-            *to = power.convert();
+            powers[i] = power.convert();
             if warp == 0 && quad == 0 && (M > 1 || row == 0) {
                 squares.set((warps, own(i as u32)), scale / power);
             }

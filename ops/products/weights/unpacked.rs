@@ -302,6 +302,8 @@ where
             let mut k = tile.k;
             while k < tile.k_end {
                 let factors = next;
+                // A lane for each block will release the stage before: it follows all lanes' reads.
+                sync_warp(FULL_WARP);
                 let full = self.consumer.wait();
                 // Factors arrive while the products run.
                 next = self.factors(packed, (k + 1).min(tile.k_end - 1));
@@ -348,6 +350,7 @@ where
     #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
     unsafe fn release(&mut self) {
         if let Some(held) = self.held.take() {
+            sync_warp(FULL_WARP);
             self.consumer.release(held);
         }
     }

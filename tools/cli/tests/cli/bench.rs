@@ -35,7 +35,7 @@ fn what_cannot_be_measured_is_refused_with_what_can() {
         (&["--types", "f8"], "[possible values: f32, tf32, f16, f16-accumulators, bf16, f64, i8, e4m3]"),
         (&["--against", "mkl"], "[possible values: cublas, cublaslt, cublaslt-default, none]"),
         (&["--rounds", "0"], "0 is not in 1.."),
-        (&["sort"], "[possible values: matmul, host, copy, transpose"),
+        (&["sort"], "[possible values: matmul, host, parallel, copy, transpose"),
     ] {
         let output = moye(folder.path(), &[&["bench"], arguments].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
