@@ -99,14 +99,14 @@ mod host {
     /// use moye_rows::reduce::{ARG_MAX, Reduce, SUM};
     ///
     /// let device = Device::sim();
-    /// let x = device.upload(&[1.0f32, 5.0, 2.0, 4.0, 3.0, 6.0, 7.0, 8.0])?;
+    /// let x = device.upload(&[1.0f32, 5.0, 2.0, 4.0, 3.0, 4.0, 7.0, 8.0])?;
     /// let x = Matrix::row_major(&x, 2, 4)?;
     /// let mut sum = device.alloc_uninit::<f32>(2)?;
     /// let mut y = MatrixMut::row_major(&mut sum, 2, 1)?;
     /// Reduce::new(&SUM, x.clone()).axis(1).run(&device, &mut y)?;
     /// // The elements as an array of 2 x 2 x 2.
     /// Reduce::new(&SUM, x.clone()).modes(&[2, 2, 2]).axes(&[0, 2]).run(&device, &mut y)?;
-    /// assert_eq!(sum.download()?, [15.0, 21.0]);
+    /// assert_eq!(sum.download()?, [13.0, 21.0]);
     /// let mut at = device.alloc_uninit::<i64>(4)?;
     /// Reduce::new(&ARG_MAX, x).axis(0).run(&device, &mut MatrixMut::row_major(&mut at, 1, 4)?)?;
     /// assert_eq!(at.download()?, [1, 0, 1, 1]);
