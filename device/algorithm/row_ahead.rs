@@ -21,7 +21,8 @@ use core::marker::PhantomData;
 ///
 /// ```
 /// # #![allow(non_snake_case)]
-/// # use moye_device::algorithm::{Block512, RowCopy, RowScratch, RowShape, RowStage, RowStride, RowTeam, Warp};
+/// # use moye_device::algorithm::{Block512, RowCopy, RowScratch, RowShape, RowStage, RowStride};
+/// # use moye_device::algorithm::{RowTeam, Warp};
 /// # use moye_device::prelude::*;
 /// /// `y = x - mean(x)` along rows of `n`, `ld` apart. Grid: at most `ceil(m / C::ROWS)`
 /// /// blocks, which step over the rows.

@@ -112,7 +112,7 @@ impl Exchange {
             Self::Sockets(sockets) => {
                 let sockets = sockets.get_mut().unwrap_or_else(PoisonError::into_inner);
                 sockets.timeout = time;
-                // A wait of zero is none of a socket's.
+                // A socket refuses a timeout of zero.
                 let time = time.max(Duration::from_millis(1));
                 let _ = sockets.peers.iter().try_for_each(|peer| prepare(peer, time));
             }

@@ -53,7 +53,7 @@ functions! {
     broadcast c"ncclBroadcast" (u64, u64, usize, c_int, c_int, *mut c_void, *mut c_void) -> c_int;
 }
 
-/// The library, or why there is none.
+/// The library, or the error of the loader.
 fn library() -> Result<&'static Library> {
     static LIBRARY: OnceLock<std::result::Result<Library, String>> = OnceLock::new();
     let opened = LIBRARY.get_or_init(|| {
