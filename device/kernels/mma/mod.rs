@@ -34,6 +34,7 @@ mod matmul;
 mod other;
 mod rows;
 mod scalar;
+mod scalar_f64;
 mod schedule;
 #[cfg_attr(
     not(feature = "matmul-f32"),
