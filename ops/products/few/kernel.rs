@@ -96,8 +96,8 @@ unsafe fn store<T: Element + Convert<f32>>(
 ///
 /// # Safety
 /// The operands have the elements of `form`, of at least one row of each; rows of x and W start at
-/// multiples of 16 bytes. y overlaps no operand but may be the residual; the residual's address is 0
-/// for a product without one.
+/// multiples of 16 bytes. y overlaps no operand but may be the residual; the residual's address is
+/// 0 for a product without one.
 #[kernel(
     threads = 32 * WARPS,
     min_blocks = 2,
