@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// Bytes of all operand sets: several times the L2 cache, so that no run finds its data there.
 const ROTATED: usize = 512 << 20;
-/// Numbers that the elements of an array repeat: a prime, so that rows differ.
+/// Random values that the elements of an array repeat: a prime, so that rows differ.
 const DRAWN: usize = 65_521;
 /// Samples, of which the median counts.
 const SAMPLES: usize = 11;
@@ -21,6 +21,10 @@ pub struct Measured {
     pub kernel: &'static str,
     /// The median time of a call, of many in a graph.
     pub time: Duration,
+    /// The lowest time of a sample.
+    pub least: Duration,
+    /// The highest.
+    pub most: Duration,
     /// Bytes that a call has to move: each input read once, each result written once.
     pub bytes: usize,
 }
@@ -117,5 +121,6 @@ pub fn measure(declaration: &Declaration, device: &Device, case: &Case, dtype: D
     sample()?;
     let mut times = (0..SAMPLES).map(|_| sample()).collect::<Result<Vec<_>>>()?;
     times.sort();
-    Ok(Measured { kernel, time: times[SAMPLES / 2] / count as u32, bytes })
+    let [least, time, most] = [0, SAMPLES / 2, SAMPLES - 1].map(|sample| times[sample] / count as u32);
+    Ok(Measured { kernel, time, least, most, bytes })
 }

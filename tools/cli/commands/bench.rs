@@ -2,12 +2,15 @@
 
 #[cfg(feature = "attention")]
 mod attention;
+mod declared;
 mod parallel;
 
 use super::output::Output;
 use super::report::{self, Report};
 use anyhow::{Result, anyhow, bail};
+use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Args, ValueEnum};
+use moye::operation::Declaration;
 use moye::{Device, DeviceChoice, Tuning, driver};
 use moye_bench::activation::Function;
 use moye_bench::cublas::{Choice, Cublas, CublasLt, Peer};
@@ -27,9 +30,10 @@ const MATRICES: [usize; 3] = [1024, 4096, 16384];
 #[derive(Args)]
 pub struct Bench {
     /// What to measure.
-    #[arg(value_enum, value_name = "WORK")]
-    work: Vec<What>,
-    /// Element types of products, separated by commas; of attention bf16 or e4m3.
+    #[arg(value_parser = Named::parser(), value_name = "WORK")]
+    work: Vec<Named>,
+    /// Element types of products and of the operations of `moye run`, separated by commas; of
+    /// attention bf16 or e4m3.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "TYPES")]
     types: Vec<Kind>,
     /// Majors of A and B, as in BLAS: `tn`, `nt`, `nn` or `tt` (t: K of A, N of B is contiguous),
@@ -119,6 +123,28 @@ enum What {
     Attention,
 }
 
+/// Work, or an operation of `moye run`.
+#[derive(Clone, Copy)]
+enum Named {
+    What(What),
+    Declared(&'static Declaration),
+}
+
+impl Named {
+    /// Names of either kind.
+    fn parser() -> impl TypedValueParser<Value = Self> {
+        let whats = What::value_variants().iter().filter_map(What::to_possible_value);
+        let declared = super::run::operations()
+            .map(|declaration| PossibleValue::new(declaration.name).help(declaration.summary));
+        clap::builder::PossibleValuesParser::new(whats.chain(declared)).map(|name| {
+            declared::named(&name).map_or_else(
+                || Self::What(What::from_str(&name, false).expect("it is one of these names")),
+                Self::Declared,
+            )
+        })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Against {
     /// cuBLAS's cublasGemmEx; cuBLASLt for 8-bit floats, biases and activations, which it lacks
@@ -161,17 +187,18 @@ impl GpuArgument {
 
 impl Bench {
     pub fn run(self) -> Result<()> {
-        if self.work.contains(&What::Host) {
+        if self.names(What::Host) {
             return self.host_times();
         }
-        if self.work.contains(&What::Parallel) {
+        if self.names(What::Parallel) {
             if self.work.len() > 1 {
                 bail!("`parallel` has a separate table: name it alone");
             }
             self.device.open("bench")?;
             return parallel::run(self.json);
         }
-        let works = self.works()?;
+        let declared = self.declared()?;
+        let works = if declared.is_empty() { self.works()? } else { Vec::new() };
         let tuning = self.tuning.as_deref().map(Tuning::load).transpose()?;
         let device = self.device.open("bench")?;
         let place =
@@ -218,9 +245,11 @@ impl Bench {
             kernel: self.kernel.as_deref(),
         };
         let (mut rows, mut failed) = (Vec::new(), Vec::new());
-        for work in &works {
+        let products = works.iter().map(|work| measure.row(work));
+        let operations = declared.iter().map(|work| declared::row(&device, work, measure.monitor));
+        for row in products.chain(operations) {
             // Earlier and later measurements are kept.
-            let row = match measure.row(work) {
+            let row = match row {
                 Ok(row) => row,
                 Err(error) => {
                     report.line("failed", format_args!("{error:#}"));
@@ -259,7 +288,8 @@ impl Bench {
             0 => Ok(()),
             count => {
                 let first = failed.swap_remove(0);
-                Err(first.context(format!("{count} of {} rows failed; the first", works.len())))
+                let all = rows.len() + count;
+                Err(first.context(format!("{count} of {all} rows failed; the first")))
             }
         }
     }
@@ -290,6 +320,47 @@ impl Bench {
         Ok(())
     }
 
+    /// Whether this work is named.
+    fn names(&self, what: What) -> bool {
+        self.work.iter().any(|named| matches!(named, Named::What(named) if *named == what))
+    }
+
+    /// The measurements of operations of `moye run`, if any is named.
+    ///
+    /// # Errors
+    /// Other work is named too, or an option that is for other work.
+    fn declared(&self) -> Result<Vec<declared::Work>> {
+        let operations: Vec<_> = self
+            .work
+            .iter()
+            .filter_map(|named| match named {
+                Named::Declared(declaration) => Some(*declaration),
+                Named::What(_) => None,
+            })
+            .collect();
+        let Some(first) = operations.first() else { return Ok(Vec::new()) };
+        let takes_others = !(self.majors.is_empty()
+            && self.sizes.is_empty()
+            && self.element_bytes.is_empty()
+            && self.kernel.is_none()
+            && self.tuning.is_none()
+            && !self.flush_l2
+            && self.rest == 0
+            && Epilogue::named(self.bias, self.activation).is_nothing());
+        #[cfg(feature = "attention")]
+        let takes_others = takes_others || self.attention.is_given();
+        if takes_others {
+            bail!(
+                "{} is measured at the sizes that it declares, with --types alone: leave the other options out",
+                first.name
+            );
+        }
+        if operations.len() < self.work.len() {
+            bail!("{} is an operation of `moye run`: measure products, copies and attention apart", first.name);
+        }
+        declared::works(&operations, &self.types)
+    }
+
     /// The measurements.
     ///
     /// # Errors
@@ -307,10 +378,10 @@ impl Bench {
         if !named {
             return Ok(suite::rows());
         }
-        let moves = self.work.iter().any(|work| matches!(work, What::Copy | What::Transpose));
-        let multiplies = self.work.is_empty() || self.work.contains(&What::Matmul);
+        let moves = self.names(What::Copy) || self.names(What::Transpose);
+        let multiplies = self.work.is_empty() || self.names(What::Matmul);
         #[cfg(feature = "attention")]
-        let attends = self.work.contains(&What::Attention);
+        let attends = self.names(What::Attention);
         #[cfg(not(feature = "attention"))]
         let attends = false;
         #[cfg(feature = "attention")]
@@ -348,8 +419,9 @@ impl Bench {
             );
         }
         let mut works = Vec::new();
-        let what = if self.work.is_empty() { &[What::Matmul][..] } else { &self.work };
+        let what = if self.work.is_empty() { &[Named::What(What::Matmul)][..] } else { &self.work };
         for what in what {
+            let Named::What(what) = what else { continue };
             match what {
                 What::Matmul => {
                     let products = self.products().into_iter();

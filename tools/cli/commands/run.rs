@@ -80,7 +80,7 @@ fn command(declaration: &'static Declaration) -> Command {
 }
 
 /// All declared operations.
-fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
+pub fn operations() -> impl Iterator<Item = &'static &'static Declaration> {
     moye_rows::OPERATIONS.iter().chain(moye_products::OPERATIONS)
 }
 

@@ -1,0 +1,123 @@
+//! `moye bench OPERATION`: the operations of `moye run`, beside a copy of as many bytes.
+
+use anyhow::{Result, bail};
+use moye::Device;
+use moye::operation::{Case, Declaration, Dtype, Measured, Value, measure};
+use moye_bench::results::{Figure, Row};
+use moye_bench::{Kind, Monitor, Seen};
+use std::time::Duration;
+
+/// The element types of a row where none is given.
+const TYPES: [Kind; 2] = [Kind::Bf16, Kind::F32];
+
+/// A cast to the same type copies.
+const COPIED: &[(&str, Value)] = &[("dtype", Value::Dtype(Dtype::Bf16))];
+
+/// The operation of this name.
+pub fn named(name: &str) -> Option<&'static Declaration> {
+    crate::commands::run::operations().find(|declaration| declaration.name == name).copied()
+}
+
+/// One measurement.
+pub struct Work {
+    declaration: &'static Declaration,
+    case: &'static Case,
+    dtype: Dtype,
+}
+
+/// Each case that an operation declares to be measured, by each of these types that it takes.
+///
+/// # Errors
+/// An operation takes none of them.
+pub fn works(declarations: &[&'static Declaration], types: &[Kind]) -> Result<Vec<Work>> {
+    let given: Vec<_> = types.iter().map(|kind| kind.name()).collect();
+    let default = TYPES.map(Kind::name);
+    let mut works = Vec::new();
+    for declaration in declarations {
+        let takes = |name: &&str| {
+            let dtype = Dtype::named(name)?;
+            declaration.operands.iter().any(|operand| operand.dtypes.contains(&dtype)).then_some(dtype)
+        };
+        let names = if given.is_empty() { &default[..] } else { &given };
+        let dtypes: Vec<_> = names.iter().filter_map(takes).collect();
+        if dtypes.is_empty() {
+            bail!("{} has no operand of {}", declaration.name, names.join(" or "));
+        }
+        for &dtype in &dtypes {
+            works.extend(declaration.bench.iter().map(|case| Work { declaration, case, dtype }));
+        }
+    }
+    Ok(works)
+}
+
+/// Measures one, then a copy of as many bytes.
+///
+/// # Errors
+/// Those of the operation, and out of memory.
+pub fn row(device: &Device, work: &Work, monitor: Option<&Monitor>) -> Result<Row> {
+    let Work { declaration, case, dtype } = *work;
+    let measured = measure(declaration, device, case, dtype)?;
+    let seen = monitor.map_or_else(Seen::default, Monitor::look);
+    // Half of the bytes are read and half are written. A case is data of the program: it is leaked.
+    let elements: &'static [usize] = vec![measured.bytes / 2 / Dtype::Bf16.bytes()].leak();
+    let copied = Case::new(vec![Some(elements)].leak()).options(COPIED);
+    let copy = measure(&moye_rows::affine::CAST, device, &copied, Dtype::Bf16)?;
+    let figure = |measured: &Measured| {
+        let rate = |time: Duration| measured.bytes as f64 / time.as_secs_f64() / 1e9;
+        Figure {
+            median: rate(measured.time),
+            least: rate(measured.most),
+            most: rate(measured.least),
+            seconds: measured.time.as_secs_f64(),
+        }
+    };
+    let options = case.options.iter().map(|(name, value)| format!(" {name}={value}"));
+    let shape = case.inputs[0].unwrap_or_default();
+    let (last, leading) = shape.split_last().unwrap_or((&1, &[]));
+    Ok(Row {
+        work: declaration.name,
+        kind: format!("{dtype}{}", options.collect::<String>()),
+        majors: None,
+        epilogue: None,
+        by: None,
+        rest_ms: 0,
+        m: leading.iter().product(),
+        n: *last,
+        k: None,
+        unit: "GB/s",
+        moye: figure(&measured),
+        peer: Some(("copy", figure(&copy))),
+        no_peer: None,
+        limit: None,
+        relative_error: None,
+        kernel: measured.kernel.to_owned(),
+        seen,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_measured_beside_a_copy_of_its_bytes() {
+        const SHAPE: &[Option<&[usize]>] = &[Some(&[3, 40])];
+        const CASE: Case = Case::new(SHAPE).options(&[("log", Value::Bool(true))]);
+        let declaration = named("softmax").unwrap();
+        let work = Work { declaration, case: &CASE, dtype: Dtype::F32 };
+        let row = row(&Device::sim(), &work, None).unwrap();
+        assert_eq!(row.what(), "softmax f32 log=true 3 x 40");
+        assert_eq!(row.moye.median, 960.0 / row.moye.seconds / 1e9, "120 elements are read and written");
+        assert!(row.peer.is_some_and(|(name, copy)| name == "copy" && copy.median > 0.0));
+        assert!(row.moye.least <= row.moye.median && row.moye.median <= row.moye.most, "{row:?}");
+    }
+
+    #[test]
+    fn types_that_an_operation_takes_are_measured_and_where_it_takes_none_that_is_an_error() {
+        let softmax = named("softmax").unwrap();
+        assert_eq!(works(&[softmax], &[]).unwrap().len(), 2 * softmax.bench.len());
+        assert_eq!(works(&[softmax], &[Kind::F16, Kind::Tf32]).unwrap().len(), softmax.bench.len());
+        let said = works(&[softmax], &[Kind::Tf32, Kind::F64]).err().unwrap().to_string();
+        assert_eq!(said, "softmax has no operand of tf32 or f64");
+    }
+}
