@@ -1,6 +1,6 @@
-"""PyTorch's side of `moye-parallel`'s example measure: products beside NCCL's collectives, and its
+"""PyTorch's side of `moye bench parallel`: products beside NCCL's collectives, and its
 operators of symmetric memory, one process a GPU. Each sample of ten calls, of a hundred with few
-rows, is after a rest, as in the example; medians of the samples, of rank 0.
+rows, is after a rest, as there; medians of the samples, of rank 0.
 
     python3 benches/peers/parallel.py
 """

@@ -1,5 +1,4 @@
-//! Measurements: products over GPUs beside the product of a rank alone, for the example `measure`
-//! and for `moye bench parallel`.
+//! Measurements of `moye bench parallel`: products over GPUs beside the product of a rank alone.
 
 use crate::{Form, Group, Operands, ParallelMatmul, ParallelMatmulBuilder};
 use half::bf16;
@@ -31,18 +30,18 @@ pub struct Measured {
     pub kernels: String,
 }
 
-/// Measures products of bf16 on these GPUs, of all extents or of those with `rows` rows, as each is
-/// done. Each sample of ten calls, of a hundred with few rows, is after a rest, so that the card's
-/// limit of power does not decide.
+/// Measures products of bf16 on these GPUs and reports each as it is done. The GPUs rest before
+/// each sample of ten calls, of a hundred with few rows, so that the card's limit of power does not
+/// decide.
 ///
 /// # Errors
 /// As for [`ParallelMatmul::run`].
-pub fn measure(devices: &[Device], rows: Option<usize>, mut done: impl FnMut(&Measured)) -> Result<()> {
+pub fn measure(devices: &[Device], mut done: impl FnMut(&Measured)) -> Result<()> {
     let (group, single) = (Group::local(devices)?, Group::local(&devices[..1])?);
     let ranks = devices.len();
     for form in [Form::AllGather, Form::ReduceScatter, Form::AllReduce] {
         let shapes = if form == Form::AllReduce { &FEW[..] } else { &LARGE[..] };
-        for &[m, n, k] in shapes.iter().filter(|shape| rows.is_none_or(|m| m == shape[0])) {
+        for &[m, n, k] in shapes {
             let own = if form == Form::AllGather { [m, n / ranks, k] } else { [m, n, k / ranks] };
             let plain = ParallelMatmul::all_gather(&single, own);
             let alone = time(&single, &devices[..1], plain, Form::AllGather, own)?.0;

@@ -356,7 +356,10 @@ impl Bench {
             );
         }
         if operations.len() < self.work.len() {
-            bail!("{} is an operation of `moye run`: measure products, copies and attention apart", first.name);
+            bail!(
+                "{} is an operation of `moye run`: measure products, copies and attention apart",
+                first.name
+            );
         }
         declared::works(&operations, &self.types)
     }

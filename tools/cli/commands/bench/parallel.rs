@@ -3,8 +3,12 @@
 use crate::commands::report;
 use anyhow::{Result, bail};
 use moye::Device;
+use moye_parallel::measure::{feed_forward, link, measure};
 
-/// Measures them, and prints a row as each is done.
+/// Tokens, hidden and intermediate elements of a feed-forward part.
+const FEED_FORWARD: [usize; 3] = [4096, 8192, 28_672];
+
+/// Measures them, then a feed-forward part and the link, and prints a row as each is done.
 pub fn run(json: bool) -> Result<()> {
     let devices = (0..Device::gpu_count()?).map(Device::gpu).collect::<moye::Result<Vec<_>>>()?;
     if devices.len() < 2 {
@@ -15,7 +19,7 @@ pub fn run(json: bool) -> Result<()> {
         report::print("| --- | --- | --- | --- | --- | --- |\n");
     }
     let mut rows = Vec::new();
-    moye_parallel::measure::measure(&devices, None, |row| {
+    measure(&devices, |row| {
         let ([m, n, k], share) = (row.extents, row.alone / row.time);
         if json {
             rows.push(serde_json::json!({
@@ -29,8 +33,18 @@ pub fn run(json: bool) -> Result<()> {
             ));
         }
     })?;
+    let (part, rate) = (feed_forward(&devices, FEED_FORWARD)?, link(&devices)? / 1e9);
     if json {
-        report::print(&format!("{:#}\n", serde_json::Value::from(rows)));
+        let all = serde_json::json!({
+            "products": rows, "feed_forward": {"extents": FEED_FORWARD, "us": part}, "link_gb_s": rate,
+        });
+        report::print(&format!("{all:#}\n"));
+    } else {
+        let [tokens, hidden, inner] = FEED_FORWARD;
+        report::print(&format!(
+            "\nfeed-forward part of {tokens} tokens, {hidden} and {inner} elements: {part:.1} us\n\
+             a copy from GPU 0 to GPU 1: {rate:.0} GB/s\n"
+        ));
     }
     Ok(())
 }
