@@ -6,8 +6,7 @@
 #![cfg(all(feature = "matmul", feature = "movement"))]
 
 use half::f16;
-use moye::{Device, Error, GlobalMut, Grid, Kernel, LaunchBounds, Matmul, Matrix, MatrixMut};
-use moye_sim::intrinsics::{shared_base, store_shared, thread_idx};
+use moye::{Device, Matmul, Matrix, MatrixMut};
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -117,53 +116,4 @@ fn what_ships_has_no_race_in_drawn_orders_and_the_same_bits_in_each() {
     for (name, bits) in results {
         assert!(bits.len() == 4 && bits.iter().all(|other| *other == bits[0]), "{name}: {bits:?}");
     }
-}
-
-/// Two warps write one word: a race, and a result that depends on the order.
-const RACE: Kernel<(GlobalMut<u32>,)> = Kernel::new(
-    "race",
-    "moye-tests",
-    LaunchBounds { threads: Some(64), exact: true, min_blocks: None },
-    256,
-    |(_,)| store_shared(shared_base(), thread_idx().x / 32 + 1),
-);
-
-#[test]
-#[ignore = "the tests of this file call it"]
-fn a_race() {
-    let device = Device::sim();
-    let mut data = device.upload(&[0_u32]).unwrap();
-    // SAFETY: what it does is a fault, or to be seen.
-    let ran = unsafe { device.launch(&RACE, Grid::new(1, 64), (&mut data,)) };
-    match ran {
-        Ok(()) => println!("result: silent"),
-        Err(Error::Simulator(error)) => println!("result: {}", error.fault().unwrap().thread),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// What [`a_race`] says with these variables.
-fn said(variables: &[(&str, &str)]) -> String {
-    let (is_done, text) = call("a_race", variables);
-    assert!(is_done, "{text}");
-    let (_, result) = text.lines().find_map(|line| line.split_once("result: ")).expect("a result");
-    result.to_owned()
-}
-
-#[test]
-fn the_variable_of_races_turns_the_search_on_and_off() {
-    assert_eq!(said(&[("MOYE_SIM_RACES", "0")]), "silent");
-    for on in ["1", "values"] {
-        assert_ne!(said(&[("MOYE_SIM_RACES", on)]), "silent");
-    }
-    let by_default = said(&[]);
-    assert_eq!(by_default == "silent", !cfg!(debug_assertions), "{by_default}");
-}
-
-#[test]
-fn the_variable_of_the_order_draws_the_same_one_for_a_number_and_others_for_others() {
-    let of = |seed: &str| said(&[("MOYE_SIM_RACES", "1"), ("MOYE_SIM_ORDER", seed)]);
-    let seeds: Vec<String> = (0..6).map(|seed| of(&seed.to_string())).collect();
-    assert_eq!(seeds[3], of("3"), "the same number, the same order");
-    assert!(seeds.iter().any(|other| *other != seeds[0]), "{seeds:?}");
 }
