@@ -2,7 +2,9 @@
 
 use super::{Case, Told, check_all, word};
 use crate::wgmma::{S8, descriptor};
-use moye_sim::Access::{BulkDestination, BulkSource, CpAsyncDestination, CpAsyncSource, Read, StoreAsync, Write};
+use moye_sim::Access::{
+    BulkDestination, BulkSource, CpAsyncDestination, CpAsyncSource, Read, StoreAsync, Write,
+};
 use moye_sim::FaultKind;
 use moye_sim::RaceThreads::Block;
 use moye_sim::intrinsics::*;

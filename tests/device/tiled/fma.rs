@@ -274,10 +274,8 @@ fn is_the_instruction_that_its_atom_names_once_or_four_times_of_complex_numbers(
         };
         let found: Vec<_> = counts.iter().filter(|(name, _)| multiplies(name)).collect();
         assert_eq!(found, [(&instruction.to_owned(), &count)], "{kernel}: {counts:?}");
-        let sums: Vec<_> = counts
-            .keys()
-            .filter(|name| name.starts_with("add.s32") || name.starts_with("add.s64"))
-            .collect();
+        let sums: Vec<_> =
+            counts.keys().filter(|name| name.starts_with("add.s32") || name.starts_with("add.s64")).collect();
         assert_eq!(sums, if sum.is_empty() { vec![] } else { vec![sum] }, "{kernel}: {counts:?}");
         let (_, atom) = fma::ATOMS.iter().find(|atom| atom.0 == kernel).expect("there are as many");
         assert_eq!((atom.instruction, atom.instruction_count), (instruction, count), "{kernel}");

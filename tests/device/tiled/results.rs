@@ -72,8 +72,7 @@ fn complex_numbers_are_made_up_of_three_products() {
         let right = device.upload(&(0..SIZES[1]).map(bt).collect::<Vec<_>>()).unwrap();
         let mut output = device.alloc_zeroed::<Complex64>(SIZES[2]).unwrap();
         // SAFETY: the buffers hold the tiles.
-        unsafe { module.launch(&results::gauss, Grid::new(1, 128), (&left, &right, &mut output)) }
-            .unwrap();
+        unsafe { module.launch(&results::gauss, Grid::new(1, 128), (&left, &right, &mut output)) }.unwrap();
         for (i, got) in output.download().unwrap().into_iter().enumerate() {
             let want = places(i).fold(Complex64::default(), |sum, (l, r)| sum + at(l) * bt(r));
             assert_eq!(got, want, "on {}, element {i}", device.name());
