@@ -4,7 +4,7 @@
 #[path = "../fixtures/common/mod.rs"]
 mod common;
 
-use common::On;
+use common::devices;
 use moye::{
     Buffer, Device, Error, Matrix, MatrixMut, copy, copy_on, matmul, matmul_on, transpose, transpose_on,
 };
@@ -18,6 +18,8 @@ enum Order {
     /// Row-major with gaps between rows and between elements.
     Spread,
 }
+
+const ORDERS: [Order; 3] = [Order::RowMajor, Order::ColMajor, Order::Spread];
 
 impl Order {
     fn strides(self, rows: usize, cols: usize) -> (usize, usize) {
@@ -82,17 +84,20 @@ fn untouched(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<
 
 #[rstest]
 fn a_product_is_exact_in_every_order(
-    #[values(On::Sim, On::Gpu)] on: On,
-    #[values((1, 1, 1), (3, 130, 9), (129, 2, 17), (50, 60, 0), (0, 5, 3))] (m, n, k): (usize, usize, usize),
-    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] a_order: Order,
-    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] b_order: Order,
-    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] c_order: Order,
+    #[values((1, 1, 1), (3, 130, 9), (129, 2, 17), (50, 60, 0), (0, 5, 3))] shape: (usize, usize, usize),
 ) {
-    let Some(device) = on.device() else { return };
-    let (a, b) = (filled(&device, m, k, a_order), filled(&device, k, n, b_order));
-    let mut c = untouched(&device, m, n, c_order);
+    for device in devices() {
+        for orders in (0..27).map(|i| [i % 3, i / 3 % 3, i / 9].map(|order| ORDERS[order])) {
+            product(&device, shape, orders);
+        }
+    }
+}
+
+fn product(device: &Device, (m, n, k): (usize, usize, usize), [a_order, b_order, c_order]: [Order; 3]) {
+    let (a, b) = (filled(device, m, k, a_order), filled(device, k, n, b_order));
+    let mut c = untouched(device, m, n, c_order);
     matmul(
-        &device,
+        device,
         &Matrix::new(&a, m, k, a_order.strides(m, k)).unwrap(),
         &Matrix::new(&b, k, n, b_order.strides(k, n)).unwrap(),
         &mut MatrixMut::new(&mut c, m, n, c_order.strides(m, n)).unwrap(),
@@ -101,64 +106,68 @@ fn a_product_is_exact_in_every_order(
     assert_matrix(&c, (m, n), c_order, |i, j| (0..k).map(|p| element(i, p) * element(p, j)).sum());
 }
 
-#[rstest]
-fn copies_and_transposes_are_exact_in_every_order(
-    #[values(On::Sim, On::Gpu)] on: On,
-    #[values((1, 1), (33, 70), (64, 32), (0, 4))] (rows, cols): (usize, usize),
-    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] from: Order,
-    #[values(Order::RowMajor, Order::ColMajor, Order::Spread)] to: Order,
-) {
-    let Some(device) = on.device() else { return };
-    let source = filled(&device, rows, cols, from);
+#[test]
+fn copies_and_transposes_are_exact_in_every_order() {
+    for device in devices() {
+        for shape in [(1, 1), (33, 70), (64, 32), (0, 4)] {
+            (0..9).for_each(|i| moves(&device, shape, ORDERS[i % 3], ORDERS[i / 3]));
+        }
+    }
+}
+
+fn moves(device: &Device, (rows, cols): (usize, usize), from: Order, to: Order) {
+    let source = filled(device, rows, cols, from);
     let source = Matrix::new(&source, rows, cols, from.strides(rows, cols)).unwrap();
-    let mut same = untouched(&device, rows, cols, to);
+    let mut same = untouched(device, rows, cols, to);
     let strides = to.strides(rows, cols);
-    copy(&device, &source, &mut MatrixMut::new(&mut same, rows, cols, strides).unwrap()).unwrap();
+    copy(device, &source, &mut MatrixMut::new(&mut same, rows, cols, strides).unwrap()).unwrap();
     assert_matrix(&same, (rows, cols), to, element);
-    let mut turned = untouched(&device, cols, rows, to);
+    let mut turned = untouched(device, cols, rows, to);
     let strides = to.strides(cols, rows);
-    transpose(&device, &source, &mut MatrixMut::new(&mut turned, cols, rows, strides).unwrap()).unwrap();
+    transpose(device, &source, &mut MatrixMut::new(&mut turned, cols, rows, strides).unwrap()).unwrap();
     assert_matrix(&turned, (cols, rows), to, |i, j| element(j, i));
 }
 
-#[rstest]
-fn operations_on_a_stream_follow_one_another(#[values(On::Sim, On::Gpu)] on: On) {
-    let Some(device) = on.device() else { return };
-    let stream = device.new_stream().unwrap();
-    let (n, order) = (40, Order::RowMajor);
-    let a = filled(&device, n, n, order);
-    let a = Matrix::row_major(&a, n, n).unwrap();
-    let mut buffers = [(); 3].map(|()| untouched(&device, n, n, order));
-    let [copied, turned, product] = buffers.each_mut().map(|buffer| MatrixMut::row_major(buffer, n, n));
-    let (mut copied, mut turned, mut product) = (copied.unwrap(), turned.unwrap(), product.unwrap());
-    // SAFETY: nothing else uses these buffers before the downloads, which wait.
-    unsafe {
-        copy_on(&stream, &a, &mut copied).unwrap();
-        transpose_on(&stream, &copied.as_matrix(), &mut turned).unwrap();
-        matmul_on(&stream, &copied.as_matrix(), &turned.as_matrix(), &mut product).unwrap();
+#[test]
+fn operations_on_a_stream_follow_one_another() {
+    for device in devices() {
+        let stream = device.new_stream().unwrap();
+        let (n, order) = (40, Order::RowMajor);
+        let a = filled(&device, n, n, order);
+        let a = Matrix::row_major(&a, n, n).unwrap();
+        let mut buffers = [(); 3].map(|()| untouched(&device, n, n, order));
+        let [copied, turned, product] = buffers.each_mut().map(|buffer| MatrixMut::row_major(buffer, n, n));
+        let (mut copied, mut turned, mut product) = (copied.unwrap(), turned.unwrap(), product.unwrap());
+        // SAFETY: nothing else uses these buffers before the downloads, which wait.
+        unsafe {
+            copy_on(&stream, &a, &mut copied).unwrap();
+            transpose_on(&stream, &copied.as_matrix(), &mut turned).unwrap();
+            matmul_on(&stream, &copied.as_matrix(), &turned.as_matrix(), &mut product).unwrap();
+        }
+        stream.synchronize().unwrap();
+        assert_matrix(&buffers[0], (n, n), order, element);
+        assert_matrix(&buffers[1], (n, n), order, |i, j| element(j, i));
+        let expected = |i, j| (0..n).map(|p| element(i, p) * element(j, p)).sum();
+        assert_matrix(&buffers[2], (n, n), order, expected);
     }
-    stream.synchronize().unwrap();
-    assert_matrix(&buffers[0], (n, n), order, element);
-    assert_matrix(&buffers[1], (n, n), order, |i, j| element(j, i));
-    let expected = |i, j| (0..n).map(|p| element(i, p) * element(j, p)).sum();
-    assert_matrix(&buffers[2], (n, n), order, expected);
 }
 
-#[rstest]
-fn a_transposed_view_is_taken_as_it_is(#[values(On::Sim, On::Gpu)] on: On) {
-    let Some(device) = on.device() else { return };
-    let a = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-    let mut c = device.alloc_uninit::<f32>(9).unwrap();
-    let a = Matrix::row_major(&a, 2, 3).unwrap();
-    // The transposed result is written through a transposed view too.
-    let mut result = MatrixMut::row_major(&mut c, 3, 3).unwrap().t();
-    matmul(&device, &a.clone().t(), &a, &mut result).unwrap();
-    assert_eq!(result.as_matrix().strides(), (1, 3));
-    assert_eq!(
-        c.download().unwrap(),
-        [17.0, 22.0, 27.0, 22.0, 29.0, 36.0, 27.0, 36.0, 45.0],
-        "a^T a, {device:?}"
-    );
+#[test]
+fn a_transposed_view_is_taken_as_it_is() {
+    for device in devices() {
+        let a = device.upload(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+        let mut c = device.alloc_uninit::<f32>(9).unwrap();
+        let a = Matrix::row_major(&a, 2, 3).unwrap();
+        // The transposed result is written through a transposed view too.
+        let mut result = MatrixMut::row_major(&mut c, 3, 3).unwrap().t();
+        matmul(&device, &a.clone().t(), &a, &mut result).unwrap();
+        assert_eq!(result.as_matrix().strides(), (1, 3));
+        assert_eq!(
+            c.download().unwrap(),
+            [17.0, 22.0, 27.0, 22.0, 29.0, 36.0, 27.0, 36.0, 45.0],
+            "a^T a, {device:?}"
+        );
+    }
 }
 
 #[test]
@@ -250,32 +259,34 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
     transpose(&device, &large(0, LIMIT), &mut empty(none, LIMIT, 0)).unwrap();
 }
 
-#[rstest]
-fn strides_that_lead_to_no_element_do_no_harm(#[values(On::Sim, On::Gpu)] on: On) {
-    // A thread past the edge multiplies its coordinate with the stride, which overflows in a build
-    // that checks.
-    const HUGE: usize = 1 << 61;
-    let Some(device) = on.device() else { return };
-    let n = 40;
-    let elements: Vec<f32> = (0..n).map(|i| element(0, i)).collect();
-    let x = device.upload(&elements).unwrap();
-    let row = Matrix::new(&x, 1, n, (HUGE, 1)).unwrap();
-    let mut result = device.alloc_uninit::<f32>(1).unwrap();
-    let mut c = MatrixMut::new(&mut result, 1, 1, (HUGE, HUGE)).unwrap();
-    matmul(&device, &row, &row.clone().t(), &mut c).unwrap();
-    let squares: f32 = elements.iter().map(|x| x * x).sum();
-    assert_eq!(result.download().unwrap(), [squares], "{device:?}: the product of a row and a column");
+#[test]
+fn strides_that_lead_to_no_element_do_no_harm() {
+    for device in devices() {
+        // A thread past the edge multiplies its coordinate with the stride, which overflows in a build
+        // that checks.
+        const HUGE: usize = 1 << 61;
+        let n = 40;
+        let elements: Vec<f32> = (0..n).map(|i| element(0, i)).collect();
+        let x = device.upload(&elements).unwrap();
+        let row = Matrix::new(&x, 1, n, (HUGE, 1)).unwrap();
+        let mut result = device.alloc_uninit::<f32>(1).unwrap();
+        let mut c = MatrixMut::new(&mut result, 1, 1, (HUGE, HUGE)).unwrap();
+        matmul(&device, &row, &row.clone().t(), &mut c).unwrap();
+        let squares: f32 = elements.iter().map(|x| x * x).sum();
+        assert_eq!(result.download().unwrap(), [squares], "{device:?}: the product of a row and a column");
 
-    let mut moved = device.alloc_uninit::<f32>(n).unwrap();
-    copy(&device, &row, &mut MatrixMut::new(&mut moved, 1, n, (HUGE, 1)).unwrap()).unwrap();
-    assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row copied");
-    moved.fill_bytes(0).unwrap();
-    transpose(&device, &row, &mut MatrixMut::new(&mut moved, n, 1, (1, HUGE)).unwrap()).unwrap();
-    assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row transposed");
+        let mut moved = device.alloc_uninit::<f32>(n).unwrap();
+        copy(&device, &row, &mut MatrixMut::new(&mut moved, 1, n, (HUGE, 1)).unwrap()).unwrap();
+        assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row copied");
+        moved.fill_bytes(0).unwrap();
+        transpose(&device, &row, &mut MatrixMut::new(&mut moved, n, 1, (1, HUGE)).unwrap()).unwrap();
+        assert_eq!(moved.download().unwrap(), elements, "{device:?}: a row transposed");
 
-    // Nothing to accumulate, and strides that no buffer bounds.
-    let (a, b) = (Matrix::new(&x, 3, 0, (HUGE, HUGE)).unwrap(), Matrix::new(&x, 0, 2, (HUGE, HUGE)).unwrap());
-    let mut zeros = device.alloc_uninit::<f32>(6).unwrap();
-    matmul(&device, &a, &b, &mut MatrixMut::row_major(&mut zeros, 3, 2).unwrap()).unwrap();
-    assert_eq!(zeros.download().unwrap(), [0.0; 6], "{device:?}");
+        // Nothing to accumulate, and strides that no buffer bounds.
+        let (a, b) =
+            (Matrix::new(&x, 3, 0, (HUGE, HUGE)).unwrap(), Matrix::new(&x, 0, 2, (HUGE, HUGE)).unwrap());
+        let mut zeros = device.alloc_uninit::<f32>(6).unwrap();
+        matmul(&device, &a, &b, &mut MatrixMut::row_major(&mut zeros, 3, 2).unwrap()).unwrap();
+        assert_eq!(zeros.download().unwrap(), [0.0; 6], "{device:?}");
+    }
 }
