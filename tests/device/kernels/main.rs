@@ -4,6 +4,10 @@
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
 mod far;
+mod ladder;
+mod matrices;
+#[cfg(all(feature = "matmul", feature = "movement"))]
+mod orders;
 
 use common::matrix::{Order, Shape, TestMatrix, norm, rng};
 use common::{On, gpu};

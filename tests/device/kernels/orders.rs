@@ -2,24 +2,11 @@
 //! in each order.
 //!
 //! The order and the search for races are asked of the simulator by its environment variables, so
-//! that each order is a process of its own: this test program, called again.
-#![cfg(all(feature = "matmul", feature = "movement"))]
-
+//! that each order is a separate process of this test program.
 use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut};
 use std::collections::BTreeMap;
 use std::process::Command;
-
-/// Calls a test that is ignored otherwise in a process of its own, with these variables, and gives
-/// what it printed.
-fn call(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env_remove("MOYE_SIM_RACES").env_remove("MOYE_SIM_ORDER");
-    let done = command.envs(variables.iter().copied()).output().unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    (done.status.success(), text)
-}
 
 /// A number for bits (FNV-1a).
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
@@ -56,7 +43,7 @@ fn product(name: &str, [m, n, k]: [usize; 3], choose: impl Fn(Matmul<'_, f16, f3
 }
 
 #[test]
-#[ignore = "the tests of this file call it"]
+#[ignore = "the test below runs it in a separate process"]
 fn what_ships() {
     let extents = [100, 72, 208];
     for start in ["matmul_", "wgmma_"] {
@@ -103,10 +90,12 @@ fn attention(device: &Device) {
 fn what_ships_has_no_race_in_drawn_orders_and_the_same_bits_in_each() {
     let mut results: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for order in [None, Some("1"), Some("7"), Some("40")] {
-        let mut variables = vec![("MOYE_SIM_RACES", "1")];
-        variables.extend(order.map(|seed| ("MOYE_SIM_ORDER", seed)));
-        let (is_done, text) = call("what_ships", &variables);
-        assert!(is_done, "order {order:?}: {text}");
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "orders::what_ships", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env_remove("MOYE_SIM_ORDER").env("MOYE_SIM_RACES", "1");
+        let done = command.envs(order.map(|seed| ("MOYE_SIM_ORDER", seed))).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "order {order:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
         for line in text.lines().filter_map(|line| line.strip_prefix("result: ")) {
             let (name, bits) = line.rsplit_once(' ').unwrap();
             results.entry(name.to_owned()).or_default().push(bits.to_owned());

@@ -1,12 +1,9 @@
 //! The steps of the ladder, each against float64, on every device there is: from one element up,
 //! ragged and exact, with poison around and between the elements.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::matrix::{Shape, TestMatrix, norm, rng};
-use common::product::Product;
-use common::{devices, gpu, is_watched};
+use crate::common::matrix::{Shape, TestMatrix, norm, rng};
+use crate::common::product::Product;
+use crate::common::{devices, gpu, is_watched};
 use moye::kernels::{ladder, matmul_f32_nt};
 use moye::{Device, Grid, Result};
 use moye_device::number::{Scalar, Tf32};
@@ -16,7 +13,7 @@ use rstest::rstest;
 /// A step: its kernel, and what it is launched with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// `tests/device/kernels/main.rs` has the others of its family, and its many shapes.
+    /// `main.rs` has the others of its family, and its many shapes.
     First,
     Tiled,
     Vectorized64,
@@ -330,18 +327,18 @@ fn hundreds_of_shapes_on_a_gpu(#[values(0, 1, 2, 3, 4, 5, 6, 7)] part: usize) {
 #[test]
 fn the_guide_shows_the_kernels_as_they_are() {
     const SOURCES: [&str; 8] = [
-        include_str!("../../device/kernels/ladder/plain_copy.rs"),
-        include_str!("../../device/kernels/ladder/copy_async.rs"),
-        include_str!("../../device/kernels/ladder/transpose.rs"),
-        include_str!("../../device/kernels/ladder/matmul.rs"),
-        include_str!("../../device/kernels/ladder/tiled.rs"),
-        include_str!("../../device/kernels/ladder/overlapped.rs"),
-        include_str!("../../device/kernels/ladder/double_buffer.rs"),
-        include_str!("../../device/collective/multistage.rs"),
+        include_str!("../../../device/kernels/ladder/plain_copy.rs"),
+        include_str!("../../../device/kernels/ladder/copy_async.rs"),
+        include_str!("../../../device/kernels/ladder/transpose.rs"),
+        include_str!("../../../device/kernels/ladder/matmul.rs"),
+        include_str!("../../../device/kernels/ladder/tiled.rs"),
+        include_str!("../../../device/kernels/ladder/overlapped.rs"),
+        include_str!("../../../device/kernels/ladder/double_buffer.rs"),
+        include_str!("../../../device/collective/multistage.rs"),
     ];
     // However the lines are broken.
     let words = |text: &str| text.split_whitespace().collect::<String>();
-    let guide = include_str!("../../docs/guide/ladder.md");
+    let guide = include_str!("../../../docs/guide/ladder.md");
     let shown: Vec<_> =
         guide.split("```ignore\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert_eq!(shown.len(), SOURCES.len(), "the heart of each text");

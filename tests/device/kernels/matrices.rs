@@ -1,10 +1,7 @@
 //! `matmul`, `copy` and `transpose` of matrices in every order, against a reference, on every
 //! device there is, and what they refuse.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::devices;
+use crate::common::devices;
 use moye::{
     Buffer, Device, Error, Matrix, MatrixMut, copy, copy_on, matmul, matmul_on, transpose, transpose_on,
 };
