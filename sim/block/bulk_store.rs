@@ -106,7 +106,7 @@ impl BlockContext {
         &self,
         operation: &'static str,
         source: u32,
-        sink: BulkSink,
+        mut sink: BulkSink,
         add: Option<TensorElement>,
         location: &'static Location<'static>,
     ) -> Result<(), FaultKind> {
@@ -115,12 +115,19 @@ impl BlockContext {
             let reason = format!("the source, shared address {source:#x}, is not a multiple of {alignment}");
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
-        match sink {
+        match &mut sink {
             BulkSink::Bytes { address, bytes } => {
-                check_bytes(operation, bytes, address)?;
-                self.check_global(Access::BulkDestination, address, u64::from(bytes))?;
+                check_bytes(operation, *bytes, *address)?;
+                self.check_global(Access::BulkDestination, *address, u64::from(*bytes))?;
             }
-            BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
+            BulkSink::Tile(tile) => {
+                self.check_tensor(Access::BulkDestination, tile)?;
+                // Whether an addition does so is unknown.
+                if add.is_none() {
+                    let memory = self.global.find(tile.map.address);
+                    *tile = tile.with_tails(memory.map_or(0, |memory| memory.base + memory.len));
+                }
+            }
         }
         self.check_async_read(Access::BulkSource, source, sink.placement())?;
         let (bytes, touch) =

@@ -151,6 +151,74 @@ fn what_is_unwritten_between_short_rows_is_not_stored() {
     assert_eq!(target.read(), source.read());
 }
 
+/// Rows of 10 words, 16 apart: a store writes two words behind each, which an addition leaves. It
+/// writes nothing behind the memory.
+#[test]
+fn a_row_that_ends_within_16_bytes_is_stored_up_to_their_end() {
+    let memory = GlobalMemory::new();
+    let run = |adds: bool, words: &Words| {
+        let map = TensorMap::new(TensorElement::U32, words.address(), &[10, 4], &[64], &[8, 4]);
+        let map = upload(&memory, &map);
+        let at = map.address();
+        let kernel = move || {
+            if thread_idx().x != 0 {
+                return;
+            }
+            (0..32).for_each(|i| store_shared(tile() + 4 * i, 100 + i));
+            fence_proxy_async();
+            for column in [0, 8] {
+                if adds {
+                    tensor_reduce_add(at, [column, 0], tile());
+                } else {
+                    tensor_store(at, [column, 0], tile());
+                }
+            }
+            bulk_commit();
+            bulk_wait_group(0);
+        };
+        launch(&memory).run(&kernel).unwrap();
+        words.read()
+    };
+    for (adds, rest) in [(false, 12), (true, 10)] {
+        let (whole, cut) = (Words::new(&memory, 64, 0), Words::new(&memory, 58, 0));
+        let expected: Vec<u32> =
+            (0..64).map(|i| if i % 16 < rest { 100 + i / 16 * 8 + i % 8 } else { 0 }).collect();
+        assert_eq!(run(adds, &whole), expected, "adds: {adds}");
+        assert_eq!(run(adds, &cut), expected[..58], "adds: {adds}, memory that ends with a row");
+    }
+}
+
+/// What lies behind a row belongs to the store too.
+#[test]
+fn a_write_behind_a_row_that_a_store_ends_is_a_race() {
+    let memory = GlobalMemory::new();
+    let words = Words::new(&memory, 64, 0);
+    let map = upload(&memory, &TensorMap::new(TensorElement::U32, words.address(), &[10, 4], &[64], &[8, 4]));
+    let at = map.address();
+    let run = |column: u64| {
+        let place = words.address() + 4 * column;
+        let kernel = move || {
+            if thread_idx().x != 0 {
+            } else if block_idx().x == 1 {
+                store_global(place, 1_u32);
+            } else {
+                (0..32).for_each(|i| store_shared(tile() + 4 * i, i));
+                fence_proxy_async();
+                tensor_store(at, [8, 0], tile());
+                bulk_commit();
+                bulk_wait_group(0);
+            }
+        };
+        let launch = Launch::new("k", 2, 32, &memory).shared_bytes(8192);
+        launch.races(true).run(&kernel).map_err(|error| error.fault().unwrap().clone())
+    };
+    for column in [10, 11] {
+        let fault = run(column).unwrap_err();
+        assert!(matches!(fault.kind, FaultKind::Race(_)), "column {column}: {fault}");
+    }
+    assert!(run(12).is_ok(), "column 12: {:?}", run(12));
+}
+
 #[test]
 fn multicast_lays_short_rows_a_span_apart_in_each_block() {
     let memory = GlobalMemory::new();
