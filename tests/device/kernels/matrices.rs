@@ -2,81 +2,42 @@
 //! device there is, and what they refuse.
 
 use crate::common::devices;
+use crate::common::matrix::{Order, Shape, TestMatrix, rng};
 use moye::{
     Buffer, Device, Error, Matrix, MatrixMut, copy, copy_on, matmul, matmul_on, transpose, transpose_on,
 };
+use rand::RngExt;
 use rstest::rstest;
 
-/// The storage order of a matrix in its buffer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Order {
-    RowMajor,
-    ColMajor,
-    /// Row-major with gaps between rows and between elements.
-    Spread,
+const ORDERS: [Order; 3] = [Order::RowMajor, Order::ColMajor, Order::Strided];
+
+/// A matrix of whole numbers, whose sums are exact in any order.
+fn whole(device: &Device, rows: usize, cols: usize, order: Order) -> TestMatrix {
+    let mut rng = rng(&[rows, cols, order as usize]);
+    TestMatrix::drawn(device, Shape::new(rows, cols, order), || rng.random_range(-8i8..=8).into())
 }
 
-const ORDERS: [Order; 3] = [Order::RowMajor, Order::ColMajor, Order::Spread];
+/// A matrix for a result.
+fn poisoned(device: &Device, rows: usize, cols: usize, order: Order) -> TestMatrix {
+    TestMatrix::poisoned(device, Shape::new(rows, cols, order))
+}
 
-impl Order {
-    fn strides(self, rows: usize, cols: usize) -> (usize, usize) {
-        match self {
-            Self::RowMajor => (cols, 1),
-            Self::ColMajor => (1, rows),
-            Self::Spread => (2 * cols + 3, 2),
-        }
+fn matrix(of: &TestMatrix) -> Matrix<'_, f32> {
+    let Shape { rows, cols, row_stride, col_stride } = of.shape;
+    Matrix::new(of.view(), rows, cols, (row_stride, col_stride)).unwrap()
+}
+
+fn matrix_mut(of: &mut TestMatrix) -> MatrixMut<'_, f32> {
+    let Shape { rows, cols, row_stride, col_stride } = of.shape;
+    MatrixMut::new(of.view_mut(), rows, cols, (row_stride, col_stride)).unwrap()
+}
+
+/// Asserts that the matrix holds `expected`, and that the rest of its buffer is as it was.
+fn holds(matrix: &TestMatrix, expected: impl Fn(usize, usize) -> f32) {
+    let (result, shape) = (matrix.download(), matrix.shape);
+    for (i, j) in (0..shape.rows).flat_map(|i| (0..shape.cols).map(move |j| (i, j))) {
+        assert_eq!(result(i, j), expected(i, j), "({i}, {j}) of {shape:?}, {:?}", matrix.buffer);
     }
-
-    /// Elements that the matrix reaches over, and a few after it.
-    fn len(self, rows: usize, cols: usize) -> usize {
-        let (row_stride, col_stride) = self.strides(rows, cols);
-        rows * row_stride + cols * col_stride + 5
-    }
-}
-
-/// Whole numbers, so that sums are exact in any order.
-fn element(row: usize, col: usize) -> f32 {
-    ((13 * row + 5 * col) % 17) as f32 - 8.0
-}
-
-/// The buffer of a matrix of [`element`]s, NaN elsewhere.
-fn filled(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<f32> {
-    let mut elements = vec![f32::NAN; order.len(rows, cols)];
-    let (row_stride, col_stride) = order.strides(rows, cols);
-    for i in 0..rows {
-        for j in 0..cols {
-            elements[i * row_stride + j * col_stride] = element(i, j);
-        }
-    }
-    device.upload(&elements).unwrap()
-}
-
-/// Asserts that the matrix holds `expected`, and that the elements of its buffer between and after
-/// it are as they were.
-fn assert_matrix(
-    buffer: &Buffer<f32>,
-    (rows, cols): (usize, usize),
-    order: Order,
-    expected: impl Fn(usize, usize) -> f32,
-) {
-    let elements = buffer.download().unwrap();
-    let mut wanted = vec![UNTOUCHED; elements.len()];
-    let (row_stride, col_stride) = order.strides(rows, cols);
-    for i in 0..rows {
-        for j in 0..cols {
-            wanted[i * row_stride + j * col_stride] = expected(i, j);
-        }
-    }
-    let wrong = elements.iter().zip(&wanted).position(|(a, b)| a != b);
-    assert_eq!(wrong.map(|at| (at, elements[at], wanted[at])), None, "{buffer:?}, {rows}x{cols} {order:?}");
-}
-
-/// What a result's buffer holds before.
-const UNTOUCHED: f32 = -1234.5;
-
-/// A buffer for a result.
-fn untouched(device: &Device, rows: usize, cols: usize, order: Order) -> Buffer<f32> {
-    device.upload(&vec![UNTOUCHED; order.len(rows, cols)]).unwrap()
 }
 
 #[rstest]
@@ -91,16 +52,10 @@ fn a_product_is_exact_in_every_order(
 }
 
 fn product(device: &Device, (m, n, k): (usize, usize, usize), [a_order, b_order, c_order]: [Order; 3]) {
-    let (a, b) = (filled(device, m, k, a_order), filled(device, k, n, b_order));
-    let mut c = untouched(device, m, n, c_order);
-    matmul(
-        device,
-        &Matrix::new(&a, m, k, a_order.strides(m, k)).unwrap(),
-        &Matrix::new(&b, k, n, b_order.strides(k, n)).unwrap(),
-        &mut MatrixMut::new(&mut c, m, n, c_order.strides(m, n)).unwrap(),
-    )
-    .unwrap();
-    assert_matrix(&c, (m, n), c_order, |i, j| (0..k).map(|p| element(i, p) * element(p, j)).sum());
+    let (a, b) = (whole(device, m, k, a_order), whole(device, k, n, b_order));
+    let mut c = poisoned(device, m, n, c_order);
+    matmul(device, &matrix(&a), &matrix(&b), &mut matrix_mut(&mut c)).unwrap();
+    holds(&c, |i, j| (0..k).map(|l| a.at(i, l) * b.at(l, j)).sum());
 }
 
 #[test]
@@ -113,16 +68,12 @@ fn copies_and_transposes_are_exact_in_every_order() {
 }
 
 fn moves(device: &Device, (rows, cols): (usize, usize), from: Order, to: Order) {
-    let source = filled(device, rows, cols, from);
-    let source = Matrix::new(&source, rows, cols, from.strides(rows, cols)).unwrap();
-    let mut same = untouched(device, rows, cols, to);
-    let strides = to.strides(rows, cols);
-    copy(device, &source, &mut MatrixMut::new(&mut same, rows, cols, strides).unwrap()).unwrap();
-    assert_matrix(&same, (rows, cols), to, element);
-    let mut turned = untouched(device, cols, rows, to);
-    let strides = to.strides(cols, rows);
-    transpose(device, &source, &mut MatrixMut::new(&mut turned, cols, rows, strides).unwrap()).unwrap();
-    assert_matrix(&turned, (cols, rows), to, |i, j| element(j, i));
+    let source = whole(device, rows, cols, from);
+    let (mut same, mut turned) = (poisoned(device, rows, cols, to), poisoned(device, cols, rows, to));
+    copy(device, &matrix(&source), &mut matrix_mut(&mut same)).unwrap();
+    holds(&same, |i, j| source.at(i, j));
+    transpose(device, &matrix(&source), &mut matrix_mut(&mut turned)).unwrap();
+    holds(&turned, |i, j| source.at(j, i));
 }
 
 #[test]
@@ -130,22 +81,19 @@ fn operations_on_a_stream_follow_one_another() {
     for device in devices() {
         let stream = device.new_stream().unwrap();
         let (n, order) = (40, Order::RowMajor);
-        let a = filled(&device, n, n, order);
-        let a = Matrix::row_major(&a, n, n).unwrap();
-        let mut buffers = [(); 3].map(|()| untouched(&device, n, n, order));
-        let [copied, turned, product] = buffers.each_mut().map(|buffer| MatrixMut::row_major(buffer, n, n));
-        let (mut copied, mut turned, mut product) = (copied.unwrap(), turned.unwrap(), product.unwrap());
+        let a = whole(&device, n, n, order);
+        let mut results = [(); 3].map(|()| poisoned(&device, n, n, order));
+        let [mut copied, mut turned, mut product] = results.each_mut().map(matrix_mut);
         // SAFETY: nothing else uses these buffers before the downloads, which wait.
         unsafe {
-            copy_on(&stream, &a, &mut copied).unwrap();
+            copy_on(&stream, &matrix(&a), &mut copied).unwrap();
             transpose_on(&stream, &copied.as_matrix(), &mut turned).unwrap();
             matmul_on(&stream, &copied.as_matrix(), &turned.as_matrix(), &mut product).unwrap();
         }
         stream.synchronize().unwrap();
-        assert_matrix(&buffers[0], (n, n), order, element);
-        assert_matrix(&buffers[1], (n, n), order, |i, j| element(j, i));
-        let expected = |i, j| (0..n).map(|p| element(i, p) * element(j, p)).sum();
-        assert_matrix(&buffers[2], (n, n), order, expected);
+        holds(&results[0], |i, j| a.at(i, j));
+        holds(&results[1], |i, j| a.at(j, i));
+        holds(&results[2], |i, j| (0..n).map(|l| a.at(i, l) * a.at(j, l)).sum());
     }
 }
 
@@ -263,7 +211,7 @@ fn strides_that_lead_to_no_element_do_no_harm() {
         // that checks.
         const HUGE: usize = 1 << 61;
         let n = 40;
-        let elements: Vec<f32> = (0..n).map(|i| element(0, i)).collect();
+        let elements: Vec<f32> = (0..n).map(|i| ((5 * i) % 17) as f32 - 8.0).collect();
         let x = device.upload(&elements).unwrap();
         let row = Matrix::new(&x, 1, n, (HUGE, 1)).unwrap();
         let mut result = device.alloc_uninit::<f32>(1).unwrap();

@@ -5,6 +5,7 @@
 //! that each order is a separate process of this test program.
 use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut};
+use rand::RngExt;
 use std::collections::BTreeMap;
 use std::process::Command;
 
@@ -20,15 +21,9 @@ fn print(name: &str, values: &[f32]) {
 }
 
 /// Numbers whose sums depend on the order of the additions.
-fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as f32 / u32::MAX as f32 - 0.5
-    };
-    (0..count).map(|_| next()).collect()
+fn numbers(count: usize, seed: usize) -> Vec<f32> {
+    let mut rng = rng(&[seed]);
+    (0..count).map(|_| rng.random_range(-0.5..0.5)).collect()
 }
 
 /// A product of f16 with f32 results, K contiguous in both operands.
