@@ -3,6 +3,8 @@
 //!
 //! The order and the search for races are asked of the simulator by its environment variables, so
 //! that each order is a separate process of this test program.
+
+use crate::common::matrix::rng;
 use half::f16;
 use moye::{Device, Matmul, Matrix, MatrixMut};
 use rand::RngExt;

@@ -113,7 +113,9 @@ fn tiles_of_five_modes_over_each_edge_arrive() {
 
 #[test]
 fn coordinates_of_five_modes_stay_in_registers() {
-    ["copy_3", "copy_5"].map(entry);
+    for name in ["copy_3", "copy_5"] {
+        entry(name);
+    }
     let wide = |name: &str| name.starts_with("ld.global") && name.contains(".v4");
     assert!(entry("copy_4").count_where(wide) > 0, "rows are loaded by words of 16 bytes");
 }
