@@ -30,8 +30,8 @@ const PACKAGES: &str = "packages";
 /// The first of these others.
 const BESIDE_PACKAGES: &str = "transcript";
 
-/// The examples: first the ones that a new user runs, then all steps of the ladder; each asserts its
-/// result.
+/// The examples: first the ones that a new user runs, then all steps of the ladder; each asserts
+/// its result.
 const EXAMPLES: &[&str] = &["copy", "transpose", "matmul", "cudarc", "ladder"];
 
 /// All packages, with the features that are off by default. Every step uses these options, so that

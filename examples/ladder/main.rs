@@ -1,6 +1,6 @@
-//! The steps of the ladder (`docs/guide/ladder.md`): `cargo run --release --example ladder tiled` runs
-//! one of them, and without a name all of them, one after the other. Each prints what its layouts
-//! say, launches its kernel, and compares the result.
+//! The steps of the ladder (`docs/guide/ladder.md`): `cargo run --release --example ladder tiled`
+//! runs one of them, and without a name all of them, one after the other. Each prints what its
+//! layouts say, launches its kernel, and compares the result.
 
 mod copy;
 mod double_buffered;

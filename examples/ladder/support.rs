@@ -120,7 +120,8 @@ impl Matrix {
         let mut dst = device.upload(&vec![f32::NAN; self.elements.len()])?;
         let grid = Grid::new((m.div_ceil(32), n.div_ceil(32)), 256);
         self.time(device, kernel.name(), || {
-            // SAFETY: both buffers hold m * n elements, with these strides of column-major matrices.
+            // SAFETY: both buffers hold m * n elements, with these strides of column-major
+            // matrices.
             unsafe { device.launch(kernel, grid, (&src, &mut dst, m, n, 1, from, 1, to)) }
         })?;
         // Column i of a transpose is row i of the source.

@@ -481,8 +481,8 @@ impl Page {
         self.shift = shift;
     }
 
-    /// Notes an access to `bytes` bytes at an offset in the page, and gives the race that it makes. `same(at, bytes)` says whether a write leaves these bytes
-    /// of the access as they are.
+    /// Notes an access to `bytes` bytes at an offset in the page, and gives the race that it makes.
+    /// `same(at, bytes)` says whether a write leaves these bytes of the access as they are.
     #[inline(always)]
     pub(crate) fn access(
         &mut self,

@@ -188,7 +188,7 @@ fn a_row_that_ends_within_16_bytes_is_stored_up_to_their_end() {
     }
 }
 
-/// What lies behind a row belongs to the store too.
+/// The store writes the rest of the 16 bytes too.
 #[test]
 fn a_write_behind_a_row_that_a_store_ends_is_a_race() {
     let memory = GlobalMemory::new();

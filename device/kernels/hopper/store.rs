@@ -18,7 +18,6 @@
 use super::config::{ATOM_M, BOX_C, BOXES_C, ROW, WgmmaConfig};
 use super::epilogue::below;
 use crate::mma::Convertible;
-use core::ops::Range;
 use half::{bf16, f16};
 use moye_device::arch::{
     self, FULL_WARP, bulk_commit_group, bulk_wait_group_read, fence_proxy_async_shared, sync_warp,
@@ -184,22 +183,20 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
                 store_words::<O>(to.place(b), these, column, &corner, to.thread / 32, to.thread % 32);
                 b += BOXES_C;
             }
-            // The warp has read what it wrote; TMA may write the stage again when it is
-            // released.
+            // The warp has read what it wrote; TMA may write the stage again when it is released.
             fence_proxy_async_shared();
         }
         first += count;
     }
 }
 
-/// Starts to store these boxes of the round that starts with C's box `first`, as one
-/// group.
+/// Starts to store these boxes of the round that starts with C's box `first`, as one group.
 ///
 /// # Safety
 /// One thread of the warpgroup, which has filled the boxes and synchronised since; C has a map, and
 /// is writable.
 #[inline(always)]
-unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination<'_>, first: u32, boxes: Range<u32>) {
+unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination<'_>, first: u32, boxes: core::ops::Range<u32>) {
     const { assert!(StoreBox::<O>::BYTES == BOX_C, "boxes of C have 64 rows of 128 bytes") };
     let Some(map) = to.map else { return };
     let gC = StoreBox::<O>::tensor(map).offset(to.start); // (m, n, batch)

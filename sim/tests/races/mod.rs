@@ -140,8 +140,8 @@ pub fn word(data: u64, at: u32) -> u64 {
     data + 4 * u64::from(at)
 }
 
-/// With those of `tests/fixtures/kernels-races`, which `compute-sanitizer` runs too: a kernel is here
-/// or there.
+/// With those of `tests/fixtures/kernels-races`, which `compute-sanitizer` runs too: a kernel is
+/// here or there.
 #[test]
 fn there_are_sixty_faulty_kernels_and_as_many_right_ones() {
     let cases = [asynchronous::CASES, global::CASES, others::CASES, shared::CASES, warp::CASES];

@@ -207,8 +207,8 @@ fn extents_over_31_bits_are_refused_with_the_limit() {
 #[test]
 fn strides_that_lead_to_no_element_do_no_harm() {
     for device in devices() {
-        // A thread past the edge multiplies its coordinate with the stride, which overflows in a build
-        // that checks.
+        // A thread past the edge multiplies its coordinate with the stride, which overflows in a
+        // build that checks.
         const HUGE: usize = 1 << 61;
         let n = 40;
         let elements: Vec<f32> = (0..n).map(|i| ((5 * i) % 17) as f32 - 8.0).collect();

@@ -1,6 +1,6 @@
 //! Tiled copies and tiled products from end to end, tensors of any rank and of packed elements, and
-//! single multiply-adds, on the simulator and the GPU where there is one; and by PTX the instructions
-//! that they are.
+//! single multiply-adds, on the simulator and the GPU where there is one; and by PTX the
+//! instructions that they are.
 #![allow(clippy::type_complexity, reason = "a kernel's type is its parameter list")]
 
 #[path = "../../fixtures/common/mod.rs"]
