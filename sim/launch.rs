@@ -501,7 +501,7 @@ impl Grid<'_> {
             *self.launch;
         let cluster = Cluster::new(dim, grid, block, shared_bytes, &self.memory, &self.traces, limits);
         let blocks = cluster.blocks().len() as u64;
-        let mut worker = Worker::new(&cluster, self.entry, stack_bytes, (self.seed, self.launch.interrupt));
+        let mut worker = Worker::new(&cluster, self.entry, stack_bytes, self.seed, self.launch.interrupt);
         while !self.faulted() {
             let next = self.next.fetch_add(1, Relaxed);
             if next >= self.clusters.count() as u64 {

@@ -8,15 +8,22 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A line of a source file, which the module names by a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    pub file: u32,
+    pub line: u32,
+    pub column: u32,
+}
+
 /// A range of code, and for inlined code the call that it replaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// The labels around the code.
     pub low: Arc<str>,
     pub high: Arc<str>,
-    /// The number of the file, the line and the column of the call; line 0 for a function that is
-    /// not inlined.
-    pub call: (u32, u32, u32),
+    /// The call; line 0 for a function that is not inlined.
+    pub call: Position,
     /// The ranges inlined into it.
     pub inner: Vec<Scope>,
 }
@@ -191,9 +198,9 @@ fn children(
             match attribute {
                 AT_LOW => scope.low = label.unwrap_or_default().into(),
                 AT_HIGH => scope.high = label.unwrap_or_default().into(),
-                AT_CALL_FILE => scope.call.0 = value as u32,
-                AT_CALL_LINE => scope.call.1 = value as u32,
-                AT_CALL_COLUMN => scope.call.2 = value as u32,
+                AT_CALL_FILE => scope.call.file = value as u32,
+                AT_CALL_LINE => scope.call.line = value as u32,
+                AT_CALL_COLUMN => scope.call.column = value as u32,
                 _ => {}
             }
         }
@@ -220,7 +227,8 @@ mod tests {
         let function = &all["$L__func_begin0"];
         assert_eq!(&*function.high, "$L__func_end0");
         let [inner] = function.inner.as_slice() else { panic!("{function:?}") };
-        assert_eq!((&*inner.low, &*inner.high, inner.call), ("$L__tmp1", "$L__tmp2", (1, 300, 0)));
+        let call = Position { file: 1, line: 300, column: 0 };
+        assert_eq!((&*inner.low, &*inner.high, inner.call), ("$L__tmp1", "$L__tmp2", call));
     }
 
     #[test]

@@ -5,12 +5,13 @@
 //! the calls around it.
 
 use super::ParseError;
-use super::debug_info::{self, Scope};
+use super::debug_info::{self, Position, Scope};
 use super::module::{Source, for_each_function, function_name};
 use super::tables::{Addresses, arrays};
 use super::text::{Item, instruction, items, without_comments};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A line of a source file.
@@ -121,9 +122,9 @@ fn instructions<'a>(
             Item::Position(operands) => {
                 let mut numbers = operands.split_whitespace().map(|word| word.parse::<u32>().unwrap_or(0));
                 let mut next = || numbers.next().unwrap_or(0);
-                let (file, line, column) = (next(), next(), next());
+                let read = Position { file: next(), line: next(), column: next() };
                 // Line 0 marks code without a line.
-                position = (line > 0).then_some((file, line, column));
+                position = (read.line > 0).then_some(read);
             }
             Item::Statement(statement) => {
                 let Some(text) = instruction(statement) else { continue };
@@ -132,7 +133,7 @@ fn instructions<'a>(
                 if name.starts_with("bra") {
                     branches.push((all.len(), words.next().unwrap_or_default()));
                 }
-                let place = position.and_then(|position| place(position, files));
+                let place = position.and_then(|position| position.place(files));
                 let places = place.into_iter().collect();
                 let table =
                     if tables.is_empty() { None } else { addresses.follow(text, tables).map(Into::into) };
@@ -145,8 +146,8 @@ fn instructions<'a>(
         all[start..=end].iter_mut().for_each(|instruction| instruction.in_loop = true);
     }
     if let Some(function) = function {
-        let end = all.len();
-        add_calls(&mut all, &function.inner, (0, end), &labels, files);
+        let whole = 0..all.len();
+        add_calls(&mut all, &function.inner, whole, &labels, files);
     }
     all
 }
@@ -184,15 +185,17 @@ fn innermost_loops(
     innermost(&merged.into_iter().collect::<Vec<_>>())
 }
 
-fn place((file, line, column): (u32, u32, u32), files: &BTreeMap<u32, Arc<str>>) -> Option<Place> {
-    Some(Place { file: files.get(&file)?.clone(), line, column })
+impl Position {
+    fn place(self, files: &BTreeMap<u32, Arc<str>>) -> Option<Place> {
+        Some(Place { file: files.get(&self.file)?.clone(), line: self.line, column: self.column })
+    }
 }
 
 /// Adds to each instruction of a range the calls that it was inlined through, the innermost first.
 fn add_calls(
     all: &mut [Instruction],
     scopes: &[Scope],
-    (from, to): (usize, usize),
+    Range { start: from, end: to }: Range<usize>,
     labels: &BTreeMap<&str, usize>,
     files: &BTreeMap<u32, Arc<str>>,
 ) {
@@ -217,8 +220,8 @@ fn add_calls(
                 taken[at - from] = true;
                 at += 1;
             }
-            add_calls(all, &scope.inner, (start, at), labels, files);
-            if let Some(call) = place(scope.call, files) {
+            add_calls(all, &scope.inner, start..at, labels, files);
+            if let Some(call) = scope.call.place(files) {
                 all[start..at].iter_mut().for_each(|instruction| instruction.places.push(call.clone()));
             }
         }

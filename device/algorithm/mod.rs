@@ -83,6 +83,7 @@ mod row;
 mod row_access;
 mod row_ahead;
 mod row_team;
+mod sliced;
 mod stream;
 mod transpose;
 

@@ -10,13 +10,14 @@ use crate::tensor::{
     Access as _, AccessMut as _, Fragment, FragmentLike, GlobalTensor, StaticLayout, Strides,
 };
 use crate::tiling::TilingError;
+use core::ops::Range;
 
 impl<C: RowShape> RowTeam<C> {
     /// Elements of the vectors that are loaded before they are used: enough to hide the latency,
     /// and few enough for 64 registers a thread. Elements that start anywhere have an address each.
     const GROUP: usize = if C::ALIGN > 1 { 16 } else { 8 };
 
-    /// The elements `from..to` of a thread's part, each vector by one predicated load; 0 out of
+    /// These elements of a thread's part, each vector by one predicated load; 0 out of
     /// bounds.
     ///
     /// # Safety
@@ -26,14 +27,14 @@ impl<C: RowShape> RowTeam<C> {
     unsafe fn load_vectors<P, S, L>(
         part: &GlobalTensor<P, S, L, ()>,
         values: &mut Fragment<P::Element, FragmentLike<L>>,
-        (from, to): (usize, usize),
+        elements: Range<usize>,
     ) where
         P: GlobalPointer<Element: Element>,
         S: Strides,
         L: StaticLayout,
     {
         let vector = const { access(&L::LAYOUT) };
-        for i in from / vector..to / vector {
+        for i in elements.start / vector..elements.end / vector {
             let i = i * vector;
             let (valid, address) = (part.engine().exists::<L>(i), part.engine().address::<L>(i));
             // SAFETY: the vector is in bounds where it is valid, and aligned as the shape says; a
@@ -84,7 +85,7 @@ impl<C: RowShape> RowTeam<C> {
     {
         let mut values = Fragment::<P::Element, FragmentLike<L>>::zeros();
         // SAFETY: the source is readable.
-        unsafe { Self::load_vectors(part, &mut values, (0, const { L::LAYOUT.size() as usize })) };
+        unsafe { Self::load_vectors(part, &mut values, 0..const { L::LAYOUT.size() as usize }) };
         values.convert()
     }
 
@@ -112,7 +113,7 @@ impl<C: RowShape> RowTeam<C> {
             let (from, to) = (group * Self::GROUP, ((group + 1) * Self::GROUP).min(size));
             let mut loaded = Fragment::<P::Element, FragmentLike<LG>>::zeros();
             // SAFETY: the source is readable.
-            unsafe { Self::load_vectors(part, &mut loaded, (from, to)) };
+            unsafe { Self::load_vectors(part, &mut loaded, from..to) };
             for i in from..to {
                 values[i] = f(values[i], loaded[i].convert());
             }

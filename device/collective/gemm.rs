@@ -40,7 +40,7 @@ where
     // SAFETY: the caller's contract. Accumulators are written before they are read.
     unsafe {
         let (stages, staging, words) = StorageOf::<M, K>::take();
-        let team = Team::new(0, (thread, warpgroup), M::THREADS, words);
+        let team = Team::new(0, thread, warpgroup, M::THREADS, words);
         let mainloop = M::start(operands, stages, thread, warpgroup);
         let mut consumer = Consumer { mainloop, epilogue, sink, staging, team };
         let mut tCrC = Fragment::uninit(); // (MMA, MMA_M, MMA_N)
@@ -100,7 +100,7 @@ where
             let thread = thread - WARPGROUP;
             let (number, within) = if M::TEAMS == 1 { (0, warpgroup) } else { (warpgroup, 0) };
             let thread = if M::TEAMS == 1 { thread } else { thread % M::Mma::THREADS };
-            let team = Team::new(number, (thread, within), M::Mma::THREADS, words);
+            let team = Team::new(number, thread, within, M::Mma::THREADS, words);
             let mainloop = M::start(operands, stages, thread, within);
             let mut consumer = Consumer { mainloop, epilogue, sink, staging, team };
             if M::TEAMS == 1 {

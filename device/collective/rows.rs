@@ -189,10 +189,12 @@ pub unsafe fn fill_box<O: Element>(base: u32, thread: u32, pair: impl Fn(usize) 
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn store_words<O: Element>(
-    (boxes, count): (u32, u32),
+    boxes: u32,
+    count: u32,
     column: u32,
     corner: &Corner,
-    (warp, lane): (u32, u32),
+    warp: u32,
+    lane: u32,
 ) {
     const { assert!(O::BYTES == 2 || O::BYTES == 4, "a word is one element or two") };
     let bytes = const { O::BYTES as u32 };
@@ -225,7 +227,7 @@ pub unsafe fn store_words<O: Element>(
             let here = first + i < rows;
             if const { O::BYTES == 2 } {
                 // SAFETY: all lanes are here; the warp has filled its rows, and C is writable.
-                unsafe { store_pairs(&words[i as usize], count, to, (here, columns), lane) };
+                unsafe { store_pairs(&words[i as usize], count, to, here, columns, lane) };
             } else {
                 let mut b = 0;
                 while b < count {
@@ -242,13 +244,13 @@ pub unsafe fn store_words<O: Element>(
     }
 }
 
-/// Stores a row of 2-byte elements, `columns` of them, if it is in bounds.
+/// Stores a row of 2-byte elements, `columns` of them, if it is in bounds (`here`).
 ///
 /// # Safety
 /// All lanes of the warp call it together; the elements are writable.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
-unsafe fn store_pairs(words: &[u32; BOXES], count: u32, to: u64, (here, columns): (bool, u32), lane: u32) {
+unsafe fn store_pairs(words: &[u32; BOXES], count: u32, to: u64, here: bool, columns: u32, lane: u32) {
     // Whether the row starts in the middle of a word of C.
     let odd = (to / 2) as u32 % 2;
     let mut next = [0; BOXES + 1];

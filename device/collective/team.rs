@@ -57,7 +57,8 @@ impl Team {
     #[must_use]
     pub const unsafe fn new(
         number: u32,
-        (thread, warpgroup): (u32, u32),
+        thread: u32,
+        warpgroup: u32,
         threads: u32,
         storage: Shared<u32>,
     ) -> Self {

@@ -50,7 +50,7 @@ pub const fn assert_param<P: KernelParam>() {}
 #[track_caller]
 pub const fn assert_field<P: KernelParam>(of: &str) {
     if P::TYPE.is_constant() {
-        crate::atom::TilingError::of(of)
+        crate::tiling::TilingError::of(of)
             .str("kernels take a tensor map by the address of a parameter of its own; pass it beside the struct")
             .raise();
     }

@@ -7,9 +7,11 @@ mod packed;
 mod shared;
 mod tensor_map;
 
+/// Arrays are tensors, and have their path here beside the pointers.
+pub use crate::tensor::{SharedArray, SharedStorage};
 pub(crate) use element::for_each_index;
 pub use element::{Element, ElementOffset, Storable};
 pub use global::{Global, GlobalMut, GlobalPointer, GlobalPointerMut};
 pub use packed::{GlobalPacked, GlobalPackedMut, SharedPacked};
-pub use shared::{Shared, SharedArray, SharedStorage};
+pub use shared::Shared;
 pub use tensor_map::{TensorMap, TensorMapPointer};

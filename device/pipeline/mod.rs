@@ -48,6 +48,7 @@
 //! assert_eq!(PipelineStorage::<4, Warps<8>>::BYTES, 64);
 //! ```
 
+mod load;
 mod role;
 mod stage;
 mod staged;

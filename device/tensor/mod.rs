@@ -32,6 +32,7 @@ mod rows;
 mod shared;
 mod slice;
 mod static_layout;
+mod storage;
 mod strided;
 mod strides;
 pub(crate) mod tables;
@@ -59,6 +60,7 @@ pub(crate) use slice::AllButLast;
 pub use slice::{ModeOf, Transposed};
 pub use static_layout::{Divisors, IdentityOf, StaticLayout, starts_at_offset_zero};
 pub(crate) use static_layout::{gcd, stand_in};
+pub use storage::{SharedArray, SharedStorage};
 pub use strided::{GlobalTensor, Strided};
 pub use strides::{Aligned, Dense, KeptStrides, Strides, UnitStride, WholeTiles};
 pub use tile::{ProjectedTile, TileOf, TilesOf};
@@ -132,7 +134,7 @@ pub trait Partitioned: Movable {}
 #[track_caller]
 pub(crate) const fn one_tile(what: &str, open: u32, layout: &crate::layout::Layout) {
     if open != 0 {
-        crate::atom::TilingError::of(what)
+        crate::tiling::TilingError::of(what)
             .str("a mode of the tensor is still open, of all tiles along axis ")
             .int(open.trailing_zeros() as i64)
             .str(" of ")

@@ -1,11 +1,9 @@
-//! The copy atoms: their layouts are CuTe's, and what they move in the simulator is what their
-//! layouts say.
+//! The copy atoms: their layouts are CuTe's. That they move what their layouts say is in
+//! `tests/device/copy_atoms`.
 
 use crate::golden::{Failures, layout, lines};
 use moye_device::atom::copy::*;
 use moye_device::layout::Layout;
-use moye_sim::intrinsics::{lane_id, load_shared, shared_base, store_global, store_shared, sync_threads};
-use moye_sim::{GlobalMemory, Launch};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -159,108 +157,4 @@ fn bytes_of_a_thread_follow_from_the_layouts() {
     );
     assert_eq!(<SM80_CP_ASYNC_CACHEGLOBAL<u128>>::LAYOUTS.src_bytes(), 16);
     assert_eq!(DefaultCopy::LAYOUTS.src_bytes(), 0, "the tensors decide");
-}
-
-/// Runs `kernel` in one warp with 2 KiB of shared memory, and gives the `words` that each lane
-/// returns.
-fn by_lane<const N: usize>(kernel: impl Fn() -> [u32; N] + Sync) -> Vec<[u32; N]> {
-    let memory = GlobalMemory::new();
-    let out = memory.alloc(32 * N * 4, "out").unwrap();
-    let address = out.address();
-    Launch::new("atom", 1, 32, &memory)
-        .shared_bytes(2048)
-        .run(&|| {
-            let words = kernel();
-            for (i, word) in words.into_iter().enumerate() {
-                store_global(address + 4 * (lane_id() as u64 * N as u64 + i as u64), word);
-            }
-        })
-        .unwrap();
-    let mut bytes = vec![0; out.len()];
-    out.read(0, &mut bytes).unwrap();
-    let words: Vec<u32> = bytes.chunks_exact(4).map(|w| u32::from_ne_bytes(w.try_into().unwrap())).collect();
-    words.chunks_exact(N).map(|lane| lane.try_into().unwrap()).collect()
-}
-
-/// The name of the 16 bits at a place of the reference order.
-fn tag(bit: i64) -> u16 {
-    assert_eq!(bit % 16, 0, "16-bit elements are at multiples of 16 bits");
-    (bit / 16) as u16 ^ 0xA500
-}
-
-/// The registers of each lane that a layout of bits says it has.
-fn registers<const N: usize>(layout: &Layout) -> Vec<[u32; N]> {
-    let at = |lane: i64, bit: i64| u32::from(tag(layout.at_coord([lane, bit])));
-    let register = |lane, i: usize| at(lane, 32 * i as i64) | at(lane, 32 * i as i64 + 16) << 16;
-    (0..32).map(|lane| std::array::from_fn(|i| register(lane, i))).collect()
-}
-
-/// Where row `lane` of an `ldmatrix` or `stmatrix` starts, rows scattered and apart.
-fn row_address(lane: u32) -> u32 {
-    shared_base() + lane * 7 % 32 * 48
-}
-
-fn check_load<A, const N: usize>()
-where
-    A: CopyAtom<Source = SharedMemory, Destination = RegisterFile<N>>,
-{
-    let got = by_lane(|| {
-        let lane = lane_id();
-        if lane < 8 * N as u32 {
-            for element in 0..8 {
-                let bit = A::SRC.at_coord([i64::from(lane), 16 * i64::from(element)]);
-                store_shared(row_address(lane) + 2 * element, tag(bit));
-            }
-        }
-        sync_threads();
-        // Lanes beyond the rows give an address that must not be read.
-        let address = if lane < 8 * N as u32 { row_address(lane) } else { 1 };
-        // SAFETY: all lanes call it, with rows in shared memory.
-        unsafe { A::call(address, ()) }
-    });
-    for (lane, (got, want)) in got.iter().zip(registers::<N>(&A::DST)).enumerate() {
-        assert_eq!(got, &want, "{}: lane {lane} has {got:08x?}, its layout says {want:08x?}", A::NAME);
-    }
-}
-
-#[test]
-fn ldmatrix_moves_what_its_layouts_say() {
-    check_load::<SM75_U32x1_LDSM_N, 1>();
-    check_load::<SM75_U32x2_LDSM_N, 2>();
-    check_load::<SM75_U32x4_LDSM_N, 4>();
-    check_load::<SM75_U16x2_LDSM_T, 1>();
-    check_load::<SM75_U16x4_LDSM_T, 2>();
-    check_load::<SM75_U16x8_LDSM_T, 4>();
-}
-
-fn check_store<A, const N: usize>()
-where
-    A: CopyAtom<Source = RegisterFile<N>, Destination = SharedMemory>,
-{
-    let sources = registers::<N>(&A::SRC);
-    let got = by_lane::<4>(|| {
-        let lane = lane_id();
-        let address = if lane < 8 * N as u32 { row_address(lane) } else { 1 };
-        // SAFETY: all lanes call it, with rows in shared memory.
-        unsafe { A::call(sources[lane as usize], address) };
-        sync_threads();
-        std::array::from_fn(|i| {
-            if lane < 8 * N as u32 { load_shared(row_address(lane) + 4 * i as u32) } else { 0 }
-        })
-    });
-    for (lane, got) in got.iter().enumerate().take(8 * N) {
-        let at = |i: i64| u32::from(tag(A::DST.at_coord([lane as i64, 16 * i])));
-        let want: [u32; 4] = std::array::from_fn(|i| at(2 * i as i64) | at(2 * i as i64 + 1) << 16);
-        assert_eq!(got, &want, "{}: row {lane} is {got:08x?}, its layout says {want:08x?}", A::NAME);
-    }
-}
-
-#[test]
-fn stmatrix_moves_what_its_layouts_say() {
-    check_store::<SM90_U32x1_STSM_N, 1>();
-    check_store::<SM90_U32x2_STSM_N, 2>();
-    check_store::<SM90_U32x4_STSM_N, 4>();
-    check_store::<SM90_U16x2_STSM_T, 1>();
-    check_store::<SM90_U16x4_STSM_T, 2>();
-    check_store::<SM90_U16x8_STSM_T, 4>();
 }

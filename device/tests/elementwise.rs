@@ -1,5 +1,6 @@
 //! Functions of elements and products of every rank, on the simulator: against plain Rust.
 
+use crate::bytes::{bytes, of_bytes};
 use half::{bf16, f16};
 use moye_device::algorithm::{axpby, clear, copy, fill, transform};
 use moye_device::arch::{f16_to_f32, sync_threads, thread_idx};
@@ -23,23 +24,14 @@ fn run<T: Element + PartialEq>(
     y: &[T; 48],
     kernel: impl Fn(Global<T>, GlobalMut<T>) + Sync,
 ) -> Vec<T> {
-    let bytes = |values: &[T; 48]| {
-        // SAFETY: elements are plain bits.
-        unsafe { std::slice::from_raw_parts(values.as_ptr().cast::<u8>(), size_of_val(values)) }.to_vec()
-    };
     let memory = GlobalMemory::new();
-    let (a, b) = (memory.alloc(48 * T::BYTES, "x").unwrap(), memory.alloc(48 * T::BYTES, "y").unwrap());
-    a.write(0, &bytes(x)).unwrap();
-    b.write(0, &bytes(y)).unwrap();
+    let (a, b) = (memory.upload(bytes(x), "x").unwrap(), memory.upload(bytes(y), "y").unwrap());
     let (from, to) = (a.address(), b.address());
     Launch::new("elementwise", 1, 8, &memory)
         .shared_bytes(SharedArray::<T, Padded>::BYTES)
         .run(&|| kernel(Global::from_address(from), GlobalMut::from_address(to)))
         .unwrap();
-    let mut result = vec![0; 48 * T::BYTES];
-    b.read(0, &mut result).unwrap();
-    // SAFETY: as many elements as were written.
-    (0..48).map(|i| unsafe { result.as_ptr().cast::<T>().add(i).read_unaligned() }).collect()
+    b.download::<u8>().chunks_exact(T::BYTES).map(of_bytes).collect()
 }
 
 fn numbers() -> ([f32; 48], [f32; 48]) {
@@ -288,15 +280,11 @@ fn a_universal_fma_takes_complex_numbers() {
 /// by step.
 fn half_product(steps: bool) {
     let memory = GlobalMemory::new();
-    let (a, b, c) = (
-        memory.alloc(16 * 8 * 2, "a").unwrap(),
-        memory.alloc(8 * 8 * 2, "b").unwrap(),
-        memory.alloc(16 * 8 * 4, "c").unwrap(),
-    );
     let at = |i: usize| f16::from_f32((i * 37 % 23) as f32 - 11.0);
     let bt = |i: usize| f16::from_f32((i * 29 % 19) as f32 - 9.0);
-    a.write(0, &(0..128).flat_map(|i| at(i).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
-    b.write(0, &(0..64).flat_map(|i| bt(i).to_le_bytes()).collect::<Vec<u8>>()).unwrap();
+    let a = memory.upload(&(0..128).map(at).collect::<Vec<f16>>(), "a").unwrap();
+    let b = memory.upload(&(0..64).map(bt).collect::<Vec<f16>>(), "b").unwrap();
+    let c = memory.alloc(16 * 8 * 4, "c").unwrap();
     let addresses = [a.address(), b.address(), c.address()];
     type Storage = (SharedArray<f16, SmemA>, SharedArray<f16, SmemB>);
     Launch::new("half", 1, 32, &memory)
@@ -329,16 +317,10 @@ fn half_product(steps: bool) {
             }
         })
         .unwrap();
-    let mut result = vec![0; 16 * 8 * 4];
-    c.read(0, &mut result).unwrap();
-    for (i, j) in (0..16).flat_map(|i| (0..8).map(move |j| (i, j))) {
-        let want: f32 = (0..8).map(|k| at(i + 16 * k).to_f32() * bt(j + 8 * k).to_f32()).sum();
-        let at = 4 * (i + 16 * j);
-        assert_eq!(
-            f32::from_le_bytes(result[at..at + 4].try_into().unwrap()),
-            want,
-            "({i}, {j}), steps: {steps}"
-        );
+    for (i, got) in c.download::<f32>().into_iter().enumerate() {
+        let (m, n) = (i % 16, i / 16);
+        let want: f32 = (0..8).map(|k| at(m + 16 * k).to_f32() * bt(n + 8 * k).to_f32()).sum();
+        assert_eq!(got, want, "({m}, {n}), steps: {steps}");
     }
 }
 
@@ -378,11 +360,9 @@ fn an_atom_alone_is_a_product_of_rank_one() {
 #[test]
 fn complex_numbers_take_two_registers() {
     let memory = GlobalMemory::new();
-    let (a, c) = (memory.alloc(8 * 4 * 16, "a").unwrap(), memory.alloc(8 * 8 * 16, "c").unwrap());
     let at = |i: usize| Complex64::new((i % 7) as f64 - 3.0, (i % 5) as f64 - 2.0);
-    let bytes: Vec<u8> =
-        (0..32).flat_map(|i| [at(i).re.to_le_bytes(), at(i).im.to_le_bytes()].concat()).collect();
-    a.write(0, &bytes).unwrap();
+    let a = memory.upload(bytes(&(0..32).map(at).collect::<Vec<_>>()), "a").unwrap();
+    let c = memory.alloc(8 * 8 * 16, "c").unwrap();
     let (from, to) = (a.address(), c.address());
     Launch::new("complex", 1, 32, &memory)
         .run(&|| {
@@ -401,12 +381,9 @@ fn complex_numbers_take_two_registers() {
             }
         })
         .unwrap();
-    let mut result = vec![0; 8 * 8 * 16];
-    c.read(0, &mut result).unwrap();
-    let number = |at: usize| f64::from_le_bytes(result[at..at + 8].try_into().unwrap());
-    for (i, j) in (0..8).flat_map(|i| (0..8).map(move |j| (i, j))) {
-        let want = (0..4).fold(Complex64::new(1.0, -1.0), |sum, k| sum + at(i + 8 * k) * at(j + 8 * k));
-        let at = 16 * (i + 8 * j);
-        assert_eq!((number(at), number(at + 8)), (want.re, want.im), "({i}, {j})");
+    for (i, got) in c.download::<u8>().chunks_exact(16).map(of_bytes::<Complex64>).enumerate() {
+        let (m, n) = (i % 8, i / 8);
+        let want = (0..4).fold(Complex64::new(1.0, -1.0), |sum, k| sum + at(m + 8 * k) * at(n + 8 * k));
+        assert_eq!((got.re, got.im), (want.re, want.im), "({m}, {n})");
     }
 }

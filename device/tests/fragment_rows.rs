@@ -152,20 +152,15 @@ fn coordinates_of_an_accumulator_name_the_elements_that_the_partition_writes() {
             unsafe { copy(&sums, &mut part) };
         })
         .unwrap();
-    let mut bytes = vec![0; 64 * 64 * 4];
-    c.read(0, &mut bytes).unwrap();
-    for (i, value) in bytes.chunks(4).enumerate() {
-        assert_eq!(f32::from_le_bytes(value.try_into().unwrap()), i as f32);
-    }
+    assert_eq!(c.download::<f32>(), (0..64 * 64).map(|i| i as f32).collect::<Vec<_>>());
 }
 
 #[test]
 fn a_row_is_reduced_across_the_lanes_that_have_parts_of_it() {
     let memory = GlobalMemory::new();
-    let x = memory.alloc(4 * 256 * 4, "x").unwrap();
     let value = |row: usize, column: usize| ((row * 53 + column * 29) % 251) as f32 - 100.0;
-    let bytes = (0..4).flat_map(|row| (0..256).flat_map(move |column| value(row, column).to_le_bytes()));
-    x.write(0, &bytes.collect::<Vec<u8>>()).unwrap();
+    let values: Vec<f32> = (0..4 * 256).map(|i| value(i / 256, i % 256)).collect();
+    let x = memory.upload(&values, "x").unwrap();
     let address = x.address();
     Launch::new("rows", 1, 128, &memory)
         .run(&|| {

@@ -1,6 +1,6 @@
 //! The answers of CuTe C++, form and function.
 
-use crate::golden::{Answer, Failures, answer, layout, lines, swizzle, tuple, values};
+use crate::golden::{Answer, Failures, answer, layout, lines, swizzle, tuple};
 use moye_device::layout::*;
 use serde_json::Value;
 
@@ -71,49 +71,4 @@ fn check(failures: &mut Failures, line: &Value, composed: &ComposedLayout) {
     if cosizes.0 != cosizes.1 {
         failures.add(line, format!("the cosize is {}, in CuTe {}", cosizes.0, cosizes.1));
     }
-}
-
-#[test]
-fn tiled_copies_have_the_thread_value_layouts_and_partitions_of_cute() {
-    let mut failures = Failures::default();
-    for line in of_kind("tiled_copy") {
-        failures.checked += 1;
-        let (threads, held) = (layout(&line["thr"]), layout(&line["val"]));
-        let tv = match try_make_layout_tv(threads, held) {
-            Ok(tv) => tv,
-            Err(error) => {
-                failures.add(&line, format!("refused: {error}"));
-                continue;
-            }
-        };
-        if tv.tile != tuple(&line["tiler_mn"]) {
-            failures.add(&line, format!("the tile is {}, in CuTe {}", tv.tile, line["tiler_mn"]));
-        }
-        if tv.layout != layout(&line["layout_tv"]) {
-            failures
-                .add(&line, format!("the layout is {}, in CuTe {}", tv.layout, layout(&line["layout_tv"])));
-        }
-        if line["num_threads"].as_i64() != Some(tv.threads()) {
-            failures.add(&line, format!("{} threads, in CuTe {}", tv.threads(), line["num_threads"]));
-        }
-        for partition in line["partitions"].as_array().unwrap() {
-            let tensor = layout(&partition["tensor"]);
-            for (side, tv) in [("S", &line["layout_src_tv"]), ("D", &line["layout_dst_tv"])] {
-                let got = tidfrg(tensor, tuple(&line["tiler_mn"]), layout(tv));
-                let want = layout(&partition[format!("tidfrg_{side}")]);
-                if values(&got) != values(&want) || got.size() != want.size() {
-                    failures.add(&line, format!("the partition of {tensor} is {got}, in CuTe {want}"));
-                }
-            }
-        }
-    }
-    failures.none(20);
-}
-
-/// A tensor by thread, by value, and by the tiles that are left:
-/// `(thread, value, (rest_m, rest_n, ...))`.
-fn tidfrg(tensor: Layout, tile: IntTuple, tv: Layout) -> Layout {
-    let tiles = zipped_divide(tensor, tile.tiler());
-    let by_thread = composition(tiles.mode(0), tv);
-    Layout::concat(&[by_thread.mode(0), by_thread.mode(1), tiles.mode(1)])
 }

@@ -166,10 +166,8 @@ fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
     let memory = GlobalMemory::new();
     let tensor = Layout::new(moye_device::IntTuple::flat(&extents), moye_device::IntTuple::flat(&strides));
     let size = tensor.cosize() as usize;
-    let (from, to) = (memory.alloc(4 * size, "from").unwrap(), memory.alloc(4 * size, "to").unwrap());
-    let floats = |of: fn(usize) -> f32| (0..size).flat_map(|i| of(i).to_le_bytes()).collect::<Vec<u8>>();
-    from.write(0, &floats(|i| i as f32)).unwrap();
-    to.write(0, &floats(|_| 0.5)).unwrap();
+    let from = memory.upload(&(0..size).map(|i| i as f32).collect::<Vec<_>>(), "from").unwrap();
+    let to = memory.upload(&vec![0.5f32; size], "to").unwrap();
     let map = |address| {
         TmaMap::<Copy<L, R>>::from_words(Copy::<L, R>::tensor_map(address, &tensor).unwrap().encode())
     };
@@ -213,12 +211,10 @@ fn adds<L: StaticLayout, const R: usize>(extents: [i64; R], strides: [i64; R]) {
             }
         })
         .unwrap();
-    let mut result = vec![0; 4 * size];
-    to.read(0, &mut result).unwrap();
+    let result = to.download::<f32>();
     for index in 0..tensor.size() {
         let at = tensor.at(index) as usize;
-        let got = f32::from_le_bytes(result[4 * at..][..4].try_into().unwrap());
-        assert_eq!(got, at as f32 + 0.5, "element {at} of {tensor}");
+        assert_eq!(result[at], at as f32 + 0.5, "element {at} of {tensor}");
     }
 }
 

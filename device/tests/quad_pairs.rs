@@ -1,7 +1,6 @@
 //! The 8 x 8 x 4 atoms of sm_70, each of eight lanes that are not adjacent in the warp: of one and
 //! of two, the other lanes have what these have, as CuTe's `get_slice` counts them.
 
-use crate::bytes::{bytes, of_bytes};
 use half::f16;
 use moye_device::algorithm::{clear, copy};
 use moye_device::arch::lane_id;
@@ -121,9 +120,8 @@ fn product<M: StaticTiledMma<Atom = Sums>>(stores: impl Fn(u32) -> bool + Sync) 
     let value = |i: usize| f16::from_f32((i * 37 % 23) as f32 - 11.0);
     let (a, b): (Vec<f16>, Vec<f16>) = (0..128).map(|i| (value(i), value(i + 5))).unzip();
     let memory = GlobalMemory::new();
-    let [from_a, from_b, to] = [256, 256, 1024].map(|len| memory.alloc(len, "matrix").unwrap());
-    from_a.write(0, bytes(&a)).unwrap();
-    from_b.write(0, bytes(&b)).unwrap();
+    let (from_a, from_b) = (memory.upload(&a, "a").unwrap(), memory.upload(&b, "b").unwrap());
+    let to = memory.alloc(1024, "c").unwrap();
     let at = [from_a.address(), from_b.address(), to.address()];
     Launch::new("product", 1, 32, &memory)
         .run(&|| {
@@ -144,9 +142,7 @@ fn product<M: StaticTiledMma<Atom = Sums>>(stores: impl Fn(u32) -> bool + Sync) 
             }
         })
         .unwrap();
-    let mut result = vec![0; 1024];
-    to.read(0, &mut result).unwrap();
-    for (i, got) in result.chunks_exact(4).map(of_bytes::<f32>).enumerate() {
+    for (i, got) in to.download::<f32>().into_iter().enumerate() {
         let (m, n) = (i % 16, i / 16);
         let want: f32 = (0..8).map(|k| a[m + 16 * k].to_f32() * b[n + 16 * k].to_f32()).sum();
         assert_eq!(got, want, "({m}, {n}) by {:?}", M::MMA);

@@ -40,7 +40,9 @@ numbers!(u16 u32);
 /// rows are `ld` elements apart. Each element that is `left` is stored, and nothing else.
 fn stores<O: Number>(
     threads: u32,
-    (first, ld, left): (usize, usize, (u32, u32)),
+    first: usize,
+    ld: usize,
+    left: (u32, u32),
     store: impl Fn(&Corner) + Sync,
 ) {
     let memory = GlobalMemory::new();
@@ -64,7 +66,7 @@ fn in_vectors<O: Number>() {
     let word = 16 / O::BYTES as u32;
     for (ld, left) in [(64, (16, 64)), (40, (9, 3 * word)), (64, (16, word)), (48, (1, 32)), (64, (0, 64))] {
         let first = 16 / O::BYTES;
-        stores::<O>(32, (first, ld, left), |corner| {
+        stores::<O>(32, first, ld, left, |corner| {
             let lane = lane_id();
             let pair = |block: u32, below: u32| {
                 let (row, column) = (lane / 4 + 8 * below, 8 * block + 2 * (lane % 4));
@@ -97,7 +99,7 @@ fn in_words<O: Number, L: StaticLayout>() {
     for (first, ld, left) in places {
         for count in 1..=2 {
             let left = (left.0, left.1.min(count * columns / 2));
-            stores::<O>(128, (first, ld, left), |corner| {
+            stores::<O>(128, first, ld, left, |corner| {
                 let (thread, lane) = (thread_idx().x, lane_id());
                 let base = shared_base().next_multiple_of(1024);
                 let row = thread / 32 * 16 + lane / 4;
@@ -117,7 +119,7 @@ fn in_words<O: Number, L: StaticLayout>() {
                         let got: O = load_shared(base + (offset as usize * O::BYTES) as u32);
                         assert_eq!(got, O::at(row, column), "box {b} by its layout");
                     }
-                    store_words::<O>((base, count), 0, corner, (thread / 32, lane));
+                    store_words::<O>(base, count, 0, corner, thread / 32, lane);
                 }
             });
         }

@@ -137,9 +137,7 @@ const LEADING: usize = 48;
 /// Bytes that differ from place to place.
 fn filled(memory: &GlobalMemory, bytes: usize) -> (Allocation, Vec<u8>) {
     let data: Vec<u8> = (0..bytes).map(|i| (i * 167 + i / 251) as u8).collect();
-    let allocation = memory.alloc(bytes, "source").unwrap();
-    allocation.write(0, &data).unwrap();
-    (allocation, data)
+    (memory.upload(&data, "source").unwrap(), data)
 }
 
 /// Copies an `m x n` corner of a 32 x 32 tile from global memory through `L` in shared memory and a
@@ -179,9 +177,7 @@ fn round_trip<T: Element, L: StaticLayout>(m: usize, n: usize, asynchronous: boo
             copy(&fragment, &mut t_g_dst);
         }
     });
-    let mut result = vec![0; bytes];
-    destination.read(0, &mut result).unwrap();
-    for (i, &byte) in result.iter().enumerate() {
+    for (i, byte) in destination.download::<u8>().into_iter().enumerate() {
         let (row, column) = (i / T::BYTES % LEADING, i / T::BYTES / LEADING);
         let expected = if row < m && column < n { data[i] } else { POISON };
         assert_eq!(byte, expected, "{} ({row}, {column}) of {m}x{n} through {}", T::NAME, L::LAYOUT);

@@ -1,8 +1,7 @@
 //! The ladder, step 7: a ring of stages in shared memory, swizzled, and C through shared memory
 //! (`device/collective/multistage.rs`, as `device/kernels/mma/f16.rs` configures it).
 
-mod support;
-
+use crate::support::{Fast, Product};
 use half::f16;
 use moye::kernels::mma::{Arguments, matmul_f16_tn};
 use moye::layout::{ComposedLayout, Swizzle, layout};
@@ -10,9 +9,8 @@ use moye::{Device, Global, GlobalMut, Grid};
 use moye_device::atom::copy::SM75_U32x4_LDSM_N;
 use moye_device::atom::mma::SM80_16x8x16_F32F16F16F32_TN;
 use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a};
-use support::{Fast, Product};
 
-fn main() -> moye::Result<()> {
+pub fn run(device: &Device) -> moye::Result<()> {
     // Eight warps, 4 x 2. Rows of 64 elements all begin in one bank, unless they are swizzled.
     const MMA: TiledMma<SM80_16x8x16_F32F16F16F32_TN> = TiledMma::tiled(layout!((4, 2, 1)), [64, 32, 16]);
     const READ: TiledCopy<SM75_U32x4_LDSM_N, f16> = make_tiled_copy_a(&MMA);
@@ -21,8 +19,7 @@ fn main() -> moye::Result<()> {
         println!("{swizzle}: `ldmatrix` reads {} words of a bank", READ.access_s(rows).conflict_degree());
     }
 
-    let device = Device::open()?;
-    let product = Product::<f16>::random(&device, Fast::K, Fast::K);
+    let product = Product::<f16>::random(device, Fast::K, Fast::K);
     let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
     let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
     let c = device.upload(&vec![f16::NAN; product.c.len()])?;
@@ -31,7 +28,7 @@ fn main() -> moye::Result<()> {
     let pointers = (b, a, GlobalMut::from_address(c.address()));
     let arguments = Arguments::product(pointers, (n, m, k), (ldb, lda, ldc));
     let grid = Grid::new(n.div_ceil(256) * m.div_ceil(128), 256); // A block for each tile, all along x.
-    product.time(&device, matmul_f16_tn.name(), || {
+    product.time(device, matmul_f16_tn.name(), || {
         // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
         unsafe { device.launch(&matmul_f16_tn, grid, (arguments,)) }
     })?;

@@ -1,16 +1,14 @@
 //! The ladder, step 4: `cp.async` fills shared memory for the next tile while this one, in
 //! fragments, is multiplied (`device/kernels/ladder/overlapped.rs`).
 
-mod support;
-
+use crate::support::{Fast, Product};
+use moye::Device;
 use moye::kernels::ladder::ladder_overlapped;
 use moye::layout::layout;
-use moye::{Device, Grid};
 use moye_device::atom::TiledMma;
 use moye_device::atom::mma::UniversalFma;
-use support::{Fast, Product};
 
-fn main() -> moye::Result<()> {
+pub fn run(device: &Device) -> moye::Result<()> {
     // The operands of a whole tile are in registers. How many that is depends on how the threads
     // divide C.
     for atoms in [layout!((32, 8, 1)), layout!((16, 16, 1))] {
@@ -19,17 +17,7 @@ fn main() -> moye::Result<()> {
         println!("threads {atoms}: {} registers of A, {} of B", a.size(), b.size());
     }
 
-    let device = Device::open()?;
-    let product = Product::<f32>::random(&device, Fast::Mn, Fast::Mn);
-    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
-    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
-    let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+    let product = Product::<f32>::random(device, Fast::Mn, Fast::Mn);
     // A block of 256 threads for each tile of 128 x 128 of C.
-    let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 256);
-    product.time(&device, ladder_overlapped.name(), || {
-        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
-        unsafe { device.launch(&ladder_overlapped, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
-    })?;
-    assert!(c.download()? == product.c, "a result that differs from float64");
-    Ok(())
+    product.run(device, &ladder_overlapped, (128, 128), 256)
 }

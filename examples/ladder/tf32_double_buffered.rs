@@ -1,16 +1,14 @@
 //! The ladder, step 6: the double buffer of step 5 on tensor cores
 //! (`device/kernels/ladder/tf32_nn.rs` and `tf32_tn.rs`).
 
-mod support;
-
+use crate::support::{Fast, Product};
+use moye::Device;
 use moye::kernels::ladder::{ladder_tf32_nn, ladder_tf32_tn};
 use moye::layout::layout;
-use moye::{Device, Grid};
 use moye_device::atom::TiledMma;
 use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
-use support::{Fast, Product};
 
-fn main() -> moye::Result<()> {
+pub fn run(device: &Device) -> moye::Result<()> {
     // Four warps, two by two. The tile of 32 x 32 gives each of them two atoms of N side by side:
     // as many as one `ldmatrix` of four matrices fills.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> =
@@ -18,20 +16,11 @@ fn main() -> moye::Result<()> {
     println!("{} threads multiply {}", MMA.threads(), MMA.tile_mnk());
     println!("a thread's part of C, (MMA, MMA_M, MMA_N): {}", MMA.partition_c(layout!((128, 128))).shape());
 
-    let device = Device::open()?;
     // M is A's fast axis, or K is: the second kernel reads both operands by `ldmatrix`.
     for (step, a_fast) in [(ladder_tf32_nn, Fast::Mn), (ladder_tf32_tn, Fast::K)] {
-        let product = Product::<f32>::random(&device, a_fast, Fast::K);
-        let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
-        let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
-        let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+        let product = Product::<f32>::random(device, a_fast, Fast::K);
         // A block of 128 threads for each tile of 128 x 128 of C.
-        let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 128);
-        product.time(&device, step.name(), || {
-            // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
-            unsafe { device.launch(&step, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
-        })?;
-        assert!(c.download()? == product.c, "a result that differs from float64");
+        product.run(device, &step, (128, 128), 128)?;
     }
     Ok(())
 }

@@ -1,17 +1,15 @@
 //! The ladder, step 6: fragments by `ldmatrix`, and why its rows are swizzled
 //! (`device/kernels/ladder/tf32_ldmatrix.rs`).
 
-mod support;
-
+use crate::support::{Fast, Product};
+use moye::Device;
 use moye::kernels::ladder::ladder_tf32_ldmatrix;
 use moye::layout::{ComposedLayout, Swizzle, layout};
-use moye::{Device, Grid};
 use moye_device::atom::copy::SM75_U32x4_LDSM_N;
 use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 use moye_device::atom::{TiledCopy, TiledMma, make_tiled_copy_a};
-use support::{Fast, Product};
 
-fn main() -> moye::Result<()> {
+pub fn run(device: &Device) -> moye::Result<()> {
     // The copy is made of the product: it brings every lane what `mma.sync` wants of it.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     const READ: TiledCopy<SM75_U32x4_LDSM_N, f32> = make_tiled_copy_a(&MMA);
@@ -24,17 +22,7 @@ fn main() -> moye::Result<()> {
         println!("{name}: {} words of one bank at a time", READ.access_s(tile).conflict_degree());
     }
 
-    let device = Device::open()?;
-    let product = Product::<f32>::random(&device, Fast::K, Fast::K);
-    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
-    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
-    let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+    let product = Product::<f32>::random(device, Fast::K, Fast::K);
     // A warp for each tile of 16 x 8 of C.
-    let grid = Grid::new((m.div_ceil(16), n.div_ceil(8)), 32);
-    product.time(&device, ladder_tf32_ldmatrix.name(), || {
-        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
-        unsafe { device.launch(&ladder_tf32_ldmatrix, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
-    })?;
-    assert!(c.download()? == product.c, "a result that differs from float64");
-    Ok(())
+    product.run(device, &ladder_tf32_ldmatrix, (16, 8), 32)
 }

@@ -1,15 +1,13 @@
 //! The ladder, step 6: one tile on tensor cores (`device/kernels/ladder/tf32_tile.rs`).
 
-mod support;
-
+use crate::support::{Fast, Product};
+use moye::Device;
 use moye::kernels::ladder::ladder_tf32_tile;
 use moye::layout::layout;
-use moye::{Device, Grid};
 use moye_device::atom::mma::SM80_16x8x8_F32TF32TF32F32_TN;
 use moye_device::atom::{Operand, TiledMma};
-use support::{Fast, Product};
 
-fn main() -> moye::Result<()> {
+pub fn run(device: &Device) -> moye::Result<()> {
     // The kernel is that of step 4 with another tiled MMA.
     const MMA: TiledMma<SM80_16x8x8_F32TF32TF32F32_TN> = TiledMma::new(layout!((1, 1, 1)));
     println!("{} threads multiply {}", MMA.threads(), MMA.tile_mnk());
@@ -20,17 +18,7 @@ fn main() -> moye::Result<()> {
         println!("lane 5, value {value}: A({}, {})", element % 16, element / 16);
     }
 
-    let device = Device::open()?;
-    let product = Product::<f32>::random(&device, Fast::Mn, Fast::K);
-    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
-    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
-    let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
+    let product = Product::<f32>::random(device, Fast::Mn, Fast::K);
     // A warp for each tile of 16 x 8 of C.
-    let grid = Grid::new((m.div_ceil(16), n.div_ceil(8)), 32);
-    product.time(&device, ladder_tf32_tile.name(), || {
-        // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
-        unsafe { device.launch(&ladder_tf32_tile, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
-    })?;
-    assert!(c.download()? == product.c, "a result that differs from float64");
-    Ok(())
+    product.run(device, &ladder_tf32_tile, (16, 8), 32)
 }

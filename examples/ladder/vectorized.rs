@@ -1,16 +1,14 @@
 //! The ladder, step 3: copies of 64 and 128 bits, and how to see that they are coalesced
 //! (`device/kernels/ladder/vectorized.rs`).
 
-mod support;
-
+use crate::support::{Fast, Product};
+use moye::Device;
 use moye::kernels::ladder::{ladder_vectorized_64, ladder_vectorized_128};
 use moye::layout::{ComposedLayout, layout};
-use moye::{Device, Grid};
 use moye_device::atom::TiledCopy;
 use moye_device::atom::copy::UniversalCopy;
-use support::{Fast, Product};
 
-fn main() -> moye::Result<()> {
+pub fn run(device: &Device) -> moye::Result<()> {
     // Two neighbours a thread in one access, and four in two.
     const BY_64: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((2, 1)));
     const TORN: TiledCopy<UniversalCopy<u64>, f32> = TiledCopy::new(layout!((32, 8)), layout!((4, 1)));
@@ -20,19 +18,9 @@ fn main() -> moye::Result<()> {
         println!("{name}: {} sectors moved, {} would be enough", access.sectors, access.fewest_sectors);
     }
 
-    let device = Device::open()?;
-    let product = Product::<f32>::random(&device, Fast::Mn, Fast::Mn);
-    let ((m, n, k), (lda, ldb, ldc)) = (product.extents, product.leading);
-    let (a, b) = (device.upload(&product.a)?, device.upload(&product.b)?);
-    // A block of 256 threads for each tile of 128 x 128 of C.
-    let grid = Grid::new((m.div_ceil(128), n.div_ceil(128)), 256);
+    let product = Product::<f32>::random(device, Fast::Mn, Fast::Mn);
     for step in [ladder_vectorized_64, ladder_vectorized_128] {
-        let mut c = device.upload(&vec![f32::NAN; product.c.len()])?;
-        product.time(&device, step.name(), || {
-            // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
-            unsafe { device.launch(&step, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
-        })?;
-        assert!(c.download()? == product.c, "a result that differs from float64");
+        product.run(device, &step, (128, 128), 256)?;
     }
     Ok(())
 }

@@ -9,11 +9,12 @@
 use super::WARP_SIZE;
 use super::clock::Clock;
 use super::context::{BlockContext, RawFault, Thread, running};
+use super::reads::Issued;
 use super::shared::{PIECE, Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
-use crate::profile::Touch;
+use crate::profile::{Outstanding, Touch};
 use crate::race::{Kind, Noted};
 use crate::tensor_map::{Placement, Tile};
 use std::collections::VecDeque;
@@ -111,9 +112,10 @@ impl BulkLoads {
         self.0.clear();
     }
 
-    /// Bytes of the loads, and how many they are.
-    pub(crate) fn outstanding(&self) -> (u64, u64) {
-        (self.0.iter().map(|load| load.source.placement().bytes as u64).sum(), self.0.len() as u64)
+    /// What is outstanding; each load is a group.
+    pub(crate) fn outstanding(&self) -> Outstanding {
+        let bytes = self.0.iter().map(|load| load.source.placement().bytes as u64).sum();
+        Outstanding { bytes, groups: self.0.len() as u64 }
     }
 
     /// Removes the oldest load that completes on an mbarrier.
@@ -168,7 +170,7 @@ impl BlockContext {
                 "the multicast mask {mask:#06x} names none of the cluster's {blocks} blocks, or others"
             ));
         }
-        let issued = (operation, location);
+        let issued = Issued { operation, location };
         if mask == 0 {
             return block.take_load(source, destination, mbarrier, self.thread_index.get(), issued);
         }
@@ -205,7 +207,8 @@ impl BlockContext {
     /// in one block.
     pub(crate) fn store_async(
         &self,
-        (bits, bytes): (u128, usize),
+        bits: u128,
+        bytes: usize,
         destination: u32,
         mbarrier: u32,
         location: &'static Location<'static>,
@@ -214,7 +217,8 @@ impl BlockContext {
             self.one_block(STORE, Access::StoreAsync, destination, mbarrier)?;
         let writer = (block.rank == self.rank).then(|| self.running.get());
         let source = LoadSource::Word { bits, bytes: bytes as u32, writer };
-        block.take_load(source, destination, mbarrier, self.thread_index.get(), (STORE, location))
+        let issued = Issued { operation: STORE, location };
+        block.take_load(source, destination, mbarrier, self.thread_index.get(), issued)
     }
 
     fn check_source(&self, operation: &'static str, source: &LoadSource) -> Result<(), FaultKind> {
@@ -254,7 +258,7 @@ impl BlockContext {
         destination: u32,
         mbarrier: u32,
         issuer: Dim3,
-        issued: (&'static str, &'static Location<'static>),
+        issued: Issued,
     ) -> Result<(), FaultKind> {
         self.mbarrier("mbarrier.complete_tx", mbarrier)?;
         for (_, address, bytes) in source.parts(destination) {
@@ -265,10 +269,10 @@ impl BlockContext {
             {
                 return Err(self.shared_fault_kind(source.access(), address, bytes));
             }
-            self.note_shared(Noted::new(source.access(), Kind::Write, issued.1), offset, bytes);
+            self.note_shared(Noted::new(source.access(), Kind::Write, issued.location), offset, bytes);
             self.shared.take_off(offset, bytes);
         }
-        let from = Noted::new(Access::BulkSource, Kind::Read, issued.1);
+        let from = Noted::new(Access::BulkSource, Kind::Read, issued.location);
         let mut unfenced = None;
         source.for_each_range(|address, bytes| {
             if let Some(issuer) = running() {
@@ -282,16 +286,13 @@ impl BlockContext {
         if let LoadSource::Shared { rank, address, bytes } = source {
             let clock = Clock::Copies { rank: self.rank, mbarrier };
             let pieces = piece_numbers(address, Placement::dense(bytes as usize));
-            self.cluster().blocks()[rank as usize].begin_reads(
-                (clock, self.next_copy(mbarrier)),
-                issued,
-                pieces,
-            );
+            let copy = self.next_copy(mbarrier);
+            self.cluster().blocks()[rank as usize].begin_reads(clock, copy, issued, pieces);
         }
         // A thread that waits for the bytes synchronises with the thread that issued the load.
         self.phase_that_runs(mbarrier);
         self.hand_on(mbarrier, None);
-        let issued_at = issued.1;
+        let issued_at = issued.location;
         self.bulk_loads.borrow_mut().0.push_back(BulkLoad {
             source,
             destination,

@@ -7,10 +7,11 @@
 use super::bulk::{check_bytes, piece_numbers};
 use super::clock::Clock;
 use super::context::{BlockContext, RawFault};
+use super::reads::Issued;
 use super::shared::SHARED_BASE;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words::{self, atomic};
-use crate::profile::Touch;
+use crate::profile::{Outstanding, Touch};
 use crate::race::{Kind, Noted};
 use crate::tensor_map::{Placement, TensorElement, Tile};
 use half::{bf16, f16};
@@ -90,11 +91,11 @@ impl BulkStores {
         self.committed = 0;
     }
 
-    /// Bytes of the stores, and groups, including the stores that no group has yet.
-    pub(crate) fn outstanding(&self) -> (u64, u64) {
+    /// What is outstanding, including the stores that no group has yet.
+    pub(crate) fn outstanding(&self) -> Outstanding {
         let bytes = self.stores.iter().map(|store| store.sink.placement().bytes as u64).sum();
         let groups = self.groups.iter().filter(|size| **size > 0).count();
-        (bytes, groups as u64 + u64::from(self.uncommitted > 0))
+        Outstanding { bytes, groups: groups as u64 + u64::from(self.uncommitted > 0) }
     }
 }
 
@@ -105,7 +106,7 @@ impl BlockContext {
         &self,
         operation: &'static str,
         source: u32,
-        sink: BulkSink,
+        mut sink: BulkSink,
         add: Option<TensorElement>,
         location: &'static Location<'static>,
     ) -> Result<(), FaultKind> {
@@ -114,12 +115,19 @@ impl BlockContext {
             let reason = format!("the source, shared address {source:#x}, is not a multiple of {alignment}");
             return Err(FaultKind::InvalidOperand { operation, reason });
         }
-        match sink {
+        match &mut sink {
             BulkSink::Bytes { address, bytes } => {
-                check_bytes(operation, bytes, address)?;
-                self.check_global(Access::BulkDestination, address, u64::from(bytes))?;
+                check_bytes(operation, *bytes, *address)?;
+                self.check_global(Access::BulkDestination, *address, u64::from(*bytes))?;
             }
-            BulkSink::Tile(tile) => self.check_tensor(Access::BulkDestination, &tile)?,
+            BulkSink::Tile(tile) => {
+                self.check_tensor(Access::BulkDestination, tile)?;
+                // Whether an addition does so is unknown.
+                if add.is_none() {
+                    let memory = self.global.find(tile.map.address);
+                    *tile = tile.with_tails(memory.map_or(0, |memory| memory.base + memory.len));
+                }
+            }
         }
         self.check_async_read(Access::BulkSource, source, sink.placement())?;
         let (bytes, touch) =
@@ -127,7 +135,8 @@ impl BlockContext {
         self.profile_bulk(operation, bytes as u64, touch, |range| sink.for_each_range(range), location);
         let mut queue = self.thread().bulk_stores.borrow_mut();
         let pieces = piece_numbers(source, sink.placement());
-        self.begin_reads((self.stores(), queue.committed + 1), (operation, location), pieces);
+        let issued = Issued { operation, location };
+        self.begin_reads(self.stores(), queue.committed + 1, issued, pieces);
         queue.stores.push_back(BulkStore { source, sink, add, issued_at: location, bytes: None });
         queue.uncommitted += 1;
         Ok(())

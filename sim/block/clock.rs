@@ -20,7 +20,7 @@ pub(crate) enum Clock {
 
 impl Clock {
     /// Whether a thread is one of those whose operations it counts.
-    pub(crate) fn has(self, (rank, thread): (u32, u32)) -> bool {
+    pub(crate) fn has(self, rank: u32, thread: u32) -> bool {
         match self {
             Self::Warpgroup { rank: of, number } => (of, number) == (rank, thread / WARP_SIZE / WARPGROUP),
             Self::Stores { rank: of, thread: number } => (of, number) == (rank, thread),

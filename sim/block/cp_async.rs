@@ -6,7 +6,7 @@ use super::shared::{Proxy, SHARED_BASE};
 use crate::Dim3;
 use crate::fault::{Access, FaultKind};
 use crate::memory::words;
-use crate::profile::Action;
+use crate::profile::{Action, Outstanding};
 use crate::race::{Gathered, Kind, Noted};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -63,11 +63,11 @@ impl CpAsyncQueue {
         self.arrivals.clear();
     }
 
-    /// Bytes of the copies, and groups, including the copies that no group has yet.
-    pub(crate) fn outstanding(&self) -> (u64, u64) {
+    /// What is outstanding, including the copies that no group has yet.
+    pub(crate) fn outstanding(&self) -> Outstanding {
         let bytes = self.copies.iter().map(|copy| copy.bytes as u64).sum();
         let groups = self.groups.iter().filter(|size| **size > 0).count();
-        (bytes, groups as u64 + u64::from(self.uncommitted > 0))
+        Outstanding { bytes, groups: groups as u64 + u64::from(self.uncommitted > 0) }
     }
 
     /// Takes the oldest copy out of the queue and of its group.

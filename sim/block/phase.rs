@@ -113,11 +113,12 @@ impl BlockContext {
     /// thread without this knowledge.
     pub(crate) fn arrival_seen(
         &self,
-        of: impl Fn((u32, u32)) -> bool,
+        of: impl Fn(u32, u32) -> bool,
     ) -> Option<(Dim3, &'static Location<'static>)> {
         let phases = self.phases.borrow();
         let phase = phases.0.get(&self.thread().seen_mbarrier.get()?)?;
-        let ((_, thread), location) = phase.complete_arrivals.iter().rev().find(|(thread, _)| of(*thread))?;
+        let mut arrivals = phase.complete_arrivals.iter().rev();
+        let ((_, thread), location) = arrivals.find(|((rank, thread), _)| of(*rank, *thread))?;
         Some((self.block_dim.index_of((*thread).into()), location))
     }
 }

@@ -16,6 +16,13 @@ use std::panic::Location;
 /// the instruction. No read is (0, 0).
 type LastRead = (u32, u32);
 
+/// An asynchronous operation, as a thread issued it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Issued {
+    pub operation: &'static str,
+    pub location: &'static Location<'static>,
+}
+
 /// The asynchronous reads of a block's shared memory.
 #[derive(Default)]
 pub(crate) struct Reads {
@@ -23,14 +30,13 @@ pub(crate) struct Reads {
     /// here.
     last: Vec<Vec<LastRead>>,
     /// Instructions, by name and line.
-    instructions: Vec<(&'static str, &'static Location<'static>)>,
+    instructions: Vec<Issued>,
 }
 
 impl Reads {
-    fn instruction(&mut self, operation: &'static str, location: &'static Location<'static>) -> u32 {
-        let same = |other: &(&str, &Location)| *other == (operation, location);
-        let at = self.instructions.iter().rposition(same).unwrap_or_else(|| {
-            self.instructions.push((operation, location));
+    fn instruction(&mut self, issued: Issued) -> u32 {
+        let at = self.instructions.iter().rposition(|other| *other == issued).unwrap_or_else(|| {
+            self.instructions.push(issued);
             self.instructions.len() - 1
         });
         at as u32
@@ -55,13 +61,14 @@ impl BlockContext {
     /// steps count from 1.
     pub(crate) fn begin_reads(
         &self,
-        (clock, group): (Clock, u32),
-        (operation, location): (&'static str, &'static Location<'static>),
+        clock: Clock,
+        group: u32,
+        issued: Issued,
         pieces: impl Iterator<Item = usize>,
     ) {
         let number = self.cluster().number_of(clock);
         let mut reads = self.reads.borrow_mut();
-        let instruction = reads.instruction(operation, location);
+        let instruction = reads.instruction(issued);
         if reads.last.len() <= number {
             reads.last.resize_with(number + 1, Vec::new);
         }
@@ -126,13 +133,13 @@ impl BlockContext {
         let reads = self.reads.borrow();
         let (number, (group, instruction)) = reads.unknown(pieces_of(offset, bytes), &known)?;
         let (clock, complete) = self.cluster().clocks.borrow()[number];
-        let (operation, location) = reads.instructions[instruction as usize];
+        let Issued { operation, location } = reads.instructions[instruction as usize];
         let (wait, thread) = match clock {
             Clock::Warpgroup { number, .. } => (ReadWait::WgmmaGroup, number * WARPGROUP * WARP_SIZE),
             Clock::Stores { thread, .. } => (ReadWait::BulkGroup, thread),
             Clock::Copies { .. } | Clock::Phases { .. } => (ReadWait::Mbarrier, 0),
         };
-        let released = writer.arrival_seen(|arrival| clock.has(arrival));
+        let released = writer.arrival_seen(|rank, thread| clock.has(rank, thread));
         Some(AsyncRead {
             operation,
             location,

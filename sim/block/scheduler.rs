@@ -51,7 +51,8 @@ impl<'a> Worker<'a> {
         cluster: &'a Cluster,
         entry: &'a (dyn Fn() + Sync),
         stack_bytes: usize,
-        (seed, interrupt): (Option<u64>, Option<&'a AtomicBool>),
+        seed: Option<u64>,
+        interrupt: Option<&'a AtomicBool>,
     ) -> Self {
         let threads: usize = cluster.blocks().iter().map(|block| block.count() as usize).sum();
         let block = |block: &BlockContext| Block {

@@ -3,6 +3,7 @@
 
 use super::clock::Clock;
 use super::context::BlockContext;
+use super::reads::Issued;
 use super::shared::{PIECE, SHARED_BASE};
 use super::{ExitedLanes, WARP_SIZE};
 use crate::fault::{Access, FaultKind};
@@ -240,7 +241,8 @@ impl BlockContext {
         let mut queue = queue.borrow_mut();
         let group = queue.committed;
         let pieces = pieces.into_iter().map(|address| (address - SHARED_BASE) as usize / PIECE);
-        self.begin_reads((self.warpgroup(warp), group as u32 + 1), (operation, location), pieces);
+        let issued = Issued { operation, location };
+        self.begin_reads(self.warpgroup(warp), group as u32 + 1, issued, pieces);
         let mark = queue.next_mark(instruction.words());
         queue.kept.push(Kept { mark, words, group, taken: 0 });
         Ok(mark)

@@ -57,8 +57,8 @@ impl AtomicSpace for u64 {
             // Operations are recorded in the order in which they run: a later one has seen the
             // earlier ones.
             let mut old = None;
-            let place = (block.found_number.get(), self, size_of::<T>());
-            block.note_global_with(noted, place, || old = act());
+            let allocation = block.found_number.get();
+            block.note_global_with(noted, allocation, self, size_of::<T>(), || old = act());
             old
         });
         from_bits(old.expect("the update never declines").into())

@@ -49,7 +49,7 @@ fn tile<const R: usize>(operation: &'static str, map: u64, start: [i32; R]) -> R
             "the box begins at element {start} of {bytes} bytes along dimension 0; a box begins at a multiple of 16 bytes there"
         )));
     }
-    Ok(Tile { map, start: std::array::from_fn(|d| start.get(d).copied().unwrap_or(0)) })
+    Ok(Tile { map, start: std::array::from_fn(|d| start.get(d).copied().unwrap_or(0)), tails: 0 })
 }
 
 /// Loads a box of a tensor:
@@ -78,7 +78,8 @@ pub fn tensor_load<const R: usize>(
 
 /// Stores a box of a tensor, as far as it is in bounds:
 /// `cp.async.bulk.tensor.Rd.global.shared::cta.bulk_group`. A box that a GPU does not store
-/// ([`TensorMap::stores_from`]) is a fault.
+/// ([`TensorMap::stores_from`]) is a fault. A row of the tensor that ends within 16 bytes is stored
+/// up to their end, as on an H200.
 #[track_caller]
 pub fn tensor_store<const R: usize>(map: u64, start: [i32; R], source: u32) {
     store(map, start, source, false);

@@ -124,6 +124,6 @@ pub fn store_async<T: Pod>(address: u32, value: T, mbarrier: u32) {
     let block = current();
     block.step();
     block.profile_event("st.async", Location::caller());
-    let value = (to_bits(value), size_of::<T>());
-    block.or_raise(block.store_async(value, address, mbarrier, Location::caller()));
+    let stored = block.store_async(to_bits(value), size_of::<T>(), address, mbarrier, Location::caller());
+    block.or_raise(stored);
 }

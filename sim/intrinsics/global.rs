@@ -100,8 +100,8 @@ pub fn store_global<T: Pod>(address: u64, value: T) {
     block.profile_access(Action::GlobalStore, address, size_of::<T>());
     if block.clock.is_on() {
         let noted = Noted::new(Access::Write, Kind::Write, Location::caller());
-        let stored = (words::to_bits(value), size_of::<T>());
-        return block.store_noted(noted, block.found_number.get(), address, stored);
+        let bits = words::to_bits(value);
+        return block.store_noted(noted, block.found_number.get(), address, bits, size_of::<T>());
     }
     // SAFETY: the address was looked up.
     unsafe { words::store(address, value) }

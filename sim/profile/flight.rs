@@ -44,6 +44,13 @@ impl InFlight {
     }
 }
 
+/// What is outstanding at a wait: the bytes of the copies, and their groups or bulk loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outstanding {
+    pub bytes: u64,
+    pub groups: u64,
+}
+
 /// The waits of a block at one line.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
@@ -54,9 +61,8 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Notes a wait of a thread that finds these bytes and groups outstanding, its own or the
-    /// block's.
-    pub fn record(&mut self, thread: u32, (bytes, groups): (u64, u64), own: bool) {
+    /// Notes a wait of a thread that finds this outstanding, its own copies or the block's.
+    pub fn record(&mut self, thread: u32, Outstanding { bytes, groups }: Outstanding, own: bool) {
         let thread = thread as usize;
         if self.made.len() <= thread {
             self.made.resize(thread + 1, 0);
@@ -85,7 +91,7 @@ impl BlockContext {
     fn note_wait(
         &self,
         name: &'static str,
-        outstanding: (u64, u64),
+        outstanding: Outstanding,
         own: bool,
         location: &'static Location<'static>,
     ) {
@@ -120,15 +126,17 @@ impl BlockContext {
         if self.profile.is_none() {
             return;
         }
-        let (mut bytes, mut groups) = self.bulk_loads.borrow().outstanding();
+        let mut outstanding = self.bulk_loads.borrow().outstanding();
         if self.late_arrivals.get() > 0 {
-            let of_threads = self.threads.iter().map(|thread| thread.cp_async.borrow().outstanding());
-            let (copies, arrivals) =
-                of_threads.fold((0, 0), |(sum, most), (bytes, groups)| (sum + bytes, most.max(groups)));
-            bytes += copies;
-            groups += arrivals;
+            let mut arrivals = 0;
+            for thread in &self.threads {
+                let copies = thread.cp_async.borrow().outstanding();
+                outstanding.bytes += copies.bytes;
+                arrivals = copies.groups.max(arrivals);
+            }
+            outstanding.groups += arrivals;
         }
-        self.note_wait(name, (bytes, groups), false, location);
+        self.note_wait(name, outstanding, false, location);
     }
 }
 
@@ -141,8 +149,9 @@ mod tests {
         let (mut own, mut shared) = (Waits::default(), Waits::default());
         for thread in 0..4 {
             for (bytes, groups) in [(48, 3), (16, 1)] {
-                own.record(thread, (bytes, groups), true);
-                shared.record(thread, (if thread == 0 { bytes } else { 0 }, groups), false);
+                own.record(thread, Outstanding { bytes, groups }, true);
+                let bytes = if thread == 0 { bytes } else { 0 };
+                shared.record(thread, Outstanding { bytes, groups }, false);
             }
         }
         let expected = InFlight { waits: 2, bytes: 4 * 64, max_bytes: 4 * 48, groups: 4, max_groups: 3 };

@@ -1,7 +1,7 @@
 //! Gathers the accesses of lanes to requests of warps.
 
 use super::counts::{Counts, Request, SECTOR};
-use super::flight::Waits;
+use super::flight::{Outstanding, Waits};
 use super::sectors::Sectors;
 use crate::block::{BlockContext, WARP_SIZE};
 use std::collections::{HashMap, VecDeque};
@@ -121,7 +121,7 @@ impl BlockProfile {
     pub(super) fn wait(
         &mut self,
         thread: u32,
-        outstanding: (u64, u64),
+        outstanding: Outstanding,
         own: bool,
         location: &'static Location<'static>,
     ) {
@@ -132,7 +132,8 @@ impl BlockProfile {
     /// Notes what a thread does; `gone` are the lanes of its warp that have returned.
     fn record(
         &mut self,
-        (thread, gone): (u32, u32),
+        thread: u32,
+        gone: u32,
         action: Action,
         address: u64,
         bytes: u64,
@@ -255,7 +256,7 @@ impl BlockContext {
         if let Some(profile) = &self.profile {
             let thread = self.running.get();
             let gone = self.exited_lanes[(thread / WARP_SIZE) as usize].get();
-            profile.borrow_mut().record((thread, gone), action, address, bytes as u64, location);
+            profile.borrow_mut().record(thread, gone, action, address, bytes as u64, location);
         }
     }
 

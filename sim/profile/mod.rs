@@ -61,6 +61,7 @@ pub use card::{Card, Occupancy, Roofline};
 pub use class::Class;
 pub use counts::{BarrierWaits, Counts, GlobalCounts, SharedCounts};
 pub use flight::InFlight;
+pub(crate) use flight::Outstanding;
 pub(crate) use gather::{Action, BlockProfile, Touch};
 pub use ptx::PtxCounts;
 

@@ -448,6 +448,11 @@ impl Default for Page {
     }
 }
 
+/// The largest power of two, 16 at most, that divides both.
+fn shift_of(offset: usize, bytes: usize) -> u8 {
+    (offset | bytes | 16).trailing_zeros() as u8
+}
+
 impl Page {
     /// Removes all accesses.
     pub(crate) fn clear(&mut self) {
@@ -476,18 +481,19 @@ impl Page {
         self.shift = shift;
     }
 
-    /// Notes an access to `bytes` bytes at an offset in the page, both multiples of `1 << shift`,
-    /// and gives the race that it makes. `same(at, bytes)` says whether a write leaves these bytes
-    /// of the access as they are.
+    /// Notes an access to `bytes` bytes at an offset in the page, and gives the race that it makes.
+    /// `same(at, bytes)` says whether a write leaves these bytes of the access as they are.
     #[inline(always)]
     pub(crate) fn access(
         &mut self,
-        (offset, bytes, shift): (usize, usize, u8),
+        offset: usize,
+        bytes: usize,
         kind: Kind,
         access: Entry,
         order: &impl Ordering,
         same: impl Fn(usize, usize) -> bool,
     ) -> Option<(usize, Found)> {
+        let shift = shift_of(offset, bytes);
         if self.shift > shift {
             self.cut(shift);
         }

@@ -2,7 +2,6 @@
 
 use super::cell::{Entry, Kind, PAGE, Page};
 use super::clock::{Foreign, add_foreign};
-use super::note::shift_of;
 use super::place::{Place, Places, place};
 use super::spin::Spin;
 use crate::Dim3;
@@ -208,7 +207,7 @@ impl GlobalRaces {
         let entry = Entry::new(0, 0, Places::default().number(location, access), 1, 1);
         for_each_page(self.allocations[allocation].base, address, bytes, |address, bytes| {
             self.with_page(allocation, address, |page, offset| {
-                page.access((offset, bytes, shift_of(offset, bytes)), kind, entry, &Alone, |_, _| false)
+                page.access(offset, bytes, kind, entry, &Alone, |_, _| false)
             });
             None::<()>
         });

@@ -33,11 +33,6 @@ impl Noted {
     }
 }
 
-/// The largest power of two, 16 at most, that divides both.
-pub(super) fn shift_of(offset: usize, bytes: usize) -> u8 {
-    (offset | bytes | 16).trailing_zeros() as u8
-}
-
 impl BlockContext {
     /// Records an instruction by which all lanes of a warp of this block read shared memory.
     /// `reads` calls its argument `note(lanes, offset)` for each range: the bytes at `offset` go to
@@ -125,15 +120,14 @@ impl BlockContext {
     #[inline(always)]
     fn note_entry(&self, accessor: &Accessor<'_>, entry: Entry, noted: Noted, offset: usize, bytes: usize) {
         let same = |at: usize, bytes: usize| noted.keeps(at, bytes);
-        let shift = shift_of(offset, bytes);
-        let race = self.shared_shadow.with_page(offset, |page, start| {
-            page.access((start, bytes, shift), noted.kind, entry, accessor, same)
-        });
+        let race = self
+            .shared_shadow
+            .with_page(offset, |page, start| page.access(start, bytes, noted.kind, entry, accessor, same));
         if let Some(found) = race {
             let space = |byte| self.shared_space(accessor, offset + byte);
             accessor.raise_each(noted, bytes, found, space, |order| {
                 self.shared_shadow.with_page(offset, |page, start| {
-                    page.access((start, bytes, shift), noted.kind, entry, order, same)
+                    page.access(start, bytes, noted.kind, entry, order, same)
                 })
             });
         } else if accessor.block.clock.tells_values
@@ -192,7 +186,8 @@ impl BlockContext {
         noted: Noted,
         allocation: usize,
         address: u64,
-        (bits, bytes): (u128, usize),
+        bits: u128,
+        bytes: usize,
     ) {
         self.note_global_by(noted, allocation, address, bytes, || {
             // SAFETY: the address was looked up, of as many bytes.
@@ -206,7 +201,9 @@ impl BlockContext {
     pub(crate) fn note_global_with(
         &self,
         noted: Noted,
-        (allocation, address, bytes): (usize, u64, usize),
+        allocation: usize,
+        address: u64,
+        bytes: usize,
         mut act: impl FnMut(),
     ) {
         self.note_global_by(noted, allocation, address, bytes, || {
@@ -243,7 +240,7 @@ impl BlockContext {
                 let part = (bytes - first).min(PAGE - offset);
                 at += part;
                 let same = |byte: usize, bytes: usize| acted.keeps(first + byte, bytes);
-                page.access((offset, part, shift_of(offset, part)), noted.kind, entry, &accessor, same)
+                page.access(offset, part, noted.kind, entry, &accessor, same)
             });
             if let Some(found) = race {
                 let space = |byte| {
@@ -254,7 +251,7 @@ impl BlockContext {
                 let same = |byte: usize, bytes: usize| acted.keeps(first + byte, bytes);
                 let goes_on = accessor.raise_each(noted, bytes, found, space, |order| {
                     self.races().with_page(allocation, start, |page, offset| {
-                        page.access((offset, part, shift_of(offset, part)), noted.kind, entry, order, same)
+                        page.access(offset, part, noted.kind, entry, order, same)
                     })
                 });
                 if !goes_on {

@@ -8,9 +8,12 @@ use crate::memory::words;
 pub(crate) struct Tile {
     pub(crate) map: TensorMap,
     pub(crate) start: [i32; MAX_TENSOR_RANK],
+    /// For a copy that writes a row up to a whole 16 bytes: the end of the memory that it may write
+    /// so. 0 for other copies.
+    pub(crate) tails: u64,
 }
 
-/// A row of a box: the part of it that is in the tensor.
+/// A row of a box: the part of it that is in the tensor, and what is written after it.
 struct Row {
     /// Where that part begins in global memory.
     address: u64,
@@ -59,10 +62,13 @@ impl Tile {
             let (start, extent) = (i64::from(self.start[0]), self.map.extents[0] as i64);
             let first = start.max(0);
             let end = (start + i64::from(self.map.box_extents[0])).min(extent);
-            (first < end).then(|| Row {
-                address: address + (first * element) as u64,
-                before: ((first - start) * element) as usize,
-                bytes: ((end - first) * element) as usize,
+            (first < end).then(|| {
+                let address = address + (first * element) as u64;
+                let end = address + ((end - first) * element) as u64;
+                // A box's row ends at a whole 16 bytes if the tensor's does not end before.
+                let end = end.next_multiple_of(16).min(self.tails).max(end);
+                let before = ((first - start) * element) as usize;
+                Row { address, before, bytes: (end - address) as usize }
             })
         })
     }
@@ -86,14 +92,20 @@ impl Tile {
         bytes
     }
 
-    /// Calls `range(address, bytes)` for the parts of rows that are in the tensor.
+    /// The box as a store writes it, to memory that ends at `end`. An H200 stores a row that ends
+    /// within 16 bytes up to the next multiple of 16 (observed). The bytes after the row are the
+    /// box's here.
+    pub(crate) fn with_tails(self, end: u64) -> Self {
+        Self { tails: end, ..self }
+    }
+
+    /// Calls `range(address, bytes)` for the parts of rows that are read or written.
     pub(crate) fn for_each_range(&self, mut range: impl FnMut(u64, usize)) {
         self.rows().flatten().for_each(|row| range(row.address, row.bytes));
     }
 
-    /// Calls `part(address, bytes)` for each part of the box that is in the tensor; `bytes` are the
-    /// box's bytes of this part. An H200 stores a row that ends within 16 bytes up to the next
-    /// multiple of 16 (observed); the simulator leaves the bytes after the row unchanged.
+    /// Calls `part(address, bytes)` for each part of the box that is written; `bytes` are the box's
+    /// bytes of this part.
     pub(crate) fn for_each_part(&self, bytes: &[u8], mut part: impl FnMut(u64, &[u8])) {
         for (place, row) in bytes.chunks_exact(self.row_bytes()).zip(self.rows()) {
             if let Some(Row { address, before, bytes }) = row {
@@ -177,7 +189,7 @@ mod tests {
         for element_stride in [1, 2] {
             map.element_strides[1] = element_stride;
             for start in [[0, 0, 0], [2, 1, 1], [-3, -1, -1], [6, 4, 2], [8, 0, 0], [-4, 0, 0]] {
-                let tile = Tile { map, start: [start[0], start[1], start[2], 0, 0] };
+                let tile = Tile { map, start: [start[0], start[1], start[2], 0, 0], tails: 0 };
                 // SAFETY: the tensor is `tensor`.
                 let bytes = unsafe { tile.read() };
                 let mut at = 0;
@@ -206,7 +218,7 @@ mod tests {
     fn placement(swizzle: TensorSwizzle, row: u32) -> Placement {
         let map = TensorMap::new(TensorElement::U8, 0, &[256, 16], &[256], &[row, 16]).with_swizzle(swizzle);
         assert_eq!(map.check(), Ok(()), "{swizzle:?}, rows of {row} bytes");
-        Tile { map, start: [0; MAX_TENSOR_RANK] }.placement()
+        Tile { map, start: [0; MAX_TENSOR_RANK], tails: 0 }.placement()
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Bulk copies and tensor copies: what they move, when it arrives, and what is not allowed
-//! meanwhile.
+//! Bulk copies and tensor copies: when they arrive, and what is not allowed meanwhile. What they
+//! move is in `tests/device/hopper`.
 
 use crate::common::{Words, fault};
 use moye_sim::intrinsics::*;
@@ -49,124 +49,8 @@ fn load_and_wait(bytes: u32, load: impl Fn()) {
     mbarrier_wait_parity(barrier(), 0);
 }
 
-#[test]
-fn a_box_is_loaded_with_zeros_outside_and_stored_only_inside() {
-    for swizzle in [TensorSwizzle::None, TensorSwizzle::B32, TensorSwizzle::B64, TensorSwizzle::B128] {
-        let memory = GlobalMemory::new();
-        let (source, target) = (counted(&memory, 20 * 10), Words::new(&memory, 20 * 10, 0));
-        let (columns, rows) = (swizzle.span().unwrap_or(64) as u32 / 4, 9);
-        let map = |address| {
-            TensorMap::new(TensorElement::U32, address, &[20, 10], &[80], &[columns, rows])
-                .with_swizzle(swizzle)
-        };
-        let (from, to) = (upload(&memory, &map(source.address())), upload(&memory, &map(target.address())));
-        let (from, to) = (from.address(), to.address());
-        for start in [[0, 0], [4, 2], [-4, -1], [16, 9], [20, 0], [-40, 3]] {
-            (0..200).for_each(|i| target.write(i, 0));
-            let kernel = || {
-                load_and_wait(4 * columns * rows, || tensor_load(tile(), from, start, barrier(), None));
-                if thread_idx().x == 0 {
-                    for y in 0..rows {
-                        for x in 0..columns {
-                            let (at_x, at_y) = (start[0] + x as i32, start[1] + y as i32);
-                            let inside = (0..20).contains(&at_x) && (0..10).contains(&at_y);
-                            let expected = if inside { (at_x + 20 * at_y) as u32 + 1 } else { 0 };
-                            let address = swizzle.apply(tile() + 4 * (x + columns * y));
-                            assert_eq!(load_shared::<u32>(address), expected, "{start:?}: ({x}, {y})");
-                        }
-                    }
-                    // Only loads begin below 0.
-                    if start.iter().all(|&at| at >= 0) {
-                        tensor_store(to, start, tile());
-                        bulk_commit();
-                        bulk_wait_group(0);
-                    }
-                }
-            };
-            launch(&memory).run(&kernel).unwrap();
-            if start.iter().any(|&at| at < 0) {
-                continue;
-            }
-            let stored = target.read();
-            for (i, &value) in stored.iter().enumerate() {
-                let (x, y) = (i as i32 % 20 - start[0], i as i32 / 20 - start[1]);
-                let inside = (0..columns as i32).contains(&x) && (0..rows as i32).contains(&y);
-                assert_eq!(value, if inside { i as u32 + 1 } else { 0 }, "{swizzle:?} {start:?}: {i}");
-            }
-        }
-    }
-}
-
-/// Swizzles, and the words of rows that are shorter than their spans.
-const SHORT_ROWS: [(TensorSwizzle, u32); 4] =
-    [(TensorSwizzle::B32, 4), (TensorSwizzle::B64, 8), (TensorSwizzle::B128, 16), (TensorSwizzle::B128, 4)];
-
 /// The value of a word of shared memory before a copy.
 const BEFORE: u32 = 0xABCD_0000;
-
-#[test]
-fn rows_shorter_than_the_swizzles_span_are_a_span_apart() {
-    const ROWS: u32 = 9;
-    for (swizzle, columns) in SHORT_ROWS {
-        let memory = GlobalMemory::new();
-        let (source, target) = (counted(&memory, 20 * 10), Words::new(&memory, 20 * 10, 0));
-        let map = |address| {
-            TensorMap::new(TensorElement::U32, address, &[20, 10], &[80], &[columns, ROWS])
-                .with_swizzle(swizzle)
-        };
-        let (from, to) = (upload(&memory, &map(source.address())), upload(&memory, &map(target.address())));
-        let (from, to) = (from.address(), to.address());
-        let span = swizzle.span().unwrap() as u32;
-        // A store ignores unwritten bytes between the rows.
-        for (start, written) in [[0, 0], [4, 2], [-4, -1], [16, 9], [20, 0], [-40, 3]]
-            .into_iter()
-            .flat_map(|start| [true, false].map(|written| (start, written)))
-        {
-            (0..200).for_each(|i| target.write(i, 0));
-            let kernel = || {
-                if thread_idx().x == 0 && written {
-                    (0..span / 4 * ROWS).for_each(|i| store_shared(tile() + 4 * i, BEFORE + i));
-                    fence_proxy_async();
-                }
-                // The bytes of the box alone: with more or fewer the wait would not end.
-                load_and_wait(4 * columns * ROWS, || tensor_load(tile(), from, start, barrier(), None));
-                if thread_idx().x != 0 {
-                    return;
-                }
-                for i in 0..span / 4 * ROWS {
-                    // What is exchanged twice is where it was.
-                    let plain = swizzle.apply(tile() + 4 * i) - tile();
-                    let (x, y) = (plain % span / 4, plain / span);
-                    let (at_x, at_y) = (start[0] + x as i32, start[1] + y as i32);
-                    let expected = if x >= columns {
-                        BEFORE + i
-                    } else if (0..20).contains(&at_x) && (0..10).contains(&at_y) {
-                        (at_x + 20 * at_y) as u32 + 1
-                    } else {
-                        0
-                    };
-                    if x < columns || written {
-                        let got = load_shared::<u32>(tile() + 4 * i);
-                        assert_eq!(got, expected, "{swizzle:?}, {columns} words from {start:?}: ({x}, {y})");
-                    }
-                }
-                if start.iter().all(|&at| at >= 0) {
-                    tensor_store(to, start, tile());
-                    bulk_commit();
-                    bulk_wait_group(0);
-                }
-            };
-            launch(&memory).run(&kernel).unwrap();
-            let stores = start.iter().all(|&at| at >= 0);
-            for (i, value) in target.read().into_iter().enumerate() {
-                let (x, y) = (i as i32 % 20 - start[0], i as i32 / 20 - start[1]);
-                let inside = stores && (0..columns as i32).contains(&x) && (0..ROWS as i32).contains(&y);
-                let expected = if inside { i as u32 + 1 } else { 0 };
-                assert_eq!(value, expected, "{swizzle:?}, {columns} words to {start:?}: {i}");
-            }
-        }
-    }
-}
 
 /// A tensor map of boxes of `rows` rows of 64 bytes, which are 128 apart.
 fn boxes_of_half_rows(memory: &GlobalMemory, words: &Words, rows: u32) -> Allocation {
@@ -250,6 +134,92 @@ fn gaps_between_short_rows_are_not_copied_and_the_last_row_is() {
 }
 
 #[test]
+fn what_is_unwritten_between_short_rows_is_not_stored() {
+    let memory = GlobalMemory::new();
+    let (source, target) = (counted(&memory, 64), Words::new(&memory, 64, 0));
+    let maps = [&source, &target].map(|words| boxes_of_half_rows(&memory, words, 4));
+    let [from, to] = maps.each_ref().map(Allocation::address);
+    let kernel = || {
+        load_and_wait(256, || tensor_load(tile(), from, [0, 0], barrier(), None));
+        if thread_idx().x == 0 {
+            tensor_store(to, [0, 0], tile());
+            bulk_commit();
+            bulk_wait_group(0);
+        }
+    };
+    launch(&memory).run(&kernel).unwrap();
+    assert_eq!(target.read(), source.read());
+}
+
+/// Rows of 10 words, 16 apart: a store writes two words behind each, which an addition leaves. It
+/// writes nothing behind the memory.
+#[test]
+fn a_row_that_ends_within_16_bytes_is_stored_up_to_their_end() {
+    let memory = GlobalMemory::new();
+    let run = |adds: bool, words: &Words| {
+        let map = TensorMap::new(TensorElement::U32, words.address(), &[10, 4], &[64], &[8, 4]);
+        let map = upload(&memory, &map);
+        let at = map.address();
+        let kernel = move || {
+            if thread_idx().x != 0 {
+                return;
+            }
+            (0..32).for_each(|i| store_shared(tile() + 4 * i, 100 + i));
+            fence_proxy_async();
+            for column in [0, 8] {
+                if adds {
+                    tensor_reduce_add(at, [column, 0], tile());
+                } else {
+                    tensor_store(at, [column, 0], tile());
+                }
+            }
+            bulk_commit();
+            bulk_wait_group(0);
+        };
+        launch(&memory).run(&kernel).unwrap();
+        words.read()
+    };
+    for (adds, rest) in [(false, 12), (true, 10)] {
+        let (whole, cut) = (Words::new(&memory, 64, 0), Words::new(&memory, 58, 0));
+        let expected: Vec<u32> =
+            (0..64).map(|i| if i % 16 < rest { 100 + i / 16 * 8 + i % 8 } else { 0 }).collect();
+        assert_eq!(run(adds, &whole), expected, "adds: {adds}");
+        assert_eq!(run(adds, &cut), expected[..58], "adds: {adds}, memory that ends with a row");
+    }
+}
+
+/// The store writes the rest of the 16 bytes too.
+#[test]
+fn a_write_behind_a_row_that_a_store_ends_is_a_race() {
+    let memory = GlobalMemory::new();
+    let words = Words::new(&memory, 64, 0);
+    let map = upload(&memory, &TensorMap::new(TensorElement::U32, words.address(), &[10, 4], &[64], &[8, 4]));
+    let at = map.address();
+    let run = |column: u64| {
+        let place = words.address() + 4 * column;
+        let kernel = move || {
+            if thread_idx().x != 0 {
+            } else if block_idx().x == 1 {
+                store_global(place, 1_u32);
+            } else {
+                (0..32).for_each(|i| store_shared(tile() + 4 * i, i));
+                fence_proxy_async();
+                tensor_store(at, [8, 0], tile());
+                bulk_commit();
+                bulk_wait_group(0);
+            }
+        };
+        let launch = Launch::new("k", 2, 32, &memory).shared_bytes(8192);
+        launch.races(true).run(&kernel).map_err(|error| error.fault().unwrap().clone())
+    };
+    for column in [10, 11] {
+        let fault = run(column).unwrap_err();
+        assert!(matches!(fault.kind, FaultKind::Race(_)), "column {column}: {fault}");
+    }
+    assert!(run(12).is_ok(), "column 12: {:?}", run(12));
+}
+
+#[test]
 fn multicast_lays_short_rows_a_span_apart_in_each_block() {
     let memory = GlobalMemory::new();
     let words = counted(&memory, 64);
@@ -314,77 +284,6 @@ fn tensors_that_reach_past_the_address_space_are_out_of_bounds() {
             assert_eq!((address, bytes as u64), (source.address(), u64::MAX), "{extents:?}: {error}");
         }
     }
-}
-
-#[test]
-fn bytes_go_there_and_back_and_sums_are_added() {
-    let memory = GlobalMemory::new();
-    let (source, target) = (counted(&memory, 64), Words::new(&memory, 64, 1000));
-    let (from, to) = (source.address(), target.address());
-    let kernel = || {
-        load_and_wait(256, || bulk_load(tile(), from, 256, barrier(), None));
-        if thread_idx().x == 0 {
-            bulk_reduce_add(to, tile(), 128, TensorElement::U32);
-            bulk_store(to + 128, tile() + 128, 128);
-            bulk_commit();
-            bulk_wait_group_read(0);
-        }
-    };
-    launch(&memory).run(&kernel).unwrap();
-    let expected: Vec<u32> = (0..64).map(|i| if i < 32 { 1001 + i } else { i + 1 }).collect();
-    assert_eq!(target.read(), expected, "what was read is written at the thread's end");
-}
-
-#[test]
-fn multicast_brings_each_block_its_part_and_the_others() {
-    let memory = GlobalMemory::new();
-    let source = counted(&memory, 64);
-    let from = source.address();
-    let kernel = || {
-        let rank = cluster_rank();
-        if thread_idx().x == 0 {
-            mbarrier_init(barrier(), 1);
-            mbarrier_arrive_expect_tx(barrier(), 256);
-        }
-        cluster_arrive();
-        cluster_wait();
-        if thread_idx().x == 0 {
-            bulk_load(tile() + 64 * rank, from + u64::from(64 * rank), 64, barrier(), Some(0b1111));
-        }
-        mbarrier_wait_parity(barrier(), 0);
-        for i in 0..64 {
-            assert_eq!(load_shared::<u32>(tile() + 4 * i), i + 1);
-        }
-        cluster_arrive();
-        cluster_wait();
-    };
-    Launch::new("k", 4, 32, &memory).cluster(4).shared_bytes(8192).run(&kernel).unwrap();
-}
-
-#[test]
-fn a_block_copies_to_another() {
-    let kernel = || {
-        if thread_idx().x == 0 {
-            mbarrier_init(barrier(), 1);
-            mbarrier_arrive_expect_tx(barrier(), 64);
-            for i in 0..16 {
-                store_shared(tile() + 4 * i, 100 * cluster_rank() + i);
-            }
-        }
-        fence_proxy_async();
-        cluster_arrive();
-        cluster_wait();
-        let other = 1 - cluster_rank();
-        if thread_idx().x == 0 {
-            let (to, at) = (map_shared(tile() + 1024, other), map_shared(barrier(), other));
-            bulk_copy_to_cluster(to, tile(), 64, at);
-        }
-        mbarrier_wait_parity(barrier(), 0);
-        assert_eq!(load_shared::<u32>(tile() + 1024 + 4 * 5), 100 * other + 5);
-        cluster_arrive();
-        cluster_wait();
-    };
-    Launch::new("k", 2, 32, &GlobalMemory::new()).cluster(2).shared_bytes(8192).run(&kernel).unwrap();
 }
 
 #[test]

@@ -1,24 +1,9 @@
-//! Clusters: indices, the barrier, remote arrivals, and faults across blocks.
+//! Clusters: the barrier, and faults across blocks. Indices and remote arrivals are in
+//! `tests/device/hopper`.
 
-use crate::common::{Words, fault};
+use crate::common::fault;
 use moye_sim::intrinsics::*;
 use moye_sim::{Dim3, FaultKind, GlobalMemory, Launch, LaunchError};
-
-#[test]
-fn blocks_know_their_place_in_cluster_and_grid() {
-    let memory = GlobalMemory::new();
-    let seen = Words::new(&memory, 4 * 6 * 2, 0);
-    let address = seen.address();
-    let kernel = || {
-        let (block, within) = (block_idx(), cluster_block_idx());
-        assert_eq!(cluster_dim(), Dim3::new(2, 3, 1));
-        assert_eq!((block.x % 2, block.y % 3, 0), (within.x, within.y, within.z));
-        assert_eq!((cluster_rank(), cluster_size()), (within.x + 2 * within.y, 6));
-        atomic_add(address + 4 * u64::from(block.x + 4 * (block.y + 6 * block.z)), 1_u32);
-    };
-    Launch::new("k", (4, 6, 2), 1, &memory).cluster((2, 3)).run(&kernel).unwrap();
-    assert!(seen.read().iter().all(|&count| count == 1), "every block once");
-}
 
 #[test]
 fn grids_that_clusters_do_not_divide_and_too_large_clusters_are_refused() {
@@ -31,32 +16,6 @@ fn grids_that_clusters_do_not_divide_and_too_large_clusters_are_refused() {
     assert_eq!(reason(3, 2), "grid (3,1,1); its extents are multiples of those of the cluster (2,1,1)");
     assert_eq!(reason(17, 17), "a cluster (17,1,1) of blocks; it has 1 to 16");
     assert_eq!(reason(17, 0), "a cluster (0,1,1) of blocks; it has 1 to 16");
-}
-
-#[test]
-fn arrivals_reach_mbarriers_of_other_blocks() {
-    let kernel = || {
-        let (barrier, t) = (shared_base(), thread_idx().x);
-        if t == 0 {
-            mbarrier_init(barrier, 4);
-        }
-        cluster_arrive();
-        cluster_wait();
-        for phase in 0..5 {
-            // One thread of each block arrives at every block's mbarrier.
-            if t == 0 {
-                for rank in 0..cluster_size() {
-                    mbarrier_arrive_cluster(map_shared(barrier, rank), 0);
-                }
-            }
-            mbarrier_wait_parity(barrier, phase % 2);
-            // No block misses a phase because others are two ahead.
-            sync_threads();
-        }
-        cluster_arrive();
-        cluster_wait();
-    };
-    Launch::new("k", 8, 64, &GlobalMemory::new()).cluster(4).shared_bytes(64).run(&kernel).unwrap();
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Asynchronous stores between the blocks of a cluster: what they bring, who may touch it when, and
+//! Asynchronous stores between the blocks of a cluster: who may touch what they bring when, and
 //! what is not allowed.
 
 use crate::common::{Words, fault};
@@ -58,33 +58,6 @@ fn sent(bytes: [u32; 2], send: impl Fn() + Sync, at: u32, look: impl Fn() + Sync
     };
     let run = launch(&GlobalMemory::new()).run(&kernel);
     run.map(drop).map_err(|error| error.fault().unwrap_or_else(|| panic!("{error}")).clone())
-}
-
-#[test]
-fn words_of_4_8_and_16_bytes_arrive_with_the_phase_side_by_side() {
-    let kernel = || {
-        let (rank, t) = (cluster_rank(), thread_idx().x);
-        let other = 1 - rank;
-        expect([128 + 64 + 64, 0]);
-        let to = |offset: u32| map_shared(tile() + offset, other);
-        let at = map_shared(barrier(0), other);
-        store_async(to(4 * t), 100 * rank + t, at);
-        if t < 8 {
-            store_async(to(128 + 8 * t), u64::from(t) << 40 | u64::from(rank), at);
-        }
-        if t < 4 {
-            store_async(to(192 + 16 * t), [t, rank, 2 * t, 3 * t], at);
-        }
-        mbarrier_wait_parity(barrier(0), 0);
-        assert_eq!(load_shared::<u32>(tile() + 4 * (31 - t)), 100 * other + 31 - t);
-        assert_eq!(load_shared::<u64>(tile() + 128 + 8 * (t % 8)), u64::from(t % 8) << 40 | u64::from(other));
-        assert_eq!(
-            load_shared::<[u32; 4]>(tile() + 192 + 16 * (t % 4)),
-            [t % 4, other, 2 * (t % 4), 3 * (t % 4)]
-        );
-        meet();
-    };
-    launch(&GlobalMemory::new()).run(&kernel).unwrap();
 }
 
 #[test]

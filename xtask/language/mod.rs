@@ -6,6 +6,7 @@
 //!   on one line;
 //! - [`words`]: no word of the list that hides a term or an actor;
 //! - [`lengths`]: no file of a shipped kernel beyond 450 lines;
+//! - [`floors`]: no module of the language imports one above it;
 //! - [`contracts`]: no more `unsafe` in kernels and examples, and no more comments on it without a
 //!   condition, than there are.
 //!
@@ -13,6 +14,7 @@
 
 mod columns;
 mod contracts;
+mod floors;
 mod lengths;
 mod source;
 #[cfg(feature = "spelling")]
@@ -116,6 +118,7 @@ fn check(name: &str, text: &str) -> Vec<Fault> {
     spelling::check(name, text, &mut faults);
     columns::check(name, text, &mut faults);
     lengths::check(name, text, &mut faults);
+    floors::check(name, text, &mut faults);
     for piece in source::pieces(name, text) {
         words::check(name, &piece, &mut faults);
     }

@@ -3,14 +3,13 @@
 use super::TiledCopy;
 use super::cut::Cut;
 use super::partition::of_thread;
-use crate::algorithm::{FromRegisters, ReadBy, TiledCall, ToRegisters, WrittenBy, copy_if, copy_tiled};
 use crate::arch::simulator_assert;
 use crate::atom::copy::CopyAtom;
 use crate::layout::{Layout, Swizzle};
 use crate::memory::Storable;
 use crate::tensor::{
-    Divisors, Engine, Fragment, IdentityOf, Input, OfTile, Output, Partitioned, RegistersMut, RegistersRef,
-    StaticLayout, Tensor, stand_in, tables,
+    Divisors, Engine, Fragment, IdentityOf, OfTile, Partitioned, RegistersMut, RegistersRef, StaticLayout,
+    Tensor, stand_in, tables,
 };
 use core::marker::PhantomData;
 
@@ -180,96 +179,5 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
     {
         const { RetileOf::<L, C>::LAYOUT };
         fragment.view_as_mut()
-    }
-}
-
-impl<C: StaticTiledCopy> ThrCopy<C> {
-    /// Copies a thread's part of the source to its part of the destination by the atom, both
-    /// partitioned by this copy: `(CPY, CPY_M, CPY_N, ...)`. CuTe's `copy(tiled_copy, src, dst)`.
-    ///
-    /// Elements outside of a matrix arrive as zeros and are not written. A `cp.async` is complete
-    /// after [`cp_async_wait`](crate::arch::cp_async_wait).
-    ///
-    /// # Safety
-    /// The source may be read and the destination written; no other thread writes elements of the
-    /// source or touches those of the destination meanwhile (until the wait, for `cp.async`).
-    /// Elements smaller than a byte are copied as whole bytes, as by
-    /// [`copy`](crate::algorithm::copy()): no other thread touches the rest of a row's last byte
-    /// either. An atom of a warp (`ldmatrix`, `stmatrix`) is called by all its lanes together, and
-    /// its architecture is there.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn copy<S, D>(self, source: S, mut destination: D)
-    where
-        S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
-        D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
-    {
-        let _ = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::COUNT;
-        let () = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::WHOLE_BYTES;
-        // SAFETY: the source may be read and the destination written.
-        unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
-    }
-
-    /// [`copy`](Self::copy) of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`,
-    /// of which `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
-    ///
-    /// Elements that the predicate excludes keep their values, or become zeros if the atom's name
-    /// ends in `ZFILL`. For an atom that leaves its width to the tensors (`DefaultCopy`,
-    /// `AutoVectorizingCopy`) a predicate is for one element, as its layouts say:
-    /// [`copy_elements_if`](crate::algorithm::copy_elements_if).
-    ///
-    /// # Safety
-    /// As [`copy`](Self::copy), for the copied elements.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn copy_if<S, D>(self, predicate: impl Fn(usize) -> bool, source: S, mut destination: D)
-    where
-        S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
-        D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
-    {
-        let () = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::TAKES_PREDICATES;
-        let _ = TiledCall::<C, S::Engine, S::Layout, D::Engine, D::Layout>::COUNT;
-        // SAFETY: the copied elements of both sides may be accessed.
-        unsafe { copy_if(C::default(), predicate, source.input(), destination.output()) }
-    }
-
-    /// Copies a thread's part of the source to a fragment of another partition, for example of an
-    /// operand, by the atom: the fragment is [retiled](Self::retile_d).
-    ///
-    /// # Safety
-    /// As [`copy`](Self::copy).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn load<S, L>(self, source: S, fragment: &mut Fragment<C::Element, L>)
-    where
-        S: Input<Engine: ReadBy<C::Atom> + Engine<Element = C::Element>>,
-        L: StaticLayout,
-        C: ToRegisters,
-    {
-        let _ = TiledCall::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>::COUNT;
-        let () =
-            TiledCall::<C, S::Engine, S::Layout, RegistersMut<'_, C::Element>, RetileOf<L, C>>::WHOLE_BYTES;
-        // SAFETY: the source may be read.
-        unsafe { C::to_registers(source.input(), &mut self.retile_d(fragment)) }
-    }
-
-    /// Copies a fragment of another partition, for example an accumulator, to a thread's part of
-    /// the destination by the atom: the fragment is [retiled](Self::retile_s).
-    ///
-    /// # Safety
-    /// As [`copy`](Self::copy).
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn store<D, L>(self, fragment: &Fragment<C::Element, L>, mut destination: D)
-    where
-        D: Output<Engine: WrittenBy<C::Atom> + Engine<Element = C::Element>>,
-        L: StaticLayout,
-        C: FromRegisters,
-    {
-        let _ = TiledCall::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>::COUNT;
-        let () =
-            TiledCall::<C, RegistersRef<'_, C::Element>, RetileOf<L, C>, D::Engine, D::Layout>::WHOLE_BYTES;
-        // SAFETY: the destination may be written.
-        unsafe { C::from_registers(&self.retile_s(fragment), destination.output()) }
     }
 }

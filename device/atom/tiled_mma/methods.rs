@@ -5,15 +5,14 @@ use super::kernel::{
     same_width,
 };
 use super::partition::fragment_of;
-use crate::algorithm::{gemm_tiled_into, results_fit};
 use crate::arch::Fma;
 use crate::atom::mma::MmaAtom;
 use crate::atom::operands::{FragmentA, FragmentB, MakeFragment, Multiplies, Operands};
 use crate::layout::Layout;
 use crate::memory::Storable;
 use crate::tensor::{
-    CoordinateTensor, Engine, Fragment, IdentityOf, Input, Movable, OfTile, Output, RegistersRef, Reordered,
-    StaticLayout, Tensor, identity_tensor, one_tile, same_threads,
+    CoordinateTensor, Engine, Fragment, IdentityOf, Movable, OfTile, RegistersRef, Reordered, StaticLayout,
+    Tensor, identity_tensor, one_tile, same_threads,
 };
 use crate::tiling::or_raise;
 use core::marker::PhantomData;
@@ -169,96 +168,6 @@ impl<M: StaticTiledMma> ThrMma<M> {
 }
 
 impl<M: StaticTiledMma<Atom: MmaAtom>> ThrMma<M> {
-    /// `d(m, n) = c(m, n) + a(m, k) * b(n, k)`, summed over all `k`: [`gemm`](Self::gemm) with a
-    /// result of its own, CuTe's `gemm(tiled_mma, d, a, b, c)`.
-    ///
-    /// `d` has the modes of `c`, and the atom's result type:
-    /// [`partition_fragment_d`](Self::partition_fragment_d) makes it,
-    /// [`partition_d`](Self::partition_d) gives the places of its elements. The first of several
-    /// steps along K adds to `c` and the others to `d`, in the type of `d`: an atom from f16 to f32
-    /// loses nothing between them.
-    ///
-    /// ```
-    /// use half::f16;
-    /// use moye_device::algorithm::copy;
-    /// use moye_device::arch::lane_id;
-    /// use moye_device::atom::mma::SM70_8x8x4_F32F16F16F16_TN;
-    /// use moye_device::atom::{StaticTiledMma, TiledMma};
-    /// use moye_device::layout::layout;
-    /// use moye_device::memory::{Global, GlobalMut};
-    /// use moye_device::tensor::{Matrix, UnitStride};
-    /// use moye_device::{static_layout, tiled_mma};
-    ///
-    /// tiled_mma! {
-    ///     /// The four quad pairs of a warp, two by two, which have f16 and want f32.
-    ///     Mixed: TiledMma<SM70_8x8x4_F32F16F16F16_TN> = TiledMma::new(layout!((2, 2, 1)));
-    /// }
-    /// static_layout! {
-    ///     TileAb = layout!((16, 12));
-    ///     TileCd = layout!((16, 16));
-    /// }
-    ///
-    /// /// `D = A B + C`, 16 x 16 x 12, by a warp.
-    /// fn kernel(a: Global<f16>, b: Global<f16>, c: Global<f16>, d: GlobalMut<f32>) {
-    ///     let mma = Mixed::get_slice(lane_id());
-    ///     let (ab, cd) = (UnitStride::<1>(12), UnitStride::<0>(16));
-    ///     let gA = Matrix::new(a, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_M, BLK_K)
-    ///     let gB = Matrix::new(b, (16, 12), ab).local_tile::<TileAb, _>((0, 0)); // (BLK_N, BLK_K)
-    ///     let gC = Matrix::new(c, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
-    ///     let gD = Matrix::new(d, (16, 16), cd).local_tile::<TileCd, _>((0, 0)); // (BLK_M, BLK_N)
-    ///     // SAFETY: fragments are written before they are read; an element of D has one thread.
-    ///     unsafe {
-    ///         let mut tCrC = mma.partition_fragment_c(&gC); // (MMA, MMA_M, MMA_N), f16
-    ///         let mut tCrD = mma.partition_fragment_d(&gD); // (MMA, MMA_M, MMA_N), f32
-    ///         copy(&mma.partition_c(gC), &mut tCrC);
-    ///         // Three steps along K.
-    ///         mma.gemm_into(&mut tCrD, mma.partition_a(gA), mma.partition_b(gB), &tCrC);
-    ///         copy(&tCrD, &mut mma.partition_d(gD));
-    ///     }
-    /// }
-    /// # use moye_sim::{GlobalMemory, Launch};
-    /// # let memory = GlobalMemory::new();
-    /// # let bytes = [192 * 2, 192 * 2, 256 * 2, 256 * 4];
-    /// # let [a, b, c, d] = bytes.map(|bytes| memory.alloc(bytes, "operand").unwrap());
-    /// # let halves = |f: &dyn Fn(usize) -> f32, count: usize| -> Vec<u8> {
-    /// #     (0..count).flat_map(|i| f16::from_f32(f(i)).to_le_bytes()).collect()
-    /// # };
-    /// # let (fa, fb) = (|i: usize| (i * 7 % 13) as f32 - 6.0, |i: usize| (i * 5 % 11) as f32 - 5.0);
-    /// # let fc = |i: usize| 2048.0 + 2.0 * i as f32;
-    /// # a.write(0, &halves(&fa, 192)).unwrap();
-    /// # b.write(0, &halves(&fb, 192)).unwrap();
-    /// # c.write(0, &halves(&fc, 256)).unwrap();
-    /// # let at = [a.address(), b.address(), c.address(), d.address()];
-    /// # Launch::new("mixed", 1, 32, &memory)
-    /// #     .run(&|| {
-    /// #         kernel(
-    /// #             Global::from_address(at[0]),
-    /// #             Global::from_address(at[1]),
-    /// #             Global::from_address(at[2]),
-    /// #             GlobalMut::from_address(at[3]),
-    /// #         )
-    /// #     })
-    /// #     .unwrap();
-    /// # let mut bytes = vec![0; 256 * 4];
-    /// # d.read(0, &mut bytes).unwrap();
-    /// # for (i, element) in bytes.chunks(4).enumerate() {
-    /// #     let (m, n) = (i % 16, i / 16);
-    /// #     let want = (0..12).fold(fc(i), |sum, k| sum + fa(12 * m + k) * fb(12 * n + k));
-    /// #     assert_eq!(f32::from_le_bytes(element.try_into().unwrap()), want, "({m}, {n})");
-    /// # }
-    /// ```
-    ///
-    /// # Safety
-    /// As [`gemm`](Self::gemm) of `a` and `b`; `d` may be read and written, and no other thread
-    /// touches its elements meanwhile; `c` may be read, and no other thread writes it.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn gemm_into<D: Output, A: Input, B: Input, C: Input>(self, mut d: D, a: A, b: B, c: C) {
-        const { results_fit::<M, D, A, B, C>() };
-        // SAFETY: operands and results may be accessed, and all lanes execute this.
-        unsafe { gemm_tiled_into(M::default(), d.output(), a.input(), b.input(), c.input()) }
-    }
-
     /// A zeroed accumulator fragment for a partition of C: `(MMA, MMA_M, MMA_N)`. Its element type
     /// is the atom's accumulator type, whatever the tile in memory has.
     #[inline(always)]

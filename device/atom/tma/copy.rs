@@ -29,7 +29,6 @@ use crate::atom::TilingError;
 use crate::kernel::{KernelParam, ParamType};
 use crate::layout::{ComposedLayout, IntTuple, Layout, Swizzle, Tiler, layout, logical_divide};
 use crate::memory::{Element, Shared, TensorMap, TensorMapPointer};
-use crate::pipeline::Filling;
 use crate::tensor::tables;
 use crate::tensor::{Divisors, Fixed, Movable, Place, StaticLayout, Tensor};
 use core::marker::PhantomData;
@@ -337,25 +336,6 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
         Tensor::from_engine(engine)
     }
 
-    /// Has a tile loaded into a stage that is being filled. By one thread.
-    ///
-    /// # Safety
-    /// The tile is in the block's shared memory, aligned to the swizzle's period (128 bytes without
-    /// a swizzle); the stage expects the bytes. `source` belongs to a map of this copy, whose
-    /// tensor is readable memory.
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn copy<N: StaticLayout>(
-        self,
-        source: TmaTensor<TmaCopy<T, L, R, CLUSTER>, R>,
-        destination: Tensor<Shared<T>, N>,
-        stage: &Filling,
-    ) {
-        let () = SameTile::<TmaCopy<T, L, R, CLUSTER>, N>::CHECKED;
-        // SAFETY: `source` is of a map of this copy, and the stage expects the bytes.
-        unsafe { self.copy_to_barrier(source, destination, stage.barrier()) }
-    }
-
     /// [`copy`](Self::copy) to an mbarrier outside of a pipeline.
     ///
     /// # Safety
@@ -426,7 +406,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
 
 /// A tensor in shared memory is cut into the copy's boxes, or does not compile. All functions of
 /// the copy name this constant.
-struct SameTile<C, N>(PhantomData<(C, N)>);
+pub(crate) struct SameTile<C, N>(PhantomData<(C, N)>);
 
 impl<T, L, N, const R: usize, const CLUSTER: u32> SameTile<TmaCopy<T, L, R, CLUSTER>, N>
 where
@@ -434,7 +414,7 @@ where
     L: StaticLayout,
     N: StaticLayout,
 {
-    const CHECKED: () = {
+    pub(crate) const CHECKED: () = {
         let own = TmaCopy::<T, L, R, CLUSTER>::TILE;
         let given = boxes(N::LAYOUT, N::SWIZZLE, 8 * T::BYTES as i64, R);
         if !own.is_same(&given) {

@@ -35,6 +35,7 @@ mod map;
 mod tests;
 mod tile;
 
+pub(crate) use copy::SameTile;
 pub use copy::{PartLayout, ThrTma, TileNumbers, TmaCopy, TmaMap, TmaTensor, TmaTiled};
 pub use error::TmaLayoutError;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -182,6 +182,13 @@ const fn bits_of<T: Number>() -> i64 {
     if T::WIDTH < 8 { 8 } else { T::WIDTH as i64 }
 }
 
+/// `width` steps of a mode, `inner` pieces apart.
+#[derive(Clone, Copy)]
+struct Run {
+    width: i64,
+    inner: i64,
+}
+
 #[track_caller]
 const fn unwrapped(operand: Result<SharedOperand, WgmmaLayoutError>) -> SharedOperand {
     match operand {
@@ -283,7 +290,7 @@ impl Tile {
         mode: usize,
         part: i64,
         step: i64,
-        (width, inner): (i64, i64),
+        Run { width, inner }: Run,
         otherwise: i64,
     ) -> Result<i64, Reason> {
         let count = part / step;
@@ -311,12 +318,14 @@ impl Tile {
         if let Err(reason) = self.check_pieces(k, mn, [1, 0]) {
             return Err(reason);
         }
-        let stride = match self.check_mode(mn, 0, self.rows, 1, (8, self.row), self.pattern()) {
+        let run = Run { width: 8, inner: self.row };
+        let stride = match self.check_mode(mn, 0, self.rows, 1, run, self.pattern()) {
             Ok(stride) => stride,
             Err(reason) => return Err(reason),
         };
         // Two pieces along K: with a swizzle they follow each other.
-        let leading = match self.check_mode(k, 1, self.depth, self.piece, (1, 0), 1) {
+        let run = Run { width: 1, inner: 0 };
+        let leading = match self.check_mode(k, 1, self.depth, self.piece, run, 1) {
             Ok(leading) => leading,
             Err(reason) => return Err(reason),
         };
@@ -336,11 +345,13 @@ impl Tile {
         if self.rows % row != 0 {
             return Err(Reason::RowTooLong { row, rows: self.rows });
         }
-        let across = match self.check_mode(mn, 0, self.rows, self.piece, (self.row, 1), self.pattern()) {
+        let run = Run { width: self.row, inner: 1 };
+        let across = match self.check_mode(mn, 0, self.rows, self.piece, run, self.pattern()) {
             Ok(across) => across,
             Err(reason) => return Err(reason),
         };
-        let along = match self.check_mode(k, 1, self.depth, 1, (8, self.row), self.pattern()) {
+        let run = Run { width: 8, inner: self.row };
+        let along = match self.check_mode(k, 1, self.depth, 1, run, self.pattern()) {
             Ok(along) => along,
             Err(reason) => return Err(reason),
         };

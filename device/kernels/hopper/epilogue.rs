@@ -328,7 +328,7 @@ unsafe fn scale<G: WgmmaConfig>(
         sums,
         #[inline(always)]
         |m, sums| {
-            scale_rows(sums, arguments, (factors.rows[m as usize], factors.columns), part, thread);
+            scale_rows(sums, arguments, factors.rows[m as usize], factors.columns, part, thread);
         },
     );
 }
@@ -343,7 +343,8 @@ unsafe fn scale<G: WgmmaConfig>(
 unsafe fn scale_rows<T: Element, O: Element, S: Scalar>(
     sums: &mut [S],
     arguments: &Arguments<T, O, S>,
-    (rows, columns): ([S; 2], S),
+    rows: [S; 2],
+    columns: S,
     part: Part,
     thread: u32,
 ) {

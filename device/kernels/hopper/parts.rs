@@ -224,7 +224,8 @@ unsafe fn load_boxes(
     boxes: Boxes,
     map: TensorMapPointer,
     [mn, k, batch]: [i32; 3],
-    (to, barrier): (u32, u32),
+    to: u32,
+    barrier: u32,
     policy: Option<CachePolicy>,
 ) {
     let rows = boxes.extents[1];
@@ -250,12 +251,13 @@ unsafe fn load_blocks(
     boxes: Boxes,
     map: TensorMapPointer,
     [mn, k, batch]: [i32; 3],
-    (to, barrier): (u32, u32),
+    to: u32,
+    barrier: u32,
     bytes: u32,
     policy: Option<CachePolicy>,
 ) {
     if boxes.depth == 1 {
-        load_boxes(boxes, map, [mn, k, batch], (to, barrier), policy);
+        load_boxes(boxes, map, [mn, k, batch], to, barrier, policy);
     } else if boxes.at_once > 1 {
         let block = k / boxes.extents[0] as i32;
         tensor_load(to, map, [0, mn, block, batch], barrier, None, policy);
@@ -303,8 +305,8 @@ pub(super) unsafe fn load_fitted<G: WgmmaConfig, const CLUSTER: u32, const STAGE
         let to_a = to_a + filling.index() * G::BYTES_A;
         let to_b = to_b + filling.index() * G::BYTES_B;
         let barrier = filling.barrier();
-        load_blocks(boxes_a, a, [row, k, batch_a], (to_a, barrier), const { G::BYTES_A }, once_a);
-        load_blocks(boxes_b, b, [column, k, batch_b], (to_b, barrier), const { G::BYTES_B }, once_b);
+        load_blocks(boxes_a, a, [row, k, batch_a], to_a, barrier, const { G::BYTES_A }, once_a);
+        load_blocks(boxes_b, b, [column, k, batch_b], to_b, barrier, const { G::BYTES_B }, once_b);
         stage += 1;
     }
 }

@@ -140,7 +140,7 @@ where
         let thread = opaque(team.within_warpgroup());
         let values = tCrC.values();
         if E::IS_IDENTITY && arguments.beta != G::Sum::ZERO {
-            store_rows::<G>(values, arguments, part, (Self::boxes(staging, team), thread), team);
+            store_rows::<G>(values, arguments, part, Self::boxes(staging, team), thread, team);
         } else if self.has_pieces() {
             let count = values.len() / G::MMA_M as usize;
             write_finished::<G>(&values[..count], arguments, part, thread);
@@ -186,7 +186,8 @@ unsafe fn store_rows<G: WgmmaConfig>(
     values: &[G::Sum],
     arguments: &ArgumentsOf<G>,
     part: Part,
-    (base, thread): (u32, u32),
+    base: u32,
+    thread: u32,
     team: &Team,
 ) {
     let offset = offset(arguments, part);

@@ -169,9 +169,9 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
             if to.thread == 0 {
                 // The boxes in the stage first: the stage is needed.
                 if own < count {
-                    send::<G, O>(to, first, (own, count));
+                    send::<G, O>(to, first, own..count);
                 }
-                send::<G, O>(to, first, (0, own));
+                send::<G, O>(to, first, 0..own);
             }
         } else {
             sync_warp(FULL_WARP);
@@ -179,31 +179,29 @@ pub unsafe fn store<G: WgmmaConfig, O: Staging<G::Sum>>(values: &[G::Sum], to: &
             while b < count {
                 let these = if count - b < BOXES_C { count - b } else { BOXES_C };
                 let (m, column) = of_box::<G, O>(first + b);
-                let lane = (to.thread / 32, to.thread % 32);
-                store_words::<O>((to.place(b), these), column, &to.corner.below(m * below::<G>()), lane);
+                let corner = to.corner.below(m * below::<G>());
+                store_words::<O>(to.place(b), these, column, &corner, to.thread / 32, to.thread % 32);
                 b += BOXES_C;
             }
-            // The warp has read what it wrote; TMA may write the stage again when it is
-            // released.
+            // The warp has read what it wrote; TMA may write the stage again when it is released.
             fence_proxy_async_shared();
         }
         first += count;
     }
 }
 
-/// Starts to store boxes `from` to `end` of the round that starts with C's box `first`, as one
-/// group.
+/// Starts to store these boxes of the round that starts with C's box `first`, as one group.
 ///
 /// # Safety
 /// One thread of the warpgroup, which has filled the boxes and synchronised since; C has a map, and
 /// is writable.
 #[inline(always)]
-unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination<'_>, first: u32, (from, end): (u32, u32)) {
+unsafe fn send<G: WgmmaConfig, O: Element>(to: &Destination<'_>, first: u32, boxes: core::ops::Range<u32>) {
     const { assert!(StoreBox::<O>::BYTES == BOX_C, "boxes of C have 64 rows of 128 bytes") };
     let Some(map) = to.map else { return };
     let gC = StoreBox::<O>::tensor(map).offset(to.start); // (m, n, batch)
-    let mut b = from;
-    while b < end {
+    let mut b = boxes.start;
+    while b < boxes.end {
         let (m, beside) = of_box::<G, O>(first + b);
         let sC: SharedTensor<O, BoxOf<O>> = Tensor::shared(Shared::from_address(to.place(b))); // (64, columns)
         let below = (m * below::<G>()) as i32;

@@ -24,19 +24,6 @@ proptest! {
     }
 
     #[test]
-    fn coalesce_by_profile_keeps_modes_and_the_function(a in walks()) {
-        let profile = if a.shape().is_int() { tuple!(1) } else { IntTuple::flat(&vec![1; a.rank()]) };
-        let result = coalesce_profile(a, profile);
-        prop_assert_eq!(result.rank(), a.rank());
-        for mode in 0..a.rank() {
-            prop_assert_eq!(result.extent(mode), a.extent(mode));
-        }
-        for i in 0..checked(&a) {
-            prop_assert_eq!(result.at(i), a.at(i));
-        }
-    }
-
-    #[test]
     fn filter_keeps_the_image(a in walks()) {
         let image = |layout: &Layout| {
             let mut values: Vec<i64> = (0..layout.size()).map(|i| layout.at(i)).collect();

@@ -41,28 +41,6 @@ proptest! {
     }
 
     #[test]
-    fn the_forms_of_divide_have_the_same_elements(a in walks(), tiles in prop::collection::vec(1i64..9, 3)) {
-        let rank = a.rank().min(3);
-        let tiler = IntTuple::flat(&tiles[..rank]).tiler();
-        if let Ok(logical) = try_logical_divide(a, tiler) {
-            let forms = [zipped_divide(a, tiler), tiled_divide(a, tiler), flat_divide(a, tiler)];
-            let sorted = |layout: &Layout| {
-                let mut values: Vec<i64> = (0..layout.size()).map(|i| layout.at(i)).collect();
-                values.sort_unstable();
-                values
-            };
-            prop_assume!(logical.size() <= 4 * VALUES);
-            for form in &forms {
-                prop_assert_eq!(sorted(form), sorted(&logical), "{}", form);
-            }
-            prop_assert_eq!(forms[0].rank(), 2);
-            let tile: i64 = tiles[..rank].iter().product();
-            prop_assert_eq!(forms[0].extent(0), tile);
-            prop_assert_eq!(forms[0].extent(1) * tile, logical.size());
-        }
-    }
-
-    #[test]
     fn each_form_of_divide_has_the_modes_of_the_logical_one(a in layouts(), tiler in tiler_modes()) {
         prop_assume!(!a.shape().is_int());
         let tiler = &tiler[..tiler.len().min(a.rank())];

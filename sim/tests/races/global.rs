@@ -48,33 +48,6 @@ fn last_block_reads_the_first(right: bool, data: u64) {
     load_global::<u32>(word(data, 64 * block + 63 - t)); // last_block_reads_the_first
 }
 
-fn stencil_in_place(right: bool, data: u64) {
-    // A thread reads what the first thread of the next block writes.
-    let i = number();
-    if thread_idx().x == 63 {
-        load_global::<u32>(word(data, i + 1)); // stencil_in_place
-    }
-    let to = if right { 1024 } else { 0 };
-    store_global(word(data, to + i), i + 1); // stencil_in_place
-}
-
-fn blocks_write_one_word(right: bool, data: u64) {
-    if thread_idx().x == 0 {
-        let block = block_idx().x;
-        store_global(word(data, if right { block } else { 0 }), block); // blocks_write_one_word
-    }
-}
-
-fn sum_without_atomics(right: bool, data: u64) {
-    if thread_idx().x == 0 {
-        if right {
-            atomic_add(data, 1_u32);
-        } else {
-            store_global(data, block_idx().x + 1); // sum_without_atomics
-        }
-    }
-}
-
 /// The last block to arrive sums what all blocks have stored.
 fn last_block(data: u64, releases: impl Fn(), acquires: impl Fn(), store: impl Fn(u64), load: impl Fn(u64)) {
     if thread_idx().x != 0 {
@@ -128,17 +101,6 @@ fn fence_of_the_cluster(right: bool, data: u64) {
     );
 }
 
-fn fence_of_the_block(right: bool, data: u64) {
-    let scoped = || if right { fence() } else { fence_block() };
-    last_block(
-        data,
-        scoped,
-        scoped,
-        |to| store_global(to, 1_u32),        // fence_of_the_block
-        |from| _ = load_global::<u32>(from), // fence_of_the_block
-    );
-}
-
 fn acquire_of_the_block(right: bool, data: u64) {
     last_block(
         data,
@@ -147,14 +109,6 @@ fn acquire_of_the_block(right: bool, data: u64) {
         |to| store_global(to, 1_u32),        // acquire_of_the_block
         |from| _ = load_global::<u32>(from), // acquire_of_the_block
     );
-}
-
-fn atomic_of_the_block(right: bool, data: u64) {
-    // All blocks count in one word.
-    if thread_idx().x == 0 {
-        let counter = word(data, if right { block_idx().x } else { 0 });
-        atomic_update_of_block(counter, |count: u32| count + 1); // atomic_of_the_block
-    }
 }
 
 fn atomics_of_two_scopes(right: bool, data: u64) {
@@ -297,49 +251,6 @@ fn fence_before_the_store(right: bool, data: u64) {
     }
 }
 
-fn block_not_met_before_the_count(right: bool, data: u64) {
-    // All threads leave a word, and one counts for the block without waiting for them.
-    let t = thread_idx().x;
-    store_global(word(data, 64 + number()), t); // block_not_met_before_the_count
-    if right {
-        sync_threads();
-    }
-    if t == 0 {
-        fence();
-        let before = atomic_add(data, 1_u32);
-        fence();
-        if before == grid_dim().x - 1 {
-            let other = if block_idx().x == 0 { 64 } else { 0 };
-            load_global::<u32>(word(data, 64 + other + 40)); // block_not_met_before_the_count
-        }
-    }
-}
-
-fn counter_reset_too_early(right: bool, data: u64) {
-    if thread_idx().x == 0 {
-        fence();
-        let before = atomic_add(data, 1_u32); // counter_reset_too_early
-        fence();
-        if if right { before == grid_dim().x - 1 } else { before == 0 } {
-            store_global(data, 0_u32); // counter_reset_too_early
-        }
-    }
-}
-
-fn atomic_and_plain_read_of_blocks(right: bool, data: u64) {
-    if thread_idx().x == 0 {
-        if block_idx().x == 1 {
-            if right {
-                atomic_or(data, 0_u32);
-            } else {
-                load_global::<u32>(data); // atomic_and_plain_read_of_blocks
-            }
-        } else {
-            atomic_add(data, 1_u32); // atomic_and_plain_read_of_blocks
-        }
-    }
-}
-
 fn half_and_word_of_blocks(right: bool, data: u64) {
     if thread_idx().x == 0 {
         if block_idx().x == 0 {
@@ -349,32 +260,6 @@ fn half_and_word_of_blocks(right: bool, data: u64) {
         } else {
             store_global(data, 0x3_0003_u32); // half_and_word_of_blocks
         }
-    }
-}
-
-fn tiles_overlap(right: bool, data: u64) {
-    // Tiles of 64 words, 60 apart: the last words of a tile are the first of the next.
-    let step = if right { 64 } else { 60 };
-    store_global(word(data, block_idx().x * step + thread_idx().x), number()); // tiles_overlap
-}
-
-fn bulk_store_not_awaited(right: bool, data: u64) {
-    let t = thread_idx().x;
-    store_shared(shared_base() + 4 * t, t + 1);
-    fence_proxy_async();
-    sync_threads();
-    if t == 0 {
-        bulk_store(data, shared_base(), 256); // bulk_store_not_awaited
-        bulk_commit();
-        if right {
-            bulk_wait_group(0);
-        } else {
-            bulk_wait_group_read(0);
-        }
-    }
-    sync_threads();
-    if t == 32 {
-        load_global::<u32>(data); // bulk_store_not_awaited
     }
 }
 
@@ -401,18 +286,6 @@ fn load_by_bulk_copy(data: u64) {
     mbarrier_arrive_expect_tx(mbarrier, 256);
     bulk_load(shared_base(), data, 256, mbarrier, None);
     mbarrier_wait_parity(mbarrier, 0);
-}
-
-fn bulk_load_of_a_result(right: bool, data: u64) {
-    let t = thread_idx().x;
-    store_global(word(data, t), t);
-    if right {
-        fence_proxy_async_global();
-    }
-    sync_threads();
-    if t == 0 {
-        load_by_bulk_copy(data); // bulk_load_of_a_result
-    }
 }
 
 fn fence_of_shared_memory_alone(right: bool, data: u64) {
@@ -503,15 +376,10 @@ pub const CASES: &[Case] = &[
     Case::race("one_thread_for_all_global", one_thread_for_all_global, Block, [Write, Read]),
     Case::race("all_threads_write_one_word", all_threads_write_one_word, Grid, [Write, Write]).blocks(4),
     Case::race("last_block_reads_the_first", last_block_reads_the_first, Grid, [Write, Read]).blocks(3),
-    Case::race("stencil_in_place", stencil_in_place, Grid, [Read, Write]).blocks(4),
-    Case::race("blocks_write_one_word", blocks_write_one_word, Grid, [Write, Write]).blocks(4),
-    Case::race("sum_without_atomics", sum_without_atomics, Grid, [Write, Write]).blocks(2),
     Case::race("last_block_without_release", last_block_without_release, Grid, [Write, Read]).blocks(4),
     Case::race("last_block_without_acquire", last_block_without_acquire, Grid, [Write, Read]).blocks(4),
     Case::race("fence_of_the_cluster", fence_of_the_cluster, Grid, [Write, Read]).blocks(4),
-    Case::race("fence_of_the_block", fence_of_the_block, Grid, [Write, Read]).blocks(4),
     Case::race("acquire_of_the_block", acquire_of_the_block, Grid, [Write, Read]).blocks(4),
-    Case::race("atomic_of_the_block", atomic_of_the_block, Grid, [Atomic, Atomic]).blocks(4),
     Case::race("atomics_of_two_scopes", atomics_of_two_scopes, Grid, [Atomic, Atomic]).blocks(2),
     Case::race("threads_of_a_block_by_its_scope", threads_of_a_block_by_its_scope, Block, [Write, Read]),
     Case::race("last_of_65_blocks", last_of_65_blocks, Grid, [Write, Read]).blocks(65),
@@ -523,24 +391,16 @@ pub const CASES: &[Case] = &[
     Case::race("written_before_200_have_read", written_before_200_have_read, Grid, [Read, Write]).blocks(200),
     Case::race("same_value_of_200_blocks", same_value_of_200_blocks, Grid, [Write, Read]).blocks(200),
     Case::race("fence_before_the_store", fence_before_the_store, Grid, [Write, Read]).blocks(4),
-    Case::race("block_not_met_before_the_count", block_not_met_before_the_count, Grid, [Write, Read])
-        .blocks(2),
-    Case::race("counter_reset_too_early", counter_reset_too_early, Grid, [Atomic, Write]).blocks(4),
-    Case::race("atomic_and_plain_read_of_blocks", atomic_and_plain_read_of_blocks, Grid, [Atomic, Read])
-        .blocks(2),
     Case::race("half_and_word_of_blocks", half_and_word_of_blocks, Grid, [Write, Write]).blocks(2),
-    Case::race("tiles_overlap", tiles_overlap, Grid, [Write, Write]).blocks(4),
     Case::new(
         "read_only_load_of_a_result",
         read_only_load_of_a_result,
         Told::Fault(|kind| matches!(kind, FaultKind::StaleReadOnly { .. })),
     ),
-    unfenced("bulk_load_of_a_result", bulk_load_of_a_result),
     unfenced("fence_of_shared_memory_alone", fence_of_shared_memory_alone),
     unfenced("proxy_fence_before_the_write", proxy_fence_before_the_write),
     unfenced("proxy_fence_of_the_reading_block", proxy_fence_of_the_reading_block).blocks(2),
     unfenced("bulk_load_of_what_a_bulk_copy_stored", bulk_load_of_what_a_bulk_copy_stored),
-    Case::race("bulk_store_not_awaited", bulk_store_not_awaited, Block, [BulkDestination, Read]),
     Case::race("bulk_sum_and_plain_read", bulk_sum_and_plain_read, Grid, [BulkDestination, Read]).blocks(2),
 ];
 

@@ -1,13 +1,8 @@
 //! Faults that are no race.
 
-use super::{Case, Told, WORDS, check_all, word};
+use super::{Case, Told, check_all, word};
 use moye_sim::FaultKind;
 use moye_sim::intrinsics::*;
-
-fn row_behind_the_end(right: bool, data: u64) {
-    let i = WORDS as u32 - 64 + thread_idx().x;
-    load_global::<u32>(word(data, if right { i } else { i + 1 })); // row_behind_the_end
-}
 
 fn tile_behind_the_end(right: bool, _: u64) {
     let at = if right { 4 } else { 8192 };
@@ -17,21 +12,6 @@ fn tile_behind_the_end(right: bool, _: u64) {
 fn vector_at_odd_word(right: bool, data: u64) {
     let step = if right { 2 } else { 1 };
     load_global::<u64>(word(data, step * (1 + thread_idx().x) / step * step)); // vector_at_odd_word
-}
-
-fn tile_never_filled(right: bool, _: u64) {
-    let t = thread_idx().x;
-    if right || t != 7 {
-        store_shared(shared_base() + 4 * t, t);
-    }
-    sync_threads();
-    load_shared::<u32>(shared_base() + 4 * (t ^ 1)); // tile_never_filled
-}
-
-fn barrier_of_half_a_block(right: bool, _: u64) {
-    if right || thread_idx().x < 32 {
-        sync_threads(); // barrier_of_half_a_block
-    }
 }
 
 fn shuffle_of_some_lanes(right: bool, _: u64) {
@@ -86,11 +66,6 @@ fn recursion(right: bool, data: u64) {
 
 pub const CASES: &[Case] = &[
     Case::new(
-        "row_behind_the_end",
-        row_behind_the_end,
-        Told::Fault(|kind| matches!(kind, FaultKind::GlobalOutOfBounds { .. })),
-    ),
-    Case::new(
         "tile_behind_the_end",
         tile_behind_the_end,
         Told::Fault(|kind| matches!(kind, FaultKind::SharedOutOfBounds { .. })),
@@ -99,16 +74,6 @@ pub const CASES: &[Case] = &[
         "vector_at_odd_word",
         vector_at_odd_word,
         Told::Fault(|kind| matches!(kind, FaultKind::GlobalMisaligned { .. })),
-    ),
-    Case::new(
-        "tile_never_filled",
-        tile_never_filled,
-        Told::Fault(|kind| matches!(kind, FaultKind::SharedUnwritten { .. })),
-    ),
-    Case::new(
-        "barrier_of_half_a_block",
-        barrier_of_half_a_block,
-        Told::Fault(|kind| matches!(kind, FaultKind::BarrierIncomplete { .. })),
     ),
     Case::new(
         "shuffle_of_some_lanes",

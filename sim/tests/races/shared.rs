@@ -9,18 +9,6 @@ fn at(word: u32) -> u32 {
     shared_base() + 4 * word
 }
 
-/// A barrier of the block, or one of the warp that is not enough.
-fn barrier_if(right: bool) {
-    if right { sync_threads() } else { sync_warp(u32::MAX) }
-}
-
-fn reversal(right: bool, _: u64) {
-    let t = thread_idx().x;
-    store_shared(at(t), t); // reversal
-    barrier_if(right);
-    load_shared::<u32>(at(63 - t)); // reversal
-}
-
 /// The first pair that races is of one warp, others are not: only a barrier of the block orders
 /// all.
 fn transposed_tile(right: bool, _: u64) {
@@ -75,62 +63,6 @@ fn all_write_one_word(right: bool, _: u64) {
     store_shared(at(if right { t } else { 0 }), t); // all_write_one_word
 }
 
-fn tile_refilled(right: bool, data: u64) {
-    let t = thread_idx().x;
-    store_shared(at(t), t);
-    sync_threads();
-    let value: u32 = load_shared(at(63 - t)); // tile_refilled
-    barrier_if(right);
-    store_shared(at(t), value + 1); // tile_refilled
-    store_global(data + 4 * u64::from(t), value);
-}
-
-fn loop_without_second_barrier(right: bool, _: u64) {
-    let t = thread_idx().x;
-    for turn in 0..3 {
-        store_shared(at(t), turn + t); // loop_without_second_barrier
-        sync_threads();
-        load_shared::<u32>(at((t + 32) % 64)); // loop_without_second_barrier
-        barrier_if(right);
-    }
-}
-
-fn two_warps_write_one_word(right: bool, _: u64) {
-    let t = thread_idx().x;
-    if t.is_multiple_of(32) {
-        let word = if right { t } else { 0 };
-        store_shared(at(word), t); // two_warps_write_one_word
-    }
-}
-
-fn tree_without_barrier(right: bool, _: u64) {
-    let t = thread_idx().x;
-    store_shared(at(t), t);
-    sync_threads();
-    let mut half = 32;
-    while half > 0 {
-        if t < half {
-            let (a, b): (u32, u32) = (load_shared(at(t)), load_shared(at(t + half)));
-            store_shared(at(t), a + b);
-        }
-        barrier_if(right || half == 32);
-        half /= 2;
-    }
-    if t == 63 {
-        load_shared::<u32>(at(0));
-    }
-}
-
-fn result_over_operand(right: bool, _: u64) {
-    // The last warp still multiplies by the tile over which the first one writes its result.
-    let t = thread_idx().x;
-    store_shared(at(t), t);
-    sync_threads();
-    let sum: u32 = (0..64).map(|i| load_shared::<u32>(at(i))).sum(); // result_over_operand
-    barrier_if(right);
-    store_shared(at(t), sum); // result_over_operand
-}
-
 fn wrong_named_barrier(right: bool, _: u64) {
     // Each pair of warps has a barrier of its own, but a warp reads what the other pair wrote.
     let t = thread_idx().x;
@@ -150,22 +82,6 @@ fn right_named_barrier_of_a_pair(right: bool, _: u64) {
         barrier_sync(1 + t / 64, 64);
     }
     load_shared::<u32>(at(t ^ 32)); // right_named_barrier_of_a_pair
-}
-
-fn arrival_does_not_wait(right: bool, _: u64) {
-    // The producer arrives at the barrier at which the consumer waits, and reads what the consumer
-    // has written before.
-    let t = thread_idx().x;
-    if t < 32 {
-        store_shared(at(t), t); // arrival_does_not_wait
-        barrier_sync(1, 64);
-    } else if right {
-        barrier_sync(1, 64);
-        load_shared::<u32>(at(t - 32));
-    } else {
-        barrier_arrive(1, 64);
-        load_shared::<u32>(at(t - 32)); // arrival_does_not_wait
-    }
 }
 
 fn consumer_does_not_come(right: bool, _: u64) {
@@ -206,35 +122,6 @@ fn byte_of_a_vector(right: bool, _: u64) {
     }
 }
 
-fn histogram_without_atomics(right: bool, _: u64) {
-    let t = thread_idx().x;
-    store_shared(at(t), 0_u32);
-    sync_threads();
-    if t.is_multiple_of(32) {
-        if right {
-            atomic_add(at(5), 1_u32);
-        } else {
-            let count = load_shared::<u32>(at(5));
-            store_shared(at(5), count + 1 + t);
-        }
-    }
-}
-
-fn atomic_and_plain_read(right: bool, _: u64) {
-    let t = thread_idx().x;
-    if t == 0 {
-        store_shared(at(0), 0_u32);
-    }
-    sync_threads();
-    if t < 32 {
-        atomic_add(at(0), 1_u32); // atomic_and_plain_read
-    }
-    barrier_if(right);
-    if t == 40 {
-        load_shared::<u32>(at(0)); // atomic_and_plain_read
-    }
-}
-
 fn counter_set_while_counted(right: bool, _: u64) {
     let t = thread_idx().x;
     store_shared(at(t), 0_u32);
@@ -242,7 +129,11 @@ fn counter_set_while_counted(right: bool, _: u64) {
     if t == 0 {
         store_shared(at(7), 100_u32); // counter_set_while_counted
     }
-    barrier_if(right);
+    if right {
+        sync_threads();
+    } else {
+        sync_warp(u32::MAX);
+    }
     if t == 33 {
         atomic_add(at(7), 1_u32); // counter_set_while_counted
     }
@@ -289,97 +180,26 @@ fn flag_without_acquire(right: bool, _: u64) {
     }
 }
 
-fn double_buffer_of_one(right: bool, _: u64) {
-    // With one buffer in place of two, a barrier a turn is not enough.
-    let t = thread_idx().x;
-    for turn in 0..4 {
-        let buffer = if right { turn % 2 * 64 } else { 0 };
-        store_shared(at(buffer + t), turn * 64 + t); // double_buffer_of_one
-        sync_threads();
-        load_shared::<u32>(at(buffer + (t + 32) % 64)); // double_buffer_of_one
-    }
-}
-
-fn broadcast(right: bool, data: u64) {
-    let t = thread_idx().x;
-    if t == 0 {
-        store_shared(at(0), load_global::<u32>(data)); // broadcast
-    }
-    barrier_if(right);
-    if t >= 32 {
-        load_shared::<u32>(at(0)); // broadcast
-    }
-}
-
-fn scan_in_place(right: bool, _: u64) {
-    let t = thread_idx().x;
-    store_shared(at(t), t);
-    sync_threads();
-    let from = (t + 32) % 64;
-    let value = load_shared::<u32>(at(from)); // scan_in_place
-    barrier_if(right);
-    store_shared(at(t), value + 1); // scan_in_place
-}
-
-fn transpose_in_place(right: bool, _: u64) {
-    // 8 x 8 by 64 threads.
-    let t = thread_idx().x;
-    let (row, column) = (t / 8, t % 8);
-    store_shared(at(t), t);
-    sync_threads();
-    let value = load_shared::<u32>(at(8 * column + row)); // transpose_in_place
-    barrier_if(right);
-    store_shared(at(t), value); // transpose_in_place
-}
-
 pub const CASES: &[Case] = &[
-    Case::race("reversal", reversal, Block, [Write, Read]),
     Case::race("transposed_tile", transposed_tile, Block, [Write, Read]).threads(256),
     Case::race("race_before_another_fault", race_before_another_fault, Block, [Write, Read]),
     Case::race("second_line_of_the_block", second_line_of_the_block, Block, [Write, Read]),
     Case::race("one_thread_for_all", one_thread_for_all, Block, [Write, Read]),
     Case::race("all_write_one_word", all_write_one_word, Block, [Write, Write]).threads(96),
-    Case::race("tile_refilled", tile_refilled, Block, [Read, Write]),
-    Case::race("loop_without_second_barrier", loop_without_second_barrier, Block, [Read, Write]),
-    Case::race("two_warps_write_one_word", two_warps_write_one_word, Block, [Write, Write]),
-    Case::race("result_over_operand", result_over_operand, Block, [Read, Write]),
     Case::race("wrong_named_barrier", wrong_named_barrier, Block, [Write, Read]).threads(128),
     Case::race("right_named_barrier_of_a_pair", right_named_barrier_of_a_pair, Block, [Write, Read])
         .threads(128),
-    Case::race("arrival_does_not_wait", arrival_does_not_wait, Block, [Write, Read]),
     Case::race("consumer_does_not_come", consumer_does_not_come, Block, [Write, Read]),
     Case::race("word_over_half", word_over_half, Block, [Write, Write]),
     Case::race("byte_of_a_vector", byte_of_a_vector, Block, [Write, Write]),
-    Case::race("atomic_and_plain_read", atomic_and_plain_read, Block, [Atomic, Read]),
     Case::race("counter_set_while_counted", counter_set_while_counted, Block, [Write, Atomic]),
     Case::race("flag_without_fence", flag_without_fence, Block, [Write, Read]),
     Case::race("flag_without_acquire", flag_without_acquire, Block, [Write, Read]),
-    Case::race("double_buffer_of_one", double_buffer_of_one, Block, [Write, Read]),
-    Case::race("broadcast", broadcast, Block, [Write, Read]),
-    Case::race("scan_in_place", scan_in_place, Block, [Read, Write]),
-    Case::race("transpose_in_place", transpose_in_place, Block, [Read, Write]),
 ];
 
 #[test]
 fn races_of_a_blocks_threads_are_found_in_every_order() {
     check_all(CASES, include_str!("shared.rs"));
-}
-
-/// Each of these can race with more than one line of its own, or within a warp as well as between
-/// warps.
-#[test]
-fn every_order_of_a_kernel_with_several_races_tells_one() {
-    for (name, kernel) in [
-        ("tree_without_barrier", tree_without_barrier as fn(bool, u64)),
-        ("histogram_without_atomics", histogram_without_atomics),
-    ] {
-        let case = Case::race(name, kernel, Block, [Write, Read]);
-        for order in (0..10).map(Some) {
-            case.run(true, order).unwrap();
-            let fault = case.run(false, order).unwrap_err();
-            assert!(matches!(fault.kind, moye_sim::FaultKind::Race(_)), "{fault}");
-        }
-    }
 }
 
 /// They are reported on request: two threads, two lines, no fault.

@@ -23,15 +23,6 @@ fn exchange(right: bool, meet: impl Fn(u32), store: impl Fn(u32), load: impl Fn(
     load(at(lane ^ 1));
 }
 
-fn shuffle(right: bool, _: u64) {
-    exchange(
-        right,
-        |lane| _ = shfl(ShuffleMode::Xor, FULL, lane, 1, 32),
-        |to| store_shared(to, 1_u32),        // shuffle
-        |from| _ = load_shared::<u32>(from), // shuffle
-    );
-}
-
 /// Every pair that races is of one warp, in a block of two.
 fn pairs_of_two_warps(right: bool, _: u64) {
     let t = thread_idx().x;
@@ -43,30 +34,12 @@ fn pairs_of_two_warps(right: bool, _: u64) {
     sync_threads();
 }
 
-fn vote(right: bool, _: u64) {
-    exchange(
-        right,
-        |lane| _ = vote_ballot(FULL, lane > 3),
-        |to| store_shared(to, 1_u32),        // vote
-        |from| _ = load_shared::<u32>(from), // vote
-    );
-}
-
 fn matches(right: bool, _: u64) {
     exchange(
         right,
         |lane| _ = match_any(FULL, lane / 4),
         |to| store_shared(to, 1_u32),        // matches
         |from| _ = load_shared::<u32>(from), // matches
-    );
-}
-
-fn reduction(right: bool, _: u64) {
-    exchange(
-        right,
-        |lane| _ = reduce_add(FULL, lane),
-        |to| store_shared(to, 1_u32),        // reduction
-        |from| _ = load_shared::<u32>(from), // reduction
     );
 }
 
@@ -94,16 +67,6 @@ fn half_with_itself(right: bool, _: u64) {
         sync_warp(0xFFFF << (lane / 16 * 16));
     }
     load_shared::<u32>(at(lane ^ 8)); // half_with_itself
-}
-
-fn ldmatrix_without_barrier(right: bool, _: u64) {
-    let lane = lane_id();
-    let row = shared_base() + 16 * lane;
-    store_shared(row, [lane; 4]); // ldmatrix_without_barrier
-    if right {
-        sync_warp(FULL);
-    }
-    ldmatrix::<4>(false, row); // ldmatrix_without_barrier
 }
 
 fn stmatrix_without_barrier(right: bool, _: u64) {
@@ -145,15 +108,11 @@ fn butterfly(right: bool, data: u64) {
 }
 
 pub const CASES: &[Case] = &[
-    Case::race("shuffle", shuffle, Warp, [Write, Read]).threads(32),
     Case::race("pairs_of_two_warps", pairs_of_two_warps, Warp, [Write, Read]),
-    Case::race("vote", vote, Warp, [Write, Read]).threads(32),
     Case::race("matches", matches, Warp, [Write, Read]).threads(32),
-    Case::race("reduction", reduction, Warp, [Write, Read]).threads(32),
     Case::race("nothing_between", nothing_between, Warp, [Write, Read]).threads(32),
     Case::race("halves_of_the_warp", halves_of_the_warp, Warp, [Write, Read]).threads(32),
     Case::race("half_with_itself", half_with_itself, Warp, [Write, Read]).threads(32),
-    Case::race("ldmatrix_without_barrier", ldmatrix_without_barrier, Warp, [Write, Read]).threads(32),
     Case::race("stmatrix_without_barrier", stmatrix_without_barrier, Warp, [Write, Read]).threads(32),
     Case::race("elected_lane_writes", elected_lane_writes, Warp, [Write, Read]).threads(32),
     Case::race("lanes_write_one_word", lanes_write_one_word, Warp, [Write, Write]).threads(32),

@@ -3,7 +3,7 @@
 
 use crate::common::assembler;
 use crate::common::ptx::{before, kernel_text, version_of};
-use crate::instructions::{Pair, SM_80, SM_90};
+use crate::instructions::{Pair, SM_80, SM_90, each};
 use crate::needs::needs;
 use moye_build::Arch;
 use moye_build::ptx::Module;
@@ -12,13 +12,13 @@ use moye_device::atom::copy::copy_atoms;
 use std::collections::BTreeMap;
 
 /// Both modules: the architecture, its text, and what is in it.
-fn modules() -> [(&'static str, &'static str, &'static [Pair]); 2] {
+fn modules() -> [(&'static str, &'static str, Vec<Pair>); 2] {
     let of = |images: &'static [Pair]| {
         assert_eq!(images.len(), 1, "one architecture each");
         images[0]
     };
     let (old, new) = (of(moye_kernels_copy::PTX_SM_80), of(moye_kernels_copy::PTX_SM_90));
-    [(old.0, old.1, SM_80), (new.0, new.1, SM_90)]
+    [(old.0, old.1, each(SM_80)), (new.0, new.1, each(SM_90))]
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn every_kernel_has_its_instruction_once_and_nothing_like_it() {
             "{arch}: functions that were not inlined: {:?}",
             module.functions
         );
-        for &(kernel, instruction) in expected {
+        for &(kernel, instruction) in &expected {
             let function =
                 module.kernel(kernel).unwrap_or_else(|| panic!("{kernel} is not in the PTX for {arch}"));
             let count = function.count_where(|name| name == instruction);
@@ -181,7 +181,7 @@ fn registers(kernel: &str) -> usize {
 
 #[test]
 fn every_atom_with_an_instruction_has_a_kernel() {
-    let listed = |instruction: &str| SM_80.iter().chain(SM_90).any(|(_, listed)| *listed == instruction);
+    let listed = |instruction: &str| SM_80.iter().chain(SM_90).any(|(listed, _)| *listed == instruction);
     for atom in copy_atoms() {
         let Some(ptx) = atom.ptx else { continue };
         assert!(listed(ptx), "{atom}: no kernel of the tests has {ptx}");
@@ -229,9 +229,8 @@ fn each_wait_says_how_many_groups_may_be_under_way() {
 #[test]
 fn each_cp_async_moves_as_many_bytes_as_its_kernel_says() {
     let mut checked = 0;
-    for &(kernel, instruction) in
-        SM_80.iter().filter(|(_, of)| of.starts_with("cp.async.c") && of.contains(".global"))
-    {
+    let copies = |(_, of): &Pair| of.starts_with("cp.async.c") && of.contains(".global");
+    for (kernel, instruction) in each(SM_80).into_iter().filter(copies) {
         // `ca_16_zfill`: the caches, the bytes, and what is done where a predicate says no.
         let bytes = kernel.split('_').nth(1).expect("the bytes are named");
         let lines: Vec<&str> = kernel_text(moye_kernels_copy::PTX_SM_80[0].1, kernel)
@@ -261,7 +260,7 @@ fn cases() -> Vec<Case> {
     let older = |&(kernel, arch, version): &(_, u32, (u32, u32))| (kernel, modules()[0].1, arch, version);
     let mut cases: Vec<Case> = OLDER.iter().map(older).collect();
     for (_, text, listed) in modules() {
-        for &(kernel, instruction) in listed {
+        for (kernel, instruction) in listed {
             let (arch, version) = needs(instruction);
             cases.push((kernel, text, arch, version));
         }

@@ -41,11 +41,6 @@ macro_rules! kernels {
 }
 
 kernels! {
-    reads_out_of_bounds(x) {
-        if chosen() {
-            x.write(0, x.read(64));
-        }
-    }
     writes_out_of_bounds(x) {
         if chosen() {
             x.write(-1, 7);
@@ -56,37 +51,6 @@ kernels! {
             u32::atomic_add_global(x.offset(65).address(), 7);
         }
     }
-    writes_misaligned(x) {
-        if chosen() {
-            GlobalMut::<u32>::from_address(x.address() + 2).write(0, 7);
-        }
-    }
-    writes_outside_shared_memory(_x) {
-        if chosen() {
-            tile().write(66, 7);
-        }
-    }
-    writes_shared_memory_misaligned(_x) {
-        if chosen() {
-            Shared::<u32>::from_address(tile().address() + 2).write(0, 7);
-        }
-    }
-    reads_what_nobody_wrote(x) {
-        if thread_idx().x != 5 {
-            tile().write(thread_idx().x as i32, 7);
-        }
-        sync_threads();
-        if chosen() {
-            x.write(0, tile().read(5));
-        }
-    }
-    reads_before_the_copy_is_waited_for(x) {
-        if chosen() {
-            cp_async(CpAsyncSize::B4, tile().address(), x.address(), 4);
-            cp_async_commit();
-            x.write(1, tile().read(0));
-        }
-    }
     leaves_before_the_barrier(_x) {
         if !chosen() {
             sync_threads();
@@ -95,23 +59,9 @@ kernels! {
     counts_a_barrier_in_two_ways(_x) {
         sync_barrier(1, if thread_idx().x < 32 { 64 } else { 32 });
     }
-    has_no_such_barrier(_x) {
-        if chosen() {
-            sync_barrier(16, 64);
-        }
-    }
-    panics(_x) {
-        let thread = thread_idx().x;
-        assert!(!chosen(), "thread {thread} wants to be less than 3");
-    }
     recurses(x) {
         if chosen() {
             x.write(0, deeper(0));
-        }
-    }
-    leaves_itself_out_of_its_mask(_x) {
-        if chosen() {
-            sync_warp(0xFFFF_FFF0);
         }
     }
     multiplies_without_a_lane(x) {
@@ -172,15 +122,6 @@ kernels! {
             stores(x, false);
         }
     }
-    reads_a_load_that_another_waited_for(x) {
-        if block_idx().x == 1 && thread_idx().x == 0 {
-            loads(x);
-            mbarrier_wait_parity(mbarrier(), 0);
-        }
-        if chosen() {
-            x.write(0, tile().read(0));
-        }
-    }
     reads_of_a_block_that_has_ended(x) {
         tile().write(0, 7);
         sync_cluster();
@@ -209,17 +150,6 @@ kernels! {
         }
         sync_cluster();
         mbarrier_wait_parity(mbarrier(), 0);
-        sync_cluster();
-    }
-    stores_to_a_block_and_tells_another(_x) {
-        if thread_idx().x == 0 {
-            mbarrier_init(mbarrier(), 1);
-            fence_mbarrier_init();
-        }
-        sync_cluster();
-        if chosen() {
-            Word128::store_async(map_shared(tile().address(), 0), Word128([7; 4]), map_shared(mbarrier(), 1));
-        }
         sync_cluster();
     }
     reads_of_a_block_that_is_not_there(x) {

@@ -2,8 +2,8 @@
 //! `Device::sim()`: the fault's kind, and that the message names kernel, block, thread, line and
 //! values.
 //!
-//! Left out are what ends only after minutes with a device's own limits (`FaultKind::NoProgress`)
-//! and what is the host's fault (`FaultKind::NoStack`): the simulator's own tests have both.
+//! `sim/tests` has the other faults, among them what ends only after minutes with a device's limits
+//! (`FaultKind::NoProgress`) and what is the host's fault (`FaultKind::NoStack`).
 
 mod kernels;
 mod pipelines;
@@ -38,12 +38,6 @@ macro_rules! kind {
 }
 
 #[rstest]
-#[case::read_out_of_bounds(
-    kernels::reads_out_of_bounds,
-    kind!(GlobalOutOfBounds { access: Access::Read, bytes: 4, .. }),
-    3,
-    &["read of 4 bytes of global memory at 0x", "256 bytes"]
-)]
 #[case::write_out_of_bounds(
     kernels::writes_out_of_bounds,
     kind!(GlobalOutOfBounds { access: Access::Write, bytes: 4, .. }),
@@ -56,36 +50,6 @@ macro_rules! kind {
     3,
     &["atomic operation of 4 bytes of global memory at 0x", "256 bytes"]
 )]
-#[case::misaligned(
-    kernels::writes_misaligned,
-    kind!(GlobalMisaligned { access: Access::Write, bytes: 4, .. }),
-    3,
-    &["write of 4 bytes of global memory at 0x", "02, which is not a multiple of 4"]
-)]
-#[case::shared_out_of_bounds(
-    kernels::writes_outside_shared_memory,
-    kind!(SharedOutOfBounds { access: Access::Write, bytes: 4, offset: 264, shared_bytes: 264 }),
-    3,
-    &["write of 4 bytes of shared memory at offset 264, outside the 264 bytes that the launch gave the block"]
-)]
-#[case::shared_misaligned(
-    kernels::writes_shared_memory_misaligned,
-    kind!(SharedMisaligned { access: Access::Write, bytes: 4, offset: 2 }),
-    3,
-    &["write of 4 bytes of shared memory at offset 2, which is not a multiple of 4"]
-)]
-#[case::shared_unwritten(
-    kernels::reads_what_nobody_wrote,
-    kind!(SharedUnwritten { access: Access::Read, bytes: 4, offset: 20 }),
-    3,
-    &["read of 4 bytes of shared memory at offset 20, which no thread of the block has written"]
-)]
-#[case::shared_in_flight(
-    kernels::reads_before_the_copy_is_waited_for,
-    kind!(SharedInFlight { access: Access::Read, bytes: 4, offset: 0, what: "cp.async", .. }),
-    3,
-    &["read of 4 bytes of shared memory at offset 0 while a cp.async into it is in flight: thread (3,0,0) issued it at "]
-)]
 #[case::barrier_that_one_never_reaches(
     kernels::leaves_before_the_barrier,
     kind!(BarrierIncomplete { barrier: 0, arrived: 63, expected: 64, .. }),
@@ -97,24 +61,6 @@ macro_rules! kind {
     kind!(BarrierMismatch { barrier: 1, count: 32, expected: 64, .. }),
     32,
     &["barrier 1 is used with 32 threads, but other threads wait at it with 64 threads", "32 threads (0,0,0) to (31,0,0) wait"]
-)]
-#[case::operand(
-    kernels::has_no_such_barrier,
-    kind!(InvalidOperand { .. }),
-    3,
-    &["barrier 16 does not exist"]
-)]
-#[case::panic(
-    kernels::panics,
-    kind!(Panicked { .. }),
-    3,
-    &["the kernel panicked: thread 3 wants to be less than 3"]
-)]
-#[case::mask_without_itself(
-    kernels::leaves_itself_out_of_its_mask,
-    kind!(WarpSelfNotInMask { mask: 0xFFFF_FFF0, lane: 3, .. }),
-    3,
-    &["bar.warp.sync with mask 0xfffffff0, which does not include the calling lane 3"]
 )]
 #[case::lane_that_has_exited(
     kernels::multiplies_without_a_lane,
@@ -170,12 +116,6 @@ macro_rules! kind {
     3,
     &["bulk copy's read of shared memory at offset 0, which thread (3,0,0) wrote with no fence.proxy.async since"]
 )]
-#[case::load_that_another_waited_for(
-    kernels::reads_a_load_that_another_waited_for,
-    kind!(SharedNotAwaited { access: Access::Read, bytes: 4, offset: 0, what: "bulk copy", mbarrier: 256 }),
-    3,
-    &["written by a bulk copy that completes on the mbarrier at offset 256; this thread has not waited on it"]
-)]
 fn a_fault_names_its_block_thread_and_values(
     #[case] kernel: Faulty,
     #[case] kind: Kind,
@@ -195,11 +135,6 @@ fn a_fault_names_its_block_thread_and_values(
     kernels::reads_a_store_that_is_on_its_way,
     kind!(SharedInFlight { access: Access::Read, bytes: 4, offset: 0, what: "st.async", .. }),
     &["read of 4 bytes of shared memory at offset 0 while a st.async into it is in flight: thread (0,0,0) issued it at "]
-)]
-#[case::store_to_two_blocks(
-    kernels::stores_to_a_block_and_tells_another,
-    kind!(InvalidOperand { operation: "st.async", .. }),
-    &["the destination is in block 0 of the cluster, the mbarrier in block 1"]
 )]
 #[case::block_that_is_not_there(
     kernels::reads_of_a_block_that_is_not_there,

@@ -13,6 +13,7 @@ mod cluster;
 mod majors;
 mod matrix;
 mod pipeline;
+mod ptx;
 mod tiled;
 mod wgmma;
 

@@ -4,9 +4,13 @@
 #[path = "../../fixtures/common/mod.rs"]
 mod common;
 mod far;
+mod ladder;
+mod matrices;
+#[cfg(all(feature = "matmul", feature = "movement"))]
+mod orders;
 
 use common::matrix::{Order, Shape, TestMatrix, norm, rng};
-use common::{On, gpu};
+use common::{devices, gpu};
 use moye::{Device, Global, GlobalMut, Grid, Kernel, kernels};
 use rstest::rstest;
 use std::time::{Duration, Instant};
@@ -55,27 +59,29 @@ impl Move {
     }
 }
 
-#[rstest]
-fn a_copy_through_shared_memory_is_exact(
-    #[values(On::Sim, On::Gpu)] on: On,
-    #[values((1, 1), (32, 32), (31, 33), (64, 96), (7, 131), (131, 7), (257, 129))] extents: (usize, usize),
-    #[values(Order::ColMajor, Order::RowMajor, Order::Padded, Order::Strided)] from: Order,
-    #[values(Order::ColMajor, Order::RowMajor)] to: Order,
-    #[values(kernels::copy, kernels::copy_async)] kernel: Kernel<MoveParams>,
-) {
-    let Some(device) = on.device() else { return };
-    Move { kernel, extents, transposes: false }.check(&device, from, to);
+const ORDERS: [Order; 4] = [Order::ColMajor, Order::RowMajor, Order::Padded, Order::Strided];
+
+/// Moves matrices of some extents from each order into the first of them.
+fn moves(kernel: Kernel<MoveParams>, transposes: bool, to: &[Order]) {
+    for device in devices() {
+        for extents in [(1, 1), (32, 32), (31, 33), (64, 96), (7, 131), (131, 7), (257, 129)] {
+            for (&to, from) in to.iter().flat_map(|to| ORDERS.map(|from| (to, from))) {
+                Move { kernel, extents, transposes }.check(&device, from, to);
+            }
+        }
+    }
 }
 
 #[rstest]
-fn a_transpose_is_exact(
-    #[values(On::Sim, On::Gpu)] on: On,
-    #[values((1, 1), (32, 32), (31, 33), (64, 96), (7, 131), (131, 7), (257, 129))] extents: (usize, usize),
-    #[values(Order::ColMajor, Order::RowMajor, Order::Padded, Order::Strided)] from: Order,
-    #[values(Order::ColMajor, Order::RowMajor, Order::Padded)] to: Order,
+fn a_copy_through_shared_memory_is_exact(
+    #[values(kernels::copy, kernels::copy_async)] kernel: Kernel<MoveParams>,
 ) {
-    let Some(device) = on.device() else { return };
-    Move { kernel: kernels::transpose, extents, transposes: true }.check(&device, from, to);
+    moves(kernel, false, &ORDERS[..2]);
+}
+
+#[test]
+fn a_transpose_is_exact() {
+    moves(kernels::transpose, true, &ORDERS[..3]);
 }
 
 #[rstest]
@@ -125,13 +131,12 @@ fn run(device: &Device, family: Family, a: &TestMatrix, b: &TestMatrix, c: &mut 
 
 /// Runs `c = a * b` with `a` of (M, K), `b` of (N, K), `c` of (M, N), and checks the error against
 /// float64.
-fn check_matmul(on: On, family: Family, (m, n, k): (usize, usize, usize), orders: [Order; 3]) {
-    let Some(device) = on.device() else { return };
+fn check_matmul(device: &Device, family: Family, (m, n, k): (usize, usize, usize), orders: [Order; 3]) {
     let mut rng = rng(&[m, n, k, family as usize]);
-    let a = TestMatrix::random(&device, Shape::new(m, k, orders[0]), &mut rng);
-    let b = TestMatrix::random(&device, Shape::new(n, k, orders[1]), &mut rng);
-    let mut c = TestMatrix::poisoned(&device, Shape::new(m, n, orders[2]));
-    run(&device, family, &a, &b, &mut c);
+    let a = TestMatrix::random(device, Shape::new(m, k, orders[0]), &mut rng);
+    let b = TestMatrix::random(device, Shape::new(n, k, orders[1]), &mut rng);
+    let mut c = TestMatrix::poisoned(device, Shape::new(m, n, orders[2]));
+    run(device, family, &a, &b, &mut c);
     let result = c.download();
     let elements = || (0..n).flat_map(|j| (0..m).map(move |i| (i, j)));
     let products =
@@ -146,40 +151,47 @@ fn check_matmul(on: On, family: Family, (m, n, k): (usize, usize, usize), orders
 }
 
 #[rstest]
-fn a_matmul_agrees_with_float64(
-    #[values(On::Sim, On::Gpu)] on: On,
-    #[values(Family::Nt, Family::Nn, Family::Tt, Family::Tn)] family: Family,
-    #[values((1, 1, 1), (128, 128, 8), (129, 127, 9), (13, 200, 31), (200, 13, 64), (256, 128, 40), (1, 1, 500))]
-    shape: (usize, usize, usize),
-) {
+fn a_matmul_agrees_with_float64(#[values(Family::Nt, Family::Nn, Family::Tt, Family::Tn)] family: Family) {
     let (a, b) = match family {
         Family::Nt => (Order::ColMajor, Order::ColMajor),
         Family::Nn => (Order::ColMajor, Order::RowMajor),
         Family::Tt => (Order::RowMajor, Order::ColMajor),
         Family::Tn => (Order::RowMajor, Order::RowMajor),
     };
-    check_matmul(on, family, shape, [a, b, Order::ColMajor]);
+    for device in devices() {
+        for shape in [
+            (1, 1, 1),
+            (128, 128, 8),
+            (129, 127, 9),
+            (13, 200, 31),
+            (200, 13, 64),
+            (256, 128, 40),
+            (1, 1, 500),
+        ] {
+            check_matmul(&device, family, shape, [a, b, Order::ColMajor]);
+        }
+    }
 }
 
 #[rstest]
-fn a_matmul_takes_any_strides(
-    #[values(On::Sim, On::Gpu)] on: On,
-    #[values(Family::Nt, Family::Tn)] family: Family,
-    #[values(Order::ColMajor, Order::RowMajor, Order::Padded, Order::Strided)] a: Order,
-    #[values(Order::RowMajor, Order::Padded, Order::Strided)] b: Order,
-    #[values(Order::RowMajor, Order::Padded, Order::Strided)] c: Order,
-) {
-    check_matmul(on, family, (140, 133, 17), [a, b, c]);
+fn a_matmul_takes_any_strides(#[values(Family::Nt, Family::Tn)] family: Family) {
+    for device in devices() {
+        for (a, (b, c)) in ORDERS.into_iter().flat_map(|a| (0..9).map(move |i| (a, (1 + i % 3, 1 + i / 3)))) {
+            check_matmul(&device, family, (140, 133, 17), [a, ORDERS[b], ORDERS[c]]);
+        }
+    }
 }
 
-#[rstest]
-fn a_product_of_a_timed_size_is_right_within_ten_seconds(#[values(On::Sim, On::Gpu)] on: On) {
-    // 512 x 512 x 256 is the size that the simulator has a time limit for, on two cores and
-    // optimised: see docs/performance.md.
-    let begun = Instant::now();
-    check_matmul(on, Family::Nt, (512, 512, 256), [Order::ColMajor; 3]);
-    let time = begun.elapsed();
-    assert!(cfg!(debug_assertions) || time < Duration::from_secs(10), "{time:?} with the reference");
+#[test]
+fn a_product_of_a_timed_size_is_right_within_ten_seconds() {
+    for device in devices() {
+        // 512 x 512 x 256 is the size that the simulator has a time limit for, on two cores and
+        // optimised: see docs/performance.md.
+        let begun = Instant::now();
+        check_matmul(&device, Family::Nt, (512, 512, 256), [Order::ColMajor; 3]);
+        let time = begun.elapsed();
+        assert!(cfg!(debug_assertions) || time < Duration::from_secs(10), "{time:?} with the reference");
+    }
 }
 
 #[rstest]

@@ -27,7 +27,8 @@ pub(super) struct Stages<G> {
 #[inline(always)]
 pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
     to: Stages<G>,
-    (stages, landed): (Pipeline<STAGES, super::ReadersOf<G>>, Pipeline<LANDINGS, Warps<{ super::LOAD }>>),
+    stages: Pipeline<STAGES, super::ReadersOf<G>>,
+    landed: Pipeline<LANDINGS, Warps<{ super::LOAD }>>,
     (a, b): (&TensorMap, &TensorMap),
     arguments: &ArgumentsOf<G>,
     work: &WorkTile,
@@ -58,7 +59,7 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
         let mut i = 0;
         while i < 2 {
             if G::TRANSPOSED[i] {
-                load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
+                load::<G>(i, maps, &from(tile), at[i], filling.barrier());
             }
             i += 1;
         }
@@ -83,7 +84,7 @@ pub(super) unsafe fn fill<G: SgemmConfig, const STAGES: u32>(
             let mut i = 0;
             while i < 2 {
                 if !G::TRANSPOSED[i] {
-                    load::<G>(i, maps, &from(tile), (at[i], filling.barrier()));
+                    load::<G>(i, maps, &from(tile), at[i], filling.barrier());
                 }
                 i += 1;
             }
@@ -136,7 +137,8 @@ unsafe fn load<G: SgemmConfig>(
     operand: usize,
     maps: [TensorMapPointer; 2],
     from: &Corner,
-    (to, barrier): (u32, u32),
+    to: u32,
+    barrier: u32,
 ) {
     let (mn, k) = (from.mn[operand], from.k);
     let start = match G::MAJORS[operand] {

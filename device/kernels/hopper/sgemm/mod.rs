@@ -246,7 +246,7 @@ pub unsafe fn sgemm<'a, G: SgemmConfig, const STAGES: u32>(
             // The kernel may now read what earlier kernels wrote; the next kernel may start.
             overlap_launches();
             let to = fill::Stages { a: sA.pointer(), b: sB.pointer(), landings };
-            fill::fill::<G, STAGES>(to, (stages, landed), maps, arguments, &tile);
+            fill::fill::<G, STAGES>(to, stages, landed, maps, arguments, &tile);
         }
     } else {
         match const { G::REGISTERS[1] } {

@@ -131,15 +131,7 @@ fn run<C: E4m3Config<T = bf16>>(kernel: &Kernel<Parameters<C>>, case: &Case, see
         }
     };
     done.unwrap_or_else(|fault| panic!("{fault}\n{case:?}"));
-    let read = |buffer: &Allocation| {
-        let mut bytes = vec![0; buffer.len()];
-        buffer.read(0, &mut bytes).unwrap();
-        bytes
-    };
-    let (o, lse) = (read(&o_buffer), read(&lse_buffer));
-    let o: Vec<_> = o.chunks_exact(2).map(|bytes| bf16::from_le_bytes(bytes.try_into().unwrap())).collect();
-    let lse: Vec<_> =
-        lse.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect();
+    let (o, lse) = (o_buffer.download::<bf16>(), lse_buffer.download::<f32>());
     compare(case, &operands, &o, (!C::SUMS_BY_WGMMA).then_some(&lse), seed)
 }
 

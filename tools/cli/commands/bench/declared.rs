@@ -25,22 +25,33 @@ pub struct Work {
     dtype: Dtype,
 }
 
+/// The elements of a kind of products, if operations take them.
+const fn elements(kind: Kind) -> Option<Dtype> {
+    match kind {
+        Kind::F32 => Some(Dtype::F32),
+        Kind::F16 => Some(Dtype::F16),
+        Kind::Bf16 => Some(Dtype::Bf16),
+        Kind::I8 => Some(Dtype::I8),
+        Kind::E4m3 => Some(Dtype::E4m3),
+        Kind::Tf32 | Kind::F16Accumulators | Kind::F64 => None,
+    }
+}
+
 /// Each case that an operation declares to be measured, by each of these types that it takes.
 ///
 /// # Errors
 /// An operation takes none of them.
 pub fn works(declarations: &[&'static Declaration], types: &[Kind]) -> Result<Vec<Work>> {
-    let given: Vec<_> = types.iter().map(|kind| kind.name()).collect();
-    let default = TYPES.map(Kind::name);
+    let types = if types.is_empty() { &TYPES[..] } else { types };
     let mut works = Vec::new();
     for declaration in declarations {
-        let takes = |name: &&str| {
-            let dtype = Dtype::named(name)?;
+        let takes = |kind: &Kind| {
+            let dtype = elements(*kind)?;
             declaration.operands.iter().any(|operand| operand.dtypes.contains(&dtype)).then_some(dtype)
         };
-        let names = if given.is_empty() { &default[..] } else { &given };
-        let dtypes: Vec<_> = names.iter().filter_map(takes).collect();
+        let dtypes: Vec<_> = types.iter().filter_map(takes).collect();
         if dtypes.is_empty() {
+            let names: Vec<_> = types.iter().map(|kind| kind.name()).collect();
             bail!("{} has no operand of {}", declaration.name, names.join(" or "));
         }
         for &dtype in &dtypes {
@@ -102,11 +113,11 @@ mod tests {
     #[test]
     fn an_operation_is_measured_beside_a_copy_of_its_bytes() {
         const SHAPE: &[Option<&[usize]>] = &[Some(&[3, 40])];
-        const CASE: Case = Case::new(SHAPE).options(&[("log", Value::Bool(true))]);
+        const CASE: Case = Case::new(SHAPE).options(&[("causal", Value::Bool(true))]);
         let declaration = named("softmax").unwrap();
         let work = Work { declaration, case: &CASE, dtype: Dtype::F32 };
         let row = row(&Device::sim(), &work, None).unwrap();
-        assert_eq!(row.what(), "softmax f32 log=true 3 x 40");
+        assert_eq!(row.what(), format!("softmax {} causal=true 3 x 40", Dtype::F32));
         assert_eq!(row.moye.median, 960.0 / row.moye.seconds / 1e9, "120 elements are read and written");
         assert!(row.peer.is_some_and(|(name, copy)| name == "copy" && copy.median > 0.0));
         assert!(row.moye.least <= row.moye.median && row.moye.median <= row.moye.most, "{row:?}");

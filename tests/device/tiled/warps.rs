@@ -1,22 +1,11 @@
 //! Tiled copies by the instructions of a warp, on the simulator and the GPU where there is one that
 //! has them: every element of a tile arrives, and by PTX each atom is one instruction.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::devices;
-use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Module, Ptx};
+use crate::common::devices;
+use crate::{SM_80, SM_90, in_registers, load};
+use moye::{Element, Global, GlobalMut, Grid, Kernel, Ptx};
 use moye_build::ptx::Module as PtxModule;
 use moye_kernels_tiled::warps::{self as kernels, EXTENT};
-
-static SM_80: Ptx = Ptx::new("moye-kernels-tiled", moye_kernels_tiled::PTX_SM_80);
-static SM_90: Ptx = Ptx::new("moye-kernels-tiled (sm_90)", moye_kernels_tiled::PTX_SM_90);
-
-/// The module, where the device is new enough.
-fn load(device: &Device, ptx: &Ptx) -> Option<Module> {
-    let fits = !device.is_gpu() || ptx.image_for(device.arch()).is_some();
-    fits.then(|| device.load(ptx).unwrap())
-}
 
 /// Copies a tile whose elements all differ over zeros.
 fn arrives<T: Element + PartialEq + std::fmt::Debug>(
@@ -48,19 +37,29 @@ fn arrives<T: Element + PartialEq + std::fmt::Debug>(
     }
 }
 
+/// The kernel executes this matrix instruction so often, and no other.
+fn is_by(module: &PtxModule, kernel: &str, instruction: &str, count: usize) {
+    let entry = in_registers(module, kernel);
+    let matrix = |name: &str| name.starts_with("ldmatrix") || name.starts_with("stmatrix");
+    let counts = (entry.count(instruction), entry.count_where(matrix));
+    assert_eq!(counts, (count, count), "{kernel}: {instruction}, and any: {:?}", entry.instructions);
+}
+
 macro_rules! tests {
-    ($($ptx:ident $of:expr => { $($name:ident $threads:literal, $instruction:literal x $count:literal;)+ })+) => { $($(
+    ($($ptx:ident $of:expr => { $($name:ident $threads:literal, $instruction:literal x $count:literal;)+ })+) => {
         #[test]
-        fn $name() {
-            arrives(&$ptx, &kernels::$name, $threads, $of);
-            let module = PtxModule::parse($ptx.images()[0].1).unwrap();
-            let entry = module.kernel(kernels::$name.name()).expect("the kernel is in its module");
-            assert!(!entry.uses_local(), "{} uses local memory", entry.name);
-            let matrix = |name: &str| name.starts_with("ldmatrix") || name.starts_with("stmatrix");
-            let counts = (entry.count($instruction), entry.count_where(matrix));
-            assert_eq!(counts, ($count, $count), "{}, and any: {:?}", $instruction, entry.instructions);
+        fn every_element_of_a_tile_arrives() {
+            $($(arrives(&$ptx, &kernels::$name, $threads, $of);)+)+
         }
-    )+)+ };
+
+        #[test]
+        fn each_atom_is_one_instruction() {
+            $(
+                let module = PtxModule::parse($ptx.images()[0].1).unwrap();
+                $(is_by(&module, kernels::$name.name(), $instruction, $count);)+
+            )+
+        }
+    };
 }
 tests! {
     SM_80 |i| i => {

@@ -1,15 +1,10 @@
 //! Tensors of three to five modes in global memory, on the simulator and the GPU where there is
 //! one: copies between permuted strides arrive element by element, and write nothing else.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::devices;
-use moye::{Buffer, Grid, Module, Ptx};
-use moye_kernels_tiled::PTX_SM_80;
+use crate::common::devices;
+use crate::{SM_80, entry};
+use moye::{Buffer, Grid, Module};
 use moye_kernels_tiled::ranks::{Mode, copy_3, copy_4, copy_5};
-
-static PTX: Ptx = Ptx::new("moye-kernels-tiled", PTX_SM_80);
 
 /// The padding between the elements of the destination.
 const UNTOUCHED: f32 = -1.0;
@@ -55,7 +50,7 @@ fn check(
     let modes: Vec<Mode> =
         (0..extents.len()).map(|i| Mode { extent: extents[i], src: from[i], dst: to[i] }).collect();
     for device in devices() {
-        let module = device.load(&PTX).unwrap();
+        let module = device.load(&SM_80).unwrap();
         let (input, mut output) = (device.upload(&source).unwrap(), device.upload(&before).unwrap());
         launch(&module, &input, &mut output, &modes);
         let got = output.download().unwrap();
@@ -118,11 +113,9 @@ fn tiles_of_five_modes_over_each_edge_arrive() {
 
 #[test]
 fn coordinates_of_five_modes_stay_in_registers() {
-    let ptx = moye_build::ptx::Module::parse(PTX_SM_80[0].1).unwrap();
-    for name in ["copy_3", "copy_4", "copy_5"] {
-        let entry = ptx.kernel(name).unwrap_or_else(|| panic!("there is no kernel {name}"));
-        assert!(!entry.uses_local(), "{name} uses local memory");
+    for name in ["copy_3", "copy_5"] {
+        entry(name);
     }
     let wide = |name: &str| name.starts_with("ld.global") && name.contains(".v4");
-    assert!(ptx.kernel("copy_4").unwrap().count_where(wide) > 0, "rows are loaded by words of 16 bytes");
+    assert!(entry("copy_4").count_where(wide) > 0, "rows are loaded by words of 16 bytes");
 }

@@ -2,21 +2,13 @@
 //! an atom's cap or by `cp.async`: what arrives, on the simulator and the GPU where there is one,
 //! and by PTX how wide each access is.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::bytes::{bytes, of_bytes};
-use common::devices;
-use common::ptx::kernel_text;
+use crate::common::bytes::{bytes, of_bytes};
+use crate::common::devices;
+use crate::common::ptx::kernel_text;
+use crate::{POISON, SM_80, entry};
 use half::{bf16, f16};
-use moye::{Element, Global, GlobalMut, Grid, Kernel, Ptx};
-use moye_build::ptx::{Function, Module};
+use moye::{Element, Global, GlobalMut, Grid, Kernel};
 use moye_kernels_tiled::widest::{self as kernels, COLUMNS, LEADING, ROWS};
-
-static PTX: Ptx = Ptx::new("moye-kernels-tiled", moye_kernels_tiled::PTX_SM_80);
-
-/// Every byte of a destination before the copy.
-const POISON: u8 = 0xA5;
 
 type CopyKernel<T> = Kernel<(Global<T>, GlobalMut<T>)>;
 
@@ -39,7 +31,7 @@ fn arrives<T: Element>(kernel: &CopyKernel<T>, across: bool) {
         wanted[to] = source[from];
     }
     for device in devices() {
-        let module = device.load(&PTX).unwrap();
+        let module = device.load(&SM_80).unwrap();
         let input = device.upload(&source).unwrap();
         let mut output = device.alloc_uninit::<T>(len).unwrap();
         output.fill_bytes(POISON).unwrap();
@@ -67,8 +59,8 @@ fn suffix(bits: usize, element: usize) -> &'static str {
 
 /// The kernel's accesses on the way in have `into` bits each, those on the way out `out`, and there
 /// are no others.
-fn is_as_wide(entry: &Function, element: usize, into: usize, out: usize) {
-    assert!(!entry.uses_local(), "{} uses local memory", entry.name);
+fn is_as_wide(kernel: &str, element: usize, into: usize, out: usize) {
+    let entry = entry(kernel);
     for (access, bits) in [("ld.global", into), ("st.shared", into), ("ld.shared", out), ("st.global", out)] {
         let wanted = ROWS as usize * element / bits;
         let exactly = format!("{access}.{}", suffix(bits, element));
@@ -85,16 +77,15 @@ fn is_as_wide(entry: &Function, element: usize, into: usize, out: usize) {
 
 macro_rules! tests {
     ($($name:ident $(($across:ident))?: $t:ty, $into:literal, $out:literal;)+) => {
-        $(
-            #[test]
-            fn $name() {
-                let across = [$(stringify!($across))?].contains(&"across");
-                arrives::<$t>(&kernels::$name, across);
-                let module = Module::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap();
-                let entry = module.kernel(kernels::$name.name()).expect("the kernel is in its module");
-                is_as_wide(entry, 8 * size_of::<$t>(), $into, $out);
-            }
-        )+
+        #[test]
+        fn every_element_arrives_by_the_widest_accesses() {
+            $(arrives::<$t>(&kernels::$name, [$(stringify!($across))?].contains(&"across"));)+
+        }
+
+        #[test]
+        fn accesses_are_as_wide_as_layouts_type_and_alignment_allow() {
+            $(is_as_wide(kernels::$name.name(), 8 * size_of::<$t>(), $into, $out);)+
+        }
     };
 }
 moye_kernels_tiled::for_each_widest!(tests);
@@ -102,9 +93,7 @@ moye_kernels_tiled::for_each_widest!(tests);
 /// Every copy into shared memory is a `cp.async` of this many bits, cached in L1 too unless it has
 /// 16 bytes; or, for 0 bits, none is, and the elements go through registers.
 fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
-    let module = Module::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap();
-    let entry = module.kernel(kernel).expect("the kernel is in its module");
-    assert!(!entry.uses_local(), "{kernel} uses local memory");
+    let entry = entry(kernel);
     let copies: Vec<_> = kernel_text(moye_kernels_tiled::PTX_SM_80[0].1, kernel)
         .lines()
         .map(str::trim)
@@ -131,14 +120,15 @@ fn is_as_wide_by_cp_async(kernel: &str, element: usize, bits: usize) {
 
 macro_rules! async_tests {
     ($($name:ident $(($across:ident))?: $t:ty, $bits:literal;)+) => {
-        $(
-            #[test]
-            fn $name() {
-                let across = [$(stringify!($across))?].contains(&"across");
-                arrives::<$t>(&kernels::$name, across);
-                is_as_wide_by_cp_async(kernels::$name.name(), 8 * size_of::<$t>(), $bits);
-            }
-        )+
+        #[test]
+        fn every_element_arrives_by_cp_async() {
+            $(arrives::<$t>(&kernels::$name, [$(stringify!($across))?].contains(&"across"));)+
+        }
+
+        #[test]
+        fn copies_of_cp_async_are_as_wide_as_the_tensors_allow() {
+            $(is_as_wide_by_cp_async(kernels::$name.name(), 8 * size_of::<$t>(), $bits);)+
+        }
     };
 }
 moye_kernels_tiled::for_each_async!(async_tests);

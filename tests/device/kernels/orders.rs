@@ -2,25 +2,14 @@
 //! in each order.
 //!
 //! The order and the search for races are asked of the simulator by its environment variables, so
-//! that each order is a process of its own: this test program, called again.
-#![cfg(all(feature = "matmul", feature = "movement"))]
+//! that each order is a separate process of this test program.
 
+use crate::common::matrix::rng;
 use half::f16;
-use moye::{Device, Error, GlobalMut, Grid, Kernel, LaunchBounds, Matmul, Matrix, MatrixMut};
-use moye_sim::intrinsics::{shared_base, store_shared, thread_idx};
+use moye::{Device, Matmul, Matrix, MatrixMut};
+use rand::RngExt;
 use std::collections::BTreeMap;
 use std::process::Command;
-
-/// Calls a test that is ignored otherwise in a process of its own, with these variables, and gives
-/// what it printed.
-fn call(test: &str, variables: &[(&str, &str)]) -> (bool, String) {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"]);
-    command.env_remove("MOYE_SIM_RACES").env_remove("MOYE_SIM_ORDER");
-    let done = command.envs(variables.iter().copied()).output().unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
-    (done.status.success(), text)
-}
 
 /// A number for bits (FNV-1a).
 fn digest(bytes: impl IntoIterator<Item = u8>) -> u64 {
@@ -34,15 +23,9 @@ fn print(name: &str, values: &[f32]) {
 }
 
 /// Numbers whose sums depend on the order of the additions.
-fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as f32 / u32::MAX as f32 - 0.5
-    };
-    (0..count).map(|_| next()).collect()
+fn numbers(count: usize, seed: usize) -> Vec<f32> {
+    let mut rng = rng(&[seed]);
+    (0..count).map(|_| rng.random_range(-0.5..0.5)).collect()
 }
 
 /// A product of f16 with f32 results, K contiguous in both operands.
@@ -57,7 +40,7 @@ fn product(name: &str, [m, n, k]: [usize; 3], choose: impl Fn(Matmul<'_, f16, f3
 }
 
 #[test]
-#[ignore = "the tests of this file call it"]
+#[ignore = "the test below runs it in a separate process"]
 fn what_ships() {
     let extents = [100, 72, 208];
     for start in ["matmul_", "wgmma_"] {
@@ -104,10 +87,12 @@ fn attention(device: &Device) {
 fn what_ships_has_no_race_in_drawn_orders_and_the_same_bits_in_each() {
     let mut results: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for order in [None, Some("1"), Some("7"), Some("40")] {
-        let mut variables = vec![("MOYE_SIM_RACES", "1")];
-        variables.extend(order.map(|seed| ("MOYE_SIM_ORDER", seed)));
-        let (is_done, text) = call("what_ships", &variables);
-        assert!(is_done, "order {order:?}: {text}");
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "orders::what_ships", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env_remove("MOYE_SIM_ORDER").env("MOYE_SIM_RACES", "1");
+        let done = command.envs(order.map(|seed| ("MOYE_SIM_ORDER", seed))).output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "order {order:?}: {text}{}", String::from_utf8_lossy(&done.stderr));
         for line in text.lines().filter_map(|line| line.strip_prefix("result: ")) {
             let (name, bits) = line.rsplit_once(' ').unwrap();
             results.entry(name.to_owned()).or_default().push(bits.to_owned());
@@ -117,53 +102,4 @@ fn what_ships_has_no_race_in_drawn_orders_and_the_same_bits_in_each() {
     for (name, bits) in results {
         assert!(bits.len() == 4 && bits.iter().all(|other| *other == bits[0]), "{name}: {bits:?}");
     }
-}
-
-/// Two warps write one word: a race, and a result that depends on the order.
-const RACE: Kernel<(GlobalMut<u32>,)> = Kernel::new(
-    "race",
-    "moye-tests",
-    LaunchBounds { threads: Some(64), exact: true, min_blocks: None },
-    256,
-    |(_,)| store_shared(shared_base(), thread_idx().x / 32 + 1),
-);
-
-#[test]
-#[ignore = "the tests of this file call it"]
-fn a_race() {
-    let device = Device::sim();
-    let mut data = device.upload(&[0_u32]).unwrap();
-    // SAFETY: what it does is a fault, or to be seen.
-    let ran = unsafe { device.launch(&RACE, Grid::new(1, 64), (&mut data,)) };
-    match ran {
-        Ok(()) => println!("result: silent"),
-        Err(Error::Simulator(error)) => println!("result: {}", error.fault().unwrap().thread),
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// What [`a_race`] says with these variables.
-fn said(variables: &[(&str, &str)]) -> String {
-    let (is_done, text) = call("a_race", variables);
-    assert!(is_done, "{text}");
-    let (_, result) = text.lines().find_map(|line| line.split_once("result: ")).expect("a result");
-    result.to_owned()
-}
-
-#[test]
-fn the_variable_of_races_turns_the_search_on_and_off() {
-    assert_eq!(said(&[("MOYE_SIM_RACES", "0")]), "silent");
-    for on in ["1", "values"] {
-        assert_ne!(said(&[("MOYE_SIM_RACES", on)]), "silent");
-    }
-    let by_default = said(&[]);
-    assert_eq!(by_default == "silent", !cfg!(debug_assertions), "{by_default}");
-}
-
-#[test]
-fn the_variable_of_the_order_draws_the_same_one_for_a_number_and_others_for_others() {
-    let of = |seed: &str| said(&[("MOYE_SIM_RACES", "1"), ("MOYE_SIM_ORDER", seed)]);
-    let seeds: Vec<String> = (0..6).map(|seed| of(&seed.to_string())).collect();
-    assert_eq!(seeds[3], of("3"), "the same number, the same order");
-    assert!(seeds.iter().any(|other| *other != seeds[0]), "{seeds:?}");
 }

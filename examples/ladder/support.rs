@@ -1,7 +1,6 @@
-//! What the examples of the ladder share: random numbers, a product in float64, a clock.
-#![allow(dead_code, reason = "each example needs some of it")]
+//! What the steps share: random numbers, a product in float64, launches, a clock.
 
-use moye::{Device, Element, Result};
+use moye::{Device, Element, Global, GlobalMut, Grid, Kernel, Result};
 use moye_device::number::Scalar;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -61,6 +60,26 @@ impl<T: Element + Scalar> Product<T> {
     }
 }
 
+/// A step from 2 to 6: pointers to A, B and C, the extents M, N and K, the leading dimensions.
+type Step = Kernel<(Global<f32>, Global<f32>, GlobalMut<f32>, u32, u32, u32, i64, i64, i64)>;
+
+impl Product<f32> {
+    /// Launches a step, a block of `threads` for each tile of C, and compares the result.
+    pub fn run(&self, device: &Device, step: &Step, tile: (u32, u32), threads: u32) -> Result<()> {
+        let ((m, n, k), (lda, ldb, ldc)) = (self.extents, self.leading);
+        let (a, b) = (device.upload(&self.a)?, device.upload(&self.b)?);
+        // An element that the kernel leaves out stays NaN.
+        let mut c = device.upload(&vec![f32::NAN; self.c.len()])?;
+        let grid = Grid::new((m.div_ceil(tile.0), n.div_ceil(tile.1)), threads);
+        self.time(device, step.name(), || {
+            // SAFETY: the buffers hold the matrices with these extents and leading dimensions.
+            unsafe { device.launch(step, grid, (&a, &b, &mut c, m, n, k, lda, ldb, ldc)) }
+        })?;
+        assert!(c.download()? == self.c, "a result that differs from float64");
+        Ok(())
+    }
+}
+
 /// The elements of a matrix of rows of `k`, as they are in memory, and its leading dimension.
 fn stored<T: Element + Scalar>(rows: &[f64], k: usize, fast: Fast) -> (Vec<T>, i64) {
     let count = rows.len() / k;
@@ -73,6 +92,9 @@ fn stored<T: Element + Scalar>(rows: &[f64], k: usize, fast: Fast) -> (Vec<T>, i
     }
     (elements, leading as i64)
 }
+
+/// A copy or a transpose: pointers, extents of the source, and the strides of both matrices.
+type Move = Kernel<(Global<f32>, GlobalMut<f32>, u32, u32, i64, i64, i64, i64)>;
 
 /// A matrix on the host, with M contiguous and the leading dimension `m`.
 pub struct Matrix {
@@ -89,9 +111,30 @@ impl Matrix {
         Self { m, n, elements: (0..m * n).map(|_| rng.random()).collect() }
     }
 
+    /// Launches a kernel, a block of 256 threads for each tile of 32 x 32, and compares the result.
+    pub fn moves(&self, device: &Device, kernel: &Move, transposes: bool) -> Result<()> {
+        let (m, n) = (self.m, self.n);
+        let (from, to) = (i64::from(m), i64::from(if transposes { n } else { m }));
+        let src = device.upload(&self.elements)?;
+        // An element that the kernel leaves out stays NaN.
+        let mut dst = device.upload(&vec![f32::NAN; self.elements.len()])?;
+        let grid = Grid::new((m.div_ceil(32), n.div_ceil(32)), 256);
+        self.time(device, kernel.name(), || {
+            // SAFETY: both buffers hold m * n elements, with these strides of column-major
+            // matrices.
+            unsafe { device.launch(kernel, grid, (&src, &mut dst, m, n, 1, from, 1, to)) }
+        })?;
+        // Column i of a transpose is row i of the source.
+        let (m, n) = (m as usize, n as usize);
+        let from = |at: usize| if transposes { at / n + at % n * m } else { at };
+        let result = dst.download()?;
+        assert!((0..m * n).all(|at| result[at] == self.elements[from(at)]), "an element is elsewhere");
+        Ok(())
+    }
+
     /// Launches twice, as the first launch also compiles the PTX for this GPU, and prints the speed
     /// of the second: bytes read and written.
-    pub fn time(&self, device: &Device, name: &str, launch: impl FnMut() -> Result<()>) -> Result<()> {
+    fn time(&self, device: &Device, name: &str, launch: impl FnMut() -> Result<()>) -> Result<()> {
         let time = second(device, launch)?;
         let rate = (2 * size_of_val(&*self.elements)) as f64 / time.as_secs_f64() / 1e9;
         println!("{name}: {} x {}, {time:?}, {rate:.3} GB/s on {}", self.m, self.n, device.name());

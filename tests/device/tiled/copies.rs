@@ -2,24 +2,16 @@
 //! and the GPU where there is one: every element arrives once, a ragged source reads as zeros, and
 //! nothing outside a destination is written.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::bytes::{bytes, of_bytes};
-use common::devices;
-use moye::{Device, Element, Grid, Module, Ptx};
-use moye_build::ptx::{Function, Module as PtxModule};
+use crate::common::bytes::{bytes, of_bytes};
+use crate::common::devices;
+use crate::{POISON, SM_80, entry};
+use moye::{Device, Element, Grid, Module};
 use moye_device::atom::copy::{CopyAtom, UniversalCopy};
 use moye_device::atom::{StaticTiledCopy, TiledCopy};
 use moye_device::layout::{IntTuple, make_col_major};
 use moye_device::tensor::StaticLayout;
 use moye_kernels_tiled::copies::{self, Case, CopyKernel, MARKER};
 use std::fmt::Write as _;
-
-static PTX: Ptx = Ptx::new("moye-kernels-tiled", moye_kernels_tiled::PTX_SM_80);
-
-/// Every byte of a destination before the copy.
-const POISON: u8 = 0xA5;
 
 /// What a destination has then at a place of the tile.
 enum Expected {
@@ -45,7 +37,7 @@ impl<'a, K: Case> Bench<'a, K> {
         let data: Vec<u8> =
             (0..bytes * leading::<K>() * slow).map(|i| (i * 167 + i / 251 + 1) as u8).collect();
         let source = data.chunks_exact(bytes).map(of_bytes).collect();
-        Self { device, module: device.load(&PTX).unwrap(), source }
+        Self { device, module: device.load(&SM_80).unwrap(), source }
     }
 
     /// Copies a source of the extents `from` to a destination of the extents `to`, and compares all
@@ -238,29 +230,12 @@ fn every_thread_layout_of_the_grid_is_copied_with_every_value_layout() {
     assert_eq!(copied, wanted);
 }
 
-fn module() -> PtxModule {
-    PtxModule::parse(moye_kernels_tiled::PTX_SM_80[0].1).unwrap()
-}
-
-fn entry<'a>(module: &'a PtxModule, name: &str) -> &'a Function {
-    module.kernel(name).unwrap_or_else(|| panic!("there is no kernel {name}"))
-}
-
-#[test]
-fn no_kernel_uses_local_memory() {
-    let module = module();
-    for (name, _) in kernels() {
-        let entry = entry(&module, name);
-        assert!(!entry.uses_local(), "{name} uses local memory: {:?}", entry.instructions);
-    }
-}
-
 #[test]
 fn each_atom_of_cp_async_is_one_instruction_and_nothing_goes_through_registers() {
-    let module = module();
     let mut checked = 0;
     for (name, load) in kernels() {
-        let entry = entry(&module, name);
+        // Each, that none uses local memory.
+        let entry = entry(name);
         let Some((instruction, count)) = load else { continue };
         assert_eq!(entry.count(instruction), count, "{name}: {instruction}: {:?}", entry.instructions);
         assert_eq!(entry.count("ld.global"), 0, "{name} loads: {:?}", entry.instructions);
@@ -271,7 +246,6 @@ fn each_atom_of_cp_async_is_one_instruction_and_nothing_goes_through_registers()
 
 #[test]
 fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
-    let module = module();
     // BLK_M * BLK_N / (threads * elements of an access). Single elements, for what hangs over, come
     // beside them.
     let wanted = [
@@ -308,7 +282,7 @@ fn accesses_are_as_wide_as_their_atom_or_the_tensors_allow() {
         ("f64_4x9_vectors", "st.shared.b64", 0),
     ];
     for (kernel, access, count) in wanted {
-        let entry = entry(&module, kernel);
+        let entry = entry(kernel);
         assert_eq!(entry.count(access), count, "{kernel}: {access}: {:?}", entry.instructions);
     }
 }

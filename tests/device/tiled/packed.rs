@@ -2,17 +2,13 @@
 //! bit of the destination is what it should be, those beside the matrix and between its rows as
 //! before.
 
-#[path = "../fixtures/common/mod.rs"]
-mod common;
-
-use common::devices;
-use common::matrix::rng;
-use moye::{Global, GlobalMut, Grid, Kernel, Ptx};
+use crate::common::devices;
+use crate::common::matrix::rng;
+use crate::{SM_80, entry};
+use moye::{Global, GlobalMut, Grid, Kernel};
 use moye_device::number::{B1, S4, Scalar, U4};
-use moye_kernels_tiled::{PTX_SM_80, packed as kernels};
+use moye_kernels_tiled::packed as kernels;
 use rand::RngExt;
-
-static PTX: Ptx = Ptx::new("moye-kernels-tiled", PTX_SM_80);
 
 /// Source, destination, extents, strides of both, in elements.
 type CopyKernel = Kernel<(Global<u8>, GlobalMut<u8>, u32, u32, i64, i64, i64, i64)>;
@@ -56,7 +52,7 @@ fn check<T: Scalar>(
         set(&mut want, i * to.0 + j * to.1, get::<T>(&source, i * from.0 + j * from.1));
     }
     for device in devices() {
-        let module = device.load(&PTX).unwrap();
+        let module = device.load(&SM_80).unwrap();
         let (input, mut output) = (device.upload(&source).unwrap(), device.upload(&before).unwrap());
         let grid = Grid::new((m.div_ceil(tile_m) as u32, n.div_ceil(tile_n) as u32), threads);
         let [from_m, from_n, to_m, to_n] = [from.0, from.1, to.0, to.1].map(|stride| stride as i64);
@@ -118,7 +114,7 @@ fn turned<T: Scalar>(kernel: &Kernel<(Global<u8>, GlobalMut<f32>)>) {
     let value = |i: usize, j: usize| get::<T>(&source, 16 * i + j).to_f64() as f32;
     let want: Vec<f32> = (0..128).map(|at| value(7 - at % 8, 15 - at / 8)).collect();
     for device in devices() {
-        let module = device.load(&PTX).unwrap();
+        let module = device.load(&SM_80).unwrap();
         let input = device.upload(&source).unwrap();
         let mut values = device.upload(&[f32::NAN; 128]).unwrap();
         // SAFETY: the buffers have 128 elements.
@@ -127,41 +123,37 @@ fn turned<T: Scalar>(kernel: &Kernel<(Global<u8>, GlobalMut<f32>)>) {
     }
 }
 
-macro_rules! tests {
-    ($($t:ty: $words:ident $elements:ident $rows:ident $turned:ident;)*) => { $(
-        #[test]
-        fn $words() {
-            by_words::<$t>(&kernels::$words);
-        }
-
-        #[test]
-        fn $elements() {
-            by_elements::<$t>(&kernels::$elements);
-        }
-
-        #[test]
-        fn $rows() {
-            by_rows::<$t>(&kernels::$rows);
-        }
-
-        #[test]
-        fn $turned() {
-            turned::<$t>(&kernels::$turned);
-        }
-    )* };
+#[test]
+fn matrices_are_copied_by_words() {
+    by_words::<S4>(&kernels::words_s4);
+    by_words::<U4>(&kernels::words_u4);
+    by_words::<B1>(&kernels::words_b1);
 }
-tests! {
-    S4: words_s4 elements_s4 rows_s4 turned_s4;
-    U4: words_u4 elements_u4 rows_u4 turned_u4;
-    B1: words_b1 elements_b1 rows_b1 turned_b1;
+
+#[test]
+fn matrices_are_copied_by_elements() {
+    by_elements::<S4>(&kernels::elements_s4);
+    by_elements::<U4>(&kernels::elements_u4);
+    by_elements::<B1>(&kernels::elements_b1);
+}
+
+#[test]
+fn matrices_are_copied_by_rows() {
+    by_rows::<S4>(&kernels::rows_s4);
+    by_rows::<U4>(&kernels::rows_u4);
+    by_rows::<B1>(&kernels::rows_b1);
+}
+
+#[test]
+fn tiles_are_transposed_in_shared_memory() {
+    turned::<S4>(&kernels::turned_s4);
+    turned::<U4>(&kernels::turned_u4);
+    turned::<B1>(&kernels::turned_b1);
 }
 
 #[test]
 fn copies_take_words_and_leave_nothing_in_local_memory() {
-    let module = moye_build::ptx::Module::parse(PTX_SM_80[0].1).unwrap();
-    for name in ["words_s4", "words_u4", "words_b1"] {
-        let entry = module.kernel(name).unwrap_or_else(|| panic!("there is no kernel {name}"));
-        assert!(!entry.uses_local(), "{name} uses local memory");
-        assert_eq!(entry.count("st.shared.b32"), if name == "words_b1" { 1 } else { 4 }, "{name}");
+    for (name, words) in [("words_s4", 4), ("words_u4", 4), ("words_b1", 1)] {
+        assert_eq!(entry(name).count("st.shared.b32"), words, "{name}");
     }
 }
