@@ -30,7 +30,7 @@ pub fn variables(declaration: &str) -> impl Iterator<Item = Variable<'_>> {
         let (name, lengths) = variable.split_once('[').unwrap_or((variable, ""));
         let lengths = lengths.split('[').filter_map(|part| part.split_once(']'));
         // An extern array has no length and takes its memory from the launch.
-        let lengths = lengths.map(|(length, _)| number(length).unwrap_or(0));
+        let lengths = lengths.map(|(length, _)| constant(length).unwrap_or(0));
         let bytes = lengths.fold(one, usize::saturating_mul);
         Variable { name: name.trim(), bytes, align: align.unwrap_or(one).max(1) }
     })
@@ -67,6 +67,35 @@ pub fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
     u64::from_str_radix(digits, radix).ok()?.try_into().ok()
 }
 
+/// A constant expression of unsigned integers by `+`, `-`, `*`, `/` and parentheses: `(2+1)*4`.
+fn constant(text: &str) -> Option<usize> {
+    let text = text.trim();
+    // The last operator outside of parentheses that binds least divides the expression.
+    for operators in [['+', '-'], ['*', '/']] {
+        let mut depth = 0;
+        for (at, character) in text.char_indices().rev() {
+            match character {
+                ')' => depth += 1,
+                '(' => depth -= 1,
+                _ if depth == 0 && operators.contains(&character) => {
+                    let (left, right) = (constant(&text[..at])?, constant(&text[at + 1..])?);
+                    return match character {
+                        '+' => left.checked_add(right),
+                        '-' => left.checked_sub(right),
+                        '*' => left.checked_mul(right),
+                        _ => left.checked_div(right),
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+    match text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+        Some(inner) => constant(inner),
+        None => number(text),
+    }
+}
+
 /// The bytes of `.f32`, `.u8`, `.b128`, `.bf16x2`.
 fn type_bytes(word: &str) -> Option<usize> {
     let digits = word.trim_start_matches(['.', 'b', 'u', 's', 'f']);
@@ -89,6 +118,16 @@ mod tests {
             assert_eq!(number::<usize>(text), None, "{text}");
         }
         assert_eq!(number::<u32>("0x100000000"), None);
+    }
+
+    #[test]
+    fn a_length_may_be_a_constant_expression() {
+        for (text, bytes) in
+            [("b[4*8]", 32), ("b[(2+1)*4]", 12), ("b[ 64/(8 - 4) - 2*3 ][0x2]", 20), ("b[]", 0), ("b[4*]", 0)]
+        {
+            let declared: Vec<_> = variables(&format!(".shared .b8 {text}")).collect();
+            assert_eq!(declared[0].bytes, bytes, "{text}");
+        }
     }
 
     #[test]

@@ -284,9 +284,30 @@ impl Operand {
         Ok(())
     }
 
-    /// Whether no two elements share memory: in the order of strides, each stride exceeds the reach
-    /// of all smaller ones.
+    /// Whether no two elements share memory. If there are many elements, in the order of strides
+    /// each stride must exceed the reach of all smaller ones, which is sufficient.
     fn is_injective(&self) -> bool {
+        const FEW: usize = 1 << 16;
+        self.has_growing_strides()
+            || self.shape.iter().try_fold(1, |all: usize, &extent| all.checked_mul(extent)) <= Some(FEW)
+                && self.has_distinct_offsets()
+    }
+
+    /// Whether the offsets of all elements differ.
+    fn has_distinct_offsets(&self) -> bool {
+        let mut offsets = vec![0isize];
+        for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+            let along = |&offset: &isize| {
+                (0..extent as isize).map(move |i| offset.wrapping_add(stride.wrapping_mul(i)))
+            };
+            offsets = offsets.iter().flat_map(along).collect();
+        }
+        let distinct: std::collections::HashSet<_> = offsets.iter().collect();
+        distinct.len() == offsets.len()
+    }
+
+    /// Whether in the order of strides each stride exceeds the reach of all smaller ones.
+    fn has_growing_strides(&self) -> bool {
         let modes = self.shape.iter().zip(&self.strides).filter(|&(&extent, _)| extent > 1);
         let mut modes: Vec<_> =
             modes.map(|(&extent, stride)| (stride.unsigned_abs() as u128, extent as u128)).collect();

@@ -90,8 +90,8 @@ fn options(declaration: &'static Declaration, given: &Bound<'_, PyDict>) -> PyRe
         } else if let Ok(value) = value.extract::<f64>() {
             Value::Float(value)
         } else {
-            let is = value.get_type().name()?;
-            return Err(error::kind(format!("{name} is {is}, and must be {}", takes(declaration, &name))));
+            let (value, takes) = (value.repr()?, takes(declaration, &name));
+            return Err(error::kind(format!("{name} is {value}, and must be {takes}")));
         };
         options.set(declaration.name, &name, value).map_err(error::raised)?;
     }

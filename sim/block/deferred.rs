@@ -2,8 +2,9 @@
 //!
 //! Two lanes of a warp are often the first pair of many that race at the same line, and a barrier
 //! of the warp would order only this pair. So the block goes on until a pair is found that only
-//! the widest way out orders, or until no further pair can come: at the block's next barrier, or at
-//! the end of the cluster or of the grid where other blocks may access the same bytes. A thread
+//! the widest way out orders, or until no further pair can come: at the end of the block, or at the
+//! end of the cluster or of the grid where other blocks may access the same bytes. A barrier of the
+//! block does not end the wait, since the lines may be of a loop. A thread
 //! that has another fault meanwhile ends there, and the others go on.
 
 use super::WARP_SIZE;
@@ -61,15 +62,6 @@ impl BlockContext {
             }
         }
         contexts.iter().for_each(Self::settle_deferred);
-    }
-
-    /// All threads of the block have met: reports a race that was kept, if only they could race
-    /// with it.
-    pub(crate) fn settle_at_barrier(&self) {
-        let is_settled = |first: &RawFault| self.reach(first) == Some(RaceThreads::Block);
-        if self.deferred.borrow().as_ref().is_some_and(is_settled) {
-            self.settle_deferred();
-        }
     }
 
     /// Reports the race that was kept: no other pair of threads races with it from now on.

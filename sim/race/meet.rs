@@ -150,7 +150,6 @@ impl BlockContext {
         if !self.clock.is_on() {
             return;
         }
-        self.settle_at_barrier();
         let own = self.threads.iter().map(|thread| thread.clock.own.get());
         let whole = self.clock.whole.iter().map(|whole| whole.get().0);
         let epoch = own.chain(whole).max().unwrap_or(0);

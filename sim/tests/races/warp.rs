@@ -3,7 +3,7 @@
 
 use super::{Case, check_all};
 use moye_sim::Access::{Read, Write};
-use moye_sim::RaceThreads::Warp;
+use moye_sim::RaceThreads::{Block, Warp};
 use moye_sim::intrinsics::*;
 
 const FULL: u32 = u32::MAX;
@@ -107,6 +107,21 @@ fn butterfly(right: bool, data: u64) {
     store_global(data + 4 * u64::from(lane), lane + other); // butterfly
 }
 
+/// A sum of all threads: the first rounds race within warps, the last one between them.
+fn rounds_of_a_loop(right: bool, _: u64) {
+    let t = thread_idx().x;
+    store_shared(at(t), t);
+    sync_threads();
+    for distance in [1, 2, 4, 8, 16, 32] {
+        let other: u32 = load_shared(at(t ^ distance)); // rounds_of_a_loop
+        if right {
+            sync_threads();
+        }
+        store_shared(at(t), t + other); // rounds_of_a_loop
+        sync_threads();
+    }
+}
+
 pub const CASES: &[Case] = &[
     Case::race("pairs_of_two_warps", pairs_of_two_warps, Warp, [Write, Read]),
     Case::race("matches", matches, Warp, [Write, Read]).threads(32),
@@ -117,6 +132,7 @@ pub const CASES: &[Case] = &[
     Case::race("elected_lane_writes", elected_lane_writes, Warp, [Write, Read]).threads(32),
     Case::race("lanes_write_one_word", lanes_write_one_word, Warp, [Write, Write]).threads(32),
     Case::race("butterfly", butterfly, Warp, [Read, Write]).threads(32),
+    Case::race("rounds_of_a_loop", rounds_of_a_loop, Block, [Read, Write]),
 ];
 
 #[test]

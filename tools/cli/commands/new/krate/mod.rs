@@ -63,7 +63,7 @@ impl New {
             Some(name) => name.clone(),
             None => name::of_folder(&self.folder)?,
         };
-        name::check(&name)?;
+        name::check(&name, self.python)?;
         let dependencies = Dependencies::find(self.checkout.as_deref(), built_in)?;
         is_free(&self.folder)?;
         for (file, text) in if self.python { PYTHON_FILES } else { FILES } {

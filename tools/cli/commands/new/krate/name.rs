@@ -10,6 +10,7 @@ const TAKEN: &[&str] = &[
     "moye-device",
     "moye-kernels",
     "moye-macros",
+    "moye-python-support",
     "moye-sim",
     // The crates of the toolchain, some of which rustc finds by their names alone.
     "alloc",
@@ -53,6 +54,12 @@ const KEYWORDS: &[&str] = &[
     "where", "while", "yield",
 ];
 
+/// Python's keywords that are not Rust's: a module of such a name cannot be imported.
+const PYTHON_KEYWORDS: &[&str] = &[
+    "and", "assert", "class", "def", "del", "elif", "except", "finally", "from", "global", "import", "is",
+    "lambda", "nonlocal", "not", "or", "pass", "raise", "with",
+];
+
 /// The last part of a folder's path.
 pub fn of_folder(folder: &Path) -> Result<String> {
     let last =
@@ -61,8 +68,9 @@ pub fn of_folder(folder: &Path) -> Result<String> {
     Ok(name.to_owned())
 }
 
-/// Refuses names that cargo would refuse.
-pub fn check(name: &str) -> Result<()> {
+/// Refuses names that cargo would refuse, and, for a crate that is a module of Python (`python`),
+/// names that cannot be imported.
+pub fn check(name: &str, python: bool) -> Result<()> {
     let way_out = "give a name such as `my-kernels`, by --name where the folder has another";
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         bail!("`{name}` is not a valid crate name: it does not start with a letter from a to z; {way_out}");
@@ -82,6 +90,9 @@ pub fn check(name: &str) -> Result<()> {
     if KEYWORDS.contains(&name) {
         bail!("`{name}` is not a valid crate name: it is a keyword of Rust; {way_out}");
     }
+    if python && PYTHON_KEYWORDS.contains(&name) {
+        bail!("`{name}` is not a valid name of a Python module: it is a keyword of Python; {way_out}");
+    }
     if TYPES.contains(&name) {
         bail!("`{name}` is a type of Rust, which a crate of this name would hide; {way_out}");
     }
@@ -98,7 +109,7 @@ mod tests {
     #[test]
     fn names_that_cargo_refuses_are_refused_with_a_way_out() {
         for name in ["my-kernels", "a", "k2_x", "my-new_kernels", "kernels-2", "half", "union"] {
-            check(name).unwrap();
+            check(name, false).unwrap();
         }
         for (name, why) in [
             ("", "does not start with a letter"),
@@ -115,9 +126,12 @@ mod tests {
             ("a-_b", "two of - and _ in a row"),
             ("f32", "a type of Rust"),
         ] {
-            let error = check(name).unwrap_err().to_string();
+            let error = check(name, false).unwrap_err().to_string();
             assert!(error.contains(why) && error.contains("`my-kernels`"), "{name}: {error}");
         }
+        check("class", false).unwrap();
+        let error = check("class", true).unwrap_err().to_string();
+        assert!(error.contains("a keyword of Python") && error.contains("`my-kernels`"), "{error}");
         assert_eq!(of_folder(Path::new("some/where/kernels/")).unwrap(), "kernels");
         assert!(of_folder(Path::new("..")).is_err());
     }

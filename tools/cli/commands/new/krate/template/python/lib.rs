@@ -74,6 +74,10 @@ mod host {
             unsafe { on.launch(&silu, map_grid(call), arguments) }
         }
     }
+}
 
-    moye_python_support::module!(new_kernels, &[&SILU]);
+/// The extension module.
+#[cfg(not(target_arch = "nvptx64"))]
+mod python {
+    moye_python_support::module!(new_kernels, &[&super::SILU]);
 }
