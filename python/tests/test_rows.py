@@ -204,7 +204,7 @@ def test_signature_and_documentation_come_from_the_declaration():
     "call, kind, text",
     [
         (lambda x: moye.softmax(x, axis=2, device="sim"), ValueError, "axis is 2, and an array of shape [4, 6] takes -2 to 1"),
-        (lambda x: moye.softmax(x, axis="last", device="sim"), TypeError, "axis is str, and must be an integer"),
+        (lambda x: moye.softmax(x, axis="last", device="sim"), TypeError, "axis is 'last', and must be an integer"),
         (lambda x: moye.softmax(x.astype(np.float64), device="sim"), TypeError, "x has elements of float64"),
         (lambda x: moye.softmax(x.astype(np.int64), device="sim"), TypeError, "x has elements of int64, and must have float32, float16 or bfloat16"),
         (lambda x: moye.rms_norm(x, x[0, :5].copy(), device="sim"), ValueError, "weight has shape [5]"),
