@@ -49,7 +49,7 @@ type Decode = Shape<f16, 64, 64, 16, 64, 1, 4, true>;
 macro_rules! entries {
     ($($name:ident $config:ident $t:ty;)+) => { $(
         /// # Safety
-        /// As [`forward`].
+        /// Same contract as [`forward`].
         #[kernel(threads = $config::THREADS, shared = Storage<$config>)]
         pub unsafe fn $name(arguments: Arguments<$t>) {
             forward::<$config, { 2 * $config::BLOCKS }>(&arguments, EveryNth::of_block(&arguments))
@@ -65,7 +65,7 @@ entries! {
 macro_rules! varied {
     ($($name:ident $config:ident;)+) => { $(
         /// # Safety
-        /// As [`forward_varied`].
+        /// Same contract as [`forward_varied`].
         #[kernel(threads = $config::THREADS, shared = VariedStorage<$config>)]
         pub unsafe fn $name(
             k: TmaMap<TmaKeyBox<$config>>,
