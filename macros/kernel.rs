@@ -18,7 +18,7 @@ mod instances;
 const MAX_PARAMS: usize = 16;
 /// The most threads that a block can have on any GPU.
 const MAX_THREADS: u64 = 1024;
-/// The most blocks that fit on a multiprocessor of any GPU.
+/// The most blocks that fit on an SM of any GPU.
 const MAX_BLOCKS: u64 = 32;
 
 pub fn expand(bounds: TokenStream, function: TokenStream) -> Result<TokenStream> {

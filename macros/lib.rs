@@ -38,8 +38,8 @@ use proc_macro::TokenStream;
 ///   registers as that many threads leave. A launch with more or fewer is refused: the kernel
 ///   divides its work by that number.
 /// - `max_threads = N`, instead: the most threads of a block, for a kernel that reads `block_dim`.
-/// - `min_blocks = N`: blocks that must fit on one multiprocessor at a time (PTX `.minnctapersm`);
-///   needs `threads`.
+/// - `min_blocks = N`: blocks that must fit on one SM at a time (PTX `.minnctapersm`); needs
+///   `threads`.
 /// - `shared = (sA: SharedArray<f32, SmemA>, sB: ...)`: the block's shared memory, of which the
 ///   body has the tensors `sA` and `sB`. With `shared = Type` it is laid out alike and the body
 ///   takes the tensors itself (`Type::take()`).

@@ -29,7 +29,7 @@ pub trait GlobalToShared<S: Strides>: StaticTiledCopy<Element: Element> {
     /// and in shared memory.
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn fill<LS: StaticLayout, LD: StaticLayout>(
         source: &Tensor<Strided<Global<Self::Element>, S>, LS>,
         destination: &mut SharedTensor<Self::Element, LD>,
@@ -66,7 +66,7 @@ pub trait SharedToRegisters: StaticTiledCopy<Element: Element> {
     /// memory to a part of a fragment, which is [retiled](crate::atom::ThrCopy::retile_d).
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     unsafe fn read<LS: StaticLayout, LD: StaticLayout>(
         source: &SharedTensor<Self::Element, LS>,
         destination: &mut Tensor<RegistersMut<'_, Self::Element>, LD>,

@@ -118,7 +118,7 @@ where
 /// [`copy`] of elements of one type.
 ///
 /// # Safety
-/// As [`copy`].
+/// Same contract as [`copy`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn copy_alike<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -161,8 +161,8 @@ where
 /// ```
 ///
 /// # Safety
-/// As [`copy`], for the copied elements; elements smaller than a byte are written by reading their
-/// byte and writing it back, so that no other thread touches the byte meanwhile.
+/// Same contract as [`copy`], for the copied elements; elements smaller than a byte are written by
+/// reading their byte and writing it back, so that no other thread touches the byte meanwhile.
 #[doc(alias = "copy_if")]
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -184,7 +184,7 @@ pub unsafe fn copy_elements_if<S, LS, D, LD>(
 /// [`copy_elements_if`], if `R` says that it is reached.
 ///
 /// # Safety
-/// As [`copy_elements_if`].
+/// Same contract as [`copy_elements_if`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn elements_where<R, S, LS, D, LD>(
@@ -240,7 +240,7 @@ impl Where for Always {
 /// [`copy`], if `R` says that it is reached.
 ///
 /// # Safety
-/// As [`copy`].
+/// Same contract as [`copy`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn copy_where<R, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -269,7 +269,7 @@ where
 /// Copies word by word.
 ///
 /// # Safety
-/// As [`copy`]; the runs of both sides are multiples of the word's elements.
+/// Same contract as [`copy`]; the runs of both sides are multiples of the word's elements.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn words<W, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
@@ -299,7 +299,7 @@ where
 /// at once, through registers.
 ///
 /// # Safety
-/// As [`copy`], until the wait.
+/// Same contract as [`copy`], until the wait.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy_async<P, S, R, LS, LD>(

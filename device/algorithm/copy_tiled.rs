@@ -41,7 +41,7 @@ pub unsafe trait CopySource<S: Side> {
 /// An engine that a copy atom can write to, where its destination is the side `S`.
 ///
 /// # Safety
-/// As [`CopySource`].
+/// Same contract as [`CopySource`].
 #[diagnostic::on_unimplemented(
     message = "the copy atom writes to `{S}`, and the destination tensor's elements are in `{Self}`",
     note = "`cp.async` reads global memory and writes shared memory, `ldmatrix` reads shared memory and writes registers, \
@@ -182,7 +182,7 @@ register_source!(RegistersMut<'a, T>, 'a);
 /// `N` words of 32 bits from an element on.
 ///
 /// # Safety
-/// As [`CopySource::input`].
+/// Same contract as [`CopySource::input`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load_words<T: Storable, E: Access, L: StaticLayout, const N: usize>(
@@ -453,7 +453,7 @@ impl<C: StaticTiledCopy> Where for Automatic<C> {
 /// Copies atom `i`, where `valid`.
 ///
 /// # Safety
-/// As [`copy_tiled`].
+/// Same contract as [`copy_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn one<C, S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>, i: usize, valid: bool)
@@ -497,8 +497,8 @@ where
 /// become zeros.
 ///
 /// # Safety
-/// As [`copy_tiled`]; they are contiguous on both sides from `source_index` and `destination_index`
-/// on.
+/// Same contract as [`copy_tiled`]; they are contiguous on both sides from `source_index` and
+/// `destination_index` on.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn copy_bytes<S, LS, D, LD>(

@@ -26,7 +26,7 @@ struct Zeros([u8; 32]);
 /// Sets every element to zero, whatever its type: all its bits are 0.
 ///
 /// # Safety
-/// As [`fill`], bytes that elements share included.
+/// Same contract as [`fill`], bytes that elements share included.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn clear<E: AccessMut, L: StaticLayout>(tensor: &mut Tensor<E, L>) {

@@ -15,7 +15,7 @@ pub trait ToRegisters: StaticTiledCopy {
     /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) to a fragment.
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     #[doc(hidden)]
     unsafe fn to_registers<S, LS, LD>(
         source: &Tensor<S, LS>,
@@ -56,7 +56,7 @@ pub trait FromRegisters: StaticTiledCopy {
     /// [`ThrCopy::copy`](crate::atom::ThrCopy::copy) from a fragment.
     ///
     /// # Safety
-    /// As [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
+    /// Same contract as [`ThrCopy::copy`](crate::atom::ThrCopy::copy).
     #[doc(hidden)]
     unsafe fn from_registers<D, LS, LD>(
         source: &Tensor<RegistersRef<'_, Self::Element>, LS>,

@@ -162,7 +162,7 @@ trait Sums<M: StaticTiledMma<Atom: MmaAtom>> {
     /// whether it is the first along K.
     ///
     /// # Safety
-    /// As [`gemm_tiled`].
+    /// Same contract as [`gemm_tiled`].
     unsafe fn add(&mut self, first: bool, index: usize, a: RegistersA<M>, b: RegistersB<M>);
 }
 
@@ -337,7 +337,7 @@ const fn one_thread<M: StaticTiledMma<Atom: MmaAtom>>() -> bool {
 /// The products of all atoms, added to the accumulators of layout `LC`.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn over_atoms<M, A, LA, B, LB, LC>(a: &Tensor<A, LA>, b: &Tensor<B, LB>, mut sums: impl Sums<M>)
@@ -434,7 +434,7 @@ type RegisterB<M> = <RegistersB<M> as AtomRegisters>::Register;
 /// Copies the registers of `atoms` atoms, of `values` values each, from atom `first` on.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn gather<R, E, L, N>(
@@ -513,7 +513,7 @@ const fn packing<R: AtomRegisters, E: Access, L: StaticLayout>() -> Packing {
 /// The registers that hold an atom's values from `index` on.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: usize) -> R {
@@ -544,7 +544,7 @@ unsafe fn load<R: AtomRegisters, E: Access, L: StaticLayout>(engine: &E, index: 
 /// A register assembled from elements that are not contiguous.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn packed<R: Element, E: Access, L: StaticLayout>(engine: &E, index: usize, count: usize) -> R {
@@ -568,7 +568,7 @@ unsafe fn packed<R: Element, E: Access, L: StaticLayout>(engine: &E, index: usiz
 /// Stores the registers that hold an atom's values from `index` on.
 ///
 /// # Safety
-/// As [`gemm_tiled`].
+/// Same contract as [`gemm_tiled`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store<R: AtomRegisters, E: AccessMut, L: StaticLayout>(engine: &mut E, index: usize, registers: R) {

@@ -151,7 +151,7 @@ pub unsafe fn block_reduce<T: ShuffleValue + Element, L: StaticLayout>(
 /// The warp's value into its element of `scratch`, and a barrier.
 ///
 /// # Safety
-/// As [`block_reduce`].
+/// Same contract as [`block_reduce`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn publish<T: Element, L: StaticLayout>(value: T, scratch: &mut SharedTensor<T, L>) {
@@ -180,7 +180,7 @@ fn warps() -> usize {
 /// warpgroup's 128 threads (see [`named_barriers!`](crate::named_barriers)).
 ///
 /// # Safety
-/// As [`block_reduce`], of the warpgroup; `sync` waits for all of its threads.
+/// Same contract as [`block_reduce`], of the warpgroup; `sync` waits for all of its threads.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
@@ -216,7 +216,7 @@ pub unsafe fn warpgroup_reduce<T: ShuffleValue + Element, L: StaticLayout>(
 /// [`block_reduce`].
 ///
 /// # Safety
-/// As [`block_reduce`].
+/// Same contract as [`block_reduce`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn block_scan<T: ShuffleValue + Element, L: StaticLayout>(
@@ -331,7 +331,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     /// ```
     ///
     /// # Safety
-    /// As [`warpgroup_reduce`].
+    /// Same contract as [`warpgroup_reduce`].
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -352,7 +352,7 @@ impl<T: ShuffleValue + Element, L: StaticLayout> Fragment<T, L> {
     /// Each element, combined across all threads of the block: see [`block_reduce`].
     ///
     /// # Safety
-    /// As [`block_reduce`].
+    /// Same contract as [`block_reduce`].
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -112,7 +112,7 @@ pub trait MapInputs<V, const N: usize>: MapPointers {
     /// element where `splat`.
     ///
     /// # Safety
-    /// As [`map`].
+    /// Same contract as [`map`].
     #[doc(hidden)]
     unsafe fn load<L: StaticLayout>(
         self,
@@ -132,7 +132,7 @@ pub trait MapInputs<V, const N: usize>: MapPointers {
     /// The elements at `offsets`.
     ///
     /// # Safety
-    /// As [`map`].
+    /// Same contract as [`map`].
     #[doc(hidden)]
     unsafe fn read(self, offsets: [i64; N]) -> [V; N];
 }
@@ -157,7 +157,7 @@ const fn extents<L: StaticLayout>() -> (usize, usize) {
 /// The whole vectors of a thread.
 ///
 /// # Safety
-/// As [`map`], and the operands allow vectors of `L`.
+/// Same contract as [`map`], and the operands allow vectors of `L`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn vectors<L, I, V, R, U, const N: usize>(
@@ -209,7 +209,7 @@ unsafe fn vectors<L, I, V, R, U, const N: usize>(
 /// The vectors of a thread that the end of mode 0 cuts, element by element.
 ///
 /// # Safety
-/// As [`map`].
+/// Same contract as [`map`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn remainders<L, I, V, R, U, const N: usize>(

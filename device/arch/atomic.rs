@@ -37,13 +37,13 @@ pub trait AtomicAdd: Element {
     /// Adds `value` to the number in global memory (`red.global.add`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn reduce_add_global(address: u64, value: Self);
 
     /// Adds `value` to the number in shared memory (`red.shared.add`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn reduce_add_shared(address: u32, value: Self);
 }
 
@@ -54,7 +54,7 @@ pub trait AtomicAddOfBlock: Element {
     /// meanwhile, by an atomic operation either.
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_add_global_of_block(address: u64, value: Self) -> Self;
 }
 
@@ -64,62 +64,62 @@ pub trait AtomicInteger: Element {
     /// value (`atom.global.min`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_min_global(address: u64, value: Self) -> Self;
 
     /// Stores the maximum of the number in global memory and `value`, and returns the previous
     /// value (`atom.global.max`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_max_global(address: u64, value: Self) -> Self;
 
     /// Stores the bitwise AND with `value`, and returns the previous value (`atom.global.and`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_and_global(address: u64, value: Self) -> Self;
 
     /// Stores the bitwise OR with `value`, and returns the previous value (`atom.global.or`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_or_global(address: u64, value: Self) -> Self;
 
     /// Stores the bitwise XOR with `value`, and returns the previous value (`atom.global.xor`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_xor_global(address: u64, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_min_global`] in shared memory (`atom.shared.min`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_min_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_max_global`] in shared memory (`atom.shared.max`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_max_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_and_global`] in shared memory (`atom.shared.and`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_and_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_or_global`] in shared memory (`atom.shared.or`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_or_shared(address: u32, value: Self) -> Self;
 
     /// [`AtomicInteger::atomic_xor_global`] in shared memory (`atom.shared.xor`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_xor_shared(address: u32, value: Self) -> Self;
 }
 
@@ -128,27 +128,27 @@ pub trait AtomicExchange: Element {
     /// Stores `value` in global memory and returns the previous value (`atom.global.exch`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_exchange_global(address: u64, value: Self) -> Self;
 
     /// Stores `value` in shared memory and returns the previous value (`atom.shared.exch`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_exchange_shared(address: u32, value: Self) -> Self;
 
     /// Stores `value` in global memory if it holds `expected`, bit for bit, and returns the
     /// previous value (`atom.global.cas`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_global`].
+    /// Same contract as [`AtomicAdd::atomic_add_global`].
     unsafe fn atomic_compare_exchange_global(address: u64, expected: Self, value: Self) -> Self;
 
     /// Stores `value` in shared memory if it holds `expected`, bit for bit, and returns the
     /// previous value (`atom.shared.cas`).
     ///
     /// # Safety
-    /// As [`AtomicAdd::atomic_add_shared`].
+    /// Same contract as [`AtomicAdd::atomic_add_shared`].
     unsafe fn atomic_compare_exchange_shared(address: u32, expected: Self, value: Self) -> Self;
 }
 

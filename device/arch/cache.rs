@@ -228,26 +228,26 @@ pub trait CachedAccess: Word {
     /// Loads the word with `hint`, a constant.
     ///
     /// # Safety
-    /// As [`Word::load_global`]. With [`Coherence::ReadOnly`] nothing writes the word while the
-    /// kernel runs.
+    /// Same contract as [`Word::load_global`]. With [`Coherence::ReadOnly`] nothing writes the word
+    /// while the kernel runs.
     unsafe fn load_global_hint(hint: LoadHint, address: u64) -> Self;
 
     /// Loads the word with a policy for L2 (`.L2::cache_hint`). sm_80, PTX 7.4.
     ///
     /// # Safety
-    /// As [`Word::load_global`].
+    /// Same contract as [`Word::load_global`].
     unsafe fn load_global_policy(policy: CachePolicy, address: u64) -> Self;
 
     /// Stores the word with `cache`, a constant.
     ///
     /// # Safety
-    /// As [`Word::store_global`].
+    /// Same contract as [`Word::store_global`].
     unsafe fn store_global_hint(cache: StoreCache, address: u64, value: Self);
 
     /// Stores the word with a policy for L2 (`.L2::cache_hint`). sm_80, PTX 7.4.
     ///
     /// # Safety
-    /// As [`Word::store_global`].
+    /// Same contract as [`Word::store_global`].
     unsafe fn store_global_policy(policy: CachePolicy, address: u64, value: Self);
 }
 

@@ -160,8 +160,8 @@ pub trait ClusterWord: Copy {
     /// `st.shared::cluster`.
     ///
     /// # Safety
-    /// As [`load_shared_cluster`](Self::load_shared_cluster), and no other thread touches the bytes
-    /// meanwhile.
+    /// Same contract as [`load_shared_cluster`](Self::load_shared_cluster), and no other thread
+    /// touches the bytes meanwhile.
     unsafe fn store_shared_cluster(address: u32, value: Self);
 }
 

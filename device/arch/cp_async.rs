@@ -98,7 +98,7 @@ macro_rules! each_form {
 /// `source`, zeros for the rest. With `valid_bytes` of 0 the source is not read.
 ///
 /// # Safety
-/// As [`cp_async_zfill`].
+/// Same contract as [`cp_async_zfill`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async(size: CpAsyncSize, destination: u32, source: u64, valid_bytes: u32) {
@@ -183,7 +183,7 @@ pub unsafe fn cp_async_zfill(
 /// contents (`@p cp.async`).
 ///
 /// # Safety
-/// As [`cp_async_plain`], where `valid`.
+/// Same contract as [`cp_async_plain`], where `valid`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_if(

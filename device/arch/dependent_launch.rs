@@ -34,10 +34,9 @@ control! {
         moye_sim::intrinsics::launch_dependents();
 }
 
-/// Both, before any access to memory: the next kernel may start as multiprocessors become free, and
-/// waits in the same way. Has no effect in a kernel that is compiled for an architecture older than
-/// sm_90, which lacks both; the host launches such a kernel after earlier ones have completed, on
-/// any GPU.
+/// Both, before any access to memory: the next kernel may start as SMs become free, and waits in
+/// the same way. Has no effect in a kernel that is compiled for an architecture older than sm_90,
+/// which lacks both; the host launches such a kernel after earlier ones have completed, on any GPU.
 ///
 /// The kernel touches no memory of other kernels before it.
 #[inline(always)]

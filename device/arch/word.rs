@@ -19,7 +19,7 @@ pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// `@valid ld.global`, and zero where not `valid`.
     ///
     /// # Safety
-    /// As [`Word::load_global`], where `valid`.
+    /// Same contract as [`Word::load_global`], where `valid`.
     unsafe fn load_global_if(valid: bool, address: u64) -> Self;
 
     /// `st.global`.
@@ -31,7 +31,7 @@ pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// `@valid st.global`.
     ///
     /// # Safety
-    /// As [`Word::store_global`], where `valid`.
+    /// Same contract as [`Word::store_global`], where `valid`.
     unsafe fn store_global_if(valid: bool, address: u64, value: Self);
 
     /// `ld.shared`.
@@ -43,7 +43,7 @@ pub unsafe trait Word: Copy + Debug + Send + Sync + 'static {
     /// `st.shared`.
     ///
     /// # Safety
-    /// As [`Word::load_shared`].
+    /// Same contract as [`Word::load_shared`].
     unsafe fn store_shared(address: u32, value: Self);
 }
 

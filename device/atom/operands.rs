@@ -116,7 +116,7 @@ pub trait Multiplies<M, A, C> {
     /// Adds the product to C, or replaces C by it.
     ///
     /// # Safety
-    /// As [`crate::atom::ThrMma::gemm`].
+    /// Same contract as [`crate::atom::ThrMma::gemm`].
     #[doc(hidden)]
     unsafe fn multiply(self, a: A, c: C, adds: bool);
 }

@@ -63,7 +63,7 @@ where
 /// have computed its coordinates. Clusters, which have many tiles, gain nothing from that.
 ///
 /// # Safety
-/// As [`gemm`]; the grid is launched in clusters of `M::CLUSTER` blocks.
+/// Same contract as [`gemm`]; the grid is launched in clusters of `M::CLUSTER` blocks.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn gemm_warp_specialised<M, S, E, K>(operands: M::Operands, scheduler: S, epilogue: E, sink: K)
@@ -267,7 +267,7 @@ const TURN: u32 = 5;
 /// keeps more values: 128 * (56 + 2 * 224).
 ///
 /// # Safety
-/// As [`decrease_registers`].
+/// Same contract as [`decrease_registers`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn give_registers<M: Mainloop>() {
@@ -285,7 +285,7 @@ unsafe fn give_registers<M: Mainloop>() {
 /// Takes the registers that [`give_registers`] gives away.
 ///
 /// # Safety
-/// As [`increase_registers`].
+/// Same contract as [`increase_registers`].
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 unsafe fn take_registers<M: Mainloop>() {

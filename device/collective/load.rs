@@ -57,7 +57,7 @@ pub trait Loading: Clone {
     /// [`start`](Self::start) for a tile that is in bounds.
     ///
     /// # Safety
-    /// As [`start`](Self::start).
+    /// Same contract as [`start`](Self::start).
     unsafe fn start_whole(&mut self, tile: u32, stage: u32);
 
     /// Stores what was started, if it went through registers.

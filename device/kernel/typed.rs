@@ -39,7 +39,7 @@ pub struct LaunchBounds {
     /// Whether a block must have exactly `threads`, because the kernel divides its work by that
     /// number.
     pub exact: bool,
-    /// Blocks that must fit on one multiprocessor (`.minnctapersm`).
+    /// Blocks that must fit on one SM (`.minnctapersm`).
     pub min_blocks: Option<u32>,
 }
 
@@ -212,7 +212,7 @@ impl<P: Params> Kernel<P> {
     /// Runs the kernel on the simulator, with a profile if one is to be taken.
     ///
     /// # Safety
-    /// As [`simulate`](Self::simulate).
+    /// Same contract as [`simulate`](Self::simulate).
     unsafe fn run_simulated(
         &self,
         memory: &GlobalMemory,

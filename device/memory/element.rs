@@ -30,8 +30,8 @@ pub trait Storable: Copy + Send + Sync + 'static {
     /// Writes element `index`; of one smaller than a byte the others of its byte are read and kept.
     ///
     /// # Safety
-    /// As [`read_own`](Self::read_own), for writing; the byte of a small element was written
-    /// before.
+    /// Same contract as [`read_own`](Self::read_own), for writing; the byte of a small element was
+    /// written before.
     #[doc(hidden)]
     unsafe fn write_own(first: *mut u8, index: usize, value: Self);
 }

@@ -94,7 +94,8 @@ pub trait GlobalPointer: Copy {
     /// is pointed to; the others read as zeros.
     ///
     /// # Safety
-    /// As [`read_if`](Self::read_if), for elements in bounds; the element is the first of its byte.
+    /// Same contract as [`read_if`](Self::read_if), for elements in bounds; the element is the
+    /// first of its byte.
     unsafe fn read_part<W: Word>(self, existing: u32) -> W;
 }
 
@@ -112,8 +113,8 @@ pub trait GlobalPointerMut: GlobalPointer {
     /// pointer leads.
     ///
     /// # Safety
-    /// As [`write_if`](Self::write_if), for elements in bounds; the element is the first of its
-    /// byte.
+    /// Same contract as [`write_if`](Self::write_if), for elements in bounds; the element is the
+    /// first of its byte.
     unsafe fn write_part<W: Word>(self, existing: u32, word: W);
 }
 

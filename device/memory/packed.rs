@@ -210,7 +210,7 @@ macro_rules! store {
             /// elements further on, by one instruction.
             ///
             /// # Safety
-            /// As [`read_word`](Self::read_word), for writing.
+            /// Same contract as [`read_word`](Self::read_word), for writing.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write_word<W: Word>(self, index: impl ElementOffset, word: W) {

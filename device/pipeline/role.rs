@@ -8,7 +8,7 @@ use crate::tiling::TilingError;
 
 /// Threads of a warpgroup.
 const WARPGROUP: u32 = 128;
-/// Registers of a multiprocessor.
+/// Registers of an SM.
 const REGISTERS: u32 = 65_536;
 
 /// The role of a thread's warpgroup, uniform across the warp for the compiler too: a branch by the
@@ -181,7 +181,7 @@ impl<const COUNT: u32> ConsumerRegisters<COUNT> {
     /// the warpgroup.
     ///
     /// # Safety
-    /// As [`ProducerRegisters::give`].
+    /// Same contract as [`ProducerRegisters::give`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn take(self) -> u32 {

@@ -249,8 +249,8 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     /// before it is read; this arrival takes bits of `read`, masked by `zero`, into its address.
     ///
     /// # Safety
-    /// As for [`release`](Self::release), all lanes together. `zero` is 0, but the compiler must
-    /// not know it: a number that the kernel receives.
+    /// Same contract as [`release`](Self::release), all lanes together. `zero` is 0, but the
+    /// compiler must not know it: a number that the kernel receives.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn release_read(&self, full: Full, read: u32, zero: u32) {
@@ -269,7 +269,7 @@ impl<const STAGES: u32, const CLUSTER: u32> Consumer<STAGES, CLUSTER> {
     /// Arrives at a stage's empty barrier for the warp.
     ///
     /// # Safety
-    /// As [`release`](Self::release).
+    /// Same contract as [`release`](Self::release).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn arrive(&self, barrier: u32) {

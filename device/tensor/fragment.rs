@@ -561,7 +561,7 @@ unsafe fn place_read<L: StaticLayout>(index: usize, origin: u32) -> usize {
 /// [`byte_of`] an element that is read.
 ///
 /// # Safety
-/// As [`place_read`].
+/// Same contract as [`place_read`].
 #[inline(always)]
 unsafe fn byte_read<T: Storable, L: StaticLayout>(index: usize, origin: u32) -> usize {
     // SAFETY: `L` has an element `index`.

@@ -179,7 +179,7 @@ pub unsafe trait Access: Engine {
     /// [`load_one`](Self::load_one) of an element whose name may be known at run time only.
     ///
     /// # Safety
-    /// As [`load_one`](Self::load_one), of the index that is named.
+    /// Same contract as [`load_one`](Self::load_one), of the index that is named.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn load_at<L: StaticLayout>(&self, at: impl ElementIndex<L>) -> Self::Element {
@@ -203,25 +203,26 @@ pub unsafe trait Access: Engine {
 /// An engine that can also be written.
 ///
 /// # Safety
-/// As [`Access`].
+/// Same contract as [`Access`].
 pub unsafe trait AccessMut: Access {
     /// Writes the elements from `index` on with the word's; out of bounds elements are skipped.
     ///
     /// # Safety
-    /// As [`Access::load`], for writing.
+    /// Same contract as [`Access::load`], for writing.
     unsafe fn store<L: StaticLayout, W: crate::arch::Word>(&mut self, index: usize, word: W);
 
     /// Writes one element, of whatever size; one that does not exist is left out.
     ///
     /// # Safety
-    /// As [`Access::load_one`], for writing. One smaller than a byte is written by reading its byte
-    /// and writing it back: no other thread touches any element of the byte meanwhile.
+    /// Same contract as [`Access::load_one`], for writing. One smaller than a byte is written by
+    /// reading its byte and writing it back: no other thread touches any element of the byte
+    /// meanwhile.
     unsafe fn store_one<L: StaticLayout>(&mut self, index: usize, value: Self::Element);
 
     /// [`store_one`](Self::store_one) of an element whose name may be known at run time only.
     ///
     /// # Safety
-    /// As [`store_one`](Self::store_one), of the index that is named.
+    /// Same contract as [`store_one`](Self::store_one), of the index that is named.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_at<L: StaticLayout>(&mut self, at: impl ElementIndex<L>, value: Self::Element) {

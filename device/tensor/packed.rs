@@ -83,7 +83,7 @@ impl<T: Scalar + Storable, L: StaticLayout> PackedTensor<T, L> {
     /// itself.
     ///
     /// # Safety
-    /// As [`SharedPacked::write_shared_byte`]. `index` is below [`Tensor::SIZE`].
+    /// Same contract as [`SharedPacked::write_shared_byte`]. `index` is below [`Tensor::SIZE`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn set_shared_byte(&mut self, index: impl ElementIndex<L>, value: T) {

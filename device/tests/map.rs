@@ -30,7 +30,7 @@ pub unsafe fn sums<X, Y, Z, U>(
 /// `out = x + 1` of integers.
 ///
 /// # Safety
-/// As [`sums`].
+/// Same contract as [`sums`].
 #[kernel(threads = MAP_THREADS, instances = (next<i32>))]
 pub unsafe fn successors<T: Element + Convert<i32>>(x: Global<T>, out: GlobalMut<i32>, modes: MapModes<1>) {
     map((x,), out, &modes, |[x]: [i32; 1]| x + 1);
@@ -39,7 +39,7 @@ pub unsafe fn successors<T: Element + Convert<i32>>(x: Global<T>, out: GlobalMut
 /// `out = value`.
 ///
 /// # Safety
-/// As [`sums`].
+/// Same contract as [`sums`].
 #[kernel(threads = MAP_THREADS)]
 pub unsafe fn constant(out: GlobalMut<f32>, modes: MapModes<0>, value: f32) {
     map((), out, &modes, |[]: [f32; 0]| value);
@@ -48,7 +48,7 @@ pub unsafe fn constant(out: GlobalMut<f32>, modes: MapModes<0>, value: f32) {
 /// `out = x + y` of adjacent elements `x`, `y`.
 ///
 /// # Safety
-/// As [`sums`].
+/// Same contract as [`sums`].
 #[kernel(threads = MAP_THREADS)]
 pub unsafe fn of_pairs(pairs: Global<moye_device::arch::Bf16x2>, out: GlobalMut<bf16>, modes: MapModes<1>) {
     map((pairs,), out, &modes, |[[x, y]]: [[f32; 2]; 1]| x + y);

@@ -202,7 +202,7 @@ mod guard {
     }
 
     /// # Safety
-    /// As for [`handle`].
+    /// Same contract as [`handle`].
     unsafe fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
         let default = libc::SIG_DFL;
         let action = PREVIOUS.get();

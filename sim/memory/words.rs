@@ -37,7 +37,7 @@ pub(crate) unsafe fn load<T: Pod>(address: u64) -> T {
 /// Stores a `T`.
 ///
 /// # Safety
-/// As for [`load`].
+/// Same contract as [`load`].
 #[inline(always)]
 pub(crate) unsafe fn store<T: Pod>(address: u64, value: T) {
     let bits = to_bits(value);
@@ -56,7 +56,7 @@ pub(crate) unsafe fn store<T: Pod>(address: u64, value: T) {
 /// Loads `bytes` bytes and stores the lowest ones of `bits`, in two accesses.
 ///
 /// # Safety
-/// As for [`load`], with `bytes` one of 1, 2, 4, 8 and 16.
+/// Same contract as [`load`], with `bytes` one of 1, 2, 4, 8 and 16.
 #[inline(always)]
 pub(crate) unsafe fn exchange_bits(address: u64, bits: u128, bytes: usize) -> u128 {
     macro_rules! exchange {

@@ -1,17 +1,17 @@
-//! GPUs by name: how many blocks fit on a multiprocessor, and what would limit a kernel.
+//! GPUs by name: how many blocks fit on an SM, and what would limit a kernel.
 
 use super::KernelProfile;
 use super::tensor::{TensorInstruction, tensor_instructions};
 use std::collections::BTreeSet;
 
 const CARDS: &str = include_str!("cards.csv");
-/// Registers of a multiprocessor, of every GPU since sm_50.
+/// Registers of an SM, of every GPU since sm_50.
 const REGISTERS: u64 = 64 * 1024;
 /// Registers are given to a warp in units of this many.
 const REGISTER_UNIT: u64 = 256;
 /// Shared memory that the system takes of each block, since sm_80.
 const SYSTEM_SHARED: u64 = 1024;
-/// Warp schedulers of a multiprocessor, each of which issues an instruction a cycle.
+/// Warp schedulers of an SM, each of which issues an instruction a cycle.
 const SCHEDULERS: f64 = 4.0;
 
 /// A GPU's rates and capacities, from its maker's documents (`cards.csv` beside this file names
@@ -32,24 +32,24 @@ pub struct Card {
     /// of f32, f16 with those of f16, tf32, fp8 with accumulators of f32, and of f16, int8, f64; 0
     /// where it has none.
     pub tensor_tops: [f64; 7],
-    /// Shared memory of a multiprocessor in KiB.
+    /// Shared memory of an SM in KiB.
     pub shared_kib: u64,
     /// Shared memory that one block may have in KiB.
     pub shared_block_kib: u64,
-    /// Threads that a multiprocessor holds.
+    /// Threads that an SM holds.
     pub threads: u64,
     /// Blocks that it holds.
     pub blocks: u64,
 }
 
-/// How many blocks fit on a multiprocessor.
+/// How many blocks fit on an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Blocks on a multiprocessor; 0 where not one fits.
+    /// Blocks on an SM; 0 where not one fits.
     pub blocks: u64,
     /// Their warps.
     pub warps: u64,
-    /// Warps that a multiprocessor holds at most.
+    /// Warps that an SM holds at most.
     pub most_warps: u64,
     /// What admits no further block: `threads`, `blocks`, `shared memory` or `registers`.
     pub limit: &'static str,
@@ -119,7 +119,7 @@ impl Card {
     }
 
     /// How many blocks of this many threads, bytes of shared memory and registers per thread fit on
-    /// a multiprocessor. Without registers, which `ptxas` decides, they are no limit.
+    /// an SM. Without registers, which `ptxas` decides, they are no limit.
     pub fn occupancy(&self, threads: u64, shared_bytes: u64, registers: Option<u64>) -> Occupancy {
         let warps = threads.div_ceil(32).max(1);
         let most_warps = self.threads / 32;
@@ -179,7 +179,7 @@ impl Card {
     /// Memory moves each sector once that a launch reads or writes, as with an L2 cache that is
     /// empty before and large enough. Shared memory makes one wavefront in a cycle. Instructions
     /// are the ones that the simulator counts, without plain arithmetic. If the grid has fewer
-    /// blocks than the card multiprocessors, the others are idle.
+    /// blocks than the card SMs, the others are idle.
     pub fn roofline(&self, kernel: &KernelProfile) -> Roofline {
         let total = kernel.total();
         let launches = kernel.launches.max(1) as f64;

@@ -190,8 +190,8 @@ impl Counts {
         all
     }
 
-    /// Bytes between the multiprocessors and the L2 cache, if the L1 cache keeps nothing: sectors
-    /// of requests, and what bulk and tensor copies read or write.
+    /// Bytes between the SMs and the L2 cache, if the L1 cache keeps nothing: sectors of requests,
+    /// and what bulk and tensor copies read or write.
     pub fn l2_bytes(&self) -> u64 {
         self.global().sectors * SECTOR + self.bulk_global_bytes
     }

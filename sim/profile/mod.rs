@@ -223,7 +223,7 @@ impl Profile {
     }
 
     /// Notes the registers that a thread of a kernel has, as `moye report` prints them: they limit
-    /// how many blocks fit on a multiprocessor.
+    /// how many blocks fit on an SM.
     pub fn set_registers(&mut self, kernel: &str, registers: u64) {
         for kernel in self.kernels.iter_mut().filter(|other| other.kernel == kernel) {
             kernel.registers = Some(registers);
@@ -321,7 +321,7 @@ impl Profile {
 }
 
 impl KernelProfile {
-    /// How many of its blocks fit on a multiprocessor of a card.
+    /// How many of its blocks fit on an SM of a card.
     pub fn occupancy(&self, card: &Card) -> Occupancy {
         card.occupancy(self.block.count() as u64, self.shared_bytes as u64, self.registers)
     }
@@ -333,8 +333,8 @@ impl KernelProfile {
         (self.sectors_read + self.sectors_written) * counts::SECTOR / self.launches.max(1)
     }
 
-    /// Bytes that a launch moves between the multiprocessors and the L2 cache at most, on average:
-    /// see [`Counts::l2_bytes`].
+    /// Bytes that a launch moves between the SMs and the L2 cache at most, on average: see
+    /// [`Counts::l2_bytes`].
     pub fn l2_bytes(&self) -> u64 {
         self.total().l2_bytes() / self.launches.max(1)
     }

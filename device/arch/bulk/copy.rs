@@ -123,7 +123,7 @@ pub trait BulkReduceAdd: Element {
     /// (`cp.reduce.async.bulk.global.shared::cta.bulk_group.add`).
     ///
     /// # Safety
-    /// As [`bulk_store`]; other threads may add to the same elements.
+    /// Same contract as [`bulk_store`]; other threads may add to the same elements.
     unsafe fn bulk_reduce_add(destination: u64, source: u32, bytes: u32);
 }
 

@@ -9,7 +9,7 @@ use crate::memory::TensorMapPointer;
 /// Fetches a box of a tensor into L2 (`cp.async.bulk.prefetch.tensor.Rd.L2.global`).
 ///
 /// # Safety
-/// As for [`tensor_load`](super::tensor_load), of the map.
+/// Same contract as [`tensor_load`](super::tensor_load), of the map.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tensor_prefetch<const R: usize>(map: TensorMapPointer, start: [i32; R]) {

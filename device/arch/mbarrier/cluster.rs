@@ -33,7 +33,7 @@ pub unsafe fn mbarrier_arrive_cluster(address: u32) {
 /// H200).
 ///
 /// # Safety
-/// As [`mbarrier_arrive_cluster`].
+/// Same contract as [`mbarrier_arrive_cluster`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
@@ -52,7 +52,7 @@ pub unsafe fn mbarrier_arrive_cluster_relaxed(address: u32) {
 /// (`mbarrier.arrive.expect_tx.release.cluster.shared::cluster`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive_cluster`]. A phase waits for less than 2^20 bytes.
+/// Same contract as [`mbarrier_arrive_cluster`]. A phase waits for less than 2^20 bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_arrive_expect_tx_cluster(address: u32, bytes: u32) {

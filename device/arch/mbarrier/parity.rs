@@ -51,7 +51,7 @@ waits! {
 /// Waits until the phase of this parity is over: [`mbarrier_try_wait_parity`] in a loop.
 ///
 /// # Safety
-/// As [`mbarrier_try_wait_parity`].
+/// Same contract as [`mbarrier_try_wait_parity`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
@@ -66,7 +66,7 @@ pub unsafe fn mbarrier_wait_parity(address: u32, parity: u32) {
 /// [`AsyncWord`](crate::arch::AsyncWord): [`mbarrier_try_wait_parity_cluster`] in a loop.
 ///
 /// # Safety
-/// As [`mbarrier_try_wait_parity_cluster`].
+/// Same contract as [`mbarrier_try_wait_parity_cluster`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait_parity_cluster(address: u32, parity: u32) {

@@ -26,7 +26,7 @@ pub unsafe fn mbarrier_init(address: u32, count: u32) {
 /// Ends an mbarrier, so that its memory may be used for something else (`mbarrier.inval`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`]; no thread uses the mbarrier at the same time, or after.
+/// Same contract as [`mbarrier_arrive`]; no thread uses the mbarrier at the same time, or after.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_inval(address: u32) {
@@ -68,7 +68,7 @@ pub unsafe fn mbarrier_arrive(address: u32) -> u64 {
 /// (`mbarrier.test_wait`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`], which gave the state, in this phase or the one before.
+/// Same contract as [`mbarrier_arrive`], which gave the state, in this phase or the one before.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
@@ -92,7 +92,7 @@ pub unsafe fn mbarrier_test_wait(address: u32, state: u64) -> bool {
 /// Waits until the phase of `state` is over.
 ///
 /// # Safety
-/// As [`mbarrier_test_wait`].
+/// Same contract as [`mbarrier_test_wait`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_wait(address: u32, state: u64) {
@@ -107,7 +107,7 @@ pub unsafe fn mbarrier_wait(address: u32, state: u64) {
 /// this arrival in addition to the arrivals of the initialisation (`cp.async.mbarrier.arrive`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`]; the current phase cannot end before the call.
+/// Same contract as [`mbarrier_arrive`]; the current phase cannot end before the call.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
@@ -124,7 +124,7 @@ pub unsafe fn cp_async_mbarrier_arrive(address: u32) {
 /// [`cp_async_mbarrier_arrive`] as one of the arrivals that the mbarrier was made for (`.noinc`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive`].
+/// Same contract as [`mbarrier_arrive`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn cp_async_mbarrier_arrive_noinc(address: u32) {

@@ -32,7 +32,7 @@ pub unsafe fn mbarrier_arrive_expect_tx(address: u32, bytes: u32) -> u64 {
 /// without an arrival (`mbarrier.expect_tx`).
 ///
 /// # Safety
-/// As [`mbarrier_arrive_expect_tx`]; the phase cannot end before.
+/// Same contract as [`mbarrier_arrive_expect_tx`]; the phase cannot end before.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn mbarrier_expect_tx(address: u32, bytes: u32) {

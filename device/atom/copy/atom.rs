@@ -127,7 +127,7 @@ pub trait CopyAtom: Copy + Default + Send + Sync + 'static {
     /// elements.
     ///
     /// # Safety
-    /// As [`CopyAtom::call`], for those bytes of the source.
+    /// Same contract as [`CopyAtom::call`], for those bytes of the source.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn call_partial(

@@ -136,7 +136,7 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     /// the one that adds to D's type where it is not.
     ///
     /// # Safety
-    /// As [`fma`](Self::fma).
+    /// Same contract as [`fma`](Self::fma).
     unsafe fn accumulate(d: &mut Self::RegistersD, a: Self::RegistersA, b: Self::RegistersB);
 }
 

@@ -158,7 +158,7 @@ impl<M: StaticTiledMma> ThrMma<M> {
     /// step of a product. `wgmma` takes it as an operand; others clear `c` first.
     ///
     /// # Safety
-    /// As [`gemm`](Self::gemm).
+    /// Same contract as [`gemm`](Self::gemm).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn gemm_zero<C, A, B: Multiplies<M, A, C>>(self, c: C, a: A, b: B) {

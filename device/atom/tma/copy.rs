@@ -359,7 +359,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     /// [`copy`](Self::copy) to an mbarrier outside of a pipeline.
     ///
     /// # Safety
-    /// As [`copy`](Self::copy); `barrier` is the shared address of an mbarrier.
+    /// Same contract as [`copy`](Self::copy); `barrier` is the shared address of an mbarrier.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy_to_barrier<N: StaticLayout>(
@@ -409,7 +409,7 @@ impl<T: Element, L: StaticLayout, const R: usize, const CLUSTER: u32> ThrTma<Tma
     /// [`store`](Self::store) that adds to the destination.
     ///
     /// # Safety
-    /// As [`store`](Self::store), but that others may add to the same elements.
+    /// Same contract as [`store`](Self::store), but that others may add to the same elements.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn reduce_add<N: StaticLayout>(
