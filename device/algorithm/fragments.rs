@@ -5,8 +5,8 @@ use super::{ReadBy, WrittenBy, copy_tiled};
 use crate::atom::StaticTiledCopy;
 use crate::tensor::{Access, AccessMut, Engine, RegistersMut, RegistersRef, StaticLayout, Tensor};
 
-/// A tiled copy whose atom writes registers, `ldmatrix` or a plain load: every
-/// [`StaticTiledCopy`] whose atom does.
+/// A tiled copy whose atom writes registers, such as `ldmatrix` or a plain load. Implemented by
+/// every [`StaticTiledCopy`] with such an atom.
 #[diagnostic::on_unimplemented(
     message = "the tiled copy `{Self}` does not write registers",
     note = "`SM75_*_LDSM_*` and `UniversalCopy` do"
@@ -46,8 +46,8 @@ where
     }
 }
 
-/// A tiled copy whose atom reads registers, `stmatrix` or a plain store: every
-/// [`StaticTiledCopy`] whose atom does.
+/// A tiled copy whose atom reads registers, such as `stmatrix` or a plain store. Implemented by
+/// every [`StaticTiledCopy`] with such an atom.
 #[diagnostic::on_unimplemented(
     message = "the tiled copy `{Self}` does not read registers",
     note = "`SM90_*_STSM_*` and `UniversalCopy` do"

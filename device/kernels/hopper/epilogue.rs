@@ -255,7 +255,7 @@ unsafe fn add_bias<T: Element, O: Element, S: Scalar, B: Convertible<S>>(
     }
 }
 
-/// A thread's scales, except those that differ by column: few registers, loaded while the last
+/// A thread's scales, except scales that differ by column: few registers, loaded while the last
 /// instructions of a tile run.
 #[derive(Clone, Copy)]
 pub struct Factors<S> {
