@@ -462,7 +462,7 @@ unsafe fn gather<R, E, L, N>(
 
 /// The registers of atom `atom` of a column.
 ///
-/// They are initialised.
+/// # Safety
 /// They are initialised.
 #[inline(always)]
 unsafe fn registers<R: AtomRegisters, L: StaticLayout>(column: &Fragment<R::Register, L>, atom: usize) -> R {

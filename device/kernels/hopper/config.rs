@@ -148,6 +148,7 @@ pub type CopyB<G, const CLUSTER: u32> = LoadB<<G as WgmmaConfig>::Operand, Stage
 /// The parameters are untyped [`TensorMap`](moye_device::memory::TensorMap)s: with a
 /// [`TmaMap`](moye_device::atom::tma::TmaMap) each kernel would have a different type, and the
 /// host's table has one type for all kernels of an element type. Besides, C has one of two element
+/// types, and the extents of fitted boxes are known only at run time.
 #[derive(Clone, Copy, Debug)]
 pub struct Maps {
     /// A.
