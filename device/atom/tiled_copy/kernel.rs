@@ -25,11 +25,11 @@ pub trait StaticTiledCopy: Copy + Default + 'static {
     /// The tiled copy.
     const COPY: TiledCopy<Self::Atom, Self::Element>;
 
-    /// The threads that take part: `#[kernel(threads = Copy::THREADS)]`.
+    /// The number of threads: `#[kernel(threads = Copy::THREADS)]`.
     const THREADS: u32 = Self::COPY.threads() as u32;
 
-    /// The part of `thread`, which is below [`TiledCopy::threads`]. The simulator faults where it
-    /// is not; a GPU does not look.
+    /// The part of `thread`, which must be below [`TiledCopy::threads`]. Otherwise the simulator
+    /// faults; a GPU does not check.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn get_slice(thread: u32) -> ThrCopy<Self> {
@@ -64,13 +64,13 @@ pub struct PartitionS<L, C>(PhantomData<(L, C)>);
 /// `((value, repetition), REST_M, REST_N, ...)`.
 pub struct PartitionD<L, C>(PhantomData<(L, C)>);
 
-/// Thread to the origin of its part of a source.
+/// Maps a thread to the origin of its part of a source.
 pub struct ThreadS<L, C>(PhantomData<(L, C)>);
 
-/// Thread to the origin of its part of a destination.
+/// Maps a thread to the origin of its part of a destination.
 pub struct ThreadD<L, C>(PhantomData<(L, C)>);
 
-/// A fragment of layout `L` in the modes of the tiled copy `C`.
+/// A fragment of layout `L` with the modes of the tiled copy `C`.
 pub struct RetileOf<L, C>(PhantomData<(L, C)>);
 
 macro_rules! marker {
@@ -132,7 +132,7 @@ impl<L: StaticLayout, C: StaticTiledCopy> StaticLayout for RetileOf<L, C> {
 }
 
 impl<C: StaticTiledCopy> ThrCopy<C> {
-    /// This thread's source: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    /// This thread's part of a source `(BLK_M, BLK_N, ...)`: `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn partition_s<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionS<L, C>>
     where
@@ -145,7 +145,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         Tensor::from_engine(engine)
     }
 
-    /// This thread's destination: `(CPY, CPY_M, CPY_N, ...)` of `(BLK_M, BLK_N, ...)`.
+    /// This thread's part of a destination `(BLK_M, BLK_N, ...)`: `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn partition_d<E, L>(self, tensor: Tensor<E, L>) -> Tensor<E, PartitionD<L, C>>
     where
@@ -158,7 +158,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         Tensor::from_engine(engine)
     }
 
-    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's source:
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition as this copy's source:
     /// `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn retile_s<T, L>(self, fragment: &Fragment<T, L>) -> Tensor<RegistersRef<'_, T>, RetileOf<L, C>>
@@ -170,7 +170,7 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         fragment.view_as()
     }
 
-    /// A fragment `(V, REST_M, REST_N, ...)` of another partition, as this copy's destination:
+    /// A fragment `(V, REST_M, REST_N, ...)` of another partition as this copy's destination:
     /// `(CPY, CPY_M, CPY_N, ...)`.
     #[inline(always)]
     pub fn retile_d<T, L>(self, fragment: &mut Fragment<T, L>) -> Tensor<RegistersMut<'_, T>, RetileOf<L, C>>
@@ -184,19 +184,19 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
 }
 
 impl<C: StaticTiledCopy> ThrCopy<C> {
-    /// Copies a thread's part of the source to its part of the destination by the atom, both
+    /// Copies a thread's part of the source to its part of the destination by the atom; both are
     /// partitioned by this copy: `(CPY, CPY_M, CPY_N, ...)`. CuTe's `copy(tiled_copy, src, dst)`.
     ///
-    /// Elements outside of a matrix arrive as zeros and are not written. A `cp.async` is complete
-    /// after [`cp_async_wait`](crate::arch::cp_async_wait).
+    /// Elements out of bounds of a matrix are read as zeros and not written. A `cp.async` is
+    /// complete after [`cp_async_wait`](crate::arch::cp_async_wait).
     ///
     /// # Safety
-    /// The source may be read and the destination written; no other thread writes elements of the
-    /// source or touches those of the destination meanwhile (until the wait, for `cp.async`).
-    /// Elements smaller than a byte are copied as whole bytes, as by
-    /// [`copy`](crate::algorithm::copy()): no other thread touches the rest of a row's last byte
+    /// The source is readable and the destination writable; meanwhile (until the wait, for
+    /// `cp.async`) no other thread writes elements of the source or accesses elements of the
+    /// destination. Elements smaller than a byte are copied as whole bytes, as by
+    /// [`copy`](crate::algorithm::copy()): no other thread accesses the rest of a row's last byte
     /// either. An atom of a warp (`ldmatrix`, `stmatrix`) is called by all its lanes together, and
-    /// its architecture is there.
+    /// the GPU supports it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn copy<S, D>(self, source: S, mut destination: D)
@@ -210,12 +210,12 @@ impl<C: StaticTiledCopy> ThrCopy<C> {
         unsafe { copy_tiled(C::default(), source.input(), destination.output()) }
     }
 
-    /// [`copy`](Self::copy) of those atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`,
-    /// of which `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
+    /// [`copy`](Self::copy) of the atoms `i`, counted through `(repetition, CPY_M, CPY_N, ...)`,
+    /// for which `predicate(i)` holds. CuTe's `copy_if(tiled_copy, pred, src, dst)`.
     ///
     /// Elements that the predicate excludes keep their values, or become zeros if the atom's name
     /// ends in `ZFILL`. For an atom that leaves its width to the tensors (`DefaultCopy`,
-    /// `AutoVectorizingCopy`) a predicate is for one element, as its layouts say:
+    /// `AutoVectorizingCopy`) a predicate applies to one element, as in
     /// [`copy_elements_if`](crate::algorithm::copy_elements_if).
     ///
     /// # Safety
