@@ -350,7 +350,7 @@ impl<P: GlobalPointer, S: Strides, R, L: StaticLayout> GlobalTensor<P, S, L, R> 
     /// bounds elements: to start a reduction of ragged rows, or to load 4-bit weights as f16.
     ///
     /// # Safety
-    /// As [`copy`](super::copy()), for the source.
+    /// Same contract as [`copy`](super::copy()), for the source.
     #[inline(always)]
     #[must_use]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -399,7 +399,7 @@ pub trait CopyAs<U: Storable>: Storable {
     /// Copies a whole tensor.
     ///
     /// # Safety
-    /// As [`copy`](super::copy()).
+    /// Same contract as [`copy`](super::copy()).
     #[doc(hidden)]
     unsafe fn copy_all<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)
     where
@@ -427,7 +427,7 @@ impl<T: Storable> CopyAs<T> for T {
 /// Copies through registers, where all elements are converted.
 ///
 /// # Safety
-/// As [`copy`](super::copy()).
+/// Same contract as [`copy`](super::copy()).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn copy_converted<S, LS, D, LD>(source: &Tensor<S, LS>, destination: &mut Tensor<D, LD>)

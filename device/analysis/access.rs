@@ -69,7 +69,7 @@ impl AccessReport {
     /// ```
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`is_coalesced`](Self::is_coalesced) is false.
+    /// In a `const`: does not compile. If [`is_coalesced`](Self::is_coalesced) is false.
     #[track_caller]
     pub const fn expect_coalesced(&self) {
         if !self.is_coalesced() {
@@ -96,7 +96,7 @@ impl AccessReport {
     /// ```
     ///
     /// # Panics
-    /// In a `const`: does not compile. Where [`is_conflict_free`](Self::is_conflict_free) is false.
+    /// In a `const`: does not compile. If [`is_conflict_free`](Self::is_conflict_free) is false.
     #[track_caller]
     pub const fn expect_conflict_free(&self) {
         if !self.is_conflict_free() {
@@ -303,7 +303,7 @@ impl core::error::Error for AccessError {}
 /// elements have `element_bits` bits, and each instruction moves `per_access` values of every lane.
 ///
 /// # Panics
-/// In a `const`: does not compile. Where [`try_global_access`] gives an error.
+/// If [`try_global_access`] returns an error; in a `const` this is a compile error.
 #[track_caller]
 pub const fn global_access(layout: Layout, element_bits: i64, per_access: i64) -> AccessReport {
     match try_global_access(layout, element_bits, per_access) {
@@ -331,7 +331,7 @@ pub const fn try_global_access(
 /// one ([`ComposedLayout::plain`] for a layout without).
 ///
 /// # Panics
-/// In a `const`: does not compile. Where [`try_shared_access`] gives an error.
+/// If [`try_shared_access`] returns an error; in a `const` this is a compile error.
 #[track_caller]
 pub const fn shared_access(layout: ComposedLayout, element_bits: i64, per_access: i64) -> AccessReport {
     match try_shared_access(layout, element_bits, per_access) {
@@ -343,7 +343,7 @@ pub const fn shared_access(layout: ComposedLayout, element_bits: i64, per_access
 /// [`shared_access`] as a `Result`.
 ///
 /// # Errors
-/// As [`try_global_access`].
+/// Same as [`try_global_access`].
 pub const fn try_shared_access(
     layout: ComposedLayout,
     element_bits: i64,
@@ -533,7 +533,7 @@ const fn min(a: i64, b: i64) -> i64 {
 /// takes the row of a lane to the element that it starts with, elements having `element_bits` bits.
 ///
 /// # Panics
-/// In a `const`: does not compile. Where [`try_matrix_access`] gives an error.
+/// If [`try_matrix_access`] returns an error; in a `const` this is a compile error.
 #[track_caller]
 pub const fn matrix_access(rows: ComposedLayout, element_bits: i64) -> AccessReport {
     match try_matrix_access(rows, element_bits) {
@@ -545,7 +545,7 @@ pub const fn matrix_access(rows: ComposedLayout, element_bits: i64) -> AccessRep
 /// [`matrix_access`] as a `Result`.
 ///
 /// # Errors
-/// Where there are not 8, 16 or 32 rows, or one does not start at a multiple of 16 bytes.
+/// If there are not 8, 16 or 32 rows, or one does not start at a multiple of 16 bytes.
 pub const fn try_matrix_access(rows: ComposedLayout, element_bits: i64) -> Result<AccessReport, AccessError> {
     let count = rows.size();
     if !matches!(count, 8 | 16 | 32) {

@@ -25,7 +25,7 @@ impl WarpAccess {
     /// address touch nothing.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(addresses: &[i64], bytes: i64) -> Self {
         match Self::try_new(addresses, bytes) {

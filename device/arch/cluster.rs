@@ -161,7 +161,7 @@ pub trait ClusterWord: Copy {
     ///
     /// # Safety
     /// Same contract as [`load_shared_cluster`](Self::load_shared_cluster), and no other thread
-    /// touches the bytes meanwhile.
+    /// accesses the bytes meanwhile.
     unsafe fn store_shared_cluster(address: u32, value: Self);
 }
 

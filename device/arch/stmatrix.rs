@@ -9,8 +9,8 @@ macro_rules! stmatrix {
         ///
         /// # Safety
         /// All 32 lanes of the warp call it together. A lane's address, if it is used, is a
-        /// multiple of 16 in the block's shared memory; no other thread touches those 16 bytes, and
-        /// others see them after a barrier.
+        /// multiple of 16 in the block's shared memory; no other thread accesses those 16 bytes,
+        /// and others see them after a barrier.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
         pub unsafe fn $name(address: u32, matrices: [u32; $count]) {
@@ -20,7 +20,7 @@ macro_rules! stmatrix {
             #[cfg(target_arch = "nvptx64")]
             {
                 let [$first, $($next),*] = matrices;
-                // SAFETY: all lanes are here; no other thread touches the aligned bytes.
+                // SAFETY: all lanes are here; no other thread accesses the aligned bytes.
                 unsafe {
                     core::arch::asm!(
                         concat!(

@@ -192,7 +192,7 @@ impl<P: Params> Kernel<P> {
     /// ```
     ///
     /// # Errors
-    /// As for [`simulate`](Self::simulate).
+    /// Same as [`simulate`](Self::simulate).
     ///
     /// # Safety
     /// The kernel's own contract holds for these parameters and this grid.

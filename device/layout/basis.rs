@@ -46,7 +46,7 @@ impl Basis {
     /// The place that `path` leads to, outermost index first.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(path: &[usize]) -> Self {
         match Self::try_new(path) {
@@ -58,7 +58,7 @@ impl Basis {
     /// [`new`](Self::new) as a `Result`.
     ///
     /// # Errors
-    /// Where an index is not below [`MAX_BASIS`], there are more than [`MAX_BASIS_DEPTH`], or none.
+    /// If an index is not below [`MAX_BASIS`], there are more than [`MAX_BASIS_DEPTH`], or none.
     pub const fn try_new(path: &[usize]) -> Result<Self, LayoutError> {
         match code_of(path) {
             Ok(code) => Ok(Self(code)),

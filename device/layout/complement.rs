@@ -21,9 +21,9 @@ operation! {
     /// such a tile.
     ///
     /// # Errors
-    /// Where modes overlap; where a stride is negative, as the complement counts from 0 upwards;
-    /// where elements would be left out and the last of them is the end of a gap, so that not even
-    /// the cosize reaches `cotarget`.
+    /// If modes overlap; or if a stride is negative, as the complement counts from 0 upwards; or if
+    /// elements would be left out and the last of them is the end of a gap, so that not even the
+    /// cosize reaches `cotarget`.
     ///
     /// ```
     /// use moye_device::layout::{complement, layout, try_complement};

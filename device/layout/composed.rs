@@ -42,7 +42,7 @@ impl ComposedLayout {
     /// `swizzle o offset o layout`.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(swizzle: Swizzle, offset: i64, layout: Layout) -> Self {
         match Self::try_new(swizzle, offset, layout) {
@@ -54,7 +54,7 @@ impl ComposedLayout {
     /// `swizzle o offset o layout`.
     ///
     /// # Errors
-    /// Where an index would be negative, or the layout is one of coordinates.
+    /// If an index would be negative, or the layout is one of coordinates.
     pub const fn try_new(swizzle: Swizzle, offset: i64, layout: Layout) -> Result<Self, LayoutError> {
         match Self::of(swizzle, offset, layout) {
             Ok(composed) => Ok(composed),
@@ -75,7 +75,7 @@ impl ComposedLayout {
     /// A layout as it is, for what takes swizzled ones too.
     ///
     /// # Panics
-    /// Where [`try_plain`](Self::try_plain) gives an error.
+    /// If [`try_plain`](Self::try_plain) returns an error.
     #[track_caller]
     pub const fn plain(layout: Layout) -> Self {
         match Self::try_plain(layout) {
@@ -87,7 +87,7 @@ impl ComposedLayout {
     /// [`plain`](Self::plain) as a `Result`.
     ///
     /// # Errors
-    /// Where an index would be negative, or the layout is one of coordinates.
+    /// If an index would be negative, or the layout is one of coordinates.
     pub const fn try_plain(layout: Layout) -> Result<Self, LayoutError> {
         Self::try_new(Swizzle::NONE, 0, layout)
     }

@@ -27,8 +27,8 @@ impl ComposedLayout {
         /// ```
         ///
         /// # Errors
-        /// Where the offset is not 0; where the swizzle takes an index below the size beyond it; or
-        /// where the swizzle cannot be moved past the layout's inverse, see
+        /// If the offset is not 0; or if the swizzle takes an index below the size beyond it; or if
+        /// the swizzle cannot be moved past the layout's inverse, see
         /// [`composition_swizzled()`](super::composition_swizzled()).
         right_inverse / try_right_inverse(self: ComposedLayout) -> ComposedLayout = right;
 
@@ -36,8 +36,8 @@ impl ComposedLayout {
         /// [`left_inverse()`](super::left_inverse()) after the swizzle.
         ///
         /// # Errors
-        /// Where the offset is not 0; where the layout has no left inverse; or where the swizzle
-        /// cannot be moved past it, see [`composition_swizzled()`](super::composition_swizzled()).
+        /// If the offset is not 0; or if the layout has no left inverse; or if the swizzle cannot
+        /// be moved past it, see [`composition_swizzled()`](super::composition_swizzled()).
         left_inverse / try_left_inverse(self: ComposedLayout) -> ComposedLayout = left;
 
         /// The longest layout found that goes through the elements that are next to one another in

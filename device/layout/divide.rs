@@ -21,9 +21,9 @@ operation! {
     /// twice.
     ///
     /// # Errors
-    /// Where the tiles would leave elements out: a tile such as `(2,2):(1,3)`, whose stride 3 is
-    /// not a multiple of 2, what the modes of smaller stride reach, leaves gaps that no tile fills.
-    /// CuTe leaves those elements out silently. Where no layout has the function (see
+    /// If the tiles would leave elements out: a tile such as `(2,2):(1,3)`, whose stride 3 is not a
+    /// multiple of 2, what the modes of smaller stride reach, leaves gaps that no tile fills. CuTe
+    /// leaves those elements out silently. If no layout has the function (see
     /// [`composition`](super::composition)).
     ///
     /// ```

@@ -38,14 +38,14 @@ impl Layout {
         /// `shape`.
         ///
         /// # Errors
-        /// Where `shape` has another size, or breaks up the modes in a way that no layout has.
+        /// If `shape` has another size, or breaks up the modes in a way that no layout has.
         with_shape / try_with_shape(self: Layout, shape: IntTuple) -> Layout = with_shape;
     }
 
     /// The modes at `indices`, in that order.
     ///
     /// # Panics
-    /// Where there is no such mode.
+    /// If there is no such mode.
     #[track_caller]
     pub const fn select(self, indices: &[usize]) -> Self {
         match self.try_select(indices) {
@@ -57,7 +57,7 @@ impl Layout {
     /// The modes at `indices`, in that order.
     ///
     /// # Errors
-    /// Where there is no such mode.
+    /// If there is no such mode.
     pub const fn try_select(self, indices: &[usize]) -> Result<Self, LayoutError> {
         match select(&self, indices) {
             Ok(layout) => Ok(layout),
@@ -76,7 +76,7 @@ impl Layout {
     /// The layouts side by side, each a mode.
     ///
     /// # Panics
-    /// Where [`try_concat`](Self::try_concat) gives an error.
+    /// If [`try_concat`](Self::try_concat) returns an error.
     #[track_caller]
     pub const fn concat(modes: &[Self]) -> Self {
         match Self::try_concat(modes) {
@@ -88,7 +88,7 @@ impl Layout {
     /// The layouts side by side, each a mode.
     ///
     /// # Errors
-    /// Where they do not fit in one layout, or a size overflows.
+    /// If they do not fit in one layout, or a size overflows.
     pub const fn try_concat(modes: &[Self]) -> Result<Self, LayoutError> {
         match joined(modes) {
             Ok(layout) => Ok(layout),

@@ -32,7 +32,7 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where strides make one place both an integer and a tuple (`1` or `1@0@0` beside `1@0`).
+    /// If strides make one place both an integer and a tuple (`1` or `1@0@0` beside `1@0`).
     coordinate_of / try_coordinate_of(layout: Layout, coord: IntTuple) -> IntTuple = mapped;
 
     /// The smallest shape that has all coordinates to which a layout maps (of the strides'
@@ -47,7 +47,7 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where [`coordinate_of`] gives one.
+    /// If [`coordinate_of`] gives one.
     coshape / try_coshape(layout: Layout) -> IntTuple = shape_of_values;
 }
 
@@ -211,10 +211,9 @@ impl Layout {
     /// [`try_crd2idx`] checks the arithmetic.
     ///
     /// # Panics
-    /// Where [`try_crd2idx`] gives an error of the kind
-    /// [`Profile`](super::LayoutErrorKind::Profile): where the layout is one of coordinates
-    /// (strides such as `1@0`), for which there are [`along`](Self::along) and
-    /// [`coordinate`](Self::coordinate).
+    /// If [`try_crd2idx`] gives an error of the kind [`Profile`](super::LayoutErrorKind::Profile):
+    /// where the layout is one of coordinates (strides such as `1@0`), for which there are
+    /// [`along`](Self::along) and [`coordinate`](Self::coordinate).
     #[inline(always)]
     #[track_caller]
     pub const fn at(&self, index: i64) -> i64 {
@@ -229,9 +228,8 @@ impl Layout {
     /// arithmetic.
     ///
     /// # Panics
-    /// Where [`try_crd2idx`] gives an error of the kind
-    /// [`Profile`](super::LayoutErrorKind::Profile): where `R` is not the rank, or the layout is
-    /// one of coordinates.
+    /// If [`try_crd2idx`] gives an error of the kind [`Profile`](super::LayoutErrorKind::Profile):
+    /// where `R` is not the rank, or the layout is one of coordinates.
     #[inline(always)]
     #[track_caller]
     pub const fn at_coord<const R: usize>(&self, coord: [i64; R]) -> i64 {
@@ -294,7 +292,7 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_coordinate`](Self::try_coordinate) gives an error.
+    /// If [`try_coordinate`](Self::try_coordinate) returns an error.
     #[track_caller]
     pub const fn coordinate<const R: usize>(&self, index: i64) -> [i64; R] {
         match self.try_coordinate(index) {
@@ -306,9 +304,9 @@ impl Layout {
     /// [`coordinate`](Self::coordinate) as a `Result`.
     ///
     /// # Errors
-    /// Where a stride is along a basis vector beyond `R`, within a part of the coordinate (`1@0@1`,
-    /// see [`coordinate_of`]), or is an integer other than 0; or where a part of the coordinate
-    /// does not fit in 64 bits.
+    /// If a stride is along a basis vector beyond `R`, within a part of the coordinate (`1@0@1`,
+    /// see [`coordinate_of`]), or is an integer other than 0; or if a part of the coordinate does
+    /// not fit in 64 bits.
     #[inline]
     pub const fn try_coordinate<const R: usize>(&self, index: i64) -> Result<[i64; R], LayoutError> {
         match parts_of(self, index) {

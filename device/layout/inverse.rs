@@ -23,11 +23,11 @@ operation! {
     /// `layout(L(layout(i))) == layout(i)`.
     ///
     /// # Errors
-    /// Where a stride is negative, as the inverse counts from 0 upwards. Where a mode overlaps
-    /// another, so that there is no inverse, or where a stride is not a multiple of the next
-    /// smaller one, so that the digits of an index, counted by the strides, are not the
-    /// coordinates. CuTe refuses both too, although of the second kind some have an inverse of
-    /// other digits: `(2,2):(2,3)` has `(2,3):(1,1)`.
+    /// If a stride is negative, as the inverse counts from 0 upwards. If a mode overlaps another,
+    /// so that there is no inverse, or if a stride is not a multiple of the next smaller one, so
+    /// that the digits of an index, counted by the strides, are not the coordinates. CuTe refuses
+    /// both too, although of the second kind some have an inverse of other digits: `(2,2):(2,3)`
+    /// has `(2,3):(1,1)`.
     ///
     /// ```
     /// use moye_device::layout::{layout, left_inverse};

@@ -95,7 +95,7 @@ impl Layout {
     /// The layout of `shape` and `stride`, which nest alike.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(shape: IntTuple, stride: IntTuple) -> Self {
         make_layout(shape, stride)
@@ -104,7 +104,7 @@ impl Layout {
     /// The layout of `shape` and `stride`.
     ///
     /// # Errors
-    /// Where they nest differently, an extent is below 1, or a size or an index overflows.
+    /// If they nest differently, an extent is below 1, or a size or an index overflows.
     pub const fn try_new(shape: IntTuple, stride: IntTuple) -> Result<Self, LayoutError> {
         try_make_layout(shape, stride)
     }
@@ -169,7 +169,7 @@ impl Layout {
     /// The extent of mode `index`: its size.
     ///
     /// # Panics
-    /// Where [`try_extent`](Self::try_extent) gives an error.
+    /// If [`try_extent`](Self::try_extent) returns an error.
     #[track_caller]
     pub const fn extent(&self, index: usize) -> i64 {
         if index < self.rank() {
@@ -244,7 +244,7 @@ impl Layout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_cosize`](Self::try_cosize) gives an error, which is only of strides along basis
+    /// If [`try_cosize`](Self::try_cosize) gives an error, which is only of strides along basis
     /// vectors.
     #[track_caller]
     pub const fn cosize(&self) -> i64 {
@@ -298,7 +298,7 @@ impl Layout {
     /// The stride of a leaf, an integer: the index of its second element.
     ///
     /// # Panics
-    /// As [`at`](Self::at), where it is along a basis vector.
+    /// Same as [`at`](Self::at), where it is along a basis vector.
     #[track_caller]
     pub(crate) const fn step(&self, leaf: usize) -> i64 {
         if self.basis[leaf] != NO_BASIS {
@@ -310,7 +310,7 @@ impl Layout {
     /// Mode `index` as a layout.
     ///
     /// # Panics
-    /// Where there is no such mode.
+    /// If there is no such mode.
     #[track_caller]
     pub const fn mode(&self, index: usize) -> Self {
         // Without the copies that a `Result` takes, which has room for an error's text.

@@ -24,7 +24,7 @@ macro_rules! operation {
         #[doc = concat!("[`", stringify!($name), "()`] as a `Result`.")]
         ///
         /// # Errors
-        /// Where no value is the answer; the error names the operands, what does not fit, and the
+        /// If no value is the answer; the error names the operands, what does not fit, and the
         /// rule.
         #[inline]
         pub const fn $try_name($($arg: $ty),+) -> Result<$out, $crate::layout::LayoutError> {
@@ -83,7 +83,7 @@ macro_rules! method {
         #[doc = concat!("[`", stringify!($name), "`](Self::", stringify!($name), ") as a `Result`.")]
         ///
         /// # Errors
-        /// Where no value is the answer; the error names the operands and what does not fit.
+        /// If no value is the answer; the error names the operands and what does not fit.
         pub const fn $try_name($this $(, $arg: $ty)*) -> Result<$out, $crate::layout::LayoutError> {
             $crate::layout::operation::refused!(
                 $name(own: $own $(, $arg: $ty)*),

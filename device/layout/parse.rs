@@ -19,9 +19,9 @@ impl Layout {
     /// CuTe prints static ones (`_4`).
     ///
     /// # Errors
-    /// Where the text is not a layout: the error names the column and what was expected there.
-    /// Where shape and stride are none of a layout: the column of the extent, the stride or the
-    /// tuple that does not fit.
+    /// If the text is not a layout: the error names the column and what was expected there. If
+    /// shape and stride are none of a layout: the column of the extent, the stride or the tuple
+    /// that does not fit.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_layout() {
@@ -35,7 +35,7 @@ impl IntTuple {
     /// The tuple that `text` describes: `5`, `(4,(2,2))`, `(_,1@0)`.
     ///
     /// # Errors
-    /// Where the text is not a tuple: the error names the column and what was expected there.
+    /// If the text is not a tuple: the error names the column and what was expected there.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_tuple() {
@@ -54,7 +54,7 @@ impl IntTuple {
     /// ```
     ///
     /// # Errors
-    /// As for [`parse`](Self::parse).
+    /// Same as [`parse`](Self::parse).
     pub const fn parse_prefix(text: &str) -> Result<(Self, usize), LayoutError> {
         let mut reader = Reader::new(text);
         match reader.read() {
@@ -76,7 +76,7 @@ impl Tiler {
     /// ```
     ///
     /// # Errors
-    /// Where the text is not a tiler: the error names the column and what was expected there.
+    /// If the text is not a tiler: the error names the column and what was expected there.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_tiler() {
@@ -97,8 +97,8 @@ impl Swizzle {
     /// ```
     ///
     /// # Errors
-    /// Where the text is not a swizzle, or the numbers make none (see [`try_new`](Self::try_new)):
-    /// the error names the column.
+    /// If the text is not a swizzle, or the numbers make none (see [`try_new`](Self::try_new)): the
+    /// error names the column.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
         match reader.whole_swizzle() {
@@ -120,7 +120,7 @@ impl ComposedLayout {
     /// ```
     ///
     /// # Errors
-    /// Where the text is not a composed layout, or an index would be negative (see
+    /// If the text is not a composed layout, or an index would be negative (see
     /// [`try_new`](Self::try_new)): the error names the column.
     pub const fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut reader = Reader::new(text);
@@ -158,8 +158,8 @@ impl Notation {
     /// ```
     ///
     /// # Errors
-    /// Where the text begins with none, or with a shape and a stride, or a swizzle and a layout,
-    /// that do not fit: the error names the column.
+    /// If the text begins with none, or with a shape and a stride, or a swizzle and a layout, that
+    /// do not fit: the error names the column.
     pub const fn parse_prefix(text: &str) -> Result<(Self, usize), LayoutError> {
         let mut reader = Reader::new(text);
         match reader.notation() {

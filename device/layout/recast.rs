@@ -33,7 +33,7 @@ operation! {
     /// `layout` again.
     ///
     /// # Errors
-    /// Where no mode has stride 1, so that no mode can go through the parts, as in CuTe; where the
+    /// If no mode has stride 1, so that no mode can go through the parts, as in CuTe; or if the
     /// stride -1 runs through elements backwards, and would through their parts.
     ///
     /// ```

@@ -78,7 +78,7 @@ impl SwizzleBytes {
 /// ```
 ///
 /// # Panics
-/// Where [`try_shared_memory_atom`] gives an error.
+/// If [`try_shared_memory_atom`] returns an error.
 #[track_caller]
 pub const fn shared_memory_atom(major: Major, swizzle: SwizzleBytes, bits: i64) -> ComposedLayout {
     match try_shared_memory_atom(major, swizzle, bits) {
@@ -90,7 +90,7 @@ pub const fn shared_memory_atom(major: Major, swizzle: SwizzleBytes, bits: i64) 
 /// [`shared_memory_atom()`] as a `Result`.
 ///
 /// # Errors
-/// Where `bits` is not a power of two from 1 to 128.
+/// If `bits` is not a power of two from 1 to 128.
 pub const fn try_shared_memory_atom(
     major: Major,
     swizzle: SwizzleBytes,

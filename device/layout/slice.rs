@@ -43,7 +43,7 @@ operation! {
 /// [`slice()`] and [`slice_offset`] in one.
 ///
 /// # Panics
-/// Where [`try_slice_and_offset`] gives an error.
+/// If [`try_slice_and_offset`] returns an error.
 #[track_caller]
 pub const fn slice_and_offset(layout: Layout, coord: IntTuple) -> (Layout, i64) {
     match try_slice_and_offset(layout, coord) {
@@ -55,7 +55,7 @@ pub const fn slice_and_offset(layout: Layout, coord: IntTuple) -> (Layout, i64) 
 /// [`slice_and_offset`] as a `Result`.
 ///
 /// # Errors
-/// Where the coordinate does not fit the layout's nesting.
+/// If the coordinate does not fit the layout's nesting.
 pub const fn try_slice_and_offset(layout: Layout, coord: IntTuple) -> Result<(Layout, i64), LayoutError> {
     match both(&layout, &coord) {
         Ok(slice) => Ok(slice),

@@ -34,7 +34,7 @@ impl Swizzle {
     /// The swizzle of `bits` bits at `base`, `shift` apart.
     ///
     /// # Panics
-    /// Where [`try_new`](Self::try_new) gives an error.
+    /// If [`try_new`](Self::try_new) returns an error.
     #[track_caller]
     pub const fn new(bits: i64, base: i64, shift: i64) -> Self {
         match Self::try_new(bits, base, shift) {
@@ -46,7 +46,7 @@ impl Swizzle {
     /// The swizzle of `bits` bits at `base`, `shift` apart.
     ///
     /// # Errors
-    /// Where a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach
+    /// If a number is negative, the two groups of bits overlap (`|shift| < bits`), or they reach
     /// beyond bit 62.
     pub const fn try_new(bits: i64, base: i64, shift: i64) -> Result<Self, LayoutError> {
         match Self::of(bits, base, shift) {
@@ -123,7 +123,7 @@ impl Swizzle {
     /// ```
     ///
     /// # Errors
-    /// Where `index` is below 0.
+    /// If `index` is below 0.
     pub const fn try_apply(&self, index: i64) -> Result<i64, LayoutError> {
         if index >= 0 {
             return Ok(self.apply(index));
@@ -189,9 +189,9 @@ impl Swizzle {
         /// ```
         ///
         /// # Errors
-        /// Where no swizzle has that function: the shifts differ, the bits that the first changes
-        /// are taken by the second, or the bits that one of them takes and the other does not are
-        /// not side by side. `apply` of the one after `apply` of the other is the function then.
+        /// If no swizzle has that function: the shifts differ, the bits that the first changes are
+        /// taken by the second, or the bits that one of them takes and the other does not are not
+        /// side by side. `apply` of the one after `apply` of the other is the function then.
         composition / try_composition(self: Swizzle, first: Swizzle) -> Swizzle = after;
     }
 
@@ -247,7 +247,7 @@ impl Swizzle {
     /// old.
     ///
     /// # Errors
-    /// Where `count` is not a power of two, or the bits reach beyond bit 62.
+    /// If `count` is not a power of two, or the bits reach beyond bit 62.
     pub const fn try_downcast(&self, count: i64) -> Result<Self, LayoutError> {
         match self.downcast(count) {
             Ok(swizzle) => Ok(swizzle),

@@ -41,9 +41,8 @@ impl ComposedLayout {
         /// ```
         ///
         /// # Errors
-        /// Where one of these has no answer, or where the offset of this is not a multiple of the
-        /// block that the swizzle permutes and adding it after the swizzle is not the same as
-        /// before.
+        /// If one of these has no answer, or if the offset of this is not a multiple of the block
+        /// that the swizzle permutes and adding it after the swizzle is not the same as before.
         composition_swizzled / try_composition_swizzled(self: ComposedLayout, b: ComposedLayout) -> ComposedLayout
             = compose_swizzled;
     }
@@ -54,7 +53,7 @@ impl Swizzle {
         /// This after a composed layout: see [`composition`](Self::composition).
         ///
         /// # Errors
-        /// Where the two swizzles are not one.
+        /// If the two swizzles are not one.
         composition_swizzled / try_composition_swizzled(self: Swizzle, b: ComposedLayout) -> ComposedLayout = onto;
     }
 }

@@ -47,7 +47,7 @@ impl Tiler {
     /// The tiler of a shape: each integer `n` is the layout `n:1`, each tuple a tiler by mode.
     ///
     /// # Panics
-    /// Where [`try_shape`](Self::try_shape) gives an error.
+    /// If [`try_shape`](Self::try_shape) returns an error.
     #[track_caller]
     pub const fn shape(shape: IntTuple) -> Self {
         match Self::try_shape(shape) {
@@ -59,7 +59,7 @@ impl Tiler {
     /// The tiler of a shape.
     ///
     /// # Errors
-    /// Where an extent is below 1 or a multiple of a basis vector.
+    /// If an extent is below 1 or a multiple of a basis vector.
     pub const fn try_shape(shape: IntTuple) -> Result<Self, LayoutError> {
         let mut builder = Layout::start();
         let mut by_mode = 0;
@@ -72,7 +72,7 @@ impl Tiler {
     /// The tiler with one tiler for each mode.
     ///
     /// # Panics
-    /// Where [`try_by_mode`](Self::try_by_mode) gives an error.
+    /// If [`try_by_mode`](Self::try_by_mode) returns an error.
     #[track_caller]
     pub const fn by_mode(tilers: &[Self]) -> Self {
         match Self::try_by_mode(tilers) {
@@ -84,7 +84,7 @@ impl Tiler {
     /// The tiler with one tiler for each mode.
     ///
     /// # Errors
-    /// Where they hold more integers together than a value does.
+    /// If they hold more integers together than a value does.
     pub const fn try_by_mode(tilers: &[Self]) -> Result<Self, LayoutError> {
         match joined(tilers) {
             Ok(tiler) => Ok(tiler),
@@ -125,7 +125,7 @@ impl Tiler {
         /// ```
         ///
         /// # Errors
-        /// Where a mode has the wildcard, which leaves its extent open.
+        /// If a mode has the wildcard, which leaves its extent open.
         tile_shape / try_tile_shape(self: Tiler) -> IntTuple = shape_of_tile;
     }
 
@@ -202,7 +202,7 @@ impl IntTuple {
     /// This shape as a tiler by mode: see [`Tiler::shape`].
     ///
     /// # Panics
-    /// Where [`Tiler::try_shape`] gives an error.
+    /// If [`Tiler::try_shape`] returns an error.
     #[track_caller]
     pub const fn tiler(&self) -> Tiler {
         Tiler::shape(*self)

@@ -32,7 +32,7 @@ pub struct TvLayout {
 /// ```
 ///
 /// # Panics
-/// Where [`try_make_layout_tv`] gives an error.
+/// If [`try_make_layout_tv`] returns an error.
 #[track_caller]
 pub const fn make_layout_tv(threads: Layout, values: Layout) -> TvLayout {
     match try_make_layout_tv(threads, values) {
@@ -44,8 +44,8 @@ pub const fn make_layout_tv(threads: Layout, values: Layout) -> TvLayout {
 /// [`make_layout_tv`] as a `Result`.
 ///
 /// # Errors
-/// Where the threads or the values leave numbers out or use one twice, so that some
-/// `(thread, value)` has no place.
+/// If the threads or the values leave numbers out or use one twice, so that some `(thread, value)`
+/// has no place.
 pub const fn try_make_layout_tv(threads: Layout, values: Layout) -> Result<TvLayout, LayoutError> {
     let mut result = Ok(TvLayout { tile: IntTuple::int(0), layout: Layout::start() });
     if let Ok(tv) = &mut result
@@ -105,7 +105,7 @@ impl TvLayout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_coordinates`](Self::try_coordinates) gives an error.
+    /// If [`try_coordinates`](Self::try_coordinates) returns an error.
     #[track_caller]
     pub const fn coordinates(&self) -> Layout {
         match self.try_coordinates() {
@@ -135,7 +135,7 @@ impl TvLayout {
     /// ```
     ///
     /// # Panics
-    /// Where [`try_of`](Self::try_of) gives an error.
+    /// If [`try_of`](Self::try_of) returns an error.
     #[track_caller]
     pub const fn of(&self, tensor: Layout) -> Layout {
         super::composition(tensor, self.layout)
@@ -144,7 +144,7 @@ impl TvLayout {
     /// [`of`](Self::of) as a `Result`.
     ///
     /// # Errors
-    /// Where no layout has that function.
+    /// If no layout has that function.
     pub const fn try_of(&self, tensor: Layout) -> Result<Layout, LayoutError> {
         super::try_composition(tensor, self.layout)
     }

@@ -105,7 +105,7 @@ pub trait GlobalPointerMut: GlobalPointer {
     /// and writing it back.
     ///
     /// # Safety
-    /// If `valid`, it is in memory that the kernel may write, and no other thread touches it
+    /// If `valid`, it is in memory that the kernel may write, and no other thread accesses it
     /// meanwhile (for one smaller than a byte: any of its byte).
     unsafe fn write_if(self, valid: bool, value: Self::Element);
 
@@ -167,7 +167,7 @@ impl<T: Element> GlobalPointerMut for GlobalMut<T> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn write_if(self, valid: bool, value: T) {
-        // SAFETY: if `valid`, the kernel may write the element, and no other thread touches it.
+        // SAFETY: if `valid`, the kernel may write the element, and no other thread accesses it.
         unsafe { T::Bits::store_global_if(valid, self.address(), value.to_bits()) }
     }
 
@@ -215,12 +215,12 @@ impl<T: Element> GlobalMut<T> {
     /// Writes the element `index` elements further on.
     ///
     /// # Safety
-    /// The element is in memory that the kernel may write, and no other thread touches it
+    /// The element is in memory that the kernel may write, and no other thread accesses it
     /// meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: impl ElementOffset, value: T) {
-        // SAFETY: the kernel may write the element, and no other thread touches it.
+        // SAFETY: the kernel may write the element, and no other thread accesses it.
         unsafe { T::Bits::store_global(self.offset(index).address(), value.to_bits()) }
     }
 

@@ -174,13 +174,13 @@ macro_rules! store {
             /// with the element replaced.
             ///
             /// # Safety
-            /// Its byte may be read and written, and no other thread touches *any element of the
+            /// Its byte may be read and written, and no other thread accesses *any element of the
             /// byte* meanwhile.
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             pub unsafe fn write(self, index: impl ElementOffset, value: T) {
                 let (byte, at) = place(self.index.wrapping_add(index.elements()), Self::PER_BYTE);
-                // SAFETY: no other thread touches the element's byte.
+                // SAFETY: no other thread accesses the element's byte.
                 unsafe { self.bytes.write(byte, insert(self.bytes.read(byte), at, value)) }
             }
 
@@ -189,7 +189,7 @@ macro_rules! store {
             /// 32-bit word around it.
             ///
             /// # Safety
-            /// That word may be read and written; no other thread touches this element meanwhile,
+            /// That word may be read and written; no other thread accesses this element meanwhile,
             /// and none writes another of the word by [`write`](Self::write) or
             /// [`write_word`](Self::write_word).
             #[inline(always)]
@@ -199,7 +199,7 @@ macro_rules! store {
                 let address = self.bytes.offset(byte).address();
                 let (stays, bits) = masks(address as u32 % 4, at, value);
                 let word = address & !(3 as $address);
-                // SAFETY: the word may be read and written; no other thread touches this element.
+                // SAFETY: the word may be read and written; no other thread accesses this element.
                 unsafe {
                     let _ = u32::$and(word, stays);
                     let _ = u32::$or(word, bits);
@@ -275,7 +275,7 @@ impl<T: Scalar + Storable> GlobalPointerMut for GlobalPackedMut<T> {
     unsafe fn write_if(self, valid: bool, value: T) {
         let (byte, at) = place(self.index, Self::PER_BYTE);
         let address = self.bytes.offset(byte).address();
-        // SAFETY: if `valid`, the byte may be written, and no other thread touches it.
+        // SAFETY: if `valid`, the byte may be written, and no other thread accesses it.
         unsafe { u8::store_global_if(valid, address, insert(u8::load_global_if(valid, address), at, value)) };
     }
 

@@ -113,11 +113,11 @@ impl<T: Element> Shared<T> {
     /// Writes the element `index` elements further on.
     ///
     /// # Safety
-    /// The element is in the block's shared memory, and no other thread touches it meanwhile.
+    /// The element is in the block's shared memory, and no other thread accesses it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn write(self, index: impl ElementOffset, value: T) {
-        // SAFETY: the element is in the block's shared memory, and no other thread touches it.
+        // SAFETY: the element is in the block's shared memory, and no other thread accesses it.
         unsafe { T::Bits::store_shared(self.offset(index).address(), value.to_bits()) }
     }
 }

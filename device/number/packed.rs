@@ -133,7 +133,7 @@ impl<T: Scalar> Packed<T> {
     /// Number `index`.
     ///
     /// # Panics
-    /// Where `index` is not below [`Packed::LEN`].
+    /// If `index` is not below [`Packed::LEN`].
     #[track_caller]
     pub fn get(self, index: usize) -> T {
         assert!(index < Self::LEN, "number {index} of a register of {}", Self::LEN);
@@ -143,7 +143,7 @@ impl<T: Scalar> Packed<T> {
     /// Replaces number `index`.
     ///
     /// # Panics
-    /// Where `index` is not below [`Packed::LEN`].
+    /// If `index` is not below [`Packed::LEN`].
     #[track_caller]
     pub fn set(&mut self, index: usize, value: T) {
         assert!(index < Self::LEN, "number {index} of a register of {}", Self::LEN);

@@ -28,7 +28,7 @@ pub struct One;
 #[derive(Clone, Copy, Debug)]
 pub struct X;
 
-/// A mode past those that a [`Step`] names.
+/// A mode past the named modes of a [`Step`].
 #[derive(Clone, Copy, Debug)]
 pub struct Unnamed;
 

@@ -58,7 +58,7 @@ impl GlobalMemory {
     /// ```
     ///
     /// # Errors
-    /// As for [`alloc`](Self::alloc).
+    /// Same as [`alloc`](Self::alloc).
     pub fn upload<T: Pod>(&self, values: &[T], label: impl Into<String>) -> Result<Allocation, MemoryError> {
         let allocation = self.alloc(size_of_val(values), label)?;
         // SAFETY: all bytes of a `Pod` have a value.

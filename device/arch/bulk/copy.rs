@@ -89,7 +89,7 @@ pub unsafe fn bulk_copy_to_cluster(destination: u32, source: u32, bytes: u32, mb
 /// `source` is a shared address of the block, its bytes were fenced
 /// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and no thread writes it
 /// until the thread has waited for the group. `destination` is the global address of writable
-/// memory that no other thread touches.
+/// memory that no other thread accesses.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn bulk_store(destination: u64, source: u32, bytes: u32, policy: Option<CachePolicy>) {

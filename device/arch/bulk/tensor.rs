@@ -86,7 +86,7 @@ macro_rules! stores {
         /// `source`, a multiple of 128, is a shared address of the block, its bytes were fenced
         /// ([`fence_proxy_async_shared`](crate::arch::fence_proxy_async_shared)), and no thread
         /// writes it until the thread has waited for the group. `map` is the address of a tensor
-        /// map of `R` dimensions, whose tensor is writable memory that no other thread touches
+        /// map of `R` dimensions, whose tensor is writable memory that no other thread accesses
         /// except by additions.
         #[inline(always)]
         #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

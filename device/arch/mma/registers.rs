@@ -54,7 +54,7 @@ pub trait Registers: Copy + Default + Send + Sync + 'static {
     /// Word `index` of the registers' bits.
     ///
     /// # Panics
-    /// Where `index` is not below [`Registers::WORDS`].
+    /// If `index` is not below [`Registers::WORDS`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn word(&self, index: usize) -> u32 {

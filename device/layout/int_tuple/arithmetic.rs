@@ -48,7 +48,7 @@ operation! {
     /// `(1,3)`. Tuples divide element by element.
     ///
     /// # Errors
-    /// Where an extent and what is left of the divisor do not divide one another.
+    /// If an extent and what is left of the divisor do not divide one another.
     shape_div / try_shape_div(a: IntTuple, b: IntTuple) -> IntTuple = shape_divided;
 
     /// `a` divided by `b`, rounded up, element by element: for two integers, the number of pieces

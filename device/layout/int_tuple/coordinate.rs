@@ -38,8 +38,7 @@ operation! {
     /// ```
     ///
     /// # Errors
-    /// Where an integer of the coordinate is below 0, or one before the last is not below its
-    /// extent.
+    /// If an integer of the coordinate is below 0, or one before the last is not below its extent.
     increment / try_increment(coord: IntTuple, shape: IntTuple) -> IntTuple = next;
 }
 

@@ -31,7 +31,7 @@ impl IntTuple {
     /// The elements at `indices`, in that order.
     ///
     /// # Panics
-    /// Where there is no such element.
+    /// If there is no such element.
     #[track_caller]
     pub const fn select(self, indices: &[usize]) -> Self {
         match self.try_select(indices) {
@@ -43,7 +43,7 @@ impl IntTuple {
     /// The elements at `indices`, in that order.
     ///
     /// # Errors
-    /// Where there is no such element.
+    /// If there is no such element.
     pub const fn try_select(self, indices: &[usize]) -> Result<Self, LayoutError> {
         match select(&self, indices) {
             Ok(tuple) => Ok(tuple),

@@ -68,7 +68,7 @@ impl IntTuple {
     /// `value` times the unit vector along coordinate `basis`. A value of 0 is the integer 0.
     ///
     /// # Panics
-    /// Where [`try_scaled`](Self::try_scaled) gives an error.
+    /// If [`try_scaled`](Self::try_scaled) returns an error.
     #[track_caller]
     pub const fn scaled(value: i64, basis: usize) -> Self {
         match Self::try_scaled(value, basis) {
@@ -113,7 +113,7 @@ impl IntTuple {
     /// The tuple of `elements`.
     ///
     /// # Panics
-    /// Where [`try_tuple`](Self::try_tuple) gives an error.
+    /// If [`try_tuple`](Self::try_tuple) returns an error.
     #[track_caller]
     pub const fn tuple(elements: &[Self]) -> Self {
         match Self::try_tuple(elements) {
@@ -140,7 +140,7 @@ impl IntTuple {
     /// The flat tuple of `values`.
     ///
     /// # Panics
-    /// Where there are more than [`MAX_LEAVES`].
+    /// If there are more than [`MAX_LEAVES`].
     #[track_caller]
     pub const fn flat(values: &[i64]) -> Self {
         match Self::try_flat(values) {
@@ -187,7 +187,7 @@ impl IntTuple {
     /// Leaf `index`, from left to right.
     ///
     /// # Panics
-    /// Where [`try_leaf`](Self::try_leaf) gives an error.
+    /// If [`try_leaf`](Self::try_leaf) returns an error.
     #[track_caller]
     pub const fn leaf(&self, index: usize) -> Leaf {
         match self.try_leaf(index) {
@@ -212,7 +212,7 @@ impl IntTuple {
     /// The integer that it is.
     ///
     /// # Panics
-    /// Where [`try_value`](Self::try_value) gives an error.
+    /// If [`try_value`](Self::try_value) returns an error.
     #[track_caller]
     pub const fn value(&self) -> i64 {
         match self.try_value() {
@@ -238,7 +238,7 @@ impl IntTuple {
     /// Element `index`; element 0 of an integer is the integer.
     ///
     /// # Panics
-    /// Where [`try_mode`](Self::try_mode) gives an error.
+    /// If [`try_mode`](Self::try_mode) returns an error.
     #[track_caller]
     pub const fn mode(&self, index: usize) -> Self {
         match self.try_mode(index) {
@@ -300,7 +300,7 @@ impl IntTuple {
     /// The product of its leaves; 1 for the empty tuple.
     ///
     /// # Panics
-    /// Where [`try_size`](Self::try_size) gives an error.
+    /// If [`try_size`](Self::try_size) returns an error.
     #[track_caller]
     pub const fn size(&self) -> i64 {
         match self.try_size() {

@@ -39,7 +39,7 @@ impl IntTuple {
     /// ```
     ///
     /// # Errors
-    /// Where the tuples nest differently, or one has a wildcard or a multiple of a basis vector.
+    /// If the tuples nest differently, or one has a wildcard or a multiple of a basis vector.
     pub fn try_transform_with(
         &self,
         other: &Self,
@@ -68,7 +68,7 @@ impl IntTuple {
     /// there.
     ///
     /// # Panics
-    /// Where [`try_with_leaf`](Self::try_with_leaf) gives an error.
+    /// If [`try_with_leaf`](Self::try_with_leaf) returns an error.
     #[track_caller]
     pub const fn with_leaf(self, index: usize, value: i64) -> Self {
         match self.try_with_leaf(index, value) {
@@ -80,7 +80,7 @@ impl IntTuple {
     /// [`with_leaf`](Self::with_leaf) as a `Result`.
     ///
     /// # Errors
-    /// Where there is no such leaf, or it is a wildcard.
+    /// If there is no such leaf, or it is a wildcard.
     pub const fn try_with_leaf(mut self, index: usize, value: i64) -> Result<Self, LayoutError> {
         let fault = if index >= self.leaves() {
             Fault::NoLeaf { index, leaves: self.leaves() }

@@ -146,7 +146,7 @@ impl<T: Tested> Operands<T> {
         let scores = |broadcast: Option<Broadcast>| {
             let Some(broadcast) = broadcast else { return (0, ScoreStrides::default()) };
             let rows = if broadcast.row { 1 } else { q_length };
-            // Pages have room for keys beyond the last.
+            // Pages have room for keys past the last.
             let keys = case.page.map_or(k_length, |page| k_length.next_multiple_of(page));
             let pitch = if broadcast.padded { keys.next_multiple_of(8) } else { keys };
             let (row, column) = if broadcast.transposed { (1, rows) } else { (pitch, 1) };
