@@ -12,25 +12,25 @@ use super::text::Text;
 ///
 /// - a layout, for the whole (`4:2`),
 /// - an integer `n`, which is the layout `n:1`,
-/// - the wildcard `_`, which leaves a mode as it is,
+/// - the wildcard `_`, which leaves a mode unchanged,
 /// - or a tuple of tilers, one for each mode (`(4:2,_,(2,2):(1,8))`, `(64,32)`).
 ///
-/// Made by [`tiler!`], by [`Layout::tiler`], by [`IntTuple::tiler`] and by [`Tiler::by_mode`].
+/// It is built by [`tiler!`], [`Layout::tiler`], [`IntTuple::tiler`] and [`Tiler::by_mode`].
 ///
 /// [`composition_tiler`]: super::composition_tiler
 /// [`tiler!`]: macro@super::tiler
 #[derive(Clone, Copy)]
 pub struct Tiler {
-    /// The layouts side by side; a wildcard is a leaf of the basis `ANY`.
+    /// The concatenated layouts; a wildcard is a leaf of the basis `ANY`.
     pub(crate) layout: Layout,
-    /// The nodes that are tuples of tilers and not parts of a layout, a bit for each.
+    /// The nodes that are tuples of tilers, not parts of a layout, one bit each.
     pub(crate) by_mode: u64,
 }
 
 const _: () = assert!(MAX_NODES <= u64::BITS as usize, "a node needs a bit");
 
 impl Tiler {
-    /// The tiler that is one layout.
+    /// A tiler of one layout.
     pub const fn layout(layout: Layout) -> Self {
         Self { layout, by_mode: 0 }
     }
@@ -69,7 +69,7 @@ impl Tiler {
         }
     }
 
-    /// The tiler with one tiler for each mode.
+    /// The tiler by mode of `tilers`.
     ///
     /// # Panics
     /// If [`try_by_mode`](Self::try_by_mode) returns an error.
@@ -81,10 +81,10 @@ impl Tiler {
         }
     }
 
-    /// The tiler with one tiler for each mode.
+    /// The tiler by mode of `tilers`.
     ///
     /// # Errors
-    /// If they hold more integers together than a value does.
+    /// If together they have more integers than a value holds.
     pub const fn try_by_mode(tilers: &[Self]) -> Result<Self, LayoutError> {
         match joined(tilers) {
             Ok(tiler) => Ok(tiler),
@@ -117,7 +117,7 @@ impl Tiler {
     }
 
     method! {
-        /// The shape of the tiles, an integer for each mode of a tiler by mode.
+        /// The shape of the tiles, one integer for each mode of a tiler by mode.
         ///
         /// ```
         /// use moye_device::layout::{tiler, tuple};
@@ -125,11 +125,11 @@ impl Tiler {
         /// ```
         ///
         /// # Errors
-        /// If a mode has the wildcard, which leaves its extent open.
+        /// If a mode is a wildcard, which leaves its extent open.
         tile_shape / try_tile_shape(self: Tiler) -> IntTuple = shape_of_tile;
     }
 
-    /// The layout, if the tiler is one.
+    /// The layout, if the tiler is a single layout.
     pub const fn as_layout(&self) -> Option<Layout> {
         if self.is_by_mode(ROOT) || self.is_any(ROOT) { None } else { Some(self.layout) }
     }
@@ -151,7 +151,7 @@ const fn shape_of_tile(tiler: &Tiler) -> Result<IntTuple, Fault> {
         if tiler.has_any_below(mode) {
             return Err(Fault::OpenTile { mode: i });
         }
-        // A mode that is a tiler by mode itself is not a layout, whose size is known to fit.
+        // Unlike a layout's, the size of a mode that is a tiler by mode may overflow.
         tri!(builder.int(tri!(tiler.layout.shape().product_at(mode))));
         mode = tiler.layout.profile.next(mode);
         i += 1;

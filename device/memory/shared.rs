@@ -1,4 +1,4 @@
-//! Shared memory: pointers into it, arrays with a layout, and the set of arrays that a kernel
+//! Shared memory: pointers to it, arrays with a layout, and the set of arrays that a kernel
 //! declares.
 //!
 //! A kernel declares its shared memory as one type, a tuple of [`SharedArray`]s:
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! `#[kernel(shared = Smem)]` declares the size to the host, and `Smem::take()` in the kernel's
-//! body gives the arrays as tensors.
+//! body returns the arrays as tensors.
 
 use super::{Element, ElementOffset};
 use crate::arch::{self, Word, simulator_assert};
@@ -28,8 +28,8 @@ use core::marker::PhantomData;
 
 /// A pointer to elements in the block's shared memory: a 32-bit address.
 ///
-/// As the engine of a tensor it keeps the offset of slices within a block of a swizzle apart from
-/// the address, in elements.
+/// As the engine of a tensor it stores the offset of slices within a block of a swizzle separately
+/// from the address, in elements.
 pub struct Shared<T: Element> {
     base: u32,
     step: i32,
@@ -57,7 +57,7 @@ impl<T: Element> Shared<T> {
         self.base.wrapping_add(self.step_bytes())
     }
 
-    /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only an access is
+    /// The pointer moved by `elements` (may be negative). The arithmetic wraps; only accesses are
     /// checked.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -98,11 +98,11 @@ impl<T: Element> Shared<T> {
 }
 
 impl<T: Element> Shared<T> {
-    /// Reads the element `index` elements further on.
+    /// Reads the element `index` elements further.
     ///
     /// # Safety
-    /// The element is in the block's shared memory and was written, ordered before by a barrier if
-    /// another thread wrote it; no thread writes it meanwhile.
+    /// The element is in the block's shared memory and was written, with a barrier since if another
+    /// thread wrote it; no thread writes it meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn read(self, index: impl ElementOffset) -> T {
@@ -110,7 +110,7 @@ impl<T: Element> Shared<T> {
         T::from_bits(unsafe { T::Bits::load_shared(self.offset(index).address()) })
     }
 
-    /// Writes the element `index` elements further on.
+    /// Writes the element `index` elements further.
     ///
     /// # Safety
     /// The element is in the block's shared memory, and no other thread accesses it meanwhile.
@@ -122,7 +122,7 @@ impl<T: Element> Shared<T> {
     }
 }
 
-/// The distance in shared memory, whose addresses have 32 bits.
+/// A distance in shared memory, whose addresses have 32 bits.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn in_shared(index: impl ElementOffset) -> i32 {
@@ -134,11 +134,11 @@ fn in_shared(index: impl ElementOffset) -> i32 {
     elements as i32
 }
 
-/// The shared memory of a kernel: a [`SharedArray`], or a tuple of up to eight.
+/// The shared memory of a kernel: a [`SharedArray`], or a tuple of up to eight storages.
 ///
 /// Each array starts at a multiple of [`SharedArray::ALIGN`] bytes.
 pub trait SharedStorage {
-    /// The need of a block, in bytes.
+    /// The bytes that a block needs.
     const BYTES: usize;
 
     /// Its alignment in bytes; at most 1,024, the alignment of the block's shared memory.
@@ -147,7 +147,7 @@ pub trait SharedStorage {
     /// The arrays as tensors: one tensor, or a tuple of them.
     type Tensors;
 
-    /// The arrays, placed from shared address `base` on.
+    /// The arrays, placed at the shared address `base`.
     ///
     /// # Safety
     /// `BYTES` bytes from `base`, a multiple of `ALIGN`, are used by this storage only.
@@ -169,15 +169,15 @@ pub trait SharedStorage {
     }
 }
 
-/// A multiple of the widest access (16 bytes), and one row of the 32 banks.
+/// A multiple of the widest access (16 bytes): one row of the 32 banks.
 const ALIGN: usize = 128;
 
 /// Elements in shared memory, one for each index of the layout `L`.
 pub struct SharedArray<T: Element, L: StaticLayout>(PhantomData<(T, L)>);
 
 impl<T: Element, L: StaticLayout> SharedArray<T, L> {
-    /// The array starts at a multiple of this, in bytes: 128, or a block of its layout's swizzle
-    /// where that is larger.
+    /// The alignment of the array in bytes: 128, or a block of its layout's swizzle if that is
+    /// larger.
     pub const ALIGN: usize = {
         let block = block_bytes::<T, L>() as usize;
         within_start(L::SWIZZLE, block);
@@ -188,8 +188,8 @@ impl<T: Element, L: StaticLayout> SharedArray<T, L> {
 /// The alignment of a block's shared memory, in bytes.
 const START: usize = 1024;
 
-/// A swizzle works on addresses: its blocks start at multiples of their size, or the array does not
-/// compile.
+/// A swizzle works on addresses: its blocks must start at multiples of their size, or the array
+/// does not compile.
 const fn within_start(swizzle: Swizzle, block: usize) {
     if block > START {
         let mut text = Text::<400>::new();
@@ -209,7 +209,7 @@ impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
         starts_at_zero(L::LAYOUT);
         within_start(L::SWIZZLE, block_bytes::<T, L>() as usize);
         let end = L::LAYOUT.cosize();
-        // A swizzle keeps each of its blocks to itself, and may use all of the last one.
+        // A swizzle permutes within its blocks, and may use all of the last one.
         let block = block_bytes::<T, L>() as i64 / T::BYTES as i64;
         (if L::SWIZZLE.bits() == 0 { end } else { (end + block - 1) / block * block }) as usize * T::BYTES
     };
@@ -223,7 +223,7 @@ impl<T: Element, L: StaticLayout> SharedStorage for SharedArray<T, L> {
     }
 }
 
-/// Nothing.
+/// No shared memory.
 impl SharedStorage for () {
     const BYTES: usize = 0;
     const ALIGN: usize = 1;
@@ -234,7 +234,7 @@ impl SharedStorage for () {
     unsafe fn at(_: u32) {}
 }
 
-/// The offset of the next part, a constant once inlined; `end` moves past it.
+/// The offset of the next part, a constant once inlined; advances `end` past it.
 #[inline(always)]
 fn place<S: SharedStorage>(end: &mut u32) -> u32 {
     let start = end.next_multiple_of(S::ALIGN as u32);
@@ -263,7 +263,7 @@ macro_rules! storage {
             #[inline(always)]
             unsafe fn at(base: u32) -> Self::Tensors {
                 let mut offset = 0;
-                // SAFETY: the parts follow each other inside the range that the caller gave.
+                // SAFETY: the parts are consecutive inside the range that the caller passed.
                 let tensors = ($(unsafe { $name::at(base + place::<$name>(&mut offset)) },)+);
                 debug_assert!(offset as usize == Self::BYTES, "parts end at {offset}, not at {}", Self::BYTES);
                 tensors
