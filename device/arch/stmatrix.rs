@@ -1,7 +1,6 @@
-//! `stmatrix`: the reverse of [`ldmatrix`](super::ldmatrix_x4), from sm_90 on (PTX 7.8).
+//! `stmatrix`: the inverse of [`ldmatrix`](super::ldmatrix_x4), from sm_90 on (PTX 7.8).
 //!
-//! Registers and addresses are laid out as for `ldmatrix`, and it is called under the same
-//! conditions.
+//! Registers and addresses are arranged as for `ldmatrix`, and the same conditions apply.
 
 macro_rules! stmatrix {
     ($($(#[$doc:meta])* $name:ident $count:literal $transposed:literal $form:literal $atom:literal: $first:ident $($next:ident)*;)*) => { $(
