@@ -1,12 +1,13 @@
 //! Tiles as lists of boxes.
 //!
-//! A layout is the sum of its modes' offsets, and a box of extents `(e0, e1, ...)` is dense: element
-//! `(i0, i1, ...)` is at `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by mode, in the
-//! order of their strides. The first mode has a run of elements that are 1 apart, the next mode a run
-//! of elements that are `e0` apart, the third one of elements that are `e0 e1` apart, and so on. The
-//! extent of a box is the whole run if that is at most 256. A longer run is divided: the extent is
-//! its largest divisor up to 256 with which all boxes begin at multiples of 128 bytes. The rest of
-//! the tile is further boxes of the same extents, at the layout's offsets of their first elements.
+//! A layout is the sum of its modes' offsets, and a box of extents `(e0, e1, ...)` is dense:
+//! element `(i0, i1, ...)` is at `i0 + e0 (i1 + e1 (...))`. So the largest box is found mode by
+//! mode, in the order of their strides. The first mode has a run of elements that are 1 apart, the
+//! next mode a run of elements that are `e0` apart, the third one of elements that are `e0 e1`
+//! apart, and so on. The extent of a box is the whole run if that is at most 256. A longer run is
+//! divided: the extent is its largest divisor up to 256 with which all boxes begin at multiples of
+//! 128 bytes. The rest of the tile is further boxes of the same extents, at the layout's offsets of
+//! their first elements.
 
 use super::error::{Reason, TmaLayoutError};
 use crate::arch::{CachePolicy, tensor_load, tensor_prefetch, tensor_reduce_add, tensor_store};
