@@ -1,5 +1,4 @@
-//! The copy atoms: their layouts are CuTe's, and what they move in the simulator is what their
-//! layouts say.
+//! Copy atoms: their layouts are CuTe's, and the simulator moves what the layouts say.
 
 use crate::golden::{Failures, layout, lines};
 use moye_device::atom::copy::*;
@@ -22,7 +21,7 @@ fn atoms() -> BTreeMap<String, &'static CopyAtomInfo> {
     copy_atoms().iter().map(|atom| (name(atom), atom)).collect()
 }
 
-/// What CuTe has layouts for, and PTX no instruction: `cp.async.cg` moves 16 bytes only.
+/// Atoms that CuTe defines without a PTX instruction: `cp.async.cg` moves 16 bytes only.
 const WITHOUT_INSTRUCTION: [&str; 4] = [
     "SM80_CP_ASYNC_CACHEGLOBAL<uint32_t>",
     "SM80_CP_ASYNC_CACHEGLOBAL<uint64_t>",
@@ -30,8 +29,8 @@ const WITHOUT_INSTRUCTION: [&str; 4] = [
     "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint64_t>",
 ];
 
-/// The atom of a C++ name. What has no instruction has the layouts of the form that leaves its line
-/// in L1 too.
+/// The atom of a C++ name. An atom without an instruction has the layouts of the `cp.async.ca`
+/// form.
 fn find(atoms: &BTreeMap<String, &'static CopyAtomInfo>, name: &str) -> Option<&'static CopyAtomInfo> {
     if WITHOUT_INSTRUCTION.contains(&name) {
         return atoms.get(&name.replace("CACHEGLOBAL", "CACHEALWAYS")).copied();
@@ -44,7 +43,7 @@ fn what_has_no_instruction_is_no_atom() {
     let atoms = atoms();
     let named: Vec<_> = WITHOUT_INSTRUCTION.iter().filter(|name| atoms.contains_key(**name)).collect();
     assert!(named.is_empty(), "{named:?}");
-    // All others of CuTe's names are there under them.
+    // All other names of CuTe are defined here too.
     for line in of_kind("cute_cpp.jsonl", "copy_traits") {
         let name = line["name"].as_str().unwrap();
         assert_ne!(atoms.contains_key(name), WITHOUT_INSTRUCTION.contains(&name), "{name}");
@@ -161,8 +160,7 @@ fn bytes_of_a_thread_follow_from_the_layouts() {
     assert_eq!(DefaultCopy::LAYOUTS.src_bytes(), 0, "the tensors decide");
 }
 
-/// Runs `kernel` in one warp with 2 KiB of shared memory, and gives the `words` that each lane
-/// returns.
+/// Runs `kernel` in one warp with 2 KiB of shared memory, and returns the `words` of each lane.
 fn by_lane<const N: usize>(kernel: impl Fn() -> [u32; N] + Sync) -> Vec<[u32; N]> {
     let memory = GlobalMemory::new();
     let out = memory.alloc(32 * N * 4, "out").unwrap();
@@ -182,20 +180,20 @@ fn by_lane<const N: usize>(kernel: impl Fn() -> [u32; N] + Sync) -> Vec<[u32; N]
     words.chunks_exact(N).map(|lane| lane.try_into().unwrap()).collect()
 }
 
-/// The name of the 16 bits at a place of the reference order.
+/// The tag of the 16 bits at a bit offset of the reference order.
 fn tag(bit: i64) -> u16 {
     assert_eq!(bit % 16, 0, "16-bit elements are at multiples of 16 bits");
     (bit / 16) as u16 ^ 0xA500
 }
 
-/// The registers of each lane that a layout of bits says it has.
+/// The registers of each lane according to a layout of bits.
 fn registers<const N: usize>(layout: &Layout) -> Vec<[u32; N]> {
     let at = |lane: i64, bit: i64| u32::from(tag(layout.at_coord([lane, bit])));
     let register = |lane, i: usize| at(lane, 32 * i as i64) | at(lane, 32 * i as i64 + 16) << 16;
     (0..32).map(|lane| std::array::from_fn(|i| register(lane, i))).collect()
 }
 
-/// Where row `lane` of an `ldmatrix` or `stmatrix` starts, rows scattered and apart.
+/// The start of row `lane` of an `ldmatrix` or `stmatrix`; rows are scattered.
 fn row_address(lane: u32) -> u32 {
     shared_base() + lane * 7 % 32 * 48
 }
@@ -213,7 +211,7 @@ where
             }
         }
         sync_threads();
-        // Lanes beyond the rows give an address that must not be read.
+        // Lanes past the rows pass an address that must not be read.
         let address = if lane < 8 * N as u32 { row_address(lane) } else { 1 };
         // SAFETY: all lanes call it, with rows in shared memory.
         unsafe { A::call(address, ()) }

@@ -1,4 +1,4 @@
-//! The answers of CuTe C++, form and function.
+//! Results of CuTe C++: the layouts' form and function agree.
 
 use crate::golden::{Answer, Failures, answer, layout, lines, swizzle, tuple, values};
 use moye_device::layout::*;
@@ -110,7 +110,7 @@ fn tiled_copies_have_the_thread_value_layouts_and_partitions_of_cute() {
     failures.none(20);
 }
 
-/// A tensor by thread, by value, and by the tiles that are left:
+/// A tensor by thread, by value, and by the remaining tiles:
 /// `(thread, value, (rest_m, rest_n, ...))`.
 fn tidfrg(tensor: Layout, tile: IntTuple, tv: Layout) -> Layout {
     let tiles = zipped_divide(tensor, tile.tiler());

@@ -1,4 +1,4 @@
-//! Products whose results go elsewhere than what they are added to, on the simulator: atoms with
+//! Products whose results are stored apart from their accumulators, on the simulator: atoms with
 //! results of another type, atoms of every kind, and every rank of operands.
 
 use crate::bytes::{bytes, of_bytes};
@@ -26,7 +26,7 @@ static_layout! {
     M4N3Across = layout!((4, 3):(3, 1));
 }
 
-/// `D` of 32 x 16 for `A` of 32 x 12 and `B` of 16 x 12 down their columns, and `C`, by a launch of
+/// `D` of 32 x 16 for column-major `A` of 32 x 12, `B` of 16 x 12, and `C`, by a launch of
 /// `kernel`.
 fn launch<A: Element, C: Element, D: Element>(
     threads: u32,
@@ -67,7 +67,7 @@ fn b(i: usize) -> f32 {
     (i * 29 % 19) as f32 - 9.0
 }
 
-/// Numbers at which f16 has steps of 2, so that a sum that went through f16 would not be exact.
+/// Values at which f16 has steps of 2, so that a sum rounded to f16 would not be exact.
 fn c(i: usize) -> f32 {
     2048.0 + 2.0 * (i * 31 % 400) as f32
 }
@@ -77,7 +77,7 @@ fn exact(i: usize) -> f32 {
     (0..12).fold(c(i), |sum, k| sum + a(m + 32 * k) * b(n + 16 * k))
 }
 
-/// f16 operands and accumulators, f32 results: three steps along K, in 2 x 1 atoms a quad pair.
+/// f16 operands and accumulators, f32 results: three steps along K, in 2 x 1 atoms per quad pair.
 fn mixed<M: StaticTiledMma<Atom: MmaAtom<A = f16, B = f16, C = f16, D = f32>>>() {
     let halves = |f: fn(usize) -> f32, count| (0..count).map(|i| f16::from_f32(f(i))).collect::<Vec<_>>();
     let (left, right, addend) = (halves(a, 32 * 12), halves(b, 16 * 12), halves(c, 32 * 16));
@@ -138,7 +138,7 @@ fn what_the_product_is_added_to_stays_as_it_is() {
             copy(&mma.partition_c(g_c), &mut t_r_c);
             let (t_g_a, t_g_b) = (mma.partition_a(g_a), mma.partition_b(g_b));
             mma.gemm_into(&mut t_r_d, t_g_a, t_g_b, &t_r_c);
-            // Again onto the same accumulators: the product counts twice, and what it was added to
+            // A second product onto the same accumulators: the product counts twice, the addend
             // once.
             let once = t_r_d.clone();
             mma.gemm(&mut t_r_c, t_g_a, t_g_b);
@@ -180,8 +180,8 @@ fn sums_of_three_products_are_tiled_like_any_others() {
     }
 }
 
-/// One thread's product by atoms of one value, results elsewhere and in another order than what
-/// they are added to.
+/// One thread's product by atoms of one value, with results apart from the accumulators and in
+/// another order.
 fn of_rank<A: StaticLayout, B: StaticLayout, C: StaticLayout, D: StaticLayout>(m: usize, n: usize, k: usize) {
     let fragment = |size: usize, value: &dyn Fn(usize) -> f32| -> Vec<f32> { (0..size).map(value).collect() };
     let (a, b) = (fragment(m * k, &|i| a(i)), fragment(n * k, &|i| b(i)));
