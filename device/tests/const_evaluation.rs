@@ -24,8 +24,8 @@ fn an_accumulator_knows_its_coordinates() {
 }
 
 /// The layouts that a matmul derives from its tile: the operands' tiles by thread and value, in
-/// shared memory and as coordinates. As many constants as in a large kernel, each below the lint's
-/// limit by itself.
+/// shared memory and as coordinates. As many constants as in a large kernel, each alone below the
+/// lint's limit.
 macro_rules! tiles_of_matmuls {
     ($($name:ident: $m:literal, $k:literal, $threads:expr, $values:expr;)+) => {$(
         mod $name {

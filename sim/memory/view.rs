@@ -1,14 +1,14 @@
-//! A part of an allocation, known by its address.
+//! A part of an allocation, given by its address.
 
 use super::allocation::Block;
 use super::{GlobalMemory, MemoryError, words};
 use std::sync::{Arc, PoisonError};
 
-/// Some bytes of a live allocation, found by their address. It does not own them: dropped, it
+/// Some bytes of a live allocation, found by their address. It does not own them: dropping it
 /// leaves the allocation registered.
 ///
-/// The bytes stay readable to the host while the view lives, also where the allocation is dropped
-/// before; kernels can no longer reach them then.
+/// The bytes stay readable to the host while the view lives, even if the allocation is dropped
+/// first; kernels can no longer access them then.
 pub struct View {
     memory: GlobalMemory,
     block: Arc<Block>,

@@ -78,7 +78,7 @@ proptest! {
         let touched = values(&a).iter().map(|index| index / count).collect();
         match try_upcast(a, count) {
             Ok(wide) => prop_assert_eq!(sorted(values(&wide)), sorted(touched), "{} by {} is {}", a, count, wide),
-            // Refused only if some elements are not the sum of what each mode visits by itself.
+            // Refused only if some elements are not the sum of what each mode visits alone.
             Err(error) => {
                 let aligned = leaves(&a).iter().all(|&(_, stride)| stride == 0 || stride % count == 0 || count % stride == 0);
                 let apart = |i: i64| {
