@@ -185,8 +185,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
     ///
     /// # Safety
     /// Same contract as [`RowTeam::apply_loaded`]; `part` is the one that [`start`](Self::start)
-    /// copied,
-    /// and a [`take`](Self::take) has waited for it.
+    /// copied, and a [`take`](Self::take) has waited for it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn apply<P, S, LG, L>(

@@ -105,8 +105,8 @@ impl FixUp for f16 {
 /// Memory for partial accumulators, used by one launch only.
 #[derive(Clone, Copy, Debug)]
 pub struct Workspace {
-    /// The partial accumulators: [`SplitK::partials`] or [`StreamK::partials`] elements of
-    /// the accumulators' type.
+    /// The partial accumulators: [`SplitK::partials`] or [`StreamK::partials`] elements of the
+    /// accumulators' type.
     ///
     /// [`SplitK::partials`]: super::SplitK::partials
     /// [`StreamK::partials`]: super::StreamK::partials

@@ -28,8 +28,8 @@ pub struct Sharing<S: Element> {
     /// Partial accumulators: each piece of each shared tile has as many as the tile has elements.
     /// The first pieces of all tiles precede the second pieces, and so on.
     pub sums: GlobalMut<S>,
-    /// A counter for each shared tile, block of a cluster and consumer warpgroup: 0
-    /// before and after the launch.
+    /// A counter for each shared tile, block of a cluster and consumer warpgroup: 0 before and
+    /// after the launch.
     pub counters: GlobalMut<u32>,
     /// How tiles are split; K then has no other split. The grid has at least the clusters to which
     /// the cut assigns pieces.

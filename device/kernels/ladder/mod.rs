@@ -14,9 +14,9 @@
 //! | | [`ladder_tf32_nn`], [`ladder_tf32_tn`] | the double buffer on tensor cores |
 //! | 7 | [`mma`](super::mma) | three stages and more, swizzled; C through shared memory |
 //!
-//! Each file is one kernel, written with the language alone. Its `const` states what the
-//! design relies on: whole sectors of global memory, and one word at a time of each bank of shared
-//! memory. A kernel that breaks this does not compile.
+//! Each file is one kernel, written with the language alone. Its `const` states what the design
+//! relies on: whole sectors of global memory, and one word at a time of each bank of shared memory.
+//! A kernel that breaks this does not compile.
 //!
 //! All are f32 in memory and take any extents. Steps 2 to 6 take leading dimensions. Reasons and
 //! figures: `docs/guide/ladder.md`.

@@ -1,4 +1,4 @@
-//! Faults of copies and products that go on while their thread does.
+//! Faults of copies and products that run concurrently with their thread.
 
 use super::{Case, Told, check_all, word};
 use crate::wgmma::{S8, descriptor};
@@ -18,7 +18,7 @@ fn mbarrier(number: u32) -> u32 {
     shared_base() + 8 * number
 }
 
-/// Makes mbarriers of these counts, and lets all threads know.
+/// Initialises mbarriers of these counts, and announces them to all threads.
 fn make_mbarriers<const N: usize>(counts: [u32; N]) {
     if thread_idx().x == 0 {
         counts.into_iter().zip(0..).for_each(|(count, number)| mbarrier_init(mbarrier(number), count));
@@ -63,8 +63,7 @@ fn stage_copied_over(right: bool, data: u64) {
 }
 
 fn one_group_too_few(right: bool, data: u64) {
-    // The thread reads its own copy of the second group, of which it has waited for the first
-    // alone.
+    // The thread reads its own copy of the second group, but has waited only for the first.
     let t = thread_idx().x;
     for group in 0..2 {
         cp_async(at(64 * group + t), word(data, t), 4, 4);
@@ -141,7 +140,7 @@ fn released_by_one_lane(right: bool, _: u64) {
 }
 
 fn bulk_copy_over_reads(right: bool, data: u64) {
-    // A thread brings 128 bytes by bulk copies, twice; another one reads.
+    // A thread loads 128 bytes by bulk copies, twice; another one reads.
     make_mbarriers([1, 1, 1]);
     let t = thread_idx().x;
     for turn in 0..2 {
@@ -257,7 +256,7 @@ fn fill_operands(value: u32) {
     }
 }
 
-/// Multiplies and waits, unless told not to.
+/// Multiplies, and waits if `waits`.
 fn multiply(product: impl Fn(&mut [u32], WgmmaA, u64), waits: bool) -> [u32; 8] {
     let mut d = [0; 8];
     wgmma_fence();
@@ -374,7 +373,7 @@ fn peer_written_while_it_reads(right: bool, _: u64) {
 }
 
 fn sent_over_reads(right: bool, _: u64) {
-    // Each block sends words into what the other one still reads.
+    // Each block stores words into memory that the other still reads.
     make_mbarriers([1]);
     let t = thread_idx().x;
     let meet = || {
@@ -466,7 +465,7 @@ pub const CASES: &[Case] = &[
     Case::new(
         "sent_over_reads",
         sent_over_reads,
-        // Behind the arrival of the word it is what has come.
+        // After the arrival of the word, the fault is `SharedNotAwaited`.
         Told::Fault(|kind| match kind {
             FaultKind::Race(race) => [race.access, race.other.access].contains(&StoreAsync),
             kind => matches!(kind, FaultKind::SharedNotAwaited { what: "st.async", .. }),

@@ -9,7 +9,7 @@ fn at(word: u32) -> u32 {
     shared_base() + 4 * word
 }
 
-/// A barrier of the block, or one of the warp that is not enough.
+/// A barrier of the block, or one of the warp, which is not enough.
 fn barrier_if(right: bool) {
     if right { sync_threads() } else { sync_warp(u32::MAX) }
 }
@@ -21,8 +21,7 @@ fn reversal(right: bool, _: u64) {
     load_shared::<u32>(at(63 - t)); // reversal
 }
 
-/// The first pair that races is of one warp, others are not: only a barrier of the block orders
-/// all.
+/// The first racing pair is in one warp, others are not: only a barrier of the block orders all.
 fn transposed_tile(right: bool, _: u64) {
     let (row, column) = (thread_idx().x / 32, thread_idx().x % 32);
     for rows in (0..32).step_by(8) {
@@ -36,7 +35,7 @@ fn transposed_tile(right: bool, _: u64) {
     }
 }
 
-/// As above, and a lane of that warp has another fault before a second warp comes to the race.
+/// The same, but a lane of that warp has another fault before a second warp reaches the race.
 fn race_before_another_fault(right: bool, _: u64) {
     let t = thread_idx().x;
     store_shared(at(t), t); // race_before_another_fault
@@ -122,7 +121,7 @@ fn tree_without_barrier(right: bool, _: u64) {
 }
 
 fn result_over_operand(right: bool, _: u64) {
-    // The last warp still multiplies by the tile over which the first one writes its result.
+    // The last warp still multiplies by the tile over which the first writes its result.
     let t = thread_idx().x;
     store_shared(at(t), t);
     sync_threads();
@@ -132,7 +131,7 @@ fn result_over_operand(right: bool, _: u64) {
 }
 
 fn wrong_named_barrier(right: bool, _: u64) {
-    // Each pair of warps has a barrier of its own, but a warp reads what the other pair wrote.
+    // Each pair of warps has its own barrier, but a warp reads what the other pair wrote.
     let t = thread_idx().x;
     store_shared(at(t), t); // wrong_named_barrier
     if right {
@@ -154,7 +153,7 @@ fn right_named_barrier_of_a_pair(right: bool, _: u64) {
 
 fn arrival_does_not_wait(right: bool, _: u64) {
     // The producer arrives at the barrier at which the consumer waits, and reads what the consumer
-    // has written before.
+    // has written before it.
     let t = thread_idx().x;
     if t < 32 {
         store_shared(at(t), t); // arrival_does_not_wait
@@ -290,7 +289,7 @@ fn flag_without_acquire(right: bool, _: u64) {
 }
 
 fn double_buffer_of_one(right: bool, _: u64) {
-    // With one buffer in place of two, a barrier a turn is not enough.
+    // With one buffer instead of two, one barrier per iteration is not enough.
     let t = thread_idx().x;
     for turn in 0..4 {
         let buffer = if right { turn % 2 * 64 } else { 0 };
@@ -365,8 +364,7 @@ fn races_of_a_blocks_threads_are_found_in_every_order() {
     check_all(CASES, include_str!("shared.rs"));
 }
 
-/// Each of these can race with more than one line of its own, or within a warp as well as between
-/// warps.
+/// Each of these can race with several of its lines, or both within a warp and between warps.
 #[test]
 fn every_order_of_a_kernel_with_several_races_tells_one() {
     for (name, kernel) in [
@@ -382,7 +380,7 @@ fn every_order_of_a_kernel_with_several_races_tells_one() {
     }
 }
 
-/// They are reported on request: two threads, two lines, no fault.
+/// Reported on request: two threads, two lines, no fault.
 #[test]
 fn writes_of_the_same_value_are_printed_once_for_two_lines_if_requested() {
     let memory = moye_sim::GlobalMemory::new();
