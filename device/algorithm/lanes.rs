@@ -1,7 +1,7 @@
 //! Reductions and scans across the lanes of a quad or a warp, and across the warps of a warpgroup
 //! or a block.
 //!
-//! The operation is any function of two values; all lanes get the same result if it is commutative
+//! The operation is any function of two values; all lanes have the same result if it is commutative
 //! and associative, like the maximum. Sums of floats depend on the order, which is the same in
 //! every run: lanes at distance 16 are added first, adjacent lanes last.
 
@@ -12,7 +12,7 @@ use crate::arch::{
 use crate::memory::Element;
 use crate::tensor::{AcrossLanes, Fragment, SharedTensor, StaticLayout};
 
-/// Reduces by `f` over the lanes whose indices differ in the bits of `LANES`; all of them get the
+/// Reduces by `f` over the lanes whose indices differ in the bits of `LANES`; all of them have the
 /// result.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -169,7 +169,7 @@ impl<C: RowShape> RowTeam<C> {
         (thread_idx().x.is_multiple_of(C::THREADS) && rank == 0).then(|| self.row())
     }
 
-    /// Combines each row's values over all threads that share it; all of them get the result. The
+    /// Combines each row's values over all threads that share it; all of them have the result. The
     /// bits are the same in every run: the order depends only on the shape.
     ///
     /// # Safety

@@ -37,8 +37,8 @@ impl<T: Element, L: StaticLayout> SharedTensor<T, L> {
     }
 }
 
-/// Only a whole array can get another layout: for a thread's part the alignment of its origin would
-/// be unknown.
+/// Only a whole array can have another layout: for a thread's part the alignment of its origin
+/// would be unknown.
 const fn whole(origin: &super::Divisors, moved: u64, layout: Layout) {
     if !origin.is_unmoved() || moved != 0 {
         let mut text = Text::<400>::new();
