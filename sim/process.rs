@@ -27,7 +27,7 @@ impl Process {
     /// The state of this process.
     ///
     /// # Errors
-    /// Threads cannot be started.
+    /// If threads cannot be started.
     pub(crate) fn current() -> Result<&'static Self, String> {
         let id = std::process::id();
         loop {
@@ -62,7 +62,7 @@ impl Process {
     /// Counts a launch until the result is dropped.
     ///
     /// # Errors
-    /// A launch of the parent ran when it forked.
+    /// If a launch of the parent ran when it forked.
     pub(crate) fn enter(&'static self) -> Result<Running, String> {
         if self.is_cut_off {
             return Err(

@@ -95,7 +95,7 @@ fn product_of_words(after: u32) {
         mma.partition_b(tile::<f16, SmemB>(after + 512)), // (MMA, MMA_N, MMA_K)
     );
     let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
-    // SAFETY: what a kernel does wrong is a fault.
+    // SAFETY: an error of the kernel is a fault.
     unsafe {
         mma.gemm(&mut tCrC, tCsA, tCsB); // product of words
     }
@@ -109,7 +109,7 @@ fn product_of_elements(after: u32) {
         mma.partition_b(tile::<f16, SmemAlongN>(after + 512)), // (MMA, MMA_N, MMA_K)
     );
     let mut tCrC = mma.accumulator::<TileC>(); // (MMA, MMA_M, MMA_N)
-    // SAFETY: what a kernel does wrong is a fault.
+    // SAFETY: an error of the kernel is a fault.
     unsafe {
         mma.gemm(&mut tCrC, tCsA, tCsB); // product of elements
     }
@@ -122,7 +122,7 @@ fn product_of_parts(after: u32) {
         mma.partition_a(tile::<Complex64, Smem8x4>(after)), // (MMA, MMA_M, MMA_K)
         mma.partition_b(tile::<Complex64, Smem8x4>(after + 512)), // (MMA, MMA_N, MMA_K)
     );
-    // SAFETY: what a kernel does wrong is a fault.
+    // SAFETY: an error of the kernel is a fault.
     unsafe {
         let mut tCrC = mma.partition_fragment_c(&tile::<Complex64, Tile8x8>(0)); // (MMA, MMA_M, MMA_N)
         fill(&mut tCrC, Complex64::default());

@@ -258,7 +258,7 @@ fn warpgroups_reduce_by_barriers_of_their_own() {
         .shared_bytes(Storage::BYTES)
         .run(&|| {
             let thread = thread_idx().x;
-            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps come to the
+            // SAFETY: the launch has the arrays, one for each warpgroup; whole warps reach the
             // barriers.
             let sum = unsafe {
                 let (first, second) = Storage::take();

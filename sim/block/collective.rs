@@ -170,8 +170,8 @@ impl BlockContext {
         }
         let meeting = |lane: usize| {
             // SAFETY: the operation was found by the types `I` and `O`, so each lane stored this
-            // type. The lanes are suspended within `collective`, which owns their meetings, or run
-            // now.
+            // type. Each lane is suspended within `collective`, where its meeting lives, or is the
+            // running one.
             (done.arrived & (1 << lane) != 0)
                 .then(|| unsafe { &*done.meetings[lane].cast::<Meeting<I, O>>() })
         };

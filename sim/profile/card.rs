@@ -22,7 +22,7 @@ pub struct Card {
     pub name: &'static str,
     /// Its architecture by compute capability: 9 and 0 for sm_90.
     pub capability: (u32, u32),
-    /// Multiprocessors.
+    /// The number of SMs.
     pub multiprocessors: u64,
     /// The boost clock in MHz.
     pub clock_mhz: f64,

@@ -181,7 +181,7 @@ impl Counts {
         self.instructions.values().sum()
     }
 
-    /// Loads, stores and copies between threads and global memory together.
+    /// The threads' loads, stores and copies of global memory together.
     pub fn global(&self) -> GlobalCounts {
         let mut all = self.global_loads;
         for other in [&self.global_stores, &self.async_loads, &self.global_atomics] {
@@ -309,7 +309,8 @@ impl Request {
         self.by_groups(bytes, parts)
     }
 
-    /// Whether, among these lanes, lanes whose indices differ in the bit `apart` load the same.
+    /// Whether, among these lanes, lanes whose indices differ in the bit `apart` load the same
+    /// address.
     fn agree(&self, lanes: u32, apart: usize) -> bool {
         let takes_part = |lane: usize| self.mask & lanes & (1 << lane) != 0;
         (0..32_usize).filter(|lane| lane & apart == 0).all(|lane| {

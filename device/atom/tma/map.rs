@@ -12,7 +12,7 @@ use moye_sim::{TensorElement, TensorMap, TensorMapError, TensorSwizzle};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TmaMapError {
-    /// The tensor and the tile have different numbers of modes.
+    /// If the tensor and the tile have different numbers of modes.
     Rank {
         /// The modes of the tensor.
         tensor: usize,

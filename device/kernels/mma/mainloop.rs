@@ -17,7 +17,7 @@ use moye_device::collective::{
 use moye_device::memory::{Element, SharedArray};
 use moye_device::tensor::Strides as _;
 
-/// What the sinks need from a mainloop of these products.
+/// A mainloop of these products as the sinks use it.
 pub trait TiledLoop:
     Mainloop<
         Mma = <Self::Tiling as Tiled>::Mma,
