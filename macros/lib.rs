@@ -108,8 +108,8 @@ pub fn kernel_param(input: TokenStream) -> TokenStream {
 ///
 /// Stand-alone parentheses are a tuple, so `(2)` is a tuple of one integer; write an expression in
 /// parentheses as `{ M + 1 }`. A layout of literals is computed at compile time, and a wrong one
-/// does not compile, wherever it is. With run-time integers, it panics where `Layout::try_new`
-/// returns an error.
+/// does not compile, wherever it is. With run-time integers, it panics if `Layout::try_new` would
+/// return an error.
 #[proc_macro]
 pub fn layout(input: TokenStream) -> TokenStream {
     layout::layout(input.into()).unwrap_or_else(syn::Error::into_compile_error).into()

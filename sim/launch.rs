@@ -242,7 +242,7 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Runs warps and blocks in an order determined by this seed (for blocks: where one runs at a
+    /// Runs warps and blocks in an order determined by this seed (for blocks: if one runs at a
     /// time). The default is the environment variable `MOYE_SIM_ORDER`; without it, they run in
     /// index order.
     #[must_use]

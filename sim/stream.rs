@@ -268,8 +268,8 @@ impl Stream {
     /// detection has the default of launches.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `copy` where the bytes are not within one
-    /// allocation, or race with other streams.
+    /// [`LaunchError::Fault`] of the kernel `copy` if the bytes are not within one allocation, or
+    /// race with other streams.
     #[track_caller]
     pub fn copy(&self, destination: u64, source: u64, bytes: usize) -> Result<(), LaunchError> {
         let (memory, location) = (&self.0.memory, Location::caller());
@@ -329,7 +329,7 @@ impl Stream {
     /// are ordered after the work so far.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `flag` where the address is not one of an aligned word.
+    /// [`LaunchError::Fault`] of the kernel `flag` if the address is not that of an aligned word.
     #[track_caller]
     pub fn raise(&self, address: u64, value: u32) -> Result<(), LaunchError> {
         self.checked_flag(address, Access::Write)?;
@@ -344,8 +344,8 @@ impl Stream {
     /// Makes later work of this stream wait until a word has reached `value`, modulo 2^32.
     ///
     /// # Errors
-    /// [`LaunchError::Fault`] of the kernel `flag` where no stream has raised it: a GPU would wait
-    /// for ever, or for work that is issued later.
+    /// [`LaunchError::Fault`] of the kernel `flag` if no stream has raised it: a GPU would wait for
+    /// ever, or for work that is issued later.
     #[track_caller]
     pub fn wait_flag(&self, address: u64, value: u32) -> Result<(), LaunchError> {
         self.checked_flag(address, Access::Read)?;

@@ -33,7 +33,7 @@ impl FastDivmod {
     /// For divisors from 1 to 2^31.
     ///
     /// # Panics
-    /// With another divisor.
+    /// If the divisor is another value.
     #[must_use]
     pub const fn new(divisor: u32) -> Self {
         assert!(divisor >= 1 && divisor <= 1 << 31, "FastDivmod divides by 1 to 2^31");

@@ -148,8 +148,8 @@ impl LoadHint {
     /// The hint with another cache policy.
     ///
     /// # Panics
-    /// With [`LoadCache::Lu`] and [`Coherence::ReadOnly`], a combination that PTX does not have; in
-    /// a constant it does not compile.
+    /// If used with [`LoadCache::Lu`] and [`Coherence::ReadOnly`], a combination that PTX does not
+    /// have; in a constant it does not compile.
     #[must_use]
     #[inline(always)]
     #[track_caller]

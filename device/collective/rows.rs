@@ -36,7 +36,7 @@ use crate::arch::{FULL_WARP, Word as _, Word128, shuffle, shuffle_xor, stmatrix_
 use crate::atom::mma::{accumulator_column, accumulator_row};
 use crate::memory::Element;
 
-/// Where the rows of a tile of C start.
+/// The start of the rows of a tile of C.
 #[derive(Clone, Copy, Debug)]
 pub struct Corner {
     /// The address of the tile's first element.

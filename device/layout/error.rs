@@ -25,7 +25,7 @@ pub struct LayoutError {
     kind: LayoutErrorKind,
     /// The column in the parsed text; 0 without a text.
     column: u32,
-    /// Where the reason begins in the message.
+    /// The start of the reason in the message.
     reason: u16,
     text: Text<MESSAGE>,
 }
@@ -117,7 +117,7 @@ impl LayoutError {
     }
 }
 
-/// Ends the operands of a message, and returns where its reason begins.
+/// Ends the operands of a message, and returns the start of its reason.
 pub(super) const fn begin_reason(text: &mut Text<MESSAGE>) -> u16 {
     text.give_rest();
     text.str(": ");

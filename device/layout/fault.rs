@@ -31,7 +31,7 @@ pub enum LayoutErrorKind {
     Range,
     /// Extents and strides do not fit each other: no layout has the requested function.
     Divisibility,
-    /// A layout maps two coordinates to one index where it must not.
+    /// A layout must be injective but maps two coordinates to one index.
     NotInjective,
     /// Text that is not a layout or a tuple.
     Parse {

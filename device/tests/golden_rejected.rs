@@ -9,7 +9,7 @@ fn ask(line: &Value) -> Result<Answer, LayoutError> {
     answer(line["op"].as_str().unwrap(), line["args"].as_array().unwrap())
 }
 
-/// Checks a result where an error is acceptable too.
+/// Checks a result for which an error would be acceptable too.
 fn check_property(line: &Value, got: &Answer) -> Result<(), String> {
     match (line["expect_property"].as_str(), got) {
         (Some("A(R(A(i)))==A(i)"), Answer::Layout(inverse)) => {
@@ -77,7 +77,7 @@ fn what_cute_rejects_of_the_algebra_is_rejected_or_right() {
         let (a, b) = (layout(&line["args"][0]), &line["args"][1]);
         match (line["op"].as_str().unwrap(), ask(&line)) {
             (_, Err(_)) => {}
-            // The common layout is defined even where CuTe's way to find it is not:
+            // The common layout is defined even if CuTe's way to find it is not:
             // docs/decisions/0012.
             ("max_common_layout", Ok(Answer::Layout(common))) => {
                 let b = layout(b);

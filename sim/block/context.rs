@@ -73,7 +73,7 @@ pub(crate) struct Thread {
     /// The lowest address of its stack, and the bytes above it that a kernel may use; set when it
     /// starts.
     pub(crate) stack: Cell<(usize, usize)>,
-    /// Where the thread switches away; set when it starts.
+    /// Suspends the thread; set when it starts.
     pub(crate) yielder: Cell<*const ThreadYielder>,
     pub(crate) wait: Cell<Option<Wait>>,
     pub(crate) exited: Cell<bool>,

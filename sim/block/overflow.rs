@@ -59,7 +59,7 @@ mod guard {
     use std::ptr;
     use std::sync::{Once, OnceLock};
 
-    /// The coroutine that runs on this OS thread, and the address where its guard page starts.
+    /// The coroutine that runs on this OS thread, and the start address of its guard page.
     #[derive(Clone, Copy)]
     struct Running {
         trap: CoroutineTrapHandler<()>,

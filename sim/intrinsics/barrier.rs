@@ -5,8 +5,7 @@ use std::panic::Location;
 
 /// Waits until every thread of the block has arrived: `bar.sync 0`.
 ///
-/// A thread that returns without arriving is a fault, even where hardware would let the others
-/// pass.
+/// A thread that returns without arriving is a fault, even if hardware would let the others pass.
 #[inline]
 #[track_caller]
 pub fn sync_threads() {

@@ -150,7 +150,7 @@ pub(super) fn number(number: u64) -> String {
     if number == 0 { String::new() } else { number.to_string() }
 }
 
-/// A mean and a maximum, or nothing where the maximum is 0.
+/// A mean and a maximum, or nothing if the maximum is 0.
 fn mean_of(mean: f64, most: u64) -> String {
     if most == 0 { String::new() } else { format!("{mean:.1} (most {most})") }
 }

@@ -48,7 +48,7 @@ impl TensorMap {
     /// Whether the driver accepts the map.
     ///
     /// # Errors
-    /// The first violated limit, with the values.
+    /// If the map violates a limit: the first, with the values.
     pub fn check(&self) -> Result<(), TensorMapError> {
         if !(1..=MAX_TENSOR_RANK).contains(&self.rank) {
             return Err(TensorMapError::Rank { rank: self.rank });

@@ -29,7 +29,7 @@ pub(super) enum Reason {
     Torn { mode: usize, index: i64, next: i64, gap: i64 },
     /// A piece is not aligned to 16 bytes.
     Unaligned { mode: usize, index: i64, offset: i64 },
-    /// A piece is not where the instruction reads it.
+    /// A piece is not at the address that the instruction reads.
     Place { mode: usize, index: i64, found: i64, wanted: i64 },
     /// A row of the swizzle is longer than the instruction's tile.
     RowTooLong { row: i64, rows: i64 },

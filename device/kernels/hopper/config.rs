@@ -64,9 +64,9 @@ pub trait WgmmaConfig: Sized + 'static {
     /// Pipeline stages.
     const STAGES: u32 = 4;
 
-    /// Whether C is stored from registers in 16-byte vectors where possible (`sink.rs`), rather
-    /// than through boxes. For an `Output` of 4 bytes the boxes take two rounds, and after a
-    /// block's last tile no product hides the TMA stores.
+    /// Whether C is stored from registers, in 16-byte vectors if possible (`sink.rs`), rather than
+    /// through boxes. For an `Output` of 4 bytes the boxes take two rounds, and after a block's
+    /// last tile no product hides the TMA stores.
     const PIECES: bool = size_of::<Self::Output>() == 4 && !Self::PING_PONG;
 
     /// Instructions of a warpgroup along M, interleaved with the instructions of the other

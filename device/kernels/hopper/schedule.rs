@@ -21,7 +21,7 @@ use moye_device::tensor::{Fragment, StaticLayout};
 /// share rows of A and columns of B in the L2 cache.
 pub(super) const GROUP: u32 = 2048;
 
-/// How the last tiles are split, and where their pieces are reduced.
+/// The split of the last tiles, and the workspace that reduces their pieces.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, KernelParam)]
 pub struct Sharing<S: Element> {

@@ -175,7 +175,7 @@ const fn granule_m<G: MmaConfig>() -> u32 {
     if read > written { read } else { written }
 }
 
-/// The granularity along N, where C's is one element.
+/// The granularity along N if C's is one element.
 const fn granule_n<G: MmaConfig>() -> u32 {
     granule::<G>(G::StridesB::UNIT)
 }

@@ -176,7 +176,7 @@ fn gelu_of_f64_is_right_to_a_few_units_from_infinity_to_infinity() {
             assert!(got.is_nan(), "gelu({x}) is {got}");
             continue;
         }
-        // Where the reference's error function is subnormal it has few bits.
+        // A subnormal result of the reference's error function has few bits.
         let bound = if x < -37.4 { 64.0 } else { 12.0 };
         let off = units(got, want, 52, -1022);
         assert!(off <= bound, "gelu({x:e}) = {got:e}, {off} units from {want:e}");

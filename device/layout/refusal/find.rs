@@ -12,12 +12,12 @@ use super::super::profile::{At, Profile, ROOT};
 use super::super::tiler::Tiler;
 use super::Place;
 
-/// Where a composition of two layouts fails.
+/// The place at which a composition of two layouts fails.
 pub(crate) const fn of_composition(a: &Layout, b: &Layout) -> Place {
     of_modes(Each::Compose, "second layout", a, &Tiler::layout(*b))
 }
 
-/// Where the reshape of a layout fails.
+/// The place at which the reshape of a layout fails.
 pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
     match col_major(shape) {
         Ok(compact) if compact.size() == layout.size() => {
@@ -27,12 +27,12 @@ pub(crate) const fn of_reshaped(layout: &Layout, shape: &IntTuple) -> Place {
     }
 }
 
-/// Where a product by a layout fails.
+/// The place at which a product by a layout fails.
 pub(crate) const fn of_repeats(block: &Layout, tiler: &Layout) -> Place {
     of_modes(Each::Multiply, "tiler", block, &Tiler::layout(*tiler))
 }
 
-/// Where the product that repeats a block up to a shape, in some order, fails.
+/// The place at which the product that repeats a block up to a shape, in some order, fails.
 pub(crate) const fn of_shape(block: &Layout, shape: &IntTuple, order: &IntTuple) -> Place {
     let mut place = Place::of("shape");
     let (Ok(block), Ok(extents)) = (padded(block, shape.rank()), arithmetic::each_product(shape)) else {
@@ -54,7 +54,7 @@ pub(crate) const fn of_shape(block: &Layout, shape: &IntTuple, order: &IntTuple)
     place
 }
 
-/// Where an operation with a tiler, named `whose` in messages, fails.
+/// The place at which an operation with a tiler, named `whose` in messages, fails.
 pub(crate) const fn of_modes(each: Each, whose: &'static str, layout: &Layout, tiler: &Tiler) -> Place {
     let mut place = Place::of(whose);
     find(&mut place, each, layout, ROOT, tiler, ROOT);

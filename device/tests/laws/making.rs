@@ -94,7 +94,7 @@ proptest! {
         let index = index % shape.size();
         let coord = idx2crd(index, shape);
         let identity = identity_layout(shape);
-        // Congruent with the shape, also where extents are 1.
+        // Congruent with the shape, also for extents of 1.
         prop_assert_eq!(coordinate_of(identity, IntTuple::int(index)), coord);
         prop_assert_eq!(coordinate_of(identity, coord), coord);
         prop_assert_eq!(coshape(identity), shape);

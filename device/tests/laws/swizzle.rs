@@ -45,7 +45,7 @@ proptest! {
         let moved = |index: i64| swizzle.apply(index) / count;
         match swizzle.try_upcast(count) {
             Ok(wide) => prop_assert_eq!(wide.apply(index / count), moved(index), "{} by {} is {}", swizzle, count, wide),
-            // Refused only where elements are split.
+            // Refused only if elements are split.
             Err(error) => {
                 let torn = |element: i64| (0..count).any(|i| moved(element * count + i) != moved(element * count));
                 prop_assert!((0..1 << 6).any(torn), "{}", error);
@@ -60,7 +60,7 @@ proptest! {
             Ok(one) => for index in 0..1 << 13 {
                 prop_assert_eq!(one.apply(index), both(index), "{} after {} is {}", second, first, one);
             },
-            // Refused only where no swizzle of as many bits is the function.
+            // Refused only if no swizzle of as many bits is the function.
             Err(error) => {
                 let all = (0..=6).flat_map(|bits| (0..=9).flat_map(move |base| (-9..=9).map(move |shift| (bits, base, shift))));
                 for (bits, base, shift) in all {

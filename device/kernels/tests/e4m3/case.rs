@@ -258,8 +258,7 @@ impl Display for Errors {
     }
 }
 
-/// Compares results and, where it is given, the log-sum-exp of all rows, contiguous (batch, head,
-/// token).
+/// Compares results and, if given, the log-sum-exp of all rows, contiguous (batch, head, token).
 pub fn compare(case: &Case, [q, k, v]: &[Operand; 3], o: &[bf16], lse: Option<&[f32]>, seed: u64) -> Errors {
     let mut errors = Errors { rows: case.rows(), ..Errors::default() };
     for batch in 0..case.batches {
