@@ -60,8 +60,8 @@ const fn same_size(source: Layout, destination: Layout) {
     }
 }
 
-/// [`same_size`], and few enough elements, if `R` says that the copy is reached. All functions of
-/// one copy name this constant, so that the compiler reports a mistake once.
+/// [`same_size`], and few enough elements, if `R` marks the copy as reached. All functions of one
+/// copy name this constant, so that the compiler reports a mistake once.
 pub(super) struct SameSize<R, LS, LD>(PhantomData<(R, LS, LD)>);
 
 impl<R: Where, LS: StaticLayout, LD: StaticLayout> SameSize<R, LS, LD> {
@@ -73,7 +73,7 @@ impl<R: Where, LS: StaticLayout, LD: StaticLayout> SameSize<R, LS, LD> {
     };
 }
 
-/// The bits of an access of a copy between these sides, if `R` says that it is reached; otherwise
+/// The bits of an access of a copy between these sides, if `R` marks it as reached; otherwise
 /// 0. A named constant for the same reason as [`SameSize`].
 pub(super) struct AccessBits<R, S, LS, D, LD>(PhantomData<(R, S, LS, D, LD)>);
 
@@ -182,7 +182,7 @@ pub unsafe fn copy_elements_if<S, LS, D, LD>(
     unsafe { elements_where::<Always, S, LS, D, LD>(predicate, source, destination) }
 }
 
-/// [`copy_elements_if`], if `R` says that it is reached.
+/// [`copy_elements_if`], if `R` marks it as reached.
 ///
 /// # Safety
 /// Same contract as [`copy_elements_if`].
@@ -238,7 +238,7 @@ impl Where for Always {
     const REACHED: bool = true;
 }
 
-/// [`copy`], if `R` says that it is reached.
+/// [`copy`], if `R` marks it as reached.
 ///
 /// # Safety
 /// Same contract as [`copy`].

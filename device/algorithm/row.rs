@@ -1,9 +1,9 @@
 //! Rows that stay in registers: how many threads share a row, and the reductions across them.
 //!
 //! A kernel that reduces along rows and then reuses the elements loads each of them once if the
-//! threads that share a row hold it in registers. [`RowShape`] says how many threads share a row,
-//! from a few lanes to the blocks of a cluster; [`RowTile`] and [`RowCopy`] are the tile of a block
-//! and its tiled copy, and [`RowTeam`](super::RowTeam) reduces across the threads of a row. A
+//! threads that share a row hold it in registers. [`RowShape`] defines how many threads share a
+//! row, from a few lanes to the blocks of a cluster; [`RowTile`] and [`RowCopy`] are the tile of a
+//! block and its tiled copy, and [`RowTeam`](super::RowTeam) reduces across the threads of a row. A
 //! kernel is generic over the shape, and the launch chooses an instance by the length of the rows
 //! ([`RowShape::COLUMNS`]).
 //!

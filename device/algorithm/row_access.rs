@@ -36,7 +36,7 @@ impl<C: RowShape> RowTeam<C> {
         for i in from / vector..to / vector {
             let i = i * vector;
             let (valid, address) = (part.engine().exists::<L>(i), part.engine().address::<L>(i));
-            // SAFETY: the vector is in bounds if it is valid, and aligned as the shape says; a
+            // SAFETY: the vector is in bounds if it is valid, and aligned as the shape requires; a
             // fragment's elements are compact.
             unsafe {
                 if C::ALIGN == 1 {
@@ -139,7 +139,7 @@ impl<C: RowShape> RowTeam<C> {
         for i in 0..size / vector {
             let i = i * vector;
             let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
-            // SAFETY: the vector is in bounds if it is valid, and aligned as the shape says; a
+            // SAFETY: the vector is in bounds if it is valid, and aligned as the shape requires; a
             // fragment's elements are compact.
             unsafe {
                 if C::ALIGN > 1 {
@@ -176,7 +176,7 @@ impl<C: RowShape> RowTeam<C> {
         for i in 0..size / vector {
             let i = i * vector;
             let (valid, address) = (part.engine().exists::<LG>(i), part.engine().address::<LG>(i));
-            // SAFETY: the vector is in bounds if it is valid, and aligned as the contract says.
+            // SAFETY: the vector is in bounds if it is valid, and aligned as the contract requires.
             unsafe {
                 match const { access(&LG::LAYOUT) } {
                     8 => {

@@ -124,7 +124,7 @@ impl<T: Element, C: RowShape, const STAGES: usize> RowStage<T, C, STAGES> {
             let (valid, from) =
                 (part.engine().exists::<L>(i * vector), part.engine().address::<L>(i * vector));
             // SAFETY: the place is the thread's own; the vector is in bounds if it is valid, and
-            // aligned as the shape says.
+            // aligned as the shape requires.
             unsafe {
                 let bytes = if valid { 16 } else { 0 };
                 cp_async_zfill(CpAsyncKind::Cg16, L2Prefetch::None, self.vector(i), from, bytes);

@@ -39,8 +39,8 @@ impl<C: RowShape> RowTeam<C> {
     ///
     /// # Safety
     /// All threads of the block construct one, and `scratch` belongs to it until the kernel ends.
-    /// Grid and block are as the shape says: `C::BLOCK` threads, a block for each `C::ROWS` rows or
-    /// a cluster for each row.
+    /// Grid and block match the shape: `C::BLOCK` threads, a block for each `C::ROWS` rows or a
+    /// cluster for each row.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn new(scratch: SharedTensor<f32, RowScratch>) -> Self {

@@ -27,9 +27,9 @@
 //!   degree is the largest number of different words from one bank. (CUDA C++ Programming Guide,
 //!   "Shared memory", for compute capability 5.x and later.)
 //! - An access of 8 or 16 bytes is served in *phases*, one for each half or quarter of the warp in
-//!   the order of lanes, since 32 banks deliver 128 bytes at a time. The guides do not say so;
-//!   Nsight Compute's count of wavefronts shows it, and NVIDIA's engineers confirm it in its forum.
-//!   `ldmatrix` and `stmatrix` take 8 rows of 16 bytes in a phase, one matrix each.
+//!   the order of lanes, since 32 banks deliver 128 bytes at a time. The guides do not document
+//!   this; Nsight Compute's count of wavefronts shows it, and NVIDIA's engineers confirm it in its
+//!   forum. `ldmatrix` and `stmatrix` take 8 rows of 16 bytes in a phase, one matrix each.
 //!
 //! Base addresses are assumed to be aligned to 128 bytes, as arrays in shared memory and buffers in
 //! global memory are.

@@ -22,8 +22,9 @@ pub struct AtomTraits {
 
 /// A matrix instruction: an FMA, `mma.sync`, or `wgmma` with A in shared memory or in registers.
 ///
-/// Implemented by each [`MmaAtom`] and each [`WgmmaAtom`](super::wgmma::WgmmaAtom). This trait says
-/// how operands are divided among threads; the two others say how the instruction is executed.
+/// Implemented by each [`MmaAtom`] and each [`WgmmaAtom`](super::wgmma::WgmmaAtom). This trait
+/// defines how operands are divided among threads; the two others define how the instruction is
+/// executed.
 pub trait Atom: Copy + Default + Send + Sync + 'static {
     /// The properties of the atom.
     const TRAITS: AtomTraits;

@@ -22,10 +22,10 @@ pub type StorageOf<M, K> = (<M as Mainloop>::Storage, <K as Sink<M>>::Storage, T
 ///
 /// # Safety
 /// The kernel declares [`StorageOf<M, K>`], and its first `M::THREADS` threads call it together. It
-/// has no other threads, unless the mainloop says that a producer of the kernel fills its stages.
-/// Operands and epilogue point to readable memory, the sink to writable memory; C overlaps no
-/// operand, and has the shape of a [`ByElement`](super::ByElement). Each tile of C has one worker,
-/// or several whose pieces the scheduler reduces.
+/// has no other threads, unless the mainloop declares that a producer of the kernel fills its
+/// stages. Operands and epilogue point to readable memory, the sink to writable memory; C overlaps
+/// no operand, and has the shape of a [`ByElement`](super::ByElement). Each tile of C has one
+/// worker, or several whose pieces the scheduler reduces.
 #[cfg_attr(target_arch = "nvptx64", inline(always))]
 #[cfg_attr(not(target_arch = "nvptx64"), inline(never), track_caller)]
 pub unsafe fn gemm<M, S, E, K>(operands: M::Operands, mut scheduler: S, epilogue: E, sink: K)

@@ -76,7 +76,8 @@ impl TileScheduler for SplitK {
     }
 }
 
-/// Stream-K: whole tiles first, then pieces along K of the remaining tiles, as a [`Cut`] says.
+/// Stream-K: whole tiles first, then pieces along K of the remaining tiles, as defined by a
+/// [`Cut`].
 ///
 /// A persistent grid whose last wave of whole tiles would leave workers idle.
 #[derive(Clone, Copy, Debug)]

@@ -94,8 +94,8 @@ pub(crate) const fn gathered(
 }
 
 /// A divide or product by `tiler`, with the tiles gathered in one mode and the rest in another;
-/// `form` says which of these are unpacked. A mode under the wildcard counts as rest, with a tile
-/// of `1:0`.
+/// `form` selects which of these are unpacked. A mode under the wildcard counts as rest, with a
+/// tile of `1:0`.
 pub(crate) const fn gathered_into(
     out: &mut Layout,
     each: Each,

@@ -183,7 +183,8 @@ struct SliceDigit {
     first: bool,
 }
 
-/// The digits of the coordinates of a slice along one axis; `K` says which modes of `L` are fixed.
+/// The digits of the coordinates of a slice along one axis; `K` defines which modes of `L` are
+/// fixed.
 pub(crate) struct SliceDigits<L, K, const AXIS: usize>(PhantomData<(L, K)>);
 
 impl<L: StaticLayout, K: PlaceKinds, const AXIS: usize> SliceDigits<L, K, AXIS> {

@@ -5,9 +5,9 @@ use super::{MAX_TENSOR_RANK, TensorElement, TensorFill, TensorMap, TensorPromoti
 /// The bytes of an encoded tensor map, whose address must be a multiple of 64.
 pub const TENSOR_MAP_BYTES: usize = 128;
 
-/// The bit of an address that says that the map is in a kernel parameter and not in global memory.
-/// The caller that sets it guarantees that the 128 bytes at the other bits' address stay readable
-/// while the kernel runs.
+/// The address bit that marks a map in a kernel parameter instead of global memory. The caller that
+/// sets it guarantees that the 128 bytes at the other bits' address stay readable while the kernel
+/// runs.
 pub const PARAMETER_SPACE: u64 = 1 << 63;
 
 /// The first bytes of the simulator's maps, so that other bytes are not mistaken for a map.

@@ -86,7 +86,7 @@ pub trait MmaAtom: Copy + Default + Send + Sync + 'static {
     const MOYE_NAME: Option<&'static str>;
     /// The architecture in the name: 80 for sm_80.
     const ARCH: u32;
-    /// The oldest architecture that has the instruction, which may be older than the name says.
+    /// The oldest architecture that has the instruction, which may be older than the name states.
     const OLDEST_ARCH: u32;
     /// The oldest PTX version that has it, major and minor.
     const PTX_VERSION: (u32, u32);

@@ -1,6 +1,6 @@
 //! Tiled copies: a copy atom spread over the threads of a block and the values of each thread.
 //!
-//! A [`TiledCopy`] is a plain value, computed at compile time. It says which thread copies which
+//! A [`TiledCopy`] is a plain value, computed at compile time. It defines which thread copies which
 //! part of a tile, and divides tensors accordingly: [`tidfrg_s`](TiledCopy::tidfrg_s) into
 //! `(thread, value, rest)`, [`partition_s`](TiledCopy::partition_s) into one thread's part.
 //!

@@ -75,7 +75,7 @@ impl<G: WgmmaConfig> SharedStorage for BoxStorage<G> {
     }
 }
 
-/// Stores C as the arguments say. `E` is the kernel's epilogue, with which C is not read.
+/// Stores C as specified by the arguments. `E` is the kernel's epilogue, with which C is not read.
 pub struct Store<'a, G: WgmmaConfig, E> {
     /// The map of C; without one C is written through its address.
     pub(super) map: Option<&'a TensorMap>,

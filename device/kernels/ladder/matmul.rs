@@ -20,7 +20,7 @@ static_layout! {
 /// `c = a * b` with `a` as `(m, k)`, `b` as `(n, k)` and `c` as `(m, n)`, strides in elements; a
 /// block of 256 threads for each tile of 128 x 128 of `c`, grid `(ceil(m / 128), ceil(n / 128))`.
 ///
-/// Any strides are correct; the name says for which the kernel is fast. The first letter is for
+/// Any strides are correct; the name states for which the kernel is fast. The first letter is for
 /// `a`: `n` for M contiguous, `t` for K. The second is for `b`: `n` for K contiguous, `t` for N.
 ///
 /// # Safety

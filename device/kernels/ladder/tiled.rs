@@ -1,4 +1,4 @@
-//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] say which thread copies and
+//! Step 2: the tiled matmul. A [`TiledCopy`] and a [`TiledMma`] define which thread copies and
 //! multiplies which elements. The next tile is loaded from global memory to registers while this
 //! one, in shared memory, is multiplied.
 
