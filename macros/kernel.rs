@@ -54,7 +54,7 @@ fn one(bounds: Result<Bounds>, function: &ItemFn) -> Result<TokenStream> {
 #[derive(Clone, Default)]
 struct Bounds {
     threads: Option<Expr>,
-    /// Whether `threads` is the most that a block may have, and not the number that it has.
+    /// Whether `threads` is the most threads of a block, not their exact number.
     is_limit: bool,
     min_blocks: Option<Expr>,
     shared: Option<Shared>,
